@@ -1,8 +1,9 @@
 """A process tree that cannot outlive its root.
 
 Everything of a run lives in a PID namespace of its own. When its first process ends, for whatever reason, the kernel
-kills the rest; with the hosts' processes go their network namespaces, and with those both ends of every link. The
-first process dies with the one that started it. So nothing is left behind, not even after SIGKILL.
+kills the rest; with the hosts' processes go their network namespaces, and with those both ends of every host's link.
+The first process dies with the one that started it. So of hosts nothing is left behind, not even after SIGKILL; a link
+between two switches, which share the caller's network, stays then.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from typing import Any
 
 from serene.at_exit import leave_garbage
 from serene.client import Client, NoAnswer, Session, Update
+from serene.clock import unix_s
 from serene.errors import SereneError
 from serene.interrupts import Interrupted, allowed, ended, held
 from serene.strategy import parse
@@ -109,12 +110,12 @@ class Worker:
             )
 
     def _train(self) -> None:
-        self._started_at = time.time()
+        self._started_at = unix_s()
         try:
             for step in range(1, self._options.steps + 1):
                 self._step(step)
         finally:
-            self._ended_at = time.time()
+            self._ended_at = unix_s()
             self._digest_when_left = self._trainer.digest()
 
     def _step(self, step: int) -> None:
@@ -141,7 +142,7 @@ class Worker:
         return {
             "worker": self._options.worker,
             "step": step,
-            "t_unix": f"{time.time():.6f}",
+            "t_unix": f"{unix_s():.6f}",
             "epoch": update.epoch,
             "round": update.round,
             "policy": policy_text(update),

@@ -10,6 +10,8 @@ import pytest
 
 from experiments.correctness import schedules, tallies
 from experiments.correctness.tallies import BadPart, Part, Tally, added_up
+from experiments.correctness.virtual.checks import Balance
+from serene.program import Program
 
 PAIR = ("bsp", "ssp")
 PART = Part("abc", "serene", 2, 0, 10, 1.5, {PAIR: Tally(runs=10, contributions=70, happened={"evicted": 2})})
@@ -79,6 +81,18 @@ def test_runs_that_broke_a_rule_are_named_and_no_success(tmp_path: Path, capsys:
     said = capsys.readouterr()
     assert said.err == f"error: {path}: bsp and ssp: runs [3]\n"
     assert "0 repeated, 1 runs stuck, 1 runs failed" in said.out
+
+
+@pytest.mark.parametrize("found", [Balance(lost=1), Balance(repeated=2)], ids=str)
+def test_a_run_that_lost_or_repeated_something_has_failed(found: Balance, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = Program.load()
+    real = schedules.play(PAIR, 4, program)
+    monkeypatch.setattr(
+        schedules, "play", lambda pair, number, *_: replace(real, balance=found) if number == 4 else real
+    )
+    tally = schedules.play_many(PAIR, range(3, 6), program)
+    assert (tally.failed, tally.lost, tally.repeated) == ([4], found.lost, found.repeated)
+    assert (tally.runs, tally.contributions) == (3, 3 * real.contributions)
 
 
 def written(**fields: object) -> str:
