@@ -67,9 +67,16 @@ def claimed(out: Path) -> Iterator[None]:
 
 def check_file(path: Path, room: int) -> None:
     """As ``check``, for a file."""
+    check(path, room)
     if path.is_dir():
         raise CannotWrite(f"cannot write {path}: it is a directory; name a file")
+
+
+def check_directory(path: Path, room: int) -> None:
+    """As ``check``, for a directory."""
     check(path, room)
+    if path.exists() and not path.is_dir():
+        raise CannotWrite(f"cannot write {path}: it is a file; name a directory")
 
 
 @contextmanager

@@ -59,7 +59,7 @@ class Program:
             )  # fmt: skip
         except OSError as error:
             raise NoSuchProgram(f"cannot read {error.filename}: {error.strerror}") from error
-        except (ValueError, KeyError, TypeError, StopIteration, ZeroDivisionError) as error:
+        except (ValueError, KeyError, TypeError, StopIteration, ZeroDivisionError, RecursionError) as error:
             raise NoSuchProgram(f"{path} is not a build of Serene's data plane ({error})") from error
 
     @classmethod

@@ -1,8 +1,9 @@
-"""Keeps a run's processes in a PID namespace of their own, so that nothing is left behind, not even after SIGKILL.
+"""Keeps a run's processes in a PID namespace of their own, so that no host is left behind, not even after SIGKILL.
 
 When the first process of the namespace ends, for whatever reason, the kernel kills the others. With the processes in
-the Mininet hosts their network namespaces disappear, and with those both ends of every link. The first process itself
-is killed when the process that started the run ends.
+the Mininet hosts their network namespaces disappear, and with those both ends of every host's link. The first process
+itself is killed when the process that started the run ends. A link between two switches, which share the caller's
+network, stays after SIGKILL.
 """
 
 from __future__ import annotations

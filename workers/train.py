@@ -23,6 +23,7 @@ import numpy as np
 
 from serene.at_exit import leave_garbage
 from serene.client import Client, NoAnswer, Session, Update
+from serene.clock import unix_s
 from serene.errors import SereneError
 from serene.strategy import parse
 from serene.wire import UNBOUNDED
@@ -123,11 +124,11 @@ class Worker:
     @contextmanager
     def _recording(self) -> Iterator[None]:
         """Notes when the training begins and ends, and the parameters that it ends with."""
-        self._started_at = time.time()
+        self._started_at = unix_s()
         try:
             yield
         finally:
-            self._ended_at = time.time()
+            self._ended_at = unix_s()
             self._digest_when_left = self._trainer.digest()
 
     def _train(self) -> None:
@@ -167,7 +168,7 @@ class Worker:
         return {
             "worker": self._options.worker,
             "step": step,
-            "t_unix": f"{time.time():.6f}",
+            "t_unix": f"{unix_s():.6f}",
             "epoch": update.epoch,
             "round": update.round,
             "policy": policy_text(update),

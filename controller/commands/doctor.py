@@ -201,7 +201,7 @@ def _ports() -> Iterator[Finding]:
 
 
 def _leftovers() -> Iterator[Finding]:
-    links = [name for _, name in socket.if_nameindex() if re.fullmatch(r"[sh]\d+-eth\d+", name)]
+    links = [name for _, name in socket.if_nameindex() if re.fullmatch(r"[\w.-]+-eth\d+", name)]  # as 'mn -c'
     if links:
         shown = ", ".join(links[:4]) + (" ..." if len(links) > 4 else "")
         yield Finding(Mark.ABSENT, "interfaces", f"{shown}: of a run, or left by one", "no run goes on? 'sudo mn -c'")

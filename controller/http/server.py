@@ -62,7 +62,8 @@ Text = Annotated[str, Field(max_length=4096)]
 class Chosen(BaseModel):
     """The body of PUT /v1/jobs/{job}/automatic: a shipped automatic strategy, or FILE.py:NAME."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    # Every status has the parameters, and JSON has no numbers that are not finite.
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
     name: Text
     parameters: Annotated[dict[Text, bool | int | float | Text], Field(max_length=32)] = {}

@@ -18,8 +18,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rich.console import Console
 from rich.table import Table
 
@@ -29,6 +30,8 @@ from serene.arguments import Parser
 from serene.errors import SereneError
 
 Pair = tuple[str, str]
+Count = Annotated[int, Field(ge=0)]
+Seconds = Annotated[float, Field(ge=0)]
 
 ROOT = Path(__file__).parents[2]
 PLAYED = ("serene", "controller", "experiments/correctness", "experiments/shared")  # folders of the code that runs use
@@ -55,16 +58,16 @@ class Tally:
     """Sums over the runs of one pair. lost, repeated: contributions. broken: how many violations of each property.
     failed: numbers of the runs in which anything was wrong. happened: how often each other event came, by name."""
 
-    runs: int = 0
-    swaps: int = 0
-    contributions: int = 0
-    packets: int = 0
-    lost: int = 0
-    repeated: int = 0
-    cpu_s: float = 0.0
-    broken: dict[str, int] = field(default_factory=dict)
-    failed: list[int] = field(default_factory=list)
-    happened: dict[str, int] = field(default_factory=dict)
+    runs: Count = 0
+    swaps: Count = 0
+    contributions: Count = 0
+    packets: Count = 0
+    lost: Count = 0
+    repeated: Count = 0
+    cpu_s: Seconds = 0.0
+    broken: dict[str, Count] = field(default_factory=dict)
+    failed: list[Count] = field(default_factory=list)
+    happened: dict[str, Count] = field(default_factory=dict)
 
     def add(self, other: Tally) -> None:
         for name in ("runs", "swaps", "contributions", "packets", "lost", "repeated", "cpu_s"):
@@ -72,6 +75,20 @@ class Tally:
         self.broken = dict(Counter(self.broken) + Counter(other.broken))
         self.happened = dict(Counter(self.happened) + Counter(other.happened))
         self.failed = sorted(self.failed + other.failed)
+
+
+class _Written(BaseModel):
+    """A part as JSON."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    build: str
+    program: str
+    racks: Count
+    first: Count
+    runs: Count
+    seconds: Seconds
+    pairs: dict[str, Tally]
 
 
 @dataclass
@@ -97,16 +114,23 @@ class Part:
     def read(cls, path: Path) -> Part:
         """Reads a part from the file that ``write`` made. Raises BadPart."""
         try:
-            said: dict[str, Any] = json.loads(path.read_text())
-            pairs: dict[str, Any] = said.pop("pairs")
-            tallies = {(first, second): Tally(**tally) for (first, second), tally in _split(pairs)}
-            return cls(**said, tallies=tallies)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise BadPart(f"{path}: not what make schedules has written: {error}") from None
+            said = _Written.model_validate_json(path.read_bytes())
+            tallies = {(first, second): tally for (first, second), tally in _by_pair(said)}
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            where = ".".join(map(str, wrong["loc"]))
+            raise _no_part(path, f"{where}: {wrong['msg']}" if where else wrong["msg"]) from None
+        except (OSError, ValueError) as error:
+            raise _no_part(path, str(error)) from None
+        return cls(said.build, said.program, said.racks, said.first, said.runs, said.seconds, tallies)
 
 
-def _split(pairs: dict[str, Any]) -> Iterable[tuple[list[str], Any]]:
-    return ((name.split(), tally) for name, tally in pairs.items())
+def _no_part(path: Path, why: str) -> BadPart:
+    return BadPart(f"{path}: not what make schedules has written: {why}")
+
+
+def _by_pair(written: _Written) -> Iterable[tuple[list[str], Tally]]:
+    return ((name.split(), tally) for name, tally in written.pairs.items())
 
 
 def added_up(parts: dict[Path, Part]) -> dict[Pair, Tally]:

@@ -57,7 +57,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
         raise BadUsage(f"--parallel {options.parallel}: expected 1 or more")
     cluster = clusters.chosen(options)
     grid = GRIDS[options.grid]
-    outputs.check(options.out, PAGE_BYTES + ANSWER_BYTES * len(list(grid.cells())))
+    outputs.check_directory(options.out, PAGE_BYTES + ANSWER_BYTES * len(list(grid.cells())))
     with studies.alone(options.out):
         _study(grid, options, console, cluster)
 

@@ -34,6 +34,7 @@ from experiments.run.settings import BadSetting, check
 from experiments.shared import terminal
 from experiments.shared.random_strategies import FAMILIES, alternating
 from serene.arguments import Parser
+from serene.clock import unix_s
 from serene.errors import SereneError
 from serene.palette import COLOURS
 from serene.strategy import Strategy
@@ -93,7 +94,7 @@ class Swapper:
         self._next_at = time.monotonic() + self._every_s * self._random.uniform(0.5, 1.5)
         self._left -= 1
         before = str(job.strategy)  # by the status, not by our own account: a swap without an answer may be in force
-        asked, strategy = time.time(), self._another(before)
+        asked, strategy = unix_s(), self._another(before)
         try:
             swap = controller.set_strategy(job.job, strategy)
         except (NoController, Rejected) as error:

@@ -41,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace, console: Console, grid: Grid = GRID) -> None:
     """Does the trainings that are missing, and writes the report. Raises SereneError."""
-    outputs.check(options.out, ROOM)
+    outputs.check_directory(options.out, ROOM)
     results = Results(options.out / "trainings")
     with studies.alone(results.directory):
         results.tidy()

@@ -231,7 +231,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
         raise studies.BadUsage("--steps: expected at least 1; --seeds: expected numbers from 0")
     models, workers, seeds = (tuple(dict.fromkeys(each)) for each in (options.models, options.workers, options.seeds))
     grid = Grid(models, workers, BITS, seeds, options.steps)
-    outputs.check(options.out, ROOM)
+    outputs.check_directory(options.out, ROOM)
     store = Store(options.out / "trainings")
     with studies.alone(store.directory):
         missing = store.missing(grid.trainings())

@@ -11,6 +11,7 @@ from controller.status.model import JobStatus
 from experiments.run.network import Network, WorkerProcess
 from experiments.run.settings import Settings
 from serene.client.restoration import ROUNDS
+from serene.clock import unix_s
 from serene.faults import Action, Event
 
 Json = dict[str, Any]
@@ -65,7 +66,7 @@ class Events:
             if reached >= event.iteration and not (event.worker in self.away or self._has_ended(event)):
                 self._pending.remove(event)
                 self._begin(event)
-                self.played.append({"t_unix": time.time(), "event": str(event)})
+                self.played.append({"t_unix": unix_s(), "event": str(event)})
                 self._ends.append((time.monotonic() + event.seconds, event))
 
     def _has_ended(self, event: Event) -> bool:
@@ -83,7 +84,7 @@ class Events:
     def _begin(self, event: Event) -> None:
         if event.action.of_switch:
             self._network.parts[_switch(event)].kill()
-            self._switch_killed_at = time.time()
+            self._switch_killed_at = unix_s()
             self.lost_incarnations.clear()
         elif event.action is Action.RESTART_CONTROLLER:
             self._network.parts["controller"].kill()

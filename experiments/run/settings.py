@@ -187,7 +187,11 @@ def check(
         raise BadSetting(
             f"{model} on {dataset} has {parameters} parameters; {chosen.name} holds {chosen.slots * chosen.lanes}"
         )
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+    try:
+        taken = out.exists() and (not out.is_dir() or any(out.iterdir()))
+    except OSError as error:  # a name that is too long, or a directory that is not ours to look into
+        raise BadSetting(f"OUT={out}: {error.strerror}; choose another directory") from None
+    if taken:
         raise BadSetting(f"OUT={out} exists already: choose another directory, or remove it")
     if link_mbit and not mininet:
         raise BadSetting("LINK_MBIT needs Mininet: there are no links without it")

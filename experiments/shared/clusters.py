@@ -112,7 +112,7 @@ def _options(path: Path | None) -> dict[str, Any]:
         return {}
     try:
         found: dict[str, Any] = tomllib.loads(path.read_text())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise BadUsage(f"--cluster-options {path}: {error}") from None
     return found
 

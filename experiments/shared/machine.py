@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import statistics
-import time
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from experiments.run.rerun import machine
+from serene.clock import unix_s
 
 PRESSURE, MEMORY = Path("/proc/pressure/cpu"), Path("/proc/meminfo")
 NOT_RECORDED = "not recorded"
@@ -90,7 +90,7 @@ class Stalls:
         """Notes the time and the kernel's count."""
         stalled = stalled_s()
         if stalled is not None:
-            self._times.append(time.time())
+            self._times.append(unix_s())
             self._stalled.append(stalled)
 
     def share(self, begin: float, end: float) -> float | None:

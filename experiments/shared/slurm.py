@@ -44,12 +44,15 @@ class Jobs(ThreadPoolExecutor):
         own.update(options)
         if own["kind"] not in KINDS:
             raise BadUsage(f"option kind {own['kind']!r} of SLURM: expected {choices(KINDS)}")
-        if not isinstance(own["at_once"], int) or own["at_once"] < 1:
+        if type(own["at_once"]) is not int or own["at_once"] < 1:
             raise BadUsage(f"option at_once {own['at_once']!r} of SLURM: expected 1 or more")
+        for name, kind, expected in (("folder", str, "a path"), ("submitit", dict, "a table")):
+            if not isinstance(own[name], kind):
+                raise BadUsage(f"option {name} {own[name]!r} of SLURM: expected {expected}")
         try:
             self._submitit = submitit.AutoExecutor(Path(own["folder"]).absolute(), cluster=own["kind"])
             self._submitit.update_parameters(**own["submitit"])
-        except (RuntimeError, NameError, AssertionError, OSError) as error:
+        except (RuntimeError, NameError, AssertionError, OSError, ValueError) as error:
             raise BadUsage(f"SLURM by submitit: {error}") from error
         super().__init__(own["at_once"])
         self._kind: str = own["kind"]

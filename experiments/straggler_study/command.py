@@ -48,7 +48,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
         raise BadUsage(f"--parallel {options.parallel}: expected 1 or more")
     cluster = clusters.chosen(options)
     grid = GRIDS[options.grid]()
-    outputs.check(options.out, REPORT_BYTES)
+    outputs.check_directory(options.out, REPORT_BYTES)
     try:
         with studies.alone(options.out):
             _study(grid, options, console, cluster)

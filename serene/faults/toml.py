@@ -33,7 +33,7 @@ def parse(text: str) -> Faults:
     """The faults that a file's text describes. Raises BadFaults."""
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also numbers of thousands of digits, and what is nested too deeply
         raise BadFaults(f"not TOML: {error}") from None
     fields = _checked(document, {"seed": _whole, "packets": _list, "events": _list}, "the file")
     return Faults(
@@ -51,6 +51,7 @@ def parse(text: str) -> Faults:
 
 
 Reader = Callable[[object], Any]
+WHOLE = 2**63  # TOML's whole numbers are smaller; Python's parser takes any
 
 
 class _Wrong(Exception):
@@ -58,15 +59,17 @@ class _Wrong(Exception):
 
 
 def _whole(value: object) -> int:
-    if type(value) is not int or value < 0:
-        raise _Wrong("a whole number, 0 or more")
+    if type(value) is not int or not 0 <= value < WHOLE:
+        raise _Wrong("a whole number, 0 or more, below 2^63")
     return value
 
 
 def _number(value: object) -> float:
-    if type(value) not in (int, float) or math.isnan(value):  # type: ignore[arg-type]
+    if type(value) is int and abs(value) < WHOLE:
+        return float(value)
+    if type(value) is not float or math.isnan(value):
         raise _Wrong("a number")
-    return float(value)  # type: ignore[arg-type]
+    return value
 
 
 def _list(value: object) -> list[object]:
@@ -145,5 +148,12 @@ def _checked(table: Mapping[str, object], readers: Mapping[str, Reader], where: 
         try:
             fields[name] = readers[name](value)
         except _Wrong as wrong:
-            raise BadFaults(f"{where}: {name} = {value!r}: expected {wrong}") from None
+            raise BadFaults(f"{where}: {name} = {_shown(value)}: expected {wrong}") from None
     return fields
+
+
+def _shown(value: object) -> str:
+    try:
+        return repr(value)
+    except ValueError:  # Python writes no number of so many digits, though it reads them from hexadecimal ones
+        return "..."

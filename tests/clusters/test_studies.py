@@ -71,6 +71,11 @@ def test_a_cluster_that_makes_no_sense(arguments: list[str], said: str) -> None:
     [
         ("at_one = 3", "option at_one of SLURM: expected folder, at_once, kind or submitit"),
         ("at_once = 0", "at_once 0 of SLURM: expected 1 or more"),
+        ("at_once = true", "at_once True of SLURM: expected 1 or more"),
+        ("folder = 5", "option folder 5 of SLURM: expected a path"),
+        ('kind = "local"\nfolder = "a\\u0000b"', "embedded null byte"),
+        ("submitit = 5", "option submitit 5 of SLURM: expected a table"),
+        ("at_once = " + 5000 * "[" + 5000 * "]", "maximum recursion depth exceeded"),
         ('kind = "pbs"', "kind 'pbs' of SLURM: expected slurm or local"),
         ('kind = "local"\n[submitit]\nslurm_partitoin = "a"', "Unknown argument 'partitoin'"),
         ("", "Could not detect"),  # there is no SLURM in the tests

@@ -13,6 +13,7 @@ import pytest
 from controller.commands import doctor
 from controller.commands.doctor import Finding, Mark
 from tests.controller.processes import ROOT
+from tests.runs import private_network
 
 BEYOND_ALL = 1 << 23  # no process has such a number: Linux ends at 1 << 22
 
@@ -94,6 +95,20 @@ def test_files_of_processes_that_are_gone(tmp_path: Path, monkeypatch: pytest.Mo
         assert found("pid files").advice == f"rm {folder}/controller-1.pid"
     (folder / "controller-1.pid").unlink()
     assert not [one for one in doctor.findings() if one.what == "pid files"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="interfaces take root")
+@pytest.mark.parametrize("ends", [("s1-eth1", "h1-eth0"), ("s1root-eth1", "s1leaf1-eth33")])
+def test_links_that_a_killed_run_has_left(
+    ends: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over racks too, where no host's namespace takes them along."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    with private_network():
+        assert not [one for one in doctor.findings() if one.what == "interfaces"]
+        subprocess.run(["ip", "link", "add", ends[0], "type", "veth", "peer", "name", ends[1]], check=True)
+        left = found("interfaces")
+    assert set(left.text.partition(":")[0].split(", ")) == set(ends) and "mn -c" in left.advice
 
 
 def test_without_unshare_the_kernel_is_not_blamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

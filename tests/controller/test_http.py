@@ -8,6 +8,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from functools import partial
+from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import httpx
@@ -396,6 +397,23 @@ def test_errors_name_what_is_wrong(
     answer = http.request(method, path, content=json.dumps(body).encode(), headers={"Content-Type": "application/json"})
     assert answer.status_code == 422
     assert answer.json()["error"].startswith(said)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999", "-1e999"])
+def test_parameters_of_automatic_strategies_cannot_spoil_the_status(
+    client: ControllerClient, http: httpx.Client, tmp_path: Path, number: str
+) -> None:
+    """They are in the status and in the page's events; 1e999 is JSON, and infinite when it is read."""
+    client.create_job(1, BSP())
+    path = tmp_path / "own.py"
+    path.write_text("def own(seen, pace=1.0): return None\n")
+    body = f'{{"name": "{path}:own", "parameters": {{"pace": {number}}}}}'
+    answer = http.put("/v1/jobs/0/automatic", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 422 and "finite number" in answer.json()["error"]
+    for asked in ("/v1/status", "/v1/live", "/metrics"):
+        assert http.get(asked).status_code == 200
+    own = {"name": f"{path}:own", "parameters": {"pace": 2.5}}
+    assert http.put("/v1/jobs/0/automatic", json=own).json()["automatic"]["parameters"] == {"pace": 2.5}
 
 
 def test_what_workers_report_cannot_spoil_the_status(client: ControllerClient, hosts: list[Host]) -> None:

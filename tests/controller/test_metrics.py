@@ -12,10 +12,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.utils import floatToGoString
 
 from controller.http.client import ControllerClient
+from controller.status.metrics import Metrics
+from controller.switch.counters import WORKER_COUNTERS
 from serene.strategy import BSP, SSP
 from serene.wire import Op
 from tests.controller.hosts import Host, join
 from tests.controller.processes import ROOT, ControllerProcess, SwitchProcess, until
+from tests.controller.statuses import job_status, status_of, worker_status
 
 PAGE = ROOT / "docs" / "telemetry.md"
 
@@ -72,6 +75,55 @@ def test_metrics_say_what_the_status_says(client: ControllerClient, hosts: list[
     buckets = [s for s in stale.samples if s.name.endswith("_bucket") and s.labels["worker"] == "1"]
     assert [float(s.labels["le"]) for s in buckets] == [*range(15), float("inf")]
     assert [s.value for s in buckets] == [1.0] * 16
+
+
+def test_every_number_is_the_status_s_own() -> None:
+    """A state in which no two are the same."""
+    some, other = (
+        worker_status(
+            number, {"compute_s": 1.5, "network_s": 2.5, "waiting_s": 3.5, "loss": 4.5, "accuracy": 0.5},
+            state=state, iteration=70 + number, staleness=[2, 0, 3, *[0] * 12, 1],
+            **{name: 10 * place + number for place, name in enumerate(WORKER_COUNTERS, 1)},
+        )
+        for number, state in ((0, "running"), (1, "evicted"))
+    )  # fmt: skip
+    runs = job_status(some, other, job=3, session=21, epoch=22, lost_sessions=23, slots=24)
+    waits = job_status(job=4, state="waiting", session=0, epoch=0, slots=25)
+    status = status_of(runs, waits)
+    switch = status.switch.model_copy(update={"slots": 26, "lanes": 27, "drops": {"stranger": 28, "old_session": 29}})
+    metrics = Metrics()
+    metrics.swap_took(0.03)
+    text = metrics.text(status.model_copy(update={"switch": switch})).decode()
+    told = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if not sample.name.endswith("_bucket")
+    }
+    by_job = {
+        "running": (1, 0),
+        "session": (21, 0),
+        "epoch": (22, 0),
+        "sessions_lost": (23, 0),
+        "workers": (1, 0),
+        "slots": (24, 25),
+    }
+    assert told == {
+        ("serene_switch_up",): 1, ("serene_switch_slots",): 26, ("serene_switch_lanes",): 27,
+        ("serene_switch_dropped_packets_total", "stranger"): 28,
+        ("serene_switch_dropped_packets_total", "old_session"): 29,
+        ("serene_policy_write_seconds_count",): 1, ("serene_policy_write_seconds_sum",): 0.03,
+        ("serene_job_info", "", "3", "running", "BSP"): 1, ("serene_job_info", "", "4", "waiting", "BSP"): 1,
+        **{(f"serene_job_{name}", f"{job}"): value for name, two in by_job.items() for job, value in enumerate(two, 3)},
+        **{("serene_worker_rounds_total", "3", f"{number}"): 70 + number for number in range(2)},
+        **{(f"serene_worker_{name}_packets_total", "3", f"{number}"): 10 * place + number
+           for place, name in enumerate(WORKER_COUNTERS, 1) for number in range(2)},
+        **{(f"serene_worker_{name}", "3", f"{number}"): value
+           for name, value in {
+               "staleness_rounds_count": 6, "staleness_rounds_sum": 21, "compute_seconds_total": 1.5,
+               "network_seconds_total": 2.5, "waiting_seconds_total": 3.5, "loss": 4.5, "accuracy_ratio": 0.5,
+           }.items() for number in range(2)},
+    }  # fmt: skip
 
 
 def test_every_number_is_written_as_prometheus_writes_it(client: ControllerClient, hosts: list[Host]) -> None:

@@ -21,6 +21,7 @@ def test_a_process_that_does_not_become_ready_does_not_stay(tmp_path: Path, ends
 
 
 def test_one_that_ends_is_quoted(tmp_path: Path) -> None:
-    process = Process(["sh", "-c", "echo no room; exit 3"], tmp_path / "log")
+    """By its log, and not only by its command, in which the words are not next to each other."""
+    process = Process(["sh", "-c", "printf 'no %s' room; exit 3"], tmp_path / "log")
     with pytest.raises(AssertionError, match="no room"):
         process.await_(lambda: False, "it is ready")

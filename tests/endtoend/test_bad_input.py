@@ -88,6 +88,14 @@ def test_results_are_never_overwritten(
     assert (tmp_path / "summary.json").read_text() == "{}"
 
 
+def test_a_name_that_no_file_can_have_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    out = tmp_path / ("x" * 300)
+    assert refused(monkeypatch, "--out", str(out)) == 2
+    assert capsys.readouterr().err == f"error: OUT={out}: File name too long; choose another directory\n"
+
+
 def test_bmv2_that_is_not_installed_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

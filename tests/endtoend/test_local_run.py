@@ -6,6 +6,8 @@ import os
 import platform
 import signal
 import socket
+import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -68,6 +70,73 @@ def is_kept(run: Run, workers: int) -> None:
     assert len(run.rows(0)) >= 2
     for worker in range(workers):
         assert [int(row["step"]) for row in run.rows(worker)] == list(range(1, run.worker(worker)["steps"] + 1))
+
+
+CLOCK = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+static long ahead_s(void) {
+    long seconds = 0;
+    FILE *file = fopen(getenv("AHEAD"), "re");
+    if (file != NULL && fscanf(file, "%ld", &seconds) != 1) seconds = 0;
+    if (file != NULL) fclose(file);
+    return seconds;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *now) {
+    int status = syscall(SYS_clock_gettime, clock, now);
+    if (clock == CLOCK_REALTIME) now->tv_sec += ahead_s();
+    return status;
+}
+
+int gettimeofday(struct timeval *restrict now, void *restrict zone) {
+    struct timespec found;
+    int status = clock_gettime(CLOCK_REALTIME, &found);
+    *now = (struct timeval){found.tv_sec, found.tv_nsec / 1000};
+    return status;
+}
+
+time_t time(time_t *now) {
+    struct timespec found;
+    clock_gettime(CLOCK_REALTIME, &found);
+    if (now != NULL) *now = found.tv_sec;
+    return found.tv_sec;
+}
+"""
+
+
+@pytest.mark.parametrize("hours", [-1, 24])
+def test_a_clock_that_is_set_meanwhile_changes_no_time(tmp_path: Path, hours: int) -> None:
+    """Of all of the run's processes: a library before libc's says what time it is."""
+    lacking = missing(mininet=False)
+    if lacking:
+        pytest.skip(f"a local run needs {lacking}")
+    library, ahead = tmp_path / "clock.so", tmp_path / "ahead"
+    command = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(library)]
+    subprocess.run(command, input=CLOCK, text=True, check=True)
+    ahead.write_text("0")
+    options = ("--no-mininet", "--workers", 2, "--steps", 30, "--compute-ms", 100)
+    began = time.monotonic()
+    run = Run(
+        tmp_path / "out", tmp_path / "log", *options, environment={"LD_PRELOAD": str(library), "AHEAD": str(ahead)}
+    )
+    try:
+        run.until_training(step=5)
+        ahead.write_text(f"{3600 * hours}")
+        assert run.wait() == 0, run.output
+    finally:
+        run.end()
+    took_s, summary = time.monotonic() - began, run.summary()
+    assert 30 * 0.1 <= summary["wall_s"] < took_s
+    assert all(t is None or 0 < t < took_s for t in summary["seconds_to_accuracy"].values())
+    for worker in range(2):
+        times = [float(row["t"]) for row in run.rows(worker)]
+        assert times == sorted(times) and len(times) == 30
 
 
 def test_stopped_before_it_has_begun(run: Run) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import time
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +34,7 @@ def test_what_was_observed_is_of_the_time_between(monkeypatch: pytest.MonkeyPatc
         clock[0], stalled[0], load[0] = 104.0, 6.0, 3.0
         return "found"
 
-    monkeypatch.setattr(time, "time", lambda: clock[0])
+    monkeypatch.setattr(machine, "unix_s", lambda: clock[0])
     monkeypatch.setattr(machine, "stalled_s", lambda: stalled[0])
     monkeypatch.setattr(machine, "load", lambda: load[0])
     assert observed(measure) == ("found", Conditions(machine.here(), 1.0, 3.0, 0.25))
@@ -46,7 +45,7 @@ def test_what_was_observed_is_of_the_time_between(monkeypatch: pytest.MonkeyPatc
 def test_stalls_are_those_of_the_training_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     stalls = Stalls()
     for now, counted in ((0.0, 0.0), (10.0, 8.0), (20.0, 9.0), (30.0, 19.0)):
-        monkeypatch.setattr(time, "time", lambda now=now: now)
+        monkeypatch.setattr(machine, "unix_s", lambda now=now: now)
         monkeypatch.setattr(machine, "stalled_s", lambda counted=counted: counted)
         stalls.look()
     assert stalls.share(9.0, 21.0) == pytest.approx(0.1)

@@ -105,6 +105,15 @@ def test_a_whole_file() -> None:
         ('[[events]]\niteration = 1.5\naction = "restart switch"', "iteration = 1.5: expected a whole number"),
         ("seed = -1", "seed = -1: expected a whole number, 0 or more"),
         ("seed = ", "not TOML"),
+        ("seed = " + 5000 * "9", "not TOML: Exceeds the limit"),
+        ("seed = " + 5000 * "[" + 5000 * "]", "not TOML: maximum recursion depth exceeded"),
+        ("seed = 0x" + 5000 * "f", "seed = ...: expected a whole number, 0 or more, below 2^63"),
+        (
+            '[[events]]\niteration = 9223372036854775808\naction = "restart root"',
+            "expected a whole number, 0 or more, b",
+        ),
+        ("[[packets]]\nloss = 1" + 400 * "0", "expected a number"),
+        ("[[packets]]\ndirection = 0x" + 5000 * "f", 'direction = ...: expected "to_switch"'),
     ],
 )
 def test_what_is_wrong_is_named_with_what_would_be_right(text: str, said: str, tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ import pytest
 from experiments.correctness import schedules
 from experiments.network_study import __main__ as network_study
 from experiments.network_study import cells
+from experiments.pytorch_study import __main__ as pytorch_study
+from experiments.pytorch_study import fewer_bits
 from experiments.shared.pool import Processes
 from experiments.straggler_study import __main__ as straggler_study
 from serene import outputs
@@ -80,8 +82,12 @@ def test_what_is_in_the_way_is_named(tmp_path: Path) -> None:
         outputs.check(tmp_path / "link" / "out", MB)
     with pytest.raises(CannotWrite, match="it is a directory; name a file"):
         outputs.check_file(tmp_path, MB)
-    with pytest.raises(CannotWrite, match="File name too long"):
-        outputs.check(tmp_path / ("x" * 300) / "out", MB)
+    with pytest.raises(CannotWrite, match="it is a file; name a directory"):
+        outputs.check_directory(tmp_path / "file", MB)
+    for check in (outputs.check, outputs.check_file, outputs.check_directory):
+        for name in ("x" * 300, f"{'x' * 300}/out"):
+            with pytest.raises(CannotWrite, match="File name too long"):
+                check(tmp_path / name, MB)
 
 
 def test_a_directory_without_permission_is_refused(tmp_path: Path) -> None:
@@ -160,6 +166,8 @@ COMMANDS = {
     "schedules": (schedules.main, ["--runs", "1", "--pair", "bsp,ssp", "--processes", "1"], "numbers.json"),
     "the straggler study": (straggler_study.main, ["--engine", "simulated"], "study"),
     "the network study": (network_study.main, ["--no-emulation"], "study"),
+    "the PyTorch study": (pytorch_study.main, [], "study"),
+    "the study of fewer bits": (fewer_bits.main, [], "study"),
 }
 
 
@@ -196,6 +204,19 @@ def forks() -> None:
     """The server that processes are forked from. Its socket is where temporary files are, and the path of ``spare`` is
     too long for one: it has to be there before."""
     Processes(1, ()).shutdown()
+
+
+@pytest.mark.parametrize("command", [command for command, (_, _, name) in COMMANDS.items() if name == "study"])
+def test_a_study_s_results_are_no_file(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main, arguments, _ = COMMANDS[command]
+    out = tmp_path / "file"
+    out.write_text("of another program")
+    monkeypatch.setattr(sys, "argv", [command, *arguments, "--out", str(out)])
+    assert main() in (1, 2)
+    assert capsys.readouterr() == ("", f"error: cannot write {out}: it is a file; name a directory\n")
+    assert out.read_text() == "of another program"
 
 
 def test_schedules_that_have_been_played_are_not_lost(

@@ -10,6 +10,8 @@ import pytest
 
 from experiments.correctness import schedules, tallies
 from experiments.correctness.tallies import BadPart, Part, Tally, added_up
+from experiments.correctness.virtual.checks import Balance
+from serene.program import Program
 
 PAIR = ("bsp", "ssp")
 PART = Part("abc", "serene", 2, 0, 10, 1.5, {PAIR: Tally(runs=10, contributions=70, happened={"evicted": 2})})
@@ -23,12 +25,34 @@ def test_a_part_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_parts_of_one_build_add_up() -> None:
-    later = replace(PART, first=10, tallies={PAIR: Tally(runs=10, lost=1, failed=[13], happened={"evicted": 1})})
-    total = added_up({Path("one"): PART, Path("two"): later})[PAIR]
-    assert (total.runs, total.contributions, total.lost, total.failed, total.happened) == (
-        20, 70, 1, [13], {"evicted": 3},
-    )  # fmt: skip
-    assert PART.tallies[PAIR].runs == 10, "the parts stay as they are"
+    one = Tally(10, 1, 70, 2, 3, 4, 0.5, {"a rule": 5}, [13, 7], {"evicted": 2})
+    other = Tally(20, 10, 30, 50, 60, 70, 0.25, {"a rule": 1, "no stuck worker": 2}, [9], {"evicted": 1, "joined": 1})
+    assert all(vars(one).values()) and all(vars(other).values()), "what is 0 adds up by itself"
+    parts = {
+        Path("one"): replace(PART, tallies={PAIR: one}),
+        Path("two"): replace(PART, first=10, tallies={PAIR: other}),
+    }
+    assert added_up(parts)[PAIR] == Tally(
+        30, 11, 100, 52, 63, 74, 0.75, {"a rule": 6, "no stuck worker": 2}, [7, 9, 13], {"evicted": 3, "joined": 1}
+    )
+    assert one.runs == 10, "the parts stay as they are"
+
+
+def test_a_build_is_its_sources_and_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tallies, "ROOT", tmp_path)
+    files = [tmp_path / "p4src/build/serene.json", *(tmp_path / folder / "code.py" for folder in tallies.PLAYED)]
+    for path in files:
+        path.parent.mkdir(parents=True)
+        path.write_text("before")
+    builds = [tallies.build()]
+    for path in files:
+        path.write_text("after")
+        builds.append(tallies.build())
+    files[0].rename(files[0].with_name("other.json"))
+    builds.append(tallies.build())
+    assert len(set(builds)) == len(builds)
+    (tmp_path / "serene/notes.md").write_text("nothing that runs")
+    assert tallies.build() == builds[-1]
 
 
 @pytest.mark.parametrize(
@@ -50,12 +74,49 @@ def test_the_same_runs_of_another_pair_are_others() -> None:
     assert set(added_up({Path("one"): PART, Path("two"): other})) == {PAIR, ("ssp", "bsp")}
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"pairs": {"bsp": {}}}', '{"pairs": {}, "build": "abc"}'])
+def test_runs_that_broke_a_rule_are_named_and_no_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "part.json"
+    replace(PART, tallies={PAIR: Tally(runs=10, broken={"no stuck worker": 1}, failed=[3])}).write(path)
+    assert tallies.main([str(path)]) == 1
+    said = capsys.readouterr()
+    assert said.err == f"error: {path}: bsp and ssp: runs [3]\n"
+    assert "0 repeated, 1 runs stuck, 1 runs failed" in said.out
+
+
+@pytest.mark.parametrize("found", [Balance(lost=1), Balance(repeated=2)], ids=str)
+def test_a_run_that_lost_or_repeated_something_has_failed(found: Balance, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = Program.load()
+    real = schedules.play(PAIR, 4, program)
+    monkeypatch.setattr(
+        schedules, "play", lambda pair, number, *_: replace(real, balance=found) if number == 4 else real
+    )
+    tally = schedules.play_many(PAIR, range(3, 6), program)
+    assert (tally.failed, tally.lost, tally.repeated) == ([4], found.lost, found.repeated)
+    assert (tally.runs, tally.contributions) == (3, 3 * real.contributions)
+
+
+def written(**fields: object) -> str:
+    """A part in which some things are others."""
+    head = {"build": "abc", "program": "serene", "racks": 2, "first": 0, "runs": 10, "seconds": 1.5, "pairs": {}}
+    return json.dumps({**head, **fields})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "[]", "{}", '{"pairs": {"bsp": {}}}', '{"pairs": {}, "build": "abc"}', "[" * 100_000,
+        written(first="0"), written(runs=None), written(pairs={"bsp": {}}), written(pairs={"bsp ssp": {"runs": "10"}}),
+        written(pairs={"bsp ssp": {"lost": -1}}), written(pairs={"bsp ssp": {"lost": float("nan")}}),
+        written(pairs={"bsp ssp": {"failed": 3}}), written(pairs={"bsp ssp": {"broken": {"a rule": "1"}}}),
+    ],
+    ids=lambda text: text[:80],
+)  # fmt: skip
 def test_what_is_no_part_is_refused(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "part.json"
     path.write_text(text)
     assert tallies.main([str(path)]) == 2
-    assert capsys.readouterr().err.startswith(f"error: {path}: not what make schedules has written")
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: {path}: not what make schedules has written") and said.count("\n") == 1
 
 
 def test_the_command_counts_what_two_commands_have_played(
