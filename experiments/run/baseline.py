@@ -212,15 +212,10 @@ def _wait(
                     raise Failed(f"{name} {process.number} ended with status {process.poll()}:\n{process.error()}")
         if time.monotonic() - told >= TOLD_EVERY_S:
             told = time.monotonic()
-            done = " ".join(str(_steps(worker)) for worker in workers)
+            done = " ".join(str(worker.steps()) for worker in workers)
             console.print(f"{settings.strategy}: steps {done} of {settings.steps}", highlight=False)
         with allowed():
             time.sleep(POLL_S)  # the pace of the display
-
-
-def _steps(worker: WorkerProcess) -> int:
-    path = worker.log.with_suffix(".csv")
-    return max(path.read_bytes().count(b"\n") - 1, 0) if path.exists() else 0
 
 
 def _counted_by(servers: Sequence[WorkerProcess], work: Work) -> list[int]:

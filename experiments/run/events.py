@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from controller.status.model import JobStatus
 from experiments.run.network import Network, WorkerProcess
 from experiments.run.settings import Settings
 from serene.client.restoration import ROUNDS
@@ -59,9 +58,11 @@ class Events:
         """Events for which the run was too short."""
         return [str(event) for event in self._waiting]
 
-    def look(self, job: JobStatus) -> None:
-        """Begins what is due at the iterations that the controller's status tells."""
-        iterations = [worker.iteration for worker in job.workers]
+    def look(self) -> None:
+        """Begins what is due. The switch's own count of iterations begins anew with each session."""
+        if not self._waiting:
+            return
+        iterations = [worker.steps() for worker in self._workers]
         for event in list(self._waiting):
             here = min(iterations) if event.worker is None else iterations[event.worker]
             if here >= event.iteration and not (event.worker in self.away or self._over(event)):
@@ -108,13 +109,14 @@ class Events:
 
     def _replace(self, worker: int) -> None:
         """A new process does the steps that the killed one has left undone."""
+        before = self._workers[worker].steps()
         done = self._steps_of(worker)
         # A session that follows a lost one begins with iterations of its own, to put the sums back.
-        before = ROUNDS if self._switch_began else 0
-        self.lost_incarnations.append(before + sum(float(row["t_unix"]) > self._switch_began for row in done))
+        rounds = ROUNDS if self._switch_began else 0
+        self.lost_incarnations.append(rounds + sum(float(row["t_unix"]) > self._switch_began for row in done))
         arguments = list(self._arguments(worker))
-        arguments[arguments.index("--steps") + 1] = str(max(self._settings.steps - len(done), 1))
-        self._workers[worker] = self._network.start_worker(worker, arguments)
+        arguments[arguments.index("--steps") + 1] = str(max(self._settings.steps - before, 1))
+        self._workers[worker] = self._network.start_worker(worker, arguments, before)
 
     def _steps_of(self, worker: int) -> list[dict[str, str]]:
         """Of a worker that was killed; the file makes way for the next one's."""

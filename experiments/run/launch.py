@@ -86,8 +86,8 @@ def train(settings: Settings, work: Work, console: Console, companion: Companion
                 while any(worker.poll() is None for worker in workers) or events.under_way:
                     _check_alive(network, workers, events)
                     if (status := _status(controller, job)) is not None:
-                        view.show(status)
-                        events.look(status)
+                        view.show(status, [worker.steps() for worker in workers])
+                        events.look()
                         if companion is not None:
                             companion.look(status, controller)
                     events.end_due()
@@ -100,7 +100,7 @@ def train(settings: Settings, work: Work, console: Console, companion: Companion
                 if stopped:  # while a fault file had the controller away: nobody knows what was counted
                     raise KeyboardInterrupt
                 last = controller.job(job)  # says why not
-            view.show(last)
+            view.show(last, [worker.steps() for worker in workers])
             if companion is not None:
                 companion.look(last, controller)
     for line in events.never:
