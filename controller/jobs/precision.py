@@ -42,6 +42,8 @@ def _held_in_a_read(job: Job, bits: int) -> str:
 def change(job: Job, lanes: int, bits: int) -> PolicyFields | None:
     """What the policy says from now on; None where the values have so many bits already. Raises BadRequest, or Conflict
     where the job cannot change them."""
+    if bits == job.precision and not job.pool:
+        return None
     check(job, lanes, bits)
     if job.state is not JobState.RUNNING:
         raise Conflict(f"job {job.id} is {job.state.value}: the precision of a job that runs can be changed")
