@@ -172,9 +172,14 @@ def _local_switch(chosen: Settings, shm: bool, *, keep: bool) -> Iterator[Settin
     numbers = ",".join(str(at.port) for at in ports)
     try:
         yield chosen.model_copy(update={**by_kind, "ports": numbers})
-    except BaseException:
+    except BaseException as error:
         if started:
             local_switch.stop(chosen.switch, ports)
+        elif isinstance(error, background.NotStarted):
+            raise background.NotStarted(
+                f"{error}. The local switch at {chosen.switch} was there already: "
+                "--switch 127.0.0.1:PORT starts one more"
+            ) from None
         raise
     if started and not keep:
         local_switch.stop(chosen.switch, ports)
@@ -351,7 +356,7 @@ def precision(
 ) -> None:
     """Change the precision of a process group's gradients while it runs."""
     with ControllerClient(controller) as client:
-        chosen = only_job(client) if job is None else job
+        chosen = only_job(client, 'a program\'s init_process_group("serene")') if job is None else job
         print(view.precision_line(chosen, client.set_precision(chosen, bits)))
 
 

@@ -43,8 +43,9 @@ def make(made: Callable[[], T]) -> T:
         raise BadChoice(str(error)) from None
 
 
-def only_job(client: ControllerClient) -> int:
-    """The id of the one job that has not finished. Raises BadChoice if there are several, SereneError if none."""
+def only_job(client: ControllerClient, made_by: str = "'serenectl jobs create --workers N'") -> int:
+    """The id of the one job that has not finished. Raises BadChoice if there are several, SereneError if none; made_by:
+    what makes a job, for that message."""
     there = client.jobs()
     unfinished = [job.job for job in there if job.state is not JobState.FINISHED]
     if len(unfinished) == 1:
@@ -52,7 +53,7 @@ def only_job(client: ControllerClient) -> int:
     if unfinished:
         raise BadChoice(f"--job is missing: expected {choices(unfinished)}")
     what = "every job has finished" if there else "there is no job"
-    raise SereneError(f"{what}; 'serenectl jobs create --workers N' makes one")
+    raise SereneError(f"{what}; {made_by} makes one")
 
 
 def worker_of(client: ControllerClient, job: int, named: str) -> int:

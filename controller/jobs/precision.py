@@ -42,6 +42,8 @@ def _held_in_a_read(job: Job, bits: int) -> str:
 def change(job: Job, lanes: int, bits: int) -> PolicyFields | None:
     """The policy with so many bits; None where they are in force already. Raises as `check`, and Conflict where the
     job's precision cannot change now."""
+    if bits == job.precision and not job.pool:
+        return None
     check(job, lanes, bits)
     if job.state is not JobState.RUNNING:
         raise Conflict(f"job {job.id} is {job.state.value}: only while a job runs can its precision be changed")

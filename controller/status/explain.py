@@ -129,6 +129,8 @@ class _Job:
         at = "" if position is None else f" in round {position.round} of epoch {position.epoch}"
         if silent > SILENT_S:
             dead = f"if it is dead: restart it, or 'serenectl evict --job {self.id} --worker {name}'"
+            if self.pool:
+                dead = "if it is dead: start all ranks again; a process group's job goes on with nobody less"
             return _said(
                 number,
                 "silent",

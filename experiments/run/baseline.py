@@ -217,16 +217,10 @@ def _wait(
                     raise Failed(f"{name} {process.number} ended with status {process.poll()}:\n{process.error()}")
         if time.monotonic() - printed >= PRINT_EVERY_S:
             printed = time.monotonic()
-            done = " ".join(str(_steps_done(worker)) for worker in workers)
+            done = " ".join(str(worker.steps()) for worker in workers)
             console.print(f"{settings.strategy}: steps {done} of {settings.steps}", highlight=False)
         with allowed():
             time.sleep(POLL_S)
-
-
-def _steps_done(worker: WorkerProcess) -> int:
-    """By the rows of its CSV file: nobody reports to a controller here."""
-    path = worker.log.with_suffix(".csv")
-    return max(path.read_bytes().count(b"\n") - 1, 0) if path.exists() else 0
 
 
 def _applied(servers: Sequence[WorkerProcess], work: Work) -> list[int]:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from controller.status.model import JobStatus
 from experiments.run.network import Network, WorkerProcess
 from experiments.run.settings import Settings
 from serene.client.restoration import ROUNDS
@@ -58,9 +57,12 @@ class Events:
         """Events whose iteration has not been reached."""
         return [str(event) for event in self._pending]
 
-    def begin_due(self, job: JobStatus) -> None:
-        """Begins the events whose iteration the workers have reached, by the controller's status."""
-        iterations = [worker.iteration for worker in job.workers]
+    def begin_due(self) -> None:
+        """Begins the events whose iteration the workers have reached, by their own count of steps: the switch's begins
+        anew with each session."""
+        if not self._pending:
+            return
+        iterations = [worker.steps() for worker in self._workers]
         for event in list(self._pending):
             reached = min(iterations) if event.worker is None else iterations[event.worker]
             if reached >= event.iteration and not (event.worker in self.away or self._has_ended(event)):
@@ -108,13 +110,14 @@ class Events:
 
     def _replace(self, worker: int) -> None:
         """Starts a process for the steps that the killed one has left undone."""
+        before = self._workers[worker].steps()
         done = self._steps_of(worker)
         # A session that follows a lost one begins with the rounds that restore the sums, which are contributions, too.
-        before = ROUNDS if self._switch_killed_at else 0
-        self.lost_incarnations.append(before + sum(float(row["t_unix"]) > self._switch_killed_at for row in done))
+        rounds = ROUNDS if self._switch_killed_at else 0
+        self.lost_incarnations.append(rounds + sum(float(row["t_unix"]) > self._switch_killed_at for row in done))
         arguments = list(self._arguments(worker))
-        arguments[arguments.index("--steps") + 1] = str(max(self._settings.steps - len(done), 1))
-        self._workers[worker] = self._network.start_worker(worker, arguments)
+        arguments[arguments.index("--steps") + 1] = str(max(self._settings.steps - before, 1))
+        self._workers[worker] = self._network.start_worker(worker, arguments, before)
 
     def _steps_of(self, worker: int) -> list[dict[str, str]]:
         """The rows of a killed worker's CSV file, which is renamed to make way for its successor's."""

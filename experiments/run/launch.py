@@ -87,8 +87,8 @@ def train(settings: Settings, work: Work, console: Console, companion: Companion
                 while any(worker.poll() is None for worker in workers) or events.under_way:
                     _check_alive(network, workers, events)
                     if (status := _status(controller, job)) is not None:
-                        view.show(status)
-                        events.begin_due(status)
+                        view.show(status, [worker.steps() for worker in workers])
+                        events.begin_due()
                         if companion is not None:
                             companion.look(status, controller)
                     events.end_due()
@@ -101,7 +101,7 @@ def train(settings: Settings, work: Work, console: Console, companion: Companion
                 if stopped:  # and a fault file had killed the controller: what the switch counted is not known
                     raise KeyboardInterrupt
                 last = controller.job(job)  # raises an error that says why there is no status
-            view.show(last)
+            view.show(last, [worker.steps() for worker in workers])
             if companion is not None:
                 companion.look(last, controller)
     for line in events.not_played:

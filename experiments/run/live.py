@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from types import TracebackType
 
 from rich.console import Console, Group, RenderableType
@@ -42,36 +43,37 @@ class View:
         if self._live is not None:
             self._live.__exit__(kind, error, trace)
 
-    def show(self, job: JobStatus) -> None:
-        """Shows a new status: at once in a terminal, elsewhere every PLAIN_EVERY_S seconds and when an epoch begins."""
+    def show(self, job: JobStatus, steps: Sequence[int]) -> None:
+        """Shows a new status: at once in a terminal, elsewhere every PLAIN_EVERY_S seconds and when an epoch begins.
+        steps: that each worker has done, in all sessions of the job."""
         if self._live is not None:
-            self._live.update(self._table(job), refresh=True)
+            self._live.update(self._table(job, steps), refresh=True)
             return
         changed = job.epoch != self._epoch
         if changed or time.monotonic() - self._printed >= PLAIN_EVERY_S:
             self._epoch, self._printed = job.epoch, time.monotonic()
-            self._console.print(self._line(job))
+            self._console.print(self._line(job, steps))
 
-    def _line(self, job: JobStatus) -> str:
-        steps = " ".join(str(worker.iteration) for worker in job.workers)
+    def _line(self, job: JobStatus, steps: Sequence[int]) -> str:
+        done = " ".join(map(str, steps))
         reports = [worker.report or {} for worker in job.workers]
         accuracy = max((number(report.get("accuracy")) or 0.0 for report in reports), default=0.0)
-        return f"{job.strategy}, epoch {job.epoch}: steps {steps} of {self._settings.steps}, accuracy {accuracy:.3f}"
+        return f"{job.strategy}, epoch {job.epoch}: steps {done} of {self._settings.steps}, accuracy {accuracy:.3f}"
 
-    def _table(self, job: JobStatus) -> RenderableType:
+    def _table(self, job: JobStatus, steps: Sequence[int]) -> RenderableType:
         table = Table(box=None, pad_edge=False)
         for heading in ("worker", "", "step", "round", "loss", "accuracy", "waiting", "state"):
             table.add_column(heading, justify="left" if heading in ("", "state") else "right")
         sent = again = 0
-        for worker in job.workers:
+        for worker, done in zip(job.workers, steps, strict=True):
             report = worker.report or {}
             sent += _count(report, "packets_sent") + _count(report, "packets_received")
             again += _count(report, "retransmissions")
             state = str(report.get("state", "running") if worker.state is WorkerState.RUNNING else worker.state.value)
             table.add_row(
                 str(worker.worker),
-                ProgressBar(total=self._settings.steps, completed=worker.iteration, width=20),
-                str(worker.iteration),
+                ProgressBar(total=self._settings.steps, completed=done, width=20),
+                str(done),
                 _number(report.get("round"), "d"),
                 _number(report.get("loss"), ".3f"),
                 _number(report.get("accuracy"), ".3f"),

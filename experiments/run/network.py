@@ -64,12 +64,23 @@ def worker_arguments(settings: Settings, worker: int, job: int, out: Path, **fur
 
 class WorkerProcess:
     """The process of a worker, or of a baseline's server, with its log. number: the worker's, or that of the server's
-    host."""
+    host. before: steps that the same worker's earlier processes have done."""
 
-    def __init__(self, number: int, process: Process, log: Path) -> None:
+    def __init__(self, number: int, process: Process, log: Path, before: int = 0) -> None:
         self.number = number
         self.log = log
         self._process = process
+        self._lines = before - 1  # of the table of steps, whose first line has the columns' names
+        self._read = 0  # bytes of it
+
+    def steps(self) -> int:
+        """Done by the worker so far, whatever became of sessions and processes meanwhile."""
+        with contextlib.suppress(FileNotFoundError), self.log.with_suffix(".csv").open("rb") as table:
+            table.seek(self._read)
+            new = table.read()
+            self._read += len(new)
+            self._lines += new.count(b"\n")
+        return max(self._lines, 0)
 
     def poll(self) -> int | None:
         """The exit status, or None while it runs."""
@@ -164,13 +175,14 @@ class Network(ABC):
         """Id of a process in a host's network namespace; None: hosts share ours."""
         return None
 
-    def start_worker(self, worker: int, arguments: Sequence[str]) -> WorkerProcess:
-        """Starts a worker's program in its host. arguments: of `worker_arguments`."""
+    def start_worker(self, worker: int, arguments: Sequence[str], before: int = 0) -> WorkerProcess:
+        """Starts a worker's program in its host. arguments: of `worker_arguments`. before: steps that the worker has
+        done already, in processes that were killed."""
         log = self.work / f"worker-{worker}.log"
         command = module("workers.train", *arguments, *self._worker_address(worker))
         with log.open("ab") as output:  # a worker that starts again goes on in the same log
             process = forked.start(f"worker-{worker}", command, output, {}, self._namespace_of(worker))
-        self._workers.append(WorkerProcess(worker, process, log))
+        self._workers.append(WorkerProcess(worker, process, log, before))
         return self._workers[-1]
 
     def __enter__(self) -> Self:

@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 
 from serene.errors import SereneError, choices
 from serene.wire import Op
@@ -72,6 +73,13 @@ def _check_time(name: str, value: float) -> None:
         raise BadFaults(f"{name} {value:g}: a time in seconds, expected 0 or more")
 
 
+def _check_numbers(where: str, what: str, named: Iterable[int], count: int) -> None:
+    """what: "worker" or "rack", of which the run has so many."""
+    absent = sorted({number for number in named if not 0 <= number < count})
+    if absent:
+        raise BadFaults(f"{where}: {what} {choices(absent)} is not in the run; it has {what}s 0 to {count - 1}")
+
+
 @dataclass(frozen=True)
 class PacketFaults:
     """What happens to some of the packets. The first description that fits a packet decides.
@@ -115,12 +123,15 @@ class PacketFaults:
         """The links named: workers, and ``uplink`` of racks."""
         return {*self.workers, *map(uplink, self.racks)}
 
-    def check_kinds(self, there: Sequence[str]) -> None:
-        """Raises BadFaults if it names a kind that is not among those on the links that it is for."""
+    def check_kinds(self, there: Sequence[str], where: str = "") -> None:
+        """Raises BadFaults if it names a kind that is not among those on the links that it is for. where: what names
+        it, in the message."""
         absent = [kind for kind in self.kinds if kind not in there]
         if absent:
-            where = "an uplink" if self.racks else "a worker's link"
-            raise BadFaults(f"{choices(absent)} is never on {where}; expected {choices(there)}")
+            link = "an uplink" if self.racks else "a worker's link"
+            raise BadFaults(
+                f"{f'{where}: ' if where else ''}{choices(absent)} is never on {link}; expected {choices(there)}"
+            )
 
     def fits(self, link: int, direction: Direction, kind: str) -> bool:
         """Whether this description covers such packets, at any time."""
@@ -166,41 +177,38 @@ class Event:
 
 @dataclass(frozen=True)
 class Faults:
-    """Everything that goes wrong in a run. Every random choice follows from ``seed``. text: the file's text."""
+    """Everything that goes wrong in a run. Every random choice follows from ``seed``. text: the file's text; path:
+    where that was read."""
 
     seed: int = 0
     packets: tuple[PacketFaults, ...] = ()
     events: tuple[Event, ...] = ()
     text: str | None = field(default=None, compare=False, repr=False)
+    path: str | Path | None = field(default=None, compare=False, repr=False)
 
     def check(self, workers: int, racks: int = 1) -> None:
-        """Raises BadFaults if it names a worker, rack, switch or kind of packet that the run does not have. racks: 1
-        for one switch."""
-        named: Iterable[int] = {
-            *(worker for faults in self.packets for worker in faults.workers),
-            *(event.worker for event in self.events if event.worker is not None),
-        }
-        absent = sorted(worker for worker in named if not 0 <= worker < workers)
-        if absent:
-            raise BadFaults(f"worker {choices(absent)} is not in the run; it has workers 0 to {workers - 1}")
-        in_racks = {
-            *(rack for faults in self.packets for rack in faults.racks),
-            *(event.rack for event in self.events if event.rack is not None),
-        }
-        absent = sorted(rack for rack in in_racks if racks == 1 or not 0 <= rack < racks)
-        if absent:
-            there = f"it has racks 0 to {racks - 1}" if racks > 1 else "it has one switch"
-            raise BadFaults(f"rack {choices(absent)} is not in the run; {there}")
-        for faults in self.packets if racks == 1 else ():
-            faults.check_kinds(ON_WORKERS_LINKS)
+        """Raises BadFaults if it names a worker, rack, switch or kind of packet that the run does not have, with the
+        place that does. racks: 1 for one switch."""
+        file = f"{self.path}: " if self.path is not None else ""
         switches = {Action.RESTART_SWITCH} if racks == 1 else {Action.RESTART_LEAF, Action.RESTART_ROOT}
-        for event in self.events:
+        for number, event in enumerate(self.events, 1):
+            where = f"{file}[[events]] number {number}"
             if event.action.of_switch and event.action not in switches:
                 expected = choices(sorted(action.value for action in switches))
                 raise BadFaults(
-                    f"{event.action.value}: a run {'with one switch' if racks == 1 else 'over racks'} has none; "
-                    f"expected {expected}"
+                    f"{where}: {event.action.value}: a run {'with one switch' if racks == 1 else 'over racks'} has "
+                    f"none; expected {expected}"
                 )
+            _check_numbers(where, "worker", [event.worker] if event.worker is not None else (), workers)
+            _check_numbers(where, "rack", [event.rack] if event.rack is not None else (), racks)
+        for number, faults in enumerate(self.packets, 1):
+            where = f"{file}[[packets]] number {number}"
+            _check_numbers(where, "worker", faults.workers, workers)
+            if faults.racks and racks == 1:
+                raise BadFaults(f"{where}: rack {choices(faults.racks)} is not in the run; it has one switch")
+            _check_numbers(where, "rack", faults.racks, racks)
+            if racks == 1:
+                faults.check_kinds(ON_WORKERS_LINKS, where)
 
     def __str__(self) -> str:
         return f"{len(self.packets)} of packets, {len(self.events)} of processes, seed {self.seed}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ def load(path: str | Path) -> Faults:
     except (OSError, UnicodeDecodeError) as error:
         raise BadFaults(f"cannot read {path}: {getattr(error, 'strerror', None) or 'it is no text'}") from None
     try:
-        return parse(text)
+        return replace(parse(text), path=path)
     except BadFaults as error:
         raise BadFaults(f"{path}: {error}") from None
 

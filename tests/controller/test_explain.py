@@ -72,6 +72,11 @@ def test_a_silent_one_that_holds_up_the_rest() -> None:
     )
 
 
+def test_of_a_process_group_no_rank_is_evicted_nor_started_alone() -> None:
+    _, advice = told(1, worker(0, "waiting"), worker(1, silent_s=8.0), pool=True)
+    assert advice == "if it is dead: start all ranks again; a process group's job goes on with nobody less"
+
+
 def test_so_far_behind_that_no_bound_helps() -> None:
     workers = [worker(0, "waiting", (1, 40)), worker(1, at=(1, 20))]
     assert told(0, *workers, strategy=SSP(15))[1] == "'serenectl sync asp --job 0' would let it go on"

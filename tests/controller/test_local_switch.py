@@ -23,13 +23,14 @@ from controller import daemon
 from controller.commands import cli
 from controller.commands import local as local_commands
 from controller.commands.background import NoFolder
-from controller.http.client import NoController
+from controller.http.client import ControllerClient, NoController
 from controller.settings import UdpPort
 from serene.client import Pool
 from serene.interrupts import allowed, ended
 from serene.strategy import BSP
 from serene.torch.opening import Controller, NotOpened, transport_to
 from tests.controller.processes import missing, until
+from tests.ports import some_ports
 from tests.torch.local import Local, there
 
 
@@ -163,6 +164,37 @@ def test_a_second_controller_is_refused_and_nothing_is_disturbed(local: Local) -
     )  # fmt: skip
     assert listens(local.switch)
     assert local.client.status().switch.udp_ports == before.udp_ports
+
+
+def test_a_controller_elsewhere_is_told_how_to_have_a_switch_of_its_own(local: Local) -> None:
+    local.up("--ports", "1-2")
+    http, *others = (f"127.0.0.1:{port}" for port in some_ports(2))
+    refused = local.serenectl("up", "--local", "--switch", local.switch, "--http", http)
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("error: another controller, with election id 1, holds the switch"), refused
+    assert refused.stderr.endswith(
+        f". The local switch at {local.switch} was there already: --switch 127.0.0.1:PORT starts one more\n"
+    )
+    assert listens(local.switch)
+    second = local.serenectl("up", "--local", "--switch", *others, "--http", http, "--ports", "1-2")
+    assert second.returncode == 0, second
+    assert not set(local.client.status().switch.udp_ports) & set(
+        ControllerClient(f"http://{http}").status().switch.udp_ports
+    )
+    down = local.serenectl("down", "--controller", f"http://{http}")
+    assert down.returncode == 0 and down.stdout.endswith("the switch stopped, too\n")
+    assert local.client.status().switch.connected
+
+
+def test_precision_names_what_makes_its_jobs(local: Local) -> None:
+    local.up("--ports", "1-2")
+    refused = local.serenectl("precision", "8")
+    assert (refused.returncode, refused.stderr) == (
+        1, "error: there is no job; a program's init_process_group(\"serene\") makes one\n",
+    )  # fmt: skip
+    local.client.create_job(2, BSP())
+    same = local.serenectl("precision", "32")
+    assert (same.returncode, same.stdout) == (0, "job 0: 32 bits already, nothing changes\n")
 
 
 def test_of_two_that_start_it_at_once_one_is_refused(local: Local) -> None:

@@ -144,6 +144,7 @@ def test_jobs_with_slots_for_each_parameter_keep_32_bits(strategy: Strategy, why
         jobs.plan_precision(0, 8)
     with pytest.raises(Conflict, match="job 1 keeps 32 bits"):
         jobs.create(4, strategy, precision=8)
+    assert jobs.plan_precision(0, 32) is None  # it has them
 
 
 def test_a_job_that_waits_or_has_one_slot_cannot_change_it() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import signal
 import socket
 import subprocess
@@ -171,3 +172,51 @@ def test_another_program_at_the_controller_s_port_is_not_taken_for_it(
         monkeypatch.setattr(network, "free_ports", chosen)
         with pytest.raises(NetworkError, match="controller ended"), LocalNetwork(settings, tmp_path):
             pass
+
+
+EVENTS = """
+[[events]]
+iteration = 6
+action = "restart switch"
+
+[[events]]
+iteration = 9
+action = "restart worker"
+worker = 1
+
+[[events]]
+iteration = 12
+action = "restart worker"
+worker = 1
+
+[[events]]
+iteration = 16
+action = "restart controller"
+"""
+
+
+def test_events_come_at_the_workers_own_steps(tmp_path: Path) -> None:
+    """Not at those of a session, of which the switch's restart begins another; and who is killed twice does as many
+    steps as the others."""
+    if lacking := missing(mininet=False):
+        pytest.skip(f"a local run needs {lacking}")
+    faults = tmp_path / "faults.toml"
+    faults.write_text(EVENTS)
+    options = ("--no-mininet", "--workers", 2, "--steps", 20, "--compute-ms", 200, "--faults", faults)
+    training = Run(tmp_path / "out", tmp_path / "log", *options)
+    try:
+        assert training.wait(240) == 0, training.output
+    finally:
+        training.end()
+    assert "this never came" not in training.output
+    played = training.summary()["events"]
+    assert [event["event"].partition(" at")[0] for event in played] == [
+        "restart switch", "restart worker 1", "restart worker 1", "restart controller",
+    ]  # fmt: skip
+    rows = [[float(row["t"]) for row in training.rows(worker)] for worker in range(2)]
+    for event, iteration in zip(played, (6, 9, 12, 16), strict=True):
+        assert sum(t <= event["t"] for t in rows[1]) >= iteration, event
+    # One whose answer was lost with the session is not done again.
+    assert all(19 <= len(of_worker) <= 20 for of_worker in rows)
+    shown = re.findall(r"steps (\d+) (\d+) of 20", training.output)
+    assert [int(steps) for steps, _ in shown] == sorted(int(steps) for steps, _ in shown)

@@ -134,8 +134,20 @@ def test_a_file_that_is_not_there() -> None:
 def test_workers_that_are_not_in_the_run() -> None:
     faults = Faults(packets=(PacketFaults(workers=(1, 7)),), events=(Event(1, Action.PAUSE_WORKER, 4),))
     faults.check(8)
-    with pytest.raises(BadFaults, match="worker 4 or 7 is not in the run; it has workers 0 to 3"):
+    with pytest.raises(BadFaults) as refused:
         faults.check(4)
+    assert str(refused.value) == "[[events]] number 1: worker 4 is not in the run; it has workers 0 to 3"
+    with pytest.raises(BadFaults) as refused:
+        faults.check(5)
+    assert str(refused.value) == "[[packets]] number 1: worker 7 is not in the run; it has workers 0 to 4"
+
+
+def test_the_file_and_the_place_that_name_what_is_not_in_the_run(tmp_path: Path) -> None:
+    path = tmp_path / "faults.toml"
+    path.write_text("[[packets]]\nloss = 0.1\n[[packets]]\nworkers = [1, 9]\nloss = 0.1\n")
+    with pytest.raises(BadFaults) as refused:
+        load(path).check(4)
+    assert str(refused.value) == f"{path}: [[packets]] number 2: worker 9 is not in the run; it has workers 0 to 3"
 
 
 LEAF, ROOT = Event(1, Action.RESTART_LEAF, rack=2), Event(1, Action.RESTART_ROOT)
@@ -145,22 +157,39 @@ LEAF, ROOT = Event(1, Action.RESTART_LEAF, rack=2), Event(1, Action.RESTART_ROOT
     ("faults", "racks", "said"),
     [
         (Faults(events=(LEAF,)), 3, None),
-        (Faults(events=(LEAF,)), 2, "rack 2 is not in the run; it has racks 0 to 1"),
-        (Faults(events=(LEAF,)), 1, "rack 2 is not in the run; it has one switch"),
-        (Faults(packets=(PacketFaults(racks=(0, 3)),)), 3, "rack 3 is not in the run; it has racks 0 to 2"),
+        (Faults(events=(LEAF,)), 2, "[[events]] number 1: rack 2 is not in the run; it has racks 0 to 1"),
+        (
+            Faults(events=(LEAF,)),
+            1,
+            "[[events]] number 1: restart leaf: a run with one switch has none; expected restart switch",
+        ),
+        (
+            Faults(packets=(PacketFaults(racks=(0,)),)),
+            1,
+            "[[packets]] number 1: rack 0 is not in the run; it has one switch",
+        ),
+        (
+            Faults(packets=(PacketFaults(racks=(0, 3)),)),
+            3,
+            "[[packets]] number 1: rack 3 is not in the run; it has racks 0 to 2",
+        ),
         (Faults(packets=(PacketFaults(kinds=("GRANT", "PUSH")),)), 2, None),
         (
             Faults(packets=(PacketFaults(kinds=("GRANT", "PUSH")),)),
             1,
-            "GRANT is never on a worker's link; expected HELLO, PUSH, PULL, REPORT, LEAVE, WELCOME, ANSWER, NUDGE, "
-            "REFUSED, BYE, WAIT, RELEASE or OTHER",
+            "[[packets]] number 1: GRANT is never on a worker's link; expected HELLO, PUSH, PULL, REPORT, LEAVE, "
+            "WELCOME, ANSWER, NUDGE, REFUSED, BYE, WAIT, RELEASE or OTHER",
         ),
         (Faults(events=(ROOT,)), 3, None),
-        (Faults(events=(ROOT,)), 1, "restart root: a run with one switch has none; expected restart switch"),
+        (
+            Faults(events=(ROOT,)),
+            1,
+            "[[events]] number 1: restart root: a run with one switch has none; expected restart switch",
+        ),
         (
             Faults(events=(Event(1, Action.RESTART_SWITCH),)),
             2,
-            "restart switch: a run over racks has none; expected restart leaf or restart root",
+            "[[events]] number 1: restart switch: a run over racks has none; expected restart leaf or restart root",
         ),
     ],
 )
