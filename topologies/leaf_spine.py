@@ -25,7 +25,7 @@ if "__file__" not in globals():
         ),
         "topologies/leaf_spine.py",
     )
-    _ours = next((path for path in _named.split(",") if path.endswith("leaf_spine.py")), _named)
+    _ours = next((path for path in _named.split(",") if os.path.basename(path) == "leaf_spine.py"), _named)
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(_ours))))
 
 from mininet.topo import Topo

@@ -21,7 +21,7 @@ if "__file__" not in globals():
         ),
         "topologies/star.py",
     )
-    _ours = next((path for path in _named.split(",") if path.endswith("star.py")), _named)
+    _ours = next((path for path in _named.split(",") if os.path.basename(path) == "star.py"), _named)
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(_ours))))
 
 from mininet.link import Intf
@@ -29,6 +29,8 @@ from mininet.topo import Topo
 
 from topologies.nodes import Bmv2Switch, EmbeddedSwitch, SereneController
 from topologies.processes import NotReady
+
+MAX_HOSTS = 253  # in 10.0.0.0/24, where the switch is 10.0.0.254
 
 
 class SwitchInterface(Intf):  # type: ignore[misc]
@@ -96,9 +98,11 @@ class Star(Topo):  # type: ignore[misc]
             raise NotReady(
                 f"star has no option {', '.join(unknown)}: expected workers, link_mbit, mtu, switch or offload"
             )
+        if not isinstance(workers, int) or not 1 <= workers <= MAX_HOSTS:
+            raise NotReady(f"star of {workers}: expected 1 to {MAX_HOSTS} workers")
         self.addSwitch(switch)
         shaped = {"bw": link_mbit} if link_mbit else {}
-        for worker in range(1, int(workers) + 1):
+        for worker in range(1, workers + 1):
             host = self.addHost(f"h{worker}", ip=f"10.0.0.{worker}/24", mac=f"02:00:00:00:00:{worker:02x}")
             self.addLink(
                 host, switch, port2=worker, cls1=HostInterface, cls2=SwitchInterface,

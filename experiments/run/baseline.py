@@ -22,6 +22,7 @@ from experiments.run.network import (
     NetworkError,
     WorkerProcess,
     await_end,
+    stop_mininet,
     stop_workers,
     worker_arguments,
 )
@@ -107,7 +108,7 @@ class BridgeNetwork(_BaselineNetwork):
 
     def stop(self) -> None:
         if self._net is not None:
-            self._net.stop()
+            stop_mininet(self._net)
         self._net = None
 
     def _namespace_of(self, host: int) -> int:

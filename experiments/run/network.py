@@ -264,9 +264,10 @@ class MininetNetwork(Network):
         return path
 
     def stop(self) -> None:
-        for part in (self._controller, self._net):
-            if part is not None:
-                part.stop()
+        if self._controller is not None:
+            self._controller.stop()
+        if self._net is not None:
+            stop_mininet(self._net)
         self._net = self._controller = None
 
     @property
@@ -363,6 +364,16 @@ class LocalNetwork(Network):
 
     def _worker_address(self, worker: int) -> list[str]:
         return ["--frame-udp", f"fd{self._ends[worker].fileno()}:{self._switch_ports[worker]}"]
+
+
+def stop_mininet(net: Any) -> None:
+    """Mininet clears up by its nodes' shells, and would wait for good for one that was killed: `mn -c`, or an `mn` that
+    fails, kills those of the whole machine."""
+    for node in (*net.hosts, *net.switches):
+        if node.shell is not None and node.shell.poll() is not None:
+            node.shell = None
+            node.startShell()
+    net.stop()
 
 
 @contextlib.contextmanager

@@ -152,6 +152,19 @@ def test_a_part_that_dies_ends_the_run_and_is_named(start: StartRun, victim: tup
     assert list(run.out.parent.iterdir()) == []
 
 
+def test_shells_that_another_mininet_killed(start: StartRun) -> None:
+    """An `mn` that fails kills the shells of all of the machine's networks; training needs none."""
+    run = start("unshelled", "--target", "embedded", "--workers", 2, "--steps", 60, "--compute-ms", 50)
+    run.until_training()
+    shells = [pid for pid, command in run.alive().items() if "mininet:" in command]
+    assert len(shells) >= 3, run.alive()
+    for pid in shells:
+        os.kill(pid, signal.SIGKILL)
+    assert run.wait(60) == 0, run.output
+    nothing_goes_on(run)
+    assert run.summary()["contributions_applied"] == 2 * 60 * 249
+
+
 def test_two_runs_at_once(start: StartRun) -> None:
     runs = [start(name, "--target", "embedded", "--workers", 1, "--steps", 5, "--compute-ms", 0) for name in ("a", "b")]
     assert [run.wait() for run in runs] == [0, 0], "\n\n".join(run.output for run in runs)

@@ -6,6 +6,7 @@ import json
 import re
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -77,6 +78,23 @@ def test_an_option_that_star_does_not_have() -> None:
 
     with pytest.raises(NotReady, match="star has no option bw: expected workers, link_mbit"):
         Star(2, bw=10)
+    for workers in (0, 254, "abc"):
+        with pytest.raises(NotReady, match=f"star of {workers}: expected 1 to 253 workers"):
+            Star(workers)
+
+
+@pytest.mark.parametrize("name", ["star", "leaf_spine"])
+def test_beside_a_file_of_ones_own_with_a_similar_name(name: str, tmp_path: Path) -> None:
+    """`mn --custom FILE,FILE` runs each without a name; ours finds its folder among them."""
+    lacking = missing(None)
+    if lacking and lacking.startswith("Mininet"):
+        pytest.skip(f"needs {lacking}")
+    ours = ROOT / "topologies" / f"{name}.py"
+    program = "import sys; text = open(sys.argv[3]).read(); del sys.argv[3]; exec(text, {}); print(sys.path[0])"
+    custom = ["--custom", f"{tmp_path}/folder/my{name}.py,{ours}"]
+    command = [sys.executable, "-c", program, *custom, str(ours)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.stdout == f"{ROOT}\n", done
 
 
 def test_hosts_reach_each_other(target: str, tmp_path: Path) -> None:
