@@ -65,11 +65,15 @@ class Events:
         iterations = [worker.iteration for worker in job.workers]
         for event in list(self._waiting):
             here = min(iterations) if event.worker is None else iterations[event.worker]
-            if here >= event.iteration and not (event.worker in self.away or self._over(event)):
+            if here >= event.iteration and not (self._under_way_for(event) or self._over(event)):
                 self._waiting.remove(event)
                 self._begin(event)
                 self.played.append({"t_unix": unix_s(), "event": str(event)})
                 self._ends.append((time.monotonic() + event.seconds, event))
+
+    def _under_way_for(self, event: Event) -> bool:
+        """Whether something happens to its process already: the next thing waits for the end of that."""
+        return any(_process(other) == _process(event) for _, other in self._ends)
 
     def _over(self, event: Event) -> bool:
         return event.worker is not None and self._workers[event.worker].poll() is not None
@@ -126,6 +130,13 @@ class Events:
             rows = [row for row in csv.DictReader(file) if None not in row.values()]
         path.rename(path.with_name(f"worker-{worker}-incarnation-{len(self.played)}.csv"))
         return rows
+
+
+def _process(event: Event) -> str:
+    """Whom it befalls."""
+    if event.worker is not None:
+        return f"worker {event.worker}"
+    return _switch(event) if event.action.of_switch else "controller"
 
 
 def _switch(event: Event) -> str:

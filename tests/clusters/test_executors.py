@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -119,10 +120,10 @@ def test_a_worker_of_dask_that_dies_as_its_result_is_fetched(tmp_path: Path, mon
     """The result is there, but its state is not what dask's executor expects: the task is done again."""
     from distributed import Future
 
-    states = Future.status
+    states: Any = Future.status
     fetched = 0
 
-    def status(future: Future) -> str:
+    def status(future: Future[Any]) -> str:
         nonlocal fetched
         found: str = states.fget(future)
         if found == "finished" and sys._getframe(1).f_globals["__name__"] == "distributed.cfexecutor":

@@ -108,7 +108,7 @@ def test_every_number_is_the_status_s_own() -> None:
         "workers": (1, 0),
         "slots": (24, 25),
     }
-    assert told == {
+    expected: dict[tuple[str, ...], float] = {
         ("serene_switch_up",): 1, ("serene_switch_slots",): 26, ("serene_switch_lanes",): 27,
         ("serene_switch_dropped_packets_total", "stranger"): 28,
         ("serene_switch_dropped_packets_total", "old_session"): 29,
@@ -124,6 +124,7 @@ def test_every_number_is_the_status_s_own() -> None:
                "network_seconds_total": 2.5, "waiting_seconds_total": 3.5, "loss": 4.5, "accuracy_ratio": 0.5,
            }.items() for number in range(2)},
     }  # fmt: skip
+    assert told == expected
 
 
 def test_every_number_is_written_as_prometheus_writes_it(client: ControllerClient, hosts: list[Host]) -> None:
