@@ -68,7 +68,9 @@ def folder() -> Path:
 def place() -> Path:
     """The folder's path; it need not exist."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
-    return Path(runtime) / "serene" if runtime else Path.home() / ".local" / "state" / "serene"
+    if runtime and os.path.isabs(runtime):  # another one is to be ignored, says the XDG specification
+        return Path(runtime) / "serene"
+    return Path.home() / ".local" / "state" / "serene"
 
 
 @contextmanager

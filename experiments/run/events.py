@@ -65,11 +65,15 @@ class Events:
         iterations = [worker.steps() for worker in self._workers]
         for event in list(self._pending):
             reached = min(iterations) if event.worker is None else iterations[event.worker]
-            if reached >= event.iteration and not (event.worker in self.away or self._has_ended(event)):
+            if reached >= event.iteration and not (self._under_way_for(event) or self._has_ended(event)):
                 self._pending.remove(event)
                 self._begin(event)
                 self.played.append({"t_unix": unix_s(), "event": str(event)})
                 self._ends.append((time.monotonic() + event.seconds, event))
+
+    def _under_way_for(self, event: Event) -> bool:
+        """Whether another event of the same process has not ended: this one waits for that."""
+        return any(_process(other) == _process(event) for _, other in self._ends)
 
     def _has_ended(self, event: Event) -> bool:
         """Whether the worker that the event is about has done all its steps."""
@@ -128,6 +132,13 @@ class Events:
             rows = [row for row in csv.DictReader(file) if None not in row.values()]
         path.rename(path.with_name(f"worker-{worker}-incarnation-{len(self.played)}.csv"))
         return rows
+
+
+def _process(event: Event) -> str:
+    """The process that an event is about."""
+    if event.worker is not None:
+        return f"worker {event.worker}"
+    return _switch(event) if event.action.of_switch else "controller"
 
 
 def _switch(event: Event) -> str:

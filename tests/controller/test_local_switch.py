@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from controller import daemon
-from controller.commands import cli
+from controller.commands import background, cli
 from controller.commands import local as local_commands
 from controller.commands.background import NoFolder
 from controller.http.client import ControllerClient, NoController
@@ -329,6 +329,15 @@ def test_in_the_foreground_the_switch_ends_with_the_controller(local: Local) -> 
     process.communicate()
     assert process.returncode == 0
     assert not listens(local.switch)
+
+
+def test_a_runtime_folder_without_a_whole_path_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be another one in each folder that a command is given in."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "relative")
+    assert background.place() == tmp_path / ".local/state/serene"
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    assert background.place() == tmp_path / "run/serene"
 
 
 def test_a_full_disk_is_named_and_nothing_is_left(local: Local) -> None:

@@ -71,6 +71,26 @@ def test_a_run_outlives_a_bad_network_its_controller_and_its_switch(target: str,
         np.testing.assert_allclose(run.parameters(worker), run.parameters(0), atol=1e-4)
 
 
+@pytest.mark.parametrize("action", ["restart controller", "restart switch"])
+def test_what_is_away_is_not_killed_again_before_it_is_back(action: str, tmp_path: Path) -> None:
+    """Several events of one process may be due at once: the iterations go on, or are seen late, while it is away."""
+    event = f'[[events]]\niteration = {{}}\naction = "{action}"\nseconds = 0.1\n'
+    (tmp_path / "faults.toml").write_text("".join(event.format(iteration) for iteration in (3, 3, 4)))
+    run = Run(
+        tmp_path / "out", tmp_path / "log", "--no-mininet", "--workers", 2, "--steps", 60, "--compute-ms", 50,
+        "--faults", tmp_path / "faults.toml",
+    )  # fmt: skip
+    try:
+        assert run.wait(240) == 0, run.output
+    finally:
+        run.end()
+    summary = run.summary()
+    played = [event["event"].partition(",")[0] for event in summary["events"]]
+    # A run may end before the others' turn comes: it goes on while the controller is away.
+    assert played and played == [f"{action} at iteration {iteration}" for iteration in (3, 3, 4)][: len(played)]
+    assert summary["contributions_sent"] == summary["contributions_applied"]
+
+
 def test_a_wrong_fault_file(tmp_path: Path) -> None:
     (tmp_path / "faults.toml").write_text('[[events]]\niteration = 1\naction = "restart router"\n')
     run = Run(tmp_path / "out", tmp_path / "log", "--faults", tmp_path / "faults.toml")
