@@ -28,8 +28,8 @@ from pathlib import Path
 
 from serene.arguments import Parser, add_version
 from serene.errors import SereneError
-from serene.faults.links import Links
-from serene.faults.plan import Direction, Faults, uplink
+from serene.faults.links import Links, kind_of
+from serene.faults.plan import OTHER, Direction, Faults, uplink
 from serene.faults.toml import load
 from serene.interrupts import Interrupted, coming, ended, held
 
@@ -99,6 +99,7 @@ class Shim:
         self._made = [f"shim{at}" for at in range(len(links))]
         self._late: list[tuple[float, int, socket.socket, bytes]] = []  # heap
         self._held = 0
+        self._began: float | None = None  # when the first of Serene's packets came: network and controller are up then
         self._ends: list[End] = []
         outside = [(_open(link.host_side), _mtu(link.host_side)) for link in links]
         libc = ctypes.CDLL(None, use_errno=True)
@@ -119,7 +120,6 @@ class Shim:
 
     def run(self, stop: int) -> None:
         """Carries packets until something can be read from the descriptor ``stop``."""
-        began = time.monotonic()
         with selectors.DefaultSelector() as ready:
             ready.register(stop, selectors.EVENT_READ)
             for end in self._ends:
@@ -129,10 +129,10 @@ class Shim:
                 for key, _ in ready.select(wait):
                     if key.data is None:
                         return
-                    self._take(key.data, began)
+                    self._take(key.data)
                 self._send_due()
 
-    def _take(self, end: End, began: float) -> None:
+    def _take(self, end: End) -> None:
         for _ in range(BATCH):
             try:
                 packet, address = end.packets.recvfrom(LARGEST_FRAME)
@@ -141,7 +141,10 @@ class Shim:
             if address[2] == PACKET_OUTGOING:
                 continue
             now = time.monotonic()
-            for delay, outcome in self._links.fate(packet, end.link, end.direction, now - began):
+            if self._began is None and kind_of(packet) != OTHER:
+                self._began = now
+            since = 0.0 if self._began is None else now - self._began
+            for delay, outcome in self._links.fate(packet, end.link, end.direction, since):
                 if delay:
                     self._held += 1
                     heapq.heappush(self._late, (now + delay, self._held, end.peer, outcome))

@@ -91,6 +91,21 @@ def test_what_is_away_is_not_killed_again_before_it_is_back(action: str, tmp_pat
     assert summary["contributions_sent"] == summary["contributions_applied"]
 
 
+def test_the_times_of_packets_faults_begin_with_the_workers(tmp_path: Path) -> None:
+    """However long network and controller took before."""
+    (tmp_path / "faults.toml").write_text('[[packets]]\nkinds = ["HELLO"]\nduplication = 1\nend_s = 0.5\n')
+    with private_network():
+        run = Run(
+            tmp_path / "out", tmp_path / "log", "--target", "embedded", "--workers", 1, "--steps", 2,
+            "--compute-ms", 0, "--faults", tmp_path / "faults.toml",
+        )  # fmt: skip
+        try:
+            assert run.wait() == 0, run.output
+        finally:
+            run.end()
+    assert " 0 repeated" not in run.summary()["links"]
+
+
 def test_a_wrong_fault_file(tmp_path: Path) -> None:
     (tmp_path / "faults.toml").write_text('[[events]]\niteration = 1\naction = "restart router"\n')
     run = Run(tmp_path / "out", tmp_path / "log", "--faults", tmp_path / "faults.toml")
