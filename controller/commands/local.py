@@ -233,8 +233,9 @@ def _lock(file: IO[str]) -> bool:
 def _write(file: IO[str], pid: int, ports: Sequence[UdpPort | ShmPort]) -> None:
     with room():
         file.truncate(0)
-        json.dump([pid, [list(astuple(at)) for at in ports]], file)
-        file.flush()
+        record = json.dumps([pid, [list(astuple(at)) for at in ports]]).encode()
+        while record:  # past the file's buffer: what stays there, closing the file would fail again
+            record = record[os.write(file.fileno(), record) :]
 
 
 def _read(file: IO[str]) -> tuple[int, Ports]:

@@ -30,7 +30,8 @@ from serene.interrupts import allowed, ended
 from serene.strategy import BSP
 from serene.torch.opening import Controller, NotOpened, transport_to
 from tests.controller.processes import missing, until
-from tests.ports import some_ports
+from tests.disks import disk, fill
+from tests.ports import some_port, some_ports
 from tests.torch.local import Local, there
 
 
@@ -356,17 +357,28 @@ def test_a_full_disk_is_named_and_nothing_is_left(local: Local) -> None:
     local.up()
 
 
+def test_so_is_one_that_was_full_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with disk(tmp_path / "small", "1m") as small:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(small))
+        background.folder()
+        fill(small)
+        with pytest.raises(NoFolder, match=f"{small}/serene: No space left on device"):
+            local_commands.start(f"127.0.0.1:{some_port()}", [1])
+
+
 def test_a_switch_whose_record_cannot_be_written_is_not_left(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[int] = []
+    dumps = json.dumps
 
-    def dump(record: tuple[int, object], file: object) -> None:
+    def no_room_when_started(record: tuple[int, object]) -> str:
         if record[0] != local_commands.STARTING:
             started.append(record[0])
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return dumps(record)
 
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(local.folder.parent))
     with monkeypatch.context() as full:
-        full.setattr("controller.commands.local.json.dump", dump)
+        full.setattr("controller.commands.local.json.dumps", no_room_when_started)
         with pytest.raises(NoFolder, match="No space left"):
             local_commands.start(local.switch, [1, 2])
     (pid,) = started

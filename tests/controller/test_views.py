@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from controller.commands.live import LiveView
-from controller.commands.view import whole
+from controller.commands.view import fabric_line, switch_lines, whole
 from controller.jobs.job import Report
 from controller.status.model import Snapshot
 from tests.controller.statuses import job_status, status_of, worker_status
@@ -43,6 +43,20 @@ def test_status_and_watch_show_any_report(report: Report, width: int) -> None:
         if isinstance(said, str):
             assert said in told, "as it was said, not as markup"
     assert "job 0" in told and "job 0" in watched
+
+
+def test_of_several_switches_the_one_that_is_away_is_named() -> None:
+    status = status_of(job_status(worker_status(0)))
+    (one,) = status.switches
+    away = {"connected": False, "trouble": "it does not answer"}
+    changes = ({"name": "root", "level": "root"}, {"name": "leaf1", "level": "leaf", "rack": 0},
+               {"name": "leaf2", "level": "leaf", "rack": 1})  # fmt: skip
+    switches = [one.model_copy(update=change) for change in changes]
+    assert fabric_line(status.model_copy(update={"switches": switches})) == "root and 2 racks: all connected"
+    status = status.model_copy(update={"switches": [*switches[:2], switches[2].model_copy(update=away)]})
+    assert fabric_line(status) == "root and 2 racks: leaf2 NOT connected: it does not answer"
+    states = [line.rpartition("; ")[2] for line in switch_lines(status)[1:]]
+    assert states == ["connected", "connected", "NOT connected: it does not answer"]
 
 
 def test_jobs_that_go_on_are_seen_in_a_small_terminal_after_many_that_finished() -> None:

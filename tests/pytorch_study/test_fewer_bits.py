@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from itertools import product
 from pathlib import Path
@@ -83,6 +84,20 @@ def test_time_follows_from_the_share_and_the_bytes() -> None:
         assert seconds_to(results[8], 0.9, share) == np.inf
 
 
+def test_a_line_is_of_all_seeds(tmp_path: Path) -> None:
+    """Accuracies by their mean and deviation, times by their median, in which one that never got there is the last."""
+    grid, store = Grid(("mlp",), (4,), (32,), (1, 2, 3), 30), Store(tmp_path)
+    looks = {1: [[10, 0.76], [30, 0.5]], 2: [[10, 0.5], [20, 0.77], [30, 0.6]], 3: [[30, 0.7]]}
+    for training in grid.trainings():
+        store.keep(training, {"values": 79_510, "bytes": 10**6, "accuracies": looks[training.seed]})
+    result = store.read(grid.trainings()[0])["result"]
+    (row,) = fewer_bits.report(grid, store).splitlines()[2:]
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells[:5] == ["mlp", "4", "32", "to nearest", "0.6000 ± 0.1000"]
+    first = [f"{20 * step_s(result, share):.2f}" for share in fewer_bits.SHARES]
+    assert cells[5:] == [first[0], "never", "never", first[1], "never", "never"]
+
+
 def test_a_training_learns_in_8_bits() -> None:
     running = Running(Training("mlp", 4, 8, True, 1, 40))
     losses = [running.step() for _ in range(40)]
@@ -104,7 +119,10 @@ def test_it_says_how_long_it_takes_and_goes_on_where_it_stopped(
     assert table.count("| mlp | 4 |") == 5 and "never" in table
     store = Store(tmp_path / "trainings")
     first, *_ = Grid(("mlp",), (4,), BITS, (1,), 3).trainings()
-    (store.directory / f"{first}.json").unlink()
+    path = store.directory / f"{first}.json"
+    path.write_text(json.dumps({**store.read(first), "version": fewer_bits.VERSION - 1}))
+    assert store.missing(Grid(("mlp",), (4,), BITS, (1,), 3).trainings()) == [first], "earlier results are wrong"
+    path.unlink()
     assert store.missing(Grid(("mlp",), (4,), BITS, (1,), 3).trainings()) == [first]
     said.truncate(0)
     fewer_bits.run(options, console)
