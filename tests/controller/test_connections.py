@@ -56,7 +56,9 @@ def test_one_that_reads_slowly_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     async def check() -> int:
         server = await serving(ServerState())
         slow = socket.socket()
-        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # else the kernels' buffers take nearly all at once
+        # Else the kernel's buffers take all of it at once, and nobody waits for the reader.
+        server.sockets[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
         slow.connect(server.sockets[0].getsockname())
         reader, writer = await asyncio.open_connection(sock=slow)
         writer.write(REQUEST)
