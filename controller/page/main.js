@@ -106,7 +106,8 @@ function show() {
 function facts(job) {
   const parts = [job.state, `epoch ${job.epoch}`, `${job.workers.length} worker${job.workers.length > 1 ? "s" : ""}`];
   if (job.vector_length) parts.push(`${job.vector_length.toLocaleString("en")} values in ${job.slots} slots`);
-  if (job.lost_sessions) parts.push(`the switch lost its state ${job.lost_sessions} times`);
+  const lost = job.lost_sessions;
+  if (lost) parts.push(`the switch lost its state ${lost === 1 ? "once" : `${lost} times`}`);
   return parts.join(" · ");
 }
 
