@@ -36,7 +36,7 @@ class Dask:
     ) -> None:
         for process in reversed(self._begun):
             process.end()
-        assert not any(process.alive() for process in self._begun)
+        until(lambda: not any(process.alive() for process in self._begun), "nothing of it is left")
 
     def _begin(self, what: str, *options: str) -> Marked:
         command = [sys.executable, "-m", "distributed.cli.dask_" + what, *options]

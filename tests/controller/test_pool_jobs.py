@@ -133,7 +133,7 @@ def test_bits_that_no_sum_of_its_workers_fits_are_refused() -> None:
         (BSP(), r"under BSP a read may hold 4 contributions, of which 8 bits tell 31 levels apart"),
         (SSP(3), r"under SSP\(3\) a read may hold 28 contributions, of which 8 bits tell 4 levels apart"),
         (ASP(), r"under ASP a read may hold any number of contributions"),
-        (Quorum(3), r"under Quorum\(3\) a read may hold any number of contributions"),
+        (Quorum(3), r"under 3-of-n a read may hold any number of contributions"),
     ],
     ids=str,
 )

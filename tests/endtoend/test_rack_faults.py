@@ -79,5 +79,7 @@ def test_every_kind_of_process_is_killed_once(target: str, tmp_path: Path) -> No
         if worker != KILLED:  # the other one counts anew in its second process
             assert steps == sorted(set(steps)) and steps[-1] == STEPS and len(steps) >= STEPS - 2
         assert run.worker(worker)["sessions_lost"] == 2
-        assert run.worker(worker)["contributions_lost"] == run.worker(worker)["iterations_repeated"] == 0, "BSP"
+        assert run.worker(worker)["iterations_repeated"] == 0, "BSP"
+        # The killed worker's own iteration is lost where the switch had only a part of it.
+        assert run.worker(worker)["contributions_lost"] == run.worker(0)["contributions_lost"] <= 1
         np.testing.assert_allclose(run.parameters(worker), run.parameters(0), atol=1e-4)
