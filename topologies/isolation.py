@@ -74,9 +74,16 @@ def run_isolated(main: Callable[[], int]) -> int:
                 sys.stderr.flush()
             os._exit(status)
 
+    forwarding = False
+
     def forward(number: int, _: object) -> None:
+        nonlocal forwarding
+        if forwarding:  # the child is interrupted once; and one handler in another fills the stack where signals rain
+            return
+        forwarding = True
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, number)
+        forwarding = False
 
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
