@@ -17,7 +17,6 @@ import json
 import math
 import shutil
 import statistics
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -34,14 +33,12 @@ from experiments.performance.one_machine import measure, slowest_of
 from experiments.performance.parts import BenchFailed, Json, run_parts
 from experiments.performance.push_path import PushPath
 from experiments.run.settings import BMV2
-from experiments.shared import terminal
+from experiments.shared import isolated, terminal
 from serene import outputs
 from serene.arguments import Parser
 from serene.client import blocks
-from serene.errors import SereneError
 from serene.http import CONTROLLER
 from serene.program import Program
-from topologies.processes import NotReady
 
 REPEATS = 5
 LEAST_OF_A_SPREAD = 3  # samples, for which a spread is shown
@@ -401,14 +398,12 @@ def table(measured: Sequence[Row]) -> Table:
 
 
 def main() -> int:
-    from topologies.isolation import run_isolated
-
     parser = Parser(prog="python -m experiments.performance.bench", description="How fast it is, as ratios.")
     parser.add_argument("--seed-json", type=Path, help="the authors' program as p4c-bm2-ss compiled it, run as a peer")
     seed_json = parser.parse_args().seed_json
     console = terminal.console(220, highlight=False)
 
-    def run() -> int:
+    def work() -> None:
         measured = []
         try:
             if seed_json is not None:
@@ -419,20 +414,12 @@ def main() -> int:
                 console.print(f"measured: {row.work}", style="dim")
             text = json.dumps([{**asdict(row), "ratio": row.ratio} for row in measured], indent=2) + "\n"
             outputs.write_text(OUTPUT, text)
-        except (SereneError, NotReady) as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 1
         finally:
             if measured:  # also after an error, for each row took minutes
                 console.print(table(measured))
         console.print(f"ratio: how many times better than the peer; bar: what we want it to be. {OUTPUT}")
-        return 0
 
-    try:
-        return run_isolated(run)
-    except OSError as error:
-        print(f"error: {error} (make bench uses Mininet: run it as root)", file=sys.stderr)
-        return 1
+    return isolated.command(work, "make bench uses Mininet: run it as root")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ import ctypes
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -27,10 +26,9 @@ from rich.table import Table
 from experiments.performance.networks import serene_network, with_job
 from experiments.performance.push_path import SLOTS, PushPath
 from experiments.run.settings import BMV2
-from experiments.shared import terminal
+from experiments.shared import isolated, terminal
 from serene.errors import SereneError
 from serene.program import Program
-from topologies.processes import NotReady
 
 PROFILE = ("-DPROFILE",)  # as in runtime/switch.h
 STAGES = ("outside", "receive", "parse", "checksum", "match", "replicate", "deparse", "send")
@@ -125,7 +123,7 @@ def perf_table(target: str, rows: list[tuple[float, str, str]]) -> Table:
     return shown
 
 
-def profile(console: Console) -> int:
+def profile(console: Console) -> None:
     program = Program.load("serene")
     console.print(stage_table(stages(program), program.lanes))
     for target in ("embedded", "bmv2"):
@@ -137,26 +135,11 @@ def profile(console: Console) -> int:
         else:
             with tempfile.TemporaryDirectory() as work:
                 console.print(perf_table(target, perf(target, program, Path(work))))
-    return 0
 
 
 def main() -> int:
-    from topologies.isolation import run_isolated
-
     console = terminal.console(120, highlight=False)
-
-    def run() -> int:
-        try:
-            return profile(console)
-        except (SereneError, NotReady) as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 1
-
-    try:
-        return run_isolated(run)
-    except OSError as error:
-        print(f"error: {error} (make profile uses Mininet: run it as root)", file=sys.stderr)
-        return 1
+    return isolated.command(lambda: profile(console), "make profile uses Mininet: run it as root")
 
 
 if __name__ == "__main__":

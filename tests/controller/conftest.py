@@ -1,4 +1,4 @@
-"""One switch for a test module, on each target; a controller for it, and hosts at its ports."""
+"""One switch for a test module, on each target; a controller for it, and hosts at its ports. Trees of switches."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pytest
 
 from tests.controller.hosts import Host
 from tests.controller.processes import PORTS, ControllerProcess, Start, SwitchProcess, missing, own_network
+from tests.controller.trees import Tree
+from tests.controller.trees import controller as over
 
 
 @pytest.fixture(scope="module", params=["embedded", pytest.param("bmv2", marks=pytest.mark.bmv2)])
@@ -66,3 +68,19 @@ def start(switch: SwitchProcess, tmp_path: Path) -> Iterator[Start]:
     for process in started:
         if process.process.poll() is None:
             process.kill()
+
+
+@pytest.fixture
+def tree(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tree]:
+    """A tree of its own for each test, with so many workers in each rack as the module's SIZES say."""
+    made = Tree(tmp_path, request.module.SIZES)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def daemon(tree: Tree, tmp_path: Path) -> Iterator[ControllerProcess]:
+    """A controller for the tree, which the test may have killed."""
+    process = over(tree, tmp_path / "controller.log")
+    yield process
+    process.kill()

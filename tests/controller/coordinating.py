@@ -8,15 +8,16 @@ from contextlib import asynccontextmanager, suppress
 
 from controller.coordinator import Coordinator
 from controller.settings import settings
-from tests.controller.processes import PORTS, SwitchProcess
+from tests.controller.processes import PORTS
 
 PATIENCE_S = 60.0
 
 
 @asynccontextmanager
-async def commanding(switch: SwitchProcess, **changes: object) -> AsyncIterator[Coordinator]:
-    """A coordinator that commands the switch, until the end of the block. changes: of its settings."""
-    coordinator = Coordinator(settings(ports=f"1-{PORTS}").model_copy(update={"switch": switch.grpc, **changes}))
+async def commanding(switch: str, ports: int = PORTS, **changes: object) -> AsyncIterator[Coordinator]:
+    """A coordinator, until the end of the block. switch: the value of ``--switch``. ports: how many there are for
+    workers. changes: of its settings."""
+    coordinator = Coordinator(settings(ports=f"1-{ports}", switch=switch).model_copy(update=changes))
     await coordinator.bring_up()
     work = asyncio.create_task(coordinator.run())
     try:

@@ -30,7 +30,7 @@ def with_job(switch: SwitchProcess, hosts: list[Host], scenario: Callable[[Coord
     """A coordinator of its own, with a running job of three workers."""
 
     async def play() -> None:
-        async with commanding(switch) as coordinator:
+        async with commanding(switch.grpc) as coordinator:
             await coordinator.create_job(3, BSP())
             await asyncio.get_running_loop().run_in_executor(None, join, hosts, 0)
             await scenario(coordinator)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -35,20 +35,6 @@ T = TypeVar("T")
 SIZES = (2, 1)
 VALUES = 700
 WORKERS = sum(SIZES)
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Iterator[Tree]:
-    made = Tree(tmp_path, SIZES)
-    yield made
-    made.stop()
-
-
-@pytest.fixture
-def daemon(tree: Tree, tmp_path: Path) -> Iterator[ControllerProcess]:
-    process = controller(tree, tmp_path / "controller.log")
-    yield process
-    process.kill()
 
 
 class Crash(BaseException):

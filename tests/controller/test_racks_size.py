@@ -16,13 +16,7 @@ from tests.controller.trees import Tree, controller
 
 RACKS, EACH = 8, 32
 WORKERS = RACKS * EACH
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Iterator[Tree]:
-    made = Tree(tmp_path, (EACH,) * RACKS)
-    yield made
-    made.stop()
+SIZES = (EACH,) * RACKS
 
 
 @pytest.fixture

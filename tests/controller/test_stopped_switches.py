@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import grpc
@@ -23,10 +22,11 @@ from controller.switch.connection import SwitchError
 from serene.client import Client, NoAnswer, SessionLost
 from serene.racks import Racks
 from serene.strategy import ASP, BSP, SSP, Strategy
+from tests.controller.coordinating import commanding
 from tests.controller.coordinating import until as comes_true
 from tests.controller.processes import ControllerProcess, Process, listens, until
 from tests.controller.relay import Relay
-from tests.controller.trees import Tree, controller, states
+from tests.controller.trees import Tree, states
 from tests.ports import some_port
 
 SIZES = (2, 1)
@@ -36,39 +36,15 @@ GRADIENT = np.ones(VALUES, np.float32)
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Iterator[Tree]:
-    made = Tree(tmp_path, SIZES)
-    yield made
-    made.stop()
-
-
-@pytest.fixture
-def daemon(tree: Tree, tmp_path: Path) -> Iterator[ControllerProcess]:
-    process = controller(tree, tmp_path / "controller.log")
-    yield process
-    process.kill()
-
-
-@pytest.fixture
 def to_root(tree: Tree) -> Iterator[Relay]:
     relay = Relay(tree.root.grpc)
     yield relay
     relay.close()
 
 
-@asynccontextmanager
-async def commanding(tree: Tree, relay: Relay | None = None) -> AsyncIterator[Coordinator]:
-    """relay: to the root."""
-    switches = tree.option if relay is None else tree.option.replace(tree.root.grpc, relay.address)
-    coordinator = Coordinator(settings(switch=switches, ports=f"1-{max(SIZES)}"))
-    await coordinator.bring_up()
-    work = asyncio.create_task(coordinator.run())
-    try:
-        yield coordinator
-    finally:
-        work.cancel()
-        with suppress(asyncio.CancelledError):
-            await work
+def through(relay: Relay, tree: Tree) -> str:
+    """The value of ``--switch`` by which the root is reached through the relay."""
+    return tree.option.replace(tree.root.grpc, relay.address)
 
 
 async def joined(tree: Tree, coordinator: Coordinator, strategy: Strategy) -> list[Client]:
@@ -104,7 +80,7 @@ async def swap_unanswered(coordinator: Coordinator, strategy: Strategy) -> None:
 
 def test_a_swap_whose_answer_does_not_come_is_found_in_force(tree: Tree, to_root: Relay) -> None:
     async def play() -> None:
-        async with commanding(tree, to_root) as coordinator:
+        async with commanding(through(to_root, tree), max(SIZES)) as coordinator:
             members = await joined(tree, coordinator, BSP())
             to_root.hold(requests=False)
             await swap_unanswered(coordinator, SSP(2))
@@ -121,7 +97,7 @@ def test_a_swap_that_reaches_the_root_late_is_refused_there(tree: Tree, to_root:
     """By then the controller has said that it has failed."""
 
     async def play() -> None:
-        async with commanding(tree, to_root) as coordinator:
+        async with commanding(through(to_root, tree), max(SIZES)) as coordinator:
             members = await joined(tree, coordinator, BSP())
             to_root.hold(requests=True)
             await swap_unanswered(coordinator, SSP(2))
@@ -148,7 +124,7 @@ def test_a_stopped_root_is_away_until_it_goes_on(tree: Tree) -> None:
     """What it does first then decides whether the swap comes into force, and the controller says which."""
 
     async def play() -> None:
-        async with commanding(tree) as coordinator:
+        async with commanding(tree.option, max(SIZES)) as coordinator:
             members = await joined(tree, coordinator, BSP())
             tree.root.pause()
             try:
@@ -225,7 +201,7 @@ def test_who_leaves_while_the_root_keeps_a_restoration_from_its_end_is_told_so(
         member.catch_up()
 
     async def play() -> None:
-        async with commanding(tree) as coordinator:
+        async with commanding(tree.option, max(SIZES)) as coordinator:
             members = await joined(tree, coordinator, SSP(2))
             await asyncio.gather(*(asyncio.to_thread(member.exchange, GRADIENT) for member in members))
             tree.root.restart()

@@ -34,7 +34,7 @@ def test_a_job_that_cannot_be_cleared_keeps_nobody_from_the_others(
         await remove(self, job, members)
 
     async def play() -> None:
-        async with commanding(switch, grace_s=0) as coordinator:
+        async with commanding(switch.grpc, grace_s=0) as coordinator:
             for job in (0, 1):
                 await coordinator.create_job(1, BSP())
                 await asyncio.to_thread(join, hosts[job : job + 1], job)
@@ -59,7 +59,7 @@ def test_a_job_of_which_the_switch_has_a_part_begins_another_session(
         raise SwitchError("not now")
 
     async def play() -> None:
-        async with commanding(switch) as coordinator:
+        async with commanding(switch.grpc) as coordinator:
             await coordinator.create_job(2, BSP())
             session = (await asyncio.to_thread(join, hosts[:2], 0))[0]["session"]
             job = coordinator.jobs[0]
@@ -81,10 +81,10 @@ def test_a_job_that_another_controller_has_ended_is_over(switch: SwitchProcess, 
     """It is not lost: those of its workers that the other has sent away would be waited for."""
 
     async def play() -> None:
-        async with commanding(switch) as first:
+        async with commanding(switch.grpc) as first:
             await first.create_job(2, BSP())
             await asyncio.to_thread(join, hosts[:2], 0)
-            async with commanding(switch, election_id=7) as second:
+            async with commanding(switch.grpc, election_id=7) as second:
                 assert second.jobs[0].state is JobState.RUNNING
                 await second.delete_job(0)
                 await until(lambda: not first.switch.connected, "the first notices the second")

@@ -14,7 +14,8 @@ from experiments.shared import style
 from experiments.straggler_study import agreement, grid
 from experiments.straggler_study.pictures import choice, learning
 from tests.network_study.test_findings import MadeUp
-from tests.straggler_study.test_report import SHARE, study
+from tests.straggler_study.studies import SHARE
+from tests.straggler_study.test_report import study
 
 
 @pytest.fixture

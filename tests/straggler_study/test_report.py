@@ -10,18 +10,16 @@ import numpy as np
 import pytest
 
 from experiments.shared.machine import Conditions
-from experiments.straggler_study import grid, headline, names, sweep
+from experiments.straggler_study import headline, names, sweep
 from experiments.straggler_study.cell import Cell
 from experiments.straggler_study.claims import claims
-from experiments.straggler_study.grid import Grid, Length
 from experiments.straggler_study.report import write
 from experiments.straggler_study.store import Store
 from experiments.straggler_study.study import Incomplete, Study
 from experiments.straggler_study.trace import STEP, Swap, Trace
+from tests.straggler_study import studies
+from tests.straggler_study.studies import SHARE, STEPS
 from workers.data import DataError
-
-STEPS = 12
-SHARE = 0.65
 
 
 def trace(cell: Cell, step_s: float, waited_s: float) -> Trace:
@@ -51,18 +49,12 @@ def trace(cell: Cell, step_s: float, waited_s: float) -> Trace:
 
 def study(directory: Path, paces: dict[str, float]) -> Study:
     """paces: seconds a step by a way's or strategy's name; else 1."""
-    found = []
-    for seed in (1, 2):
-        one = grid.cell("mlp", SHARE, grid.SLOW, "bsp", seed, Length(STEPS, 1))
-        calm = replace(one, straggler=grid.NONE)
-        found += [*grid.ways(one, scapy=True), calm, replace(calm, strategy="ssp:10")]
-    headline_cells = tuple(found)
-    small = Grid("quick", headline_cells, grid.twins(headline_cells), (), (), {"mlp": 0.5}, {})
-    store = Store(directory / "cells")
-    for cell in small.cells():
+
+    def paced(cell: Cell) -> Trace:
         pace = paces.get(names.way(cell), 1.0) * paces.get(cell.strategy, 1.0) * (1 + cell.seed / 100)
-        store.keep(cell, trace(cell, pace, 0.3 if cell.strategy == "bsp" else 0.01))
-    return Study(small, store)
+        return trace(cell, pace, 0.3 if cell.strategy == "bsp" else 0.01)
+
+    return studies.study(directory, paced)
 
 
 def test_the_answer_is_what_the_traces_say(tmp_path: Path) -> None:

@@ -14,13 +14,15 @@ from experiments.straggler_study import agreement, grid, headline, names, tables
 from experiments.straggler_study.agreement import Pair
 from experiments.straggler_study.cell import SOFTMAX, Cell
 from experiments.straggler_study.claims import Claim, claims
-from experiments.straggler_study.grid import CHOOSING, REPORTED, Grid, Length
+from experiments.straggler_study.grid import CHOOSING, REPORTED, Grid
 from experiments.straggler_study.measures import numbers
 from experiments.straggler_study.store import Store
 from experiments.straggler_study.study import Spread, Study
 from experiments.straggler_study.trace import STEP, Swap, Trace
+from tests.straggler_study import studies
+from tests.straggler_study.studies import SHARE, STEPS
 
-SHARE, STEPS, COMPUTED_S = 0.65, 12, 0.4
+COMPUTED_S = 0.4
 NAN = float("nan")
 
 # Seconds a step with slow workers, and without.
@@ -64,18 +66,11 @@ def lasts(cell: Cell) -> float:
 
 @pytest.fixture
 def study(tmp_path: Path) -> Study:
-    found = []
-    for seed in (1, 2):
-        one = grid.cell("mlp", SHARE, grid.SLOW, "bsp", seed, Length(STEPS, 1))
-        calm = replace(one, straggler=grid.NONE)
-        found += [*grid.ways(one, scapy=True), calm, replace(calm, strategy="ssp:10")]
-    cells = tuple(found)
-    small = Grid("quick", cells, grid.twins(cells), (), (), {"mlp": 0.5}, {})
-    store = Store(tmp_path / "cells")
-    for cell in small.cells():
+    def slow(cell: Cell) -> Trace:
         waits = (0.3,) * 4 if cell.strategy == "bsp" and lasts(cell) > 0.7 else (0.01,) * 4
-        store.keep(cell, trace(cell, lasts(cell), waits))
-    return Study(small, store)
+        return trace(cell, lasts(cell), waits)
+
+    return studies.study(tmp_path, slow)
 
 
 def again(study: Study) -> Study:

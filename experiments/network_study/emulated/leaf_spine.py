@@ -16,7 +16,6 @@ if __name__ == "__main__":
 
 import json
 import statistics
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -37,12 +36,10 @@ from experiments.network_study.flows.model import IDEAL, Model
 from experiments.network_study.flows.steps import Step
 from experiments.network_study.schedules import leaf_spine_aggregation, ring
 from experiments.performance.racks import Measured, Question, combining, gloo, relaying
-from experiments.shared import studies, terminal
+from experiments.shared import isolated, studies, terminal
 from experiments.shared.machine import Conditions, observed, summary
 from serene import outputs
 from serene.arguments import Parser
-from serene.errors import SereneError
-from topologies.processes import NotReady
 
 RACKS = (2, 4, 6)
 HOSTS = 4  # in each rack: of a leaf with eight ports
@@ -134,8 +131,6 @@ def measure_all(folder: Path, chosen: Sequence[Case], console: Console) -> list[
 
 
 def main() -> int:
-    from topologies.isolation import run_isolated
-
     parser = Parser(prog="python -m experiments.network_study.emulated.leaf_spine", description=SUMMARY)
     parser.add_argument("--out", type=Path, required=True, help="a folder for what is measured; what is there is kept")
     parser.add_argument("--racks", type=int, action="append", choices=RACKS, help="only networks of so many racks")
@@ -143,13 +138,9 @@ def main() -> int:
     chosen = [case for case in cases() if not options.racks or case.racks in options.racks]
     console = terminal.console(160, highlight=False)
 
-    def run() -> int:
-        try:
-            with studies.alone(options.out):
-                rows = measure_all(options.out, chosen, console)
-        except (SereneError, NotReady, OSError) as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 1
+    def work() -> None:
+        with studies.alone(options.out):
+            rows = measure_all(options.out, chosen, console)
         head, lines = on_racks(rows)
         shown = Table(*head, box=None, pad_edge=False)
         for line in lines:
@@ -157,13 +148,8 @@ def main() -> int:
         console.print(shown)
         conditions = summary([Conditions.of(row.get(CONDITIONS)) for row in rows])
         console.print(f"{VALUES:,} float32, links of {LINK_MBIT:g} Mbit/s, median of {REPEATS}. {conditions}")
-        return 0
 
-    try:
-        return run_isolated(run)
-    except OSError as error:
-        print(f"error: {error} (emulated hosts need root)", file=sys.stderr)
-        return 1
+    return isolated.command(work, "emulated hosts need root")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ import json
 import os
 import select
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -33,13 +32,13 @@ from experiments.network_study.emulated.hosts import STEP
 from experiments.network_study.emulated.plan import EMULATED, Emulated
 from experiments.network_study.emulated.rows import Row, keep, kept, title
 from experiments.network_study.methods import METHODS
-from experiments.shared import studies
+from experiments.shared import isolated, studies
 from experiments.shared.machine import observed
 from serene.errors import SereneError
 from serene.spawn import module
 from topologies.clos import Clos
 from topologies.nodes import Router
-from topologies.processes import ROOT, NotReady, set_up_turn
+from topologies.processes import ROOT, set_up_turn
 
 RATIOS = (1.0, 0.25)
 LINK_MBIT = 4.0  # so low that two cores can carry what some 64 links do
@@ -236,27 +235,16 @@ def questions() -> list[Emulated]:
 
 
 def main() -> int:
-    from topologies.isolation import run_isolated
-
     parser = argparse.ArgumentParser(prog="python -m experiments.network_study.emulated.measure", description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="a folder for what is measured; what is there is kept")
     options = parser.parse_args()
 
-    def run() -> int:
-        try:
-            options.out.mkdir(parents=True, exist_ok=True)
-            with studies.alone(options.out):
-                _measure_all(options.out)
-        except (SereneError, NotReady, OSError) as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 1
-        return 0
+    def work() -> None:
+        options.out.mkdir(parents=True, exist_ok=True)
+        with studies.alone(options.out):
+            _measure_all(options.out)
 
-    try:
-        return run_isolated(run)
-    except OSError as error:
-        print(f"error: {error} (emulated hosts need root)", file=sys.stderr)
-        return 1
+    return isolated.command(work, "emulated hosts need root")
 
 
 def _measure_all(folder: Path) -> None:
