@@ -15,12 +15,11 @@ from serene.errors import SereneError
 from serene.fixedpoint import BadGradient
 from serene.strategy import BSP
 from serene.wire import Op
-from tests.client.test_rejoin import welcome
+from tests.client.answers import SLOTS, VALUES, welcome
 from tests.dataplane.conftest import EmbeddedDataPlane
 from tests.frames import request
 from tests.support.in_process import InProcess
 
-SLOTS, VALUES = 4, 4 * 320
 ONES = np.ones(VALUES, np.float32)
 PATIENCE_S, GIVE_UP_S = 20.0, 60.0
 RESULT_S = 60.0  # of real time

@@ -28,8 +28,7 @@ from serene.racks import Racks
 from serene.strategy import ASP, BSP, SSP, Quorum
 from serene.wire import ReadMode
 from tests.controller.processes import ControllerProcess, until
-from tests.controller.test_racks import adding_to
-from tests.controller.trees import Tree, controller, states
+from tests.controller.trees import Tree, adding_to, controller, states
 
 T = TypeVar("T")
 SIZES = (2, 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
@@ -16,7 +16,7 @@ from serene.client import Client, Refused, Session
 from serene.racks import Racks
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
 from tests.controller.processes import ControllerProcess, serenectl, until
-from tests.controller.trees import Tree, controller
+from tests.controller.trees import Tree, adding_to, controller
 from tests.ports import some_port
 
 SIZES = (2, 2, 1)
@@ -44,13 +44,6 @@ def client(daemon: ControllerProcess) -> Iterator[ControllerClient]:
     yield daemon.client
     for job in daemon.client.jobs():
         daemon.client.delete_job(job.job)
-
-
-def adding_to(total: np.ndarray) -> Callable[[np.ndarray], None]:
-    def apply(delta: np.ndarray) -> None:
-        np.add(total, delta, out=total)
-
-    return apply
 
 
 def train(worker: Client, number: int, steps: int = STEPS) -> np.ndarray:

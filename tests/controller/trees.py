@@ -5,9 +5,11 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+
+import numpy as np
 
 from controller.http.client import ControllerClient
 from serene.client import Client
@@ -136,3 +138,12 @@ def controller(tree: Tree, log: Path, *options: str) -> ControllerProcess:
 
 def states(client: ControllerClient, job: int = 0) -> list[str]:
     return [worker.state.value for worker in client.job(job).workers]
+
+
+def adding_to(total: np.ndarray) -> Callable[[np.ndarray], None]:
+    """What a `Session` calls with what it has read: adds it to ``total``, float32[V]."""
+
+    def apply(delta: np.ndarray) -> None:
+        np.add(total, delta, out=total)
+
+    return apply

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.controller.processes import until
-from tests.endtoend.test_local_run import is_kept
+from tests.endtoend.stopped import is_kept
 from tests.runs import Marked, Run, interfaces
 
 pytestmark = [pytest.mark.mininet, pytest.mark.usefixtures("network")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import re
 import signal
 import socket
@@ -18,10 +17,9 @@ from experiments.run import network
 from experiments.run.cli import _settings, parser
 from experiments.run.network import LocalNetwork, NetworkError
 from tests.controller.processes import until
+from tests.endtoend.stopped import is_kept
 from tests.runs import Run, missing
 from topologies.processes import free_ports
-
-SLOTS = 249  # of the MLP for digits
 
 
 @pytest.fixture
@@ -52,25 +50,6 @@ def test_a_terminal_that_goes_away(run: Run) -> None:
     assert run.wait(60) == 130
     until(lambda: not run.alive(), "every process has ended", 20)
     is_kept(run, workers=2)
-
-
-def is_kept(run: Run, workers: int) -> None:
-    """What a run that was stopped leaves, and nothing else."""
-    assert list(run.out.parent.iterdir()) == [run.out]
-    assert "Traceback" not in run.output
-    assert "stopped before all steps were done" in run.output
-    summary = run.summary()
-    assert summary["stopped"]
-    assert 0 < summary["contributions_sent"] <= summary["contributions_applied"]
-    assert summary["contributions_applied"] <= summary["contributions_sent"] + summary["contributions_under_way"]
-    assert summary["contributions_under_way"] == SLOTS * workers
-    assert (summary["seed"], summary["compute_ms"], summary["program"]) == (1, 20.0, "serene")
-    assert summary["command"].startswith("python -m experiments.run --out ")
-    assert summary["version"] and summary["machine"]["python"] == platform.python_version()
-    assert (run.out / "accuracy.png").exists()
-    assert len(run.rows(0)) >= 2
-    for worker in range(workers):
-        assert [int(row["step"]) for row in run.rows(worker)] == list(range(1, run.worker(worker)["steps"] + 1))
 
 
 CLOCK = """

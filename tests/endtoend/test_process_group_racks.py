@@ -11,11 +11,11 @@ import pytest
 from controller.http.client import ControllerClient
 from serene.strategy import BSP
 from serene.torch.placement import RACK
-from tests.endtoend.test_process_group import end, hosts, losses_with_gloo, said, start, torchrun
+from tests.endtoend.process_groups import STEPS, end, hosts, losses_with_gloo, said, start, torchrun
 
 pytestmark = [pytest.mark.mininet, pytest.mark.timeout(600)]
 
-RACKS, RANKS, STEPS = 2, 4, 25
+RACKS, RANKS = 2, 4
 NEAR = {"ddp": 1e-4, "sharded": 5e-3}  # as tests.torch.test_examples has them
 
 

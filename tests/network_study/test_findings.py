@@ -8,45 +8,12 @@ from typing import Any
 import pytest
 
 from experiments.network_study import answer, findings
-from experiments.network_study.cells import Answers, Cell, ExchangeCell, TrainingCell
+from experiments.network_study.cells import ExchangeCell
 from experiments.network_study.findings import Findings
 from experiments.network_study.flows.clos import Clos
 from experiments.network_study.grid import GRIDS
 from experiments.network_study.methods import METHODS
-
-UNIT_S = 0.025  # of 100 MB over 4 GB/s
-# In units at r = 1, and how many times that at r = 1/8.
-TAKES = {
-    "servers-packed": (9.0, 8.0), "servers-distributed": (8.0, 1.25), "flat-butterfly": (6.0, 4.0),
-    "layered-butterfly": (7.5, 1.1), "ring": (3.0, 2.0), "hierarchical-ring": (4.0, 1.2),
-    "leaf-aggregation": (2.5, 3.0), "leaf-spine-aggregation": (2.0, 1.05),
-}  # fmt: skip
-OTHER = (20.0, 1.0)  # of a variant
-CLOSED = {1.0: 1.0, 0.5: 0.99, 0.25: 1.5, 0.125: 1.01}  # the closed form's time is so many times as long
-
-
-class MadeUp(Answers):
-    """Instead of what was simulated."""
-
-    def __init__(self) -> None:
-        """Without a file."""
-
-    def __getitem__(self, cell: Cell) -> dict[str, Any]:
-        if isinstance(cell, TrainingCell):
-            return _training(cell)
-        whole, growth = TAKES.get(cell.method, OTHER)
-        seconds = UNIT_S * whole * (growth if cell.network.ratio == 0.125 else 1.0)
-        seconds *= 4.0 / cell.network.bandwidth_gb * cell.gradient_mb / 100
-        if cell.network.routing == "ecmp":
-            seconds *= 1.5
-        return {"seconds": seconds, "closed_form_s": CLOSED[cell.network.ratio] * seconds, "engine_s": 1.0}
-
-
-def _training(cell: TrainingCell) -> dict[str, Any]:
-    """The third seed is far from the others, and stragglers halve everything."""
-    speed = {1: 4.0, 2: 5.0, 3: 30.0}[cell.seed] * (1.0 if cell.straggler == "none" else 0.5)
-    speed *= 0.8 if cell.how == "servers" else 1.0
-    return {"rounds_per_s": speed, "ahead_max": 7 if cell.seed == 2 and cell.straggler == "slow_worker" else 3}
+from tests.network_study.made_up import TAKES, UNIT_S, MadeUp
 
 
 @pytest.fixture

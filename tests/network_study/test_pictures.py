@@ -13,9 +13,8 @@ from experiments.network_study.methods import MAIN, METHODS
 from experiments.shared import style
 from experiments.straggler_study import agreement, grid
 from experiments.straggler_study.pictures import choice, learning
-from tests.network_study.test_findings import MadeUp
-from tests.straggler_study.studies import SHARE
-from tests.straggler_study.test_report import study
+from tests.network_study.made_up import MadeUp
+from tests.straggler_study.studies import SHARE, paced_study
 
 
 @pytest.fixture
@@ -60,7 +59,7 @@ def test_a_legend_hides_no_curve_and_is_whole(drawn: list[Any], tmp_path: Path) 
     figures.exchange(answers, tmp_path / "exchange.png")
     figures.gradients(answers, tmp_path / "gradients.png")
     paper_figures.exchanges(answers, tmp_path / "exchanges.png")
-    made = study(tmp_path, {})
+    made = paced_study(tmp_path, {})
     learning.accuracy(made, made.headline("mlp", grid.SLOW, SHARE)[:5], "t", "title", tmp_path / "accuracy.png")
     assert [fits(figure) for figure in drawn] == [True] * 5
 
@@ -76,7 +75,7 @@ def test_long_names_take_fewer_columns(drawn: list[Any]) -> None:
 
 
 def test_ticks_are_plain_numbers(drawn: list[Any], tmp_path: Path) -> None:
-    made = study(tmp_path, {"asp": 1.4})
+    made = paced_study(tmp_path, {"asp": 1.4})
     agreement.draw(agreement.pairs(made), agreement.MEASURES[0], tmp_path / "agreement.png")
     (axes,) = drawn.pop().axes
     named = [label.get_text() for label in axes.get_xticklabels(which="both") if label.get_text()]

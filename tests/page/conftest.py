@@ -10,6 +10,7 @@ import pytest
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 
+from tests.controller.processes import ControllerProcess, SwitchProcess, missing
 from tests.ports import some_port
 
 CHROMIUM, DRIVER = "chromium", "chromedriver"
@@ -67,3 +68,21 @@ def show_as(browser: Chrome, width: int, scheme: str) -> None:
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
     return tmp_path / "log"
+
+
+@pytest.fixture(scope="module")
+def switch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SwitchProcess]:
+    lacking = missing("embedded")
+    if lacking:
+        pytest.skip(f"needs {lacking}")
+    process = SwitchProcess("embedded", tmp_path_factory.mktemp("switch") / "switch.log")
+    yield process
+    process.stop()
+
+
+@pytest.fixture(scope="module")
+def controller(switch: SwitchProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerProcess]:
+    process = ControllerProcess(switch, tmp_path_factory.mktemp("controller") / "controller.log")
+    yield process
+    assert process.stop() == 0
+    assert "Traceback" not in process.log.read_text(), process.log.read_text()[-4000:]

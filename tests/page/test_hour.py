@@ -11,7 +11,7 @@ from selenium.webdriver import Chrome
 from serene.palette import BLUE, COMPUTING, GREEN, PURPLE, SENDING, VERMILION, WAITING
 from tests.controller.processes import until
 from tests.page import hour
-from tests.page.test_page import button, drawn, rgba, text
+from tests.page.elements import button, drawn, rgba, text
 
 FRAMES = """return new Promise((done) => {
     let n = 0;

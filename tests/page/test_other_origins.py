@@ -12,7 +12,6 @@ from selenium.webdriver import Chrome
 
 from serene.strategy import BSP
 from tests.controller.processes import ControllerProcess, until
-from tests.page.test_page import controller, switch  # noqa: F401
 
 # Whatever a page can do without being allowed to: answers that it cannot read, forms, pictures, frames.
 HOSTILE = """<!doctype html><title>hostile</title><iframe id="frame" src="{controller}/"></iframe>
@@ -55,7 +54,7 @@ attack();
 
 
 @pytest.fixture
-def elsewhere(controller: ControllerProcess) -> Iterator[str]:  # noqa: F811
+def elsewhere(controller: ControllerProcess) -> Iterator[str]:
     """The address of another site on this machine that serves the hostile page."""
 
     class Site(BaseHTTPRequestHandler):
@@ -80,7 +79,7 @@ def elsewhere(controller: ControllerProcess) -> Iterator[str]:  # noqa: F811
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_a_page_of_another_origin_changes_nothing(
     chromium: Chrome,
-    controller: ControllerProcess,  # noqa: F811
+    controller: ControllerProcess,
     elsewhere: str,
     host: str,
 ) -> None:

@@ -10,15 +10,14 @@ from pathlib import Path
 import pytest
 from selenium.webdriver import ActionChains, Chrome, Keys
 from selenium.webdriver.common.by import By
-from selenium.webdriver.remote.webelement import WebElement
 
 from serene.palette import COMPUTING, WAITING, look
 from serene.strategy import ASP, BSP, SSP, Mixed
-from tests.controller.processes import ControllerProcess, Process, SwitchProcess, missing, until
+from tests.controller.processes import ControllerProcess, Process, SwitchProcess, until
 from tests.page.conftest import show_as
+from tests.page.elements import PATIENCE_S, button, drawn, rgba, text, until_text
 
 WORKERS = 2
-PATIENCE_S = 60
 PLAIN = """
     const seen = [...document.querySelectorAll("h2, h3, p, td, th, button, summary, label, li, small")];
     const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
@@ -41,24 +40,6 @@ PLAIN = """
     }
     return poor;
 """
-
-
-@pytest.fixture(scope="module")
-def switch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SwitchProcess]:
-    lacking = missing("embedded")
-    if lacking:
-        pytest.skip(f"needs {lacking}")
-    process = SwitchProcess("embedded", tmp_path_factory.mktemp("switch") / "switch.log")
-    yield process
-    process.stop()
-
-
-@pytest.fixture(scope="module")
-def controller(switch: SwitchProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerProcess]:
-    process = ControllerProcess(switch, tmp_path_factory.mktemp("controller") / "controller.log")
-    yield process
-    assert process.stop() == 0
-    assert "Traceback" not in process.log.read_text(), process.log.read_text()[-4000:]
 
 
 @pytest.fixture
@@ -86,47 +67,8 @@ def training(switch: SwitchProcess, worker: int) -> list[str]:
     return [sys.executable, "-m", "workers.train", *arguments.split()]
 
 
-def text(page: Chrome, selector: str) -> str:
-    return str(page.execute_script(f"return document.querySelector({selector!r})?.textContent ?? ''"))
-
-
-def until_text(page: Chrome, selector: str, part: str) -> str:
-    """Once that element says so; what it says then."""
-    return until(
-        lambda: found if part in (found := text(page, selector)) else None,
-        f"{selector} says {part!r}; it says {text(page, selector)!r}",
-        PATIENCE_S,
-    )
-
-
-def button(page: Chrome, name: str) -> WebElement:
-    """Once there is one that can be used."""
-    path = f"//button[normalize-space()={name!r} or @aria-label={name!r}]"
-
-    def usable() -> WebElement | None:
-        return next(
-            (one for one in page.find_elements(By.XPATH, path) if one.is_displayed() and one.is_enabled()), None
-        )
-
-    return until(usable, f"a button {name}", PATIENCE_S)
-
-
 def counter(page: Chrome, name: str) -> int:
     return int(text(page, f'[data-counter="{name}"] td:nth-child(2)').replace(",", "") or 0)
-
-
-def drawn(page: Chrome, canvas: str) -> set[tuple[int, ...]]:
-    """The colours in a drawing."""
-    script = f"""
-        const canvas = document.getElementById({canvas!r});
-        const image = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-        return [...new Set(new Uint32Array(image.data.buffer))];
-    """
-    return {tuple(int(colour).to_bytes(4, "little")) for colour in page.execute_script(script)}
-
-
-def rgba(colour: str) -> tuple[int, ...]:
-    return (*bytes.fromhex(colour.removeprefix("#")), 255)
 
 
 def test_a_job_from_its_start_to_a_swap_and_back(page: Chrome, controller: ControllerProcess, switch: SwitchProcess,

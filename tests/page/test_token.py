@@ -13,13 +13,13 @@ from selenium.webdriver.common.by import By
 from serene.http import TOKEN
 from serene.strategy import ASP, BSP
 from tests.controller.processes import ControllerProcess, until
-from tests.page.test_page import button, switch, text, until_text  # noqa: F401
+from tests.page.elements import button, until_text
 
 SECRET = "0123456789abcdef-secret"
 
 
 @pytest.fixture(scope="module")
-def controller(switch: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerProcess]:  # noqa: F811
+def controller(switch: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerProcess]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(TOKEN, SECRET)
         log = tmp_path_factory.mktemp("controller") / "controller.log"

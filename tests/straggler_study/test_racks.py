@@ -13,7 +13,7 @@ from experiments.straggler_study.simulated import Simulation, simulate
 from experiments.straggler_study.trace import Trace
 from serene.fixedpoint import DEFAULT_SCALE, FixedPoint
 from serene.strategy import BadStrategy
-from tests.straggler_study.test_simulated import SLOW, compute_times, ended
+from tests.straggler_study.timing import SLOW, compute_times, ended
 from workers.reference import train
 from workers.training import Recipe, Trainer
 

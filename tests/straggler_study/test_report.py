@@ -6,59 +6,21 @@ import csv
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from experiments.shared.machine import Conditions
 from experiments.straggler_study import headline, names, sweep
 from experiments.straggler_study.cell import Cell
 from experiments.straggler_study.claims import claims
 from experiments.straggler_study.report import write
 from experiments.straggler_study.store import Store
 from experiments.straggler_study.study import Incomplete, Study
-from experiments.straggler_study.trace import STEP, Swap, Trace
-from tests.straggler_study import studies
-from tests.straggler_study.studies import SHARE, STEPS
+from experiments.straggler_study.trace import Trace
+from tests.straggler_study.studies import SHARE, paced_study, trace
 from workers.data import DataError
 
 
-def trace(cell: Cell, step_s: float, waited_s: float) -> Trace:
-    """Accuracy grows by a tenth with every step; each takes so long, so much of it in the network."""
-    rows = [
-        (
-            worker,
-            step,
-            (step - 1) * step_s,
-            (step - 0.6) * step_s,
-            step * step_s,
-            waited_s,
-            1,
-            4,
-            0.0,
-            min(step / 10, 1),
-        )
-        for step in range(1, STEPS + 1)
-        for worker in range(cell.workers)
-    ]
-    facts = dict.fromkeys(("contributions_sent", "contributions_applied"), 48.0)
-    facts |= {"retransmissions": 0.0, "engine_s": 1.0, "miscounted": 0.0}
-    swaps = (Swap(0.0, "BSP"), Swap(1.0, "SSP(3)")) if cell.automatic else (Swap(0.0, "BSP"),)
-    conditions = Conditions(f"a machine that {cell.engine}", 0.5, 1.5, 0.1)
-    return Trace(cell, np.array(rows, STEP), np.zeros((cell.workers, 16)), swaps, 0.0, facts, conditions)
-
-
-def study(directory: Path, paces: dict[str, float]) -> Study:
-    """paces: seconds a step by a way's or strategy's name; else 1."""
-
-    def paced(cell: Cell) -> Trace:
-        pace = paces.get(names.way(cell), 1.0) * paces.get(cell.strategy, 1.0) * (1 + cell.seed / 100)
-        return trace(cell, pace, 0.3 if cell.strategy == "bsp" else 0.01)
-
-    return studies.study(directory, paced)
-
-
 def test_the_answer_is_what_the_traces_say(tmp_path: Path) -> None:
-    made = study(tmp_path, {names.SERVER: 2.0, "ssp:10": 0.5})
+    made = paced_study(tmp_path, {names.SERVER: 2.0, "ssp:10": 0.5})
     embedded, bmv2 = headline.answer(made).switches
     assert embedded.server[SHARE].middle == bmv2.server[SHARE].middle == pytest.approx(-0.5)
     assert embedded.gloo[SHARE].middle == pytest.approx(0.0)
@@ -71,14 +33,14 @@ def test_the_answer_is_what_the_traces_say(tmp_path: Path) -> None:
     assert verdicts["Hybrid", "emulated, BMv2"] == "holds; the amount too: -50 %"
     assert verdicts["Stragglers", "emulated, embedded switch"] == "does not hold here"
     assert verdicts["A", "emulated"] == "holds"
-    turned = study(tmp_path / "turned", {names.SERVER: 0.5, "ssp:10": 2.0})
+    turned = paced_study(tmp_path / "turned", {names.SERVER: 0.5, "ssp:10": 2.0})
     verdicts = {(claim.theirs.split()[0], claim.engine): claim.verdict for claim in claims(turned)}
     assert verdicts["Aggregation", "emulated, embedded switch"] == "does not hold here"
     assert verdicts["Hybrid", "emulated, BMv2"] == "does not hold here"
 
 
 def test_a_cell_without_a_result_is_on_the_page_with_its_reason(tmp_path: Path) -> None:
-    made = study(tmp_path, {names.SERVER: 2.0})
+    made = paced_study(tmp_path, {names.SERVER: 2.0})
     lost, killed = (cell for cell in made.grid.headline if cell.exchange == "gloo")
     for cell in (lost, killed):
         made.store.path(cell).unlink()
@@ -108,7 +70,7 @@ def test_a_cell_without_a_result_is_on_the_page_with_its_reason(tmp_path: Path) 
 
 
 def test_a_contribution_that_another_one_makes_up_for_in_the_sum_is_noticed(tmp_path: Path) -> None:
-    made = study(tmp_path, {})
+    made = paced_study(tmp_path, {})
     cell = next(cell for cell in made.grid.headline if cell.target == "bmv2")
     there = trace(cell, 1.0, 0.0)
     made.store.keep(cell, replace(there, facts={**there.facts, "miscounted": 2.0}))
@@ -117,7 +79,7 @@ def test_a_contribution_that_another_one_makes_up_for_in_the_sum_is_noticed(tmp_
 
 
 def test_what_only_the_other_never_reached_is_a_bound(tmp_path: Path) -> None:
-    made = study(tmp_path, {names.SERVER: 2.0})
+    made = paced_study(tmp_path, {names.SERVER: 2.0})
     for cell in made.grid.headline:
         if names.way(cell) == names.SERVER and cell.seed == 1:
             there = trace(cell, 2.0, 0.0)
@@ -131,7 +93,7 @@ def test_what_only_the_other_never_reached_is_a_bound(tmp_path: Path) -> None:
 
 
 def test_without_any_emulated_result_there_is_no_page(tmp_path: Path) -> None:
-    made = study(tmp_path, {})
+    made = paced_study(tmp_path, {})
     for cell in made.grid.headline:
         made.store.path(cell).unlink()
     with pytest.raises(Incomplete, match="no emulated result"):

@@ -9,31 +9,13 @@ import pytest
 
 from experiments.straggler_study.cell import NOTHING, SOFTMAX, Cell, Network
 from experiments.straggler_study.simulated import Simulation, simulate
-from experiments.straggler_study.trace import Trace
-from workers.stragglers import parse
+from tests.straggler_study.timing import SLOW, compute_times, ended
 from workers.train import EVALUATED
 from workers.training import Trainer
 
-SLOW = "slow_worker:probability=0.3,low=0.5,high=2.0"
 LATENCY_S = 50e-6
 ROUND_TRIP = 2 * LATENCY_S
 TIMING = Cell(model=NOTHING, straggler=SLOW, steps=60, workers=5, compute_ms=250)
-
-
-def compute_times(cell: Cell) -> np.ndarray:
-    """float64[workers, steps], seconds."""
-    profile, mean = parse(cell.straggler), cell.compute_ms / 1e3
-    return np.array(
-        [
-            [mean + profile.delay(worker, step, mean, cell.seed) for step in range(1, cell.steps + 1)]
-            for worker in range(cell.workers)
-        ]
-    )
-
-
-def ended(trace: Trace, worker: int) -> np.ndarray:
-    rows = trace.steps[trace.steps["worker"] == worker]
-    return np.asarray(rows["ended"][np.argsort(rows["step"])])
 
 
 def test_a_bsp_step_takes_as_long_as_its_slowest_worker() -> None:

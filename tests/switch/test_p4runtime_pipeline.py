@@ -7,21 +7,15 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import grpc
 import pytest
 from finsy.proto import p4i, p4r
 
 from tests.switch.conftest import Target, embedded_target
 from tests.switch.p4rt_controller import Code, Controller, WriteFailed, load_p4info
 from tests.switch.p4rt_probe import JSON, P4INFO, Probe
+from tests.switch.refusals import refused
 
 SERENE = Path(__file__).parents[2] / "p4src" / "build" / "serene.json"
-
-
-def refused(call: Callable[[], object]) -> grpc.RpcError:
-    with pytest.raises(grpc.RpcError) as caught:
-        call()
-    return caught.value
 
 
 def test_nothing_works_without_a_configuration(target: Target) -> None:

@@ -25,8 +25,8 @@ from tests.switch.p4rt_controller import (
     until,
 )
 from tests.switch.p4rt_probe import CPU_PORT, JSON, P4INFO, Probe, send
-from tests.switch.test_p4runtime_pipeline import refused
-from tests.switch.test_p4runtime_profiles import PROGRAM, Profiled
+from tests.switch.profiled import PROGRAM, Profiled
+from tests.switch.refusals import refused
 
 
 def state(controller: Controller) -> list[Any]:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import queue
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import grpc
 import numpy as np
 import pytest
 from scapy.utils import rdpcap
@@ -23,7 +20,6 @@ from serene.program import Program
 from serene.switch import Switch, load_program
 from serene.switch.p4runtime import P4RuntimeServer, UdpPort
 from serene.switch.p4runtime.observers import MAX_WATCHERS, WAITING_STEPS, Watcher
-from serene.switch.p4runtime.watching import NoTraces, watch
 from serene.switch.trace import Step, step_from_json
 from serene.switch.trace_filter import BadFilter, parse
 from serene.wire import Op
@@ -33,8 +29,7 @@ from tests.ports import some_ports
 from tests.switch.conftest import DEVICE_ID, Target
 from tests.switch.p4rt_controller import Controller, load_p4info, until
 from tests.switch.p4rt_probe import JSON, P4INFO, Probe
-
-PATIENCE_S = 60.0
+from tests.switch.watching import PATIENCE_S, Watch, serenectl
 
 
 class Hosts:
@@ -63,36 +58,6 @@ class Hosts:
 def hosts() -> Iterator[Hosts]:
     with contextlib.closing(Hosts()) as there:
         yield there
-
-
-class Watch:
-    """A client of the switch's traces, in a thread; packets are traced from its making on."""
-
-    def __init__(self, port: int, **wanted: Any) -> None:
-        self.packets: queue.Queue[Step] = queue.Queue()
-        self.ended = threading.Event()
-        self.error = ""
-        self._channel = grpc.insecure_channel(f"127.0.0.1:{port}")
-        ready = threading.Event()
-        threading.Thread(target=self._run, args=(wanted, ready), daemon=True).start()
-        until(lambda: ready.is_set() or self.ended.is_set(), "packets are traced", 60)
-
-    def _run(self, wanted: dict[str, Any], ready: threading.Event) -> None:
-        try:
-            for answer in watch(self._channel, wanted, ready.set):
-                assert "lost" not in answer
-                self.packets.put(step_from_json(answer))
-        except NoTraces as error:
-            self.error = str(error)
-        finally:
-            self.ended.set()
-
-    def next(self) -> Step:
-        return self.packets.get(timeout=PATIENCE_S)
-
-    def close(self) -> None:
-        self._channel.close()
-        assert self.ended.wait(PATIENCE_S)
 
 
 @pytest.fixture
@@ -271,11 +236,6 @@ def test_a_filter_knows_addresses() -> None:
     assert (comparison.field, comparison.number) == ("destination", 0x020000000001)
     with pytest.raises(BadFilter, match="joined by 'and' alone"):
         parse("udp.dst == 24142 or udp.dst == 1", program)
-
-
-def serenectl(*arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "controller", "trace", *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.mark.parametrize("as_json", [False, True])

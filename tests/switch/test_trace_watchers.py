@@ -16,7 +16,7 @@ from tests.disks import disk, fill
 from tests.switch.conftest import DEVICE_ID, embedded_target
 from tests.switch.p4rt_controller import Code, Controller, load_p4info
 from tests.switch.p4rt_probe import JSON, P4INFO, PROGRAMS
-from tests.switch.test_trace_live import PATIENCE_S, Watch, serenectl
+from tests.switch.watching import PATIENCE_S, Watch, serenectl
 
 OTHER = PROGRAMS / "shapes.json"
 

@@ -73,6 +73,19 @@ def needed(path: Path, known: Mapping[str, Path]) -> set[str]:
     return found & known.keys()
 
 
+def test_no_test_imports_a_test() -> None:
+    """What two tests need is in a module of its own. Only the tests that Tofino shares with v1model run as its own."""
+    found = [
+        f"{path.relative_to(ROOT)} imports {node.module}"
+        for path in (ROOT / "tests").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and str(node.module).rpartition(".")[2].startswith("test_")
+    ]
+    shared = ("test_admission", "test_forwarding", "test_protocol")
+    mine = {f"tests/tofino/test_dataplane.py imports tests.dataplane.{name}" for name in shared}
+    assert set(found) == mine
+
+
 def test_no_module_needs_itself() -> None:
     """Not by way of others either, and not for the sake of a type: a circle has no first page to read."""
     known = modules()

@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from tests.support.warm import warm_python
+from tests.unit.makes import ROOT, make
 
-ROOT = Path(__file__).resolve().parents[2]
 TARGETS = re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-OF_AN_OUTER_MAKE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")
 TAKES = {"run-mininet": "WORKERS=8", "reproduce": "FULL=1", "fuzz": "PACKETS=3", "swaps": "TARGET=embedded"}
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
-
-
-def make(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """What it would do."""
-    shell = {name: value for name, value in os.environ.items() if name not in OF_AN_OUTER_MAKE}
-    return subprocess.run(
-        ["make", "-n", *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env=shell | environment,
-    )
 
 
 @pytest.mark.parametrize("target", TARGETS)

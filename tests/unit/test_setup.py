@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from tests.unit.test_makefile import ROOT, make
+from tests.unit.makes import ROOT, make
 
 
 @pytest.mark.parametrize("target", ["run-mininet", "run-local", "test", "bench"])

@@ -1,0 +1,106 @@
+"""Programs under torchrun in the hosts of a Mininet network."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from experiments.run.network import MininetNetwork
+from experiments.run.settings import check
+from tests.controller.processes import until
+from tests.runs import ROOT, private_network
+from tests.support.warm import warm_python
+
+PATIENCE_S = 300.0
+STEPS = 25
+
+
+MASTER = ("10.0.0.1", "29500")  # a host's own address: the others reach it through the switch
+
+
+TORCHRUN = ["-m", "torch.distributed.run"]
+
+
+@contextmanager
+def hosts(
+    target: str, folder: Path, faults: Path | None = None, ranks: int = 3, racks: int = 1
+) -> Iterator[MininetNetwork]:
+    settings = check(
+        target=target, workers=str(ranks), racks=str(racks), strategy="bsp", straggler="none", steps="1", model="mlp",
+        dataset="digits", data_dir=None, link_mbit="", seed="1", compute_ms="0", program="serene", mininet=True,
+        out=folder / "none", faults=faults,
+    )  # fmt: skip
+    with private_network(), MininetNetwork(settings, folder) as network:
+        yield network
+
+
+def environment(network: MininetNetwork, rank: int) -> dict[str, str]:
+    return {
+        **os.environ,
+        "SERENE_CONTROLLER": network.unix_url,
+        "GLOO_SOCKET_IFNAME": f"h{rank + 1}-eth0",  # as with gloo alone: all hosts have the same name
+        "OMP_NUM_THREADS": "1",
+    }
+
+
+def start(network: MininetNetwork, folder: Path, arguments: Sequence[str]) -> list[subprocess.Popen[bytes]]:
+    """``python ARGUMENTS`` as each host's rank, in a warm Python; what they say goes to files."""
+    processes, ranks = [], network.settings.workers
+    for rank in range(ranks):
+        variables = {"RANK": str(rank), "LOCAL_RANK": "0", "WORLD_SIZE": str(ranks)}
+        variables |= {"MASTER_ADDR": MASTER[0], "MASTER_PORT": MASTER[1]}
+        with (folder / f"rank-{rank}.log").open("wb") as log:
+            command = [warm_python(), *arguments]
+            env = {**environment(network, rank), **variables}
+            processes.append(network.popen(rank, command, stdout=log, stderr=log, cwd=str(ROOT), env=env))
+    return processes
+
+
+def torchrun(network: MininetNetwork, folder: Path, arguments: Sequence[str]) -> list[subprocess.Popen[bytes]]:
+    """As a user does it: torchrun and the ranks start in interpreters of their own."""
+    processes, ranks = [], network.settings.workers
+    for rank in range(ranks):
+        nodes = ["--nnodes", str(ranks), "--node-rank", str(rank), "--nproc-per-node", "1"]
+        nodes += ["--master-addr", MASTER[0], "--master-port", MASTER[1]]
+        with (folder / f"rank-{rank}.log").open("wb") as log:
+            command = [sys.executable, *TORCHRUN, *nodes, *arguments]
+            env = environment(network, rank)
+            processes.append(network.popen(rank, command, stdout=log, stderr=log, cwd=str(ROOT), env=env))
+    return processes
+
+
+def said(folder: Path) -> list[str]:
+    """By rank."""
+    return [path.read_text(errors="replace") for path in sorted(folder.glob("rank-*.log"))]
+
+
+def end(processes: Sequence[subprocess.Popen[bytes]], folder: Path) -> None:
+    """They end well."""
+    try:
+        until(lambda: all(process.poll() is not None for process in processes), "the ranks end", PATIENCE_S)
+        assert [process.returncode for process in processes] == [0] * len(processes), said(folder)
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def losses_with_gloo(program: str, ranks: int, folder: Path) -> np.ndarray:
+    """Of the same program, on loopback."""
+    warm, out = warm_python(), folder / "losses.json"
+    command = [warm, *TORCHRUN, "--standalone", "--nproc-per-node", str(ranks), f"examples/{program}.py"]
+    command += ["--backend", "gloo"]
+    done = subprocess.run(
+        [*command, "--steps", str(STEPS), "--losses", str(out)],
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHON_EXEC": warm}, cwd=ROOT, timeout=PATIENCE_S,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return np.array(json.loads(out.read_text()))
