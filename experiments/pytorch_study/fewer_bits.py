@@ -238,7 +238,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
         if missing:
             takes = in_words(estimate_s(missing))
             console.print(f"{len(missing)} trainings, {processes()} at a time: {takes} on this machine")
-            with HERE.executor(processes(), store.directory, (__name__,)) as executor:
+            with HERE.executor(processes(), store.directory, (Trainer.__module__,)) as executor:
                 failures = studies.work("trainings", missing, train, store.keep, executor, str, console)
             if failures:
                 raise SereneError(f"{len(failures)} trainings failed:\n" + "\n".join(failures[:5]))
