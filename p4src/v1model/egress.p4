@@ -1,6 +1,6 @@
-// After ingress every copy comes here: what is for the controller says where it came in, a flood spares the port that
-// it came from, and replies of Serene's are finished. The top file says by which control: a leaf's and a root's have
-// their own.
+// After ingress every copy comes here: what is for the controller says where it came in, ordinary traffic never goes
+// back to the port that it came from, and replies of Serene's are finished. The top file says by which control: a
+// leaf's and a root's have their own.
 #ifndef ANSWER
 #define ANSWER Answer
 #endif
