@@ -323,7 +323,7 @@ class Coordinator:
             phases = await self.switch.swap(plan)
         except Unanswered as error:
             raise Unanswered(
-                f"{error} Whether the swap has come into force is told when the switch is connected again"
+                f"{error} (whether the swap has come into force is told when the switch is connected again)"
             ) from None
         write_ms = (time.perf_counter() - begun) * 1e3
         self._metrics.swap_took(write_ms / 1e3)

@@ -51,7 +51,9 @@ class Upkeep:
         self._grace_s = grace_s
         self._gone_after_s = gone_after_s
         self._delete = delete
-        self._in_doubt = False  # a removal failed: the switch may hold a part of a job
+        self._in_doubt: set[int] = (
+            set()
+        )  # jobs whose removal failed: the switch may hold all, a part or nothing of them
         self._troubles: dict[str, str] = {}  # errors that were logged, by what they keep from being done
 
     async def run(self) -> None:
@@ -86,7 +88,7 @@ class Upkeep:
                 return
             if job.id in self._jobs.due(time.monotonic(), self._grace_s):
                 await self._clear(job)
-            if job.state is JobState.RUNNING:
+            if job.state is JobState.RUNNING and self._switch.connected:  # else each tick would spend an epoch
                 await self._end_restoration(job)
                 await self._end_abandoned(job)
             if job.pool and job.state is not JobState.FINISHED:
@@ -147,7 +149,7 @@ class Upkeep:
         try:
             await self._switch.remove(job.id, job.places())
         except SwitchError:
-            self._in_doubt = True
+            self._in_doubt.add(job.id)
             raise
 
     async def starts_over(self, job: Job, reason: str, change: Callable[[], None]) -> bool:
@@ -177,14 +179,14 @@ class Upkeep:
         another controller has ended."""
         async with self._lock:  # what the switch holds must not change until it is compared with what is known
             found = await self._switch.set_up()
-            self._in_doubt = False
+            in_doubt, self._in_doubt = self._in_doubt, set()
             for held in found.jobs.values():
                 self._jobs.note_session(held.session)
             runs = {job_id for job_id, held in found.jobs.items() if await self._take_over(job_id, held)}
             for job in list(self._jobs):
                 held = found.jobs.get(job.id, InstalledJob())
                 if job.id not in runs and job.state is JobState.RUNNING:
-                    if held.record and held.session >= job.session:
+                    if held.record and held.session >= job.session and job.id not in in_doubt:
                         await self._delete(job, f"job {job.id} is over: another controller has ended it")
                     elif job.pool:
                         await self._delete(job, f"job {job.id} is over: the switch lost its state")

@@ -116,7 +116,8 @@ FAULTS = (
     fault("an answer that announces an epoch is believed without an echo", Protocol, "receive",
           "(echo | release)", '(echo | release | (headers["epoch"] > self.epoch))'),
     fault("a pull believes any answer", Protocol, "receive",
-          "echo = headers", "echo = (headers['seq'] > 0) & self._pulling | headers"),
+          'echo = headers["seq"] == self.exchange.awaited[slots]',
+          'echo = (headers["seq"] == self.exchange.awaited[slots]) | (headers["seq"] > 0) & self.exchange.pulling'),
     fault("reads go back", Protocol, "_accept", ".astype(np.int32) > 0", ".astype(np.int32) != 0", 200),
     fault("rounds go on in a new epoch", Protocol, "_finish", "self.exchange.rounds[:] = 0", "pass"),
     fault("seqs restart", Protocol, "_finish", "self.seq = max(self.seq, self.exchange.seen)", "self.seq = 0"),
@@ -142,6 +143,8 @@ FAULTS = (
     fault("a new controller counts epochs from one", takeover, "job_from", "job.epochs_spent = found.epoch", "pass"),
     fault("an evicted worker does not keep the job", Jobs, "plan_leave",
           "not (remaining or free)", "not remaining", 400),
+    fault("a LEAVE of another session counts", Jobs, "plan_leave",
+          "session not in (0, job.session)", "False"),
     fault("who has left is waited for", Jobs, "plan_leave",
           "if job.state is JobState.RUNNING and gone:", "if False:"),
     fault("the process before stays a member", VirtualController, "_readmit",
@@ -193,6 +196,8 @@ def play(switch: ModelSwitch, seed: int, often: float = OFTEN) -> Violation | No
     try:
         balance = Schedule(switch, plan, alternating(FAMILIES, seed, plan.workers)).run().balance
     except Violation as violation:
+        if isinstance(violation.__cause__, (AttributeError, NameError)):
+            raise  # the fault as it is planted is no program
         return violation
     if balance.lost or balance.repeated:
         return Violation("exactly once", f"{balance.lost} contributions lost, {balance.repeated} repeated")

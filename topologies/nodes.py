@@ -258,8 +258,10 @@ class SereneController(Controller):  # type: ignore[misc]
         if root is not None and racks == sum(interface.name != "lo" for interface in root.intfs.values()):
             leaves = [f"leaf{rack + 1}" for rack in range(racks)]
             named = [f"--switch={name}=127.0.0.1:{self._tree[name].p4runtime_port}" for name in ("root", *leaves)]
-            hosts = max(port for leaf in leaves for port in self._tree[leaf].intfs if port != UPLINK)
-            self._begin([*named, "--uplink", str(UPLINK), "--ports", f"1-{hosts}"])
+            hosts = {
+                port for leaf in leaves for port in self._tree[leaf].intfs if port not in (0, UPLINK)
+            }  # 0: loopback
+            self._begin([*named, "--uplink", str(UPLINK), "--ports", ",".join(map(str, sorted(hosts)))])
 
     def _begin(self, switches: Sequence[str]) -> None:
         self._folder = OwnFolder()

@@ -227,7 +227,8 @@ class Admission:
             if plan.swap is not None:
                 await self._switch.swap(plan.swap)
             self._jobs.left(plan, time.time())
-        await self._switch.send(request.sender, self._answerer.bye(request, job_over=plan.job_over))
+        if plan.answered:
+            await self._switch.send(request.sender, self._answerer.bye(request, job_over=plan.job_over))
         if news:
             self._events.emit("worker_left", f"job {plan.job}: worker {name} left", job=plan.job, worker=plan.worker)
             if plan.job_over:

@@ -112,7 +112,8 @@ class Answerer:
     """Builds the frames that the controller sends to workers, with the switch's addresses.
 
     Each carries the incarnation that it is meant for, so that a later process at the same place ignores it; and the
-    session of the request that it answers, so that a process that is in a later one by then ignores it, too.
+    session of the request that it answers, so that a process that is in a later one by then ignores it, too. The
+    REFUSED of a deleted job answers no request, and carries the job's session.
     """
 
     switch_ip: str

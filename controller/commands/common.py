@@ -12,7 +12,7 @@ from pydantic import BaseModel, RootModel
 from rich.console import Console
 
 from controller.commands.groups import BadChoice
-from controller.http.client import ControllerClient
+from controller.http.client import ControllerClient, NoController, NotAController, Rejected
 from controller.jobs.job import JobState
 from controller.status.model import JobStatus
 from serene.errors import SereneError, choices
@@ -36,9 +36,12 @@ AsJson = Annotated[bool, typer.Option("--json", help="The controller's JSON as i
 
 
 def make(made: Callable[[], T]) -> T:
-    """What ``made`` makes of a choice of the user's. Raises BadChoice where that raises another SereneError."""
+    """What ``made`` makes of a choice of the user's. Raises BadChoice where that raises another SereneError, unless the
+    controller, which it has asked, does not answer or refuses."""
     try:
         return made()
+    except (NoController, NotAController, Rejected):
+        raise
     except SereneError as error:
         raise BadChoice(str(error)) from None
 

@@ -84,7 +84,7 @@ class Swap:
 @dataclass(frozen=True)
 class Leave:
     """A worker leaves. swap: to a policy without it; None where the policy stays. counts: False for a LEAVE that was
-    said in another session than the present one: it is answered, and changes nothing."""
+    said in another session than the present one, which changes nothing."""
 
     job: int
     worker: int
@@ -92,6 +92,12 @@ class Leave:
     swap: Swap | None
     job_over: bool
     counts: bool = True
+
+    @property
+    def answered(self) -> bool:
+        """Whether there is a BYE. Who is in an earlier session has to hear of the present one, by its HELLO: there it
+        is waited for, and a BYE would send it away."""
+        return self.counts or self.job_over
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def status(
             ip=switch.options.own.ip,
             udp_ports=list(switch.options.udp_ports),
             shm_ports=list(switch.options.shm_ports),
-            election_id=switch.options.election_id,
+            election_id=switch.election_id,
             connected=switch.connected,
             trouble=switch.trouble,
             program=switch.program.name,

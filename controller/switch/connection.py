@@ -45,7 +45,7 @@ class Unreachable(SwitchError):
 
 
 class Unanswered(Unreachable):
-    """There is none any more, since the switch did not answer in time. It may have done what it was asked."""
+    """There is none any more, and the switch has not answered. It may have done what it was asked."""
 
 
 class NotPrimary(SwitchError):
@@ -139,7 +139,7 @@ class Connection:
         except asyncio.CancelledError:
             cancelling = getattr(asyncio.current_task(), "cancelling", lambda: 0)()  # from Python 3.11 on
             if self._ended is not None and not cancelling:
-                raise Unreachable(self._ended) from None
+                raise Unanswered(self._ended) from None
             raise
         except fy.P4ClientError as error:
             if error.code == fy.GRPCStatusCode.DEADLINE_EXCEEDED:

@@ -101,7 +101,6 @@ class Switch:
         self._connection: Connection | None = None
         self._election_id = options.election_id
         self._keeping: asyncio.Task[None] | None = None  # keeps it connected
-        self._pushed = False  # whether the program was pushed over the present connection
         self.drops: dict[str, int] = {}  # packets by reason, as they were read last
         self._learning = Learning()
         self._seen = asyncio.Event()  # set when there is something to learn
@@ -125,6 +124,11 @@ class Switch:
     def connected(self) -> bool:
         """Whether it takes operations; else ``trouble`` says why not."""
         return self.trouble is None
+
+    @property
+    def election_id(self) -> int:
+        """That of the present connection; without one, that of the next."""
+        return self._election_id if self._connection is None else self._connection.election_id
 
     # The connection
 
@@ -208,12 +212,19 @@ class Switch:
     async def _take_over(self) -> None:
         assert self._connection is not None
         try:
-            self._pushed = await self._connection.install_program(self._others)
+            pushed = await self._connection.install_program(self._others)
             await self._on_connected()
         except SwitchError as error:
             self.trouble = str(error)
             await self._disconnect()
             raise
+        LOG.info(
+            "primary at %s with election id %d; program %s %s",
+            self.options.address,
+            self.election_id,
+            self.program.name,
+            "pushed" if pushed else "was running already",
+        )
 
     async def set_up(self) -> entries.Installed:
         """Puts the switch's own entries in place, and returns what it holds. From now on it takes operations."""
@@ -229,13 +240,6 @@ class Switch:
         self._learning.forget_waiting()
         await connection.write(self._learning.take_over(found), missing_ok=True)
         self.trouble = None
-        LOG.info(
-            "primary at %s with election id %d; program %s %s",
-            self.options.address,
-            connection.election_id,
-            self.program.name,
-            "pushed" if self._pushed else "was running already",
-        )
         return found
 
     async def read_entries(self) -> entries.Installed:

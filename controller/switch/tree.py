@@ -99,6 +99,11 @@ class Tree:
         return sorted({reason for switch in self.switches for reason in switch.drop_reasons})
 
     @property
+    def election_id(self) -> int:
+        """The root's."""
+        return self.root.election_id
+
+    @property
     def connected(self) -> bool:
         """Whether all switches are."""
         return self.trouble is None

@@ -255,9 +255,9 @@ class Client:
         self._exchange_packets(protocol, self.clock())
         protocol.finish()
 
-    def leave(self, timeout_s: float = 5.0) -> bool:
-        """Says LEAVE until the controller says BYE, or the time is up. Whether the whole job is over. Raises
-        SessionLost, Refused or BadWelcome."""
+    def leave(self, timeout_s: float = 10.0) -> bool:
+        """Says LEAVE until the controller says BYE, or the time is up, in which three HELLOs fit, by which it hears of
+        another session. Whether the whole job is over. Raises SessionLost, Refused or BadWelcome."""
         return self._leave(timeout_s, wait_for_others=False)
 
     def leave_and_wait(self, timeout_s: float) -> bool:

@@ -97,7 +97,7 @@ class Pool:
         self._ended_at = 0.0  # when the last collective ended, on the clock
         self.waiting_s = 0.0  # in collectives, for other workers
         self.clipped_values = self.lost_values = 0  # how many of this worker's, under given scales
-        self.limit = math.inf  # of the last collective under a given scale
+        self.limit, self.limit_bits = math.inf, 32  # of the last collective under a given scale
 
     def __enter__(self) -> Self:
         return self
@@ -206,7 +206,8 @@ class Pool:
         protocol = self._client.protocol
         self._expect_whole()
         layout = self._layout(bits, unit)
-        self.limit = layout.limit if unit is not None else self.limit
+        if unit is not None:
+            self.limit, self.limit_bits = layout.limit, bits
         if int(protocol.exchange.awaited.max()) + 3 * len(values) // (self._slots * self._lanes) + 3 > LAST_SEQ:
             raise SereneError(f"the slots of job {self._job} have no seqs left: start another job")
         self._reports.say("exchanging")

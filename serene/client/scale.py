@@ -74,7 +74,8 @@ class IntSGD:
       begins with its |g|^2.
     - A gradient that is suddenly larger than so few bits can say is clipped, counted, and warned of; the next step's
       scale follows from what was read of it. With error feedback the rest is held back, and sent with the next steps.
-    - A sum that is not finite is left out of g, and a step whose sums are all zero changes nothing.
+    - A collective with a sum that is not finite is left out of g as a whole, and a step whose sums are all zero
+      changes nothing.
 
     All workers read the same sums, to the bit, so they come to the same scale; if they did not, the collective's
     signatures would differ and it would raise Disagreement. Not thread-safe.

@@ -169,9 +169,15 @@ class Session:
                 self.resume(lost)
 
     def abandon(self) -> None:
-        """Leaves in the middle of the training, so that the others do not wait for this worker forever."""
+        """Leaves in the middle of the training, so that the others do not wait for this worker forever. Where the
+        switch has lost its state, joins the session that follows, in which they would, to leave that."""
         self.report("stopped", force=True)
-        self.client.leave()
+        while True:
+            try:
+                self.client.leave()
+                return
+            except SessionLost:
+                self.client.join()
 
     # -- lost sessions -----------------------------------------------------------------------------------------
 

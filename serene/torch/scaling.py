@@ -44,7 +44,7 @@ class Scaling:
     def warnings(self) -> list[str]:
         """Texts about values that were clipped or lost: once, and again whenever there are ten times as many."""
         counts = {"clipped": self._pool.clipped_values, "lost": self._pool.lost_values}
-        limit = f"the limit of {self._pool.limit:g} that {self._scale} has in {self._pool.precision} bits"
+        limit = f"the limit of {self._pool.limit:g} that {self._scale} has in {self._pool.limit_bits} bits"
         remedy = "name a larger limit, or use error feedback" if self._rule is None else "use error feedback"
         texts = {
             "clipped": f"were beyond {limit} and were clipped to it: the rest is in no sum; {remedy} "

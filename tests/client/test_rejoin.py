@@ -13,12 +13,12 @@ from serene.client import BadWelcome, Client, NoAnswer, PlaceTaken, Refused, Ses
 from serene.errors import SereneError
 from serene.sim.entries import Host
 from serene.strategy import ASP, BSP
-from serene.wire import ENCAPSULATION_BYTES, HEADER, Op, control_payload, membership
+from serene.wire import ENCAPSULATION_BYTES, HEADER, Op, control_payload
+from tests.client.answers import SLOTS, VALUES, welcome
 from tests.dataplane.conftest import EmbeddedDataPlane
 from tests.frames import frame, request
 from tests.support.in_process import InProcess
 
-SLOTS, VALUES = 4, 4 * 320
 ONES = np.ones(VALUES, np.float32)
 
 
@@ -51,13 +51,6 @@ class Controller:
 
 def client(wire: InProcess, incarnation: int | None = 1, **options: float) -> Client:
     return Client(wire, 0, 0, VALUES, incarnation=incarnation, clock=wire.clock, **options)  # type: ignore[arg-type]
-
-
-def welcome(incarnation: int = 1, session: int = 7, epoch: int = 1, **sizes: int) -> bytes:
-    fields = {"vector_length": VALUES, "slots": SLOTS, "scale": 2**20, "limit": 2**23, "lanes": 320, "workers": 3}
-    return control_payload(
-        Op.WELCOME, membership(**{**fields, **sizes}), session=session, epoch=epoch, incarnation=incarnation
-    )
 
 
 def test_a_restarted_process_reads_on_and_contributes_anew(plane: EmbeddedDataPlane) -> None:

@@ -67,6 +67,8 @@ def controller(controller: ControllerProcess) -> Iterator[ControllerProcess]:
         "sync bsp",
         "sync ssp --staleness 3",
         "jobs create --workers 2",
+        "jobs create --workers 2 --racks 2",
+        "jobs create --workers 2 --strategy mixed:0.1",
         "jobs delete 0",
     ],
 )

@@ -168,12 +168,14 @@ def test_a_switch_that_was_stopped_keeps_nobody_from_the_status(
         with ThreadPoolExecutor(4) as pool:
             seen = list(pool.map(lambda _: ControllerClient(controller.url).status(), range(4)))
         assert [status.jobs[0].state for status in seen] == ["running"] * 4
-        with pytest.raises(Rejected, match="has not answered in time: has it been stopped"):
+        before = controller.client.status().switch.election_id
+        with pytest.raises(Rejected, match=r"has not answered in time: has it been stopped.* is told when"):
             controller.client.set_strategy(0, ASP())
         assert "has it been stopped" in str(controller.client.status().switch.trouble)
     finally:
         switch.go_on()
     until(lambda: controller.client.status().switch.connected, "the controller finds it again")
+    assert controller.client.status().switch.election_id > before, "what comes late of the last connection is refused"
     said = [line for line in controller.log.read_text().splitlines() if "a swap that failed has" in line]
     job = controller.client.job(0)
     assert len(said) == 1 and said[0].endswith(f": {job.strategy}, epoch {job.epoch}")

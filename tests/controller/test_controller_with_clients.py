@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -95,6 +95,27 @@ def test_deletion_ends_a_worker_that_waits(switch: SwitchProcess, client: Contro
         client.delete_job(0)
         with pytest.raises(Refused, match=r"job 0 was deleted|there is no job 0"):
             blocked.result(30)
+
+
+@pytest.mark.parametrize("how", [Session.leave, Session.abandon], ids=["leave", "abandon"])
+def test_who_leaves_as_the_switch_loses_its_state_keeps_nobody_waiting(
+    switch: SwitchProcess, client: ControllerClient, how: Callable[[Session], None]
+) -> None:
+    """It has to hear of the session that follows: there it is waited for until it leaves that one."""
+    client.create_job(2, BSP())
+    ones = np.ones(VALUES, np.float32)
+    with ThreadPoolExecutor(2) as pool, worker(switch, 0) as one, worker(switch, 1) as other:
+        stays, leaves = (Session(each, lambda delta: None) for each in (one, other))
+        for done in [pool.submit(each.join) for each in (stays, leaves)]:
+            done.result(30)
+        for exchanged in [pool.submit(each.exchange, ones) for each in (stays, leaves)]:
+            exchanged.result(30)
+        switch.restart()
+        left = pool.submit(how, leaves)
+        pool.submit(stays.exchange, ones).result(60)
+        left.result(60)
+        assert [seen.state for seen in client.job(0).workers] == ["running", "left"]
+        stays.leave()
 
 
 def test_a_switch_that_restarts_before_the_last_read_fails_nobody(

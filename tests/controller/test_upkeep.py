@@ -49,13 +49,19 @@ def test_a_job_that_cannot_be_cleared_keeps_nobody_from_the_others(
     asyncio.run(play())
 
 
+@pytest.mark.parametrize("removed", ["half", "all"])
 def test_a_job_of_which_the_switch_has_a_part_begins_another_session(
-    switch: SwitchProcess, hosts: list[Host], monkeypatch: pytest.MonkeyPatch
+    switch: SwitchProcess, hosts: list[Host], monkeypatch: pytest.MonkeyPatch, removed: str
 ) -> None:
-    """Here a removal has failed half-way: else the job would go on running by name, and nobody answer its workers."""
+    """Here a removal has failed half-way, or was done and not answered: else the job would go on running by name, and
+    nobody answer its workers, or they would be told that another controller has ended it."""
+    remove = Switch.remove
 
-    async def half(self: Switch, job: int, members: Mapping[int, Endpoint]) -> None:
-        await self.write([-fy.P4TableEntry("job", match=fy.Match(job=job))])
+    async def failing(self: Switch, job: int, members: Mapping[int, Endpoint]) -> None:
+        if removed == "all":
+            await remove(self, job, members)
+        else:
+            await self.write([-fy.P4TableEntry("job", match=fy.Match(job=job))])
         raise SwitchError("not now")
 
     async def play() -> None:
@@ -64,7 +70,7 @@ def test_a_job_of_which_the_switch_has_a_part_begins_another_session(
             session = (await asyncio.to_thread(join, hosts[:2], 0))[0]["session"]
             job = coordinator.jobs[0]
             with monkeypatch.context() as patched:
-                patched.setattr(Switch, "remove", half)
+                patched.setattr(Switch, "remove", failing)
                 with pytest.raises(SwitchError, match="not now"):
                     await coordinator.delete_job(0)
             await until(lambda: job.state is JobState.WAITING, "its workers may join again")

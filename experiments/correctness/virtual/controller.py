@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from controller.admission.frames import Answerer, Request, parse
 from controller.admission.proof import Proof
-from controller.jobs.job import Job, JobState
+from controller.jobs.job import Job, JobState, WorkerState
 from controller.jobs.jobs import Jobs
 from controller.jobs.plans import Endpoint, Policy, Readmission, Refusal, Start, Waiting
 from controller.jobs.slots import SlotRange
@@ -225,8 +225,9 @@ class VirtualController:
             self._run.to_port(request.sender.port, self._answerer.prove(request, number, job.racks))
             return
         plan = self.jobs.hello(
-            request.job, request.worker, request.sender, request.vector_length, self.now, request.session
-        )
+            request.job, request.worker, request.sender, request.vector_length, self.now, request.session,
+            goes_on=request.epoch > 0,
+        )  # fmt: skip
         if isinstance(plan, Refusal):
             self._answer(request, self._answerer.refused, plan.reason)
         elif isinstance(plan, Waiting):
@@ -251,7 +252,8 @@ class VirtualController:
         if plan.swap is not None:
             self._set_policy(plan.job, plan.swap.policy)
         self.jobs.left(plan, self.now)
-        self._run.to_port(request.sender.port, self._answerer.bye(request, job_over=plan.job_over))
+        if plan.answered:
+            self._run.to_port(request.sender.port, self._answerer.bye(request, job_over=plan.job_over))
 
     # -- what users command ----------------------------------------------------------------------------------
 
@@ -296,7 +298,7 @@ class VirtualController:
         job = self.jobs[job_id]
         self._remove(job_id, job.places())
         for worker in job.workers:
-            if worker.endpoint is not None:
+            if worker.endpoint is not None and worker.state is not WorkerState.LEFT:
                 reason = f"job {job_id} was deleted"
                 refusal = self._answerer.refused(worker.endpoint, job_id, worker.id, job.session, reason)
                 self._run.to_port(worker.endpoint.port, refusal)
