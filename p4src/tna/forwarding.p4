@@ -61,11 +61,12 @@ control Forwarding(inout headers_t hdr,
     }
 
     action flood() {
-        hdr.bridge.purpose = purpose_t.FLOOD;
+        hdr.bridge.purpose = purpose_t.BETWEEN_HOSTS;
         ig_tm_md.mcast_grp_a = FLOOD_GROUP;
     }
 
     action to_port(bit<9> port) {
+        hdr.bridge.purpose = purpose_t.BETWEEN_HOSTS;
         ig_tm_md.ucast_egress_port = port;
     }
 

@@ -19,8 +19,8 @@ header packet_out_t {
 
 // What egress does with a packet.
 enum bit<8> purpose_t {
-    FORWARD = 0,                  // ordinary traffic
-    FLOOD = 1,                    // ordinary traffic to every port but its own
+    NONE = 0,                     // nothing, but that a packet to the controller says its port
+    BETWEEN_HOSTS = 1,            // ordinary traffic: it never goes back to the port that it came from
     WELCOME = 2,
     ANSWER = 3,                   // to the sender
     RELEASE = 4,                  // to every member: a round completed

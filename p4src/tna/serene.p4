@@ -27,7 +27,7 @@ control SereneIngress(inout headers_t hdr,
 
     action set_bridge() {
         hdr.bridge.setValid();
-        hdr.bridge.purpose = purpose_t.FORWARD;
+        hdr.bridge.purpose = purpose_t.NONE;
         hdr.bridge.padding = 0;
         hdr.bridge.ingress_port = ig_intr_md.ingress_port;
     }
@@ -187,11 +187,11 @@ control SereneEgress(inout headers_t hdr,
     }
 
     apply {
-        if (hdr.bridge.purpose == purpose_t.FORWARD) {
+        if (hdr.bridge.purpose == purpose_t.NONE) {
             if (eg_intr_md.egress_port == CPU_PORT) {
                 say_port();
             }
-        } else if (hdr.bridge.purpose == purpose_t.FLOOD) {
+        } else if (hdr.bridge.purpose == purpose_t.BETWEEN_HOSTS) {
             if (eg_intr_md.egress_port == hdr.bridge.ingress_port) {
                 drop();
             }

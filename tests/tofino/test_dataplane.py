@@ -6,25 +6,21 @@ import numpy as np
 import pytest
 
 from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE
-from serene.sim.entries import number
 from serene.strategy import BSP
 from serene.wire import ENCAPSULATION_BYTES, HEADER, MEMBERSHIP, Op
 from tests.dataplane.test_admission import *  # noqa: F403
 from tests.dataplane.test_forwarding import *  # noqa: F403
-from tests.dataplane.test_forwarding import ordinary
 from tests.dataplane.test_protocol import *  # type: ignore[assignment] # noqa: F403
-from tests.frames import Said, altered, frame, mac, request, said
+from tests.frames import Said, altered, frame, request, said
 from tests.tofino.p4text import Module
 from tests.tofino.plane import TofinoDataPlane, WideTofinoDataPlane
 
 # What differs, as docs/tofino.md has it: lanes beyond the 32 (test_agreement.py compares values), one more nudge for
-# the packet that opens an epoch at a slot, the number of lanes in a WELCOME, whose checksum is verified, and what goes
-# back to the port that it came from.
+# the packet that opens an epoch at a slot, the number of lanes in a WELCOME, and whose checksum is verified.
 del test_bsp_answers_everyone_when_the_last_has_come  # noqa: F821
 del test_a_swap_nudges_those_who_wait_and_lets_old_packets_go  # noqa: F821
 del test_hello_is_answered_with_the_membership  # noqa: F821
 del test_a_damaged_ip_header_before_too_little  # noqa: F821
-del test_nothing_goes_back_to_the_port_that_it_came_from  # noqa: F821
 
 
 @pytest.fixture
@@ -51,14 +47,6 @@ def test_a_damaged_ip_header_whatever_follows(plane: WideTofinoDataPlane, length
     short = frame(request(Op.PUSH, 0)[:length], 0)
     assert plane.send(1, altered(short, 22, bytes([short[22] ^ 1]))) == []
     assert plane.drops() == {"bad_checksum": 1}
-
-
-def test_a_known_destination_gets_its_port_even_back(plane: WideTofinoDataPlane) -> None:
-    """A flood spares the port that it came from, a destination that is known to be there does not."""
-    plane.insert("forward", [number(mac(1))], "to_port", [2])
-    data = ordinary(mac(0), mac(1))
-    assert plane.send(2, data) == [(2, data)]
-    assert [port for port, _ in plane.send(1, ordinary(mac(0), mac(2)))] == [2, 3]
 
 
 def test_a_slot_forgets_its_epoch_over_an_older_session(plane: WideTofinoDataPlane) -> None:
