@@ -1,10 +1,11 @@
-"""Compiles the data plane for Tofino 1, p4src/tna, into p4src/build/tofino, with a table of what it takes of the chip.
+"""Compiles the data plane for Tofino 1, p4src/tna, into p4src/build/tofino, with a table of what it takes of the chip,
+and its variants for Tofino 1 and 2, of which only what they take is kept.
 
 python scripts/p4_tofino.py             # needs p4c-barefoot and bfas on the PATH
 python scripts/p4_tofino.py --frontier  # also what other numbers of lanes, workers and slots take (many compilations)
 python scripts/p4_tofino.py --check     # needs no compiler: do the output and the sources have the recorded digests?
 
-core.p4 and tna.p4 are looked for where p4c-barefoot was installed with them; if they are elsewhere, say where:
+core.p4, tna.p4 and t2na.p4 are looked for where p4c-barefoot was installed with them; if they are elsewhere, say where:
 P4C_INCLUDE=DIRECTORY:DIRECTORY.
 """
 
@@ -18,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,21 +27,41 @@ SOURCES = Path(__file__).resolve().parent.parent / "p4src"
 BUILD = SOURCES / "build" / "tofino"
 MAIN = "tna/serene.p4"
 TOOLS = {"p4c-barefoot": "p4c's Tofino backend", "bfas": "its assembler"}
-STAGES = 12
-CONTAINERS = 224  # of packet headers and metadata, in both directions together
 OUTPUT = ("serene.p4", "serene.p4info.txtpb", "serene.stateful", "resources.md")
 DEFAULTS = {"FIELDS": 32, "WORKER_BITS": 4, "SLOTS_IN_USE": 3584, "SLOT_BITS": 12}
-FRONTIER: list[dict[str, int]] = [  # the sizes that differ from DEFAULTS
-    {},
-    {"FIELDS": 16},
-    {"FIELDS": 24},
-    {"FIELDS": 28},
-    {"FIELDS": 36},
-    {"SLOTS_IN_USE": 1024},
-    {"SLOTS_IN_USE": 4096},
-    {"FIELDS": 28, "SLOTS_IN_USE": 4096},
-    {"WORKER_BITS": 5, "SLOTS_IN_USE": 1792},
-    {"WORKER_BITS": 5},
+VALUE_BITS = (32, 16, 8)  # a lane of 32 bits carries one value, two or four: docs/decisions/number-formats.md
+
+
+@dataclass(frozen=True)
+class Chip:
+    """What a program is compiled for."""
+
+    name: str
+    target: str  # p4c's name of it
+    architecture: str
+    generation: int  # the sources' __TARGET_TOFINO__
+    stages: int
+    containers: int  # of packet headers and metadata, in both directions together
+
+
+TOFINO_1 = Chip("Tofino 1", "tofino", "tna", 1, 12, 224)
+TOFINO_2 = Chip("Tofino 2", "tofino2", "t2na", 2, 20, 280)
+
+FRONTIER: list[tuple[Chip, dict[str, int]]] = [  # the sizes that differ from DEFAULTS
+    (TOFINO_1, {}),
+    (TOFINO_1, {"FIELDS": 16}),
+    (TOFINO_1, {"FIELDS": 24}),
+    (TOFINO_1, {"FIELDS": 28}),
+    (TOFINO_1, {"FIELDS": 36}),
+    (TOFINO_1, {"SLOTS_IN_USE": 1024}),
+    (TOFINO_1, {"SLOTS_IN_USE": 4096}),
+    (TOFINO_1, {"FIELDS": 28, "SLOTS_IN_USE": 4096}),
+    (TOFINO_1, {"WORKER_BITS": 5, "SLOTS_IN_USE": 1792}),
+    (TOFINO_1, {"WORKER_BITS": 5}),
+    (TOFINO_2, {}),
+    (TOFINO_2, {"FIELDS": 48}),
+    (TOFINO_2, {"FIELDS": 64}),
+    (TOFINO_2, {"SLOTS_IN_USE": 4096}),
 ]
 
 
@@ -62,12 +84,34 @@ def stamp() -> str:
     return f"sources {sources.hexdigest()}\noutput {written.hexdigest()}\n"
 
 
+def frontier_stamp() -> str:
+    """The text of frontier.sha256: SHA-256 of the variants and of the sources without their comments, for whose sake
+    nobody should have to compile all variants again, and of the table."""
+    sources = hashlib.sha256(repr(FRONTIER).encode())
+    for folder in ("include", "tna"):
+        for path in sorted((SOURCES / folder).glob("*.p4")):
+            words = re.sub(r"//.*", "", path.read_text()).split()
+            sources.update(f"{path.relative_to(SOURCES)}\n{' '.join(words)}\n".encode())
+    table = hashlib.sha256((BUILD / "frontier.md").read_bytes())
+    return f"sources {sources.hexdigest()}\noutput {table.hexdigest()}\n"
+
+
 def stale() -> str:
-    """What is missing, or has changed since the output was written; empty if nothing has."""
-    missing = [name for name in (*OUTPUT, "serene.sha256") if not (BUILD / name).is_file()]
+    """What is missing, or has changed since the output was written, and the command that writes it; empty if nothing
+    has."""
+    program = _stale((*OUTPUT, "serene.sha256"), stamp)
+    if program:
+        return f"{program}: run 'make p4-tofino'"
+    variants = _stale(("frontier.md", "frontier.sha256"), frontier_stamp)
+    return f"{variants}: run 'make p4-tofino FRONTIER=1'" if variants else ""
+
+
+def _stale(names: tuple[str, ...], expect: Callable[[], str]) -> str:
+    """The same of some files, the last of which is to hold what ``expect`` returns."""
+    missing = [name for name in names if not (BUILD / name).is_file()]
     if missing:
         return f"{' and '.join(missing)} missing"
-    recorded, expected = (BUILD / "serene.sha256").read_text().split("\n"), stamp().split("\n")
+    recorded, expected = (BUILD / names[-1]).read_text().split("\n"), expect().split("\n")
     if recorded[0] != expected[0]:
         return "the sources changed, the output did not"
     return "" if recorded == expected else "the output is not as it was written"
@@ -75,7 +119,7 @@ def stale() -> str:
 
 @dataclass
 class Cost:
-    """What a program takes of the chip, whose STAGES it may exceed."""
+    """What a program takes of its chip, whose number of stages it may exceed."""
 
     stages: int
     table: list[list[int]]  # a row for each stage, a column for each of KINDS
@@ -111,11 +155,13 @@ def includes(out: Path) -> list[str]:
     return ["include", "tna", *map(str, links)]
 
 
-def compile_variant(out: Path, sizes: dict[str, int]) -> str:
-    """Compiles and assembles the program with these sizes into ``out``; what went wrong, empty if nothing did."""
+def compile_variant(out: Path, chip: Chip, sizes: dict[str, int]) -> str:
+    """Compiles and assembles the program with these sizes into ``out``; what went wrong, empty if nothing did. Raises
+    CannotCompile if it is the compiler that is wrong."""
     (out / "dump").mkdir(parents=True)
     compiler = [
-        "p4c-barefoot", "--target", "tofino", "--arch", "tna", "-D__TARGET_TOFINO__=1", "-g",
+        "p4c-barefoot", "--target", chip.target, "--arch", chip.architecture,
+        f"-D__TARGET_TOFINO__={chip.generation}", "-g",
         *(f"-D{name}={value}" for name, value in sizes.items()),
         *(f"-I{directory}" for directory in includes(out)),
         "--p4runtime-force-std-externs", "--p4runtime-files", str(out / "serene.p4info.txtpb"),
@@ -136,31 +182,53 @@ def compile_variant(out: Path, sizes: dict[str, int]) -> str:
                 else f"status {done.returncode}"
             )
             return f"{command[0]}: {why}"
+    dumped, assembly = frontend_text(out), assembly_text(out)
+    if "#include" in dumped:
+        raise CannotCompile(
+            f"core.p4 and {chip.architecture}.p4 were not found where they were looked for: set P4C_INCLUDE"
+        )
+    selects = dumped.count("transition select(")
+    matches = len(re.findall(r"^ +match: \[", assembly, re.MULTILINE))
+    if matches < selects:  # a fault of p4c's backend that docs/tofino.md describes
+        raise CannotCompile(
+            f"of the parsers' {selects} selects {matches} are in the assembly: a defect of this compiler"
+        )
     return ""
 
 
-def cost(out: Path) -> Cost:
+def frontend_text(out: Path) -> str:
+    """The program in ``out``, where ``compile_variant`` wrote it, as p4c's frontend printed it."""
+    (dumped,) = (out / "dump").glob("*FrontEndLast.p4")
+    return dumped.read_text()
+
+
+def assembly_text(out: Path) -> str:
+    """The same as assembly."""
+    return (out / "pipe" / "serene.bfa").read_text()
+
+
+def cost(out: Path, chip: Chip) -> Cost:
     """What the program in ``out``, where ``compile_variant`` wrote it, takes of the chip."""
     resources = json.loads((out / "pipe" / "logs" / "resources.json").read_text())["resources"]["mau"]["mau_stages"]
     table = [[len(stage[part].get(what) or []) for _, part, what in KINDS.values()] for stage in resources]
     used = [number for number, row in enumerate(table) if any(row)]
     phv = json.loads((out / "pipe" / "logs" / "phv.json").read_text())
     taken = {item["phv_number"] for item in phv["containers"] if item["slices"]}
-    containers = len([number for number in taken if number < CONTAINERS])
+    containers = len([number for number in taken if number < chip.containers])
     return Cost(max(used) + 1, table[: max(used) + 1], containers)
 
 
-def report(found: Cost) -> str:
+def report(found: Cost, chip: Chip) -> str:
     """The table for resources.md, in Markdown."""
     lines = [
         "| stage | " + " | ".join(f"{name} of {there}" for name, (there, _, _) in KINDS.items()) + " |",
         "|" + "---|" * (len(KINDS) + 1),
         *(f"| {number} | " + " | ".join(map(str, row)) + " |" for number, row in enumerate(found.table)),
         "| together | "
-        + " | ".join(f"{found.total(name)} of {there * STAGES}" for name, (there, _, _) in KINDS.items())
+        + " | ".join(f"{found.total(name)} of {there * chip.stages}" for name, (there, _, _) in KINDS.items())
         + " |",
         "",
-        f"Containers of packet headers and metadata: {found.containers} of {CONTAINERS}.",
+        f"Containers of packet headers and metadata: {found.containers} of {chip.containers}.",
     ]
     return "\n".join(lines) + "\n"
 
@@ -179,45 +247,41 @@ def compile_default() -> Cost:
     was."""
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch, "out")
-        failure = compile_variant(out, {})
+        failure = compile_variant(out, TOFINO_1, {})
         if failure:
             raise CannotCompile(failure)
-        found = cost(out)
-        if found.stages > STAGES:
-            raise CannotCompile(f"{found.stages} stages, the chip has {STAGES}")
-        (dumped,) = (out / "dump").glob("*FrontEndLast.p4")
-        if "#include" in dumped.read_text():
-            raise CannotCompile("core.p4 and tna.p4 were not found where they were looked for: set P4C_INCLUDE")
-        assembly = (out / "pipe" / "serene.bfa").read_text()
-        selects = dumped.read_text().count("transition select(")
-        matches = len(re.findall(r"^ +match: \[", assembly, re.MULTILINE))
-        if matches < selects:  # a fault of p4c's backend that docs/tofino.md describes
-            raise CannotCompile(
-                f"of the parsers' {selects} selects {matches} are in the assembly: a defect of this compiler"
-            )
+        found = cost(out, TOFINO_1)
+        if found.stages > TOFINO_1.stages:
+            raise CannotCompile(f"{found.stages} stages, the chip has {TOFINO_1.stages}")
         BUILD.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(dumped, BUILD / "serene.p4")
+        (BUILD / "serene.p4").write_text(frontend_text(out))
         shutil.copyfile(out / "serene.p4info.txtpb", BUILD / "serene.p4info.txtpb")
-        (BUILD / "serene.stateful").write_text(stateful(assembly))
-        (BUILD / "resources.md").write_text(report(found))
+        (BUILD / "serene.stateful").write_text(stateful(assembly_text(out)))
+        (BUILD / "resources.md").write_text(report(found, TOFINO_1))
         (BUILD / "serene.sha256").write_text(stamp())
     return found
 
 
 def frontier() -> str:
-    """The table for frontier.md, in Markdown: the sizes of each variant, and what it takes. Prints each row when it is
-    known."""
-    rows = ["| lanes | workers | slots | stages | stateful ALUs | SRAM | TCAM | containers |", "|" + "---|" * 8]
-    for variant in FRONTIER:
+    """The table for frontier.md, in Markdown: the sizes of each variant, how many values of each size a packet carries,
+    and what it takes. Prints each row when it is known."""
+    formats = "/".join(map(str, VALUE_BITS))
+    rows = [
+        f"| chip | lanes | values of {formats} bits | workers | slots | stages "
+        "| stateful ALUs | SRAM | TCAM | containers |",
+        "|" + "---|" * 10,
+    ]
+    for chip, variant in FRONTIER:
         sizes = {**DEFAULTS, **variant}
-        name = f"| {sizes['FIELDS']} | {1 << sizes['WORKER_BITS']} | {sizes['SLOTS_IN_USE']} |"
+        values = "/".join(str(32 // bits * sizes["FIELDS"]) for bits in VALUE_BITS)
+        name = f"| {chip.name} | {sizes['FIELDS']} | {values} | {1 << sizes['WORKER_BITS']} | {sizes['SLOTS_IN_USE']} |"
         with tempfile.TemporaryDirectory() as scratch:
-            failure = compile_variant(Path(scratch, "out"), variant)
+            failure = compile_variant(Path(scratch, "out"), chip, variant)
             if failure:
                 rows.append(f"{name} does not fit: {failure} | | | | |")
             else:
-                found = cost(Path(scratch, "out"))
-                stages = str(found.stages) if found.stages <= STAGES else f"{found.stages}: does not fit"
+                found = cost(Path(scratch, "out"), chip)
+                stages = str(found.stages) if found.stages <= chip.stages else f"{found.stages}: does not fit"
                 parts = [str(found.total(kind)) for kind in ("stateful ALUs", "SRAM", "TCAM")]
                 rows.append(f"{name} {stages} | {' | '.join(parts)} | {found.containers} |")
         print(rows[-1], flush=True)
@@ -228,7 +292,7 @@ def main() -> int:
     if sys.argv[1:] == ["--check"]:
         found = stale()
         if found:
-            print(f"error: p4src/build/tofino: {found}: run 'make p4-tofino'", file=sys.stderr)
+            print(f"error: p4src/build/tofino: {found}", file=sys.stderr)
         return 1 if found else 0
     for tool, what in TOOLS.items():
         if shutil.which(tool) is None:
@@ -236,12 +300,13 @@ def main() -> int:
             return 1
     try:
         taken = compile_default()
+        print(f"p4src/build/tofino: {taken.stages} stages, {taken.total('stateful ALUs')} stateful ALUs", flush=True)
+        if sys.argv[1:] == ["--frontier"]:
+            (BUILD / "frontier.md").write_text(frontier())
+            (BUILD / "frontier.sha256").write_text(frontier_stamp())
     except CannotCompile as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    print(f"p4src/build/tofino: {taken.stages} stages, {taken.total('stateful ALUs')} stateful ALUs")
-    if sys.argv[1:] == ["--frontier"]:
-        (BUILD / "frontier.md").write_text(frontier())
     return 0
 
 

@@ -1,8 +1,12 @@
-// The packet and its metadata as TNA's blocks hand them on.
+// The packet and its metadata as TNA's blocks hand them on, and Tofino 2's T2NA.
 #ifndef SERENE_TNA_HEADERS_P4
 #define SERENE_TNA_HEADERS_P4
 
+#if __TARGET_TOFINO__ == 2
+#include <t2na.p4>
+#else
 #include <tna.p4>
+#endif
 #include "../include/headers.p4"
 
 @controller_header("packet_in")

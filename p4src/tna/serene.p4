@@ -1,7 +1,6 @@
-// Serene's data plane on TNA (Tofino 1).
+// Serene's data plane on TNA (Tofino 1) and T2NA (Tofino 2).
 
 #include <core.p4>
-#include <tna.p4>
 #include "headers.p4"
 #include "checksum.p4"
 #include "forwarding.p4"

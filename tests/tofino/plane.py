@@ -14,7 +14,8 @@ from tests.tofino.machine import Machine
 from tests.tofino.p4text import Module
 
 SIZES = Path(__file__).resolve().parents[2] / "p4src" / "tna" / "sizes.p4"
-PORTS = {name: int(port) for name, port in re.findall(r"const bit<9> (\w+) = (\d+);", SIZES.read_text())}
+TOFINO_1 = SIZES.read_text().rpartition("#else\n")[2]  # Tofino 2's ports are those before it
+PORTS = {name: int(port) for name, port in re.findall(r"const bit<9> (\w+) = (\d+);", TOFINO_1)}
 
 
 class TofinoDataPlane(DataPlane):

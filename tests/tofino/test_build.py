@@ -14,6 +14,7 @@ from tests.support.compilers import Compiled
 
 ROOT = Path(__file__).resolve().parents[2]
 OUTPUT = ("serene.p4", "serene.p4info.txtpb", "serene.stateful", "resources.md", "serene.sha256")
+FRONTIER = ("frontier.md", "frontier.sha256")
 
 
 @pytest.fixture
@@ -57,6 +58,23 @@ def test_output_that_was_tampered_with_is_noticed(checkout: Path, name: str) -> 
     path.unlink()
     missing = p4_tofino(checkout, "--check")
     assert missing.returncode == 1 and f"{name} missing" in missing.stderr
+
+
+@pytest.mark.parametrize("name", FRONTIER)
+def test_a_frontier_that_was_tampered_with_is_noticed(checkout: Path, name: str) -> None:
+    path = checkout / "p4src" / "build" / "tofino" / name
+    path.write_text(path.read_text().replace("1", "2", 1))
+    checked = p4_tofino(checkout, "--check")
+    assert checked.returncode == 1
+    assert "make p4-tofino FRONTIER=1" in checked.stderr
+    path.unlink()
+    missing = p4_tofino(checkout, "--check")
+    assert missing.returncode == 1 and f"{name} missing" in missing.stderr
+
+
+def test_the_page_shows_the_frontier() -> None:
+    table = (ROOT / "p4src" / "build" / "tofino" / "frontier.md").read_text()
+    assert table in (ROOT / "docs" / "tofino.md").read_text()
 
 
 @pytest.mark.parametrize("present", [[], ["p4c-barefoot"]])
