@@ -1,5 +1,5 @@
-"""Compiles the data plane for Tofino 1, p4src/tna, into p4src/build/tofino, with a table of what it takes of the chip,
-and its variants for Tofino 1 and 2, of which only what they take is kept.
+"""Compiles the data plane for Tofino, p4src/tna, into p4src/build: tofino for Tofino 1 and tofino2 for Tofino 2, each
+with a table of what it takes of the chip; and variants with other sizes, of which only what they take is kept.
 
 python scripts/p4_tofino.py             # needs p4c-barefoot and bfas on the PATH
 python scripts/p4_tofino.py --frontier  # also what other numbers of lanes, workers and slots take (many compilations)
@@ -19,16 +19,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parent.parent / "p4src"
-BUILD = SOURCES / "build" / "tofino"
 MAIN = "tna/serene.p4"
 TOOLS = {"p4c-barefoot": "p4c's Tofino backend", "bfas": "its assembler"}
 OUTPUT = ("serene.p4", "serene.p4info.txtpb", "serene.stateful", "resources.md")
-DEFAULTS = {"FIELDS": 32, "WORKER_BITS": 4, "SLOTS_IN_USE": 3584, "SLOT_BITS": 12}
+SIZES = {"WORKER_BITS": 4, "SLOTS_IN_USE": 3584, "SLOT_BITS": 12}  # tna/sizes.p4's own, on both chips
 VALUE_BITS = (32, 16, 8)  # a lane of 32 bits carries one value, two or four: docs/decisions/number-formats.md
 
 
@@ -42,12 +42,20 @@ class Chip:
     generation: int  # the sources' __TARGET_TOFINO__
     stages: int
     containers: int  # of packet headers and metadata, in both directions together
+    fields: int  # tna/sizes.p4's own number of lanes
+
+    @property
+    def build(self) -> Path:
+        """The directory of the output."""
+        return SOURCES / "build" / self.target
 
 
-TOFINO_1 = Chip("Tofino 1", "tofino", "tna", 1, 12, 224)
-TOFINO_2 = Chip("Tofino 2", "tofino2", "t2na", 2, 20, 280)
+TOFINO_1 = Chip("Tofino 1", "tofino", "tna", 1, 12, 224, 32)
+TOFINO_2 = Chip("Tofino 2", "tofino2", "t2na", 2, 20, 280, 64)
+CHIPS = (TOFINO_1, TOFINO_2)
 
-FRONTIER: list[tuple[Chip, dict[str, int]]] = [  # the sizes that differ from DEFAULTS
+FRONTIER_BUILD = TOFINO_1.build
+FRONTIER: list[tuple[Chip, dict[str, int]]] = [  # the sizes that differ from the sources' own
     (TOFINO_1, {}),
     (TOFINO_1, {"FIELDS": 16}),
     (TOFINO_1, {"FIELDS": 24}),
@@ -59,9 +67,11 @@ FRONTIER: list[tuple[Chip, dict[str, int]]] = [  # the sizes that differ from DE
     (TOFINO_1, {"WORKER_BITS": 5, "SLOTS_IN_USE": 1792}),
     (TOFINO_1, {"WORKER_BITS": 5}),
     (TOFINO_2, {}),
+    (TOFINO_2, {"FIELDS": 32}),
     (TOFINO_2, {"FIELDS": 48}),
-    (TOFINO_2, {"FIELDS": 64}),
     (TOFINO_2, {"SLOTS_IN_USE": 4096}),
+    (TOFINO_2, {"FIELDS": 48, "SLOTS_IN_USE": 4096}),
+    (TOFINO_2, {"WORKER_BITS": 5, "SLOTS_IN_USE": 1792}),
 ]
 
 
@@ -70,51 +80,58 @@ class CannotCompile(Exception):
     which."""
 
 
-def stamp() -> str:
-    """The text of serene.sha256: SHA-256 of the sources that the output follows from, and of the output."""
-    sources = hashlib.sha256()
+def source_digest(text: Callable[[Path], bytes], start: bytes = b"") -> str:
+    """SHA-256 of all sources that the output follows from. text: what of a source counts."""
+    total = hashlib.sha256(start)
     for folder in ("include", "tna"):
         for path in sorted((SOURCES / folder).glob("*.p4")):
-            sources.update(f"{path.relative_to(SOURCES)}\n".encode())
-            sources.update(path.read_bytes())
+            total.update(f"{path.relative_to(SOURCES)}\n".encode())
+            total.update(text(path))
+    return total.hexdigest()
+
+
+def stamp(chip: Chip) -> str:
+    """The text of serene.sha256: the digests of the sources, and of the output for a chip."""
     written = hashlib.sha256()
     for name in OUTPUT:
         written.update(f"{name}\n".encode())
-        written.update((BUILD / name).read_bytes())
-    return f"sources {sources.hexdigest()}\noutput {written.hexdigest()}\n"
+        written.update((chip.build / name).read_bytes())
+    return f"sources {source_digest(Path.read_bytes)}\noutput {written.hexdigest()}\n"
 
 
 def frontier_stamp() -> str:
-    """The text of frontier.sha256: SHA-256 of the variants and of the sources without their comments, for whose sake
-    nobody should have to compile all variants again, and of the table."""
-    sources = hashlib.sha256(repr(FRONTIER).encode())
-    for folder in ("include", "tna"):
-        for path in sorted((SOURCES / folder).glob("*.p4")):
-            words = re.sub(r"//.*", "", path.read_text()).split()
-            sources.update(f"{path.relative_to(SOURCES)}\n{' '.join(words)}\n".encode())
-    table = hashlib.sha256((BUILD / "frontier.md").read_bytes())
-    return f"sources {sources.hexdigest()}\noutput {table.hexdigest()}\n"
+    """The text of frontier.sha256: the digests of the variants and the sources, and of the table. Comments in the
+    sources do not count: nobody should have to compile all variants again for their sake."""
+
+    def words(path: Path) -> bytes:
+        return " ".join(re.sub(r"//.*", "", path.read_text()).split()).encode() + b"\n"
+
+    sources = source_digest(words, repr([(chip.target, sizes) for chip, sizes in FRONTIER]).encode())
+    table = hashlib.sha256((FRONTIER_BUILD / "frontier.md").read_bytes())
+    return f"sources {sources}\noutput {table.hexdigest()}\n"
 
 
 def stale() -> str:
     """What is missing, or has changed since the output was written, and the command that writes it; empty if nothing
     has."""
-    program = _stale((*OUTPUT, "serene.sha256"), stamp)
-    if program:
-        return f"{program}: run 'make p4-tofino'"
-    variants = _stale(("frontier.md", "frontier.sha256"), frontier_stamp)
-    return f"{variants}: run 'make p4-tofino FRONTIER=1'" if variants else ""
+    for chip in CHIPS:
+        output = [chip.build / name for name in (*OUTPUT, "serene.sha256")]
+        if found := _stale(output, partial(stamp, chip)):
+            return f"{found}: run 'make p4-tofino'"
+    found = _stale([FRONTIER_BUILD / "frontier.md", FRONTIER_BUILD / "frontier.sha256"], frontier_stamp)
+    return f"{found}: run 'make p4-tofino FRONTIER=1'" if found else ""
 
 
-def _stale(names: tuple[str, ...], expect: Callable[[], str]) -> str:
+def _stale(paths: Sequence[Path], expect: Callable[[], str]) -> str:
     """The same of some files, the last of which is to hold what ``expect`` returns."""
-    missing = [name for name in names if not (BUILD / name).is_file()]
+    there = paths[-1].parent.relative_to(SOURCES.parent)
+    missing = [path.name for path in paths if not path.is_file()]
     if missing:
-        return f"{' and '.join(missing)} missing"
-    recorded, expected = (BUILD / names[-1]).read_text().split("\n"), expect().split("\n")
+        return f"{there}: {' and '.join(missing)} missing"
+    recorded, expected = paths[-1].read_text().split("\n"), expect().split("\n")
     if recorded[0] != expected[0]:
-        return "the sources changed, the output did not"
-    return "" if recorded == expected else "the output is not as it was written"
+        return f"{there}: the sources changed, the output did not"
+    return "" if recorded == expected else f"{there}: the output is not as it was written"
 
 
 @dataclass
@@ -242,23 +259,23 @@ def stateful(assembly: str) -> str:
     return "".join(f"{line}\n" for part in parts for line in part if not re.match(drop, line))
 
 
-def compile_default() -> Cost:
-    """Compiles the program with its default sizes and replaces the output. Raises CannotCompile, with the output as it
-    was."""
+def compile_default(chip: Chip) -> Cost:
+    """Compiles the program with the sources' own sizes and replaces the output for a chip. Raises CannotCompile, with
+    the output as it was."""
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch, "out")
-        failure = compile_variant(out, TOFINO_1, {})
+        failure = compile_variant(out, chip, {})
         if failure:
-            raise CannotCompile(failure)
-        found = cost(out, TOFINO_1)
-        if found.stages > TOFINO_1.stages:
-            raise CannotCompile(f"{found.stages} stages, the chip has {TOFINO_1.stages}")
-        BUILD.mkdir(parents=True, exist_ok=True)
-        (BUILD / "serene.p4").write_text(frontend_text(out))
-        shutil.copyfile(out / "serene.p4info.txtpb", BUILD / "serene.p4info.txtpb")
-        (BUILD / "serene.stateful").write_text(stateful(assembly_text(out)))
-        (BUILD / "resources.md").write_text(report(found, TOFINO_1))
-        (BUILD / "serene.sha256").write_text(stamp())
+            raise CannotCompile(f"{chip.name}: {failure}")
+        found = cost(out, chip)
+        if found.stages > chip.stages:
+            raise CannotCompile(f"{found.stages} stages, {chip.name} has {chip.stages}")
+        chip.build.mkdir(parents=True, exist_ok=True)
+        (chip.build / "serene.p4").write_text(frontend_text(out))
+        shutil.copyfile(out / "serene.p4info.txtpb", chip.build / "serene.p4info.txtpb")
+        (chip.build / "serene.stateful").write_text(stateful(assembly_text(out)))
+        (chip.build / "resources.md").write_text(report(found, chip))
+        (chip.build / "serene.sha256").write_text(stamp(chip))
     return found
 
 
@@ -272,7 +289,7 @@ def frontier() -> str:
         "|" + "---|" * 10,
     ]
     for chip, variant in FRONTIER:
-        sizes = {**DEFAULTS, **variant}
+        sizes = {"FIELDS": chip.fields, **SIZES, **variant}
         values = "/".join(str(32 // bits * sizes["FIELDS"]) for bits in VALUE_BITS)
         name = f"| {chip.name} | {sizes['FIELDS']} | {values} | {1 << sizes['WORKER_BITS']} | {sizes['SLOTS_IN_USE']} |"
         with tempfile.TemporaryDirectory() as scratch:
@@ -292,18 +309,20 @@ def main() -> int:
     if sys.argv[1:] == ["--check"]:
         found = stale()
         if found:
-            print(f"error: p4src/build/tofino: {found}", file=sys.stderr)
+            print(f"error: {found}", file=sys.stderr)
         return 1 if found else 0
     for tool, what in TOOLS.items():
         if shutil.which(tool) is None:
-            print(f"error: {tool} is not installed ({what}); p4src/build/tofino is as it was", file=sys.stderr)
+            print(f"error: {tool} is not installed ({what}); what it made is as it was", file=sys.stderr)
             return 1
     try:
-        taken = compile_default()
-        print(f"p4src/build/tofino: {taken.stages} stages, {taken.total('stateful ALUs')} stateful ALUs", flush=True)
+        for chip in CHIPS:
+            taken = compile_default(chip)
+            where, used = chip.build.relative_to(SOURCES.parent), taken.total("stateful ALUs")
+            print(f"{where}: {taken.stages} of {chip.stages} stages, {used} stateful ALUs", flush=True)
         if sys.argv[1:] == ["--frontier"]:
-            (BUILD / "frontier.md").write_text(frontier())
-            (BUILD / "frontier.sha256").write_text(frontier_stamp())
+            (FRONTIER_BUILD / "frontier.md").write_text(frontier())
+            (FRONTIER_BUILD / "frontier.sha256").write_text(frontier_stamp())
     except CannotCompile as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -10,11 +10,10 @@ from serene.program import BUILD, TREE, Program
 
 V1MODEL_VARIABLE, TOFINO_VARIABLE = "SERENE_TEST_PROGRAM", "SERENE_TEST_TOFINO_PROGRAM"
 LEAF_VARIABLE, ROOT_VARIABLE = "SERENE_TEST_LEAF_PROGRAM", "SERENE_TEST_ROOT_PROGRAM"
-TOFINO_BUILD = Path(__file__).resolve().parents[1] / "p4src" / "build" / "tofino"
+P4SRC = Path(__file__).resolve().parents[1] / "p4src"
 
 LEAF, ROOT = (
     Program.load(os.environ.get(variable, BUILD / f"{name}.json"))
     for variable, name in zip((LEAF_VARIABLE, ROOT_VARIABLE), TREE, strict=True)
 )
 V1MODEL = Program.load(os.environ.get(V1MODEL_VARIABLE, "serene"))
-TOFINO = Path(os.environ.get(TOFINO_VARIABLE, TOFINO_BUILD / "serene.p4"))  # the output of p4c's frontend

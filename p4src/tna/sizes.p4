@@ -4,7 +4,11 @@
 
 // A field is one lane: one register each, beside its snapshot.
 #ifndef FIELDS
+#if __TARGET_TOFINO__ == 2
+#define FIELDS 64
+#else
 #define FIELDS 32
+#endif
 #endif
 #define FIELD_LANES 1
 

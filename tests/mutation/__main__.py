@@ -40,7 +40,7 @@ from serene.switch import Switch
 from tests.mutation import tofino, v1model
 from tests.mutation.equivalent import why_equivalent
 from tests.mutation.mutants import Mutant, drawn
-from tests.programs import LEAF_VARIABLE, ROOT_VARIABLE, TOFINO_BUILD, TOFINO_VARIABLE, V1MODEL_VARIABLE
+from tests.programs import LEAF_VARIABLE, P4SRC, ROOT_VARIABLE, TOFINO_VARIABLE, V1MODEL_VARIABLE
 from tests.tofino.machine import Machine
 from tests.tofino.p4text import parse
 from tests.tofino.tokens import CannotRead
@@ -92,7 +92,7 @@ TARGETS = {
         _v1model_works,
     ),
     "tofino": Target(
-        TOFINO_BUILD / "serene.p4",
+        P4SRC / "build" / "tofino" / "serene.p4",
         tofino.mutants,
         TOFINO_VARIABLE,
         _tests("tofino", "dataplane", "loop", "agreement", "stateful"),

@@ -1,4 +1,4 @@
-"""The Tofino program as printed by p4c's frontend, and the Tofino and v1model programs as data planes."""
+"""The Tofino program as it was compiled for each chip, and the Tofino and v1model programs as data planes."""
 
 from __future__ import annotations
 
@@ -7,21 +7,18 @@ from collections.abc import Iterator
 import pytest
 
 from tests.dataplane.conftest import EmbeddedDataPlane
-from tests.programs import TOFINO, TOFINO_BUILD
-from tests.tofino.p4text import Module, parse
+from tests.tofino.builds import Build, chosen
 from tests.tofino.plane import TofinoDataPlane
 
-BUILD = TOFINO_BUILD
 
-
-@pytest.fixture(scope="session")
-def module() -> Module:
-    return parse(TOFINO.read_text())
+@pytest.fixture(scope="session", params=chosen(), ids=lambda build: build.chip)
+def build(request: pytest.FixtureRequest) -> Build:
+    return request.param  # type: ignore[no-any-return]
 
 
 @pytest.fixture
-def tofino(module: Module) -> TofinoDataPlane:
-    return TofinoDataPlane(module)
+def tofino(build: Build) -> TofinoDataPlane:
+    return TofinoDataPlane(build)
 
 
 @pytest.fixture(scope="module")

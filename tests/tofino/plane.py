@@ -3,29 +3,27 @@ out."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from pathlib import Path
 
 from serene.wire import ENCAPSULATION_BYTES, HEADER, Op
 from tests.dataplane.conftest import DataPlane
 from tests.frames import with_ip_checksum
+from tests.tofino.builds import Build
 from tests.tofino.machine import Machine
-from tests.tofino.p4text import Module
 
-SIZES = Path(__file__).resolve().parents[2] / "p4src" / "tna" / "sizes.p4"
-TOFINO_1 = SIZES.read_text().rpartition("#else\n")[2]  # Tofino 2's ports are those before it
-PORTS = {name: int(port) for name, port in re.findall(r"const bit<9> (\w+) = (\d+);", TOFINO_1)}
+
+def machine(build: Build, seed: int = 0) -> Machine:
+    return Machine(build.module, build.ports["CPU_PORT"], build.ports["LOOP_PORT"], seed)
 
 
 class TofinoDataPlane(DataPlane):
-    def __init__(self, module: Module, seed: int = 0) -> None:
-        self._module, self._seed = module, seed
+    def __init__(self, build: Build, seed: int = 0) -> None:
+        self._build, self._seed = build, seed
         self.clear()
 
     def clear(self) -> None:
-        self.machine = Machine(self._module, PORTS["CPU_PORT"], PORTS["LOOP_PORT"], self._seed)
-        self.lanes = len(self._module.types["values_t"][1])
+        self.machine = machine(self._build, self._seed)
+        self.lanes = len(self._build.module.types["values_t"][1])
         self._punted: list[tuple[int, bytes]] = []
         self.begin()
 

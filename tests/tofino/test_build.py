@@ -15,6 +15,7 @@ from tests.support.compilers import Compiled
 ROOT = Path(__file__).resolve().parents[2]
 OUTPUT = ("serene.p4", "serene.p4info.txtpb", "serene.stateful", "resources.md", "serene.sha256")
 FRONTIER = ("frontier.md", "frontier.sha256")
+CHIPS = ("tofino", "tofino2")
 
 
 @pytest.fixture
@@ -46,9 +47,10 @@ def test_a_source_that_changed_is_noticed(checkout: Path, source: str) -> None:
     assert "the sources changed" in checked.stderr and "make p4-tofino" in checked.stderr
 
 
+@pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize("name", OUTPUT[:-1])
-def test_output_that_was_tampered_with_is_noticed(checkout: Path, name: str) -> None:
-    path = checkout / "p4src" / "build" / "tofino" / name
+def test_output_that_was_tampered_with_is_noticed(checkout: Path, name: str, chip: str) -> None:
+    path = checkout / "p4src" / "build" / chip / name
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(bytes(data))
@@ -89,21 +91,26 @@ def test_a_missing_compiler_is_named_and_leaves_the_output_alone(
     compiled = p4_tofino(checkout, PATH=str(tools))
     assert compiled.returncode == 1
     assert compiled.stderr.startswith(f"error: {'bfas' if present else 'p4c-barefoot'} is not installed")
-    for name in OUTPUT:
-        assert (checkout / "p4src/build/tofino" / name).read_text() == (ROOT / "p4src/build/tofino" / name).read_text()
+    for path in (Path("p4src", "build", chip, name) for chip in CHIPS for name in OUTPUT):
+        assert (checkout / path).read_text() == (ROOT / path).read_text()
 
 
 def test_the_output_names_no_path_of_a_machine() -> None:
-    for name in OUTPUT:
-        text = (ROOT / "p4src" / "build" / "tofino" / name).read_text()
-        assert not re.search(r"(?<![\w.])/(root|home|tmp|usr|work|opt)/", text), name
+    for path in (Path("p4src", "build", chip, name) for chip in CHIPS for name in OUTPUT):
+        text = (ROOT / path).read_text()
+        assert not re.search(r"(?<![\w.])/(root|home|tmp|usr|work|opt)/", text), path
 
 
-def test_tables_of_both_architectures_take_the_same_entries() -> None:
+def p4infos(chip: str) -> list[str]:
+    """Of v1model's program, and of a chip's."""
+    names = ("serene.p4info.txtpb", f"{chip}/serene.p4info.txtpb")
+    return [(ROOT / "p4src" / "build" / name).read_text() for name in names]
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_tables_of_both_architectures_take_the_same_entries(chip: str) -> None:
     """The controller's tables: names, keys in their order, actions and their parameters."""
-    ours, theirs = (
-        (ROOT / "p4src" / "build" / name).read_text() for name in ("serene.p4info.txtpb", "tofino/serene.p4info.txtpb")
-    )
+    ours, theirs = p4infos(chip)
     tables = (
         "member",
         "job",
@@ -123,12 +130,10 @@ def test_tables_of_both_architectures_take_the_same_entries() -> None:
         assert parameters(theirs, action) == expected, action
 
 
-def test_both_architectures_drop_for_the_same_reasons() -> None:
+@pytest.mark.parametrize("chip", CHIPS)
+def test_both_architectures_drop_for_the_same_reasons(chip: str) -> None:
     """The controller finds these counters by their names."""
-    ours, theirs = (
-        (ROOT / "p4src" / "build" / name).read_text() for name in ("serene.p4info.txtpb", "tofino/serene.p4info.txtpb")
-    )
-    reasons = [sorted(re.findall(r'alias: "(?:\w+\.)*(dropped_\w+)"', text)) for text in (ours, theirs)]
+    reasons = [sorted(re.findall(r'alias: "(?:\w+\.)*(dropped_\w+)"', text)) for text in p4infos(chip)]
     assert reasons[0] == reasons[1]
     assert {"dropped_impostor", "dropped_tagged", "dropped_old_session"} <= set(reasons[0])
 
@@ -163,10 +168,10 @@ def test_compiling_again_makes_the_same_output(checkout: Path, pytestconfig: pyt
         cwd=checkout,
         capture_output=True,
         text=True,
-        timeout=1900,
+        timeout=3700,
         check=False,
     )
     assert compiled.returncode == 0, compiled.stderr
-    for name in OUTPUT:
-        assert (checkout / "p4src/build/tofino" / name).read_text() == (ROOT / "p4src/build/tofino" / name).read_text()
+    for path in (Path("p4src", "build", chip, name) for chip in CHIPS for name in OUTPUT):
+        assert (checkout / path).read_text() == (ROOT / path).read_text()
     known.remember()

@@ -29,7 +29,7 @@ from serene.program import Program
 from serene.strategy import ASP, BSP, SSP, Strategy
 from serene.wire import ENCAPSULATION_BYTES, HEADER, MEMBERSHIP, SWITCH_IP, SWITCH_MAC, Op
 from tests.frames import UDP_PORT, frame, ip, mac, request, said
-from tests.tofino.conftest import BUILD
+from tests.tofino.builds import Build
 from tests.tofino.plane import TofinoDataPlane
 
 PORTS, SESSION, FIRST_SLOT, JOB = range(1, 4), 9, 5, 1
@@ -110,10 +110,10 @@ class InProcess:
 
 
 @pytest.fixture
-def switch(tofino: TofinoDataPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Switch:
+def switch(build: Build, tofino: TofinoDataPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Switch:
     """The controller's, with a program as one has it for a chip: what the switch is given, and P4Info beside it."""
     (tmp_path / "serene.bin").write_bytes(b"for the chip")
-    shutil.copy(BUILD / "serene.p4info.txtpb", tmp_path)
+    shutil.copy(build.directory / "serene.p4info.txtpb", tmp_path)
     program = Program.load(tmp_path / "serene.bin")
     monkeypatch.setattr(controller.switch.switch, "Connection", lambda *options: InProcess(options[3], tofino))
 

@@ -12,7 +12,7 @@ from tests.dataplane.test_admission import *  # noqa: F403
 from tests.dataplane.test_forwarding import *  # noqa: F403
 from tests.dataplane.test_protocol import *  # type: ignore[assignment] # noqa: F403
 from tests.frames import Said, altered, frame, request, said
-from tests.tofino.p4text import Module
+from tests.tofino.builds import Build
 from tests.tofino.plane import TofinoDataPlane, WideTofinoDataPlane
 
 # What differs, as docs/tofino.md has it: lanes beyond the 32 (test_agreement.py compares values), one more nudge for
@@ -24,8 +24,8 @@ del test_a_damaged_ip_header_before_too_little  # noqa: F821
 
 
 @pytest.fixture
-def plane(module: Module) -> WideTofinoDataPlane:
-    return WideTofinoDataPlane(module)
+def plane(build: Build) -> WideTofinoDataPlane:
+    return WideTofinoDataPlane(build)
 
 
 def test_hello_is_answered_with_the_size_of_this_program(plane: WideTofinoDataPlane) -> None:

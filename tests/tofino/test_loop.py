@@ -17,15 +17,15 @@ from serene.strategy import BSP, SSP, Mixed, Quorum, Strategy
 from serene.wire import UNBOUNDED, Op, ReadMode
 from tests.dataplane.conftest import WORKERS
 from tests.frames import Said, frame, request, said
-from tests.tofino.p4text import Module
+from tests.tofino.builds import Build
 from tests.tofino.plane import TofinoDataPlane
 
 SESSION = 7
 
 
 class Looping:
-    def __init__(self, module: Module, strategy: Strategy, seed: int = 0) -> None:
-        self.plane = TofinoDataPlane(module, seed)
+    def __init__(self, build: Build, strategy: Strategy, seed: int = 0) -> None:
+        self.plane = TofinoDataPlane(build, seed)
         self.plane.start_job(strategy, session=SESSION)
         self.loop: deque[bytes] = deque()
 
@@ -49,16 +49,16 @@ class Looping:
         return [said(to_port, packet) for to_port, packet in out if to_port != self.plane.machine.loop_port]
 
 
-def opened(module: Module, strategy: Strategy, seed: int = 0) -> Looping:
+def opened(build: Build, strategy: Strategy, seed: int = 0) -> Looping:
     """With the first packet behind us, which only opens the slot."""
-    network = Looping(module, strategy, seed)
+    network = Looping(build, strategy, seed)
     assert [item.op for item in network.push(0, seq=1)] == [Op.NUDGE]
     return network
 
 
 @pytest.mark.parametrize("again", range(WORKERS))
-def test_a_repeat_completes_a_round_whose_completion_was_lost(module: Module, again: int) -> None:
-    network = opened(module, BSP())
+def test_a_repeat_completes_a_round_whose_completion_was_lost(build: Build, again: int) -> None:
+    network = opened(build, BSP())
     assert [network.push(worker, seq=1) for worker in range(WORKERS)] == [[], [], []]
     network.loop.clear()
     assert network.push(again, seq=1) == []
@@ -68,9 +68,9 @@ def test_a_repeat_completes_a_round_whose_completion_was_lost(module: Module, ag
     ]
 
 
-def test_a_round_is_completed_once(module: Module) -> None:
+def test_a_round_is_completed_once(build: Build) -> None:
     """Two completions on their way: the second finds the round complete."""
-    network = opened(module, BSP())
+    network = opened(build, BSP())
     for worker in (0, 1, 2, 0):
         assert network.push(worker, seq=1) == []
     assert len(network.loop) == 2
@@ -79,9 +79,9 @@ def test_a_round_is_completed_once(module: Module) -> None:
     assert [item.base for item in network.push(1, seq=1)] == [1]
 
 
-def test_a_swap_overtakes_a_completion(module: Module) -> None:
+def test_a_swap_overtakes_a_completion(build: Build) -> None:
     """Then the round's epoch has ended: nobody is answered under it, everybody is told to send again."""
-    network = opened(module, BSP())
+    network = opened(build, BSP())
     for worker in range(WORKERS):
         network.push(worker, seq=1)
     network.plane.swap(BSP(), 2, session=SESSION)
@@ -91,9 +91,9 @@ def test_a_swap_overtakes_a_completion(module: Module) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_job_ends_under_a_completion(module: Module, seed: int) -> None:
+def test_the_job_ends_under_a_completion(build: Build, seed: int) -> None:
     """Its policy stays in the switch, as the record of its session; where its slots were, nothing knows any more."""
-    network = opened(module, BSP(), seed)
+    network = opened(build, BSP(), seed)
     for worker in range(WORKERS):
         network.push(worker, seq=1)
     plane = network.plane
@@ -106,8 +106,8 @@ def test_the_job_ends_under_a_completion(module: Module, seed: int) -> None:
     assert plane.drops() == {"no_policy": 1}
 
 
-def test_what_comes_between_is_in_the_sum_and_not_in_the_snapshot(module: Module) -> None:
-    network = opened(module, Mixed((2,)))
+def test_what_comes_between_is_in_the_sum_and_not_in_the_snapshot(build: Build) -> None:
+    network = opened(build, Mixed((2,)))
     network.push(0, seq=1)
     network.push(1, seq=1)
     assert [item.values[0] for item in network.push(2, seq=1)] == [33]
@@ -141,9 +141,9 @@ class Worker:
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("first", [BSP(), SSP(2), Quorum(2), Mixed((1,)), Mixed((0,), 1)], ids=str)
-def test_everybody_finishes_whatever_the_loop_loses(module: Module, first: Strategy, seed: int) -> None:
+def test_everybody_finishes_whatever_the_loop_loses(build: Build, first: Strategy, seed: int) -> None:
     rng = random.Random(seed)
-    network = Looping(module, first)
+    network = Looping(build, first)
     workers = [Worker(number) for number in range(WORKERS)]
     strategies: list[Strategy] = [first]
     rounds = 12

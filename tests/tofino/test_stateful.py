@@ -1,7 +1,7 @@
 """What the compiler made of each register action: its stateful instructions, evaluated, do what the program says.
 
 The compiler takes some expressions that it cannot compile for others, without a word (a negation within a comparison is
-one). So the instructions in p4src/build/tofino/serene.stateful are evaluated here, on random words, next to the action.
+one). So the instructions in each build's serene.stateful are evaluated here, on random words, next to the action.
 
 Of the hardware this assumes: a comparison is of the exact sum of its operands with 0; an arithmetic unit whose
 condition is false passes its word of memory on; an output whose condition is false is 0; `predicate` is, with
@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
-from tests.tofino.conftest import BUILD
+from tests.tofino import plane
+from tests.tofino.builds import Build, chosen
 from tests.tofino.machine import Machine
-from tests.tofino.p4text import Module
 from tests.tofino.values import Record
 
 WORD = 2**32
@@ -36,9 +36,9 @@ class Stateful:
     one_bit: bool = False  # what `predicate` puts out
 
 
-def read() -> list[Stateful]:
+def read(build: Build) -> list[Stateful]:
     found: list[Stateful] = []
-    for line in (BUILD / "serene.stateful").read_text().splitlines():
+    for line in (build.directory / "serene.stateful").read_text().splitlines():
         text = line.strip()
         if text.startswith("p4:"):
             found.append(Stateful(re.findall(r"name: ([\w.]+)", text)[0].rpartition(".")[2]))
@@ -112,23 +112,27 @@ def run(
     return written, output, compared
 
 
-STATEFUL = read() if (BUILD / "serene.stateful").is_file() else []
-ACTIONS = [(stateful, action) for stateful in STATEFUL for action in stateful.actions]
+ACTIONS = [(build, stateful, action) for build in chosen() for stateful in read(build) for action in stateful.actions]
 
 
-def test_every_register_action_has_instructions(module: Module) -> None:
-    ingress = Machine(module, 192, 68).blocks[1].scope
+def test_every_register_action_has_instructions(build: Build) -> None:
+    ingress = plane.machine(build).blocks[1].scope
     actions = {name for name, item in ingress.items() if isinstance(item, tuple) and item[0] == "register_action"}
-    assert {action for _, action in ACTIONS} == actions
+    assert {action for of, _, action in ACTIONS if of.chip == build.chip} == actions
     assert len(actions) > 140
 
 
 @pytest.fixture(scope="module")
-def machine(module: Module) -> Machine:
-    return Machine(module, 192, 68)
+def machine(build: Build) -> Machine:
+    return plane.machine(build)
 
 
-@pytest.mark.parametrize(("stateful", "action"), ACTIONS, ids=[action for _, action in ACTIONS])
+@pytest.mark.parametrize(
+    ("build", "stateful", "action"),
+    ACTIONS,
+    ids=[f"{build.chip}-{action}" for build, _, action in ACTIONS],
+    indirect=["build"],
+)
 def test_instructions_do_what_the_program_says(machine: Machine, stateful: Stateful, action: str) -> None:
     rng = random.Random(action)
     ingress = machine.blocks[1]

@@ -564,8 +564,8 @@ header values_t {
 }
 
 enum bit<8> purpose_t {
-    FORWARD = 8w0,
-    FLOOD = 8w1,
+    NONE = 8w0,
+    BETWEEN_HOSTS = 8w1,
     WELCOME = 8w2,
     ANSWER = 8w3,
     RELEASE = 8w4,
@@ -1044,10 +1044,11 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         size = 1024;
     }
     @name("SereneIngress.forwarding.flood") action forwarding_flood_0() {
-        hdr.bridge.purpose = purpose_t.FLOOD;
+        hdr.bridge.purpose = purpose_t.BETWEEN_HOSTS;
         ig_tm_md.mcast_grp_a = 16w1;
     }
     @name("SereneIngress.forwarding.to_port") action forwarding_to_port_0(@name("port") bit<9> port_1) {
+        hdr.bridge.purpose = purpose_t.BETWEEN_HOSTS;
         ig_tm_md.ucast_egress_port = port_1;
     }
     @name("SereneIngress.forwarding.forward") table forwarding_forward {
@@ -4134,7 +4135,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
     }
     @name("SereneIngress.set_bridge") action set_bridge() {
         hdr.bridge.setValid();
-        hdr.bridge.purpose = purpose_t.FORWARD;
+        hdr.bridge.purpose = purpose_t.NONE;
         hdr.bridge.padding = 7w0;
         hdr.bridge.ingress_port = ig_intr_md.ingress_port;
     }
@@ -4533,11 +4534,11 @@ control SereneEgress(inout headers_t hdr, inout egress_metadata_t meta, in egres
         eg_dprsr_md.drop_ctl = 3w1;
     }
     apply {
-        if (hdr.bridge.purpose == purpose_t.FORWARD) {
+        if (hdr.bridge.purpose == purpose_t.NONE) {
             if (eg_intr_md.egress_port == 9w192) {
                 say_port();
             }
-        } else if (hdr.bridge.purpose == purpose_t.FLOOD) {
+        } else if (hdr.bridge.purpose == purpose_t.BETWEEN_HOSTS) {
             if (eg_intr_md.egress_port == hdr.bridge.ingress_port) {
                 drop();
             }
