@@ -148,6 +148,11 @@ def test_forms(page: Chrome, controller: ControllerProcess, switch: SwitchProces
     until_text(page, "#notice", "dssp: low 12: expected 0 to 3")
 
 
+def test_a_process_groups_bits_are_shown(page: Chrome, controller: ControllerProcess) -> None:
+    controller.client.create_job(2, BSP(), pool_slots=2, precision=8)
+    until_text(page, "#in-force", "BSP in 8 bits")
+
+
 def test_a_job_that_cannot_be_is_told(page: Chrome, controller: ControllerProcess) -> None:
     page.find_element(By.CSS_SELECTOR, "#new-job summary").click()
     workers = page.find_element(By.CSS_SELECTOR, "#new-job-form [name=workers]")
