@@ -246,7 +246,8 @@ class Pool:
             self._reports.say("computing")
 
     def unit_of(self, limit: float, bits: int = 32) -> int:
-        """log2 of the finest unit in which values up to ``limit`` can be sent with so many bits."""
+        """log2 of the finest unit in which values up to ``limit``, 1e-25 to 1e25, can be sent with so many bits. Raises
+        BadScale for another limit."""
         found = self._layout(bits, None).with_limit(limit).unit
         assert found is not None
         return found
