@@ -8,6 +8,7 @@ step.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from fractions import Fraction
 
 import torch
@@ -29,6 +30,12 @@ def exact(vectors: list[Tensor]) -> list[Fraction]:
         sum((Fraction(value) for value in column), Fraction())
         for column in zip(*(v.tolist() for v in vectors), strict=True)
     ]
+
+
+def is_kept(of: Callable[[Tensor], Tensor], parameter: Tensor) -> bool:
+    """Whether there is memory for it, and not only zeros that are made when somebody asks."""
+    one, other = of(parameter), of(parameter)
+    return one.data_ptr() == other.data_ptr()
 
 
 def main() -> None:
@@ -64,6 +71,7 @@ def main() -> None:
         "apart": float(max(map(abs, apart))),
         "held": float(held.abs().max()),
         "precision": group._pool.precision,
+        "kept": [is_kept(of, layers[0].weight) for of in (feedback.held_back, feedback.lost)],
         "buckets": len(feedback._held._by_bucket),
     }
     dist.destroy_process_group()
