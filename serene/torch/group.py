@@ -137,7 +137,8 @@ class SwitchGroup(ProcessGroup):
         (serene.torch.feedback); lost: needed only where `scale_is_given`."""
         options = _options(dist.AllreduceOptions(), ReduceOp.AVG)
         if not self._sums([tensor], options.reduceOp):  # a group of one rank, or a tensor that is not for the switch
-            return self._plain.allreduce([tensor], options)
+            tensor.div_(self.size())  # as DistributedDataParallel does: gloo has no mean of sparse tensors
+            return self._plain.allreduce([tensor], _options(options, ReduceOp.SUM))
         feedback = (held_back,) if lost is None else (held_back, lost)
         return self._sum("all_reduce", [tensor], [tensor], options, feedback=feedback)
 
