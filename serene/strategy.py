@@ -134,7 +134,7 @@ class Quorum(Strategy):
 
 @dataclass(frozen=True)
 class Mixed(Strategy):
-    """Some workers run freely, the others are BSP (or SSP) among themselves."""
+    """Some workers are asynchronous, the others are BSP (or SSP) among themselves."""
 
     async_workers: tuple[int, ...]
     staleness: int = 0
@@ -166,11 +166,11 @@ def shrunk(strategy: Strategy, members: Sequence[int]) -> Strategy:
     if isinstance(strategy, Quorum):
         return Quorum(min(strategy.k, len(members)))
     if isinstance(strategy, Mixed):
-        free = tuple(worker for worker in strategy.async_workers if worker in members)
+        asynchronous = tuple(worker for worker in strategy.async_workers if worker in members)
         return (
-            Mixed(free, strategy.staleness)
-            if 0 < len(free) < len(members)
-            else (ASP() if free else SSP(strategy.staleness) if strategy.staleness else BSP())
+            Mixed(asynchronous, strategy.staleness)
+            if 0 < len(asynchronous) < len(members)
+            else (ASP() if asynchronous else SSP(strategy.staleness) if strategy.staleness else BSP())
         )
     return strategy
 

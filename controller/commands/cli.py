@@ -43,6 +43,7 @@ from serene.errors import SereneError, choices
 from serene.http import CONTROLLER, DEFAULT_HTTP, TOKEN, UNIX
 from serene.interrupts import STATUS, held
 from serene.program import VARIANTS
+from serene.wire import PRECISIONS
 
 T = TypeVar("T")
 STOP_TIMEOUT_S = 15.0  # for a controller to stop answering
@@ -348,9 +349,18 @@ def readmit(worker: WorkerOption, job: JobOption = None, controller: Url = None)
         print(f"job {chosen}: worker {worker} is readmitted, epoch {epoch}")
 
 
+def _bits(text: str) -> int:
+    """A precision. Raises BadChoice."""
+    if text not in map(str, PRECISIONS):
+        raise BadChoice(f"precision {text!r}: expected {choices(PRECISIONS)}")
+    return int(text)
+
+
 @app.command()
 def precision(
-    bits: Annotated[int, typer.Argument(metavar="32|16|8", help="Bits of a gradient's value in packets.")],
+    bits: Annotated[
+        int, typer.Argument(parser=_bits, metavar="32|16|8", help="Bits of a gradient's value in packets.")
+    ],
     job: JobOption = None,
     controller: Url = None,
 ) -> None:

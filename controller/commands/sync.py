@@ -72,8 +72,8 @@ def sync_mixed(
         raise BadChoice(f"--async-workers {given!r}: expected worker ids, for example 3,5")
     with ControllerClient(controller) as client:
         chosen = only_job(client) if job is None else job
-        free = tuple(worker_of(client, chosen, worker) for worker in named)
-    _swap(chosen, controller, lambda: Mixed(free, staleness))
+        asynchronous = tuple(worker_of(client, chosen, worker) for worker in named)
+    _swap(chosen, controller, lambda: Mixed(asynchronous, staleness))
 
 
 @sync.command("auto", context_settings={"ignore_unknown_options": True})

@@ -95,9 +95,9 @@ function chosen(fields) {
   if (name === "quorum") return { name, k: numberOf(fields.k, "k") };
   const staleness = numberOf(fields.staleness, "staleness");
   if (name === "ssp") return { name, staleness };
-  const free = fields.async_workers.value.split(",").map((part) => part.trim());
-  if (!free.every((part) => /^\d+$/.test(part))) throw new Error("free workers: expected worker ids, for example 3,5");
-  return { name, async_workers: free.map(Number), staleness };
+  const named = fields.async_workers.value.split(",").map((part) => part.trim());
+  if (!named.every((part) => /^\d+$/.test(part))) throw new Error("asynchronous workers: expected worker ids, for example 3,5");
+  return { name, async_workers: named.map(Number), staleness };
 }
 
 function showFields(form) {

@@ -9,21 +9,24 @@ const visible = (colour) => (dark.matches && colour === "#000000" ? "#ffffff" : 
 
 // A strategy as {"name": "ssp", "staleness": 3} -> "ssp:3", as on command lines.
 export function textOf(strategy) {
-  const { name, staleness, k, async_workers: free } = strategy;
+  const { name, staleness, k, async_workers } = strategy;
   if (name === "ssp") return `ssp:${staleness}`;
   if (name === "quorum") return `quorum:${k}`;
-  if (name === "mixed") return `mixed:${free.join(",")}${staleness ? `:${staleness}` : ""}`;
+  if (name === "mixed") return `mixed:${async_workers.join(",")}${staleness ? `:${staleness}` : ""}`;
   return name;
 }
 
 // As serene/strategy.py prints it: "SSP(3)".
 export function nameOf(strategy) {
-  const { name, staleness, k, async_workers: free } = strategy;
+  const { name, staleness, k, async_workers } = strategy;
   if (name === "ssp") return `SSP(${staleness})`;
   if (name === "quorum") return `${k}-of-n`;
-  if (name === "mixed") return `Mixed(asynchronous ${free.join(", ")}${staleness ? `, staleness ${staleness}` : ""})`;
+  if (name === "mixed") return `Mixed(asynchronous ${async_workers.join(", ")}${staleness ? `, staleness ${staleness}` : ""})`;
   return name.toUpperCase();
 }
+
+// As `serenectl status` prints it: "BSP in 8 bits".
+export const inForce = (job) => nameOf(job.strategy) + (job.pool ? ` in ${job.precision} bits` : "");
 
 export function colourOf(strategy) {
   const text = textOf(strategy);

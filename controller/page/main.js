@@ -89,7 +89,7 @@ function show() {
   if (!job) return;
   const told = explanations[status.jobs.indexOf(job)];
   const record = store.jobs.get(job.job);
-  say(byId("in-force"), looks.nameOf(job.strategy));
+  say(byId("in-force"), looks.inForce(job));
   byId("in-force").style.borderColor = looks.colourOf(job.strategy);
   say(byId("headline"), headline(job, told, record, t));
   say(byId("facts"), facts(job));

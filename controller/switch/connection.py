@@ -64,6 +64,12 @@ class _Options(GRPCOptions):
 class _Client(fy.P4Client):
     """With these options, which finsy's does not let one choose."""
 
+    @property
+    def stream_has_ended(self) -> bool:
+        """Whether there is no stream any more. `send` would begin another one, on which nobody has asked to be primary;
+        and gRPC never lets go of who sends on a stream that is closed before it has begun."""
+        return self._stream is None or self._stream.done()
+
     async def open(
         self, *, schema: fy.P4Schema | None = None, complete_request: Callable[[Any], None] | None = None
     ) -> None:
@@ -205,6 +211,8 @@ class Connection:
             for update in encode_updates(updates, self._schema):
                 if isinstance(update, p4r.StreamMessageRequest):
                     async with self._sending, self._while_open():
+                        if self._client.stream_has_ended:
+                            raise Unreachable(self._no_connection)
                         await self._client.send(update)
                 else:
                     batch.append(update)

@@ -64,9 +64,9 @@ def recognise(fields: PolicyFields, members: list[int]) -> Strategy:
     if fields.staleness == UNBOUNDED:
         return ASP()
     candidates: list[Strategy] = [BSP(), SSP(fields.staleness)]
-    free = tuple(worker for worker in members if not fields.sync_mask >> worker & 1)
-    if free:
-        candidates.append(Mixed(free, fields.staleness))
+    asynchronous = tuple(worker for worker in members if not fields.sync_mask >> worker & 1)
+    if asynchronous:
+        candidates.append(Mixed(asynchronous, fields.staleness))
     if fields.quorum:
         candidates.append(Quorum(fields.quorum))
     for strategy in candidates:

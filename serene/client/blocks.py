@@ -87,7 +87,7 @@ class Layout:
             raise SereneError(f"a unit of 2^{self.unit}: expected 2^{UNITS[0]} to 2^{UNITS[1]}")
 
     def with_limit(self, limit: float) -> Layout:
-        """The same layout with the finest unit whose limit is at least ``limit``."""
+        """The same layout with the finest unit whose limit is at least ``limit``. Raises BadScale."""
         return replace(self, unit=unit_for(limit, replace(self, unit=0).limit))
 
     @property

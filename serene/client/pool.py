@@ -210,6 +210,7 @@ class Pool:
             self.limit, self.limit_bits = layout.limit, bits
         if int(protocol.exchange.awaited.max()) + 3 * len(values) // (self._slots * self._lanes) + 3 > LAST_SEQ:
             raise SereneError(f"the slots of job {self._job} have no seqs left: start another job")
+        mine = hashes(signature, self.collectives, len(values), bits, unit)
         self._reports.say("exchanging")
         began = self._clock()
         if self.collectives:
@@ -218,7 +219,6 @@ class Pool:
         kept = [vector[: layout.values_per_group] for vector in (held_back, lost) if vector is not None]
         before = [vector.copy() for vector in kept]  # all that has changed when a disagreement is noticed
         try:
-            mine = hashes(signature, self.collectives, len(values), bits, unit)
             vote = vote_for(self._heard.epoch, self._heard.precision)
             voted = self._heard
             engine.begin(values, layout, mine, vote, noise_seed(mine, protocol.number), held_back, lost, until)
@@ -246,7 +246,8 @@ class Pool:
             self._reports.say("computing")
 
     def unit_of(self, limit: float, bits: int = 32) -> int:
-        """log2 of the finest unit in which values up to ``limit`` can be sent with so many bits."""
+        """log2 of the finest unit in which values up to ``limit``, 1e-25 to 1e25, can be sent with so many bits. Raises
+        BadScale for another limit."""
         found = self._layout(bits, None).with_limit(limit).unit
         assert found is not None
         return found

@@ -53,7 +53,9 @@ class Scale:
 
 
 def unit_for(limit: float, most: float) -> int:
-    """log2 of the finest unit of which ``limit`` is at most ``most``, but within UNITS."""
+    """log2 of the finest unit of which ``limit`` is at most ``most``, but within UNITS. Raises BadScale."""
+    if not LIMITS[0] <= limit <= LIMITS[1]:
+        raise BadScale(f"a limit of {limit:g}: expected {LIMITS[0]:g} to {LIMITS[1]:g}")
     fraction, exponent = math.frexp(limit / most)
     return min(max(exponent - (fraction == 0.5), UNITS[0]), UNITS[1])
 

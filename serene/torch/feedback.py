@@ -3,9 +3,9 @@
     model = DistributedDataParallel(module)
     model.register_comm_hook(ErrorFeedback(), held_back)
 
-Each rank holds back its own values, parameter by parameter, in float64: eight bytes for each value, and eight more for
-what is lost because it would be too much to hold back. DistributedDataParallel says which parameters a bucket's values
-belong to, so nothing is mixed up where it makes its buckets anew.
+Each rank holds back its own values, parameter by parameter, in float64: eight bytes for each value. Under a given scale
+there are eight more, for what is lost because it would be too much to hold back. DistributedDataParallel says which
+parameters a bucket's values belong to, so nothing is mixed up where it makes its buckets anew.
 """
 
 from collections.abc import Sequence
@@ -75,7 +75,8 @@ class ErrorFeedback:
         """The mean of all ranks' gradients in the bucket's place, with error feedback. Raises SereneError where the
         bucket's values are not those of its parameters."""
         buffer, parameters = bucket.buffer(), list(bucket.parameters())
-        held, lost = self._held.of_bucket(parameters), self._lost.of_bucket(parameters)
+        held = self._held.of_bucket(parameters)
+        lost = self._lost.of_bucket(parameters) if self._group.scale_is_given else None
         if held.numel() != buffer.numel():
             raise SereneError(
                 f"a bucket of {buffer.numel()} values has parameters of {held.numel()}: what is held back cannot be "

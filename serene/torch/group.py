@@ -114,6 +114,11 @@ class SwitchGroup(ProcessGroup):
         """The group's job at the controller; None where all goes through gloo."""
         return None if self._access is None else self._access.job
 
+    @property
+    def scale_is_given(self) -> bool:
+        """Whether gradients have a given scale, so that error feedback may lose values."""
+        return self._scaling is not None and self._scaling.given
+
     def getBackendName(self) -> str:
         return "serene"
 
@@ -127,13 +132,15 @@ class SwitchGroup(ProcessGroup):
             return self._sum("all_reduce", tensors, tensors, opts)
         return self._plain.allreduce(tensors, opts)
 
-    def mean_with_feedback(self, tensor: Tensor, held_back: Tensor, lost: Tensor) -> Work:
+    def mean_with_feedback(self, tensor: Tensor, held_back: Tensor, lost: Tensor | None) -> Work:
         """As all-reduce with AVG, of gradients. held_back, lost: float64[n], as `Pool.all_reduce` has them
-        (serene.torch.feedback)."""
+        (serene.torch.feedback); lost: needed only where `scale_is_given`."""
         options = _options(dist.AllreduceOptions(), ReduceOp.AVG)
         if not self._sums([tensor], options.reduceOp):  # a group of one rank, or a tensor that is not for the switch
-            return self._plain.allreduce([tensor], options)
-        return self._sum("all_reduce", [tensor], [tensor], options, feedback=(held_back, lost))
+            tensor.div_(self.size())  # as DistributedDataParallel does: gloo has no mean of sparse tensors
+            return self._plain.allreduce([tensor], _options(options, ReduceOp.SUM))
+        feedback = (held_back,) if lost is None else (held_back, lost)
+        return self._sum("all_reduce", [tensor], [tensor], options, feedback=feedback)
 
     def allreduce_coalesced(self, tensors: list[Tensor], opts: Any = None) -> Work:
         opts = dist.AllreduceCoalescedOptions() if opts is None else opts
@@ -211,7 +218,7 @@ class SwitchGroup(ProcessGroup):
     ) -> Work:
         """Submits the sum of the inputs, laid end to end, over all ranks. The outputs get all of it or, with
         ``scatter``, this rank's part, where each rank has an equal one. what: the collective's name. feedback: what is
-        held back and lost, float64[n] each. Raises CollectiveFailed."""
+        held back and, where that may be, lost, float64[n] each. Raises CollectiveFailed."""
         if self._failed is not None:
             raise CollectiveFailed(str(self._failed)) from self._failed
         with self._in_order:  # threads may share a group: numbers are given in the order in which the pool is used
@@ -298,7 +305,7 @@ class SwitchGroup(ProcessGroup):
         ranks have agreed on by now."""
         assert self._pool is not None and self._scaling is not None
         values, timeout_s = flat.numpy(), timeout.total_seconds()
-        held, lost = [part.numpy() for part in feedback] or (None, None)
+        held, lost = [*(part.numpy() for part in feedback), None, None][:2]
         bits, unit = self._scaling.of(backward)
         gradients = backward is not None and self._scaling.given
         told = signature + b" of gradients" if gradients else signature

@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import timedelta
@@ -51,8 +51,7 @@ class JobAccess:
 
     slots, lanes: of the job. udp_ports: of an embedded switch on this machine, each port's number with two UDP ports,
     the switch's and ours. shm_ports: likewise, each port's number with its path. Both are empty where the switch is
-    reached over the network, at switch_ip. precision: bits of a gradient's values at first; scale: theirs, as
-    $SERENE_SCALE spells it.
+    reached over the network, at switch_ip. precision: bits of a gradient's values at first.
     """
 
     job: int
@@ -62,7 +61,6 @@ class JobAccess:
     udp_ports: Sequence[tuple[int, int, int]] = ()
     shm_ports: Sequence[tuple[int, str]] = ()
     precision: int = 32
-    scale: str = str(Scale())
 
 
 class Controller:
@@ -77,8 +75,8 @@ class Controller:
 
     def create(self, workers: int, by_rack: Sequence[int] | None = None) -> JobAccess:
         """Makes a job, a pool. by_rack: workers in each rack, where there are several. Raises NotOpened, too, for a
-        wrong $SERENE_PRECISION or $SERENE_SCALE."""
-        precision, scale = gradient_bits(), gradient_scale()
+        wrong $SERENE_PRECISION."""
+        precision = gradient_bits()
         switch = self._status()["switch"]
         if not switch["connected"]:  # no error: the switch may be starting again
             LOG.warning(
@@ -96,7 +94,6 @@ class Controller:
             [(at["port"], at["switch"], at["host"]) for at in switch["udp_ports"]],
             [(at["port"], at["path"]) for at in switch["shm_ports"]],
             precision,
-            str(scale),
         )
 
     def delete(self, job: int) -> None:
@@ -143,10 +140,14 @@ def gradient_scale() -> Scale:
         raise NotOpened(f"${SCALE} is {said!r}: {error}") from None
 
 
-def _expect_the_same(access: JobAccess) -> None:
+def _settings() -> dict[str, str]:
+    """What this rank's environment says and all ranks have to say alike. Raises NotOpened."""
+    return {PRECISION: str(gradient_bits()), SCALE: str(gradient_scale())}
+
+
+def _expect_the_same(theirs: Mapping[str, str]) -> None:
     """Raises NotOpened where this rank's environment differs from rank 0's."""
-    ours = {PRECISION: str(gradient_bits()), SCALE: str(gradient_scale())}
-    theirs = {PRECISION: str(access.precision), SCALE: access.scale}
+    ours = _settings()
     if others := [name for name, said in ours.items() if said != theirs[name]]:
         said = "; ".join(f"${name} is {ours[name]} here and {theirs[name]} on rank 0 of the group" for name in others)
         raise NotOpened(said)
@@ -168,15 +169,14 @@ def open_pool(
 def _open(
     store: Store, rank: int, size: int, timeout: timedelta, world: tuple[int, int]
 ) -> tuple[Pool, Ring, JobAccess]:
-    racks = _told_by_first(store, "racks", rank, lambda: Controller().racks(), timeout)
-    placement = _placement(store, rank, size, racks, timeout, world)
+    racks, settings = _told_by_first(store, "first", rank, lambda: [Controller().racks(), _settings()], timeout)
+    placement = _placement(store, rank, size, racks, settings, timeout, world)
     told = _told_by_first(store, "access", rank, lambda: asdict(Controller().create(size, placement.sizes)), timeout)
     access = JobAccess(**told)
     pool: Pool | None = None
     try:
         problem = ""
         try:
-            _expect_the_same(access)
             transport = transport_to(access, rank)
             rack, worker = placement.of(rank)
             pool = Pool(
@@ -225,16 +225,23 @@ def _told_by_first(store: Store, key: str, rank: int, ask: Callable[[], Any], ti
     return told["heard"]
 
 
-def _placement(store: Store, rank: int, size: int, racks: int, timeout: timedelta, world: tuple[int, int]) -> Placement:
-    """Which ranks are in which rack. Raises NotOpened where a rank names no rack that there is."""
-    if racks == 1:
-        return Placement()
+def _placement(
+    store: Store, rank: int, size: int, racks: int, settings: Mapping[str, str], timeout: timedelta,
+    world: tuple[int, int],
+) -> Placement:  # fmt: skip
+    """Which ranks are in which rack. settings: rank 0's. Raises NotOpened where a rank has others, or names no rack
+    that there is: before there is a job, since whoever starts the ranks may end rank 0 as soon as another one fails,
+    and nobody would delete it."""
     problem = ""
     try:
-        store.set(f"rack/{rank}", str(own_rack(racks, *world)))
+        _expect_the_same(settings)
+        if racks > 1:
+            store.set(f"rack/{rank}", str(own_rack(racks, *world)))
     except SereneError as error:
         problem = str(error)
     _agree(store, "placed", rank, size, problem, timeout)
+    if racks == 1:
+        return Placement()
     return Placement(tuple(int(_get(store, f"rack/{other}", other, timeout)) for other in range(size)), racks)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -70,6 +71,12 @@ def test_the_finest_unit_that_has_room_for_the_limit(bits: int, workers: int, li
     assert layout.limit == given_limit(workers, bits, layout.unit) == np.float32(layout.limit)
     assert limit <= layout.limit < 2 * limit
     assert workers * layout.limit < np.finfo(np.float32).max
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1e-26, 1e26, math.inf, math.nan])
+def test_a_limit_that_no_unit_has_room_for_is_refused(limit: float) -> None:
+    with pytest.raises(BadScale, match=re.escape(f"a limit of {limit:g}: expected 1e-25 to 1e+25")):
+        Layout(4, LANES, 8).with_limit(limit)
 
 
 @pytest.mark.parametrize("unit", [UNITS[0] - 1, UNITS[1] + 1])

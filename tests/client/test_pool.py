@@ -106,6 +106,19 @@ def test_collective_after_collective(switch: P4Switch) -> None:
         check(result, of)
 
 
+def test_a_signature_that_is_no_bytes_leaves_the_pool_as_it_was(switch: P4Switch) -> None:
+    run, values = PoolRun(switch, 2, 4), [np.ones(5, np.float32) for _ in range(2)]
+
+    def live(worker: int, pool: Pool) -> None:
+        with pytest.raises(TypeError):
+            pool.all_reduce(values[worker], "text")  # type: ignore[arg-type]
+        pool.all_reduce(values[worker], b"bytes")
+
+    run.play(live)
+    assert not run.errors
+    assert all((vector == 2).all() for vector in values)
+
+
 def test_zeros_are_not_sent_and_come_back_as_zeros(switch: P4Switch) -> None:
     run = PoolRun(switch, 2, 8)
     results = run.all_reduce([np.full(100 * LANES, sign, np.float32) for sign in (0.0, -0.0)])

@@ -163,12 +163,12 @@ def test_a_switch_that_was_stopped_keeps_nobody_from_the_status(
     controller = start()
     controller.client.create_job(2, BSP())
     join(hosts[:2], 0)
+    before = controller.client.status().switch.election_id
     switch.pause()
     try:
         with ThreadPoolExecutor(4) as pool:
             seen = list(pool.map(lambda _: ControllerClient(controller.url).status(), range(4)))
         assert [status.jobs[0].state for status in seen] == ["running"] * 4
-        before = controller.client.status().switch.election_id
         with pytest.raises(Rejected, match=r"has not answered in time: has it been stopped.* is told when"):
             controller.client.set_strategy(0, ASP())
         assert "has it been stopped" in str(controller.client.status().switch.trouble)

@@ -121,9 +121,11 @@ def test_forms(page: Chrome, controller: ControllerProcess, switch: SwitchProces
     assert controller.client.job(0).strategy == BSP()
     staleness.send_keys("2")
     name.send_keys("mixed")
+    form = page.find_element(By.ID, "other")
+    assert "asynchronous workers" in form.text and "mixed: some asynchronous" in form.text
     page.find_element(By.NAME, "async_workers").send_keys("0,x")
     button(page, "Swap").click()
-    until_text(page, "#notice", "expected worker ids, for example 3,5")
+    until_text(page, "#notice", "asynchronous workers: expected worker ids, for example 3,5")
     page.find_element(By.NAME, "async_workers").send_keys(Keys.BACKSPACE, "2")
     button(page, "Swap").click()
     until_text(page, "#notice", "BSP → Mixed(asynchronous 0, 2, staleness 2), when the job starts")
@@ -146,6 +148,11 @@ def test_forms(page: Chrome, controller: ControllerProcess, switch: SwitchProces
     high.send_keys("3")
     button(page, "Let it decide").click()
     until_text(page, "#notice", "dssp: low 12: expected 0 to 3")
+
+
+def test_a_process_groups_bits_are_shown(page: Chrome, controller: ControllerProcess) -> None:
+    controller.client.create_job(2, BSP(), pool_slots=2, precision=8)
+    until_text(page, "#in-force", "BSP in 8 bits")
 
 
 def test_a_job_that_cannot_be_is_told(page: Chrome, controller: ControllerProcess) -> None:

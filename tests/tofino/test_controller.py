@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -107,6 +107,11 @@ class InProcess:
                 assert not entity.table_entry.table_id  # all tables
                 found += [decode_entity(written, self._schema) for written in self._written.values()]
         return found
+
+    async def messages(self) -> AsyncIterator[Any]:
+        """None ever comes: the tests ask the plane for what the program sends to the controller."""
+        await asyncio.Event().wait()
+        yield  # what makes this an iterator
 
 
 @pytest.fixture

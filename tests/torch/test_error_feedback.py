@@ -23,6 +23,8 @@ def test_what_is_read_and_what_is_held_back_are_the_gradients(local: Local, bits
         assert said["precision"] == int(bits) and said["buckets"] > 1
         assert said["apart"] == 0
         assert said["held"] > 0
+        assert said["kept"] == [True, False], "nothing is lost under a voted scale, so nothing is kept of it"
+        assert said["sparse"] == [0.5, 0.5, 0, 0, 0, 1]
 
 
 def test_what_is_held_back_goes_with_its_parameter() -> None:

@@ -88,8 +88,17 @@ def test_intsgd_follows_the_gradients(local: Local) -> None:
 
 
 def test_ranks_with_different_scales_are_told_at_once(local: Local) -> None:
+    """Before there is a job: torchrun ends rank 0 as soon as another rank has failed, and nobody would delete it."""
+
+    def created() -> int:
+        return sum(log.read_text().count("created: waits for 2 workers") for log in local.folder.glob("*.log"))
+
+    trained(local, "voted", "rounding")
+    before = created()
+    assert before > 0
     for text in outputs(start_ranks(local, WORKERS, [*WORKER, "rounding"], scale("intsgd", "fixed:1")), expect=1):
         assert "NotOpened: rank 1 of the group: $SERENE_SCALE is fixed:1 here and intsgd on rank 0 of the group" in text
+    assert created() == before
 
 
 @pytest.mark.parametrize("text", ["fixed:100", "intsgd"])

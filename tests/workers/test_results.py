@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 from types import FrameType
@@ -38,15 +39,18 @@ def stopped_before(line: int, do: Callable[[], object]) -> bool:
                 raise Stop
         return trace
 
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        do()
-    except Stop:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
+    def traced() -> bool:
+        sys.settrace(trace)
+        try:
+            do()
+        except Stop:
+            return True
+        return False
+
+    # In a thread of its own: CPython keeps an exception that a trace function interrupts the handling of, and would
+    # show it with whatever this thread raises later.
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(traced).result()
 
 
 @pytest.fixture

@@ -1,0 +1,39 @@
+"""A connection to a switch that has died: whoever writes to it is told, and waits for nothing."""
+
+from __future__ import annotations
+
+import asyncio
+
+import finsy as fy
+import pytest
+
+from controller.switch.connection import Connection, Unreachable
+from serene.program import Program
+from tests.controller.processes import SwitchProcess
+
+PATIENCE_S = 30.0
+
+
+def test_a_packet_is_not_sent_by_another_stream(switch: SwitchProcess) -> None:
+    """Nobody would have asked to be primary on it; and who sends by a stream that is closed before it has begun waits
+    for ever."""
+
+    async def play() -> None:
+        program = Program.load("serene")
+        connection = Connection(switch.grpc, 0, 1, fy.P4Schema(program.p4info_path, program.config_path))
+        await connection.open()
+        await connection.install_program({})
+        switch.kill()
+        with pytest.raises(Unreachable):  # it is known that the switch is gone, though nobody reads the stream
+            while True:
+                await connection.read([fy.P4MulticastGroupEntry()])
+        sending = asyncio.create_task(connection.write([fy.P4PacketOut(b"anything", egress_port=1, padding=0)]))
+        await asyncio.sleep(0)
+        await connection.close()
+        with pytest.raises(Unreachable):
+            await asyncio.wait_for(sending, PATIENCE_S)
+
+    try:
+        asyncio.run(play())
+    finally:
+        switch.restart()
