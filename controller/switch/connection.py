@@ -30,6 +30,7 @@ from serene.errors import SereneError
 LOG = logging.getLogger("serene.controller")
 
 PUSH_TIMEOUT_S = 120.0  # the embedded switch compiles a program that it does not have in its cache
+SEND_TIMEOUT_S = 10.0  # as finsy has it for requests
 
 NO_ANSWER = (fy.GRPCStatusCode.UNAVAILABLE, fy.GRPCStatusCode.CANCELLED, fy.GRPCStatusCode.DEADLINE_EXCEEDED)
 
@@ -94,6 +95,7 @@ class Connection:
     ) -> None:
         self._switch = f"switch {name} at {address}" if name else f"switch at {address}"
         self._no_connection = f"no connection to {'the' if name else 'a'} {self._switch}"
+        self._silent = f"the {self._switch} has not answered in time: has it been stopped?"
         self.device_id = device_id
         self.election_id = election_id
         self.is_primary = False
@@ -210,10 +212,7 @@ class Connection:
         try:
             for update in encode_updates(updates, self._schema):
                 if isinstance(update, p4r.StreamMessageRequest):
-                    async with self._sending, self._while_open():
-                        if self._client.stream_has_ended:
-                            raise Unreachable(self._no_connection)
-                        await self._client.send(update)
+                    await self._send(update)
                 else:
                     batch.append(update)
             if batch:
@@ -222,6 +221,18 @@ class Connection:
             if missing_ok and error.is_not_found_only:
                 return
             raise self._explained(error) from None
+
+    async def _send(self, message: p4r.StreamMessageRequest) -> None:
+        """Sends on the stream, which has no deadline of its own: a switch that was stopped takes some MB, and then
+        nothing more."""
+        async with self._sending, self._while_open():
+            if self._client.stream_has_ended:
+                raise Unreachable(self._no_connection)
+            try:
+                await asyncio.wait_for(self._client.send(message), SEND_TIMEOUT_S)
+            except asyncio.TimeoutError:
+                await self._end(self._silent)
+                raise Unanswered(self._silent) from None
 
     async def put(self, entity: P4EntityList) -> None:
         """Inserts an entity, or modifies it when the switch has it already. Raises as `write`."""
@@ -335,6 +346,6 @@ class Connection:
         if error.code == fy.GRPCStatusCode.PERMISSION_DENIED:
             return NotPrimary(f"the {self._switch} says that another controller is primary: {error.message}")
         if error.code == fy.GRPCStatusCode.DEADLINE_EXCEEDED:
-            return Unanswered(f"the {self._switch} has not answered in time: has it been stopped?")
+            return Unanswered(self._silent)
         reasons = [detail.message for detail in error.details.values() if detail.message] or [error.message]
         return SwitchError(f"the {self._switch} refused: {'; '.join(dict.fromkeys(reasons))} ({error.code.name})")

@@ -7,7 +7,7 @@ import asyncio
 import finsy as fy
 import pytest
 
-from controller.switch.connection import Connection, Unreachable
+from controller.switch.connection import Connection, Unanswered, Unreachable
 from serene.program import Program
 from tests.controller.processes import SwitchProcess
 
@@ -37,3 +37,33 @@ def test_a_packet_is_not_sent_by_another_stream(switch: SwitchProcess) -> None:
         asyncio.run(play())
     finally:
         switch.restart()
+
+
+def test_a_stopped_switch_that_takes_no_more_packets_is_given_up(
+    switch: SwitchProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """gRPC keeps some MB of what the switch does not read, and then keeps its sender."""
+    monkeypatch.setattr("controller.switch.connection.SEND_TIMEOUT_S", 0.5)
+
+    async def play() -> None:
+        program = Program.load("serene")
+        connection = Connection(switch.grpc, 0, 1, fy.P4Schema(program.p4info_path, program.config_path))
+        await connection.open()
+        await connection.install_program({})
+        packet = fy.P4PacketOut(bytes(1 << 16), egress_port=1, padding=0)
+
+        async def send() -> None:
+            while True:
+                await connection.write([packet])
+
+        switch.pause()
+        try:
+            with pytest.raises(Unanswered, match="has not answered in time"):
+                await asyncio.wait_for(send(), PATIENCE_S)
+            with pytest.raises(Unreachable):  # what else is asked of it waits for nothing
+                await connection.read([fy.P4MulticastGroupEntry()])
+        finally:
+            switch.go_on()
+            await connection.close()
+
+    asyncio.run(play())
