@@ -1,8 +1,8 @@
 """How a rank learns at once that another has died, failed or left: a TCP connection to each of its two neighbours.
 
 A rank that leaves says in how many collectives it took part: nobody needs to wait for it in a later one. A rank that
-fails says why, and its neighbours fail with the same words and pass them on. A message ends where its connection does:
-the network may deliver it in parts. A connection that ends without a whole message was that of a process that was killed.
+fails says why, and its neighbours fail with the same words and pass them on. The network may deliver a message in
+parts; it ends where its connection does. One that ends without a whole message was that of a process that was killed.
 """
 
 from __future__ import annotations
