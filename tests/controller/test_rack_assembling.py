@@ -130,6 +130,15 @@ def test_who_has_left_before_is_not_waited_for(lost: int) -> None:
     assert (jobs[0].members(), jobs[0].absent) == ([0, 1, 2], 0)
 
 
+@pytest.mark.parametrize("lost", [1, 2], ids=["leaf1", "leaf2"])
+def test_of_a_job_that_all_have_left_nothing_is_waited_for(lost: int) -> None:
+    root, leaves = holding((2, 2), ASP(), [], told=True)
+    [root, *leaves][lost].jobs.clear()
+    found = assembled(root, leaves)
+    assert found.installed.jobs[0].slots is None
+    assert sorted(found.useless) == [(switch, 0) for switch in range(3) if switch != lost]
+
+
 def test_what_was_about_to_begin_was_not_lost() -> None:
     root, leaves = holding((2, 2), BSP(), range(4), told=True)
     for leaf in leaves:
