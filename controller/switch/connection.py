@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import finsy as fy
@@ -34,6 +34,7 @@ SEND_TIMEOUT_S = 10.0  # as finsy has it for requests
 
 NO_ANSWER = (fy.GRPCStatusCode.UNAVAILABLE, fy.GRPCStatusCode.CANCELLED, fy.GRPCStatusCode.DEADLINE_EXCEEDED)
 
+T = TypeVar("T")
 Entity = TypeVar("Entity", fy.P4TableEntry, fy.P4CounterEntry, fy.P4MulticastGroupEntry)
 
 
@@ -51,6 +52,20 @@ class Unanswered(Unreachable):
 
 class NotPrimary(SwitchError):
     """Another controller holds the switch."""
+
+
+async def within(timeout_s: float, work: Coroutine[Any, Any, T]) -> T:
+    """What ``work`` returns. Raises asyncio.TimeoutError when it takes longer. Before Python 3.12, `asyncio.wait_for`
+    loses a cancellation that comes together with the result: who runs for ever would then never end."""
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.wait([task], timeout=timeout_s)
+        if not task.done():
+            raise asyncio.TimeoutError
+        return task.result()
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 class _Options(GRPCOptions):
@@ -229,7 +244,7 @@ class Connection:
             if self._client.stream_has_ended:
                 raise Unreachable(self._no_connection)
             try:
-                await asyncio.wait_for(self._client.send(message), SEND_TIMEOUT_S)
+                await within(SEND_TIMEOUT_S, self._client.send(message))
             except asyncio.TimeoutError:
                 await self._end(self._silent)
                 raise Unanswered(self._silent) from None
