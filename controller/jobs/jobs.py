@@ -325,7 +325,7 @@ class Jobs:
         return taking_part
 
     def plan_barrier(self, job_id: int, strategy: Strategy, evicted: Iterable[int], reason: str) -> Swap | None:
-        """The swap to a strategy under which exactly these workers are evicted; None when all is so already.
+        """The swap to a strategy under which exactly these workers are evicted; None when all is certainly so already.
 
         Raises as `taking_part`, Conflict where no member would be left, or the strategy's own error where it does not
         fit.
@@ -335,7 +335,7 @@ class Jobs:
         members = [worker for worker in taking_part if worker not in evicted]
         if not members:
             raise Conflict(f"job {job_id}: no member would be left")
-        if evicted == set(job.evicted()) and strategy == job.in_force:
+        if evicted == set(job.evicted()) and strategy == job.in_force and not job.in_doubt:
             return None
         if strategy != job.in_force:
             strategy.compile(taking_part)  # it shrinks to the members that are left, but has to fit all who take part

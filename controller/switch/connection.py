@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import finsy as fy
@@ -30,9 +30,11 @@ from serene.errors import SereneError
 LOG = logging.getLogger("serene.controller")
 
 PUSH_TIMEOUT_S = 120.0  # the embedded switch compiles a program that it does not have in its cache
+SEND_TIMEOUT_S = 10.0  # as finsy has it for requests
 
 NO_ANSWER = (fy.GRPCStatusCode.UNAVAILABLE, fy.GRPCStatusCode.CANCELLED, fy.GRPCStatusCode.DEADLINE_EXCEEDED)
 
+T = TypeVar("T")
 Entity = TypeVar("Entity", fy.P4TableEntry, fy.P4CounterEntry, fy.P4MulticastGroupEntry)
 
 
@@ -50,6 +52,20 @@ class Unanswered(Unreachable):
 
 class NotPrimary(SwitchError):
     """Another controller holds the switch."""
+
+
+async def within(timeout_s: float, work: Coroutine[Any, Any, T]) -> T:
+    """What ``work`` returns. Raises asyncio.TimeoutError when it takes longer. Before Python 3.12, `asyncio.wait_for`
+    loses a cancellation that comes together with the result: who runs for ever would then never end."""
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.wait([task], timeout=timeout_s)
+        if not task.done():
+            raise asyncio.TimeoutError
+        return task.result()
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 class _Options(GRPCOptions):
@@ -94,6 +110,7 @@ class Connection:
     ) -> None:
         self._switch = f"switch {name} at {address}" if name else f"switch at {address}"
         self._no_connection = f"no connection to {'the' if name else 'a'} {self._switch}"
+        self._silent = f"the {self._switch} has not answered in time: has it been stopped?"
         self.device_id = device_id
         self.election_id = election_id
         self.is_primary = False
@@ -210,10 +227,7 @@ class Connection:
         try:
             for update in encode_updates(updates, self._schema):
                 if isinstance(update, p4r.StreamMessageRequest):
-                    async with self._sending, self._while_open():
-                        if self._client.stream_has_ended:
-                            raise Unreachable(self._no_connection)
-                        await self._client.send(update)
+                    await self._send(update)
                 else:
                     batch.append(update)
             if batch:
@@ -222,6 +236,18 @@ class Connection:
             if missing_ok and error.is_not_found_only:
                 return
             raise self._explained(error) from None
+
+    async def _send(self, message: p4r.StreamMessageRequest) -> None:
+        """Sends on the stream, which has no deadline of its own: a switch that was stopped takes some MB, and then
+        nothing more."""
+        async with self._sending, self._while_open():
+            if self._client.stream_has_ended:
+                raise Unreachable(self._no_connection)
+            try:
+                await within(SEND_TIMEOUT_S, self._client.send(message))
+            except asyncio.TimeoutError:
+                await self._end(self._silent)
+                raise Unanswered(self._silent) from None
 
     async def put(self, entity: P4EntityList) -> None:
         """Inserts an entity, or modifies it when the switch has it already. Raises as `write`."""
@@ -335,6 +361,6 @@ class Connection:
         if error.code == fy.GRPCStatusCode.PERMISSION_DENIED:
             return NotPrimary(f"the {self._switch} says that another controller is primary: {error.message}")
         if error.code == fy.GRPCStatusCode.DEADLINE_EXCEEDED:
-            return Unanswered(f"the {self._switch} has not answered in time: has it been stopped?")
+            return Unanswered(self._silent)
         reasons = [detail.message for detail in error.details.values() if detail.message] or [error.message]
         return SwitchError(f"the {self._switch} refused: {'; '.join(dict.fromkeys(reasons))} ({error.code.name})")

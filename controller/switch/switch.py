@@ -20,7 +20,7 @@ from finsy.p4entity import P4EntityList, P4UpdateList
 from controller.jobs.plans import Endpoint, Readmission, Start, Swap
 from controller.settings import Settings, ShmPort, UdpPort
 from controller.switch import entries
-from controller.switch.connection import Connection, NotPrimary, SwitchError, Unreachable
+from controller.switch.connection import Connection, NotPrimary, SwitchError, Unreachable, within
 from controller.switch.counters import STALENESS_CLASSES, WORKER_COUNTERS, Counters
 from controller.switch.learning import Learning
 from serene.program import Program
@@ -193,7 +193,7 @@ class Switch:
             options.address, options.device_id, self._election_id, self._schema, options.credentials, options.name
         )
         try:
-            await asyncio.wait_for(connection.open(), timeout_s)
+            await within(timeout_s, connection.open())
         except BaseException as error:
             await connection.close()
             if isinstance(error, asyncio.TimeoutError):

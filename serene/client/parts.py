@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 import os
 import queue
-import select
 import threading
 import time
 from concurrent.futures import Future
@@ -26,6 +25,7 @@ import numpy as np
 from typing_extensions import Self
 
 from serene.client.requests import NoAnswer, SessionLost
+from serene.client.transport import readable
 from serene.client.updates import PartUpdate
 from serene.errors import SereneError
 
@@ -159,7 +159,7 @@ class Parts:
     def _rest(self) -> None:
         """Waits until something is submitted, or for IDLE_S. After the first iteration, that time is computing."""
         began = time.monotonic()
-        select.select([self._waker], [], [], IDLE_S)
+        readable(self._waker, IDLE_S)
         if self._session.iteration:
             self._session.facts["compute_s"] += time.monotonic() - began
 

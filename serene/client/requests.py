@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from serene.client.protocol import MOST_WORKERS, Membership
-from serene.client.transport import Transport
+from serene.client.transport import LARGEST_PAYLOAD, Transport
 from serene.errors import SereneError
 from serene.fixedpoint import LARGEST
 from serene.racks import MAX_RACKS
@@ -140,6 +140,9 @@ def parse_welcome(payload: bytes) -> Membership:
             raise BadWelcome(f"the switch's WELCOME says {name} 0: expected at least 1")
     if body["limit"] > LARGEST:
         raise BadWelcome(f"the switch's WELCOME says limit {body['limit']}, which exceeds 32 bits: at most {LARGEST}")
+    if HEADER.itemsize + 4 * int(body["lanes"]) > LARGEST_PAYLOAD:
+        most = (LARGEST_PAYLOAD - HEADER.itemsize) // 4
+        raise BadWelcome(f"the switch's WELCOME says lanes {body['lanes']}, more than a packet has: at most {most}")
     slots = -(-int(body["vector_length"]) // int(body["lanes"]))
     if body["slots"] != slots:
         raise BadWelcome(

@@ -100,6 +100,14 @@ class Transport(Protocol):
         """Closes the socket."""
 
 
+def readable(descriptor: int, timeout_s: float) -> bool:
+    """Waits until there is something to read, and no longer than that. Whether there is. `select.select` would do for
+    descriptors below 1024 alone, and a training may have more files open."""
+    waiting = select.poll()
+    waiting.register(descriptor, select.POLLIN)
+    return bool(waiting.poll(max(timeout_s, 0) * 1e3))
+
+
 class _Socket:
     """A connected, non-blocking UDP socket with a batch of receive buffers. local: an address, or the descriptor of a
     socket that is bound already. whole: refuses packets that would have to be fragmented. Raises TransportError;
@@ -152,7 +160,7 @@ class _Socket:
 
     def receive_rows(self, timeout_s: float) -> tuple[np.ndarray, np.ndarray]:
         lengths: list[int] = []
-        if select.select([self._socket], [], [], max(timeout_s, 0))[0]:
+        if readable(self.descriptor, timeout_s):
             for view in self._views:
                 try:
                     lengths.append(self._socket.recv_into(view))

@@ -1,15 +1,14 @@
 """How a rank learns at once that another has died, failed or left: a TCP connection to each of its two neighbours.
 
 A rank that leaves says in how many collectives it took part: nobody needs to wait for it in a later one. A rank that
-fails says why, and its neighbours fail with the same words and pass them on. A connection that ends without a message
-was that of a process that was killed.
+fails says why, and its neighbours fail with the same words and pass them on. The network may deliver a message in
+parts; it ends where its connection does. One that ends without a whole message was that of a process that was killed.
 """
 
 from __future__ import annotations
 
 import json
 import secrets
-import select
 import socket
 import time
 from contextlib import suppress
@@ -19,7 +18,8 @@ from torch.distributed import Store  # type: ignore[attr-defined]
 
 from serene.errors import SereneError
 
-LONGEST = 1 << 16  # bytes of a message
+READ_BYTES = 1 << 16
+LONGEST = 1 << 12  # characters of why a rank has failed
 TOKEN_TIMEOUT_S = 5.0  # for a process that has connected to send the token, which a rank does at once
 
 
@@ -46,6 +46,7 @@ class Ring:
             forward.sendall(password.encode())
             backward = _accept(listener, token.encode(), timeout)
         self._peers = {forward: after, backward: before}
+        self._said = dict.fromkeys(self._peers, b"")  # so far
         self._left: dict[int, int] = {}  # by rank: in how many collectives it took part
         for peer in self._peers:
             peer.setblocking(False)
@@ -58,15 +59,18 @@ class Ring:
                 raise RankGone(f"rank {rank} of the group has left it, or its program has ended")
 
     def _hear(self) -> None:
-        for peer in select.select(list(self._peers), [], [], 0)[0]:
-            rank = self._peers[peer]
+        for peer, rank in list(self._peers.items()):
             try:
-                said = peer.recv(LONGEST)
+                while part := peer.recv(READ_BYTES):
+                    self._said[peer] += part
+            except BlockingIOError:
+                continue
             except OSError:
-                said = b""
-            if not said:
-                raise RankGone(f"rank {rank} of the group has died")
-            told = json.loads(said)
+                pass  # the process was killed before it had read all
+            try:
+                told = json.loads(self._said[peer])
+            except ValueError:
+                raise RankGone(f"rank {rank} of the group has died") from None
             if "failed" in told:
                 raise RankGone(told["failed"])
             self._left[rank] = told["left after"]
@@ -75,7 +79,7 @@ class Ring:
 
     def fail(self, why: str) -> None:
         """Tells the neighbours, and through them all others, why a collective has failed; closes the connections."""
-        self._end({"failed": why})
+        self._end({"failed": why[:LONGEST]})
 
     def leave(self, collectives: int) -> None:
         """Tells the neighbours in how many collectives this rank has taken part; closes the connections."""
@@ -84,7 +88,7 @@ class Ring:
     def _end(self, message: dict[str, object]) -> None:
         for peer in self._peers:
             with suppress(OSError):
-                peer.send(json.dumps(message).encode()[:LONGEST])
+                peer.send(json.dumps(message).encode())
         self.close()
 
     def close(self) -> None:

@@ -114,15 +114,17 @@ def test_what_tells_nothing_changes_nothing() -> None:
     rule.add(np.zeros(10, np.float32))
     rule.end_step()
     assert rule.unit is None
-    rule.add(np.ones(10, np.float32))
+    rule.add(np.full(10, 100, np.float32))
     rule.add(np.full(10, np.nan, np.float32))
     rule.end_step()
     unit = rule.unit
+    wanted = alpha([np.full(10, 25, np.float32)], 4)
+    assert unit is not None and wanted <= 2.0**-unit < 2 * wanted
     for nothing in (np.zeros(10, np.float32), np.full(10, np.inf, np.float32)):
         rule.add(nothing)
         rule.end_step()
     rule.end_step()
-    assert unit is not None and rule.unit == unit
+    assert rule.unit == unit
 
 
 def test_a_scale_stays_within_float32() -> None:

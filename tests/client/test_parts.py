@@ -18,6 +18,7 @@ from serene.wire import Op
 from tests.client.answers import SLOTS, VALUES, welcome
 from tests.dataplane.conftest import EmbeddedDataPlane
 from tests.frames import request
+from tests.support.descriptors import many_open
 from tests.support.in_process import InProcess
 
 ONES = np.ones(VALUES, np.float32)
@@ -95,6 +96,14 @@ def test_a_wait_that_ends_is_told(wire: InProcess) -> None:
     with Parts(session, patience_s=PATIENCE_S, waiting=told) as parts:
         assert (parts.submit(0, ONES).result(RESULT_S).delta == 5).all()
     assert [what for what, _ in told.what] == ["waits", "goes on"]
+
+
+def test_a_program_may_have_many_files_open(wire: InProcess) -> None:
+    session = joined(wire)
+    with many_open(), Parts(session, patience_s=PATIENCE_S) as parts:
+        part = parts.submit(0, ONES)
+        with pytest.raises(NoAnswer, match=r"^waited 20 s for other workers$"):
+            part.result(RESULT_S)
 
 
 @pytest.mark.parametrize("silent_s", [0.1 * PATIENCE_S, 1.5 * PATIENCE_S])

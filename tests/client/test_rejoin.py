@@ -189,6 +189,7 @@ def test_who_joins_anew_hears_what_its_last_session_is_answered(plane: EmbeddedD
     ("sizes", "complaint"),
     [
         ({"lanes": 0}, "lanes 0"),
+        ({"lanes": 2295, "slots": 1}, "lanes 2295, more than a packet has: at most 2294"),
         ({"scale": 0}, "scale 0"),
         ({"limit": 0}, "limit 0"),
         ({"slots": 0}, "expected 4 slots"),

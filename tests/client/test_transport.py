@@ -15,6 +15,7 @@ from serene.client.transport import FrameTransport, TransportError, UdpTransport
 from serene.layers import Serene
 from serene.wire import ENCAPSULATION_BYTES, SERENE_UDP_PORT, SWITCH_IP, SWITCH_MAC, encapsulation, push_payloads
 from tests.ports import bind_somewhere
+from tests.support.descriptors import MOST_OF_SELECT, many_open
 
 PAYLOADS = push_payloads(np.arange(960, dtype=np.int32).reshape(3, 320), job=1, worker=2, session=3, epoch=4, seq=5)
 WORKER = ("02:00:00:00:00:03", "10.0.0.3", 40000)
@@ -143,3 +144,20 @@ def test_a_descriptor_that_is_no_socket_is_named(peer: socket.socket, kind: str,
 def test_an_address_of_another_host_is_named() -> None:
     with pytest.raises(TransportError, match="Cannot assign requested address"):
         UdpTransport("127.0.0.1", bind_ip="192.0.2.1")
+
+
+def test_a_program_may_have_many_files_open(peer: socket.socket) -> None:
+    with many_open():
+        transport = FrameTransport(2, local=("127.0.0.1", 0), switch=peer.getsockname())
+        try:
+            link = transport.link(PAYLOADS.shape[1])
+            assert link is not None and link.descriptor >= MOST_OF_SELECT
+            assert not len(transport.receive(0.0)[0])
+            transport.send(PAYLOADS[:1])
+            _, back = peer.recvfrom(9999)
+            answer = encapsulation(PAYLOADS.shape[1], source=SWITCH, destination=WORKER)
+            peer.sendto(answer + PAYLOADS[0].tobytes(), back)
+            payloads, lengths = transport.receive(60.0)
+            assert payloads[0, : lengths[0]].tobytes() == PAYLOADS[0].tobytes()
+        finally:
+            transport.close()

@@ -56,6 +56,19 @@ class TestEvicted:
         assert last.job_over and last.swap is not None
         assert last.swap.policy.fields == ASP().compile([]), "nobody takes part any more"
 
+    def test_an_eviction_that_has_failed_is_taken_back_by_a_write(self) -> None:
+        """Nobody can know whether it has come into force."""
+        jobs = new_jobs()
+        jobs.create(2, BSP())
+        started(jobs)
+        assert jobs.plan_barrier(0, BSP(), [], "readmitted") is None
+        assert jobs.plan_barrier(0, BSP(), [1], "evicted") is not None
+        back = jobs.plan_barrier(0, BSP(), [], "readmitted")
+        assert back is not None
+        assert (back.policy.epoch, back.policy.fields) == (3, BSP().compile([0, 1]))
+        jobs.swapped(back, NOW)
+        assert jobs.plan_barrier(0, BSP(), [], "readmitted") is None
+
     def test_it_leaves_while_others_train(self) -> None:
         jobs = new_jobs()
         jobs.create(3, BSP())

@@ -7,8 +7,11 @@ import asyncio
 import finsy as fy
 import pytest
 
-from controller.switch.connection import Connection, Unreachable
+from controller.switch.connection import Connection, Unanswered, Unreachable
+from controller.switch.entries import SwitchAddress
+from controller.switch.switch import Switch, SwitchOptions
 from serene.program import Program
+from serene.wire import SWITCH_IP, SWITCH_MAC
 from tests.controller.processes import SwitchProcess
 
 PATIENCE_S = 30.0
@@ -37,3 +40,60 @@ def test_a_packet_is_not_sent_by_another_stream(switch: SwitchProcess) -> None:
         asyncio.run(play())
     finally:
         switch.restart()
+
+
+def test_a_stopped_switch_that_takes_no_more_packets_is_given_up(
+    switch: SwitchProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """gRPC keeps some MB of what the switch does not read, and then keeps its sender."""
+    monkeypatch.setattr("controller.switch.connection.SEND_TIMEOUT_S", 0.5)
+
+    async def play() -> None:
+        program = Program.load("serene")
+        connection = Connection(switch.grpc, 0, 1, fy.P4Schema(program.p4info_path, program.config_path))
+        await connection.open()
+        await connection.install_program({})
+        packet = fy.P4PacketOut(bytes(1 << 16), egress_port=1, padding=0)
+
+        async def send() -> None:
+            while True:
+                await connection.write([packet])
+
+        switch.pause()
+        try:
+            with pytest.raises(Unanswered, match="has not answered in time"):
+                await asyncio.wait_for(send(), PATIENCE_S)
+            with pytest.raises(Unreachable):  # what else is asked of it waits for nothing
+                await connection.read([fy.P4MulticastGroupEntry()])
+        finally:
+            switch.go_on()
+            await connection.close()
+
+    asyncio.run(play())
+
+
+def test_who_closes_as_a_connection_has_been_opened_is_not_kept(
+    switch: SwitchProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cancellation comes in the same step of the event loop as the connection."""
+    opened, closing = Connection.open, list[asyncio.Task[None]]()
+
+    async def play() -> None:
+        async def set_up() -> None:
+            await commanded.set_up()
+
+        async def open_and_close(connection: Connection) -> None:
+            await opened(connection)
+            closing.append(asyncio.create_task(commanded.close()))
+
+        options = SwitchOptions(switch.grpc, 0, 1, [*switch.udp_ports], SwitchAddress(SWITCH_IP, SWITCH_MAC))
+        commanded = Switch(options, Program.load("serene"), on_packet=lambda port, frame: None, on_connected=set_up)
+        await commanded.bring_up(PATIENCE_S)
+        monkeypatch.setattr(Connection, "open", open_and_close)
+        await asyncio.to_thread(switch.restart)
+        while not closing:
+            await asyncio.sleep(0.01)
+        _, late = await asyncio.wait(closing, timeout=PATIENCE_S)
+        assert not late and not commanded.connected
+
+    asyncio.run(asyncio.wait_for(play(), 4 * PATIENCE_S))

@@ -70,6 +70,15 @@ def test_a_rack_all_of_whose_workers_have_left_is_part_of_the_job() -> None:
     assert assembled(root, leaves).useless == [(0, 0), (1, 0), (2, 0)]  # nobody was admitted yet
 
 
+def test_a_leaf_that_admits_the_root_of_another_session_has_no_part_of_this_one() -> None:
+    """What the root says would be a stranger's there."""
+    root, leaves = holding((2, 2), BSP(), range(4), told=True)
+    leaves[1].jobs[0].members[ROOT] = tree_entries.root_at(33, SESSION - 1, OWN)
+    found = assembled(root, leaves)
+    assert not found.installed.jobs[0].complete
+    assert sorted(found.useless) == [(0, 0), (1, 0), (2, 0)]
+
+
 def test_leaves_that_are_named_in_another_order_are_noticed() -> None:
     root, leaves = holding((2, 1), BSP(), [0, 1, 2])
     assert assembled(root, leaves[::-1]).misplaced == {0: 1, 1: 0}
@@ -128,6 +137,15 @@ def test_who_has_left_before_is_not_waited_for(lost: int) -> None:
     assert isinstance(plans[2], Start) and sorted(plans[2].members) == [0, 1, 2]
     jobs.started(plans[2], 0.0)
     assert (jobs[0].members(), jobs[0].absent) == ([0, 1, 2], 0)
+
+
+@pytest.mark.parametrize("lost", [1, 2], ids=["leaf1", "leaf2"])
+def test_of_a_job_that_all_have_left_nothing_is_waited_for(lost: int) -> None:
+    root, leaves = holding((2, 2), ASP(), [], told=True)
+    [root, *leaves][lost].jobs.clear()
+    found = assembled(root, leaves)
+    assert found.installed.jobs[0].slots is None
+    assert sorted(found.useless) == [(switch, 0) for switch in range(3) if switch != lost]
 
 
 def test_what_was_about_to_begin_was_not_lost() -> None:

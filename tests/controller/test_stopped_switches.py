@@ -93,6 +93,27 @@ def test_a_swap_whose_answer_does_not_come_is_found_in_force(tree: Tree, to_root
     asyncio.run(asyncio.wait_for(play(), 100))
 
 
+def test_an_eviction_of_which_there_is_no_answer_is_not_taken_back_by_a_word(tree: Tree, to_root: Relay) -> None:
+    """The switch has it in force: that the worker is a member all the same has to be written, too."""
+
+    async def play() -> None:
+        async with commanding(through(to_root, tree), max(SIZES)) as coordinator:
+            members = await joined(tree, coordinator, BSP())
+            to_root.hold(requests=False)
+            with pytest.raises(SwitchError, match="has not answered in time"):
+                await coordinator.set_evicted(0, 1, True)
+            with pytest.raises(SwitchError, match="the switch root is out of reach"):
+                await coordinator.set_evicted(0, 1, False)
+            await settled(coordinator)
+            assert coordinator.jobs[0].evicted() == [1]
+            await coordinator.set_evicted(0, 1, False)
+            assert coordinator.jobs[0].members() == [0, 1, 2]
+            for member in members:
+                member.close()
+
+    asyncio.run(asyncio.wait_for(play(), 100))
+
+
 def test_a_swap_that_reaches_the_root_late_is_refused_there(tree: Tree, to_root: Relay) -> None:
     """By then the controller has said that it has failed."""
 

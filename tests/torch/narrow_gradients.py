@@ -57,11 +57,18 @@ def train() -> dict[str, object]:
     with model.join():
         for _ in range(2 + dist.get_rank()):
             optimiser.zero_grad()
-            inputs = torch.randn(32, 64, generator=generator)
+            inputs = 100.0**joined * torch.randn(32, 64, generator=generator)
             nn.functional.mse_loss(model(inputs), inputs).backward()  # type: ignore[no-untyped-call]
             joined += 1
+    repeated = group.summed - group._pool.collectives
+    for _ in range(2):
+        optimiser.zero_grad()
+        inputs = torch.randn(32, 64, generator=generator)
+        nn.functional.mse_loss(model(inputs), inputs).backward()  # type: ignore[no-untyped-call]
+    repeated += group._pool.collectives - group.summed
     return {
         "joined": joined,
+        "repeated": repeated,
         "errors": errors,
         "losses": losses,
         "exact": exact_losses,

@@ -7,9 +7,13 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from controller.http.client import ControllerClient
+from serene.client import FrameTransport, Pool
+from serene.client.scale import Scale
+from serene.torch.scaling import Scaling
 from tests.controller.processes import until
 from tests.torch import given_scales
 from tests.torch.given_scales import CHANGES, STEPS
@@ -104,11 +108,12 @@ def test_ranks_with_different_scales_are_told_at_once(local: Local) -> None:
 @pytest.mark.parametrize("text", ["fixed:100", "intsgd"])
 @pytest.mark.parametrize("bits", ["32", "8"])
 def test_ranks_that_end_earlier_join(local: Local, text: str, bits: str) -> None:
-    """What a rank that has joined sums beside its backward pass, the others sum in theirs."""
+    """What a rank that has joined sums beside its backward pass, the others sum in theirs: so it tells no rank anything
+    of the scale, and afterwards all have the same one."""
     more = scale(*[text] * WORKERS, SERENE_PRECISION=bits)
     for said in outputs(start_ranks(local, WORKERS, ["-m", "tests.torch.narrow_gradients"], more)):
         found = json.loads(said.splitlines()[-1])
-        assert found["joined"] in (2, 3) and found["same"]
+        assert found["joined"] in (2, 3) and found["same"] and not found["repeated"]
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
@@ -120,3 +125,20 @@ def test_another_scale_is_refused_on_any_number_of_ranks(local: Local, ranks: in
 def test_another_precision_is_refused_where_there_is_one_rank(local: Local) -> None:
     (text,) = outputs(start_ranks(local, 1, [*WORKER, "rounding"], [{"SERENE_PRECISION": "4"}]), expect=1)
     assert "NotOpened: $SERENE_PRECISION is '4': expected 32, 16 or 8" in text
+
+
+def test_the_buckets_of_a_backward_pass_have_one_scale() -> None:
+    """That of the passes before, whatever was read of the first buckets."""
+    transport = FrameTransport(0, local=("127.0.0.1", 0), switch=("127.0.0.1", 9))
+    with Pool(transport, 0, 0, slots=4, lanes=320, precision=8) as pool:
+        scaling = Scaling(Scale.of("intsgd"), pool, 0, 2)
+        for size in (1e3, 1.0):
+            assert scaling.of(1) == (32, None), "nothing is known before the first pass has ended"
+            scaling.learn(np.full(10, size, np.float32))
+        bits, unit = scaling.of(2)
+        assert bits == 8 and unit is not None
+        scaling.learn(np.full(10, 1e9, np.float32))
+        assert scaling.of(2) == (bits, unit)
+        assert scaling.of(None) == (32, None), "these are no gradients"
+        bits, later = scaling.of(3)
+        assert bits == 8 and later is not None and later > unit

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import socket
+import struct
+import termios
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
@@ -14,6 +17,7 @@ from torch.distributed import HashStore  # type: ignore[attr-defined]
 
 from serene.torch.ring import RankGone, Ring
 from tests.controller.processes import until
+from tests.support.descriptors import many_open
 
 TIMEOUT = timedelta(seconds=60)
 HOST = "127.0.0.1"
@@ -71,3 +75,44 @@ def test_strangers_do_not_end_the_start(threads: ThreadPoolExecutor) -> None:
         second = begin(threads, store, 1)
         for ring in (first, second):
             ring.result(60).close()
+
+
+def test_a_program_may_have_many_files_open(threads: ThreadPoolExecutor) -> None:
+    store = HashStore()
+    with many_open():
+        first, second = (ring.result(60) for ring in [begin(threads, store, rank) for rank in (0, 1)])
+        first.check(1)
+        second.leave(0)
+        assert gone(first, 1) == "rank 1 of the group has left it, or its program has ended"
+        first.close()
+
+
+@pytest.mark.parametrize(
+    ("rest", "heard"),
+    [(b'"on rank 1: it is full"}', "on rank 1: it is full"), (b"", "rank 1 of the group has died")],
+    ids=["whole", "killed"],
+)
+def test_what_comes_in_parts_is_read_when_it_is_whole(threads: ThreadPoolExecutor, rest: bytes, heard: str) -> None:
+    """As a long text does over a network."""
+    store = HashStore()
+    with socket.create_server((HOST, 0)) as listener:
+        store.set("ring/1", json.dumps([*listener.getsockname(), "password"]))
+        starting = begin(threads, store, 0)
+        until(lambda: store.check(["ring/0"]), "the listener is there")
+        *address, token = json.loads(store.get("ring/0"))
+        with socket.create_connection((address[0], address[1])) as neighbour:
+            neighbour.sendall(token.encode())
+            ring = starting.result(60)
+            neighbour.sendall(b'{"failed": ')
+            until(lambda: not unsent(neighbour), "the first part is there")
+            ring.check(1)
+            neighbour.sendall(rest)
+            neighbour.shutdown(socket.SHUT_WR)
+            assert gone(ring, 1) == gone(ring, 1) == heard
+            ring.close()
+
+
+def unsent(connection: socket.socket) -> int:
+    """Bytes that the other end has not confirmed."""
+    (count,) = struct.unpack("i", fcntl.ioctl(connection, termios.TIOCOUTQ, bytes(4)))
+    return int(count)
