@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,7 +29,6 @@ SOURCES = Path(__file__).resolve().parent.parent / "p4src"
 MAIN = "tna/serene.p4"
 TOOLS = {"p4c-barefoot": "p4c's Tofino backend", "bfas": "its assembler"}
 OUTPUT = ("serene.p4", "serene.p4info.txtpb", "serene.stateful", "resources.md")
-SIZES = {"WORKER_BITS": 4, "SLOTS_IN_USE": 3584, "SLOT_BITS": 12}  # tna/sizes.p4's own, on both chips
 VALUE_BITS = (32, 16, 8)  # a lane of 32 bits carries one value, two or four: docs/decisions/number-formats.md
 
 
@@ -42,7 +42,9 @@ class Chip:
     generation: int  # the sources' __TARGET_TOFINO__
     stages: int
     containers: int  # of packet headers and metadata, in both directions together
-    fields: int  # tna/sizes.p4's own number of lanes
+    lanes: int  # these three as tna/sizes.p4 has them
+    slots: int
+    worker_bits: int = 4
 
     @property
     def build(self) -> Path:
@@ -50,8 +52,8 @@ class Chip:
         return SOURCES / "build" / self.target
 
 
-TOFINO_1 = Chip("Tofino 1", "tofino", "tna", 1, 12, 224, 32)
-TOFINO_2 = Chip("Tofino 2", "tofino2", "t2na", 2, 20, 280, 64)
+TOFINO_1 = Chip("Tofino 1", "tofino", "tna", 1, 12, 224, 32, 3584)
+TOFINO_2 = Chip("Tofino 2", "tofino2", "t2na", 2, 20, 280, 60, 2816)
 CHIPS = (TOFINO_1, TOFINO_2)
 
 FRONTIER_BUILD = TOFINO_1.build
@@ -69,9 +71,9 @@ FRONTIER: list[tuple[Chip, dict[str, int]]] = [  # the sizes that differ from th
     (TOFINO_2, {}),
     (TOFINO_2, {"FIELDS": 32}),
     (TOFINO_2, {"FIELDS": 48}),
-    (TOFINO_2, {"SLOTS_IN_USE": 4096}),
-    (TOFINO_2, {"FIELDS": 48, "SLOTS_IN_USE": 4096}),
-    (TOFINO_2, {"WORKER_BITS": 5, "SLOTS_IN_USE": 1792}),
+    (TOFINO_2, {"FIELDS": 64}),
+    (TOFINO_2, {"SLOTS_IN_USE": 3072}),
+    (TOFINO_2, {"WORKER_BITS": 5, "SLOTS_IN_USE": 1408}),
 ]
 
 
@@ -281,28 +283,35 @@ def compile_default(chip: Chip) -> Cost:
 
 def frontier() -> str:
     """The table for frontier.md, in Markdown: the sizes of each variant, how many values of each size a packet carries,
-    and what it takes. Prints each row when it is known."""
+    and what it takes. Compiles as many variants at a time as there are processors, and prints each row when it is
+    known."""
     formats = "/".join(map(str, VALUE_BITS))
     rows = [
         f"| chip | lanes | values of {formats} bits | workers | slots | stages "
         "| stateful ALUs | SRAM | TCAM | containers |",
         "|" + "---|" * 10,
     ]
-    for chip, variant in FRONTIER:
-        sizes = {"FIELDS": chip.fields, **SIZES, **variant}
-        values = "/".join(str(32 // bits * sizes["FIELDS"]) for bits in VALUE_BITS)
-        name = f"| {chip.name} | {sizes['FIELDS']} | {values} | {1 << sizes['WORKER_BITS']} | {sizes['SLOTS_IN_USE']} |"
-        with tempfile.TemporaryDirectory() as scratch:
-            failure = compile_variant(Path(scratch, "out"), chip, variant)
-            if failure:
-                rows.append(f"{name} does not fit: {failure} | | | | |")
-            else:
-                found = cost(Path(scratch, "out"), chip)
-                stages = str(found.stages) if found.stages <= chip.stages else f"{found.stages}: does not fit"
-                parts = [str(found.total(kind)) for kind in ("stateful ALUs", "SRAM", "TCAM")]
-                rows.append(f"{name} {stages} | {' | '.join(parts)} | {found.containers} |")
-        print(rows[-1], flush=True)
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        for row in pool.map(frontier_row, *zip(*FRONTIER, strict=True)):
+            rows.append(row)
+            print(row, flush=True)
     return "\n".join(rows) + "\n"
+
+
+def frontier_row(chip: Chip, variant: dict[str, int]) -> str:
+    """Compiles a variant; its row. Raises CannotCompile."""
+    lanes, slots = variant.get("FIELDS", chip.lanes), variant.get("SLOTS_IN_USE", chip.slots)
+    values = "/".join(str(32 // bits * lanes) for bits in VALUE_BITS)
+    workers = 1 << variant.get("WORKER_BITS", chip.worker_bits)
+    sizes = f"| {chip.name} | {lanes} | {values} | {workers} | {slots} |"
+    with tempfile.TemporaryDirectory() as scratch:
+        failure = compile_variant(Path(scratch, "out"), chip, variant)
+        if failure:
+            return f"{sizes} does not fit: {failure} | | | | |"
+        found = cost(Path(scratch, "out"), chip)
+    stages = str(found.stages) if found.stages <= chip.stages else f"{found.stages}: does not fit"
+    parts = [str(found.total(kind)) for kind in ("stateful ALUs", "SRAM", "TCAM")]
+    return f"{sizes} {stages} | {' | '.join(parts)} | {found.containers} |"
 
 
 def main() -> int:

@@ -11,6 +11,10 @@
 #include "contributions.p4"
 #include "answer.p4"
 
+#if __TARGET_TOFINO__ == 2
+// Split over two containers, it could not be set to a register's output.
+@pa_container_size("ingress", "meta.waiting", 32)
+#endif
 control SereneIngress(inout headers_t hdr,
                       inout metadata_t meta,
                       in ingress_intrinsic_metadata_t ig_intr_md,
@@ -167,6 +171,15 @@ control SereneIngress(inout headers_t hdr,
     }
 }
 
+#if __TARGET_TOFINO__ == 2
+// An action that computes an index can set a constant in a normal container of the field's own size, and in no other.
+@pa_container_type("egress", "hdr.serene.op", "normal")
+@pa_container_size("egress", "hdr.serene.op", 8)
+@pa_container_type("egress", "hdr.serene.seq", "normal")
+@pa_container_type("egress", "hdr.serene.total", "normal")
+@pa_container_type("egress", "hdr.udp.length", "normal")
+@pa_container_type("egress", "hdr.ipv4.total_length", "normal")
+#endif
 control SereneEgress(inout headers_t hdr,
                      inout egress_metadata_t meta,
                      in egress_intrinsic_metadata_t eg_intr_md,

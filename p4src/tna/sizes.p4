@@ -3,12 +3,15 @@
 #define SERENE_TNA_SIZES_P4
 
 // A field is one lane: one register each, beside its snapshot.
-#ifndef FIELDS
 #if __TARGET_TOFINO__ == 2
-#define FIELDS 64
+#define CHIP_FIELDS 60
+#define CHIP_SLOTS 2816
 #else
-#define FIELDS 32
+#define CHIP_FIELDS 32
+#define CHIP_SLOTS 3584
 #endif
+#ifndef FIELDS
+#define FIELDS CHIP_FIELDS
 #endif
 #define FIELD_LANES 1
 
@@ -41,7 +44,7 @@
 #define SLOT_BITS 12
 #endif
 #ifndef SLOTS_IN_USE
-#define SLOTS_IN_USE 3584
+#define SLOTS_IN_USE CHIP_SLOTS
 #endif
 #define RING_BITS 4
 #define WORKERS_0_15(DO) \

@@ -45,8 +45,11 @@ class Return(Exception):
 
 
 class Machine:
-    def __init__(self, module: Module, cpu_port: int, loop_port: int, seed: int = 0) -> None:
+    """port_metadata: how many bytes the chip puts between its own metadata and the packet."""
+
+    def __init__(self, module: Module, cpu_port: int, loop_port: int, seed: int = 0, *, port_metadata: int = 8) -> None:
         self.module = module
+        self._port_metadata = bytes(port_metadata)
         self.noise = random.Random(seed)
         self.tables: dict[str, Table] = {}
         self.registers: dict[str, RegisterArray] = {}
@@ -95,7 +98,7 @@ class Machine:
         intrinsic = self._zeros("ingress_intrinsic_metadata_t")
         intrinsic.fields["ingress_port"] = port
         headers, meta = self._noise_for(ingress_parser, 1), self._noise_for(ingress_parser, 2)
-        packet = Bits(bytes_of(intrinsic) + bytes(8) + frame)
+        packet = Bits(bytes_of(intrinsic) + self._port_metadata + frame)
         from_parser = self._zeros("ingress_intrinsic_metadata_from_parser_t")
         from_parser.fields["parser_err"] = self._parse(ingress_parser, packet, headers, meta, intrinsic)
         for_deparser = self._zeros("ingress_intrinsic_metadata_for_deparser_t")

@@ -11,9 +11,12 @@ from tests.frames import with_ip_checksum
 from tests.tofino.builds import Build
 from tests.tofino.machine import Machine
 
+PORT_METADATA = {"tofino": 8, "tofino2": 24}  # bytes: PORT_METADATA_SIZE of tna.p4 and t2na.p4
+
 
 def machine(build: Build, seed: int = 0) -> Machine:
-    return Machine(build.module, build.ports["CPU_PORT"], build.ports["LOOP_PORT"], seed)
+    ports = build.ports["CPU_PORT"], build.ports["LOOP_PORT"]
+    return Machine(build.module, *ports, seed, port_metadata=PORT_METADATA[build.chip])
 
 
 class TofinoDataPlane(DataPlane):

@@ -5,7 +5,8 @@ one). So the instructions in each build's serene.stateful are evaluated here, on
 
 Of the hardware this assumes: a comparison is of the exact sum of its operands with 0; an arithmetic unit whose
 condition is false passes its word of memory on; an output whose condition is false is 0; `predicate` is, with
-pred_shift 28, whether the condition holds, and else a bit of four, lo first.
+pred_shift 28, whether the condition holds, and else a bit of four, lo first. (On Tofino 2 a bit of sixteen; the two
+comparisons that no instruction makes are taken to be false.)
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from tests.tofino.machine import Machine
 from tests.tofino.values import Record
 
 WORD = 2**32
+COMPARISONS = "equ|neq|grt|geq|lss|leq"
 
 
 @dataclass
@@ -38,21 +40,29 @@ class Stateful:
 
 def read(build: Build) -> list[Stateful]:
     found: list[Stateful] = []
+    first_of_hi = {"tofino": 96, "tofino2": 32}[build.chip]  # bits of an exact group
     for line in (build.directory / "serene.stateful").read_text().splitlines():
         text = line.strip()
         if text.startswith("p4:"):
             found.append(Stateful(re.findall(r"name: ([\w.]+)", text)[0].rpartition(".")[2]))
         elif text.startswith("exact group"):
             for bit, name in re.findall(r"(\d+): ([\w.]+?)(?:\.\d+-\d+)?(?=[,} ])", text.partition("{")[2]):
-                unit = "phv_lo" if int(bit) < 96 else "phv_hi"
+                unit = "phv_lo" if int(bit) < first_of_hi else "phv_hi"
                 assert found[-1].operands.setdefault(unit, name) == name
         elif text.startswith("pred_shift"):
             found[-1].one_bit = text.endswith("28")
         elif text.startswith("- "):
-            list(found[-1].actions.values())[-1].append(text[2:])
+            list(found[-1].actions.values())[-1].append(as_on_tofino_1(text[2:]))
         elif re.fullmatch(r"\w+:", text) and text != "actions:":
             found[-1].actions[text[:-1]] = []
     return found
+
+
+def as_on_tofino_1(instruction: str) -> str:
+    """Tofino 2 has four comparisons, which it numbers, and several words of output. The program needs no more than
+    Tofino 1 has, where they are called lo and hi, and the output has no name."""
+    named = instruction.replace("cmp0", "cmplo").replace("cmp1", "cmphi").replace("word0, ", "")
+    return re.sub(rf"^({COMPARISONS})(\.\w)? cmp(lo|hi),", r"\1\2 \3,", named)
 
 
 def signed(value: int) -> int:
@@ -79,7 +89,7 @@ def run(
         opcode, _, rest = instruction.partition(" ")
         operands = [part.strip() for part in rest.split(",")]
         kind, _, sort = opcode.partition(".")
-        if kind in ("equ", "neq", "grt", "geq", "lss", "leq"):
+        if kind in COMPARISONS.split("|"):
             exact = signed if sort == "s" else int
             total = sum(
                 -exact(value(name[1:])) if name[0] == "-" and name[1:] in values else exact(value(name))
