@@ -143,8 +143,6 @@ FAULTS = (
     fault("a new controller counts epochs from one", takeover, "job_from", "job.epochs_spent = found.epoch", "pass"),
     fault("an evicted worker does not keep the job", Jobs, "plan_leave",
           "not (remaining or free)", "not remaining", 400),
-    fault("a LEAVE of another session counts", Jobs, "plan_leave",
-          "session not in (0, job.session)", "False"),
     fault("who has left is waited for", Jobs, "plan_leave",
           "if job.state is JobState.RUNNING and gone:", "if False:"),
     fault("the process before stays a member", VirtualController, "_readmit",

@@ -12,6 +12,24 @@ from serene.strategy import ASP, BSP, Quorum
 from tests.controller.planning import NOW, at, left, new_jobs, reason, started
 
 
+class TestLeaving:
+    """A LEAVE belongs to the session that it was said in."""
+
+    def test_one_of_another_session_changes_nothing_and_is_answered_when_the_job_is_over(self) -> None:
+        jobs = new_jobs()
+        jobs.create(2, BSP())
+        started(jobs)
+        other = jobs[0].session - 1
+        late = jobs.plan_leave(0, 0, at(1), 5, session=other)
+        assert late.swap is None and not late.answered, "a BYE would send away who is waited for"
+        jobs.left(late, NOW)
+        assert jobs[0].members() == [0, 1] and jobs[0].workers[0].contributions_sent is None
+        for worker in (0, 1):
+            jobs.left(jobs.plan_leave(0, worker, at(worker + 1), 5, session=jobs[0].session), NOW)
+        assert jobs[0].state is JobState.FINISHED
+        assert jobs.plan_leave(0, 0, at(1), 5, session=other).answered
+
+
 class TestEvicted:
     """An evicted worker that is active keeps its job alive."""
 

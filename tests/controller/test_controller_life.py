@@ -171,7 +171,7 @@ def test_a_switch_that_was_stopped_keeps_nobody_from_the_status(
         assert [status.jobs[0].state for status in seen] == ["running"] * 4
         with pytest.raises(Rejected, match=r"has not answered in time: has it been stopped.* is told when"):
             controller.client.set_strategy(0, ASP())
-        assert "has it been stopped" in str(controller.client.status().switch.trouble)
+        until(lambda: "has it been stopped" in str(controller.client.status().switch.trouble), "the status says so")
     finally:
         switch.go_on()
     until(lambda: controller.client.status().switch.connected, "the controller finds it again")
