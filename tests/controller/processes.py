@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+import pytest
+
 from controller.http.client import ControllerClient, NoController
 from controller.jobs.job import Report
 from controller.status.model import AutomaticStatus
@@ -189,6 +191,15 @@ def serenectl(*arguments: str, controller: str | None = None, warm: bool = True)
         [sys.executable, *command], capture_output=True, text=True, check=False, cwd=ROOT, env=environment,
         timeout=PATIENCE_S,
     )  # fmt: skip
+
+
+def embedded_switch(log: Path) -> Iterator[SwitchProcess]:
+    """For a fixture of tests on the embedded switch alone: it is stopped afterwards. Skips where there can be none."""
+    if lacking := missing("embedded"):
+        pytest.skip(f"the embedded switch needs {lacking}")
+    process = SwitchProcess("embedded", log)
+    yield process
+    process.stop()
 
 
 def missing(target: str) -> str | None:

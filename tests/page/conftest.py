@@ -10,7 +10,7 @@ import pytest
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 
-from tests.controller.processes import ControllerProcess, SwitchProcess, missing
+from tests.controller.processes import ControllerProcess, SwitchProcess, embedded_switch
 from tests.ports import some_port
 
 CHROMIUM, DRIVER = "chromium", "chromedriver"
@@ -72,12 +72,7 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def switch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SwitchProcess]:
-    lacking = missing("embedded")
-    if lacking:
-        pytest.skip(f"needs {lacking}")
-    process = SwitchProcess("embedded", tmp_path_factory.mktemp("switch") / "switch.log")
-    yield process
-    process.stop()
+    yield from embedded_switch(tmp_path_factory.mktemp("switch") / "switch.log")
 
 
 @pytest.fixture(scope="module")

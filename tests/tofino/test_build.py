@@ -33,6 +33,11 @@ def p4_tofino(checkout: Path, *options: str, **environment: str) -> subprocess.C
     )
 
 
+def check_says(checkout: Path, what: str) -> None:
+    checked = p4_tofino(checkout, "--check")
+    assert checked.returncode == 1 and what in checked.stderr
+
+
 def test_the_output_is_of_the_sources_as_they_are() -> None:
     checked = p4_tofino(ROOT, "--check")
     assert checked.returncode == 0, checked.stderr
@@ -54,24 +59,18 @@ def test_output_that_was_tampered_with_is_noticed(checkout: Path, name: str, chi
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(bytes(data))
-    checked = p4_tofino(checkout, "--check")
-    assert checked.returncode == 1
-    assert "the output is not as it was written" in checked.stderr
+    check_says(checkout, "the output is not as it was written")
     path.unlink()
-    missing = p4_tofino(checkout, "--check")
-    assert missing.returncode == 1 and f"{name} missing" in missing.stderr
+    check_says(checkout, f"{name} missing")
 
 
 @pytest.mark.parametrize("name", FRONTIER)
 def test_a_frontier_that_was_tampered_with_is_noticed(checkout: Path, name: str) -> None:
     path = checkout / "p4src" / "build" / "tofino" / name
     path.write_text(path.read_text().replace("1", "2", 1))
-    checked = p4_tofino(checkout, "--check")
-    assert checked.returncode == 1
-    assert "make p4-tofino FRONTIER=1" in checked.stderr
+    check_says(checkout, "make p4-tofino FRONTIER=1")
     path.unlink()
-    missing = p4_tofino(checkout, "--check")
-    assert missing.returncode == 1 and f"{name} missing" in missing.stderr
+    check_says(checkout, f"{name} missing")
 
 
 def test_the_page_shows_the_frontier() -> None:

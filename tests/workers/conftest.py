@@ -6,14 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.controller.processes import SwitchProcess, missing
+from tests.controller.processes import SwitchProcess, embedded_switch
 
 
 @pytest.fixture(scope="module")
 def switch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SwitchProcess]:
-    lacking = missing("embedded")
-    if lacking:
-        pytest.skip(f"the embedded switch needs {lacking}")
-    process = SwitchProcess("embedded", tmp_path_factory.mktemp("switch") / "log")
-    yield process
-    process.stop()
+    yield from embedded_switch(tmp_path_factory.mktemp("switch") / "log")
