@@ -18,12 +18,12 @@ SETTINGS_OF_bench := SEED_JSON
 SETTINGS_OF_reproduce := FULL OUT CLUSTER CLUSTER_OPTIONS
 SETTINGS_OF_network-study := FULL EMULATED OUT CLUSTER CLUSTER_OPTIONS
 SETTINGS_OF_pytorch-study := OUT
-SETTINGS_OF_schedules := RACKS RUNS FIRST OUT
+SETTINGS_OF_schedules := RACKS RUNS FIRST TAKE_OVERS OUT
 SETTINGS_OF_swaps := TARGET WORKERS RACKS OUT
 SETTINGS_OF_fuzz := PACKETS SEED
 SETTINGS_OF_mutants := SEED
 SETTINGS_OF_p4-tofino := FRONTIER
-EVERYWHERE := PYTHON CC CFLAGS V SHELL MAKEFLAGS MFLAGS MAKE
+EVERYWHERE := PYTHON TORCH_INDEX CC CFLAGS V SHELL MAKEFLAGS MFLAGS MAKE
 
 GOALS := $(or $(MAKECMDGOALS),$(.DEFAULT_GOAL))
 TAKEN := $(sort $(foreach goal,$(GOALS),$(SETTINGS_OF_$(goal))))
@@ -72,7 +72,7 @@ FRONTIER :=
 # A setting as one word for the shell, as it was given: neither make nor the shell reads anything into it.
 quoted = '$(subst ','\'',$(value $(1)))'
 
-RUN = $(VENV_PYTHON) -m experiments.run --workers $(call quoted,WORKERS) --racks $(call quoted,RACKS) --strategy $(call quoted,STRATEGY) \
+RUN = $(VENV_PYTHON) -m serene.experiments.run --workers $(call quoted,WORKERS) --racks $(call quoted,RACKS) --strategy $(call quoted,STRATEGY) \
 	--straggler $(call quoted,STRAGGLER) --steps $(call quoted,STEPS) --target $(call quoted,TARGET) \
 	--model $(call quoted,MODEL) --dataset $(call quoted,DATASET) --link-mbit $(call quoted,LINK_MBIT) \
 	--uplink-mbit $(call quoted,UPLINK_MBIT) \
@@ -96,9 +96,10 @@ help:
 	@echo "make network-study how much network training needs, with the switch in it: minutes; FULL=1 up to an hour; EMULATED=1 in Mininet, too"
 	@echo "make pytorch-study real PyTorch models through the switch and through gloo; can be resumed"
 	@echo "make simgrid       installs SimGrid (Debian), the reference engine, and compares with it"
-	@echo "make schedules     random runs with faults and swaps, 10,000 for each pair of strategies (about 20 min); RACKS=3 over a tree"
-	@echo "                   RUNS=1000 FIRST=2000 OUT=part.json (some of them; python -m experiments.correctness.tallies adds up parts)"
-	@echo "make soak          a million packets with loss, duplication and reordering in one run (under a minute)"
+	@echo "make schedules     random runs with faults and swaps, 10,000 for each pair of strategies (an hour or more); RACKS=3 over a tree"
+	@echo "                   RUNS=1000 FIRST=2000 OUT=part.json (some of them; python -m serene.experiments.correctness.tallies adds up parts)"
+	@echo "                   TAKE_OVERS=1 (two processes take one worker's place from each other in every run; 0.5 unless given)"
+	@echo "make soak          a million packets with loss, duplication and reordering in one run (minutes)"
 	@echo "make swaps         200 live swaps in one training run, and how long each took (needs root); RACKS=4 WORKERS=8 over a tree"
 	@echo "make profile       where a packet's time goes, on both switches (needs root)"
 	@echo "make fuzz          mutated packets, programs and P4Runtime messages to the embedded switch (PACKETS=100000 SEED=1)"
@@ -138,36 +139,36 @@ test: setup
 	@$(VENV_PYTHON) -m pytest -n $$(($$(nproc) + 2)) --dist loadscope --no-loadscope-reorder
 
 bench: setup
-	@$(VENV_PYTHON) -m experiments.performance.bench $(if $(value SEED_JSON),--seed-json $(call quoted,SEED_JSON))
+	@$(VENV_PYTHON) -m serene.experiments.performance.bench $(if $(value SEED_JSON),--seed-json $(call quoted,SEED_JSON))
 
 reproduce: setup
-	@$(VENV_PYTHON) -m experiments.straggler_study --grid $(if $(FULL),full,quick) --out $(if $(value OUT),$(call quoted,OUT),runs/straggler) $(ELSEWHERE)
+	@$(VENV_PYTHON) -m serene.experiments.straggler_study --grid $(if $(FULL),full,quick) --out $(if $(value OUT),$(call quoted,OUT),runs/straggler) $(ELSEWHERE)
 
 network-study: setup
-	@$(VENV_PYTHON) -m experiments.network_study --grid $(if $(FULL),full,quick) $(if $(EMULATED),--emulated) \
+	@$(VENV_PYTHON) -m serene.experiments.network_study --grid $(if $(FULL),full,quick) $(if $(EMULATED),--emulated) \
 		--out $(if $(value OUT),$(call quoted,OUT),runs/network) $(ELSEWHERE)
 
 pytorch-study: setup
-	@$(VENV_PYTHON) -m experiments.pytorch_study --out $(if $(value OUT),$(call quoted,OUT),runs/pytorch)
+	@$(VENV_PYTHON) -m serene.experiments.pytorch_study --out $(if $(value OUT),$(call quoted,OUT),runs/pytorch)
 
 simgrid: setup
 	@scripts/simgrid
-	@$(VENV_PYTHON) -m experiments.network_study.reference
+	@$(VENV_PYTHON) -m serene.experiments.network_study.reference
 
 schedules: setup
-	@$(VENV_PYTHON) -m experiments.correctness.schedules $(if $(filter-out 1,$(value RACKS)),--racks $(call quoted,RACKS)) \
+	@$(VENV_PYTHON) -m serene.experiments.correctness.schedules $(if $(filter-out 1,$(value RACKS)),--racks $(call quoted,RACKS)) \
 		$(if $(value RUNS),--runs $(call quoted,RUNS)) $(if $(value FIRST),--first $(call quoted,FIRST)) \
-		$(if $(value OUT),--out $(call quoted,OUT))
+		$(if $(value TAKE_OVERS),--take-overs $(call quoted,TAKE_OVERS)) $(if $(value OUT),--out $(call quoted,OUT))
 
 soak: setup
-	@$(VENV_PYTHON) -m experiments.correctness.soak
+	@$(VENV_PYTHON) -m serene.experiments.correctness.soak
 
 swaps: setup
-	@$(VENV_PYTHON) -m experiments.performance.swaps --target $(call quoted,TARGET) \
+	@$(VENV_PYTHON) -m serene.experiments.performance.swaps --target $(call quoted,TARGET) \
 		--workers $(call quoted,WORKERS) --racks $(call quoted,RACKS) $(if $(value OUT),--out $(call quoted,OUT))
 
 profile: setup
-	@$(VENV_PYTHON) -m experiments.performance.profiling
+	@$(VENV_PYTHON) -m serene.experiments.performance.profiling
 
 fuzz: setup
 	@$(VENV_PYTHON) -m tests.switch.fuzz --sanitize --count $(if $(value PACKETS),$(call quoted,PACKETS),100000) --seed $(call quoted,SEED)

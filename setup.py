@@ -1,13 +1,20 @@
-"""Which folders a wheel has: the packages, and as `serene/p4` what p4c made of `p4src`; pyproject.toml has the rest.
+"""Which packages a wheel has, and from which folders. pyproject.toml has the rest.
 
-They keep their names in it. Another name for a folder (``package_dir``) would not change what the sources import.
+All are parts of `serene`, so that none hides a user's own `controller` or `workers`. The repository's folders lie side
+by side, and symbolic links in `serene` give them these names there. A wheel is made from the folders themselves,
+because an archive may have lost the links.
 """
 
 from setuptools import find_packages, setup
 
-OURS = ("serene", "controller", "workers", "topologies", "experiments")
+PARTS = ("controller", "experiments", "topologies", "workers")
+OURS = [package for name in PARTS for package in find_packages(include=[name, f"{name}.*"])]
 
 setup(
-    packages=[*find_packages(include=[pattern for name in OURS for pattern in (name, f"{name}.*")]), "serene.p4"],
-    package_dir={"serene.p4": "p4src/build"},
+    packages=[
+        *find_packages(include=["serene", "serene.*"], exclude=[f"serene.{name}*" for name in PARTS]),
+        *[f"serene.{package}" for package in OURS],
+        "serene.p4",  # what p4c made of p4src
+    ],
+    package_dir={"serene.p4": "p4src/build", **{f"serene.{name}": name for name in PARTS}},
 )

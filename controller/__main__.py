@@ -1,4 +1,4 @@
-"""``serenectl``, and ``python -m controller``: handles interrupts before the slow imports begin."""
+"""``serenectl``, and ``python -m serene.controller``: handles interrupts before the slow imports begin."""
 
 import sys
 from typing import NoReturn
@@ -8,7 +8,7 @@ from serene.interrupts import end_quietly, ended
 
 def main() -> NoReturn:
     end_quietly()
-    from controller.commands import cli
+    from serene.controller.commands import cli
 
     sys.exit(ended(cli.main))
 

@@ -5,23 +5,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 
-from controller.admission.admission import Admission
-from controller.admission.frames import Answerer
-from controller.automatic import Decision
-from controller.automatic.choices import shipped
-from controller.automatic.runner import AutomaticRunner
-from controller.events import Events
-from controller.jobs.errors import BadRequest, Conflict
-from controller.jobs.job import EpochBegun, Job, JobEpoch, JobState, Report
-from controller.jobs.jobs import Jobs
-from controller.jobs.plans import Swap
-from controller.settings import Settings
-from controller.status.explain import explain, headline
-from controller.status.metrics import Metrics
-from controller.status.model import (
+from serene.controller.admission.admission import Admission
+from serene.controller.admission.frames import Answerer
+from serene.controller.automatic import Decision
+from serene.controller.automatic.choices import shipped
+from serene.controller.automatic.runner import AutomaticRunner
+from serene.controller.clock import SYSTEM, Clock
+from serene.controller.events import Events
+from serene.controller.jobs.errors import BadRequest, Conflict, InTheWay
+from serene.controller.jobs.job import EpochBegun, Job, JobEpoch, JobState, Report
+from serene.controller.jobs.jobs import Jobs
+from serene.controller.jobs.plans import Swap
+from serene.controller.settings import Settings
+from serene.controller.status.explain import explain, headline
+from serene.controller.status.metrics import Metrics
+from serene.controller.status.model import (
     Choices,
     JobExplanation,
     JobStatus,
@@ -31,13 +33,13 @@ from controller.status.model import (
     Status,
     SwapStatus,
 )
-from controller.status.recorder import Recorder
-from controller.status.snapshot import job_status, status
-from controller.switch.connection import SwitchError, Unanswered
-from controller.switch.fabric import fabric
-from controller.switch.switch import SwapPhases
-from controller.switch.telemetry import Telemetry
-from controller.upkeep import Upkeep
+from serene.controller.status.recorder import Recorder
+from serene.controller.status.snapshot import job_status, status
+from serene.controller.switch.connection import SwitchError, Unanswered
+from serene.controller.switch.fabric import Fabric, OnConnected, OnPacket, fabric
+from serene.controller.switch.switch import SwapPhases
+from serene.controller.switch.telemetry import Telemetry
+from serene.controller.upkeep import Upkeep
 from serene.fixedpoint import DEFAULT_LIMIT, FixedPoint
 from serene.palette import COLOUR_OF, COMPUTING, GREY, SENDING, WAITING
 from serene.racks import Racks
@@ -52,14 +54,21 @@ LIVE_COUNTERS_S = 0.5  # likewise in the page
 
 
 class Coordinator:
-    """The controller without its HTTP interface. Operations raise SereneError."""
+    """The controller without its HTTP interface. Operations raise SereneError.
 
-    def __init__(self, settings: Settings) -> None:
+    connect: makes what it commands, by default the switches of the settings over P4Runtime.
+    """
+
+    def __init__(
+        self, settings: Settings, *, connect: Callable[[Settings, OnPacket, OnConnected], Fabric] = fabric,
+        clock: Clock = SYSTEM,
+    ) -> None:  # fmt: skip
+        self._clock = clock
         self._listening = Listening(http=settings.http, socket=settings.socket)
         self._wait_s = settings.wait
         self._lock = asyncio.Lock()
-        self.events = Events()
-        self.switch = fabric(settings, self._on_packet, self._on_connected)
+        self.events = Events(clock)
+        self.switch = connect(settings, self._on_packet, self._on_connected)
         program = self.switch.program
         self.jobs = Jobs(
             slots=program.slots,
@@ -67,13 +76,14 @@ class Coordinator:
             max_jobs=program.max_jobs,
             max_workers=program.max_workers * self.switch.rack_count,
         )
-        self.telemetry = Telemetry(self.switch, self.jobs)
+        self.telemetry = Telemetry(self.switch, self.jobs, clock)
         self.recorder = Recorder()
         self.automatic = AutomaticRunner(self.jobs, self.telemetry, self.events, self._enact)
         self._metrics = Metrics()
         self._upkeep = Upkeep(
             self.jobs, self.switch, self.telemetry, self.events, self._lock,
             grace_s=settings.grace_s, gone_after_s=settings.gone_after, delete=self._delete,
+            clock=clock,
         )  # fmt: skip
         self._admission = Admission(
             self.jobs,
@@ -85,6 +95,7 @@ class Coordinator:
             self._on_job_over,
             self._upkeep.starts_over,
             self._on_report,
+            clock,
         )
 
     # Start, run, stop
@@ -109,7 +120,7 @@ class Coordinator:
         self._admission.on_packet(rack, port, frame)
 
     def _on_report(self, job_id: int, worker: int, report: Report) -> None:
-        self.recorder.note(job_id, worker, report, time.time())
+        self.recorder.note(job_id, worker, report, self._clock.unix())
 
     async def _on_job_over(self, job_id: int) -> None:
         await self.telemetry.refresh()
@@ -132,13 +143,20 @@ class Coordinator:
         precision: int = 32,
     ) -> JobStatus:
         """A new job; the arguments as of `Jobs.create`, but racks: workers at each leaf, 0 for a leaf without any; by
-        default they are divided evenly. scale: by default `FixedPoint.of`."""
+        default they are divided evenly. scale: by default `FixedPoint.of`. Finished jobs in its way are deleted."""
+        create = partial(
+            self.jobs.create, workers, strategy, job=job, limit=limit, pool_slots=pool_slots,
+            scale=FixedPoint.of(workers).scale if scale is None else scale,
+            racks=self._racks(workers, racks), precision=precision,
+        )  # fmt: skip
         async with self._lock:
-            created = self.jobs.create(
-                workers, strategy, job=job, scale=FixedPoint.of(workers).scale if scale is None else scale, limit=limit,
-                pool_slots=pool_slots, racks=self._racks(workers, racks), precision=precision,
-            )  # fmt: skip
-            created.asked_at = time.monotonic()
+            while True:
+                try:
+                    created = create()
+                    break
+                except InTheWay as error:
+                    await self._delete(error.job, f"job {error.job.id}, which had finished, gives way to a new job")
+            created.asked_at = self._clock.steady()
             self.telemetry.forget(created.id)
             self.recorder.forget(created.id)
             self.events.emit(
@@ -204,7 +222,7 @@ class Coordinator:
                 self._end_automatic(job_id)
                 changed = strategy != before
                 return SwapStatus(
-                    epoch=0, strategy=strategy, t=time.time(), before=before, write_ms=0.0, changed=changed
+                    epoch=0, strategy=strategy, t=self._clock.unix(), before=before, write_ms=0.0, changed=changed
                 )
             begun, write_ms, phases = await self._swap(plan)
             self._end_automatic(job_id)
@@ -232,7 +250,7 @@ class Coordinator:
             return PrecisionStatus(epoch=job.epoch, precision=bits, before=before, write_ms=write_ms, changed=changed)
 
     async def set_automatic(self, job_id: int, name: str, parameters: dict[str, object]) -> JobStatus:
-        """Has an automatic strategy decide from now on. name, parameters: as of `controller.automatic.load`."""
+        """Has an automatic strategy decide from now on. name, parameters: as of `serene.controller.automatic.load`."""
         job = self.jobs[job_id]
         self.jobs.check_no_pool(job_id)
         prepared = await self.automatic.prepare(name, parameters)
@@ -288,7 +306,7 @@ class Coordinator:
         """
         before, evicted_before = job.in_force, set(job.evicted())
         self.jobs.taking_part(job.id, evicted)
-        if evicted != evicted_before and await self._upkeep.starts_over(job, reason, lambda: job.mark_evicted(evicted)):
+        if evicted != evicted_before and await self._upkeep.evicts_silent(job, evicted, reason):
             return True
         plan = self.jobs.plan_barrier(job.id, strategy, evicted, reason)
         if plan is None:
@@ -327,7 +345,7 @@ class Coordinator:
             ) from None
         write_ms = (time.perf_counter() - begun) * 1e3
         self._metrics.swap_took(write_ms / 1e3)
-        return self.jobs.swapped(plan, time.time()), write_ms, phases
+        return self.jobs.swapped(plan, self._clock.unix()), write_ms, phases
 
     async def status(self, older_than_s: float = 0.0) -> Status:
         """The status of everything. older_than_s: counters read longer ago than that are read again; where the switch
@@ -356,7 +374,7 @@ class Coordinator:
     async def live(self, since: float) -> Live:
         """What the page shows: the status, its explanations, and what happened after ``since`` (Unix seconds)."""
         now = await self.status(LIVE_COUNTERS_S)
-        t = time.time()
+        t = self._clock.unix()
         return Live(
             t=t,
             status=now,

@@ -13,12 +13,12 @@ from functools import partial
 import uvicorn
 from starlette.types import ASGIApp
 
-from controller.coordinator import Coordinator
-from controller.http.connections import Connection
-from controller.http.guard import Guard
-from controller.http.listeners import tcp_listener, unix_listener
-from controller.http.server import application
-from controller.settings import Settings, host_and_port, is_loopback
+from serene.controller.coordinator import Coordinator
+from serene.controller.http.connections import Connection
+from serene.controller.http.guard import Guard
+from serene.controller.http.listeners import tcp_listener, unix_listener
+from serene.controller.http.server import application
+from serene.controller.settings import Settings, host_and_port, is_loopback
 from serene.http import UNIX, token
 from serene.interrupts import Interrupted, allowed, coming, held
 

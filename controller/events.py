@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from controller.status.model import Event
+from serene.controller.clock import SYSTEM, Clock
+from serene.controller.status.model import Event
 
 LOG = logging.getLogger("serene.controller")
 
@@ -20,7 +20,8 @@ class Events:
     """Hands every event to every listener that has subscribed by then. A listener more than BACKLOG events behind
     misses the oldest."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock = SYSTEM) -> None:
+        self._clock = clock
         self._listeners: set[asyncio.Queue[Event]] = set()
         self._latest: deque[Event] = deque(maxlen=BACKLOG)
 
@@ -32,7 +33,7 @@ class Events:
     def emit(self, event: str, text: str, job: int, **facts: object) -> None:
         """Logs and publishes an `Event`. facts: further fields of it."""
         LOG.info("%s", text)
-        emitted = Event.model_validate({"event": event, "t": time.time(), "text": text, "job": job, **facts})
+        emitted = Event.model_validate({"event": event, "t": self._clock.unix(), "text": text, "job": job, **facts})
         self._latest.append(emitted)
         for listener in self._listeners:
             if listener.full():

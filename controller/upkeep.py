@@ -5,19 +5,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 
-from controller.events import Events
-from controller.jobs.job import Job, JobState
-from controller.jobs.jobs import Jobs
-from controller.status.model import workers
-from controller.switch.connection import SwitchError
-from controller.switch.entries import InstalledJob
-from controller.switch.fabric import Fabric
-from controller.switch.takeover import job_from, lost_job_from
-from controller.switch.telemetry import Telemetry
 from serene.client.restoration import ROUNDS as RESTORING_ROUNDS
+from serene.controller.clock import SYSTEM, Clock
+from serene.controller.events import Events
+from serene.controller.jobs.errors import Conflict
+from serene.controller.jobs.job import Job, JobState
+from serene.controller.jobs.jobs import Jobs
+from serene.controller.status.explain import SILENT_S
+from serene.controller.status.model import workers
+from serene.controller.switch.connection import SwitchError
+from serene.controller.switch.fabric import Fabric
+from serene.controller.switch.plan_entries import InstalledJob
+from serene.controller.switch.takeover import job_from, lost_job_from
+from serene.controller.switch.telemetry import Telemetry
 from serene.errors import SereneError
 
 LOG = logging.getLogger("serene.controller")
@@ -42,7 +44,9 @@ class Upkeep:
         grace_s: float,
         gone_after_s: float,
         delete: Callable[[Job, str], Awaitable[None]],
+        clock: Clock = SYSTEM,
     ) -> None:
+        self._clock = clock
         self._jobs = jobs
         self._switch = switch
         self._telemetry = telemetry
@@ -86,7 +90,7 @@ class Upkeep:
         async with self._lock:
             if self._jobs.get(job.id) is not job:
                 return
-            if job.id in self._jobs.due(time.monotonic(), self._grace_s):
+            if job.id in self._jobs.due(self._clock.steady(), self._grace_s):
                 await self._clear(job)
             if job.state is JobState.RUNNING and self._switch.connected:  # else each tick would spend an epoch
                 await self._end_restoration(job)
@@ -102,12 +106,12 @@ class Upkeep:
 
     async def _end_restoration(self, job: Job) -> None:
         """Puts the wanted strategy in force when every worker has done its part of the restoration, under BSP."""
-        least = min((self._telemetry.of(job.id, worker).contributions for worker in job.members()), default=0)
+        least = min((self._telemetry.of(job.id, worker).contributions for worker in job.restorers()), default=0)
         if job.restoring and least >= RESTORING_ROUNDS * job.slots_needed:
             plan = self._jobs.plan_restored(job.id)
             if plan is not None:
                 await self._switch.swap(plan)
-            self._jobs.restored(job.id, plan, time.time())
+            self._jobs.restored(job.id, plan, self._clock.unix())
             self._events.emit(
                 "job_restored", f"job {job.id}: the workers' sums are restored, {job.strategy}", job=job.id
             )
@@ -117,7 +121,7 @@ class Upkeep:
         if not job.members() and not self.active(job):
             plan = self._jobs.plan_abandoned(job.id)
             await self._switch.swap(plan)
-            self._jobs.abandoned(plan, time.time())
+            self._jobs.abandoned(plan, self._clock.unix())
             silent = f"{workers(job.evicted(), job.racks.name)} silent for {self._gone_after_s:g} s"
             self._events.emit("job_finished", f"job {job.id} finished: {silent}", job=job.id)
 
@@ -125,7 +129,7 @@ class Upkeep:
         """Ends a pool of which a worker is silent, and tells the others: it needs all of its workers, each of which
         reports about every second."""
         if job.state is JobState.WAITING:
-            silent = time.monotonic() - job.asked_at >= self._gone_after_s
+            silent = self._clock.steady() - job.asked_at >= self._gone_after_s
             who = "nobody has joined"
         else:
             active = self.active(job)
@@ -147,30 +151,54 @@ class Upkeep:
     async def remove(self, job: Job) -> None:
         """Removes all that the switch holds of a job. Raises SwitchError."""
         try:
-            await self._switch.remove(job.id, job.places())
+            await self._switch.remove(job.id)
         except SwitchError:
             self._in_doubt.add(job.id)
             raise
 
-    async def starts_over(self, job: Job, reason: str, change: Callable[[], None]) -> bool:
-        """To be called before a change of who takes part, which may not happen in the middle of a restoration: an epoch
-        that began then would show the workers different votes. If ``job`` is being restored, makes the ``change``, has
-        the workers begin a new session with another vote, and returns True; else the caller has to make the change."""
+    async def restoring(self, job: Job) -> bool:
+        """Whether the workers still restore the sums. An epoch that began then would show them different votes."""
         if job.restoring:
             await self._telemetry.refresh()
             await self._end_restoration(job)
-        if not job.restoring:
+        return job.restoring
+
+    async def evicts_silent(self, job: Job, evicted: Collection[int], reason: str) -> bool:
+        """To be called before exactly these workers are evicted. If ``job`` is being restored, evicts them, begins the
+        restoration again without them, and returns True; else the caller has to make the change. Raises Conflict unless
+        they are silent: the restoration soon ends then, and begun again at each request it would never end."""
+        if not await self.restoring(job):
             return False
+        added, removed = set(evicted) - set(job.evicted()), set(job.evicted()) - set(evicted)
+        heard = {worker for worker in added if self._telemetry.silent_s(job.id, job.workers[worker]) < SILENT_S}
+        if heard or removed:
+            raise Conflict(
+                f"job {job.id}: the workers are restoring the sums that a switch has lost. Until they have, nobody is "
+                f"readmitted, and only a worker that is silent for {SILENT_S:g} s is evicted"
+            )
+        await self._start_over(job, reason, lambda: job.mark_evicted(evicted))
+        return True
+
+    async def starts_over(self, job: Job, reason: str, change: Callable[[], None]) -> bool:
+        """To be called before a worker leaves, or another process takes its place. If ``job`` is being restored, makes
+        the ``change``, has the workers begin a new session with another vote, and returns True; else the caller has to
+        make the change."""
+        if not await self.restoring(job):
+            return False
+        await self._start_over(job, reason, change)
+        return True
+
+    async def _start_over(self, job: Job, reason: str, change: Callable[[], None]) -> None:
         await self.remove(job)
         change()
+        heard = {each for each in job.restorers() if self._telemetry.silent_s(job.id, job.workers[each]) < SILENT_S}
         lost_sessions = job.lost_sessions
-        job.reset()
+        job.reset(self._clock.unix(), heard)
         job.lost_sessions = lost_sessions  # the switch has not lost another
         self._telemetry.forget(job.id)
         self._events.emit(
             "job_lost", f"job {job.id}: {reason} before the sums were restored, which begins again", job=job.id
         )
-        return True
 
     # What the switch holds, and what is known
 
@@ -190,7 +218,7 @@ class Upkeep:
                         await self._delete(job, f"job {job.id} is over: another controller has ended it")
                     elif job.pool:
                         await self._delete(job, f"job {job.id} is over: the switch lost its state")
-            for job_id in self._jobs.switch_has_only(runs):
+            for job_id in self._jobs.switch_has_only(runs, self._clock.unix(), self.active):
                 self._telemetry.forget(job_id)  # else earlier contributions would seem to be those of a restoration
                 self._events.emit(
                     "job_lost",
@@ -219,7 +247,7 @@ class Upkeep:
                 if in_doubt:
                     self._tell_settled(known, "a swap that failed has not come into force")
                 return True
-            job = job_from(job_id, found, time.time())
+            job = job_from(job_id, found, self._clock.unix())
             self._jobs.take_over(job)
             how = "all workers have left" if job.state is JobState.FINISHED else "as it runs"
             self._events.emit(
@@ -232,8 +260,7 @@ class Upkeep:
             return True
         except SereneError as error:
             LOG.warning("job %d, found in the switch, is removed: %s", job_id, error)
-            places = {} if known is None else known.places()
-            await self._switch.remove(job_id, {**places, **found.members})
+            await self._switch.remove(job_id)
             return False
 
     def _tell_settled(self, job: Job, what: str) -> None:
@@ -244,7 +271,7 @@ class Upkeep:
         """Takes over a job of which one of several switches has lost its part, for a new session; not a pool, which
         cannot be restored."""
         try:
-            job = lost_job_from(job_id, found, time.time())
+            job = lost_job_from(job_id, found, self._clock.unix())
             if job.pool:
                 LOG.warning("job %d, a process group's, is over: a switch has lost its part", job_id)
                 return

@@ -1,16 +1,19 @@
 """Compiles all variants of the data plane for v1model into p4src/build, with digests of the sources and the output.
 
 python scripts/compile_p4.py          # needs p4c-bm2-ss
-python scripts/compile_p4.py --check  # needs no compiler: do the output and the sources still have those digests?
+python scripts/compile_p4.py --check  # do the sources and the output still have those digests? And, where p4c-bm2-ss is
+                                      # installed, does it make the same output again? Says which of the two it did.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parent.parent / "p4src"
@@ -58,36 +61,62 @@ def stale(variant: str) -> str:
     return "" if recorded == expected else f"the output of {variant} is not as the compiler wrote it"
 
 
+@contextlib.contextmanager
+def compiled(compiler: str, variant: str, within: Path | None = None) -> Iterator[list[Path]]:
+    """Compiles a variant. Yields the files of its output, which are deleted after the block unless they were moved.
+    within: where to make a folder for them, None for where temporary files go. Raises CalledProcessError."""
+    main, fields = VARIANTS[variant]
+    with tempfile.TemporaryDirectory(dir=within) as scratch:
+        json, p4info = (Path(scratch, name) for name in output(variant))
+        # From p4src, so that the output names no path of this machine. --Wdisable: the root does not use all sizes.
+        subprocess.run(
+            [compiler, "--target", "bmv2", "--arch", "v1model", f"-DFIELDS={fields}", "--Wdisable=unused",
+             "--p4runtime-files", str(p4info), "-o", str(json), main],
+            cwd=SOURCES, check=True,
+        )  # fmt: skip
+        yield [json, p4info]
+
+
 def compile_all(compiler: str) -> None:
     """Compiles every variant, and replaces its output once all of it is written. Raises CalledProcessError."""
-    for variant, (main, fields) in VARIANTS.items():
-        with tempfile.TemporaryDirectory(dir=BUILD) as scratch:
-            names = output(variant)
-            json, p4info = (Path(scratch, name) for name in names)
-            # From p4src, so that the output names no path of this machine. --Wdisable: the root does not use all sizes.
-            subprocess.run(
-                [compiler, "--target", "bmv2", "--arch", "v1model", f"-DFIELDS={fields}", "--Wdisable=unused",
-                 "--p4runtime-files", str(p4info), "-o", str(json), main],
-                cwd=SOURCES, check=True,
-            )  # fmt: skip
-            for name in names:
-                Path(scratch, name).replace(BUILD / name)
+    for variant in VARIANTS:
+        with compiled(compiler, variant, BUILD) as written:
+            for path in written:
+                path.replace(BUILD / path.name)
         (BUILD / f"{variant}.sha256").write_text(stamp(variant))
         print(f"p4src/build/{variant}.json, {variant}.p4info.txtpb")
 
 
-def main() -> int:
-    if sys.argv[1:] == ["--check"]:
-        found = list(filter(None, map(stale, VARIANTS)))
-        if found:
-            print(f"error: p4src/build: {'; '.join(found)}: run 'make p4'", file=sys.stderr)
-        return 1 if found else 0
-    compiler = shutil.which(COMPILER)
-    if compiler is None:
-        print(f"error: {COMPILER} is not installed (p4lang's p4c, its BMv2 backend); p4src/build is as it was",
-              file=sys.stderr)  # fmt: skip
+def differing(compiler: str, variant: str) -> str:
+    """The output of a variant that the compiler now makes otherwise; empty if none. Raises CalledProcessError."""
+    with compiled(compiler, variant) as written:
+        names = [path.name for path in written if path.read_bytes() != (BUILD / path.name).read_bytes()]
+    return f"{' and '.join(names)} of {variant} not as {compiler} makes it now" if names else ""
+
+
+def check(compiler: str | None) -> int:
+    """Compares digests, and compiles where there is a compiler; prints what was done. Returns the exit status. Raises
+    CalledProcessError."""
+    found = [what for variant in VARIANTS if (what := stale(variant))]
+    if compiler is not None and not found:
+        found = [what for variant in VARIANTS if (what := differing(compiler, variant))]
+    if found:
+        print(f"error: p4src/build: {'; '.join(found)}: run 'make p4'", file=sys.stderr)
         return 1
+    done = f"{compiler} makes this output again" if compiler else f"nothing was compiled: {COMPILER} is not installed"
+    print(f"p4src/build: sources and output have the digests that were recorded; {done}")
+    return 0
+
+
+def main() -> int:
+    compiler = shutil.which(COMPILER)
     try:
+        if sys.argv[1:] == ["--check"]:
+            return check(compiler)
+        if compiler is None:
+            print(f"error: {COMPILER} is not installed (p4lang's p4c, its BMv2 backend); p4src/build is as it was",
+                  file=sys.stderr)  # fmt: skip
+            return 1
         compile_all(compiler)
     except subprocess.CalledProcessError as error:
         return error.returncode

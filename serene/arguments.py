@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from importlib.metadata import version
+
+from serene.distribution import version
 
 
 class Parser(argparse.ArgumentParser):
@@ -17,4 +18,4 @@ class Parser(argparse.ArgumentParser):
 
 def add_version(parser: argparse.ArgumentParser) -> None:
     """Adds the option --version, the same for every command."""
-    parser.add_argument("--version", action="version", version=f"%(prog)s {version('serene')}")
+    parser.add_argument("--version", action="version", version=f"%(prog)s {version()}")

@@ -1,5 +1,5 @@
-"""Settings for all tests: signals, threads, the garbage collector, hypothesis, and which tests never run at the same
-time.
+"""Settings for all tests: signals, threads, the garbage collector, hypothesis, which tests never run at the same time,
+and what their last lines report.
 
 Ctrl-C ends the tests also if they were started in the background: a shell without job control starts background jobs
 with SIGINT ignored, which every process of a test would inherit. SIGTERM ends them in the same way, and so does a
@@ -13,7 +13,8 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Generator
+from collections import Counter
+from collections.abc import Generator, Set
 from types import FrameType
 from typing import Any
 
@@ -96,6 +97,53 @@ def group(nodeid: str) -> str:
     return f"{module} {target[1]}" if target else module
 
 
+RAN = ("passed", "failed", "error", "xfailed", "xpassed")  # pytest's categories
+EMBEDDED = re.compile(r"(?<=[\[-])embedded(?=[\]-])")  # a parameter in a test's name
+
+
+def on_switches(ran: Set[str], with_bmv2: Set[str]) -> str:
+    """How many tests ran on which switch; empty if none needs one. ran: the names of all that ran; with_bmv2: of those
+    of them that need BMv2. A test of both switches has the switch as a parameter, and counts once."""
+    embedded = {name for name in ran - with_bmv2 if EMBEDDED.search(name)}
+    if not (embedded or with_bmv2):
+        return ""
+    both = with_bmv2 & {EMBEDDED.sub("bmv2", name) for name in embedded}
+    return (
+        f"{len(both)} tests ran on each of the two switches, {len(embedded) - len(both)} on the embedded one alone, "
+        f"{len(with_bmv2 - both)} on BMv2 alone; {len(ran - embedded - with_bmv2)} others use the embedded switch or "
+        "none"
+    )
+
+
+def lacked(reason: str) -> str:
+    """What a skipped test lacks: 'needs root' for 'taking a link down needs root'. Other reasons stay as they are."""
+    reason = reason.removeprefix("Skipped: ")
+    needs = re.search(r"\bneeds .*", reason, re.DOTALL)
+    return needs[0] if needs else reason
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # after all that pytest itself prints, but for its last line
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Generator[None, None, None]:
+    """Reports on which switches the tests ran, and what the skipped ones lacked. pytest-xdist's first process has the
+    reports of all."""
+    result = yield
+    stats = terminalreporter.stats
+    reports = [each for kind in RAN for each in stats.get(kind, ()) if each.when in ("call", "teardown")]
+    with_bmv2 = {report.nodeid for report in reports if getattr(report, "with_bmv2", False)}
+    lines = [on_switches({report.nodeid for report in reports}, with_bmv2)]
+    skipped = Counter(
+        ("test" if isinstance(each, pytest.TestReport) else "module", lacked(str(each.longrepr[2])))
+        for each in stats.get("skipped", ())
+    )
+    for (kind, reason), count in sorted(skipped.items(), key=lambda each: (-each[1], each[0])):
+        lines.append(f"{count} {kind}{'s' * (count > 1)} skipped: {reason}")
+    if any(lines):
+        terminalreporter.section("switches, and what was skipped")
+    for line in filter(None, lines):
+        terminalreporter.line(line)
+    return result
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | None:
     # Not --dist loadgroup: pytest-xdist 3.8 cannot rename the tests of pytest 9.2, and groups nothing.
@@ -112,10 +160,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | Non
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
-    call: pytest.CallInfo[None],
+    item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Adds to the report what a process had printed that did not end in time."""
+    """Adds to the report what a process had printed that did not end in time, and whether the test needs BMv2: its
+    keywords would also name folders."""
     report = yield
+    report.with_bmv2 = item.get_closest_marker("bmv2") is not None  # type: ignore[attr-defined]
     error = call.excinfo.value if call.excinfo else None
     while error is not None:
         if isinstance(error, subprocess.TimeoutExpired):

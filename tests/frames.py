@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from serene.sim.entries import Host
+from serene.sim.hosts import Host
 from serene.wire import (
     ENCAPSULATION_BYTES,
     HEADER,

@@ -44,6 +44,7 @@ class Slot:
     base: int = 0
     waiting: set[int] = field(default_factory=set)
     seen: dict[int, int] = field(default_factory=dict)
+    spoke: dict[int, int] = field(default_factory=dict)  # worker -> the incarnation that read or contributed last
     ring: dict[int, tuple[tuple[int, int], int]] = field(default_factory=dict)  # place -> ((epoch, round), arrivals)
     total: int = 0
     snapshot_total: int = 0
@@ -68,6 +69,8 @@ class Model:
         self.dropped_wrong_session = 0
         self.dropped_old_session = 0
         self.dropped_wrong_round = 0
+        # Contributions that break rule 8: of an incarnation that has not read, where another one has contributed.
+        self.unread = 0
 
     def hello(self, worker: int, incarnation: int) -> bool:
         """Whether the switch answers with a WELCOME; else the HELLO goes to the controller."""
@@ -136,6 +139,8 @@ class Model:
         bound = None if fields.staleness == UNBOUNDED else slot.base + fields.staleness
         wrong_round = current and counted and bound is not None and round_ > bound
         fresh = push and not wrong_round and seq > slot.seen.get(worker, 0)
+        self.unread += push and slot.seen.get(worker, 0) > 0 and slot.spoke[worker] != incarnation
+        slot.spoke[worker] = incarnation
         if fresh:
             unread = (slot.total - read) % 2**32
             stale = worker, min(unread // self.workers, RING - 1)

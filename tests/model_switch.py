@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
-from serene.sim.entries import CPU_PORT, Entry, Host, number
+from serene.controller.switch.counters import WORKER_COUNTERS
+from serene.entries import CPU_PORT, FLOOD_GROUP, Cell, Entry, Group, number
+from serene.program import Program
 from serene.strategy import PolicyFields
 from serene.wire import (
     ENCAPSULATION_BYTES,
@@ -27,6 +30,9 @@ from serene.wire import (
 from tests.model import Answer, Model, Policy, Slot
 
 LANES, SLOTS = 32, 4  # few, so that runs are fast
+PROGRAM = Program(
+    "model", Path(), Path(), lanes=LANES, slots=SLOTS, max_jobs=8, max_workers=32, counted_workers=32
+)  # fmt: skip
 
 _HEADER = struct.Struct(">BBBBIIIIIIIIBBBB")
 _IP, _MAC = number(SWITCH_IP).to_bytes(4, "big"), mac_bytes(SWITCH_MAC)
@@ -36,38 +42,63 @@ _VLAN, _ARP, _IPV4 = b"\x81\x00", b"\x08\x06", b"\x08\x00"
 class ModelSwitch:
     """A switch for jobs that begin at slot 0. Jobs that follow one another have the same slots."""
 
-    lanes, slots = LANES, SLOTS
+    program, lanes, slots = PROGRAM, LANES, SLOTS
+    counters: Sequence[str] = (*WORKER_COUNTERS, "staleness")
 
     def __init__(self) -> None:
-        self.table: dict[tuple[str, tuple[int, ...]], Entry] = {}
+        self._table: dict[tuple[str, tuple[int, ...]], Entry] = {}
         self._ports: Sequence[int] = ()
         self._slots = [Slot(LANES) for _ in range(SLOTS)]
         self._models: dict[int, Model] = {}
+        self._zero: dict[Cell, int] = {}  # what cells had counted when they were set to zero
 
     # -- entries ---------------------------------------------------------------------------------------------
 
     def put(self, entry: Entry) -> None:
-        self.table[entry.table, tuple(entry.match)] = entry
+        self._table[entry.key] = entry
         if entry.table == "job":
-            self._model(entry.match[0]).workers = entry.params[5]
+            self._model(entry.match["job"]).workers = entry.params["workers"]
         elif entry.table == "policy":
-            session, epoch, member_mask, sync_mask, staleness, quorum, read_mode, members = entry.params
+            session, epoch, member_mask, sync_mask, staleness, quorum, read_mode, members = entry.params.values()
             precision = precision_in(members) or 32
             fields = PolicyFields(member_mask, sync_mask, staleness, quorum, ReadMode(read_mode), precision)
-            self._model(entry.match[0]).policy = Policy(session, epoch, fields)
+            self._model(entry.match["job"]).policy = Policy(session, epoch, fields)
 
     def delete(self, entry: Entry) -> None:
-        del self.table[entry.table, tuple(entry.match)]
+        del self._table[entry.key]
 
-    def set_group(self, hosts: Mapping[int, Host], job: int = 0) -> None:
-        """Does nothing: the model sends each copy to the port of the receiver's address."""
+    def has(self, entry: Entry) -> bool:
+        return entry.key in self._table
 
-    def set_ports(self, ports: Sequence[int]) -> None:
-        self._ports = ports
+    def entries(self) -> list[Entry]:
+        return list(self._table.values())
+
+    def set_group(self, group: Group) -> None:
+        """Only the ports of ordinary traffic: the model sends each copy of a release to the port of its receiver."""
+        if group.number == FLOOD_GROUP:
+            self._ports = [port for port, _ in group.replicas]
+
+    def packets(self, cell: Cell) -> int:
+        """Of the counters, the model has that of contributions."""
+        job, worker = divmod(cell.index, PROGRAM.counted_workers)
+        now = self.contributions(job).get(worker, 0) if cell.counter == "contributions" else 0
+        return now - self._zero.get(cell, 0)
+
+    def zero(self, cell: Cell) -> None:
+        self._zero[cell] = self.packets(cell) + self._zero.get(cell, 0)
+
+    def learned(self) -> list[tuple[str, int]]:
+        """None: the model floods all ordinary frames."""
+        return []
 
     def contributions(self, job: int) -> Mapping[int, int]:
         """How many contributions were accepted from each worker since the beginning."""
         return self._model(job).contributions
+
+    @property
+    def unread(self) -> int:
+        """How many contributions broke rule 8 of docs/protocol.md since the beginning."""
+        return sum(model.unread for model in self._models.values())
 
     def _model(self, job: int) -> Model:
         if job not in self._models:
@@ -77,7 +108,7 @@ class ModelSwitch:
 
     def _admitted(self, place: tuple[int, ...], incarnation: int) -> dict[int, int]:
         """The worker and incarnation that are admitted with these (port, mac, ip, udp_port, job, worker), if any."""
-        there = [match[6] for table, match in self.table if table == "member" and match[:6] == place]
+        there = [match[6] for table, match in self._table if table == "member" and match[:6] == place]
         return {place[5]: incarnation if incarnation in there else there[0]} if there else {}
 
     # -- packets ---------------------------------------------------------------------------------------------
@@ -86,6 +117,8 @@ class ModelSwitch:
         return [caused for port, frame in packets for caused in self._one(port, frame)]
 
     def _one(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
+        if port == CPU_PORT:
+            return [(int.from_bytes(frame[:2], "big") >> 7, frame[2:])]
         if frame[12:14] == _VLAN:
             return []
         if frame[12:14] != _IPV4 or int.from_bytes(frame[36:38], "big") != SERENE_UDP_PORT:
@@ -97,8 +130,8 @@ class ModelSwitch:
         model.admitted = self._admitted((port, mac, ip, udp_port, job, worker), incarnation)
         if op in (Op.HELLO, Op.LEAVE, Op.REPORT):
             return self._control(port, frame, op, job, worker, incarnation)
-        where = self.table.get(("job", (job,)))
-        if where is None or int(header["slot"]) >= where.params[1]:
+        where = self._table.get(("job", (job,)))
+        if where is None or int(header["slot"]) >= where.params["slots"]:
             return []
         return self._exchange(port, frame, header, model)
 
@@ -121,10 +154,10 @@ class ModelSwitch:
             return to_controller if model.leave(worker, incarnation) else []
         if not model.hello(worker, incarnation):
             return to_controller
-        place = self.table.get(("job", (job,)))
+        place = self._table.get(("job", (job,)))
         if place is None or model.policy is None:
             return []
-        _, slots, vector_length, scale, limit, workers, lost_sessions, _ = place.params
+        _, slots, vector_length, scale, limit, workers, lost_sessions, _ = place.params.values()
         body = membership(
             vector_length=vector_length, slots=slots, scale=scale, limit=limit, lanes=LANES, workers=workers & 0xFF,
             lost_sessions=lost_sessions,
@@ -150,9 +183,9 @@ class ModelSwitch:
         fields = policy.fields
         frames = []
         for answer in answers:
-            if ("address", (job, answer.worker)) not in self.table:
+            if ("address", (job, answer.worker)) not in self._table:
                 continue
-            mac, ip, udp_port, *_ = self.table["address", (job, answer.worker)].params
+            mac, ip, udp_port, *_ = self._table["address", (job, answer.worker)].params.values()
             head = _HEADER.pack(
                 PROTOCOL_VERSION, answer.op, job, answer.worker, policy.session, answer.epoch, answer.base, answer.seq,
                 slot, answer.total, seen, fields.sync_mask, fields.staleness, fields.quorum, int(fields.read_mode),

@@ -11,6 +11,8 @@ import grpc
 from finsy.proto import p4i, p4r, p4r_grpc
 from google.protobuf import text_format
 
+from serene.entries import Entry
+
 PATIENCE_S = 60.0
 
 
@@ -64,20 +66,17 @@ class Controller:
     def _find(self, items: Sequence, name: str):  # type: ignore[no-untyped-def,type-arg]
         return next(item for item in items if name in (item.preamble.name, item.preamble.alias))
 
-    def entry(
-        self, table: str, match: Sequence[int], action: str | None = None, params: Sequence[int] = ()
-    ) -> p4r.TableEntry:
-        """Builds an entry of a table whose keys are all matched exactly."""
-        info = self._find(self.p4info.tables, table)
+    def write_entry(self, kind: int, entry: Entry) -> None:
+        info = self._find(self.p4info.tables, entry.table)
         result = p4r.TableEntry(table_id=info.preamble.id)
-        for field, value in zip(info.match_fields, match, strict=True):
-            result.match.add(field_id=field.id).exact.value = _bytes(value)
-        if action is not None:
-            chosen = self._find(self.p4info.actions, action)
+        for field in info.match_fields:
+            result.match.add(field_id=field.id).exact.value = _bytes(entry.match[field.name])
+        if entry.action and kind != p4r.Update.DELETE:
+            chosen = self._find(self.p4info.actions, entry.action)
             result.action.action.action_id = chosen.preamble.id
-            for param, value in zip(chosen.params, params, strict=True):
-                result.action.action.params.add(param_id=param.id, value=_bytes(value))
-        return result
+            for param in chosen.params:
+                result.action.action.params.add(param_id=param.id, value=_bytes(entry.params[param.name]))
+        self.write(kind, {"table_entry": result})
 
     def write(self, kind: int, entity: Mapping[str, object]) -> None:
         request = p4r.WriteRequest(device_id=self._device_id, election_id=self._election_id)

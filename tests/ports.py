@@ -6,7 +6,7 @@ import errno
 import random
 import socket
 
-from topologies.processes import free_ports
+from serene.topologies.processes import free_ports
 
 
 def some_ports(count: int, kind: socket.SocketKind = socket.SOCK_STREAM) -> list[int]:

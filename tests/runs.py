@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from controller.http.client import ControllerClient, NoController
+from serene.controller.http.client import ControllerClient, NoController
 from tests.controller.processes import until
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -128,11 +128,11 @@ class Marked:
 
 
 class Run(Marked):
-    """``python -m experiments.run``, which writes to ``out``."""
+    """``python -m serene.experiments.run``, which writes to ``out``."""
 
     def __init__(self, out: Path, log: Path, *options: object, environment: dict[str, str] | None = None) -> None:
         self.out = out
-        command = [sys.executable, "-m", "experiments.run", "--out", str(out), *map(str, options)]
+        command = [sys.executable, "-m", "serene.experiments.run", "--out", str(out), *map(str, options)]
         super().__init__(command, log, **(environment or {}))
 
     def until_training(self, step: int = 2, patience_s: float = 60.0) -> str:

@@ -14,7 +14,7 @@ import os
 import sys
 from typing import Any
 
-# `mn --custom FILE` executes this file without __file__: its command line says where `topologies` can be imported from.
+# `mn --custom FILE` executes this file without __file__: its command line says where `serene` can be imported from.
 if "__file__" not in globals():
     _named = next(
         (
@@ -25,13 +25,14 @@ if "__file__" not in globals():
         "topologies/clos.py",
     )
     _ours = next((path for path in _named.split(",") if path.endswith("clos.py")), _named)
-    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(_ours))))
+    _above = os.path.dirname(os.path.dirname(os.path.abspath(_ours)))  # the repository, or `serene` itself
+    sys.path.insert(0, _above if os.path.isdir(os.path.join(_above, "serene")) else os.path.dirname(_above))
 
 from mininet.topo import Topo
 
-from topologies.nodes import Router
-from topologies.processes import NotReady
-from topologies.star import HostInterface, SwitchInterface
+from serene.topologies.nodes import Router
+from serene.topologies.processes import NotReady
+from serene.topologies.star import HostInterface, SwitchInterface
 
 LARGEST = 127  # hosts, at most: their addresses are in half of 10.0.0.0/24
 

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-# `mn --custom FILE` executes this file without __file__: its command line says where `topologies` can be imported from.
+# `mn --custom FILE` executes this file without __file__: its command line says where `serene` can be imported from.
 if "__file__" not in globals():
     _named = next(
         (
@@ -26,13 +26,14 @@ if "__file__" not in globals():
         "topologies/leaf_spine.py",
     )
     _ours = next((path for path in _named.split(",") if os.path.basename(path) == "leaf_spine.py"), _named)
-    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(_ours))))
+    _above = os.path.dirname(os.path.dirname(os.path.abspath(_ours)))  # the repository, or `serene` itself
+    sys.path.insert(0, _above if os.path.isdir(os.path.join(_above, "serene")) else os.path.dirname(_above))
 
 from mininet.topo import Topo
 
-from topologies.nodes import UPLINK, Bmv2Switch, Bridge, EmbeddedSwitch, SereneController
-from topologies.processes import NotReady
-from topologies.star import HostInterface, SwitchInterface
+from serene.topologies.nodes import UPLINK, Bmv2Switch, Bridge, EmbeddedSwitch, SereneController
+from serene.topologies.processes import NotReady
+from serene.topologies.star import HostInterface, SwitchInterface
 
 # The same as in serene/racks.py, which `mn` cannot import: the system's Python lacks what it needs.
 MAX_RACKS, RACK_WORKERS = 8, 32

@@ -6,7 +6,6 @@ program from the controller.
 
 from __future__ import annotations
 
-import shutil
 import socket
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import Any
 from mininet.log import info
 from mininet.node import Controller, Node, Switch
 
-from topologies.processes import Background, NotReady, OwnFolder, free_ports, listens, program
+from serene.topologies.processes import Background, NotReady, OwnFolder, bmv2, free_ports, listens, program
 
 DEVICE_ID = 0
 CPU_PORT = 255
@@ -136,12 +135,7 @@ class Bmv2Switch(P4Switch):
     target = "bmv2"
 
     def command(self) -> list[str]:
-        path = shutil.which("simple_switch_grpc")
-        if path is None:
-            raise NotReady("simple_switch_grpc is not installed (p4lang's behavioral model); use the embedded switch")
-        # Thrift cannot be switched off, and its default port may be another switch's.
-        thrift = str(free_ports(THRIFT_PORT)[0])
-        return [path, "--no-p4", "--device-id", str(DEVICE_ID), "--thrift-port", thrift, "--log-level", "warn"]
+        return [*bmv2(free_ports(THRIFT_PORT)[0], DEVICE_ID), "--log-level", "warn"]
 
 
 class Bridge(Switch):  # type: ignore[misc]

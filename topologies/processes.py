@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 from serene.interrupts import allowed
@@ -32,6 +33,24 @@ def program(name: str) -> str:
     if path is None:
         raise NotReady(f"{name} is not installed: run 'make setup' in {ROOT}")
     return path
+
+
+@cache
+def _has_thrift(path: str) -> bool:
+    """Whether this simple_switch_grpc was built with Thrift; without it, there is no option for its port."""
+    said = subprocess.run([path, "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return "--thrift-port" in said.stdout
+
+
+def bmv2(thrift_port: int, device_id: int = 0) -> list[str]:
+    """The command of a simple_switch_grpc without a program, before its ports and ``--``. thrift_port: a free port for
+    Thrift, if it was built with that; the default may be another switch's. Raises NotReady where it is not
+    installed."""
+    path = shutil.which("simple_switch_grpc")
+    if path is None:
+        raise NotReady("simple_switch_grpc is not installed (p4lang's behavioral model); use the embedded switch")
+    thrift = ["--thrift-port", str(thrift_port)] if _has_thrift(path) else []
+    return [path, "--no-p4", "--device-id", str(device_id), *thrift]
 
 
 def free_ports(*preferred: int, kind: socket.SocketKind = socket.SOCK_STREAM) -> list[int]:

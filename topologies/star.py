@@ -11,7 +11,7 @@ import os
 import sys
 from typing import Any
 
-# `mn --custom FILE` executes this file without __file__: its command line says where `topologies` can be imported from.
+# `mn --custom FILE` executes this file without __file__: its command line says where `serene` can be imported from.
 if "__file__" not in globals():
     _named = next(
         (
@@ -22,13 +22,14 @@ if "__file__" not in globals():
         "topologies/star.py",
     )
     _ours = next((path for path in _named.split(",") if os.path.basename(path) == "star.py"), _named)
-    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(_ours))))
+    _above = os.path.dirname(os.path.dirname(os.path.abspath(_ours)))  # the repository, or `serene` itself
+    sys.path.insert(0, _above if os.path.isdir(os.path.join(_above, "serene")) else os.path.dirname(_above))
 
 from mininet.link import Intf
 from mininet.topo import Topo
 
-from topologies.nodes import Bmv2Switch, EmbeddedSwitch, SereneController
-from topologies.processes import NotReady
+from serene.topologies.nodes import Bmv2Switch, EmbeddedSwitch, SereneController
+from serene.topologies.processes import NotReady
 
 MAX_HOSTS = 253  # in 10.0.0.0/24, where the switch is 10.0.0.254
 

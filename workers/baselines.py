@@ -26,7 +26,7 @@ from serene.errors import SereneError
 from serene.fixedpoint import FixedPoint
 from serene.interrupts import allowed
 from serene.strategy import Strategy
-from workers.messages import END, HELLO, PUSH, READ, REFUSED, receive_exactly
+from serene.workers.messages import END, HELLO, PUSH, READ, REFUSED, receive_exactly
 
 EXCHANGES = ("switch", "server", "sharded", "gloo")
 RETRY_S = 0.1

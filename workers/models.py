@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from workers.architectures import MODELS, Convolution, Layer, Linear, Parameterless, Shape, check_model
+from serene.workers.architectures import MODELS, Convolution, Layer, Linear, Parameterless, Shape, check_model
 
 
 def _module(layer: Layer) -> nn.Module:

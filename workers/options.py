@@ -14,8 +14,8 @@ from serene.errors import SereneError, choices
 from serene.racks import MAX_RACKS, RACK_WORKERS, Racks
 from serene.strategy import parse
 from serene.wire import HEADER, SWITCH_IP
-from workers import architectures, data, packets, stragglers
-from workers.baselines import EXCHANGES
+from serene.workers import architectures, data, packets, stragglers
+from serene.workers.baselines import EXCHANGES
 
 FIRST_EPHEMERAL_PORT = 49152  # RFC 6335
 
@@ -53,7 +53,7 @@ def _addresses(text: str) -> list[tuple[str, int]]:
 
 def parser() -> argparse.ArgumentParser:
     """The command line; its values still have to pass `check`."""
-    result = Parser(prog="python -m workers.train", description="One worker of a training job.")
+    result = Parser(prog="python -m serene.workers.train", description="One worker of a training job.")
     add = result.add_argument
     add("--job", type=int, default=0, help="the job's id (default 0)")
     add("--worker", type=int, required=True, help="this worker's number in the job, from 0")

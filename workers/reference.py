@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from serene.fixedpoint import FixedPoint
-from workers.training import Recipe, Trainer
+from serene.workers.training import Recipe, Trainer
 
 
 def train(recipe: Recipe, fixed: FixedPoint | None = None) -> np.ndarray:

@@ -1,6 +1,6 @@
 """A parameter server over TCP: the baseline that aggregates on a host instead of in the network.
 
-    python -m workers.server --workers 4 --strategy ssp:3 --values 79510 --listen 10.0.0.5:7000 --out server.json
+    python -m serene.workers.server --workers 4 --strategy ssp:3 --values 79510 --listen 10.0.0.5:7000 --out server.json
 
 It adds up what the workers contribute and answers each when the strategy lets it go on, by the switch's rules and with
 the switch's numbers (32-bit fixed point), so that nothing differs but the way of the packets. A vector may be spread
@@ -35,7 +35,7 @@ from serene.arguments import Parser
 from serene.errors import SereneError
 from serene.strategy import PolicyFields, Strategy, parse
 from serene.wire import UNBOUNDED, ReadMode
-from workers.messages import END, HELLO, PUSH, READ, REFUSED, receive_exactly
+from serene.workers.messages import END, HELLO, PUSH, READ, REFUSED, receive_exactly
 
 HELLO_TIMEOUT_S = 10.0
 
@@ -183,7 +183,7 @@ def _address(text: str) -> tuple[str, int]:
 
 
 def main() -> int:
-    parser = Parser(prog="python -m workers.server", description="A parameter server over TCP, a baseline.")
+    parser = Parser(prog="python -m serene.workers.server", description="A parameter server over TCP, a baseline.")
     parser.add_argument("--workers", type=int, required=True, help="of the job")
     parser.add_argument("--strategy", type=parse, required=True, help="bsp, ssp:S, asp, quorum:K or mixed:W,W")
     parser.add_argument("--values", type=int, required=True, help="length of this server's range of the vector")

@@ -1,4 +1,4 @@
-"""One worker of a training job: ``python -m workers.train --worker 2 --workers 4 ...``.
+"""One worker of a training job: ``python -m serene.workers.train --worker 2 --workers 4 ...``.
 
 It joins the job, does its steps (`Worker._train` is the loop), and leaves. A step computes a gradient, exchanges it for
 the sum of what all workers have contributed, and moves the parameters along that sum. With ``--out`` the worker writes
@@ -27,11 +27,11 @@ from serene.clock import unix_s
 from serene.errors import SereneError
 from serene.strategy import parse
 from serene.wire import UNBOUNDED
-from workers import options as command_line
-from workers import stragglers
-from workers.baselines import Exchange, GlooExchange, Place, ServerExchange
-from workers.results import WorkerFiles
-from workers.training import Recipe, Trainer
+from serene.workers import options as command_line
+from serene.workers import stragglers
+from serene.workers.baselines import Exchange, GlooExchange, Place, ServerExchange
+from serene.workers.results import WorkerFiles
+from serene.workers.training import Recipe, Trainer
 
 # Test images that the accuracy is measured on while it trains: with a CNN, all 10,000 take as long as hundreds of
 # steps.

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from workers import data
-from workers.architectures import LEARNING_RATES
-from workers.models import Model
+from serene.workers import data
+from serene.workers.architectures import LEARNING_RATES
+from serene.workers.models import Model
 
 
 @dataclass(frozen=True)

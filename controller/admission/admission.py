@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 
-from controller.admission.frames import Answerer, NotARequest, Request, parse
-from controller.admission.inbox import Inbox, Pace
-from controller.admission.proof import Proof
-from controller.events import Events
-from controller.jobs.job import Job, JobState, Report, WorkerState
-from controller.jobs.jobs import Jobs
-from controller.jobs.plans import Readmission, Refusal, Start, Waiting
-from controller.switch.connection import SwitchError
-from controller.switch.fabric import Fabric
+from serene.controller.admission.frames import Answerer, NotARequest, Request, parse
+from serene.controller.admission.inbox import Inbox, Pace
+from serene.controller.admission.proof import Proof
+from serene.controller.clock import SYSTEM, Clock
+from serene.controller.events import Events
+from serene.controller.jobs.errors import InTheWay
+from serene.controller.jobs.job import Job, JobState, Report, WorkerState
+from serene.controller.jobs.jobs import Jobs
+from serene.controller.jobs.plans import Readmission, Refusal, Start, Waiting
+from serene.controller.switch.connection import SwitchError
+from serene.controller.switch.fabric import Fabric
 from serene.errors import SereneError
 from serene.wire import Op
 
@@ -50,7 +51,9 @@ class Admission:
         on_job_over: Callable[[int], Awaitable[None]],
         starts_over: Callable[[Job, str, Callable[[], None]], Awaitable[bool]],
         on_report: Callable[[int, int, Report], None],
+        clock: Clock = SYSTEM,
     ) -> None:
+        self._clock = clock
         self._jobs = jobs
         self._switch = switch
         self._answerer = answerer
@@ -92,7 +95,7 @@ class Admission:
     async def _serve(self, request: Request) -> None:
         if request.op is Op.REPORT:
             facts = request.facts()
-            worker = self._jobs.report(request.job, request.worker, request.sender, facts, time.monotonic())
+            worker = self._jobs.report(request.job, request.worker, request.sender, facts, self._clock.steady())
             self._on_report(request.job, worker, facts)
             return
         async with self._lock:
@@ -101,7 +104,7 @@ class Admission:
                     await self._hello(request)
                 elif request.op is Op.LEAVE:
                     await self._leave(request)
-            except SwitchError as error:
+            except (SwitchError, InTheWay) as error:
                 # It asks again; but whoever started it has to know what it waits for.
                 await self._answer(request, self._answerer.wait, str(error))
                 raise
@@ -123,13 +126,13 @@ class Admission:
             await self._switch.send(request.sender, self._answerer.prove(request, number, job.racks))
             return
         if job is not None:
-            job.asked_at = time.monotonic()
+            job.asked_at = self._clock.steady()
         plan = self._jobs.hello(
             request.job,
             request.worker,
             request.sender,
             request.vector_length,
-            time.time(),
+            self._clock.unix(),
             request.session,
             goes_on=request.epoch > 0,
         )
@@ -138,10 +141,11 @@ class Admission:
         elif isinstance(plan, Waiting):
             who = "worker" if len(plan.missing) == 1 else "workers"
             missing = ", ".join(self._jobs[plan.job].racks.name(worker) for worker in plan.missing)
-            await self._answer(request, self._answerer.wait, f"job {plan.job} waits for {who} {missing}")
+            text = f"waits for {who} {missing}" if missing else "restores the sums that a switch has lost"
+            await self._answer(request, self._answerer.wait, f"job {plan.job} {text}")
         elif isinstance(plan, Start):
             await self._switch.start(plan)
-            self._jobs.started(plan, time.time())
+            self._jobs.started(plan, self._clock.unix())
             self._events.emit(
                 "job_started",
                 f"job {plan.job} started: {len(plan.members)} workers, {plan.vector_length} values in "
@@ -157,17 +161,17 @@ class Admission:
         worker = None if job is None else job.worker_at(request.sender.rack, request.worker)
         if job is None or worker is None or job.state is not JobState.RUNNING:
             return False
-        return time.monotonic() - worker.readmitted_at < READMISSION_INTERVAL_S
+        return self._clock.steady() - worker.readmitted_at < READMISSION_INTERVAL_S
 
     async def _readmit(self, plan: Readmission) -> None:
         job = self._jobs[plan.job]
         worker = job.workers[plan.worker]
+        name = job.racks.name(plan.worker)
 
         def come_back() -> None:
             worker.move(plan.new)
             worker.state = WorkerState.RUNNING
 
-        name = job.racks.name(plan.worker)
         if await self._starts_over(job, f"worker {name} came back", come_back):
             return  # it asks again, as everybody does
         try:
@@ -175,8 +179,8 @@ class Admission:
         except SwitchError:
             self._jobs.not_readmitted(plan)
             raise
-        self._jobs.readmitted(plan, time.time())
-        self._jobs[plan.job].workers[plan.worker].readmitted_at = time.monotonic()
+        self._jobs.readmitted(plan, self._clock.unix())
+        self._jobs[plan.job].workers[plan.worker].readmitted_at = self._clock.steady()
         self._events.emit(
             "worker_readmitted",
             f"job {plan.job}: worker {name} restarted at {plan.new}, epoch {plan.swap.policy.epoch}",
@@ -189,7 +193,7 @@ class Admission:
         the answer from sender, job, worker, session and text."""
         sender = request.sender
         if not self._answers.allows(
-            sender.behind, (make.__name__, sender, request.job, request.worker), time.monotonic()
+            sender.behind, (make.__name__, sender, request.job, request.worker), self._clock.steady()
         ):
             return
         self._complain(sender.behind, f"answered {sender}: {text}")
@@ -221,12 +225,14 @@ class Admission:
         alone = replace(plan, swap=None)
         goes_on = plan.swap is not None and not plan.job_over
         name = job.racks.name(plan.worker)
-        if goes_on and await self._starts_over(job, f"worker {name} left", lambda: self._jobs.left(alone, time.time())):
+        if goes_on and await self._starts_over(
+            job, f"worker {name} left", lambda: self._jobs.left(alone, self._clock.unix())
+        ):
             plan = alone
         else:
             if plan.swap is not None:
                 await self._switch.swap(plan.swap)
-            self._jobs.left(plan, time.time())
+            self._jobs.left(plan, self._clock.unix())
         if plan.answered:
             await self._switch.send(request.sender, self._answerer.bye(request, job_over=plan.job_over))
         if news:
@@ -236,5 +242,5 @@ class Admission:
 
     def _complain(self, behind: tuple[int, int], text: str) -> None:
         """Logs what a port's workers have caused, but not too often. behind: rack and port."""
-        if self._complaints.allows(behind, text, time.monotonic()):
+        if self._complaints.allows(behind, text, self._clock.steady()):
             LOG.info("%s", text)

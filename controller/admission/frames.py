@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from controller.jobs.job import Fact, Report
-from controller.jobs.plans import Endpoint
+from serene.controller.jobs.job import Fact, Report
+from serene.entries import Endpoint
 from serene.errors import SereneError
 from serene.racks import Racks
 from serene.wire import HEADER, MEMBERSHIP, SERENE_UDP_PORT, Op, control_payload, encapsulation

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Hashable
 
-from controller.admission.frames import Request
+from serene.controller.admission.frames import Request
 from serene.wire import Op
 
 WAITING_PER_PORT = 64  # HELLOs and LEAVEs; a worker that gets no answer asks again

@@ -11,8 +11,8 @@ from __future__ import annotations
 import hashlib
 import secrets
 
-from controller.jobs.job import Job
-from controller.jobs.plans import Endpoint
+from serene.controller.jobs.job import Job
+from serene.entries import Endpoint
 
 
 class Proof:

@@ -6,11 +6,11 @@
 docs/automatic-strategies.md shows how to write one.
 """
 
-from controller.automatic.base import Automatic, Decision, Observation, WorkerView
-from controller.automatic.loading import SHIPPED, Terms, checked, load, terms
-from controller.automatic.observer import Observer
-from controller.automatic.sight import Sight
-from controller.automatic.trust import BadAutomatic
+from serene.controller.automatic.base import Automatic, Decision, Observation, WorkerView
+from serene.controller.automatic.loading import SHIPPED, Terms, checked, load, terms
+from serene.controller.automatic.observer import Observer
+from serene.controller.automatic.sight import Sight
+from serene.controller.automatic.trust import BadAutomatic
 
 __all__ = [
     "SHIPPED",

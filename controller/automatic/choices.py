@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from sys import modules
 
-from controller.automatic.base import Automatic
-from controller.automatic.loading import SHIPPED
-from controller.status.model import AutomaticChoice, Parameter
+from serene.controller.automatic.base import Automatic
+from serene.controller.automatic.loading import SHIPPED
+from serene.controller.status.model import AutomaticChoice, Parameter
 
 
 def shipped() -> list[AutomaticChoice]:

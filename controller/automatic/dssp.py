@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from controller.automatic.base import Automatic, Observation, expect, expect_period
+from serene.controller.automatic.base import Automatic, Observation, expect, expect_period
 from serene.strategy import BSP, MAX_STALENESS, SSP, Strategy
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from controller.automatic.base import LONGEST_PERIOD_S, Automatic, Decision, Observation, expect, expect_period
+from serene.controller.automatic.base import LONGEST_PERIOD_S, Automatic, Decision, Observation, expect, expect_period
 
 
 @dataclass

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from controller.automatic.base import (
+from serene.controller.automatic.base import (
     LONGEST_PERIOD_S,
     SHORTEST_PERIOD_S,
     Automatic,
@@ -21,11 +21,11 @@ from controller.automatic.base import (
     Observation,
     WorkerView,
 )
-from controller.automatic.dssp import DSSP
-from controller.automatic.evict import Evict
-from controller.automatic.sync_switch import SyncSwitch
-from controller.automatic.trust import BadAutomatic, trusted_source
-from controller.automatic.waiting import Waiting
+from serene.controller.automatic.dssp import DSSP
+from serene.controller.automatic.evict import Evict
+from serene.controller.automatic.sync_switch import SyncSwitch
+from serene.controller.automatic.trust import BadAutomatic, trusted_source
+from serene.controller.automatic.waiting import Waiting
 from serene.errors import SereneError, choices
 from serene.strategy import STRATEGIES, Strategy, strategy_from_dict, to_dict
 

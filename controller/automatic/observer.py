@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from controller.automatic.base import WorkerView
+from serene.controller.automatic.base import WorkerView
 
 RECENT = 8  # readings that "recent" covers
 

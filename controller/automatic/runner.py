@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
-from controller.automatic import (
+from serene.controller.automatic import (
     Automatic,
     BadAutomatic,
     Decision,
@@ -23,12 +23,12 @@ from controller.automatic import (
     load,
     terms,
 )
-from controller.events import Events
-from controller.jobs.job import Job, JobEpoch, JobState
-from controller.jobs.jobs import Jobs
-from controller.status.model import AutomaticStatus, workers
-from controller.switch.connection import SwitchError
-from controller.switch.telemetry import Telemetry
+from serene.controller.events import Events
+from serene.controller.jobs.job import Job, JobEpoch, JobState
+from serene.controller.jobs.jobs import Jobs
+from serene.controller.status.model import AutomaticStatus, workers
+from serene.controller.switch.connection import SwitchError
+from serene.controller.switch.telemetry import Telemetry
 from serene.errors import SereneError
 from serene.strategy import Strategy
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from controller.automatic.base import Observation
+from serene.controller.automatic.base import Observation
 
 # Workers report five times a second at most, and it takes two reports to measure something. So a strategy is blind to a
 # worker of which it knows nothing for so long, and for so many rounds,

@@ -12,7 +12,7 @@ import statistics
 from dataclasses import dataclass
 from typing import ClassVar
 
-from controller.automatic.base import Automatic, Observation, expect, expect_period
+from serene.controller.automatic.base import Automatic, Observation, expect, expect_period
 from serene.strategy import ASP, BSP, Strategy
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from controller.automatic.base import Automatic, Observation, expect, expect_period
+from serene.controller.automatic.base import Automatic, Observation, expect, expect_period
 from serene.strategy import ASP, BSP, SSP, Strategy
 
 LADDER: tuple[Strategy, ...] = (BSP(), SSP(1), SSP(2), SSP(4), SSP(8), SSP(15), ASP())

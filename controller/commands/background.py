@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from controller.http.client import ControllerClient, NoController
+from serene.controller.http.client import ControllerClient, NoController
 from serene.errors import SereneError
 from serene.http import LONGEST_PATH
 from serene.interrupts import allowed, held
@@ -106,7 +106,7 @@ def start(arguments: list[str], url: str, files: Files) -> int:
     with held():
         with opened as log:
             process = subprocess.Popen(
-                module("controller", *arguments),
+                module("serene.controller", *arguments),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

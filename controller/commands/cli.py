@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, NoReturn, TypeVar
 
@@ -14,18 +13,19 @@ import typer
 from rich.live import Live
 from typer.exceptions import TyperException
 
-from controller.commands import background, view
-from controller.commands import doctor as doctors
-from controller.commands import local as local_switch
-from controller.commands.common import AsJson, JobOption, Url, console, only_job, print_json, worker_of
-from controller.commands.groups import BadChoice, group
-from controller.commands.jobs import jobs
-from controller.commands.live import LiveView
-from controller.commands.sync import sync
-from controller.commands.trace import trace
-from controller.http.client import ControllerClient, NoController, Rejected
-from controller.jobs.job import JobState
-from controller.settings import (
+from serene.at_exit import leave_garbage
+from serene.controller.commands import background, view
+from serene.controller.commands import doctor as doctors
+from serene.controller.commands import local as local_switch
+from serene.controller.commands.common import AsJson, JobOption, Url, console, only_job, print_json, worker_of
+from serene.controller.commands.groups import BadChoice, group
+from serene.controller.commands.jobs import jobs
+from serene.controller.commands.live import LiveView
+from serene.controller.commands.sync import sync
+from serene.controller.commands.trace import trace
+from serene.controller.http.client import ControllerClient, NoController, Rejected
+from serene.controller.jobs.job import JobState
+from serene.controller.settings import (
     DEFAULT_PORTS,
     DEFAULT_SWITCH,
     DEFAULT_UPLINK,
@@ -37,8 +37,8 @@ from controller.settings import (
     port_numbers,
     settings,
 )
-from controller.status.model import Event, SwitchStatus
-from serene.at_exit import leave_garbage
+from serene.controller.status.model import Event, SwitchStatus
+from serene.distribution import version
 from serene.errors import SereneError, choices
 from serene.http import CONTROLLER, DEFAULT_HTTP, TOKEN, UNIX
 from serene.interrupts import STATUS, held
@@ -57,7 +57,7 @@ app.add_typer(jobs, name="jobs")
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"serenectl {version('serene')}")
+        print(f"serenectl {version()}")
         raise typer.Exit
 
 
@@ -190,7 +190,9 @@ def _start(chosen: Settings, foreground: bool) -> str:
     """Starts the controller. Returns what to print about one that runs in the background now; "" after one in the
     foreground."""
     if foreground:
-        from controller import daemon  # imported here: gRPC and FastAPI would double the start-up time of every command
+        from serene.controller import (
+            daemon,  # imported here: gRPC and FastAPI would double the start-up time of every command
+        )
 
         daemon.run(chosen)
         return ""

@@ -11,10 +11,10 @@ import typer
 from pydantic import BaseModel, RootModel
 from rich.console import Console
 
-from controller.commands.groups import BadChoice
-from controller.http.client import ControllerClient, NoController, NotAController, Rejected
-from controller.jobs.job import JobState
-from controller.status.model import JobStatus
+from serene.controller.commands.groups import BadChoice
+from serene.controller.http.client import ControllerClient, NoController, NotAController, Rejected
+from serene.controller.jobs.job import JobState
+from serene.controller.status.model import JobStatus
 from serene.errors import SereneError, choices
 from serene.http import CONTROLLER
 from serene.racks import Racks

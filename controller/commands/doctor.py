@@ -17,9 +17,10 @@ from http import HTTPStatus
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from controller.commands import background
-from controller.http.client import ControllerClient, NoController, NotAController, Rejected
-from controller.settings import DEFAULT_SWITCH, host_and_port
+from serene import distribution
+from serene.controller.commands import background
+from serene.controller.http.client import ControllerClient, NoController, NotAController, Rejected
+from serene.controller.settings import DEFAULT_SWITCH, host_and_port
 from serene.errors import SereneError
 from serene.http import DEFAULT_HTTP
 from serene.native.build import compiler
@@ -78,7 +79,7 @@ def findings() -> Iterator[Finding]:
 
 
 def _versions() -> Iterator[Finding]:
-    yield Finding(Mark.GOOD, "Serene", f"{version('serene')}, in {Path(__file__).resolve().parents[2]}")
+    yield Finding(Mark.GOOD, "Serene", f"{distribution.version()}, in {distribution.PACKAGE.parent}")
     python = platform.python_version()
     if tuple(int(part) for part in platform.python_version_tuple()[:2]) < OLDEST_PYTHON:
         yield Finding(Mark.MISSING, "Python", python, "install Python 3.10 or later")
@@ -89,7 +90,10 @@ def _versions() -> Iterator[Finding]:
             yield Finding(Mark.GOOD, package, version(package))
         except PackageNotFoundError:
             yield Finding(
-                Mark.ABSENT, package, f"not installed ({use})", "scripts/setup, or pip install 'serene[studies]'"
+                Mark.ABSENT,
+                package,
+                f"not installed ({use})",
+                f"scripts/setup, or {distribution.to_install('studies')}",
             )
 
 

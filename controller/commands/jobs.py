@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from controller.commands import view
-from controller.commands.common import AsJson, Url, console, make, number_of, print_json
-from controller.commands.groups import BadChoice, group
-from controller.http.client import ControllerClient
+from serene.controller.commands import view
+from serene.controller.commands.common import AsJson, Url, console, make, number_of, print_json
+from serene.controller.commands.groups import BadChoice, group
+from serene.controller.http.client import ControllerClient
 from serene.racks import Racks
 from serene.strategy import parse
 
@@ -48,7 +48,9 @@ def create_job(
         str,
         typer.Option(metavar="NAME", help="bsp, ssp:3, asp, quorum:3 or mixed:3,5 (over racks also mixed:0.3,1.2)."),
     ] = "bsp",
-    job: Annotated[int | None, typer.Option(metavar="ID", help="Default: a free one.")] = None,
+    job: Annotated[
+        int | None, typer.Option(metavar="ID", help="Default: a free one. A finished job gives way.")
+    ] = None,
     scale: Annotated[int | None, typer.Option(metavar="UNITS", help="Fixed-point units in 1.0.")] = None,
     limit: Annotated[
         float | None, typer.Option(metavar="VALUE", help="The largest |value| of a contribution; default 8.")

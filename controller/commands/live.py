@@ -15,10 +15,10 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from controller.commands.view import drops_line, fabric_line, shown
-from controller.jobs.job import JobState, Report, WorkerState
-from controller.status.explain import explain, headline
-from controller.status.model import Event, Explanation, JobStatus, Snapshot, Status, WorkerStatus
+from serene.controller.commands.view import drops_line, fabric_line, shown
+from serene.controller.jobs.job import JobState, Report, WorkerState
+from serene.controller.status.explain import explain, headline
+from serene.controller.status.model import Event, Explanation, JobStatus, Snapshot, Status, WorkerStatus
 from serene.racks import Racks
 
 WIDE = 110  # columns from which all columns of the table are shown

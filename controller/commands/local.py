@@ -21,8 +21,8 @@ from dataclasses import astuple, fields
 from pathlib import Path
 from typing import IO
 
-from controller.commands.background import STOP_TIMEOUT_S, end, folder, last_error, room
-from controller.settings import ShmPort, UdpPort, host_and_port, is_loopback
+from serene.controller.commands.background import STOP_TIMEOUT_S, end, folder, last_error, room
+from serene.controller.settings import ShmPort, UdpPort, host_and_port, is_loopback
 from serene.errors import SereneError
 from serene.interrupts import allowed, held
 from serene.spawn import module

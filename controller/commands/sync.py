@@ -9,11 +9,11 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from controller.automatic import SHIPPED
-from controller.commands import view
-from controller.commands.common import JobOption, Url, make, only_job, worker_of
-from controller.commands.groups import BadChoice, group
-from controller.http.client import ControllerClient
+from serene.controller.automatic import SHIPPED
+from serene.controller.commands import view
+from serene.controller.commands.common import JobOption, Url, make, only_job, worker_of
+from serene.controller.commands.groups import BadChoice, group
+from serene.controller.http.client import ControllerClient
 from serene.errors import choices
 from serene.strategy import ASP, BSP, MAX_STALENESS, SSP, Mixed, Quorum, Strategy
 

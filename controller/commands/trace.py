@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from controller.settings import DEFAULT_SWITCH, BadSettings, host_and_port, port_numbers, settings
+from serene.controller.settings import DEFAULT_SWITCH, BadSettings, host_and_port, port_numbers, settings
 from serene.errors import SereneError
 
 

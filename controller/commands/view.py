@@ -6,9 +6,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from controller.jobs.job import Fact, JobState, Report, WorkerState
-from controller.status.explain import automatic_in_words
-from controller.status.model import JobExplanation, JobStatus, PrecisionStatus, Status, SwapStatus, SwitchStatus
+from serene.controller.jobs.job import Fact, JobState, Report, WorkerState
+from serene.controller.status.explain import automatic_in_words
+from serene.controller.status.model import JobExplanation, JobStatus, PrecisionStatus, Status, SwapStatus, SwitchStatus
 from serene.racks import Racks
 
 NOT_YET = "-"

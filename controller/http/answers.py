@@ -7,7 +7,7 @@ import json
 from pydantic import BaseModel
 from starlette.responses import JSONResponse
 
-from controller.status.model import Event
+from serene.controller.status.model import Event
 
 
 class Json(JSONResponse):

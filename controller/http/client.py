@@ -10,7 +10,15 @@ import httpx
 from pydantic import TypeAdapter
 from typing_extensions import Self
 
-from controller.status.model import Event, JobExplanation, JobStatus, PrecisionStatus, Snapshot, Status, SwapStatus
+from serene.controller.status.model import (
+    Event,
+    JobExplanation,
+    JobStatus,
+    PrecisionStatus,
+    Snapshot,
+    Status,
+    SwapStatus,
+)
 from serene.errors import SereneError
 from serene.http import CONTROLLER, connection, controller_url, silent
 from serene.strategy import Strategy, to_dict
@@ -45,7 +53,8 @@ class Rejected(SereneError):
 
 class ControllerClient:
     """A connection to one controller. url: as `serene.http.controller_url` takes it. timeout_s: for an answer. Every
-    method raises NoController, NotAController or Rejected; `controller.status.model` documents what they return."""
+    method raises NoController, NotAController or Rejected; `serene.controller.status.model` documents what each
+    returns."""
 
     def __init__(self, url: str | None = None, *, timeout_s: float = 15.0) -> None:
         self.url = controller_url(url)

@@ -19,10 +19,10 @@ import re
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from controller.http.answers import Json
-from controller.http.cookie import carries
-from controller.http.page import is_page
-from controller.settings import is_loopback
+from serene.controller.http.answers import Json
+from serene.controller.http.cookie import carries
+from serene.controller.http.page import is_page
+from serene.controller.settings import is_loopback
 from serene.http import TOKEN
 
 LARGEST_BODY = 64 << 10  # bytes

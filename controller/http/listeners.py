@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from controller.settings import host_and_port
+from serene.controller.settings import host_and_port
 from serene.errors import SereneError
 
 LOCK_TIMEOUT_S = 5.0

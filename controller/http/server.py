@@ -13,16 +13,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from controller.coordinator import Coordinator
-from controller.http.answers import Json, to_json
-from controller.http.cookie import give
-from controller.http.guard import Guard
-from controller.http.page import add_page
-from controller.jobs.errors import Conflict, NoSuchJob
-from controller.status.explain import NoSuchWorker
-from controller.status.metrics import CONTENT_TYPE
-from controller.status.model import Snapshot, StrategyField
-from controller.switch.connection import SwitchError
+from serene.controller.coordinator import Coordinator
+from serene.controller.http.answers import Json, to_json
+from serene.controller.http.cookie import give
+from serene.controller.http.guard import Guard
+from serene.controller.http.page import add_page
+from serene.controller.jobs.errors import Conflict, NoSuchJob
+from serene.controller.status.explain import NoSuchWorker
+from serene.controller.status.metrics import CONTENT_TYPE
+from serene.controller.status.model import Snapshot, StrategyField
+from serene.controller.switch.connection import SwitchError
 from serene.errors import SereneError
 from serene.fixedpoint import DEFAULT_LIMIT
 from serene.http import token

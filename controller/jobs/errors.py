@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from serene.errors import SereneError
+
+if TYPE_CHECKING:
+    from serene.controller.jobs.job import Job
 
 
 class NoSuchJob(SereneError):
@@ -11,6 +16,14 @@ class NoSuchJob(SereneError):
 
 class Conflict(SereneError):
     """A request that is valid, but not in the state that the jobs are in."""
+
+
+class InTheWay(Conflict):
+    """What was asked for is possible once the switch has no entries of the finished ``job`` any more."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(f"job {job.id} has finished, and keeps its slots for its workers' last reads, a few seconds")
+        self.job = job
 
 
 class BadRequest(SereneError):

@@ -10,14 +10,16 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import Enum
 
-from controller.jobs.plans import Endpoint, Policy
-from controller.jobs.slots import SlotRange
+from serene.controller.jobs.plans import Policy
+from serene.controller.jobs.slots import SlotRange
+from serene.entries import Endpoint
 from serene.racks import NO_RACKS, Racks
 from serene.strategy import BSP, Strategy
 
 LONGEST_HISTORY = 1000  # epochs
 MOST_RETIRED = 64  # earlier incarnations of a worker that are remembered
 LARGEST_LOST_SESSIONS = 255  # WELCOME has a byte for it
+RETURN_S = 10.0  # an evicted worker joins a new session after two or three HELLOs, one every 2 s
 
 
 # What a worker says of itself, in REPORT and LEAVE, as far as it is numbers and short texts.
@@ -47,11 +49,22 @@ class Worker:
     state: WorkerState = WorkerState.EXPECTED
     endpoint: Endpoint | None = None
     uncertain: bool = False  # nobody knows whether the switch admits it: it has to be readmitted
+    evicted: int = 0  # the incarnation that was evicted when its session was lost, and stays so in the next one
     retired: deque[int] = field(default_factory=lambda: deque(maxlen=MOST_RETIRED))  # earlier incarnations
     contributions_sent: int | None = None  # packets, as the worker said when it left
     report: Report | None = None  # the latest
     reported_at: float = -math.inf  # on the monotonic clock
     readmitted_at: float = -math.inf  # on the monotonic clock
+
+    def stays_evicted(self, at: Endpoint) -> bool:
+        """Whether the process at this endpoint was evicted in a session that is lost. Another one in its place is a
+        member."""
+        return self.state is WorkerState.EVICTED and at.incarnation == self.evicted
+
+    def come(self, at: Endpoint, state: WorkerState) -> None:
+        """The place now belongs to the process at this endpoint, in this state, or evicted as it was."""
+        self.state = self.state if self.stays_evicted(at) else state
+        self.move(at)
 
     def move(self, to: Endpoint) -> None:
         """The place now belongs to another process, or to the same one at another address."""
@@ -110,6 +123,8 @@ class Job:
     lost_before: int = 0  # sessions before this one may have been this job's, too, and lost
     restoring: bool = False  # the workers are restoring the sums of a lost session, under BSP
     absent: int = 0  # of the expected workers, so many will not come, and nobody knows which
+    returning: frozenset[int] = frozenset()  # workers that need not come, but are waited for until ``returns_until``
+    returns_until: float = 0.0  # in Unix seconds
     vector_length: int = 0
     slots: SlotRange | None = None
     slots_needed: int = 0
@@ -186,16 +201,34 @@ class Job:
         self.epochs_begun += 1
         return begun
 
+    def restorers(self) -> list[int]:
+        """The numbers of the workers that take part in a restoration, evicted ones among them."""
+        states = (WorkerState.RUNNING, WorkerState.EVICTED)
+        return [worker.id for worker in self.workers if worker.state in states and worker.endpoint is not None]
+
+    def awaited(self, now: float) -> tuple[int, ...]:
+        """The numbers of the workers without which the job does not start yet. now: in Unix seconds."""
+        missing = tuple(worker.id for worker in self.workers if worker.state is WorkerState.EXPECTED)
+        if len(missing) > self.absent:
+            return missing
+        # A clock that was set back waits for nobody: it could be for hours.
+        waits = self.returns_until - RETURN_S <= now < self.returns_until
+        return tuple(sorted(self.returning - self.places().keys())) if waits else ()
+
     def mark_evicted(self, evicted: Collection[int]) -> None:
-        """Notes that of the workers that take part exactly these are evicted."""
+        """Notes that of the workers that take part exactly these are evicted. One that has not joined this session is a
+        member only once it has."""
         for worker in self.workers:
             if worker.state in (WorkerState.RUNNING, WorkerState.EVICTED):
-                worker.state = WorkerState.EVICTED if worker.id in evicted else WorkerState.RUNNING
+                readmitted = WorkerState.RUNNING if worker.endpoint is not None else WorkerState.LEFT
+                worker.state = WorkerState.EVICTED if worker.id in evicted else readmitted
 
-    def reset(self) -> None:
+    def reset(self, now: float = 0.0, active: Collection[int] = ()) -> None:
         """Makes the job wait again for the workers that took part in a session that is lost; its history stays.
 
-        A worker that has left or was evicted is not waited for, but may come back once the job runs again.
+        A worker that has left or was evicted need not come back. One that was evicted stays evicted. active: those that
+        were heard recently, which are waited for until RETURN_S after ``now`` (Unix seconds): they help to restore the
+        sums.
         """
         self.state = JobState.WAITING
         self.lost_sessions = min(self.lost_sessions + 1, LARGEST_LOST_SESSIONS)
@@ -205,12 +238,16 @@ class Job:
         self.in_doubt = False
         self.vector_length = self.slots_needed = 0
         self.slots = None
-        not_waited_for = (WorkerState.LEFT, WorkerState.EVICTED)
+        free = (WorkerState.LEFT, WorkerState.EVICTED)
+        come = self.returning.union(active)
+        self.returning = frozenset(worker.id for worker in self.workers if worker.state in free and worker.id in come)
+        self.returns_until = now + RETURN_S
         self.workers = [
             Worker(
                 worker.id,
-                WorkerState.LEFT if worker.state in not_waited_for else WorkerState.EXPECTED,
+                worker.state if worker.state in free else WorkerState.EXPECTED,
                 retired=worker.retired,
+                evicted=worker.endpoint.incarnation if worker.endpoint is not None else worker.evicted,
             )
             for worker in self.workers
         ]

@@ -8,15 +8,16 @@ nobody can know whether the write arrived, and an epoch has one policy.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from controller.jobs import joining
-from controller.jobs import precision as precisions
-from controller.jobs.errors import BadRequest, Conflict, NoSuchJob
-from controller.jobs.job import EpochBegun, Job, JobState, Report, Worker, WorkerState
-from controller.jobs.plans import Endpoint, Leave, Policy, Readmission, Refusal, Start, Swap, Waiting
-from controller.jobs.slots import SlotRange, first_fit, free_ranges
+from serene.controller.jobs import joining
+from serene.controller.jobs import precision as precisions
+from serene.controller.jobs.errors import BadRequest, Conflict, InTheWay, NoSuchJob
+from serene.controller.jobs.job import EpochBegun, Job, JobState, Report, Worker, WorkerState
+from serene.controller.jobs.plans import Leave, Policy, Readmission, Refusal, Start, Swap, Waiting
+from serene.controller.jobs.slots import SlotRange, first_fit, free_ranges
+from serene.entries import Endpoint
 from serene.errors import choices
 from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE, LARGEST, POOL_SCALE
 from serene.racks import Racks
@@ -76,11 +77,12 @@ class Jobs:
         job: its id; None: a free one. scale: fixed-point units in 1.0. limit: the largest |value| of a contribution.
         pool_slots: makes it a pool, which has that many slots from now on. racks: which workers are in which rack;
         None: all are at one switch. precision: bits of the values of a pool's gradients at first. Raises BadRequest,
-        Conflict, or the strategy's own error where it does not fit the workers.
+        Conflict, or the strategy's own error where it does not fit the workers; InTheWay where this would succeed once
+        another job is deleted, which has finished.
         """
         if not 1 <= workers <= self.max_workers:
             raise BadRequest(f"a job of {workers} workers: expected 1 to {self.max_workers}")
-        _check_numbers(workers, scale, limit)
+        precisions.check_scale(workers, scale, limit)
         strategy.compile(range(workers))
         created = Job(self._free_id(job), workers, strategy, scale, limit, racks=racks or Racks((workers,)))
         if pool_slots is not None:
@@ -88,11 +90,17 @@ class Jobs:
         if precision != created.precision:
             precisions.check(created, self.lanes, precision)
             created.precision = precision
+        if pool_slots is not None:  # at once, so that it is known before its workers come whether there is room
+            refusal = self._reserve(created, pool_slots * self.lanes)
+            if refusal is not None:
+                raise Conflict(refusal.reason)
+        before = self._jobs.get(created.id)
+        if before is not None and not before.over:
+            raise InTheWay(before)
         self._jobs[created.id] = created
         return created
 
     def _make_pool(self, job: Job, slots: int) -> None:
-        """Gives the job its slots before its workers come, so that it is known at once whether there is room."""
         if job.strategy != BSP():
             raise BadRequest(
                 f"a pool runs under BSP, not {job.strategy}: its slots hold other values from one round to the next. "
@@ -102,9 +110,6 @@ class Jobs:
             raise BadRequest(f"a pool of {job.workers_expected} workers: expected 1 to {MOST_IN_POOL}")
         if not 1 <= slots <= self.total_slots:
             raise BadRequest(f"pool_slots {slots}: expected 1 to {self.total_slots}")
-        refusal = self._reserve(job, slots * self.lanes)
-        if refusal is not None:
-            raise Conflict(refusal.reason)
         # The switch keeps it for a controller that takes the job over.
         job.pool, job.scale, job.limit = True, POOL_SCALE, LARGEST / POOL_SCALE
 
@@ -117,17 +122,17 @@ class Jobs:
             )
 
     def _free_id(self, wanted: int | None) -> int:
-        """The wanted id, or the first that was never used, else the first of a job that is over. Raises BadRequest or
-        Conflict."""
+        """The wanted id, or the first that was never used, else that of a job that is over, else of one that has
+        finished, a pool rather than another, as nothing is read from it any more. Raises BadRequest or Conflict."""
         if wanted is not None and not 0 <= wanted < self.max_jobs:
             raise BadRequest(f"job {wanted}: expected 0 to {self.max_jobs - 1}")
         candidates = range(self.max_jobs) if wanted is None else [wanted]
         for job in candidates:
             if job not in self._jobs:
                 return job
-        for job in candidates:
-            if self._jobs[job].over:
-                return job
+        finished = [self._jobs[job] for job in candidates if self._jobs[job].state is JobState.FINISHED]
+        if finished:
+            return min(finished, key=_gives_way).id
         if wanted is None:
             raise Conflict(f"all {self.max_jobs} jobs of the switch are in use: delete one")
         raise Conflict(f"job {wanted} is {self._jobs[wanted].state.value}: delete it first, or choose another id")
@@ -149,7 +154,8 @@ class Jobs:
         goes_on: bool = False,
     ) -> Refusal | Start | Readmission | Waiting | None:
         """A worker that is no member asks to join. Returns what follows: a plan to write to the switch, Waiting for
-        others, a Refusal, or None where it has joined already and asked before it knew.
+        others, a Refusal, or None where it has joined already and asked before it knew. Raises InTheWay where the
+        slots that it needs are still those of a job that has finished.
 
         place: its number in the rack of its endpoint. vector_length: its values. now: in Unix seconds. session: the one
         that it was in last; 0: none. goes_on: it believes that it is still in that session, and would contribute under
@@ -161,8 +167,7 @@ class Jobs:
         worker = job.worker_at(endpoint.rack, place)
         if worker is None:
             return Refusal(job.no_worker_at(endpoint.rack, place))
-        refusal = joining.refusal(job, worker, endpoint, vector_length, session, goes_on)
-        if refusal is not None:
+        if refusal := joining.refusal(job, worker, endpoint, vector_length, session, goes_on):
             return refusal
         if job.state is JobState.RUNNING:
             if worker.endpoint == endpoint and not worker.uncertain:
@@ -171,24 +176,28 @@ class Jobs:
                 return Refusal(
                     f"job {job_id} is a process group's, and has begun without this process: start the group anew"
                 )
+            if job.restoring and worker.endpoint is None:
+                job.returning |= {worker.id}  # to the next session, if this one is lost, too
+                return Waiting(job.id)  # the others do not, or late workers could have them begin again for ever
             return self._plan_readmission(job, worker, endpoint)
-        if job.slots is None or vector_length != job.vector_length:
-            refusal = self._reserve(job, vector_length)
-            if refusal is not None:
-                return refusal
-        worker.move(endpoint)
-        worker.state = WorkerState.JOINED
-        missing = tuple(w.id for w in job.workers if w.state not in (WorkerState.JOINED, WorkerState.LEFT))
-        return Waiting(job.id, missing) if len(missing) > job.absent else self._plan_start(job, now)
+        known = job.slots is not None and vector_length == job.vector_length
+        if not known and (refusal := self._reserve(job, vector_length)):
+            return refusal
+        worker.come(endpoint, WorkerState.JOINED)
+        missing = job.awaited(now)
+        return Waiting(job.id, missing) if missing else self._plan_start(job, now)
 
     def _reserve(self, job: Job, vector_length: int) -> Refusal | None:
-        """Gives the job the slots that a vector of this length needs."""
+        """Gives the job the slots that a vector of this length needs. Raises InTheWay."""
         if vector_length < 1:
             return Refusal(f"vector_length {vector_length}: expected at least 1")
         count = math.ceil(vector_length / self.lanes)
-        taken = self._taken(except_job=job)
+        taken = self._taken({job.id})
         slots = first_fit(self.total_slots, taken, count)
         if slots is None:
+            finished = [other for other in self if other.state is JobState.FINISHED and other.id != job.id]
+            if first_fit(self.total_slots, self._taken({job.id, *(other.id for other in finished)}), count):
+                raise InTheWay(min((other for other in finished if not other.over), key=_gives_way))
             longest = max((gap.count for gap in free_ranges(self.total_slots, taken)), default=0)
             return Refusal(
                 f"vector_length {vector_length} needs {count} slots of {self.lanes} values: at most "
@@ -199,8 +208,9 @@ class Jobs:
         job.vector_length = vector_length
         return None
 
-    def _taken(self, except_job: Job) -> list[SlotRange]:
-        return [job.slots for job in self._jobs.values() if job is not except_job and job.slots is not None]
+    def _taken(self, without: Collection[int]) -> list[SlotRange]:
+        """The slots of all jobs but those with the ids ``without``."""
+        return [job.slots for job in self if job.id not in without and job.slots is not None]
 
     def _plan_start(self, job: Job, now: float) -> Start | Refusal:
         assert job.slots is not None
@@ -229,20 +239,22 @@ class Jobs:
         job.state = JobState.RUNNING
         job.epochs_spent = start.policy.epoch
         for worker in job.workers:
-            worker.state = WorkerState.RUNNING if worker.id in start.members else WorkerState.LEFT
-        job.absent = 0
+            if worker.state is not WorkerState.EVICTED:
+                worker.state = WorkerState.RUNNING if worker.id in start.members else WorkerState.LEFT
+        job.absent, job.returning = 0, frozenset()
         job.restoring = start.lost_sessions > 0
         job.begin_epoch(start.policy, "resumed" if job.restoring else "started", now)
 
     def plan_restored(self, job_id: int) -> Swap | None:
-        """The sums are restored: the swap to the job's own strategy; None where that is BSP, which is in force already.
+        """The sums are restored: the swap to the job's own strategy, without the evicted workers that took part; None
+        where that is BSP of those that are members, which is in force already.
 
         A needless epoch would cost a BSP run its exactness: the round in which an epoch begins is not isolated.
         """
         job = self[job_id]
-        if job.strategy == BSP():
+        if job.strategy == BSP() and job.restorers() == job.members():
             return None
-        return self._plan_policy(job, job.strategy, job.members(), "restored")
+        return self._plan_policy(job, job.strategy, job.members(), "restored", job.evicted())
 
     def restored(self, job_id: int, swap: Swap | None, now: float) -> None:
         """Commits the end of a restoration."""
@@ -251,9 +263,9 @@ class Jobs:
             self.swapped(swap, now)
 
     def _plan_readmission(self, job: Job, worker: Worker, endpoint: Endpoint) -> Readmission:
-        members = sorted({*job.members(), worker.id})
+        members = sorted({*job.members(), *(() if worker.stays_evicted(endpoint) else (worker.id,))})
         why = f"worker {job.racks.name(worker.id)} {'restarted' if worker.endpoint else 'came back'}"
-        swap = self._plan_policy(job, job.in_force, members, why)
+        swap = self._plan_policy(job, job.in_force, members, why, (*job.evicted(), worker.id))
         places = {**job.places(), worker.id: endpoint}
         return Readmission(job.id, worker.id, worker.endpoint, endpoint, places, swap)
 
@@ -261,8 +273,7 @@ class Jobs:
         """Commits a readmission."""
         job = self._jobs[readmission.job]
         worker = job.workers[readmission.worker]
-        worker.move(readmission.new)
-        worker.state = WorkerState.RUNNING
+        worker.come(readmission.new, WorkerState.RUNNING)
         self.swapped(readmission.swap, now)
 
     def not_readmitted(self, readmission: Readmission) -> None:
@@ -332,7 +343,7 @@ class Jobs:
         """
         job, evicted = self[job_id], frozenset(evicted)
         taking_part = self.taking_part(job_id, evicted)
-        members = [worker for worker in taking_part if worker not in evicted]
+        members = [worker for worker in taking_part if worker not in evicted and worker in job.places()]
         if not members:
             raise Conflict(f"job {job_id}: no member would be left")
         if evicted == set(job.evicted()) and strategy == job.in_force and not job.in_doubt:
@@ -394,7 +405,7 @@ class Jobs:
         free = [worker for worker in job.evicted() if worker in active and worker != worker_id]
         over = job.state is JobState.FINISHED or not (remaining or free)
         swap = None
-        gone = state is WorkerState.RUNNING or (state is WorkerState.EVICTED and not remaining)
+        gone = state is WorkerState.RUNNING or (state is WorkerState.EVICTED and (job.restoring or not remaining))
         if job.state is JobState.RUNNING and gone:
             swap = self._plan_policy(job, job.in_force, remaining, f"worker {job.racks.name(worker_id)} left", free)
         return Leave(job_id, worker_id, contributions_sent, swap, job_over=over)
@@ -430,11 +441,12 @@ class Jobs:
 
     def due(self, now: float, grace_s: float) -> list[int]:
         """The ids of finished jobs whose entries may be removed: they have stayed for the workers' last PULLs, for
-        ``grace_s`` seconds since a call of this method first found the job finished. now: on the monotonic clock."""
+        ``grace_s`` seconds since a call of this method first found the job finished. A pool has no last PULLs. now: on
+        the monotonic clock."""
         finished = [job for job in self if job.state is JobState.FINISHED and job.slots is not None]
         for job in finished:
             job.finished_at = now if job.finished_at is None else job.finished_at
-        return [job.id for job in finished if job.finished_at is not None and now - job.finished_at >= grace_s]
+        return [job.id for job in finished if job.pool or now - (job.finished_at or now) >= grace_s]
 
     def cleared(self, job_id: int) -> None:
         """Commits that the switch has no entries of the job any more; it stays listed."""
@@ -466,32 +478,23 @@ class Jobs:
             raise Conflict(f"worker {place} at {at} is not admitted to job {job_id}")
         return job, worker
 
-    def switch_has_only(self, held: Container[int]) -> list[int]:
+    def switch_has_only(
+        self, held: Container[int], now: float = 0.0, active: Callable[[Job], Collection[int]] = lambda job: ()
+    ) -> list[int]:
         """Notes that the switch holds nothing of other jobs than ``held``: those that ran wait for their workers again.
-        Returns the ids of these."""
+        Returns the ids of these. now, active: as of `Job.reset`, the latter by job."""
         ran = []
         for job in self:
             if job.id in held:
                 continue
             if job.state is JobState.RUNNING:
-                job.reset()
+                job.reset(now, active(job))
                 ran.append(job.id)
             elif job.state is JobState.FINISHED:
                 job.slots = None
         return ran
 
 
-def _check_numbers(workers: int, scale: int, limit: float) -> None:
-    """Raises BadRequest unless the sum of one contribution from each worker fits a signed 32-bit number, and the limit
-    is at least one unit."""
-    largest_scale = LARGEST // workers
-    if not 1 <= scale <= largest_scale:
-        raise BadRequest(f"scale {scale} for {workers} workers: expected 1 to {largest_scale}")
-    least, most = 1 / scale, LARGEST / (scale * workers)
-    if not least <= limit <= most:
-        largest_scale = int(LARGEST / (limit * workers)) if most < limit < LARGEST else 0
-        rather = f", or a scale of 1 to {largest_scale}" if largest_scale else ""
-        raise BadRequest(
-            f"limit {limit:g} with scale {scale} cannot hold one round of {workers} workers: expected a limit of "
-            f"{least:g} to {most:g}{rather}"
-        )
+def _gives_way(job: Job) -> tuple[bool, bool, float]:
+    """Sorts finished jobs: what the switch holds of the first is needed least."""
+    return not job.over, not job.pool, job.finished_at or math.inf

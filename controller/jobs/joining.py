@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from controller.jobs.job import Job, JobState, Worker
-from controller.jobs.plans import Endpoint, Refusal
+from serene.controller.jobs.job import Job, JobState, Worker
+from serene.controller.jobs.plans import Refusal
+from serene.entries import Endpoint
 
 
 def refusal(

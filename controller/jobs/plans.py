@@ -1,7 +1,7 @@
 """Changes of a job that the controller is about to write to the switch.
 
-Plans are values: `Jobs` makes them, `controller.switch.entries` turns them into table entries, and `Jobs` commits them
-once the switch has taken those.
+Plans are values: `Jobs` makes them, `serene.controller.switch.plan_entries` turns them into table entries, and `Jobs`
+commits them once the switch has taken those.
 """
 
 from __future__ import annotations
@@ -9,37 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from controller.jobs.slots import SlotRange
+from serene.controller.jobs.slots import SlotRange
+from serene.entries import Endpoint
 from serene.racks import NO_RACKS, Racks
 from serene.strategy import PolicyFields, Strategy
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """Where a worker is: the number of its port at the switch, its addresses as text, and its incarnation, the number
-    that its process drew when it joined. rack: with several switches, the number of the leaf that has the port; else
-    0."""
-
-    port: int
-    mac: str
-    ip: str
-    udp_port: int
-    incarnation: int
-    rack: int = 0
-
-    @property
-    def behind(self) -> tuple[int, int]:
-        """Rack and port."""
-        return (self.rack, self.port)
-
-    @property
-    def host(self) -> tuple[int, int, str, str]:
-        """What stays the same when a worker's process starts anew."""
-        return (self.rack, self.port, self.mac, self.ip)
-
-    def __str__(self) -> str:
-        where = f"port {self.port}" if not self.rack else f"port {self.port} of rack {self.rack}"
-        return f"{where} ({self.mac}, {self.ip}:{self.udp_port})"
 
 
 @dataclass(frozen=True)
@@ -122,7 +95,8 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Waiting:
-    """A worker has joined, and waits for the workers with these numbers."""
+    """A worker waits for the workers with these numbers. Without any, it waits until the sums of a lost session are
+    restored."""
 
     job: int
-    missing: tuple[int, ...]
+    missing: tuple[int, ...] = ()

@@ -1,15 +1,33 @@
-"""How many bits the values of a job's gradients may have in packets (docs/decisions/number-formats.md)."""
+"""Which numbers a job's gradients may become: the scale, the limit, and how many bits the values have in packets
+(docs/decisions/number-formats.md)."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from controller.jobs.errors import BadRequest, Conflict
-from controller.jobs.job import Job, JobState
 from serene.client.blocks import Layout
+from serene.controller.jobs.errors import BadRequest, Conflict
+from serene.controller.jobs.job import Job, JobState
 from serene.errors import SereneError, choices
+from serene.fixedpoint import LARGEST
 from serene.strategy import PolicyFields
 from serene.wire import PRECISIONS, UNBOUNDED
+
+
+def check_scale(workers: int, scale: int, limit: float) -> None:
+    """Raises BadRequest unless the sum of one contribution from each worker fits a signed 32-bit number, and the limit
+    is at least one unit."""
+    largest_scale = LARGEST // workers
+    if not 1 <= scale <= largest_scale:
+        raise BadRequest(f"scale {scale} for {workers} workers: expected 1 to {largest_scale}")
+    least, most = 1 / scale, LARGEST / (scale * workers)
+    if not least <= limit <= most:
+        largest_scale = int(LARGEST / (limit * workers)) if most < limit < LARGEST else 0
+        rather = f", or a scale of 1 to {largest_scale}" if largest_scale else ""
+        raise BadRequest(
+            f"limit {limit:g} with scale {scale} cannot hold one round of {workers} workers: expected a limit of "
+            f"{least:g} to {most:g}{rather}"
+        )
 
 
 def check(job: Job, lanes: int, bits: int) -> None:

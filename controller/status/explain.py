@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from controller.jobs.job import JobState, WorkerState
-from controller.status.model import (
+from serene.controller.jobs.job import JobState, WorkerState
+from serene.controller.status.model import (
     AutomaticStatus,
     Explanation,
     JobStatus,
@@ -54,6 +54,10 @@ def headline(status: Status, job_id: int) -> str:
         return f"job {job_id}: the switch is unreachable ({status.switch.trouble}); what follows is out of date"
     if job.state is JobState.WAITING:
         missing = [worker.worker for worker in job.workers if worker.state is WorkerState.EXPECTED]
+        evicted = [worker for worker in job.workers if worker.state is WorkerState.EVICTED]
+        coming = [worker.worker for worker in evicted if worker.port is None]
+        if coming and not missing:
+            return f"job {job_id} waits a few seconds for evicted {workers(coming, racks.name)}, then starts"
         if not missing:
             return f"job {job_id} is about to start under {strategy}: all workers have joined"
         again = "again " if job.lost_sessions else ""
@@ -108,7 +112,8 @@ class _Job:
         self.pool = job.pool
         self.racks = Racks(tuple(job.racks))
         self.workers = {worker.worker: worker for worker in job.workers}
-        self.members = [worker.worker for worker in job.workers if worker.state is WorkerState.RUNNING]
+        waited_for = [worker for worker in job.workers if worker.state is WorkerState.RUNNING or _restores(job, worker)]
+        self.members = [worker.worker for worker in waited_for]
         self.policy = _policy(job, self.members)
 
     def explain(self, worker: WorkerStatus) -> Explanation:
@@ -121,6 +126,10 @@ class _Job:
             return _said(number, state.value, f"{who} has joined and waits for the job to start")
         if state is WorkerState.LEFT:
             return _said(number, state.value, f"{who} has left")
+        if state is WorkerState.EVICTED and number in self.members:
+            return _said(number, state.value, f"{who} is evicted; it takes part in restoring the sums")
+        if state is WorkerState.EVICTED and worker.port is None:
+            return _said(number, state.value, f"{who} is evicted, and has not joined since the switch lost its state")
         if state is WorkerState.EVICTED:
             heard = f"not heard for {silent:.0f} s" if silent > SILENT_S else "it still sends"
             back = f"'serenectl readmit --job {self.id} --worker {name}' makes the barrier wait for it again"
@@ -201,6 +210,11 @@ class _Job:
         if lead <= MAX_STALENESS:
             return f"'serenectl sync ssp --job {self.id} --staleness {lead}' would let it go on"
         return f"'serenectl sync asp --job {self.id}' would let it go on"
+
+
+def _restores(job: JobStatus, worker: WorkerStatus) -> bool:
+    """Whether an evicted worker takes part in restoring the sums, so that the others wait for it."""
+    return job.restoring and worker.state is WorkerState.EVICTED and worker.port is not None
 
 
 def _position(worker: WorkerStatus) -> _Position | None:

@@ -18,10 +18,10 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from controller.automatic.observer import number
-from controller.jobs.job import JobState, WorkerState
-from controller.status.model import JobStatus, Status, SwitchStatus, WorkerStatus
-from controller.switch.counters import WORKER_COUNTERS
+from serene.controller.automatic.observer import number
+from serene.controller.jobs.job import JobState, WorkerState
+from serene.controller.status.model import JobStatus, Status, SwitchStatus, WorkerStatus
+from serene.controller.switch.counters import WORKER_COUNTERS
 
 OneWorker = tuple[JobStatus, WorkerStatus]
 

@@ -1,7 +1,7 @@
 """The models of the JSON that the controller's HTTP interface sends, defined here alone.
 
-The server makes them, `controller.http.client` reads them back, and views, explanations, metrics and experiments use
-their fields.
+The server makes them, `serene.controller.http.client` reads them back, and views, explanations, metrics and experiments
+use their fields.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, PlainSerializer, PlainValidator
 from pydantic_core import PydanticKnownError
 
-from controller.jobs.job import JobState, Report, WorkerState
-from controller.settings import ShmPort, UdpPort
-from controller.switch.counters import Counters
+from serene.controller.jobs.job import JobState, Report, WorkerState
+from serene.controller.settings import ShmPort, UdpPort
+from serene.controller.switch.counters import Counters
 from serene.strategy import Strategy, strategy_from_dict, to_dict
 
 

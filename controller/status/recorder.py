@@ -15,10 +15,10 @@ import math
 from array import array
 from collections import deque
 
-from controller.automatic.observer import number
-from controller.jobs.job import Report
-from controller.status.explain import SILENT_S
-from controller.status.model import JobTimeline, WorkerTimeline
+from serene.controller.automatic.observer import number
+from serene.controller.jobs.job import Report
+from serene.controller.status.explain import SILENT_S
+from serene.controller.status.model import JobTimeline, WorkerTimeline
 
 BIN_S = 2
 BINS = 1800  # an hour

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from controller.automatic.runner import AutomaticRunner
-from controller.jobs.job import EpochBegun, Job, Worker
-from controller.jobs.jobs import Jobs
-from controller.status.model import (
+from serene.controller.automatic.runner import AutomaticRunner
+from serene.controller.jobs.job import EpochBegun, Job, Worker
+from serene.controller.jobs.jobs import Jobs
+from serene.controller.status.model import (
     EpochStatus,
     JobStatus,
     Listening,
@@ -14,9 +14,9 @@ from controller.status.model import (
     SwitchStatus,
     WorkerStatus,
 )
-from controller.switch.counters import Counters
-from controller.switch.fabric import Fabric
-from controller.switch.telemetry import Telemetry
+from serene.controller.switch.counters import Counters
+from serene.controller.switch.fabric import Fabric
+from serene.controller.switch.telemetry import Telemetry
 
 SHORT_HISTORY = 20  # epochs of each job in a status, which is sent several times a second
 

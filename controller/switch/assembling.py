@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from controller.switch import tree_entries
-from controller.switch.entries import Installed, InstalledJob
+from serene import entries
+from serene.controller.switch import tree_entries
+from serene.controller.switch.plan_entries import Installed, InstalledJob
 from serene.fixedpoint import POOL_SCALE
 from serene.racks import MAX_QUORUM, Racks
 from serene.strategy import PolicyFields
@@ -112,7 +113,7 @@ def _lost_root(leaves: Sequence[InstalledJob]) -> InstalledJob:
     counted = sum(leaf.prepared[era].sync_mask.bit_count() for leaf in here.values() if era in leaf.prepared)
     by_arrivals = told.fields.quorum < min(counted, MAX_QUORUM)
     fields = replace(told.fields, quorum=told.fields.quorum if by_arrivals else 0)
-    members = {rack: tree_entries.leaf_at(rack, leaf.rack_size or 0, told.session) for rack, leaf in here.items()}
+    members = {rack: entries.leaf_at(rack, leaf.rack_size or 0, told.session) for rack, leaf in here.items()}
     return InstalledJob(slots=told.slots, session=told.session, epoch=told.epoch, fields=fields, members=members)
 
 

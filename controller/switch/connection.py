@@ -10,21 +10,17 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar, cast
 
 import finsy as fy
 import grpc
 from finsy.grpcutil import GRPCOptions, grpc_channel
-from finsy.p4entity import (
-    P4EntityList,
-    P4UpdateList,
-    decode_entity,
-    decode_stream,
-    encode_entities,
-    encode_updates,
-)
+from finsy.p4entity import decode_entity, decode_stream, encode_entities, encode_updates
 from finsy.proto import U128, p4r, p4r_grpc
 
+from serene.controller.switch.encoding import decoded, encoded, encoded_updates
+from serene.entries import Cell, Entity, Entry, Updates, mac_text
 from serene.errors import SereneError
 
 LOG = logging.getLogger("serene.controller")
@@ -35,7 +31,23 @@ SEND_TIMEOUT_S = 10.0  # as finsy has it for requests
 NO_ANSWER = (fy.GRPCStatusCode.UNAVAILABLE, fy.GRPCStatusCode.CANCELLED, fy.GRPCStatusCode.DEADLINE_EXCEEDED)
 
 T = TypeVar("T")
-Entity = TypeVar("Entity", fy.P4TableEntry, fy.P4CounterEntry, fy.P4MulticastGroupEntry)
+Read = TypeVar("Read", fy.P4TableEntry, fy.P4CounterEntry, fy.P4MulticastGroupEntry)
+
+
+@dataclass(frozen=True)
+class PacketIn:
+    """A frame that the switch hands up, and the port where it came in."""
+
+    port: int
+    frame: bytes
+
+
+@dataclass(frozen=True)
+class Learned:
+    """Sources of frames that the switch did not know: MAC address and port. ack: for `Connection.acknowledge`."""
+
+    sources: Sequence[tuple[str, int]]
+    ack: object
 
 
 class SwitchError(SereneError):
@@ -95,9 +107,52 @@ class _Client(fy.P4Client):
         self._schema, self._complete_request = schema, complete_request
 
 
-class Connection:
+class Connection(Protocol):
+    """A switch that this controller commands for a while. Operations raise SwitchError."""
+
+    election_id: int
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether the switch may yet do something that it has not answered."""
+
+    async def open(self) -> None:
+        """Connects, and returns once this controller is primary. Raises Unreachable, NotPrimary or SwitchError."""
+
+    async def close(self) -> None:
+        """Ends the connection; requests under way raise Unreachable."""
+
+    async def install_program(self) -> bool:
+        """Pushes the program unless it runs already; True when it was pushed, and all state is new."""
+
+    async def write(self, updates: Updates, *, missing_ok: bool = False) -> None:
+        """Writes updates by one request, in order. missing_ok: updates of what is not there are no error."""
+
+    async def put(self, entity: Entity) -> None:
+        """Inserts an entity, or replaces it when the switch has it already."""
+
+    async def entries(self) -> list[Entry]:
+        """The entries of all tables."""
+
+    async def packets(self, cells: Sequence[Cell]) -> dict[Cell, int]:
+        """What cells of counters have counted."""
+
+    async def send(self, port: int, frame: bytes) -> None:
+        """Has the switch send a frame out of a port."""
+
+    async def acknowledge(self, acks: Sequence[object]) -> None:
+        """Acknowledges what was `Learned`."""
+
+    def messages(self) -> AsyncIterator[PacketIn | Learned]:
+        """What the switch sends, until the connection ends (raises Unreachable) or another controller takes over
+        (raises NotPrimary)."""
+
+
+class P4RuntimeConnection:
     """A stream on which this controller asks to be primary. address: HOST:PORT. schema: of the program that the switch
-    is to run. credentials: None: the connection is not encrypted. name: which switch it is, where there are several."""
+    is to run. others: names of programs by their cookies, which are not replaced: a switch that runs one is not the one
+    that was meant. credentials: None: the connection is not encrypted. name: which switch it is, where there are
+    several."""
 
     def __init__(
         self,
@@ -107,7 +162,9 @@ class Connection:
         schema: fy.P4Schema,
         credentials: fy.GRPCCredentialsTLS | None = None,
         name: str = "",
+        others: Mapping[int, str] | None = None,
     ) -> None:
+        self._others = others or {}
         self._switch = f"switch {name} at {address}" if name else f"switch at {address}"
         self._no_connection = f"no connection to {'the' if name else 'a'} {self._switch}"
         self._silent = f"the {self._switch} has not answered in time: has it been stopped?"
@@ -122,11 +179,9 @@ class Connection:
 
     @property
     def unsettled(self) -> bool:
-        """Whether the switch may yet do something that it has not answered."""
         return self._unanswered > 0
 
     async def open(self) -> None:
-        """Connects, and returns once this controller is primary. Raises Unreachable, NotPrimary or SwitchError."""
         try:
             await self._client.open(schema=self._schema, complete_request=self._sign)
             await self._learn_version()
@@ -139,7 +194,6 @@ class Connection:
             raise self._explained(error) from None
 
     async def close(self) -> None:
-        """Closes the stream; requests under way raise Unreachable."""
         await self._end(self._no_connection)
 
     async def _end(self, why: str) -> None:
@@ -180,16 +234,13 @@ class Connection:
             raise
         self._unanswered -= 1
 
-    async def install_program(self, others: Mapping[int, str]) -> bool:
-        """Pushes the program unless it runs already; True when it was pushed, and all state is new. others: names of
-        programs by their cookies, which are not replaced: a switch that runs one is not the one that was meant. Raises
-        SwitchError."""
+    async def install_program(self) -> bool:
         running = await self._running_cookie()
         if running == self._schema.p4cookie:
             return False
-        if running is not None and running in others:
+        if running is not None and running in self._others:
             raise SwitchError(
-                f"the {self._switch} runs {others[running]}, which belongs to another level of the tree: are "
+                f"the {self._switch} runs {self._others[running]}, which belongs to another level of the tree: are "
                 "the names in --switch mixed up? A switch that is restarted takes either program"
             )
         if running is not None:
@@ -218,11 +269,19 @@ class Connection:
     async def _forget_replication(self) -> None:
         """Removes another program's multicast groups: BMv2 keeps their members when a program is pushed over it, and
         would then send everything twice."""
-        await self.write([-group for group in await self.read([fy.P4MulticastGroupEntry()])])
+        await self._write([-group for group in await self._read([fy.P4MulticastGroupEntry()])])
 
-    async def write(self, updates: Iterable[P4UpdateList], *, missing_ok: bool = False) -> None:
-        """Writes updates by one WriteRequest, in order, but stream messages at once. missing_ok: updates of what is not
-        there are no error. Raises Unreachable, NotPrimary or SwitchError."""
+    async def write(self, updates: Updates, *, missing_ok: bool = False) -> None:
+        await self._write(encoded_updates(updates), missing_ok)
+
+    async def send(self, port: int, frame: bytes) -> None:
+        await self._write([fy.P4PacketOut(frame, egress_port=port, padding=0)])
+
+    async def acknowledge(self, acks: Sequence[object]) -> None:
+        await self._write(acks)
+
+    async def _write(self, updates: Iterable[Any], missing_ok: bool = False) -> None:
+        """Writes finsy's updates by one WriteRequest, but stream messages at once."""
         batch = []
         try:
             for update in encode_updates(updates, self._schema):
@@ -249,45 +308,53 @@ class Connection:
                 await self._end(self._silent)
                 raise Unanswered(self._silent) from None
 
-    async def put(self, entity: P4EntityList) -> None:
-        """Inserts an entity, or modifies it when the switch has it already. Raises as `write`."""
-        encoded = encode_entities([entity], self._schema)
-        inserts = [p4r.Update(type=p4r.Update.INSERT, entity=one) for one in encoded]
+    async def put(self, entity: Entity) -> None:
+        made = encode_entities([encoded(entity)], self._schema)
+        inserts = [p4r.Update(type=p4r.Update.INSERT, entity=one) for one in made]
         try:
             await self._change(inserts)
         except fy.P4ClientError as error:
             if all(detail.canonical_code != fy.GRPCStatusCode.ALREADY_EXISTS for detail in error.details.values()):
                 raise self._explained(error) from None
-            await self.write(p4r.Update(type=p4r.Update.MODIFY, entity=one) for one in encoded)
+            await self._write(p4r.Update(type=p4r.Update.MODIFY, entity=one) for one in made)
 
     async def _change(self, updates: list[p4r.Update]) -> None:
         async with self._while_open():
             with self._changing():
                 await self._client.request(p4r.WriteRequest(device_id=self.device_id, updates=updates))
 
-    async def read(self, entities: Sequence[Entity]) -> list[Entity]:
-        """The entities that the switch has of those asked for, all of one kind. Raises as `write`."""
+    async def entries(self) -> list[Entry]:
+        return decoded(await self._read([fy.P4TableEntry()]))
+
+    async def packets(self, cells: Sequence[Cell]) -> dict[Cell, int]:
+        read = await self._read([fy.P4CounterEntry(cell.counter, index=cell.index) for cell in cells])
+        return {Cell(entry.counter_id, entry.index or 0): entry.packet_count for entry in read}
+
+    async def _read(self, entities: Sequence[Read]) -> list[Read]:
+        """The entities that the switch has of those asked for, all of one kind."""
         request = p4r.ReadRequest(device_id=self.device_id, entities=encode_entities(entities, self._schema))
         try:
             async with self._while_open():
                 return [
-                    cast("Entity", decode_entity(entity, self._schema))
+                    cast("Read", decode_entity(entity, self._schema))
                     async for reply in self._client.request_iter(request)
                     for entity in reply.entities
                 ]
         except fy.P4ClientError as error:
             raise self._explained(error) from None
 
-    async def messages(self) -> AsyncIterator[fy.P4PacketIn | fy.P4DigestList]:
-        """Packets and digests, until the stream ends (raises Unreachable) or another controller takes over (raises
-        NotPrimary)."""
+    async def messages(self) -> AsyncIterator[PacketIn | Learned]:
         while True:
             message = await self._receive()
             kind = message.WhichOneof("update")
             if kind == "arbitration":
                 await self._arbitrate(message.arbitration)
             elif kind in ("packet", "digest"):
-                yield decode_stream(message, self._schema)
+                said = decode_stream(message, self._schema)
+                if isinstance(said, fy.P4DigestList):
+                    yield Learned([(mac_text(seen["source"]), seen["port"]) for seen in said], said.ack())
+                else:
+                    yield PacketIn(int(said["ingress_port"]), said.payload)
             elif kind == "error":
                 LOG.warning("the switch did not take a packet: %s", message.error.message)
 

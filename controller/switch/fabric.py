@@ -6,16 +6,18 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from controller.jobs.plans import Endpoint, Readmission, Start, Swap
-from controller.settings import Settings, port_numbers, shm_port_paths, udp_port_numbers
-from controller.switch.counters import Counters
-from controller.switch.entries import Installed, SwitchAddress
-from controller.switch.switch import SwapPhases, Switch, SwitchOptions, credentials
-from controller.switch.tree import Tree
+from serene.controller.jobs.plans import Readmission, Start, Swap
+from serene.controller.settings import Settings, port_numbers, shm_port_paths, udp_port_numbers
+from serene.controller.switch.counters import Counters
+from serene.controller.switch.plan_entries import Installed
+from serene.controller.switch.switch import SwapPhases, Switch, SwitchOptions, credentials
+from serene.controller.switch.tree import Tree
+from serene.entries import Endpoint, SwitchAddress
 from serene.program import Program
 from serene.wire import SWITCH_IP, SWITCH_MAC
 
 OnPacket = Callable[[int, int, bytes], None]  # rack, port, frame
+OnConnected = Callable[[], Awaitable[None]]
 
 
 class Fabric(Protocol):
@@ -53,14 +55,14 @@ class Fabric(Protocol):
     async def swap(self, plan: Swap) -> SwapPhases | None: ...
     async def readmit(self, plan: Readmission) -> None: ...
     async def shut_out(self, job: int, worker: int, at: Endpoint) -> None: ...
-    async def remove(self, job: int, members: Mapping[int, Endpoint]) -> None: ...
+    async def remove(self, job: int) -> None: ...
     async def send(self, to: Endpoint, frame: bytes) -> None: ...
     async def read_worker_counters(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], Counters]: ...
     async def read_staleness(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], list[int]]: ...
     async def read_drops(self) -> dict[str, int]: ...
 
 
-def fabric(settings: Settings, on_packet: OnPacket, on_connected: Callable[[], Awaitable[None]]) -> Fabric:
+def fabric(settings: Settings, on_packet: OnPacket, on_connected: OnConnected) -> Fabric:
     """The switch or switches that the settings name. on_connected: awaited when all of it is connected, and has to call
     `set_up`."""
     options = SwitchOptions(

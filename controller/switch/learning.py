@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import deque
 
-import finsy as fy
-
-from controller.switch import entries
+from serene import entries
+from serene.controller.switch.plan_entries import Installed
+from serene.entries import Updates
 
 CAPACITY = 1024  # of the tables known_source and forward
 WAITING_PER_PORT = 64  # addresses that were seen and are not learned yet; further ones are seen again later
@@ -26,7 +26,7 @@ class Learning:
         self._capacity = capacity
         self._behind: dict[int, dict[str, None]] = {}  # the addresses of each port, oldest first
         self._waiting: dict[int, dict[str, None]] = {}
-        self._acks: deque[fy.P4DigestListAck] = deque(maxlen=ACKS)
+        self._acks: deque[object] = deque(maxlen=ACKS)
 
     def seen(self, mac: str, port: int) -> None:
         """Notes that a frame from this address came in at this port."""
@@ -36,7 +36,7 @@ class Learning:
         if len(waiting) < WAITING_PER_PORT:
             waiting[mac] = None
 
-    def to_acknowledge(self, ack: fy.P4DigestListAck) -> None:
+    def to_acknowledge(self, ack: object) -> None:
         """Keeps the acknowledgement of a list of digests that was read."""
         self._acks.append(ack)
 
@@ -50,9 +50,9 @@ class Learning:
         self._waiting.clear()
         self._acks.clear()
 
-    def next(self) -> tuple[entries.Updates, entries.Updates]:
+    def next(self) -> tuple[Updates, list[object]]:
         """The updates for the next addresses, one of each port in turn; and the acknowledgements that wait."""
-        updates: entries.Updates = []
+        updates: Updates = []
         taken = 0
         while taken < BATCH and any(self._waiting.values()):
             for port, waiting in list(self._waiting.items()):
@@ -63,11 +63,11 @@ class Learning:
                 del waiting[mac]
                 updates += self._learn(mac, port)
                 taken += 1
-        acks: entries.Updates = [*self._acks]
+        acks = list(self._acks)
         self._acks.clear()
         return updates, acks
 
-    def _learn(self, mac: str, port: int) -> entries.Updates:
+    def _learn(self, mac: str, port: int) -> Updates:
         before = self.port_of.get(mac)
         if before == port:
             return []
@@ -75,11 +75,11 @@ class Learning:
             del self._behind[before][mac]
             self._put(mac, port)
             return [
-                -_known_source(mac, before),
+                -entries.known_source(mac, before),
                 +entries.known_source(mac, port),
                 ~entries.forward(mac, port),
             ]
-        room: entries.Updates = []
+        room: Updates = []
         if len(self.port_of) >= self._capacity:
             fullest = max(self._behind.values(), key=len)
             room = self._drop(next(iter(fullest)))
@@ -90,12 +90,12 @@ class Learning:
         self.port_of[mac] = port
         self._behind.setdefault(port, {})[mac] = None
 
-    def _drop(self, mac: str) -> entries.Updates:
+    def _drop(self, mac: str) -> Updates:
         port = self.port_of.pop(mac)
         del self._behind[port][mac]
-        return [-_known_source(mac, port), -_forward(mac)]
+        return [-entries.known_source(mac, port), -entries.forward(mac, port)]
 
-    def take_over(self, found: entries.Installed) -> entries.Updates:
+    def take_over(self, found: Installed) -> Updates:
         """Takes over what the switch holds as learned. Returns updates that remove addresses of which it holds only one
         of two entries."""
         self.port_of.clear()
@@ -104,14 +104,6 @@ class Learning:
         for mac, port in whole.items():
             self._put(mac, port)
         return [
-            *(-_forward(mac) for mac in found.forwarded if mac not in whole),
-            *(-_known_source(mac, port) for mac, port in found.known if whole.get(mac) != port),
+            *(-entries.forward(mac, port) for mac, port in found.forwarded.items() if mac not in whole),
+            *(-entries.known_source(mac, port) for mac, port in found.known if whole.get(mac) != port),
         ]
-
-
-def _known_source(mac: str, port: int) -> fy.P4TableEntry:
-    return fy.P4TableEntry("known_source", match=entries.known_source(mac, port).match)
-
-
-def _forward(mac: str) -> fy.P4TableEntry:
-    return fy.P4TableEntry("forward", match=entries.forward(mac, 0).match)

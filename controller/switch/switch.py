@@ -9,20 +9,29 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import finsy as fy
-from finsy.p4entity import P4EntityList, P4UpdateList
 
-from controller.jobs.plans import Endpoint, Readmission, Start, Swap
-from controller.settings import Settings, ShmPort, UdpPort
-from controller.switch import entries
-from controller.switch.connection import Connection, NotPrimary, SwitchError, Unreachable, within
-from controller.switch.counters import STALENESS_CLASSES, WORKER_COUNTERS, Counters
-from controller.switch.learning import Learning
+from serene import entries
+from serene.controller.jobs.plans import Readmission, Start, Swap
+from serene.controller.settings import Settings, ShmPort, UdpPort
+from serene.controller.switch import plan_entries
+from serene.controller.switch.connection import (
+    Connection,
+    Learned,
+    NotPrimary,
+    P4RuntimeConnection,
+    SwitchError,
+    Unreachable,
+    within,
+)
+from serene.controller.switch.counters import STALENESS_CLASSES, WORKER_COUNTERS, Counters
+from serene.controller.switch.learning import Learning
+from serene.entries import Cell, Endpoint, Entity, SwitchAddress, Updates
 from serene.program import Program
 
 LOG = logging.getLogger("serene.controller")
@@ -42,7 +51,7 @@ class SwitchOptions:
     device_id: int
     election_id: int
     ports: Sequence[int]  # to which ordinary traffic is flooded
-    own: entries.SwitchAddress
+    own: SwitchAddress
     udp_ports: Sequence[UdpPort] = ()  # of an embedded switch on this machine, for the status
     shm_ports: Sequence[ShmPort] = ()  # likewise
     credentials: fy.GRPCCredentialsTLS | None = None  # None: the connection is not encrypted
@@ -70,6 +79,33 @@ class SwapPhases:
     flip_ms: float
 
 
+class Reach(Protocol):
+    """How a switch is reached. counters: the names of its program's."""
+
+    counters: Sequence[str]
+
+    def connection(self, election_id: int) -> Connection:
+        """A new one, which is not open yet."""
+
+
+class P4Runtime:
+    """By P4Runtime, at the address in the options."""
+
+    def __init__(self, options: SwitchOptions, program: Program) -> None:
+        self._options = options
+        self._schema = fy.P4Schema(program.p4info_path, program.config_path)
+        self._others = {
+            fy.P4Schema(other.p4info_path, other.config_path).p4cookie: other.name for other in options.others
+        }
+        self.counters: Sequence[str] = [counter.alias for counter in self._schema.counters]
+
+    def connection(self, election_id: int) -> Connection:
+        to = self._options
+        return P4RuntimeConnection(
+            to.address, to.device_id, election_id, self._schema, to.credentials, to.name, self._others
+        )
+
+
 class Switch:
     """One switch, to which it connects again whenever the connection is lost. Its operations raise SwitchError.
 
@@ -88,16 +124,14 @@ class Switch:
         *,
         on_packet: Callable[[int, bytes], None],
         on_connected: Callable[[], Awaitable[None]],
+        reach: Callable[[SwitchOptions, Program], Reach] = P4Runtime,
     ) -> None:
         self.options = options
         self.program = program
         self.trouble: str | None = f"not connected to {options.address} yet"
         self._on_packet = on_packet
         self._on_connected = on_connected
-        self._schema = fy.P4Schema(program.p4info_path, program.config_path)
-        self._others = {
-            fy.P4Schema(other.p4info_path, other.config_path).p4cookie: other.name for other in options.others
-        }
+        self._reach = reach(options, program)
         self._connection: Connection | None = None
         self._election_id = options.election_id
         self._keeping: asyncio.Task[None] | None = None  # keeps it connected
@@ -105,9 +139,7 @@ class Switch:
         self._learning = Learning()
         self._seen = asyncio.Event()  # set when there is something to learn
         self.drop_reasons: Sequence[str] = [
-            counter.alias.removeprefix(DROPPED)
-            for counter in self._schema.counters
-            if counter.alias.startswith(DROPPED)
+            name.removeprefix(DROPPED) for name in self._reach.counters if name.startswith(DROPPED)
         ]
 
     @property
@@ -135,15 +167,16 @@ class Switch:
     async def bring_up(self, deadline_s: float) -> None:
         """Connects and sets the switch up, waiting up to ``deadline_s`` seconds for one that is starting. From then on
         it is connected again when the connection is lost."""
-        end = time.monotonic() + deadline_s
+        now = asyncio.get_running_loop().time
+        end = now() + deadline_s
         while not self.connected:
             answered = False
             try:
-                await self._connect(max(end - time.monotonic(), RETRY_S))
+                await self._connect(max(end - now(), RETRY_S))
                 answered = True
                 await self._take_over()
             except Unreachable:
-                if time.monotonic() >= end:
+                if now() >= end:
                     if answered:
                         raise
                     named = f"{self.options.name}=" if self.options.name else ""
@@ -188,16 +221,13 @@ class Switch:
         await self._disconnect()
 
     async def _connect(self, timeout_s: float) -> None:
-        options = self.options
-        connection = Connection(
-            options.address, options.device_id, self._election_id, self._schema, options.credentials, options.name
-        )
+        connection = self._reach.connection(self._election_id)
         try:
             await within(timeout_s, connection.open())
         except BaseException as error:
             await connection.close()
             if isinstance(error, asyncio.TimeoutError):
-                raise Unreachable(f"no answer from {options.called} at {options.address}") from None
+                raise Unreachable(f"no answer from {self.options.called} at {self.options.address}") from None
             raise
         self._connection = connection
 
@@ -212,7 +242,7 @@ class Switch:
     async def _take_over(self) -> None:
         assert self._connection is not None
         try:
-            pushed = await self._connection.install_program(self._others)
+            pushed = await self._connection.install_program()
             await self._on_connected()
         except SwitchError as error:
             self.trouble = str(error)
@@ -226,37 +256,38 @@ class Switch:
             "pushed" if pushed else "was running already",
         )
 
-    async def set_up(self) -> entries.Installed:
+    async def set_up(self) -> plan_entries.Installed:
         """Puts the switch's own entries in place, and returns what it holds. From now on it takes operations."""
         connection, own = self._connection, self.options.own
         if connection is None:  # it was lost when another switch was connected
             raise self._out_of_reach()
-        await connection.put(entries.switch_address(own))
-        await connection.put(entries.impostor_mac(own))
-        await connection.put(entries.impostor_ip(own))
-        await connection.put(entries.flood_group(self.options.ports))
-        await connection.put(entries.learning_digest())
-        found = entries.installed(await connection.read([fy.P4TableEntry()]))
+        for entity in (
+            *entries.own_addresses(own),
+            entries.flood_group(self.options.ports),
+            entries.learning_digest(),
+        ):
+            await connection.put(entity)
+        found = plan_entries.installed(await connection.entries())
         self._learning.forget_waiting()
         await connection.write(self._learning.take_over(found), missing_ok=True)
         self.trouble = None
         return found
 
-    async def read_entries(self) -> entries.Installed:
+    async def read_entries(self) -> plan_entries.Installed:
         """What the switch holds now."""
-        return entries.installed(await self.primary().read([fy.P4TableEntry()]))
+        return plan_entries.installed(await self.primary().entries())
 
     async def _deliver(self) -> None:
         """Takes each message at once, and writes nothing to the switch: that is done in other tasks."""
         assert self._connection is not None
         async for message in self._connection.messages():
-            if isinstance(message, fy.P4DigestList):
-                for seen in message:
-                    self._learning.seen(entries.mac_text(seen["source"]), seen["port"])
-                self._learning.to_acknowledge(message.ack())
+            if isinstance(message, Learned):
+                for mac, port in message.sources:
+                    self._learning.seen(mac, port)
+                self._learning.to_acknowledge(message.ack)
                 self._seen.set()
             else:
-                self._on_packet(int(message["ingress_port"]), message.payload)
+                self._on_packet(message.port, message.frame)
 
     async def _keep_learning(self) -> None:
         while True:
@@ -271,7 +302,7 @@ class Switch:
         try:
             if updates:
                 await self.write(updates)
-            await self.write(acks)
+            await self.primary().acknowledge(acks)
         except (Unreachable, NotPrimary):
             self._learning.forget_waiting()
         except SwitchError as error:
@@ -285,75 +316,74 @@ class Switch:
         """Writes all of a job; if that fails, removes what was written."""
         await self.zero_counters(plan.job, sorted(plan.members))
         try:
-            await self.write(entries.job_entries(plan, self.options.own))
-            await self.put(entries.policy_entry(plan.job, plan.policy))  # that of an earlier job may be there
-            await self.write(entries.members(plan))
+            await self.write(plan_entries.job_entries(plan, self.options.own))
+            await self.put(plan_entries.policy_entry(plan.job, plan.policy))  # of an earlier job
+            await self.write(plan_entries.members(plan))
         except SwitchError:
-            await self.remove(plan.job, plan.members)
+            await self.remove(plan.job)
             raise
 
     async def swap(self, plan: Swap) -> None:
         """Swaps a policy: one MODIFY of one entry."""
-        await self.write(entries.swap(plan))
+        await self.write(plan_entries.swap(plan))
 
     async def readmit(self, plan: Readmission) -> None:
         """Removes the old process's entries before it writes the new one's. After a failure, wherever it was, this can
         be repeated."""
         if plan.old is not None:
-            await self.write(entries.no_member(plan.job, plan.worker, plan.old), missing_ok=True)
+            await self.write(plan_entries.no_member(plan.job, plan.worker, plan.old), missing_ok=True)
         await self.put(entries.job_group(plan.job, plan.members))
         await self.put(entries.address(plan.job, plan.worker, plan.new, self.options.own))
-        await self.write(entries.readmission(plan))
+        await self.write(plan_entries.readmission(plan))
 
     async def shut_out(self, job: int, worker: int, at: Endpoint) -> None:
         """Removes a process's entry in `member`: it is not admitted any more."""
-        await self.write(entries.no_member(job, worker, at), missing_ok=True)
+        await self.write(plan_entries.no_member(job, worker, at), missing_ok=True)
 
-    async def remove(self, job: int, members: Mapping[int, Endpoint]) -> None:
-        """Removes all of a job but its policy. members: its workers' endpoints."""
-        await self.write(entries.removal(job, members), missing_ok=True)
+    async def remove(self, job: int) -> None:
+        """Removes all that the switch holds of a job but its policy: a controller that has ended may have left more
+        than this one knows."""
+        held = (await self.read_entries()).job(job)
+        await self.write(plan_entries.removal(job, held), missing_ok=True)
 
     async def send(self, to: Endpoint, frame: bytes) -> None:
         """Sends a frame out of a worker's port."""
-        await self.write([fy.P4PacketOut(frame, egress_port=to.port, padding=0)])
+        await self.primary().send(to.port, frame)
 
     # Counters
 
     async def read_worker_counters(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], Counters]:
         """The counters of each (job, worker). members: workers by job."""
         index_of = {(job, worker): self._index(job, worker) for job, workers in members.items() for worker in workers}
-        wanted = [fy.P4CounterEntry(name, index=index) for index in index_of.values() for name in WORKER_COUNTERS]
-        packets = {(entry.counter_id, entry.index): entry.packet_count for entry in await self._read(wanted)}
+        packets = await self._read([Cell(name, index) for index in index_of.values() for name in WORKER_COUNTERS])
         return {
-            who: Counters(**{name: packets[name, index] for name in WORKER_COUNTERS}) for who, index in index_of.items()
+            who: Counters(**{name: packets[Cell(name, index)] for name in WORKER_COUNTERS})
+            for who, index in index_of.items()
         }
 
     async def read_staleness(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], list[int]]:
         """For each (job, worker), how many contributions had a staleness of 0, 1, ... 14, and 15 or more rounds.
         members: workers by job."""
         first = {(job, worker): self._staleness_index(job, worker) for job, ids in members.items() for worker in ids}
-        wanted = [
-            fy.P4CounterEntry("staleness", index=at + i) for at in first.values() for i in range(STALENESS_CLASSES)
-        ]
-        packets = {entry.index: entry.packet_count for entry in await self._read(wanted)}
-        return {who: [packets[at + i] for i in range(STALENESS_CLASSES)] for who, at in first.items()}
+        packets = await self._read(
+            [Cell("staleness", at + i) for at in first.values() for i in range(STALENESS_CLASSES)]
+        )
+        return {
+            who: [packets[Cell("staleness", at + i)] for i in range(STALENESS_CLASSES)] for who, at in first.items()
+        }
 
     async def read_drops(self) -> dict[str, int]:
         """Packets dropped since the program was pushed, by reason."""
-        read = await self._read([fy.P4CounterEntry(DROPPED + reason, index=0) for reason in self.drop_reasons])
-        self.drops = {entry.counter_id.removeprefix(DROPPED): entry.packet_count for entry in read}
+        read = await self._read([Cell(DROPPED + reason) for reason in self.drop_reasons])
+        self.drops = {cell.counter.removeprefix(DROPPED): packets for cell, packets in read.items()}
         return self.drops
 
     async def zero_counters(self, job: int, workers: Sequence[int]) -> None:
         """Sets the counters of these workers to zero."""
         await self.write(
-            [
-                ~fy.P4CounterEntry(name, index=self._index(job, worker), data=fy.P4CounterData())
-                for name in WORKER_COUNTERS
-                for worker in workers
-            ]
+            [~Cell(name, self._index(job, worker)) for name in WORKER_COUNTERS for worker in workers]
             + [
-                ~fy.P4CounterEntry("staleness", index=self._staleness_index(job, worker) + i, data=fy.P4CounterData())
+                ~Cell("staleness", self._staleness_index(job, worker) + i)
                 for worker in workers
                 for i in range(STALENESS_CLASSES)
             ]
@@ -365,16 +395,16 @@ class Switch:
     def _staleness_index(self, job: int, worker: int) -> int:
         return self._index(job, worker) * STALENESS_CLASSES
 
-    async def write(self, updates: Sequence[P4UpdateList], *, missing_ok: bool = False) -> None:
+    async def write(self, updates: Updates, *, missing_ok: bool = False) -> None:
         """Writes updates in order. missing_ok: updates of what is not there are no error."""
         await self.primary().write(updates, missing_ok=missing_ok)
 
-    async def put(self, entity: P4EntityList) -> None:
+    async def put(self, entity: Entity) -> None:
         """Inserts an entity, or replaces the one that is there."""
         await self.primary().put(entity)
 
-    async def _read(self, wanted: list[fy.P4CounterEntry]) -> list[fy.P4CounterEntry]:
-        return await self.primary().read(wanted)
+    async def _read(self, wanted: Sequence[Cell]) -> dict[Cell, int]:
+        return await self.primary().packets(wanted)
 
     def primary(self) -> Connection:
         """The connection that takes operations. Raises Unreachable."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from controller.jobs.job import Job, JobState, WorkerState
-from controller.jobs.plans import Policy
-from controller.switch.entries import InstalledJob
+from serene.controller.jobs.job import Job, JobState, WorkerState
+from serene.controller.jobs.plans import Policy
+from serene.controller.switch.plan_entries import InstalledJob
 from serene.errors import SereneError
 from serene.fixedpoint import POOL_SCALE
 from serene.racks import Racks
@@ -54,7 +54,7 @@ def lost_job_from(job_id: int, found: InstalledJob, now: float) -> Job:
     """The job of which one of several switches has lost its part: it waits for the workers that took part, to begin
     another session."""
     job = job_from(job_id, found, now)
-    job.reset()
+    job.reset(now, job.evicted())
     job.absent = found.absent
     return job
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from controller.jobs.job import JobState, Worker
-from controller.jobs.jobs import Jobs
-from controller.switch.counters import STALENESS_CLASSES, WORKER_COUNTERS, Counters
-from controller.switch.silence import Silence, spoken
+from serene.controller.clock import SYSTEM, Clock
+from serene.controller.jobs.job import JobState, Worker
+from serene.controller.jobs.jobs import Jobs
+from serene.controller.switch.counters import STALENESS_CLASSES, WORKER_COUNTERS, Counters
+from serene.controller.switch.silence import Silence, spoken
 
 NOTHING = Counters()
 UNKNOWN = (0,) * STALENESS_CLASSES
@@ -31,7 +31,8 @@ class CounterSource(Protocol):
 class Telemetry:
     """The latest counters. Those of a job that has ended stay as they were."""
 
-    def __init__(self, switch: CounterSource, jobs: Jobs) -> None:
+    def __init__(self, switch: CounterSource, jobs: Jobs, clock: Clock = SYSTEM) -> None:
+        self._now = clock.steady
         self._switch = switch
         self._jobs = jobs
         self._workers: dict[tuple[int, int], Counters] = {}
@@ -44,11 +45,11 @@ class Telemetry:
 
     async def refresh(self, older_than_s: float = 0.0) -> None:
         """Reads the counters, unless they were read in the last ``older_than_s`` seconds. Raises SwitchError."""
-        wanted = time.monotonic() - older_than_s
+        wanted = self._now() - older_than_s
         async with self._reading:  # else an older answer could replace a newer one
             if self._read_at >= wanted:
                 return
-            began = time.monotonic()
+            began = self._now()
             asked = {job.id: job for job in self._jobs if job.state is not JobState.WAITING and job.slots is not None}
             sessions = {job.id: job.session for job in asked.values()}
             held = {job.id: [worker.id for worker in job.workers] for job in asked.values()}
@@ -59,7 +60,7 @@ class Telemetry:
             same = {id for id, job in asked.items() if self._jobs.get(id) is job and job.session == sessions[id]}
             self._workers.update({who: read for who, read in counts.items() if who[0] in same})
             self._staleness.update({who: read for who, read in staleness.items() if who[0] in same})
-            now = time.monotonic()
+            now = self._now()
             for who, read in counts.items():
                 if who[0] in same:
                     self._silence.note(who, spoken(dict(read)), now)
@@ -73,7 +74,7 @@ class Telemetry:
     def silent_s(self, job: int, worker: Worker) -> float:
         """Seconds since a worker sent a PUSH or reported, until its switch was last asked. 0 before anything is
         known."""
-        now, who = time.monotonic(), (job, worker.id)
+        now, who = self._now(), (job, worker.id)
         return min(self._silence.seconds(who, self._counted_at.get(who, now)), now - worker.reported_at)
 
     def staleness_of(self, job: int, worker: int) -> Sequence[int]:

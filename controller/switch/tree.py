@@ -16,12 +16,15 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from controller.jobs.plans import Endpoint, Readmission, Start, Swap
-from controller.switch import entries, tree_entries
-from controller.switch.assembling import assembled
-from controller.switch.connection import SwitchError, Unreachable
-from controller.switch.counters import Counters
-from controller.switch.switch import RETRY_S, SwapPhases, Switch, SwitchOptions
+from serene import entries
+from serene.controller.jobs.plans import Readmission, Start, Swap
+from serene.controller.switch import plan_entries, tree_entries
+from serene.controller.switch.assembling import assembled
+from serene.controller.switch.connection import SwitchError, Unreachable
+from serene.controller.switch.counters import Counters
+from serene.controller.switch.plan_entries import Installed, InstalledJob
+from serene.controller.switch.switch import RETRY_S, P4Runtime, Reach, SwapPhases, Switch, SwitchOptions
+from serene.entries import Endpoint
 from serene.program import Program
 from serene.racks import LeafPolicy, Racks, policies
 from serene.strategy import PolicyFields
@@ -49,6 +52,7 @@ class Tree:
         *,
         on_packet: Callable[[int, int, bytes], None],
         on_connected: Callable[[], Awaitable[None]],
+        reach: Callable[[SwitchOptions, Program], Reach] = P4Runtime,
     ) -> None:
         of_leaf, of_root = Program.tree()
         self.program = of_leaf
@@ -66,10 +70,10 @@ class Tree:
             async def connected() -> None:
                 await self._member_connected(switch)
 
-            switch = Switch(options, program, on_packet=hear, on_connected=connected)
+            switch = Switch(options, program, on_packet=hear, on_connected=connected, reach=reach)
             return switch
 
-        ports = [tree_entries.root_port(rack) for rack in range(len(leaves))]
+        ports = range(1, len(leaves) + 1)
         self.root = member(replace(root, ports=ports, others=(of_leaf,)), of_root, None)
         self.leaves = [
             member(replace(leaf, ports=[*leaf.ports, uplink], others=(of_root,)), of_leaf, rack)
@@ -116,7 +120,8 @@ class Tree:
 
     async def bring_up(self, deadline_s: float) -> None:
         """All have to be there at once: one may be lost while another one is waited for."""
-        end = time.monotonic() + deadline_s
+        now = asyncio.get_running_loop().time
+        end = now() + deadline_s
         ups = [asyncio.create_task(switch.bring_up(deadline_s)) for switch in self.switches]
         try:
             await asyncio.gather(*ups)
@@ -125,7 +130,7 @@ class Tree:
                 up.cancel()
             await asyncio.wait(ups)
         while not self.connected:
-            if time.monotonic() >= end:
+            if now() >= end:
                 raise Unreachable(f"not all switches were there at once within {deadline_s:g} s: {self.trouble}")
             await asyncio.sleep(RETRY_S)
 
@@ -144,7 +149,7 @@ class Tree:
                 self._uncompared.add(switch)
                 await switch.set_up()
 
-    async def set_up(self) -> entries.Installed:
+    async def set_up(self) -> Installed:
         """Puts their own entries in place at switches that have just been connected, and returns what all hold
         together, as if one switch held it. Removes parts of jobs that are not whole: a restarted switch has lost its
         part, and then the others' are of no use. Raises SwitchError."""
@@ -153,7 +158,7 @@ class Tree:
         if found.misplaced:
             raise SwitchError(self._in_order(found.misplaced))
         for number, job in found.useless:
-            await self.switches[number].write(tree_entries.removal(job, held[number].jobs[job]), missing_ok=True)
+            await self.switches[number].write(plan_entries.removal(job, held[number].jobs[job]), missing_ok=True)
         whole = {job: of for job, of in found.installed.jobs.items() if of.complete}
         self._racks = {job: of.racks for job, of in whole.items() if of.racks is not None}
         self._uncompared.clear()
@@ -164,11 +169,11 @@ class Tree:
                     raise error
         return found.installed
 
-    async def _forget_failed(self, job: int, of: entries.InstalledJob, held: Sequence[entries.Installed]) -> None:
+    async def _forget_failed(self, job: int, of: InstalledJob, held: Sequence[Installed]) -> None:
         """Removes what swaps that failed have left at the leaves, whose table of prepared policies has little room."""
         for rack, leaf in self._leaves_of(job):
             needless = tree_entries.needless_epochs(held[rack].jobs[job].prepared, of.session, of.epoch)
-            await leaf.write([-tree_entries.not_prepared(job, *era) for era in needless], missing_ok=True)
+            await leaf.write([-entries.not_prepared(job, *era) for era in needless], missing_ok=True)
 
     def _in_order(self, misplaced: Mapping[int, int]) -> str:
         """For an error: in which order the leaves have to be named, where running jobs have them as other racks.
@@ -194,29 +199,29 @@ class Tree:
         here = self._by_rack(plan.job, plan.members)
         session, own, members = plan.policy.session, self.options.own, plan.policy.fields.members
         leaf_policies, root_fields = self._policies(plan.job, plan.policy.fields)
-        leaves = {rack: tree_entries.leaf_at(rack, plan.racks.sizes[rack], session) for rack in here}
+        leaves = {rack: entries.leaf_at(rack, plan.racks.sizes[rack], session) for rack in here}
         root = replace(plan.policy, fields=root_fields)
 
         async def begin(rack: int) -> None:
             leaf, policy = self.leaves[rack], leaf_policies[rack]
             await leaf.zero_counters(plan.job, sorted(here[rack]))
             await leaf.write(tree_entries.leaf_entries(plan, rack, here[rack], policy, self._uplink, own))
-            await leaf.put(entries.policy_of(plan.job, session, plan.policy.epoch, policy.fields, members))
-            decides = tree_entries.root_at(self._uplink, session, own)
+            await leaf.put(entries.policy(plan.job, session, plan.policy.epoch, policy.fields, members))
+            decides = entries.root_at(self._uplink, session, own)
             await leaf.write([+entries.member(plan.job, ROOT, decides)])
 
         try:
             self._require(plan.job)
             await _all(begin(rack) for rack in here)
             await self.root.write(tree_entries.root_entries(plan, leaves, own))
-            await self.root.put(entries.policy_entry(plan.job, root))
+            await self.root.put(plan_entries.policy_entry(plan.job, root))
             await self.root.write([+entries.member(plan.job, rack, at) for rack, at in leaves.items()])
             await _all(
                 self.leaves[rack].write([+entries.member(plan.job, place, at) for place, at in workers.items()])
                 for rack, workers in here.items()
             )
         except SwitchError:
-            await self.remove(plan.job, plan.members)
+            await self.remove(plan.job)
             raise
 
     async def swap(self, plan: Swap) -> SwapPhases:
@@ -232,11 +237,11 @@ class Tree:
         members = policy.fields.members
         began = time.perf_counter()
         await _all(
-            leaf.put(tree_entries.prepared(plan.job, policy.session, policy.epoch, leaf_policies[rack], members))
+            leaf.put(entries.prepared(plan.job, policy.session, policy.epoch, leaf_policies[rack], members))
             for rack, leaf in self._leaves_of(plan.job)
         )
         prepared = time.perf_counter()
-        await self.root.write([~entries.policy_entry(plan.job, replace(policy, fields=root_fields))])
+        await self.root.write([~plan_entries.policy_entry(plan.job, replace(policy, fields=root_fields))])
         flipped = time.perf_counter()
         untold = await self._tell(plan.job, policy.session, policy.epoch, policy.fields)
         for error in untold.values():
@@ -253,10 +258,10 @@ class Tree:
         async def tell(rack: int, leaf: Switch) -> None:
             here = racks.part(fields, rack)
             try:
-                await leaf.put(entries.policy_of(job, session, epoch, here, fields.members))
+                await leaf.put(entries.policy(job, session, epoch, here, fields.members))
                 held = (await leaf.read_entries()).jobs.get(job)
                 old = tree_entries.old_epochs(held.prepared if held else (), session, epoch)
-                await leaf.write([-tree_entries.not_prepared(job, *era) for era in old], missing_ok=True)
+                await leaf.write([-entries.not_prepared(job, *era) for era in old], missing_ok=True)
             except SwitchError as error:
                 untold[rack] = error
 
@@ -272,7 +277,7 @@ class Tree:
         if plan.old is not None:
             await leaf.shut_out(plan.job, place, plan.old)
         here = self._by_rack(plan.job, plan.members)[rack]
-        await leaf.put(tree_entries.leaf_group(plan.job, here, self._uplink))
+        await leaf.put(entries.leaf_group(plan.job, here, self._uplink))
         await leaf.put(entries.address(plan.job, place, plan.new, self.options.own))
         _, untold = await self._swap(plan.swap)
         if rack in untold:
@@ -283,7 +288,7 @@ class Tree:
         """As `Switch.shut_out`."""
         await self.leaves[at.rack].shut_out(job, self._racks[job].place(worker)[1], at)
 
-    async def remove(self, job: int, members: Mapping[int, Endpoint]) -> None:
+    async def remove(self, job: int) -> None:
         """Removes all that the switches hold of a job. A switch that is out of reach may have lost it, and else is
         cleared when it is back. Raises Unreachable where all are out of reach: then none would have a record that the
         job is over."""
@@ -294,7 +299,7 @@ class Tree:
             with contextlib.suppress(Unreachable):
                 held = (await switch.read_entries()).jobs.get(job)
                 if held is not None and not held.bare:
-                    await switch.write(tree_entries.removal(job, held), missing_ok=True)
+                    await switch.write(plan_entries.removal(job, held), missing_ok=True)
 
         await _all(clear(leaf) for leaf in self.leaves)
         await clear(self.root)

@@ -8,7 +8,7 @@ bound, and for workers that read another BSP sum than the others. Its pair and i
 played again alone.
 
 ``make schedules RACKS=3 FIRST=2000 RUNS=1000 OUT=part.json`` plays some of them, on a tree of switches;
-`experiments.correctness.tallies` adds up parts.
+`serene.experiments.correctness.tallies` adds up parts.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from pathlib import Path
 
 from rich.progress import Progress
 
-from experiments.correctness import tallies as parts
-from experiments.correctness.tallies import Pair, Part, Tally
-from experiments.correctness.virtual.checks import Violation
-from experiments.correctness.virtual.plan import Outcome
-from experiments.correctness.virtual.random_plans import random_plan
-from experiments.correctness.virtual.schedule import Schedule
-from experiments.correctness.virtual.switch import P4Switch
-from experiments.correctness.virtual.tree import TreeSchedule, TreeSwitch
-from experiments.shared import terminal
-from experiments.shared.pool import NoProcesses, Processes, WorkerLost
-from experiments.shared.random_strategies import FAMILIES, alternating
 from serene import outputs
 from serene.arguments import Parser
 from serene.errors import SereneError, choices
+from serene.experiments.correctness import tallies as parts
+from serene.experiments.correctness.tallies import Pair, Part, Tally
+from serene.experiments.correctness.virtual.checks import Violation
+from serene.experiments.correctness.virtual.plan import Outcome
+from serene.experiments.correctness.virtual.random_plans import TAKE_OVERS, random_plan
+from serene.experiments.correctness.virtual.schedule import Schedule
+from serene.experiments.correctness.virtual.switch import P4Switch
+from serene.experiments.correctness.virtual.tree import TreeSchedule, TreeSwitch
+from serene.experiments.shared import terminal
+from serene.experiments.shared.pool import NoProcesses, Processes, WorkerLost
+from serene.experiments.shared.random_strategies import FAMILIES, alternating
 from serene.program import Program
 from serene.racks import MAX_RACKS
 
@@ -65,23 +65,26 @@ def _tree(racks: int) -> TreeSwitch:
     return TreeSwitch(*Program.tree(), racks)
 
 
-def play(pair: Pair, number: int, program: Program, racks: int = 0) -> Outcome:
-    """One run, through one switch or through a tree of so many racks. Raises Violation."""
+def play(pair: Pair, number: int, program: Program, racks: int = 0, take_overs: float = TAKE_OVERS) -> Outcome:
+    """One run, through one switch or through a tree of so many racks. take_overs: as of `random_plan`. Raises
+    Violation."""
     seed = PAIRS.index(pair) * NUMBERS + number
-    plan = random_plan(seed)
+    plan = random_plan(seed, take_overs=take_overs)
     strategies = alternating(pair, seed, plan.workers)
     if racks:
         return TreeSchedule(_tree(racks), plan, strategies).run()
     return Schedule(_switch(program), plan, strategies).run()
 
 
-def play_many(pair: Pair, numbers: Sequence[int], program: Program, racks: int = 0) -> Tally:
+def play_many(
+    pair: Pair, numbers: Sequence[int], program: Program, racks: int = 0, take_overs: float = TAKE_OVERS
+) -> Tally:
     """Plays the runs of a pair that have these numbers. A violation is counted, not raised."""
     tally, began = Tally(), time.process_time()
     for number in numbers:
         tally.runs += 1
         try:
-            outcome = play(pair, number, program, racks)
+            outcome = play(pair, number, program, racks, take_overs)
         except Violation as violation:
             tally.broken[violation.broken] = tally.broken.get(violation.broken, 0) + 1
             tally.failed.append(number)
@@ -99,13 +102,13 @@ def play_many(pair: Pair, numbers: Sequence[int], program: Program, racks: int =
 
 
 def play_all(
-    numbers: range, processes: int, program: Program, pairs: Iterable[Pair] = PAIRS, racks: int = 0
+    numbers: range, processes: int, program: Program, pairs: Iterable[Pair], racks: int, take_overs: float
 ) -> Iterator[tuple[Pair, Tally]]:
     """Plays the runs of each pair that have these numbers, in several processes; yields tallies as they come. Raises
     WorkerLost."""
     with Processes(processes, (P4Switch.__module__, TreeSwitch.__module__)) as pool:
         played = {
-            pool.submit(play_many, pair, numbers[start : start + AT_ONCE], program, racks): pair
+            pool.submit(play_many, pair, numbers[start : start + AT_ONCE], program, racks, take_overs): pair
             for start in range(0, len(numbers), AT_ONCE)
             for pair in pairs
         }
@@ -138,9 +141,19 @@ def _racks(text: str) -> int:
     return int(text)
 
 
+def _probability(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number from 0 to 1")
+    return number
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(
-        prog="python -m experiments.correctness.schedules", description="Random runs of each pair of strategies."
+        prog="python -m serene.experiments.correctness.schedules", description="Random runs of each pair of strategies."
     )
     parser.add_argument("--runs", type=_positive, default=10_000, help="of each pair (default 10000)")
     parser.add_argument("--first", type=_number, default=0, help="number of the first of them (default 0)")
@@ -148,6 +161,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--pair", type=_pair, action="append", help="only this one, as bsp,ssp; repeatable")
     parser.add_argument("--number", type=_number, help="play only this run, and say what happens; needs one --pair")
     parser.add_argument("--racks", type=_racks, default=0, help=f"through a tree of so many, 1 to {MAX_RACKS}")
+    parser.add_argument(
+        "--take-overs", type=_probability, default=TAKE_OVERS,
+        help=f"the probability that two processes of one worker take its place from each other (default {TAKE_OVERS})",
+    )  # fmt: skip
     parser.add_argument("--program", default="serene", help="serene, serene_jumbo, or a path to a .json")
     parser.add_argument("--out", type=Path, default=OUTPUT, help=f"the numbers as JSON (default {OUTPUT})")
     return parser
@@ -167,7 +184,7 @@ def main() -> int:
     if options.number is not None:
         if len(pairs) != 1:
             parser.error("--number needs one --pair")
-        return _play_alone(pairs[0], options.number, program, options.racks)
+        return _play_alone(pairs[0], options.number, program, options.racks, options.take_overs)
     try:
         outputs.check_file(options.out, outputs.MB)
     except SereneError as error:
@@ -178,7 +195,7 @@ def main() -> int:
     try:
         with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
             task = progress.add_task("runs", total=options.runs * len(pairs))
-            for pair, tally in play_all(numbers, options.processes, program, pairs, options.racks):
+            for pair, tally in play_all(numbers, options.processes, program, pairs, options.racks, options.take_overs):
                 tallies[pair].add(tally)
                 progress.advance(task, tally.runs)
     except (NoProcesses, WorkerLost) as error:
@@ -191,15 +208,18 @@ def main() -> int:
         f"{options.processes} processes: {parts.summary(total)}",
         highlight=False,
     )
+    given = [(name, getattr(options, name)) for name in ("racks", "take_overs")]
+    same = "".join(f" --{name.replace('_', '-')} {value}" for name, value in given if value != parser.get_default(name))
     for pair, tally in tallies.items():
         if tally.failed:
             print(
                 f"error: {' and '.join(pair)}: runs {tally.failed[:10]} broke a rule; see one with "
-                f"--pair {','.join(pair)} --number {tally.failed[0]}"
-                f"{f' --racks {options.racks}' if options.racks else ''}",
+                f"--pair {','.join(pair)} --number {tally.failed[0]}{same}",
                 file=sys.stderr,
             )
-    part = Part(built, options.program, options.racks, options.first, options.runs, round(took, 1), tallies)
+    part = Part(
+        built, options.program, options.racks, options.take_overs, options.first, options.runs, round(took, 1), tallies
+    )
     try:
         part.write(options.out)
     except SereneError as error:
@@ -208,9 +228,9 @@ def main() -> int:
     return int(any(tally.failed for tally in tallies.values()))
 
 
-def _play_alone(pair: Pair, number: int, program: Program, racks: int) -> int:
+def _play_alone(pair: Pair, number: int, program: Program, racks: int, take_overs: float) -> int:
     try:
-        outcome = play(pair, number, program, racks)
+        outcome = play(pair, number, program, racks, take_overs)
     except SereneError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

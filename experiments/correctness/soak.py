@@ -18,12 +18,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from experiments.correctness.virtual.plan import Outcome, Plan
-from experiments.correctness.virtual.schedule import Schedule
-from experiments.correctness.virtual.switch import P4Switch
-from experiments.shared.random_strategies import FAMILIES, alternating
 from serene.arguments import Parser
 from serene.errors import SereneError
+from serene.experiments.correctness.virtual.plan import Outcome, Plan
+from serene.experiments.correctness.virtual.schedule import Schedule
+from serene.experiments.correctness.virtual.switch import P4Switch
+from serene.experiments.shared.random_strategies import FAMILIES, alternating
 from serene.faults import Faults, PacketFaults, load
 from serene.program import Program
 
@@ -43,6 +43,7 @@ def soak(packets: int, faults: Faults, seed: int, program: Program) -> Outcome:
         faults=faults,
         swaps=10**6,
         swap_every_s=SWAP_EVERY_S,
+        frames_together=SLOTS,
         too_late_s=60.0 * iterations + 1000,
     )
     switch = P4Switch(program)
@@ -60,7 +61,7 @@ def _probability(text: str) -> float:
 
 
 def main() -> int:
-    parser = Parser(prog="python -m experiments.correctness.soak", description=__doc__.splitlines()[0])
+    parser = Parser(prog="python -m serene.experiments.correctness.soak", description=__doc__.splitlines()[0])
     parser.add_argument("--packets", type=int, default=1_000_000, help="that reach the switch (default 1000000)")
     parser.add_argument("--loss", type=_probability, default=0.01)
     parser.add_argument("--duplication", type=_probability, default=0.01)

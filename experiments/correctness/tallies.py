@@ -1,4 +1,4 @@
-"""Counts of random runs, as JSON files, and their sums: ``python -m experiments.correctness.tallies PART...``
+"""Counts of random runs, as JSON files, and their sums: ``python -m serene.experiments.correctness.tallies PART...``
 
 ``make schedules`` writes one file, a part. Parts can be added up if they are of the same build, with as many racks, and
 of different runs.
@@ -11,7 +11,6 @@ from serene.interrupts import end_quietly, ended
 if __name__ == "__main__":
     end_quietly()
 
-import hashlib
 import json
 import sys
 from collections import Counter
@@ -24,17 +23,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rich.console import Console
 from rich.table import Table
 
-from experiments.shared import terminal
 from serene import outputs
 from serene.arguments import Parser
 from serene.errors import SereneError
+from serene.experiments.shared import terminal
+from serene.experiments.shared.build import digest, programs, sources
 
 Pair = tuple[str, str]
 Count = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0)]
 
-ROOT = Path(__file__).parents[2]
-PLAYED = ("serene", "controller", "experiments/correctness", "experiments/shared")  # folders of the code that runs use
+PLAYED = ("controller", "experiments/correctness", "experiments/shared")  # what runs use, besides the library
 
 
 class BadPart(SereneError):
@@ -42,15 +41,8 @@ class BadPart(SereneError):
 
 
 def build() -> str:
-    """SHA-256, in hex, over the compiled programs and the code that runs use."""
-    paths = [*(ROOT / "p4src" / "build").glob("*.json")]
-    for folder in PLAYED:
-        paths += [path for kind in ("py", "c", "h") for path in (ROOT / folder).rglob(f"*.{kind}")]
-    total = hashlib.sha256()
-    for path in sorted(paths):
-        total.update(f"{path.relative_to(ROOT)}\n".encode())
-        total.update(hashlib.sha256(path.read_bytes()).digest())
-    return total.hexdigest()
+    """A digest of the compiled programs and of the code that runs use."""
+    return digest([*programs(), *sources(*PLAYED)])
 
 
 @dataclass
@@ -85,6 +77,7 @@ class _Written(BaseModel):
     build: str
     program: str
     racks: Count
+    take_overs: Annotated[float, Field(ge=0, le=1)]
     first: Count
     runs: Count
     seconds: Seconds
@@ -94,11 +87,12 @@ class _Written(BaseModel):
 @dataclass
 class Part:
     """Runs ``first`` to ``first + runs - 1`` of each pair in ``tallies``. racks: 0 for one switch, which runs
-    ``program``. seconds: that they took."""
+    ``program``. take_overs: as of `random_plan`. seconds: that they took."""
 
     build: str
     program: str
     racks: int
+    take_overs: float
     first: int
     runs: int
     seconds: float
@@ -122,7 +116,7 @@ class Part:
             raise _no_part(path, f"{where}: {wrong['msg']}" if where else wrong["msg"]) from None
         except (OSError, ValueError) as error:
             raise _no_part(path, str(error)) from None
-        return cls(said.build, said.program, said.racks, said.first, said.runs, said.seconds, tallies)
+        return cls(said.build, said.program, said.racks, said.take_overs, said.first, said.runs, said.seconds, tallies)
 
 
 def _no_part(path: Path, why: str) -> BadPart:
@@ -140,7 +134,7 @@ def added_up(parts: dict[Path, Part]) -> dict[Pair, Tally]:
     before: list[tuple[Path, Part]] = []
     for path, part in parts.items():
         for other_path, other in before:
-            for what in ("build", "program", "racks"):
+            for what in ("build", "program", "racks", "take_overs"):
                 ours, theirs = getattr(part, what), getattr(other, what)
                 if ours != theirs:
                     raise BadPart(f"{path}: {what} {ours}, that of {other_path} is {theirs}: expected parts of one")
@@ -210,7 +204,9 @@ def happenings(total: Tally) -> Table:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = Parser(prog="python -m experiments.correctness.tallies", description="Adds up parts of make schedules.")
+    parser = Parser(
+        prog="python -m serene.experiments.correctness.tallies", description="Adds up parts of make schedules."
+    )
     parser.add_argument("parts", type=Path, nargs="+", metavar="PART", help="what make schedules OUT=PART has written")
     options = parser.parse_args(arguments)
     try:

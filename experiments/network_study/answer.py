@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.network_study.findings import Findings
-from experiments.network_study.flows.clos import SIZES, Clos
-from experiments.network_study.methods import MAIN, METHODS
+from serene.experiments.network_study.findings import Findings
+from serene.experiments.network_study.flows.clos import SIZES, Clos
+from serene.experiments.network_study.methods import MAIN, METHODS
 
 THIN = 0.125  # the bisection ratio of a thin network
 

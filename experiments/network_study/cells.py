@@ -14,20 +14,20 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from experiments.network_study.exchange import SERVER_SHARE, Exchange
-from experiments.network_study.flows import simgrid_engine, solver
-from experiments.network_study.flows.clos import Clos
-from experiments.network_study.flows.model import LV08, model
-from experiments.network_study.methods import method
-from experiments.network_study.switch import SwitchSizes
-from experiments.network_study.training import SERVERS, SWITCH, Training, train
-from experiments.shared.machine import Conditions, observed
 from serene import outputs
 from serene.errors import SereneError, choices
+from serene.experiments.network_study.exchange import SERVER_SHARE, Exchange
+from serene.experiments.network_study.flows import simgrid_engine, solver
+from serene.experiments.network_study.flows.clos import Clos
+from serene.experiments.network_study.flows.model import LV08, model
+from serene.experiments.network_study.methods import method
+from serene.experiments.network_study.switch import SwitchSizes
+from serene.experiments.network_study.training import SERVERS, SWITCH, Training, train
+from serene.experiments.shared.machine import Conditions, observed
 from serene.outputs import CannotWrite
 from serene.program import Program
 from serene.strategy import Quorum, parse
-from workers import stragglers
+from serene.workers import stragglers
 
 ENGINES = {solver.NAME: solver.run, simgrid_engine.NAME: simgrid_engine.run}
 MB, GB = 1e6, 1e9

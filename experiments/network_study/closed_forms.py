@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from math import log2
 
-from experiments.network_study.exchange import SERVER_SHARE, Exchange
-from experiments.network_study.flows.model import Model
+from serene.experiments.network_study.exchange import SERVER_SHARE, Exchange
+from serene.experiments.network_study.flows.model import Model
 
 
 def _unit(exchange: Exchange, model: Model) -> float:

@@ -1,5 +1,5 @@
-"""The command line of ``python -m experiments.network_study``, which answers a grid's questions and writes the report.
-``make network-study`` calls it."""
+"""The command line of ``python -m serene.experiments.network_study``, which answers a grid's questions and writes the
+report. ``make network-study`` calls it."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from pathlib import Path
 
 from rich.console import Console
 
-from experiments.network_study import emulation
-from experiments.network_study.cells import Answers, Cell, TrainingCell, answer, append
-from experiments.network_study.duration import announced, expected_s
-from experiments.network_study.emulated.rows import CLOS
-from experiments.network_study.grid import GRIDS, Grid
-from experiments.shared import clusters, studies
-from experiments.shared.clusters import Cluster
-from experiments.shared.studies import BadUsage
 from serene import outputs
 from serene.arguments import Parser
 from serene.errors import SereneError, choices
+from serene.experiments.network_study import emulation
+from serene.experiments.network_study.cells import Answers, Cell, TrainingCell, answer, append
+from serene.experiments.network_study.duration import announced, expected_s
+from serene.experiments.network_study.emulated.rows import CLOS
+from serene.experiments.network_study.grid import GRIDS, Grid
+from serene.experiments.shared import clusters, studies
+from serene.experiments.shared.clusters import Cluster
+from serene.experiments.shared.studies import BadUsage
 from serene.palette import look
 from serene.spawn import module
-from topologies.processes import mortal
+from serene.topologies.processes import mortal
 
 PAGE_BYTES, ANSWER_BYTES = 5 * outputs.MB, 1000  # of the report and of an answer, about
 
@@ -34,7 +34,9 @@ class Failed(SereneError):
 
 
 def parser() -> argparse.ArgumentParser:
-    result = Parser(prog="python -m experiments.network_study", description="How much network does training need?")
+    result = Parser(
+        prog="python -m serene.experiments.network_study", description="How much network does training need?"
+    )
     add = result.add_argument
     add("--grid", default="quick", help=f"{choices(GRIDS)} (default quick)")
     add("--out", type=Path, default=Path("runs/network"), help="answers and page (default runs/network)")
@@ -69,7 +71,7 @@ def _study(grid: Grid, options: argparse.Namespace, console: Console, cluster: C
     _ask(Answers(path).missing(grid.cells()), path, console, options.parallel, cluster)
     if options.emulated:
         _emulate(options.out / CLOS, console)
-    from experiments.network_study.page import write
+    from serene.experiments.network_study.page import write
 
     console.print(
         f"{write(grid, Answers(path), options.out, console, emulate=not options.no_emulation)}", highlight=False
@@ -83,7 +85,7 @@ def _emulate(folder: Path, console: Console) -> None:
         raise Failed(f"--emulated: {reason}")
     for what, name in (("an emulated Clos network of 32 hosts", "measure"), ("emulated racks", "leaf_spine")):
         console.print(f"measuring: the methods on {what}", highlight=False)
-        command = module(f"experiments.network_study.emulated.{name}", "--out", str(folder))
+        command = module(f"serene.experiments.network_study.emulated.{name}", "--out", str(folder))
         status = subprocess.run(mortal(command), check=False).returncode
         if status:
             raise Failed(f"the emulated network was not measured whole (status {status}); the same command goes on")

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import permutations, product
 
-from experiments.network_study.cells import ExchangeCell, NetworkCell, our_switch
-from experiments.network_study.cost import sizes_of_networks
-from experiments.network_study.exchange import Exchange
-from experiments.network_study.flows.clos import RATIOS, SIZES
-from experiments.network_study.grid import PAPER, Grid, ratio_name
-from experiments.network_study.methods import METHODS
+from serene.experiments.network_study.cells import ExchangeCell, NetworkCell, our_switch
+from serene.experiments.network_study.cost import sizes_of_networks
+from serene.experiments.network_study.exchange import Exchange
+from serene.experiments.network_study.flows.clos import RATIOS, SIZES
+from serene.experiments.network_study.grid import PAPER, Grid, ratio_name
+from serene.experiments.network_study.methods import METHODS
 
 Seconds = Callable[[ExchangeCell], float]
 

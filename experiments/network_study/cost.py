@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from experiments.network_study.flows.clos import RATIOS, SIZES, Clos
+from serene.experiments.network_study.flows.clos import RATIOS, SIZES, Clos
 
 # Ports of the switches of Figure 6's networks: full ones, which can be thinned to an eighth of the links up.
 PORTS_2_LAYERS = (16, 32, 48, 64, 80, 96, 128)

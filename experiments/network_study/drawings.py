@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from experiments.network_study.cells import our_switch
-from experiments.network_study.exchange import Exchange
-from experiments.network_study.flows.clos import Clos, Ints
-from experiments.network_study.flows.steps import Step
-from experiments.network_study.grid import ratio_name
-from experiments.network_study.methods import METHODS
-from experiments.shared.style import panels, save
+from serene.experiments.network_study.cells import our_switch
+from serene.experiments.network_study.exchange import Exchange
+from serene.experiments.network_study.flows.clos import Clos, Ints
+from serene.experiments.network_study.flows.steps import Step
+from serene.experiments.network_study.grid import ratio_name
+from serene.experiments.network_study.methods import METHODS
+from serene.experiments.shared.style import panels, save
 from serene.palette import BLACK, BLUE, COLOURS, GREY, SKY, VERMILION
 
 STAR = (Clos(2, 16, 1), Clos(2, 32, 1))  # 8 hosts, one of them a server; 16 with two

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from experiments.network_study.cells import Answers, Cell, ExchangeCell
-from experiments.network_study.methods import METHODS
-from experiments.network_study.training import SERVERS
-from experiments.shared import estimate, machine
+from serene.experiments.network_study.cells import Answers, Cell, ExchangeCell
+from serene.experiments.network_study.methods import METHODS
+from serene.experiments.network_study.training import SERVERS
+from serene.experiments.shared import estimate, machine
 
 # Seconds that a simulation takes at r = 1, as measured on an Intel Xeon: with servers for each pair of hosts, else for
 # each host; of training, for each iteration of a host.

@@ -13,15 +13,15 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from experiments.network_study.cells import CONDITIONS, our_switch
-from experiments.network_study.emulated.plan import FRAME, PAYLOAD
-from experiments.network_study.exchange import Exchange
-from experiments.network_study.flows import solver
-from experiments.network_study.flows.clos import Clos
-from experiments.network_study.flows.model import IDEAL, Model
-from experiments.network_study.schedules import leaf_spine_aggregation, ring
-from experiments.network_study.switch import VALUE_BYTES
-from experiments.shared.machine import observed
+from serene.experiments.network_study.cells import CONDITIONS, our_switch
+from serene.experiments.network_study.emulated.plan import FRAME, PAYLOAD
+from serene.experiments.network_study.exchange import Exchange
+from serene.experiments.network_study.flows import solver
+from serene.experiments.network_study.flows.clos import Clos
+from serene.experiments.network_study.flows.model import IDEAL, Model
+from serene.experiments.network_study.schedules import leaf_spine_aggregation, ring
+from serene.experiments.network_study.switch import VALUE_BYTES
+from serene.experiments.shared.machine import observed
 
 WORKERS = (4, 8, 16)
 VALUES = 100_000
@@ -46,7 +46,7 @@ def simulated(workers: int) -> tuple[float, float]:
 
 def measure() -> list[dict[str, Any]]:
     """Emulated and simulated seconds, in a row for each number of workers and method. Raises SereneError."""
-    from experiments.performance.bench import all_reduce
+    from serene.experiments.performance.bench import all_reduce
 
     rows = []
     for workers in WORKERS:

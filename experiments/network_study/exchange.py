@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.network_study.flows.clos import Clos, Ints
-from experiments.network_study.switch import SwitchSizes
 from serene.errors import SereneError
+from serene.experiments.network_study.flows.clos import Clos, Ints
+from serene.experiments.network_study.switch import SwitchSizes
 
 SERVER_SHARE = 8  # one host in eight is a parameter server
 

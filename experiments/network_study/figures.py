@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from matplotlib.ticker import NullFormatter
 
-from experiments.network_study.cells import MB, QUORUM_SHARE, Answers, ExchangeCell, NetworkCell
-from experiments.network_study.emulated.rows import title
-from experiments.network_study.flows.clos import RATIOS, SIZES, Clos
-from experiments.network_study.grid import (
+from serene.experiments.network_study.cells import MB, QUORUM_SHARE, Answers, ExchangeCell, NetworkCell
+from serene.experiments.network_study.emulated.rows import title
+from serene.experiments.network_study.flows.clos import RATIOS, SIZES, Clos
+from serene.experiments.network_study.grid import (
     FAST,
     GRADIENTS_MB,
     LINKS,
@@ -22,9 +22,9 @@ from experiments.network_study.grid import (
     Grid,
     ratio_name,
 )
-from experiments.network_study.methods import MAIN, METHODS
-from experiments.network_study.training import SERVERS, SWITCH
-from experiments.shared.style import one_legend, panels, save
+from serene.experiments.network_study.methods import MAIN, METHODS
+from serene.experiments.network_study.training import SERVERS, SWITCH
+from serene.experiments.shared.style import one_legend, panels, save
 from serene.palette import COLOURS, look
 
 TICKS = (1, 2, 5, 10, 20, 50, 100)

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from experiments.network_study import cost
-from experiments.network_study.cells import MB, Answers, ExchangeCell, NetworkCell, our_switch
-from experiments.network_study.emulated.rows import title
-from experiments.network_study.exchange import Exchange
-from experiments.network_study.flows import solver
-from experiments.network_study.flows.clos import RATIOS, SIZES, Clos
-from experiments.network_study.flows.model import LV08
-from experiments.network_study.grid import LOCK_STEP, STRAGGLERS, STRATEGIES, Grid, ratio_name
-from experiments.network_study.methods import MAIN, METHODS, VARIANTS
-from experiments.network_study.reference import Pair
-from experiments.network_study.schedules import leaf_spine_aggregation, ring
-from experiments.network_study.training import SERVERS, SWITCH
+from serene.experiments.network_study import cost
+from serene.experiments.network_study.cells import MB, Answers, ExchangeCell, NetworkCell, our_switch
+from serene.experiments.network_study.emulated.rows import title
+from serene.experiments.network_study.exchange import Exchange
+from serene.experiments.network_study.flows import solver
+from serene.experiments.network_study.flows.clos import RATIOS, SIZES, Clos
+from serene.experiments.network_study.flows.model import LV08
+from serene.experiments.network_study.grid import LOCK_STEP, STRAGGLERS, STRATEGIES, Grid, ratio_name
+from serene.experiments.network_study.methods import MAIN, METHODS, VARIANTS
+from serene.experiments.network_study.reference import Pair
+from serene.experiments.network_study.schedules import leaf_spine_aggregation, ring
+from serene.experiments.network_study.training import SERVERS, SWITCH
 
 Table = tuple[list[str], list[list[str]]]  # head, rows
 LINEAR = (1.0, 4.0)  # bandwidths in GB/s that `Findings.linearity` compares

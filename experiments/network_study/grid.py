@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-from experiments.network_study.cells import Cell, ExchangeCell, NetworkCell, TrainingCell
-from experiments.network_study.flows.clos import RATIOS, SIZES
-from experiments.network_study.methods import MAIN, VARIANTS, Origin, names
-from experiments.network_study.training import SERVERS, SWITCH
+from serene.experiments.network_study.cells import Cell, ExchangeCell, NetworkCell, TrainingCell
+from serene.experiments.network_study.flows.clos import RATIOS, SIZES
+from serene.experiments.network_study.methods import MAIN, VARIANTS, Origin, names
+from serene.experiments.network_study.training import SERVERS, SWITCH
 
 LINKS = ((4.0, 0.2), (1.0, 0.2), (4.0, 1.0), (1.0, 1.0))  # GB/s and us
 SLOW = (3, 1024)  # the network of the paper's Figure 9

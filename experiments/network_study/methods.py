@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from experiments.network_study import closed_forms, schedules
-from experiments.network_study.exchange import BadMethod, Exchange
-from experiments.network_study.flows.model import Model
-from experiments.network_study.flows.steps import Schedule
 from serene.errors import choices
+from serene.experiments.network_study import closed_forms, schedules
+from serene.experiments.network_study.exchange import BadMethod, Exchange
+from serene.experiments.network_study.flows.model import Model
+from serene.experiments.network_study.flows.steps import Schedule
 from serene.palette import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, YELLOW
 
 

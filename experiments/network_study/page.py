@@ -13,7 +13,9 @@ from typing import Any
 
 from rich.console import Console
 
-from experiments.network_study import (
+from serene import outputs
+from serene.errors import SereneError
+from serene.experiments.network_study import (
     answer,
     cost,
     drawings,
@@ -24,17 +26,15 @@ from experiments.network_study import (
     reference,
     scaling,
 )
-from experiments.network_study.cells import CONDITIONS, MB, Answers, our_switch
-from experiments.network_study.conclusions import Conclusions
-from experiments.network_study.emulated import rows as measured
-from experiments.network_study.findings import Findings, Table
-from experiments.network_study.flows import simgrid_engine
-from experiments.network_study.grid import Grid, ratio_name
-from experiments.network_study.switch import VALUE_BYTES
-from experiments.shared import studies
-from experiments.shared.machine import COLUMNS, Conditions, summary
-from serene import outputs
-from serene.errors import SereneError
+from serene.experiments.network_study.cells import CONDITIONS, MB, Answers, our_switch
+from serene.experiments.network_study.conclusions import Conclusions
+from serene.experiments.network_study.emulated import rows as measured
+from serene.experiments.network_study.findings import Findings, Table
+from serene.experiments.network_study.flows import simgrid_engine
+from serene.experiments.network_study.grid import Grid, ratio_name
+from serene.experiments.network_study.switch import VALUE_BYTES
+from serene.experiments.shared import studies
+from serene.experiments.shared.machine import COLUMNS, Conditions, summary
 
 Rows = list[dict[str, Any]]
 

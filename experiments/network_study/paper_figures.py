@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from experiments.network_study.cells import Answers, ExchangeCell, NetworkCell
-from experiments.network_study.cost import PORTS_2_LAYERS, PORTS_3_LAYERS
-from experiments.network_study.flows.clos import RATIOS, Clos
-from experiments.network_study.grid import PAPER, ratio_name
-from experiments.network_study.methods import METHODS
-from experiments.shared.style import one_legend, panels, save
+from serene.experiments.network_study.cells import Answers, ExchangeCell, NetworkCell
+from serene.experiments.network_study.cost import PORTS_2_LAYERS, PORTS_3_LAYERS
+from serene.experiments.network_study.flows.clos import RATIOS, Clos
+from serene.experiments.network_study.grid import PAPER, ratio_name
+from serene.experiments.network_study.methods import METHODS
+from serene.experiments.shared.style import one_legend, panels, save
 from serene.palette import COLOURS
 
 BUTTERFLIES = ("flat-butterfly", "layered-butterfly")

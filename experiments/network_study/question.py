@@ -5,7 +5,7 @@ from serene.interrupts import end_quietly, ended
 
 def main() -> int:
     end_quietly()
-    from experiments.network_study import question_command
+    from serene.experiments.network_study import question_command
 
     return ended(question_command.main)
 

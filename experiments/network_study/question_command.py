@@ -13,17 +13,17 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from experiments.network_study.cells import ENGINES, MB, ExchangeCell, NetworkCell, TrainingCell, our_switch
-from experiments.network_study.exchange import BadMethod
-from experiments.network_study.flows import simgrid_engine, solver
-from experiments.network_study.flows.clos import ROUTINGS, SIZES
-from experiments.network_study.flows.model import MODELS
-from experiments.network_study.methods import MAIN, METHODS
-from experiments.network_study.switch import SwitchSizes
-from experiments.network_study.training import SERVERS, SWITCH, BadTraining
-from experiments.shared import terminal
 from serene.arguments import Parser, add_version
 from serene.errors import SereneError, choices
+from serene.experiments.network_study.cells import ENGINES, MB, ExchangeCell, NetworkCell, TrainingCell, our_switch
+from serene.experiments.network_study.exchange import BadMethod
+from serene.experiments.network_study.flows import simgrid_engine, solver
+from serene.experiments.network_study.flows.clos import ROUTINGS, SIZES
+from serene.experiments.network_study.flows.model import MODELS
+from serene.experiments.network_study.methods import MAIN, METHODS
+from serene.experiments.network_study.switch import SwitchSizes
+from serene.experiments.network_study.training import SERVERS, SWITCH, BadTraining
+from serene.experiments.shared import terminal
 from serene.palette import look
 
 

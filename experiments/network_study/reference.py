@@ -1,7 +1,7 @@
 """Compares the NumPy engine with SimGrid. SimGrid's answers are recorded in simgrid.csv, for where it is not installed.
 
-python -m experiments.network_study.reference           # with SimGrid if it is installed, else with the record
-python -m experiments.network_study.reference --write   # writes the record (by SimGrid 3.32, in a minute)
+python -m serene.experiments.network_study.reference           # with SimGrid if it is installed, else with the record
+python -m serene.experiments.network_study.reference --write   # writes the record (by SimGrid 3.32, in a minute)
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
-from experiments.network_study.cells import ExchangeCell, NetworkCell
-from experiments.network_study.flows import simgrid_engine
-from experiments.network_study.methods import names
 from serene import outputs
 from serene.errors import SereneError
+from serene.experiments.network_study.cells import ExchangeCell, NetworkCell
+from serene.experiments.network_study.flows import simgrid_engine
+from serene.experiments.network_study.methods import names
 
 RECORD = Path(__file__).with_name("simgrid.csv")
 NETWORKS = ((2, 128), (2, 512), (3, 256))
@@ -121,7 +121,7 @@ def write(pairs: list[Pair]) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m experiments.network_study.reference", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m serene.experiments.network_study.reference", description=__doc__)
     parser.add_argument("--write", action="store_true", help="record what SimGrid says")
     options = parser.parse_args()
     try:

@@ -9,9 +9,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from experiments.network_study.cells import CONDITIONS, BadCell, ExchangeCell, NetworkCell
-from experiments.network_study.flows.clos import SIZES
-from experiments.shared.machine import observed
+from serene.experiments.network_study.cells import CONDITIONS, BadCell, ExchangeCell, NetworkCell
+from serene.experiments.network_study.flows.clos import SIZES
+from serene.experiments.shared.machine import observed
 from serene.spawn import module
 
 METHODS = ("flat-butterfly", "servers-distributed", "leaf-spine-aggregation")

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from experiments.network_study.exchange import SERVER_SHARE, BadMethod, Exchange
-from experiments.network_study.flows.clos import Ints
-from experiments.network_study.flows.steps import Step
+from serene.experiments.network_study.exchange import SERVER_SHARE, BadMethod, Exchange
+from serene.experiments.network_study.flows.clos import Ints
+from serene.experiments.network_study.flows.steps import Step
 
 # The paper's four.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from experiments.network_study.flows.clos import Clos
 from serene.client.window import LARGEST_WINDOW
 from serene.errors import SereneError
+from serene.experiments.network_study.flows.clos import Clos
 from serene.program import Program
 from serene.wire import SERENE_FIELDS
 

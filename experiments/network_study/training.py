@@ -17,15 +17,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from experiments.network_study.exchange import SERVER_SHARE, BadMethod, Exchange
-from experiments.network_study.flows import solver
-from experiments.network_study.flows.clos import Clos, Ints
-from experiments.network_study.flows.maxmin import rates
-from experiments.network_study.flows.model import Model
-from experiments.network_study.methods import METHODS, SYNCHRONOUS
 from serene.errors import SereneError, choices
+from serene.experiments.network_study.exchange import SERVER_SHARE, BadMethod, Exchange
+from serene.experiments.network_study.flows import solver
+from serene.experiments.network_study.flows.clos import Clos, Ints
+from serene.experiments.network_study.flows.maxmin import rates
+from serene.experiments.network_study.flows.model import Model
+from serene.experiments.network_study.methods import METHODS, SYNCHRONOUS
 from serene.strategy import Strategy
-from workers.stragglers import Straggler
+from serene.workers.stragglers import Straggler
 
 SERVERS, SWITCH = "servers", "switch"
 EXCHANGES = (SERVERS, SWITCH, *SYNCHRONOUS)

@@ -27,16 +27,16 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from experiments.performance import racks, seed
-from experiments.performance.networks import BridgeHosts, serene_network, with_job
-from experiments.performance.one_machine import measure, slowest_of
-from experiments.performance.parts import BenchFailed, Json, run_parts
-from experiments.performance.push_path import PushPath
-from experiments.run.settings import BMV2
-from experiments.shared import isolated, terminal
 from serene import outputs
 from serene.arguments import Parser
 from serene.client import blocks
+from serene.experiments.performance import racks, seed
+from serene.experiments.performance.networks import BridgeHosts, serene_network, with_job
+from serene.experiments.performance.one_machine import measure, slowest_of
+from serene.experiments.performance.parts import BenchFailed, Json, run_parts
+from serene.experiments.performance.push_path import PushPath
+from serene.experiments.run.settings import BMV2
+from serene.experiments.shared import isolated, terminal
 from serene.http import CONTROLLER
 from serene.program import Program
 
@@ -284,16 +284,20 @@ def untraced(program: Program) -> Iterator[Row]:
 
 
 def packets(seed_json: Path | None) -> Iterator[Row]:
-    """Packets a second through the whole PUSH path, both switches with the same JSON, and values a second through BMv2.
+    """Packets a second through the PUSH path of the embedded switch in process, and of both switches with the same JSON
+    from a Mininet host; and values a second through BMv2.
     seed_json: the program of the paper's authors, as a peer for these."""
     serene = Program.load("serene")
     lacking = "" if shutil.which(BMV2) else f"{BMV2} is not installed"
     bmv2: dict[str, tuple[Samples, int]] = {
         name: ((), 0) if lacking else pushes("bmv2", Program.load(name)) for name in ("serene", "serene_jumbo")
     }
-    path = partial(Row, unit="packets/s", less=False, peer=bmv2["serene"][0], peer_name=BMV2, missing=lacking)
-    yield path("PUSH path, embedded in process", bar=30.0, ours=in_process(serene))
-    yield path("PUSH path, embedded, from a Mininet host", bar=None, ours=pushes("embedded", serene)[0])
+    # Without a peer: BMv2 is only reached through sockets, which this path does not have.
+    yield Row("PUSH path, embedded in process", "packets/s", False, None, in_process(serene), (), "")
+    yield Row(
+        "PUSH path, embedded, from a Mininet host", "packets/s", False, None, pushes("embedded", serene)[0],
+        bmv2["serene"][0], BMV2, missing=lacking,
+    )  # fmt: skip
     for name, bar in (("serene", 25.0), ("serene_jumbo", 100.0)):
         lanes, (rates, window) = Program.load(name).lanes, bmv2[name]
         theirs: Samples = ()
@@ -398,7 +402,7 @@ def table(measured: Sequence[Row]) -> Table:
 
 
 def main() -> int:
-    parser = Parser(prog="python -m experiments.performance.bench", description="How fast it is, as ratios.")
+    parser = Parser(prog="python -m serene.experiments.performance.bench", description="How fast it is, as ratios.")
     parser.add_argument("--seed-json", type=Path, help="the authors' program as p4c-bm2-ss compiled it, run as a peer")
     seed_json = parser.parse_args().seed_json
     console = terminal.console(220, highlight=False)

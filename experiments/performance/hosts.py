@@ -1,6 +1,6 @@
 """The parts of `make bench`: programs that run in the hosts of its networks, and write what they measured as JSON.
 
-python -m experiments.performance.hosts PART '{"...": ...}' RESULTS
+python -m serene.experiments.performance.hosts PART '{"...": ...}' RESULTS
 
 PART is a name of PARTS, followed by its options as JSON and the file to write.
 """
@@ -26,7 +26,7 @@ from serene.client.blocks import Layout
 from serene.client.parts import Parts
 from serene.client.updates import PartUpdate
 from serene.fixedpoint import DEFAULT_SCALE
-from workers.packets import PACKETS
+from serene.workers.packets import PACKETS
 
 Json = dict[str, Any]
 WARM_UP = 5  # all-reduces that are not timed
@@ -306,7 +306,7 @@ def pushes(options: Json) -> Json:
 
 def seed(options: Json) -> Json:
     """Rows a second through the program of the paper's authors."""
-    from experiments.performance.seed import worker  # it imports Mininet, which the other parts do not need
+    from serene.experiments.performance.seed import worker  # it imports Mininet, which the other parts do not need
 
     return worker(options)
 

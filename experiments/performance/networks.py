@@ -10,13 +10,13 @@ from typing import Any
 
 from mininet.net import Mininet
 
-from controller.http.client import ControllerClient
-from experiments.performance.parts import Json, run_parts
-from experiments.run.network import MininetNetwork
-from experiments.run.settings import check
+from serene.controller.http.client import ControllerClient
+from serene.experiments.performance.parts import Json, run_parts
+from serene.experiments.run.network import MininetNetwork
+from serene.experiments.run.settings import check
 from serene.interrupts import held
-from topologies.nodes import Bridge
-from topologies.star import Star
+from serene.topologies.nodes import Bridge
+from serene.topologies.star import Star
 
 
 class MininetHosts:

@@ -1,6 +1,6 @@
 """All-reduce between processes of one machine: through the embedded switch, and by gloo over loopback.
 
-python -m experiments.performance.one_machine [--workers N] [--values N] [--program NAME]
+python -m serene.experiments.performance.one_machine [--workers N] [--values N] [--program NAME]
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from experiments.performance.parts import Json, run_parts
+from serene.experiments.performance.parts import Json, run_parts
 from serene.program import Program
-from serene.sim.entries import Host
+from serene.sim.hosts import Host
 from serene.sim.switch import ProgramSwitch
 from serene.strategy import BSP
-from topologies.processes import free_ports
+from serene.topologies.processes import free_ports
 
 SLOTS = 512  # of the pool
 PATIENCE_S = 240.0
@@ -43,7 +43,7 @@ class OneMachine(Loopback):
     """An embedded switch in this process, from ``with`` to the end of the block, with a running job of so many workers.
 
     kind: of the workers' ports, udp or shm. work: a directory for shm's files. ports: by worker, as options of
-    `experiments.performance.hosts` have them.
+    `serene.experiments.performance.hosts` have them.
     """
 
     def __init__(self, program: Program, workers: int, kind: str, work: Path, session: int = 1) -> None:
@@ -81,7 +81,7 @@ class OneMachine(Loopback):
 
 def measure(kind: str, program: Program, workers: int, values: int, repeats: int, **more: Any) -> list[Json]:
     """What each worker measured, through ports of a kind, or with gloo (kind is one of KINDS). more: further options of
-    `experiments.performance.hosts`."""
+    `serene.experiments.performance.hosts`."""
     options: Json = {"workers": workers, "values": values, "repeats": repeats, **more}
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
@@ -102,7 +102,7 @@ def slowest_of(results: list[Json]) -> tuple[float, ...]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m experiments.performance.one_machine", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m serene.experiments.performance.one_machine", description=__doc__)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--values", type=int, default=2_460_000)
     parser.add_argument("--program", default="serene")

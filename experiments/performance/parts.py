@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from serene.errors import SereneError
 from serene.spawn import module
-from topologies.processes import ROOT
+from serene.topologies.processes import ROOT
 
 Json = dict[str, Any]
 POLL_S = 0.05
@@ -38,7 +38,7 @@ def run_parts(hosts: Hosts, parts: Mapping[int, tuple[str, Json]], work: Path, t
         for worker, (part, options) in parts.items():
             name = f"{part}-{worker}"
             told = json.dumps({**options, "worker": worker})
-            command = module("experiments.performance.hosts", part, told, str(work / f"{name}.json"))
+            command = module("serene.experiments.performance.hosts", part, told, str(work / f"{name}.json"))
             with (work / f"{name}.log").open("wb") as output:
                 processes[name] = hosts.popen(worker, command, stdout=output, stderr=output, cwd=str(ROOT))
         until = time.monotonic() + timeout_s

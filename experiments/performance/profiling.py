@@ -23,11 +23,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from experiments.performance.networks import serene_network, with_job
-from experiments.performance.push_path import SLOTS, PushPath
-from experiments.run.settings import BMV2
-from experiments.shared import isolated, terminal
 from serene.errors import SereneError
+from serene.experiments.performance.networks import serene_network, with_job
+from serene.experiments.performance.push_path import SLOTS, PushPath
+from serene.experiments.run.settings import BMV2
+from serene.experiments.shared import isolated, terminal
 from serene.program import Program
 
 PROFILE = ("-DPROFILE",)  # as in runtime/switch.h

@@ -8,7 +8,7 @@ import numpy as np
 
 from serene.errors import SereneError
 from serene.program import Program
-from serene.sim.entries import Host
+from serene.sim.hosts import Host
 from serene.sim.switch import ProgramSwitch
 from serene.strategy import BSP
 from serene.wire import push_payloads

@@ -15,17 +15,17 @@ from typing import Any
 from mininet.net import Mininet
 from mininet.node import Switch
 
-from controller.http.client import ControllerClient
-from experiments.performance.hosts import WARM_UP
-from experiments.performance.networks import MininetHosts
-from experiments.performance.parts import Json, run_parts
+from serene.controller.http.client import ControllerClient
+from serene.experiments.performance.hosts import WARM_UP
+from serene.experiments.performance.networks import MininetHosts
+from serene.experiments.performance.parts import Json, run_parts
 from serene.interrupts import held
 from serene.program import Program
 from serene.racks import Racks
 from serene.strategy import BSP
+from serene.topologies.leaf_spine import LeafSpine
+from serene.topologies.nodes import UPLINK, Bridge, EmbeddedSwitch, SereneController
 from serene.wire import ENCAPSULATION_BYTES, HEADER
-from topologies.leaf_spine import LeafSpine
-from topologies.nodes import UPLINK, Bridge, EmbeddedSwitch, SereneController
 
 Samples = tuple[float, ...]
 Place = tuple[int | None, int]  # a worker's rack, None if the switch has no racks, and its number in it
@@ -36,7 +36,7 @@ class Question:
     """What to measure: all-reduces of so many ``values``, by so many ``hosts`` in each of so many ``racks``.
 
     ``link_mbit``, ``uplink_mbit``: rates, each way; None: uplinks are as fast as links. repeats, series: as in
-    `experiments.performance.hosts`. patience_s: until a measurement is given up.
+    `serene.experiments.performance.hosts`. patience_s: until a measurement is given up.
     """
 
     racks: int

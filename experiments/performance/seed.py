@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 from mininet.net import Mininet
 
-from experiments.performance.networks import MininetHosts
-from experiments.performance.parts import BenchFailed, Json, run_parts
 from serene.errors import SereneError
+from serene.experiments.performance.networks import MininetHosts
+from serene.experiments.performance.parts import BenchFailed, Json, run_parts
 from serene.interrupts import held
+from serene.topologies.nodes import Bmv2Switch
+from serene.topologies.star import Star
 from serene.wire import SWITCH_IP, SWITCH_MAC
-from topologies.nodes import Bmv2Switch
-from topologies.star import Star
 
 PORT = 8000
 READ, INC = 0, 1

@@ -25,17 +25,17 @@ from typing import Any
 
 import numpy as np
 
-from controller.http.client import ControllerClient, NoController, Rejected
-from controller.jobs.job import JobState
-from controller.status.model import JobStatus
-from experiments.run.launch import launch
-from experiments.run.results import Results
-from experiments.run.settings import BadSetting, check
-from experiments.shared import terminal
-from experiments.shared.random_strategies import FAMILIES, alternating
 from serene.arguments import Parser
 from serene.clock import unix_s
+from serene.controller.http.client import ControllerClient, NoController, Rejected
+from serene.controller.jobs.job import JobState
+from serene.controller.status.model import JobStatus
 from serene.errors import SereneError
+from serene.experiments.run.launch import launch
+from serene.experiments.run.results import Results
+from serene.experiments.run.settings import BadSetting, check
+from serene.experiments.shared import terminal
+from serene.experiments.shared.random_strategies import FAMILIES, alternating
 from serene.palette import COLOURS
 from serene.strategy import Strategy
 
@@ -188,7 +188,7 @@ def _seen(steps: Sequence[tuple[float, int]], swap: Commanded) -> tuple[float, i
 
 def draw(swaps: Sequence[Swap], summary: Json, path: Path) -> None:
     """Draws the distribution of the latencies, and of the iterations, into an image file."""
-    from experiments.shared.style import panels, save  # matplotlib takes a second to import
+    from serene.experiments.shared.style import panels, save  # matplotlib takes a second to import
 
     figure, axes = panels(1, 2, width=4.5, height=3.6, width_ratios=(3, 2))
     left, right = axes[0]
@@ -212,7 +212,7 @@ def draw(swaps: Sequence[Swap], summary: Json, path: Path) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="python -m experiments.performance.swaps", description=__doc__.splitlines()[0])
+    parser = Parser(prog="python -m serene.experiments.performance.swaps", description=__doc__.splitlines()[0])
     parser.add_argument("--swaps", type=int, default=200)
     parser.add_argument("--every-ms", type=float, default=400, help="between two swaps, on average")
     parser.add_argument("--workers", default="4")

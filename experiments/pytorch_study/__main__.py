@@ -1,4 +1,4 @@
-"""``python -m experiments.pytorch_study``: does the trainings that are missing and writes the report. ``make
+"""``python -m serene.experiments.pytorch_study``: does the trainings that are missing and writes the report. ``make
 pytorch-study`` calls it."""
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from pathlib import Path
 
 from rich.console import Console
 
-from experiments.pytorch_study.cells import Cell, Results, train_in
-from experiments.pytorch_study.grid import Grid
-from experiments.pytorch_study.switch import local_switch
-from experiments.shared import studies
-from experiments.shared.clusters import HERE
 from serene import outputs
 from serene.arguments import Parser
 from serene.errors import SereneError
-from topologies.processes import NotReady
+from serene.experiments.pytorch_study.cells import Cell, Results, train_in
+from serene.experiments.pytorch_study.grid import Grid
+from serene.experiments.pytorch_study.switch import local_switch
+from serene.experiments.shared import studies
+from serene.experiments.shared.clusters import HERE
+from serene.topologies.processes import NotReady
 
 GRID = Grid()
 ROOM = outputs.MB  # bytes that all results take, about
@@ -34,7 +34,9 @@ class Failed(SereneError):
 
 
 def parser() -> argparse.ArgumentParser:
-    result = Parser(prog="python -m experiments.pytorch_study", description="Real models, through the switch and gloo.")
+    result = Parser(
+        prog="python -m serene.experiments.pytorch_study", description="Real models, through the switch and gloo."
+    )
     result.add_argument("--out", type=Path, default=Path("runs/pytorch"), help="results and report (%(default)s)")
     return result
 
@@ -46,7 +48,7 @@ def run(options: argparse.Namespace, console: Console, grid: Grid = GRID) -> Non
     with studies.alone(results.directory):
         results.tidy()
         train(results, results.missing(grid.cells()), grid.ranks, console)
-    from experiments.pytorch_study.report import write
+    from serene.experiments.pytorch_study.report import write
 
     print(write(grid, results, options.out))
     print(f"{options.out}/  report.md  losses.csv  accuracies.csv  magnitudes.csv  pytorch-study.png")

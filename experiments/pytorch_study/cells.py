@@ -17,9 +17,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from experiments.pytorch_study.mirrored import BACKEND as MIRRORED
 from serene import outputs
 from serene.errors import SereneError
+from serene.experiments.pytorch_study.mirrored import BACKEND as MIRRORED
 from serene.spawn import module
 from serene.torch.opening import PRECISION
 
@@ -63,7 +63,7 @@ class Cell:
         command += ["--max-restarts", "1" if self.die_at else "0"]
         command += ["--master-port", "0", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]
         if self.backend == MIRRORED:
-            command += ["-m", "experiments.pytorch_study.mirrored"]
+            command += ["-m", "serene.experiments.pytorch_study.mirrored"]
         if self.what in EXAMPLES:
             command += [f"examples/{self.what}.py", "--optimiser", self.optimiser]
             if self.what == "elastic":
@@ -71,9 +71,16 @@ class Cell:
             if self.die_at:
                 command += ["--die-at", str(self.die_at)]
         elif self.what == MAGNITUDES:
-            command += ["-m", "experiments.pytorch_study.magnitudes", "--seed", str(self.seed)]
+            command += ["-m", "serene.experiments.pytorch_study.magnitudes", "--seed", str(self.seed)]
         else:
-            command += ["-m", "experiments.pytorch_study.training", "--task", self.what, "--seed", str(self.seed)]
+            command += [
+                "-m",
+                "serene.experiments.pytorch_study.training",
+                "--task",
+                self.what,
+                "--seed",
+                str(self.seed),
+            ]
         if self.what != MAGNITUDES:
             command += ["--steps", str(self.steps)]
         return [*command, "--backend", self.backend, "--losses", str(folder / "losses.json")]

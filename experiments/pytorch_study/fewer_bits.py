@@ -1,4 +1,4 @@
-"""``python -m experiments.pytorch_study.fewer_bits``: time to accuracy with 32, 16 and 8 bits.
+"""``python -m serene.experiments.pytorch_study.fewer_bits``: time to accuracy with 32, 16 and 8 bits.
 
 Models learn Fashion-MNIST under BSP with gradients in 32, 16 and 8 bits, with error feedback and without, on 4, 8 and
 32 workers. All workers of a training are in one process, with the sums that a pool would give, to the bit
@@ -27,18 +27,18 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from experiments.pytorch_study.cells import about
-from experiments.pytorch_study.one_process import OneProcess
-from experiments.run.settings import computing_ms
-from experiments.shared import studies
-from experiments.shared.clusters import HERE
-from experiments.shared.estimate import in_words
 from serene import outputs
 from serene.arguments import Parser
 from serene.client.blocks import BITS, Layout
 from serene.errors import SereneError
+from serene.experiments.pytorch_study.cells import about
+from serene.experiments.pytorch_study.one_process import OneProcess
+from serene.experiments.run.settings import computing_ms
+from serene.experiments.shared import studies
+from serene.experiments.shared.clusters import HERE
+from serene.experiments.shared.estimate import in_words
 from serene.program import Program
-from workers.training import Recipe, Trainer
+from serene.workers.training import Recipe, Trainer
 
 VERSION = 1  # of results; to be raised when earlier ones are wrong
 EVALUATE_EVERY = 10  # steps
@@ -216,7 +216,9 @@ def report(grid: Grid, store: Store) -> str:
 
 
 def parser() -> argparse.ArgumentParser:
-    result = Parser(prog="python -m experiments.pytorch_study.fewer_bits", description="Time to accuracy by format.")
+    result = Parser(
+        prog="python -m serene.experiments.pytorch_study.fewer_bits", description="Time to accuracy by format."
+    )
     result.add_argument("--out", type=Path, default=Path("runs/fewer-bits"), help="results and table (%(default)s)")
     result.add_argument("--seeds", type=int, nargs="+", default=Grid.seeds)
     result.add_argument("--models", nargs="+", default=Grid.models, choices=Grid.models)
@@ -253,6 +255,6 @@ def main() -> int:
 
 if __name__ == "__main__":
     # Run under its module's name, not as __main__: processes of the pool unpickle `train` and `Training` by that name.
-    from experiments.pytorch_study import fewer_bits
+    from serene.experiments.pytorch_study import fewer_bits
 
     raise SystemExit(fewer_bits.main())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from experiments.pytorch_study.cells import BACKENDS, EXAMPLES, GLOO, MAGNITUDES, SERENE, Cell
-from experiments.pytorch_study.mirrored import BACKEND as MIRRORED
+from serene.experiments.pytorch_study.cells import BACKENDS, EXAMPLES, GLOO, MAGNITUDES, SERENE, Cell
+from serene.experiments.pytorch_study.mirrored import BACKEND as MIRRORED
 
 OPTIMISERS = ("sgd", "adam")
 FEWER_BITS = (16, 8)

@@ -1,6 +1,6 @@
 """Measures the errors of sums of gradients between 1e-7 and 1e+4 in one model, for each block.
 
-torchrun --nproc-per-node 4 -m experiments.pytorch_study.magnitudes --losses errors.json
+torchrun --nproc-per-node 4 -m serene.experiments.pytorch_study.magnitudes --losses errors.json
 
 The model has a layer for each magnitude. The gradients of all layers go through one all-reduce, like a bucket of
 DistributedDataParallel. For comparison, the same gradients are summed with the fixed scale of a job without a pool.

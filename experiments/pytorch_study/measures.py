@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.pytorch_study.cells import GLOO, SERENE, Cell, Results
-from experiments.pytorch_study.grid import Grid
+from serene.experiments.pytorch_study.cells import GLOO, SERENE, Cell, Results
+from serene.experiments.pytorch_study.grid import Grid
 
 EARLY = 10  # the first steps
 NOTICEABLE = 1e-5  # a difference relative to the loss: a hundred times float32's precision

@@ -1,6 +1,6 @@
 """Gloo with another order of summation, as a yardstick: how far two trainings part that are both right.
 
-torchrun --nproc-per-node 4 -m experiments.pytorch_study.mirrored examples/ddp.py --backend mirrored
+torchrun --nproc-per-node 4 -m serene.experiments.pytorch_study.mirrored examples/ddp.py --backend mirrored
 
 registers the process group ``mirrored`` and then runs a program, or with ``-m`` a module. In that group, gloo's
 all-reduce has the ranks in reverse order, so that the same numbers are added, and rounded, in another order.

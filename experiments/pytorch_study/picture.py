@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from experiments.pytorch_study.cells import EXAMPLES, GLOO, SERENE, Results
-from experiments.pytorch_study.grid import OPTIMISERS, Grid
-from experiments.pytorch_study.measures import Parting, magnitude_errors
-from experiments.pytorch_study.mirrored import BACKEND as MIRRORED
-from experiments.shared.style import panels, save
+from serene.experiments.pytorch_study.cells import EXAMPLES, GLOO, SERENE, Results
+from serene.experiments.pytorch_study.grid import OPTIMISERS, Grid
+from serene.experiments.pytorch_study.measures import Parting, magnitude_errors
+from serene.experiments.pytorch_study.mirrored import BACKEND as MIRRORED
+from serene.experiments.shared.style import panels, save
 from serene.palette import BLACK, BLUE, GREEN, ORANGE, VERMILION
 
 COLOURS = {SERENE: BLUE, GLOO: BLACK, MIRRORED: VERMILION}

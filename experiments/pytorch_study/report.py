@@ -9,9 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.pytorch_study.cells import EXAMPLES, GLOO, SERENE, Cell, Results
-from experiments.pytorch_study.grid import OPTIMISERS, Grid
-from experiments.pytorch_study.measures import (
+from serene import outputs
+from serene.client.blocks import BITS
+from serene.experiments.pytorch_study.cells import EXAMPLES, GLOO, SERENE, Cell, Results
+from serene.experiments.pytorch_study.grid import OPTIMISERS, Grid
+from serene.experiments.pytorch_study.measures import (
     EARLY,
     NOTICEABLE,
     Parting,
@@ -20,10 +22,8 @@ from experiments.pytorch_study.measures import (
     magnitude_errors,
     step_ms,
 )
-from experiments.pytorch_study.mirrored import BACKEND as MIRRORED
-from experiments.pytorch_study.picture import draw
-from serene import outputs
-from serene.client.blocks import BITS
+from serene.experiments.pytorch_study.mirrored import BACKEND as MIRRORED
+from serene.experiments.pytorch_study.picture import draw
 
 LAST = 10  # steps at the end, whose losses are averaged
 Row = Sequence[str | float | int]

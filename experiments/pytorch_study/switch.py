@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from controller.http.client import ControllerClient, NoController
+from serene.controller.http.client import ControllerClient, NoController
 from serene.http import CONTROLLER
-from topologies.processes import Background, free_ports, program
+from serene.topologies.processes import Background, free_ports, program
 
 READY_S = 120.0  # the first start compiles the switch
 STOP_S = 20.0

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from experiments.pytorch_study.models import CONTEXT, Transformer, resnet18
 from serene.errors import SereneError
-from workers.data import load
+from serene.experiments.pytorch_study.models import CONTEXT, Transformer, resnet18
+from serene.workers.data import load
 
 LICENSES = Path("/usr/share/common-licenses")  # Debian's package base-files, which every system of it has
 EVERY, PASSAGE = 10, 1024  # every tenth passage of so many bytes is for the test

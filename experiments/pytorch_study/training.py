@@ -1,6 +1,6 @@
 """The training of a task, as torchrun starts it on every rank. Losses and accuracies go into a file.
 
-torchrun --nproc-per-node 4 -m experiments.pytorch_study.training --task resnet --losses losses.json
+torchrun --nproc-per-node 4 -m serene.experiments.pytorch_study.training --task resnet --losses losses.json
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from experiments.pytorch_study.tasks import TASKS, TEST_BATCH, Task
+from serene.experiments.pytorch_study.tasks import TASKS, TEST_BATCH, Task
 
 EVALUATE_EVERY = 40  # steps
 

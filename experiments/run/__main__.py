@@ -1,4 +1,4 @@
-"""``python -m experiments.run``. Ctrl-C ends it cleanly already while the modules of the run are imported."""
+"""``python -m serene.experiments.run``. Ctrl-C ends it cleanly already while the modules of the run are imported."""
 
 import os
 
@@ -11,7 +11,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 def main() -> int:
     end_quietly()
-    from experiments.run import cli
+    from serene.experiments.run import cli
 
     return ended(cli.main)
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from rich.console import Console
 
-from experiments.run import forked, results
-from experiments.run.network import (
+from serene.experiments.run import forked, results
+from serene.experiments.run.network import (
     Failed,
     Network,
     NetworkError,
@@ -26,13 +26,13 @@ from experiments.run.network import (
     stop_workers,
     worker_arguments,
 )
-from experiments.run.results import Counted, Work
-from experiments.run.settings import Settings
+from serene.experiments.run.results import Counted, Work
+from serene.experiments.run.settings import Settings
 from serene.interrupts import allowed
 from serene.spawn import module
 from serene.strategy import to_text
-from topologies.processes import Background
-from workers.baselines import ranges
+from serene.topologies.processes import Background
+from serene.workers.baselines import ranges
 
 PORT = 7000  # of every server: each has a Mininet host's addresses to itself
 POLL_S = 0.2
@@ -87,9 +87,9 @@ class BridgeNetwork(_BaselineNetwork):
             from mininet.net import Mininet
         except ImportError:
             raise NetworkError("Mininet is not installed: run 'make setup', or 'make run-local' without it") from None
-        from topologies.leaf_spine import LeafSpine
-        from topologies.nodes import Bridge
-        from topologies.star import Star
+        from serene.topologies.leaf_spine import LeafSpine
+        from serene.topologies.nodes import Bridge
+        from serene.topologies.star import Star
 
         setLogLevel("error")
         settings, server = self.settings, self.settings.exchange == "server"
@@ -185,7 +185,7 @@ def _start_servers(
 ) -> Iterator[WorkerProcess]:
     for host, (ip, port), part in zip(hosts, addresses, ranges(settings.parameters, len(hosts)), strict=True):
         command = module(
-            "workers.server", "--workers", str(settings.workers), "--strategy", to_text(settings.strategy),
+            "serene.workers.server", "--workers", str(settings.workers), "--strategy", to_text(settings.strategy),
             "--values", str(part.stop - part.start), "--listen", f"{ip}:{port}",
             "--out", str(directory / f"server-{host}.json"),
         )  # fmt: skip
@@ -199,7 +199,7 @@ def _start_worker(
         settings, worker, 0, work.directory, out_else=work.spare, strategy=to_text(settings.strategy),
         servers=",".join(f"{ip}:{port}" for ip, port in addresses),
     )  # fmt: skip
-    command = module("workers.train", *arguments)
+    command = module("serene.workers.train", *arguments)
     return network.start_process(worker, command, work.directory / f"worker-{worker}.log")
 
 

@@ -1,4 +1,4 @@
-"""The command line of ``python -m experiments.run``, which trains a model through the switch or a baseline.
+"""The command line of ``python -m serene.experiments.run``, which trains a model through the switch or a baseline.
 
 ``make run-mininet`` calls it; ``make run-local`` calls it with ``--no-mininet``, which needs no root.
 """
@@ -10,17 +10,17 @@ import sys
 import time
 from pathlib import Path
 
-from experiments.run.launch import launch
-from experiments.run.settings import Settings, check
-from experiments.shared import terminal
 from serene.arguments import Parser
 from serene.at_exit import leave_garbage
 from serene.errors import SereneError, choices
-from workers import architectures, baselines, data, packets
+from serene.experiments.run.launch import launch
+from serene.experiments.run.settings import Settings, check
+from serene.experiments.shared import terminal
+from serene.workers import architectures, baselines, data, packets
 
 
 def parser() -> argparse.ArgumentParser:
-    result = Parser(prog="python -m experiments.run", description="Trains a network through the switch.")
+    result = Parser(prog="python -m serene.experiments.run", description="Trains a network through the switch.")
     add = result.add_argument
     # Numbers come as text: `settings.check` says for each which ones are valid, by the name of the make variable.
     add("--workers", default="4")

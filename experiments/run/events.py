@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from experiments.run.network import Network, WorkerProcess
-from experiments.run.settings import Settings
 from serene.client.restoration import ROUNDS
 from serene.clock import unix_s
+from serene.experiments.run.network import Network, WorkerProcess
+from serene.experiments.run.settings import Settings
 from serene.faults import Action, Event
 
 Json = dict[str, Any]

@@ -21,8 +21,8 @@ from typing import IO, NoReturn, Protocol
 from serene.errors import SereneError
 from serene.interrupts import SIGNALS
 from serene.spawn import RUN
-from topologies.isolation import die_with
-from workers import data
+from serene.topologies.isolation import die_with
+from serene.workers import data
 
 CLONE_NEWNET = 0x40000000
 PR_SET_NAME = 15
@@ -88,8 +88,8 @@ def prepare(exchange: str, dataset: str, directory: Path | None) -> None:
     data.keep(dataset, directory)
     if exchange == "gloo":
         import torch.distributed
-    import workers.server
-    import workers.train  # noqa: F401
+    import serene.workers.server
+    import serene.workers.train  # noqa: F401
 
 
 def start(

@@ -15,12 +15,14 @@ from typing import Protocol
 
 from rich.console import Console
 
-from controller.http.client import ControllerClient, NoController, Rejected
-from controller.status.model import JobStatus
-from experiments.run import baseline, forked, results
-from experiments.run.events import Events
-from experiments.run.live import View
-from experiments.run.network import (
+from serene import outputs
+from serene.controller.http.client import ControllerClient, NoController, Rejected
+from serene.controller.status.model import JobStatus
+from serene.errors import SereneError
+from serene.experiments.run import baseline, forked, results
+from serene.experiments.run.events import Events
+from serene.experiments.run.live import View
+from serene.experiments.run.network import (
     Failed,
     LocalNetwork,
     MininetNetwork,
@@ -30,15 +32,13 @@ from experiments.run.network import (
     stop_workers,
     worker_arguments,
 )
-from experiments.run.picture import draw
-from experiments.run.results import Work
-from experiments.run.settings import Settings
-from serene import outputs
-from serene.errors import SereneError
+from serene.experiments.run.picture import draw
+from serene.experiments.run.results import Work
+from serene.experiments.run.settings import Settings
 from serene.interrupts import STATUS, allowed, held
 from serene.outputs import CannotWrite
 from serene.spawn import module
-from workers.results import BYTES_PER_STEP, ROOM
+from serene.workers.results import BYTES_PER_STEP, ROOM
 
 POLL_S = 0.2
 
@@ -145,7 +145,7 @@ def launch(settings: Settings, console: Console, companion: Companion | None = N
         return run()
     if os.geteuid() != 0:
         return with_sudo(console)
-    from topologies.isolation import run_isolated
+    from serene.topologies.isolation import run_isolated
 
     try:
         return run_isolated(run)

@@ -13,10 +13,10 @@ from rich.table import Table
 from rich.text import Text
 from typing_extensions import Self
 
-from controller.automatic.observer import number
-from controller.jobs.job import Fact, Report, WorkerState
-from controller.status.model import JobStatus
-from experiments.run.settings import Settings
+from serene.controller.automatic.observer import number
+from serene.controller.jobs.job import Fact, Report, WorkerState
+from serene.controller.status.model import JobStatus
+from serene.experiments.run.settings import Settings
 
 PLAIN_EVERY_S = 5.0
 

@@ -16,13 +16,13 @@ from typing import Any
 
 from typing_extensions import Self
 
-from experiments.run import forked
-from experiments.run.forked import Process
-from experiments.run.settings import Settings
 from serene.errors import SereneError
+from serene.experiments.run import forked
+from serene.experiments.run.forked import Process
+from serene.experiments.run.settings import Settings
 from serene.interrupts import allowed, held
 from serene.spawn import module
-from topologies.processes import Background, NotReady, free_ports, program, set_up_turn
+from serene.topologies.processes import Background, NotReady, free_ports, program, set_up_turn
 
 SWITCH_UDP_PORT = 20000  # the switch's UDP ports on loopback are searched from here up
 STOP_TIMEOUT_S = 20.0
@@ -179,7 +179,7 @@ class Network(ABC):
         """Starts a worker's program in its host. arguments: of `worker_arguments`. before: steps that the worker has
         done already, in processes that were killed."""
         log = self.work / f"worker-{worker}.log"
-        command = module("workers.train", *arguments, *self._worker_address(worker))
+        command = module("serene.workers.train", *arguments, *self._worker_address(worker))
         with log.open("ab") as output:  # a worker that starts again goes on in the same log
             process = forked.start(f"worker-{worker}", command, output, {}, self._namespace_of(worker))
         self._workers.append(WorkerProcess(worker, process, log, before))
@@ -220,9 +220,9 @@ class MininetNetwork(Network):
             from mininet.net import Mininet
         except ImportError:
             raise NetworkError("Mininet is not installed: run 'make setup', or 'make run-local' without it") from None
-        from topologies.leaf_spine import LeafSpine, links_at
-        from topologies.nodes import SereneController
-        from topologies.star import Star, switches
+        from serene.topologies.leaf_spine import LeafSpine, links_at
+        from serene.topologies.nodes import SereneController
+        from serene.topologies.star import Star, switches
 
         setLogLevel("error")
         settings, name = self.settings, _free_switch_name()

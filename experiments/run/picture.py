@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING
 from serene.palette import COLOURS, colour_of
 
 if TYPE_CHECKING:
-    from experiments.run.results import Results
+    from serene.experiments.run.results import Results
 
 
 def draw(results: Results, path: Path) -> None:
     """Draws a run's results into an image file."""
-    from experiments.shared.style import fit_names, panels, save, strategy_band  # matplotlib takes a second to import
+    from serene.experiments.shared.style import (  # matplotlib takes a second to import
+        fit_names,
+        panels,
+        save,
+        strategy_band,
+    )
 
     summary = results.summary
     figure, axes = panels(2, 1, width=9, height=3.25, height_ratios=(2, 1), sharex=True)

@@ -10,7 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from experiments.run.settings import Settings
+from serene import distribution
+from serene.experiments.run.settings import Settings
 
 PACKAGES = ("numpy", "torch")  # those that decide the bits of a gradient
 
@@ -29,7 +30,7 @@ def rerun(settings: Settings) -> dict[str, Any]:
         "faults": settings.faults.text,
         "mininet": settings.mininet,
         "command": _command(),
-        "version": version("serene"),
+        "version": distribution.version(),
         "commit": settings.commit,
         "machine": machine(),
     }

@@ -13,12 +13,12 @@ from typing import Any
 
 from rich.table import Table
 
-from controller.status.model import EpochStatus, JobStatus
-from experiments.run.rerun import rerun
-from experiments.run.settings import Settings
 from serene import outputs
+from serene.controller.status.model import EpochStatus, JobStatus
 from serene.errors import SereneError
-from workers import architectures
+from serene.experiments.run.rerun import rerun
+from serene.experiments.run.settings import Settings
+from serene.workers import architectures
 
 Json = dict[str, Any]
 ACCURACIES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.82, 0.84, 0.85, 0.86, 0.88, 0.9, 0.91, 0.92, 0.95)

@@ -6,17 +6,17 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from experiments.shared.build import commit
 from serene.errors import SereneError, choices
+from serene.experiments.shared.build import commit
 from serene.faults import Faults
 from serene.faults import load as load_faults
 from serene.program import Program
 from serene.racks import MAX_RACKS, RACK_WORKERS, Racks, policies
 from serene.strategy import Strategy, parse, to_text
 from serene.wire import ENCAPSULATION_BYTES, HEADER
-from workers import architectures, data, stragglers
-from workers.options import check_exchange
-from workers.packets import check_packets
+from serene.workers import architectures, data, stragglers
+from serene.workers.options import check_exchange
+from serene.workers.packets import check_packets
 
 TARGETS = ("auto", "embedded", "bmv2")
 BMV2 = "simple_switch_grpc"

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from experiments.shared.driver import ClusterFailed
-from experiments.shared.pool import Processes
-from experiments.shared.studies import BadUsage
+from serene import distribution
 from serene.errors import SereneError
+from serene.experiments.shared.driver import ClusterFailed
+from serene.experiments.shared.pool import Processes
+from serene.experiments.shared.studies import BadUsage
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -63,7 +64,7 @@ class Cluster:
             os.environ.setdefault("OMP_NUM_THREADS", "1")
             executor: Executor = Processes(processes, preload)
         elif self.where == SLURM:
-            from experiments.shared.slurm import Jobs
+            from serene.experiments.shared.slurm import Jobs
 
             executor = Jobs(_options(self.options), scratch)
         else:
@@ -134,4 +135,4 @@ def _submitit() -> Any:
 
 
 def _missing(name: str, error: ImportError) -> MissingExtra:
-    return MissingExtra(f"a cluster needs {name} ({error}): pip install 'serene[cluster]'")
+    return MissingExtra(f"a cluster needs {name} ({error}): {distribution.to_install('cluster')}")

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
-from experiments.shared.build import Build, this_build
-from experiments.shared.pool import Processes, WorkerLost
 from serene.errors import SereneError
+from serene.experiments.shared.build import Build, this_build
+from serene.experiments.shared.pool import Processes, WorkerLost
 from serene.outputs import CannotWrite
 
 TRIES = 3  # of a task whose worker died

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable
 
 from serene.errors import SereneError
-from topologies.isolation import run_isolated
-from topologies.processes import NotReady
+from serene.topologies.isolation import run_isolated
+from serene.topologies.processes import NotReady
 
 
 def command(work: Callable[[], None], hint: str) -> int:

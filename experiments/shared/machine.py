@@ -13,8 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from experiments.run.rerun import machine
 from serene.clock import unix_s
+from serene.experiments.run.rerun import machine
 
 PRESSURE, MEMORY = Path("/proc/pressure/cpu"), Path("/proc/meminfo")
 NOT_RECORDED = "not recorded"

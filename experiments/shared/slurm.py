@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 import submitit
 from submitit.core.utils import FailedJobError, FailedSubmissionError, UncompletedJobError
 
-from experiments.shared.driver import ClusterFailed
-from experiments.shared.pool import WorkerLost
-from experiments.shared.studies import BadUsage
 from serene.errors import choices
+from serene.experiments.shared.driver import ClusterFailed
+from serene.experiments.shared.pool import WorkerLost
+from serene.experiments.shared.studies import BadUsage
 
 R = TypeVar("R")
 

@@ -16,9 +16,9 @@ import jinja2
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from experiments.shared import terminal
-from experiments.shared.driver import work_off
 from serene.errors import SereneError
+from serene.experiments.shared import terminal
+from serene.experiments.shared.driver import work_off
 from serene.interrupts import STATUS, ended, held
 from serene.outputs import CannotWrite
 

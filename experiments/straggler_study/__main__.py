@@ -1,11 +1,11 @@
-"""``python -m experiments.straggler_study``. Ctrl-C ends it cleanly already while the study's modules are imported."""
+"""``python -m serene.experiments.straggler_study``. Ctrl-C ends it cleanly already while its modules are imported."""
 
 from serene.interrupts import end_quietly
 
 
 def main() -> int:
     end_quietly()
-    from experiments.straggler_study import command
+    from serene.experiments.straggler_study import command
 
     return command.main()
 

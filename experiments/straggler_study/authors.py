@@ -1,6 +1,6 @@
 """Recomputes the figures of the paper's authors from their logs.
 
-    python -m experiments.straggler_study.authors DIRECTORY
+    python -m serene.experiments.straggler_study.authors DIRECTORY
 
 DIRECTORY is a copy of the public repository RicardoParizotto/serener, whose logs are below workers/agents/notebooks.
 They are no part of this repository. A run is a directory with settings.json and a worker-N-stats.csv for each worker: a
@@ -26,9 +26,9 @@ from pathlib import Path
 
 from rich.table import Table
 
-from experiments.shared import terminal
 from serene.arguments import Parser
 from serene.errors import SereneError
+from serene.experiments.shared import terminal
 
 TARGET = 0.91
 STEPS_PER_EVALUATION = 10
@@ -156,7 +156,7 @@ def table(runs: list[AuthorsRun], root: Path) -> Table:
 
 def main() -> int:
     parser = Parser(
-        prog="python -m experiments.straggler_study.authors",
+        prog="python -m serene.experiments.straggler_study.authors",
         description="The paper's authors' figures from a copy of their logs (github.com/RicardoParizotto/serener).",
     )
     parser.add_argument("directory", type=Path, help="a copy of that repository, or of a part of it")

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from controller.automatic import Automatic, Decision, Observation, Observer
-from controller.switch.silence import Silence, spoken
 from serene.client.reports import REPORT_EVERY_S
+from serene.controller.automatic import Automatic, Decision, Observation, Observer
+from serene.controller.switch.silence import Silence, spoken
 from serene.strategy import Strategy
 
 
@@ -31,7 +31,7 @@ class Reports:
 
 
 class RunningStrategy:
-    """An automatic strategy with what is remembered of a job, as `controller.automatic.runner` keeps it."""
+    """An automatic strategy with what is remembered of a job, as `serene.controller.automatic.runner` keeps it."""
 
     def __init__(self, automatic: Automatic) -> None:
         self.automatic = automatic

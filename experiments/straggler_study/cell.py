@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
 from typing import Any
 
-from experiments.straggler_study.strategies import AUTOMATIC, check_strategy
 from serene.errors import SereneError, choices
+from serene.experiments.straggler_study.strategies import AUTOMATIC, check_strategy
 from serene.program import Program
 from serene.racks import Racks
-from workers import architectures, data, stragglers
-from workers.options import check_exchange
-from workers.packets import check_packets
+from serene.workers import architectures, data, stragglers
+from serene.workers.options import check_exchange
+from serene.workers.packets import check_packets
 
 ENGINES = ("simulated", "emulated")
 TARGETS = ("embedded", "bmv2")

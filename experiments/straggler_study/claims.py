@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from experiments.straggler_study import grid, names
-from experiments.straggler_study.headline import against
-from experiments.straggler_study.names import percent
-from experiments.straggler_study.study import Changes, Spread, Study
-from experiments.straggler_study.words import less
+from serene.experiments.straggler_study import grid, names
+from serene.experiments.straggler_study.headline import against
+from serene.experiments.straggler_study.names import percent
+from serene.experiments.straggler_study.study import Changes, Spread, Study
+from serene.experiments.straggler_study.words import less
 
 FASTER = -0.40  # the paper's "up to 40 %", as a change
 DRASTICALLY = -0.50  # what we take "drastically" for; the paper does not say

@@ -1,5 +1,5 @@
-"""The command line of ``python -m experiments.straggler_study``, which runs a grid and writes its report. ``make
-reproduce`` calls it."""
+"""The command line of ``python -m serene.experiments.straggler_study``, which runs a grid and writes its report.
+``make reproduce`` calls it."""
 
 from __future__ import annotations
 
@@ -10,24 +10,26 @@ from pathlib import Path
 
 from rich.console import Console
 
-from experiments.run.launch import with_sudo
-from experiments.shared import clusters, studies, terminal
-from experiments.shared.studies import BadUsage
-from experiments.straggler_study import duration, side_by_side
-from experiments.straggler_study.grid import GRIDS, Grid
-from experiments.straggler_study.store import Store
-from experiments.straggler_study.study import Incomplete, Study
-from experiments.straggler_study.sweep import Failed, Parallel, sweep
 from serene import outputs
 from serene.arguments import Parser
 from serene.errors import choices
+from serene.experiments.run.launch import with_sudo
+from serene.experiments.shared import clusters, studies, terminal
+from serene.experiments.shared.studies import BadUsage
+from serene.experiments.straggler_study import duration, side_by_side
+from serene.experiments.straggler_study.grid import GRIDS, Grid
+from serene.experiments.straggler_study.store import Store
+from serene.experiments.straggler_study.study import Incomplete, Study
+from serene.experiments.straggler_study.sweep import Failed, Parallel, sweep
 
 REPORT_BYTES = 5 * outputs.MB  # about
 ENGINES = ("simulated", "emulated", "both")
 
 
 def parser() -> argparse.ArgumentParser:
-    result = Parser(prog="python -m experiments.straggler_study", description="The paper's experiments, and a report.")
+    result = Parser(
+        prog="python -m serene.experiments.straggler_study", description="The paper's experiments, and a report."
+    )
     add = result.add_argument
     add("--grid", default="quick", help=f"{choices(GRIDS)} (default quick)")
     add("--out", type=Path, default=Path("runs/straggler"), help="results and report (default runs/straggler)")
@@ -74,7 +76,7 @@ def _study(grid: Grid, options: argparse.Namespace, console: Console, cluster: c
             except Failed as error:
                 failed = error
         if options.engine == "both":
-            from experiments.straggler_study.report import write
+            from serene.experiments.straggler_study.report import write
 
             console.print(f"{write(Study(grid, store), options.out)}", highlight=False)
     except Incomplete:

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from serene import entries
 from serene.program import Program
 from serene.racks import Racks
-from serene.sim import entries
-from serene.sim.entries import Entry, Host
+from serene.sim.hosts import Host, job_of
 from serene.sim.switch import ProgramSwitch
 from serene.strategy import PolicyFields, Strategy
 from serene.wire import ENCAPSULATION_BYTES, HEADER, ROOT
@@ -135,18 +135,18 @@ class Tree(DataPlane):
             self._place(*racks.place(worker))
         for rack, (switch, size) in enumerate(zip(leaves, racks.sizes, strict=True)):
             hosts = {number: Host.of(number) for number in range(size)}
-            switch.put(entries.job(JOB, workers=workers, **sizes))
-            switch.put(entries.uplink(JOB, rack, UPLINK))
-            switch.put(entries.member(entries.root_host(UPLINK, SESSION), JOB, ROOT))
+            switch.put(job_of(JOB, workers=workers, **sizes))
+            switch.put(entries.uplink(JOB, rack, 0, UPLINK))
+            switch.put(entries.member(JOB, ROOT, entries.root_at(UPLINK, SESSION)))
             for number, host in hosts.items():
                 switch.admit(number, host, JOB)
-            switch.switch.multicast_set(entries.JOB_GROUPS + JOB, entries.leaf_replicas(hosts, UPLINK))
-            self.root.admit(rack, entries.switch_host(rack + 1, rack, SESSION), JOB)
+            switch.set_group(entries.leaf_group(JOB, hosts, UPLINK))
+            self.root.admit(rack, entries.leaf_at(rack, 0, SESSION), JOB)
             self.ends[rack, UPLINK] = (len(leaves), rack + 1)
             self.ends[len(leaves), rack + 1] = (rack, UPLINK)
-        self.root.put(entries.job(JOB, workers=len(leaves), **sizes))
+        self.root.put(job_of(JOB, workers=len(leaves), **sizes))
         ports = [rack + 1 for rack in range(len(leaves))]
-        self.root.switch.multicast_set(entries.JOB_GROUPS + JOB, entries.root_replicas(ports))
+        self.root.set_group(entries.root_group(JOB, enumerate(ports)))
         self.install(FIRST_EPOCH, strategy, list(range(workers)))
 
     def install(self, epoch: int, strategy: Strategy, members: list[int]) -> None:
@@ -157,7 +157,7 @@ class Tree(DataPlane):
         for switch, policy in zip(self.leaves, leaves, strict=True):
             self._tell(switch, epoch, policy.fields)
             if epoch > KEPT_EPOCHS:
-                switch.delete(Entry("prepared", [JOB, SESSION, epoch - KEPT_EPOCHS], ""))
+                switch.delete(entries.not_prepared(JOB, SESSION, epoch - KEPT_EPOCHS))
 
     @staticmethod
     def _tell(switch: ProgramSwitch, epoch: int, fields: PolicyFields) -> None:

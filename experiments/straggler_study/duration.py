@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from experiments.shared import estimate
-from experiments.shared import machine as shared_machine
-from experiments.straggler_study import grid, machine
-from experiments.straggler_study.cell import Cell
-from experiments.straggler_study.store import Store
-from workers import stragglers
+from serene.experiments.shared import estimate
+from serene.experiments.shared import machine as shared_machine
+from serene.experiments.straggler_study import grid, machine
+from serene.experiments.straggler_study.cell import Cell
+from serene.experiments.straggler_study.store import Store
+from serene.workers import stragglers
 
 # Seconds on an Intel Xeon: of an emulated run's beginning and end, and of a simulated step of a worker, by model, with
 # its share of the evaluations.

@@ -21,20 +21,20 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from controller.http.client import ControllerClient
-from controller.status.model import JobStatus
-from experiments.run import forked, launch
-from experiments.run.forked import ForkedProcess
-from experiments.run.results import Json, Results, Work
-from experiments.run.settings import Settings, check
-from experiments.shared.machine import Conditions, Stalls, load
-from experiments.straggler_study.cell import Cell
-from experiments.straggler_study.machine import here
-from experiments.straggler_study.strategies import automatic_parts
-from experiments.straggler_study.trace import STEP, BadTrace, Swap, Trace
+from serene.controller.http.client import ControllerClient
+from serene.controller.status.model import JobStatus
 from serene.errors import SereneError
-from topologies.isolation import die_with
-from workers import stragglers
+from serene.experiments.run import forked, launch
+from serene.experiments.run.forked import ForkedProcess
+from serene.experiments.run.results import Json, Results, Work
+from serene.experiments.run.settings import Settings, check
+from serene.experiments.shared.machine import Conditions, Stalls, load
+from serene.experiments.straggler_study.cell import Cell
+from serene.experiments.straggler_study.machine import here
+from serene.experiments.straggler_study.strategies import automatic_parts
+from serene.experiments.straggler_study.trace import STEP, BadTrace, Swap, Trace
+from serene.topologies.isolation import die_with
+from serene.workers import stragglers
 
 LOOK_S = 0.1
 # A run is given up after PATIENCE times the time that its steps should take, and SET_UP_S for its beginning and end.
@@ -111,7 +111,7 @@ def _in_child(run: Callable[[], int], log: Path) -> ForkedProcess:
 
 
 def _isolated(cell: Cell, work: Path, result: Path) -> int:
-    from topologies.isolation import run_isolated
+    from serene.topologies.isolation import run_isolated
 
     return run_isolated(lambda: _run(cell, work, result))
 

@@ -6,8 +6,8 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from experiments.run.settings import BMV2, computing_ms
-from experiments.straggler_study.cell import NOTHING, SOFTMAX, TARGETS, Cell, Network, RackNetwork
+from serene.experiments.run.settings import BMV2, computing_ms
+from serene.experiments.straggler_study.cell import NOTHING, SOFTMAX, TARGETS, Cell, Network, RackNetwork
 from serene.program import Program
 from serene.racks import RACK_WORKERS
 from serene.wire import ENCAPSULATION_BYTES, HEADER

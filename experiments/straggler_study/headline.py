@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from experiments.straggler_study import grid, names
-from experiments.straggler_study.cell import Cell
-from experiments.straggler_study.names import percent
-from experiments.straggler_study.study import Changes, Spread, Study
-from experiments.straggler_study.words import Answer, Through
+from serene.experiments.straggler_study import grid, names
+from serene.experiments.straggler_study.cell import Cell
+from serene.experiments.straggler_study.names import percent
+from serene.experiments.straggler_study.study import Changes, Spread, Study
+from serene.experiments.straggler_study.words import Answer, Through
 
 Row = list[str]
 NOT_RUN = Spread.of(())

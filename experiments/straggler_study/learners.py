@@ -8,10 +8,10 @@ from typing import Protocol
 import numpy as np
 import torch
 
-from experiments.straggler_study.cell import NOTHING, SOFTMAX, Cell
-from workers import data
-from workers.train import EVALUATED
-from workers.training import Recipe, Trainer
+from serene.experiments.straggler_study.cell import NOTHING, SOFTMAX, Cell
+from serene.workers import data
+from serene.workers.train import EVALUATED
+from serene.workers.training import Recipe, Trainer
 
 POOLING = 4  # factor by which images are shrunk for softmax: from 28x28 to 7x7, which makes 500 parameters with biases
 SOFTMAX_RATE = 0.5
@@ -19,7 +19,7 @@ BATCH = 32
 
 
 class Learner(Protocol):
-    """What the simulation uses of `workers.training.Trainer`, and of what takes its place."""
+    """What the simulation uses of `serene.workers.training.Trainer`, and of what takes its place."""
 
     @property
     def size(self) -> int: ...

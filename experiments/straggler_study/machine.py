@@ -6,8 +6,8 @@ import shutil
 import subprocess
 from functools import lru_cache
 
-from experiments.run.settings import BMV2
-from experiments.shared import machine
+from serene.experiments.run.settings import BMV2
+from serene.experiments.shared import machine
 
 
 @lru_cache(maxsize=1)

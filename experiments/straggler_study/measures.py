@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.straggler_study.cell import Cell
-from experiments.straggler_study.trace import Trace
-from workers import stragglers
+from serene.experiments.straggler_study.cell import Cell
+from serene.experiments.straggler_study.trace import Trace
+from serene.workers import stragglers
 
 SMOOTHING = 3  # an accuracy is the mean of so many evaluations of every worker
 

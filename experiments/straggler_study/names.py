@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.straggler_study.cell import Cell
+from serene.experiments.straggler_study.cell import Cell
 from serene.palette import look
 
 EMBEDDED, BMV2 = "Serene, embedded switch", "Serene, BMv2"

@@ -1,9 +1,9 @@
 """What accuracies training without a network reaches: a grid's targets are chosen by them.
 
-``python -m experiments.straggler_study.reachable --grid full`` trains as BSP does, in one process, with the batches of
-all workers in every step. For each model and seed it prints the accuracy over the steps, and the step at which the
-target is reached. Every seed should reach the target well before the last step, because other strategies may need more
-steps.
+``python -m serene.experiments.straggler_study.reachable --grid full`` trains as BSP does, in one process, with the
+batches of all workers in every step. For each model and seed it prints the accuracy over the steps, and the step at
+which the target is reached. Every seed should reach the target well before the last step, because other strategies may
+need more steps.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from experiments.straggler_study import grid
-from experiments.straggler_study.cell import Cell
-from experiments.straggler_study.measures import Curve
 from serene.arguments import Parser
 from serene.errors import SereneError, choices
-from workers import data
-from workers.training import Recipe, Trainer
+from serene.experiments.straggler_study import grid
+from serene.experiments.straggler_study.cell import Cell
+from serene.experiments.straggler_study.measures import Curve
+from serene.workers import data
+from serene.workers.training import Recipe, Trainer
 
 SHOWN = 8  # how many accuracies are printed in a row
 
@@ -57,7 +57,7 @@ def cells(chosen: grid.Grid) -> Iterator[Cell]:
 
 
 def main() -> int:
-    parser = Parser(prog="python -m experiments.straggler_study.reachable", description=__doc__,
+    parser = Parser(prog="python -m serene.experiments.straggler_study.reachable", description=__doc__,
                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("--grid", default="full", help=f"{choices(grid.GRIDS)} (default full)")
     options = parser.parse_args()

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from experiments.shared import studies
-from experiments.shared.machine import summary
-from experiments.straggler_study import agreement, claims, grid, headline, names, side_by_side, tables
-from experiments.straggler_study.cell import Cell
-from experiments.straggler_study.names import percent, straggler_name
-from experiments.straggler_study.pictures import answer, choice, learning, waiting
-from experiments.straggler_study.study import Study
 from serene import outputs
-from workers import data
+from serene.experiments.shared import studies
+from serene.experiments.shared.machine import summary
+from serene.experiments.straggler_study import agreement, claims, grid, headline, names, side_by_side, tables
+from serene.experiments.straggler_study.cell import Cell
+from serene.experiments.straggler_study.names import percent, straggler_name
+from serene.experiments.straggler_study.pictures import answer, choice, learning, waiting
+from serene.experiments.straggler_study.study import Study
+from serene.workers import data
 
 Table = tuple[list[str], list[list[str]]]
 TIMELINE_STEPS = 25  # that a timeline shows, of BSP

@@ -14,18 +14,18 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from experiments.shared.clusters import HERE
-from experiments.shared.driver import work_off
-from experiments.shared.machine import load
-from experiments.straggler_study import grid, machine
-from experiments.straggler_study.cell import Cell
-from experiments.straggler_study.grid import Together
-from experiments.straggler_study.measures import numbers
-from experiments.straggler_study.names import percent
-from experiments.straggler_study.store import Store
-from experiments.straggler_study.sweep import BMV2, LIGHT, run_cell
-from experiments.straggler_study.trace import Trace
 from serene import outputs
+from serene.experiments.shared.clusters import HERE
+from serene.experiments.shared.driver import work_off
+from serene.experiments.shared.machine import load
+from serene.experiments.straggler_study import grid, machine
+from serene.experiments.straggler_study.cell import Cell
+from serene.experiments.straggler_study.grid import Together
+from serene.experiments.straggler_study.measures import numbers
+from serene.experiments.straggler_study.names import percent
+from serene.experiments.straggler_study.store import Store
+from serene.experiments.straggler_study.sweep import BMV2, LIGHT, run_cell
+from serene.experiments.straggler_study.trace import Trace
 
 STEPS = 15
 ALLOWED = 1.05  # the time of a step, at most, relative to that of a run alone

@@ -19,22 +19,22 @@ from functools import partial
 import numpy as np
 import simpy
 
-from experiments.straggler_study.automatic import Reports, RunningStrategy
-from experiments.straggler_study.cell import LANES, Cell
-from experiments.straggler_study.dataplane import FIRST_EPOCH, SESSION, DataPlane, OneSwitch, Port, Tree
-from experiments.straggler_study.learners import Learner, learner
-from experiments.straggler_study.queues import Queue
-from experiments.straggler_study.strategies import automatic, first_strategy
-from experiments.straggler_study.trace import STEP, Swap, Trace
 from serene.client.protocol import Membership, Protocol
 from serene.errors import SereneError
+from serene.experiments.straggler_study.automatic import Reports, RunningStrategy
+from serene.experiments.straggler_study.cell import LANES, Cell
+from serene.experiments.straggler_study.dataplane import FIRST_EPOCH, SESSION, DataPlane, OneSwitch, Port, Tree
+from serene.experiments.straggler_study.learners import Learner, learner
+from serene.experiments.straggler_study.queues import Queue
+from serene.experiments.straggler_study.strategies import automatic, first_strategy
+from serene.experiments.straggler_study.trace import STEP, Swap, Trace
 from serene.fixedpoint import FixedPoint
 from serene.program import Program
 from serene.racks import Racks
 from serene.strategy import Strategy, shrunk
 from serene.wire import ENCAPSULATION_BYTES
-from workers import architectures, data
-from workers.stragglers import parse
+from serene.workers import architectures, data
+from serene.workers.stragglers import parse
 
 GROUP = 64  # packets in one event of SimPy, at most
 SWAP_S = 1e-3  # what a policy's write takes, as serenectl reports it

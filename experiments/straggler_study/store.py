@@ -7,10 +7,10 @@ import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from experiments.shared import studies
-from experiments.straggler_study.cell import Cell
-from experiments.straggler_study.trace import BadTrace, Trace
 from serene import outputs
+from serene.experiments.shared import studies
+from serene.experiments.straggler_study.cell import Cell
+from serene.experiments.straggler_study.trace import BadTrace, Trace
 
 
 class Store:

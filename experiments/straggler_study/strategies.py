@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from controller.automatic import SHIPPED, Automatic, load
+from serene.controller.automatic import SHIPPED, Automatic, load
 from serene.errors import choices
 from serene.strategy import BSP, NAMES, BadStrategy, Strategy, parse
 

@@ -8,12 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
-from experiments.straggler_study.cell import Cell
-from experiments.straggler_study.grid import Grid
-from experiments.straggler_study.measures import Numbers, numbers
-from experiments.straggler_study.store import Store
-from experiments.straggler_study.trace import Trace
 from serene.errors import SereneError
+from serene.experiments.straggler_study.cell import Cell
+from serene.experiments.straggler_study.grid import Grid
+from serene.experiments.straggler_study.measures import Numbers, numbers
+from serene.experiments.straggler_study.store import Store
+from serene.experiments.straggler_study.trace import Trace
 
 
 class Incomplete(SereneError):

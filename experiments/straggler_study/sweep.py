@@ -11,16 +11,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from experiments.shared import studies
-from experiments.shared.clusters import HERE, Cluster
-from experiments.shared.machine import observed
-from experiments.straggler_study import grid, names
-from experiments.straggler_study.cell import Cell
-from experiments.straggler_study.store import Store
-from experiments.straggler_study.trace import STEP, Trace
 from serene import outputs
 from serene.errors import SereneError
-from workers.results import BYTES_PER_STEP
+from serene.experiments.shared import studies
+from serene.experiments.shared.clusters import HERE, Cluster
+from serene.experiments.shared.machine import observed
+from serene.experiments.straggler_study import grid, names
+from serene.experiments.straggler_study.cell import Cell
+from serene.experiments.straggler_study.store import Store
+from serene.experiments.straggler_study.trace import STEP, Trace
+from serene.workers.results import BYTES_PER_STEP
 
 LIGHT, BMV2 = "all but BMv2", "BMv2"  # kinds of emulated runs, by the processor time that they take
 KILLED = "its process was killed, or the study was stopped, while it ran"
@@ -134,11 +134,11 @@ def noted(store: Store, cell: Cell) -> Trace:
 def run_cell(scratch: Path | None, cell: Cell) -> Trace:
     """Runs a cell in this process. scratch: a directory for the files of an emulated cell. Raises SereneError."""
     if cell.engine == "emulated":
-        from experiments.straggler_study.emulated import emulate
+        from serene.experiments.straggler_study.emulated import emulate
 
         assert scratch is not None
         return emulate(cell, scratch)
-    from experiments.straggler_study.simulated import simulate
+    from serene.experiments.straggler_study.simulated import simulate
 
     trace, conditions = observed(lambda: simulate(cell))
     return replace(trace, conditions=conditions)

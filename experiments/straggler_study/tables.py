@@ -6,12 +6,12 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.shared.machine import COLUMNS
-from experiments.straggler_study import names
-from experiments.straggler_study.grid import CHOOSING, REPORTED
-from experiments.straggler_study.measures import curve
-from experiments.straggler_study.names import straggler_name
-from experiments.straggler_study.study import Study
+from serene.experiments.shared.machine import COLUMNS
+from serene.experiments.straggler_study import names
+from serene.experiments.straggler_study.grid import CHOOSING, REPORTED
+from serene.experiments.straggler_study.measures import curve
+from serene.experiments.straggler_study.names import straggler_name
+from serene.experiments.straggler_study.study import Study
 
 Row = list[str]
 

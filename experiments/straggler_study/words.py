@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.straggler_study.names import percent
-from experiments.straggler_study.study import Spread
+from serene.experiments.straggler_study.names import percent
+from serene.experiments.straggler_study.study import Spread
 
 SAME = 0.03  # a relative change below this counts as none
 

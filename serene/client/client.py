@@ -24,7 +24,7 @@ from serene.client.fastpath import FastPath, Link, Outcome, dequantise, library,
 from serene.client.leaving import Leaving
 from serene.client.protocol import Counts, Membership, Protocol
 from serene.client.requests import NoAnswer, Requests, SessionLost
-from serene.client.restoration import Remains, restore
+from serene.client.restoration import ALL, Remains, Restored, restore
 from serene.client.transport import Transport, TransportError
 from serene.client.updates import CaughtUp, PartUpdate, Update
 from serene.client.window import LARGEST_WINDOW, Window
@@ -74,7 +74,8 @@ class Client:
         self.while_waiting: Callable[[], None] = lambda: None  # called repeatedly while no packet arrives
         self._heard_at = self._asked_at = 0.0
         self._remains: Remains | None = None  # of a session that was lost
-        self._caught_up = False  # the worker has read all that the present session held when it joined
+        self._caught_up = False  # the worker has read all that the present session held when it joined first
+        self._unread = False  # it has joined that session again, and not read since
         self._fixed = FixedPoint()  # the job's, once the worker has joined it
         self._session_lost = self._left = False
         self.contributions_sent = 0  # packets in this session: slots times iterations
@@ -139,10 +140,14 @@ class Client:
     @property
     def _running(self) -> Protocol:
         """The protocol of a worker that has caught up: its next read gives what was contributed since its last one."""
-        if self._protocol is not None and self._session_lost:
-            raise SereneError("the worker's session is lost: call join() and catch_up() first")
+        if self._protocol is not None and (self._session_lost or self._requests.joining):
+            why = "session is lost" if self._session_lost else "last join() has failed"
+            raise SereneError(f"the worker's {why}: call join() and catch_up() first")
         if self._protocol is not None and not self._caught_up:
             raise SereneError("the job has begun before this worker joined: call catch_up() first, and apply its delta")
+        if self._unread:
+            # Another process may have had the place meanwhile: what is contributed under its seqs is lost as a repeat.
+            raise SereneError("the worker has joined again: call catch_up() first, and apply its delta")
         return self._joined
 
     @property
@@ -158,8 +163,9 @@ class Client:
     def join(self, timeout_s: float = 60.0) -> Membership:
         """Says HELLO until the job is complete and the switch says WELCOME.
 
-        A client that has joined before takes its place anew and goes on from what it read last, in the same session or
-        in the one after it. Raises Refused with the controller's reason, BadWelcome, or NoAnswer after ``timeout_s``.
+        A client that has joined before takes its place anew, in the same session or in the one after it; ``catch_up``
+        then gives what has been contributed since its last read. Raises Refused with the controller's reason,
+        BadWelcome, or NoAnswer after ``timeout_s``.
         """
         if self._protocol is not None and not self._session_lost:
             # Late answers to packets that were under way would be taken for answers to those of the next iteration.
@@ -201,10 +207,14 @@ class Client:
         protocol = Protocol(self._job, self._worker, welcome, self._requests.incarnation, window)
         if before is not None and before.membership.session == welcome.session:
             protocol.go_on_from(before)
+            self._unread = True
         else:
             if before is not None and self._caught_up and not self._session_lost:
                 self._remains = Remains.of(before)
+            if not welcome.lost_sessions:
+                self._remains = None  # of a job that was deleted
             self.contributions_sent = 0
+            self._unread = False
             self._caught_up = not welcome.lost_sessions and welcome.epoch == 1
         self._protocol, self._session_lost, self._left = protocol, False, False
         self._requests.session, self._requests.joining, self._requests.missing = welcome.session, False, ""
@@ -221,31 +231,35 @@ class Client:
         return compiled, link
 
     def catch_up(self) -> CaughtUp | None:
-        """To be called after ``join``: what the job has added up without this worker, or None when it has just begun.
+        """To be called after every ``join``: what the job has added up since this worker's last read, or None when the
+        job has just begun.
 
         A worker that was restarted or evicted, or whose switch lost its state, has the others' parameters once it has
-        applied that. Raises as ``exchange``, and SereneError where the sums of a lost session cannot be restored; after
-        another SessionLost, join and catch up again.
+        applied that. Where the worker has joined again in the middle of ``exchange``, nobody knows whether the sum has
+        that contribution. Raises as ``exchange``, and SereneError where the sums of a lost session cannot be restored;
+        after another SessionLost, join and catch up again.
         """
         protocol = self._joined
         remains = self._remains
-        if self._caught_up:
+        if self._caught_up and not self._unread:
             return None
         before = protocol.held_values.copy() if remains is None else remains.read
         restored = None
-        if protocol.membership.epoch == 1:
+        if protocol.membership.epoch == 1:  # where nobody joins again: that begins an epoch
             restored = restore(protocol, remains, lambda values: self._contribute(protocol, values))
             contributions = restored.missed
         else:
             protocol.pull(self.clock())
             self._exchange_packets(protocol, self.clock())
             contributions = int(protocol.finish().contributions.max())
-        self._remains, self._caught_up = None, True
+            if remains is not None:  # the others have restored the sums without this worker's vote
+                restored = Restored(None, False, bool(remains.vote.under_way), 0, contributions, ALL)
+        self._remains, self._caught_up, self._unread = None, True, False
         difference = (protocol.held_values - before).view(np.int32)
         return CaughtUp(
             self._fixed.dequantise(difference.reshape(-1)[: self._vector_length]),
             contributions,
-            contributions > self._fixed.capacity,
+            (contributions if restored is None else restored.apart) > self._fixed.capacity,
             restored,
         )
 
@@ -411,8 +425,8 @@ class Client:
 
     def begin_slots(self, slots: np.ndarray) -> None:
         """Contributes what was written to ``protocol.values`` of these slots. slots: their numbers, int[n]."""
-        self.contributions_sent += len(slots)
         self._contributing.begin_slots(slots)
+        self.contributions_sent += len(slots)
 
     def part_done(self, slots: slice) -> bool:
         """Whether all of these slots are answered. Raises SereneError for a worker that has not joined or caught up."""

@@ -22,16 +22,17 @@ for them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from serene.client.protocol import MOST_WORKERS, Protocol, Read
+from serene.client.protocol import MOST_WORKERS, Protocol
 from serene.errors import SereneError
 from serene.wire import ReadMode
 
 ROUNDS = 2  # with which a session begins that follows a lost one
-LANES_PER_WORKER = 5
+LANES_PER_WORKER = 8
+ALL = 2**32 - 1  # as a mask of workers; over racks, of those with larger numbers too
 
 
 class NoRoomToVote(SereneError):
@@ -44,6 +45,9 @@ class Vote:
 
     finished: iterations whose answers it has all read. held: contributions in the sum that it holds (in the slot with
     fewest). epoch, round: of the iteration finished last; 0 and -1 for none. session: the lost one; 0 for none.
+    under_way: epoch of its unfinished iteration; 0 for none. counted: if its last read was a snapshot with every
+    counted worker's contribution, the mask of these workers; else 0. voted: the newest session of which it has read the
+    votes; 0 for none.
     """
 
     finished: int = 0
@@ -51,28 +55,44 @@ class Vote:
     epoch: int = 0
     round: int = -1
     session: int = 0
+    under_way: int = 0
+    counted: int = 0
+    voted: int = 0
 
     def lanes(self) -> list[int]:
         """As unsigned 32-bit numbers, LANES_PER_WORKER of them."""
-        return [self.finished, self.held, self.epoch, self.round + 1, self.session]
+        sums = [self.finished, self.held, self.epoch, self.round + 1, self.session]
+        return [*sums, self.under_way, self.counted, self.voted]
+
+    def contains(self, unfinished: Vote) -> bool:
+        """Whether this snapshot, the donor's, has the unfinished iteration of a worker that was counted."""
+        round_ = unfinished.round + 1 if unfinished.under_way == unfinished.epoch else 0
+        return unfinished.under_way == self.epoch and round_ <= self.round
+
+    def counts(self, *workers: int) -> bool:
+        """Whether the last read was a snapshot in which all of these workers were counted."""
+        return self.counted == ALL or all(self.counted >> worker & 1 for worker in workers)
 
 
 @dataclass(frozen=True)
 class Restored:
     """How a worker goes on.
 
-    donor: the number of the worker whose sum was restored. contained: this worker's unfinished iteration is in the
-    restored sum and must not be contributed again. repeated: it may be in that sum, and is contributed again all the
-    same, because nobody can tell. lost: contributions per slot (of all workers together) that somebody had read and the
-    restored sum does not hold. missed: contributions per slot that the restored sum holds beyond what this worker had
-    read; negative if it holds fewer.
+    donor: the number of the worker whose sum was restored; None if this worker joined after that. contained: this
+    worker's unfinished iteration is in the restored sum and must not be contributed again. repeated: it may be in that
+    sum, and is contributed again all the same, because nobody can tell. lost: contributions per slot (of all workers
+    together) that the restored sum lacks, less those that it holds and that are contributed again: so it is negative if
+    more are repeated than lost. missed: contributions per slot that the restored sum holds beyond what this worker had
+    read; negative if it holds fewer. apart: by how many contributions per slot the two sums may differ at most, those
+    that only one of them holds.
     """
 
-    donor: int
+    donor: int | None
     contained: bool
     repeated: bool
     lost: int
     missed: int
+    apart: int = 0
 
 
 def ballot(vote: Vote, worker: int, workers: int, slots: int, lanes: int) -> np.ndarray:
@@ -97,7 +117,8 @@ def count(sums: np.ndarray) -> list[Vote]:
     sums: uint32[slots, lanes]."""
     voters = min(MOST_WORKERS, sums.size // LANES_PER_WORKER)
     lanes = sums.reshape(-1)[: LANES_PER_WORKER * voters].reshape(voters, LANES_PER_WORKER)
-    return [Vote(int(row[0]), int(row[1]), int(row[2]), int(row[3]) - 1, int(row[4])) for row in lanes]
+    said = [Vote(*(int(lane) for lane in row)) for row in lanes]
+    return [replace(vote, round=vote.round - 1) for vote in said]
 
 
 def donor_of(votes: list[Vote]) -> int:
@@ -111,47 +132,44 @@ def donor_of(votes: list[Vote]) -> int:
     return max(range(len(votes)), key=rank)
 
 
-def outcome(
-    votes: list[Vote],
-    worker: int,
-    in_flight: tuple[int, int] | None,
-    last: Read | None,
-    known: Mapping[int, Restored] | None = None,
-    over_racks: int | None = None,
-) -> Restored:
-    """What the votes mean for worker number ``worker``.
-
-    in_flight: epoch and round of its unfinished iteration, if there is one. last: what it read last in the lost
-    session. known: what earlier votes meant for it, by the session that began with them. over_racks: how many workers
-    the lost session had, if its ``sync_mask`` told of the worker's own rack alone.
-    """
+def outcome(votes: list[Vote], worker: int, known: Mapping[int, Restored] | None = None) -> Restored:
+    """What the votes mean for worker number ``worker``. known: what earlier votes meant for it, by the session that
+    began with them."""
     donor = donor_of(votes)
     given = votes[donor]
-    # A worker whose vote is of an earlier session has contributed two rounds in the donor's: a vote, and its return.
-    finished = sum(vote.finished if vote.session == given.session else ROUNDS * bool(vote.session) for vote in votes)
-    lost = max(finished - given.held, 0)
-    if given.session != votes[worker].session:
+    # A worker whose vote is of an earlier session has contributed two rounds in the donor's, if it took part: a vote,
+    # and its return.
+    finished = sum(ROUNDS for vote in votes if vote.session < given.session <= vote.voted)
+    repeats = 0
+    for number, vote in enumerate(votes):
+        if vote.session == given.session:
+            certain = number == donor or vote.counts(number, donor)
+            finished += vote.finished + (certain and given.contains(vote))
+            repeats += bool(vote.under_way) and not certain
+    lost = finished - given.held
+    if lost < -repeats:  # the sum holds contributions of workers that do not vote: nobody knows how many
+        lost = 0
+    apart = 2 * (max(lost, 0) + repeats)
+    ours = votes[worker]
+    if given.session != ours.session:
         before = (known or {}).get(given.session)
         return Restored(
             donor,
             contained=before is not None and before.contained,
-            repeated=before.repeated if before is not None else in_flight is not None,
-            lost=lost,
+            repeated=before.repeated if before is not None else bool(ours.under_way),
+            lost=lost + (before.lost if before is not None else 0),
             missed=given.held + (before.missed if before is not None else 0),
+            apart=given.held + apart + (before.apart if before is not None else ours.held),
         )
-    # A snapshot of round r, when everybody was waited for, holds every counted worker's contribution up to r.
-    certain = (
-        last is not None
-        and last.read_mode is ReadMode.SNAPSHOT
-        and last.quorum == (last.sync_mask.bit_count() if over_racks is None else over_racks)
-        and (over_racks is not None or all(last.sync_mask >> counted & 1 for counted in (worker, donor)))
-    )
+    certain = worker == donor or ours.counts(worker, donor)
+    missed = given.held - ours.held
     return Restored(
         donor,
-        contained=bool(certain and in_flight and in_flight[0] == given.epoch and in_flight[1] <= given.round),
-        repeated=bool(in_flight and not certain),
+        contained=bool(certain and given.contains(ours)),
+        repeated=bool(ours.under_way and not certain),
         lost=lost,
-        missed=given.held - votes[worker].held,
+        missed=missed,
+        apart=missed + apart,
     )
 
 
@@ -160,36 +178,38 @@ class Remains:
     """What a worker keeps of a lost session.
 
     held: uint32[slots, lanes], the sum as it was read before the iteration under way, so that every slot holds the same
-    iterations. read: the same as it was read last: of an iteration in parts, some parts may have been read. vote,
-    in_flight, last, over_racks: as `outcome` takes them. overtaken: no sum holds whole iterations, because a part was
-    contributed before all of the iteration before its own. known: by session, what the votes meant in later sessions,
-    which were lost before this worker had read the restored sum.
+    iterations. read: the same as it was read last: of an iteration in parts, some parts may have been read. overtaken:
+    no sum holds whole iterations, because a part was contributed before all of the iteration before its own. known: by
+    session, what the votes meant in later sessions, which were lost before this worker had read the restored sum.
     """
 
     held: np.ndarray
     read: np.ndarray
     vote: Vote
-    in_flight: tuple[int, int] | None
-    last: Read | None
     overtaken: bool
     known: dict[int, Restored] = field(default_factory=dict)
-    over_racks: int | None = None
 
     @classmethod
     def of(cls, protocol: Protocol) -> Remains:
         """protocol: as it was when the session was lost."""
         last, unfinished = protocol.last, protocol.iterating
         held, totals = protocol.held_before()
+        # A snapshot of round r, when everybody was waited for, holds every counted worker's contribution up to r. Over
+        # racks, sync_mask tells of the worker's own rack alone.
+        everybody, counted = protocol.membership.workers, ALL
+        if last is not None and protocol.membership.racks < 2:
+            everybody, counted = last.sync_mask.bit_count(), last.sync_mask
+        certain = last is not None and last.read_mode is ReadMode.SNAPSHOT and last.quorum == everybody
         vote = Vote(
             finished=protocol.iterations if protocol.in_parts else protocol.seq - unfinished,
             held=int(totals.min()),
             epoch=last.epoch if last else 0,
             round=last.round if last else -1,
             session=protocol.membership.session,
+            under_way=protocol.epoch if unfinished else 0,
+            counted=counted if certain else 0,
         )
-        in_flight = (protocol.epoch, int(protocol.exchange.rounds.min())) if unfinished else None
-        workers = protocol.membership.workers if protocol.membership.racks > 1 else None
-        return cls(held, protocol.held_values, vote, in_flight, last, protocol.overtaken, over_racks=workers)
+        return cls(held, protocol.held_values, vote, protocol.overtaken)
 
 
 def restore(protocol: Protocol, remains: Remains | None, contribute: Callable[[np.ndarray], None]) -> Restored:
@@ -202,7 +222,7 @@ def restore(protocol: Protocol, remains: Remains | None, contribute: Callable[[n
             f"the switch has lost the sums of job {protocol.job}, and they cannot be restored: not every slot was "
             "contributed in every iteration"
         )
-    vote = remains.vote if remains else Vote()
+    vote = replace(remains.vote, voted=max(remains.known, default=0)) if remains else Vote()
     mine = ballot(vote, protocol.number, protocol.membership.workers, slots, lanes)
     contribute(mine)
     if protocol.epoch != protocol.membership.epoch:
@@ -211,9 +231,7 @@ def restore(protocol: Protocol, remains: Remains | None, contribute: Callable[[n
             "not all have seen the same votes"
         )
     votes = count(protocol.held_values)
-    in_flight, last, known = (remains.in_flight, remains.last, remains.known) if remains else (None, None, {})
-    over_racks = remains.over_racks if remains else None
-    restored = outcome(votes, protocol.number, in_flight, last, known, over_racks)
+    restored = outcome(votes, protocol.number, remains.known if remains else None)
     back = -mine.view(np.uint32)
     if remains:
         remains.known[protocol.membership.session] = restored

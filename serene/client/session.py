@@ -66,7 +66,7 @@ class Session:
         self.waiting_s = 0.0
         self.reads_at_risk = 0  # reads that may have held more than 32 bits can
         self.sessions_lost = 0  # sessions that the switch has lost
-        self.contributions_lost = 0  # with them, per slot, of all workers together
+        self.contributions_lost = 0  # with them, per slot, of all workers together, less those in the sum twice
         self.iterations_repeated = 0  # contributed again though the restored sums may hold them
         self._reports = Reports(client, self.telemetry)
 
@@ -197,6 +197,10 @@ class Session:
             except SessionLost:
                 self.client.join(self._join_timeout_s)
         if missed is not None and missed.restored is not None:
+            if missed.restored.donor is None:
+                LOG.warning(
+                    "the sums were restored without this worker; how many of its contributions they lack is unknown"
+                )
             self.contributions_lost += missed.restored.lost
             self.iterations_repeated += missed.restored.repeated
         return missed

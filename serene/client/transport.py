@@ -109,11 +109,12 @@ def readable(descriptor: int, timeout_s: float) -> bool:
 
 
 class _Socket:
-    """A connected, non-blocking UDP socket with a batch of receive buffers. local: an address, or the descriptor of a
-    socket that is bound already. whole: refuses packets that would have to be fragmented. Raises TransportError;
-    PortTaken where another process has the address."""
+    """A non-blocking socket with a batch of receive buffers. local: the address of a UDP socket, or the descriptor of a
+    socket that is bound already. remote: where to connect it to; None for a descriptor that needs no address to send.
+    whole: refuses packets that would have to be fragmented. Raises TransportError; PortTaken where another process has
+    the address."""
 
-    def __init__(self, local: tuple[str, int] | int, remote: tuple[str, int], *, whole: bool) -> None:
+    def __init__(self, local: tuple[str, int] | int, remote: tuple[str, int] | None, *, whole: bool) -> None:
         try:
             given = local if isinstance(local, int) else None
             self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, fileno=given)
@@ -126,7 +127,8 @@ class _Socket:
                 self._socket.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _IP_PMTUDISC_PROBE)
             if not isinstance(local, int):
                 self._socket.bind(local)
-            self._socket.connect(remote)
+            if remote is not None:
+                self._socket.connect(remote)
         except OSError as error:
             self._socket.close()
             kind = PortTaken if error.errno == errno.EADDRINUSE else TransportError
@@ -277,11 +279,13 @@ class Framed:
 
 
 class FrameTransport(Framed):
-    """Ethernet frames in UDP datagrams, for the embedded switch's ``udp:`` ports: no root, no interfaces.
+    """Ethernet frames in UDP datagrams, for the embedded switch's ``udp:`` ports: no root, no interfaces. Or in the
+    packets of a socket that is given, such as a packet socket at an interface: for any switch.
 
     worker: the made-up host's number, from 0, which gives its addresses (`Framed`). local: an address to send from, or
-    the descriptor of a UDP socket that is bound already; switch: the address of the switch's port. switch_ip,
-    switch_mac, udp_port: the frames' addresses. Raises TransportError, PortTaken where another process has the address.
+    the descriptor of a socket that is bound already; switch: the address of the switch's port, None for a descriptor
+    that needs none. switch_ip, switch_mac, udp_port: the frames' addresses. Raises TransportError, PortTaken where
+    another process has the address.
     """
 
     def __init__(
@@ -289,11 +293,13 @@ class FrameTransport(Framed):
         worker: int,
         *,
         local: tuple[str, int] | int,
-        switch: tuple[str, int],
+        switch: tuple[str, int] | None = None,
         switch_ip: str = SWITCH_IP,
         switch_mac: str = SWITCH_MAC,
         udp_port: int = 40000,
     ) -> None:
+        if switch is None and not isinstance(local, int):
+            raise TransportError(f"switch=None: expected the address of the switch's port for a socket at {local}")
         self._socket = _Socket(local, switch, whole=False)
         super().__init__(self._socket, worker, switch_ip, switch_mac, udp_port)
 

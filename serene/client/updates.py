@@ -52,7 +52,8 @@ class CaughtUp:
     """What a worker that joined late, or again, has to apply to its parameters: delta, contributions and
     overflow_possible as in `Update`.
 
-    restored: how the sums of a lost session were restored; None if this worker took no part in that.
+    restored: how the sums of a lost session were restored, or that this was done without this worker; None if it was in
+    no lost session.
     """
 
     delta: np.ndarray

@@ -30,6 +30,7 @@ from serene.native.errors import CompileFailed, CompilerMissing
 
 CONFINED = Path(__file__).with_name("confined.py")
 FREE_USERS = (61184, 65519)  # user ids for temporary users, by systemd's convention
+TRIAL = {"source.c": b"int nothing;"}  # what any C compiler compiles
 OURSELVES = "-"  # the same as in confined.py
 TIME_LIMIT_S = 300
 log = logging.getLogger("serene.native")
@@ -69,8 +70,7 @@ def compiler_user(path: str) -> str:
         return OURSELVES
     user = str(random.SystemRandom().randint(*FREE_USERS))
     try:
-        with tempfile.TemporaryDirectory(prefix="serene-") as scratch:
-            _compile(path, user, ("-shared", "-fPIC"), {"source.c": b"int nothing;"}, Path(scratch))
+        _try(path, user)
     except (CompileFailed, OSError) as error:
         log.warning("the C compiler does not run as an ordinary user, so it runs as root: %s", error)
         return OURSELVES
@@ -150,9 +150,29 @@ def _compile(path: str, user: str, flags: Sequence[str], sources: Mapping[str, b
         raise CompileFailed(f"{path} was stopped (it took {TIME_LIMIT_S} s of processor time, or its memory)")
     if run.returncode and os.strerror(errno.ENOSPC) in run.stderr:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    if run.returncode:
+    library = scratch / "library.so"
+    if run.returncode or not library.exists():
         head = "\n".join(run.stderr.splitlines()[:20])[:2000]
-        raise CompileFailed(f"{path} refuses the code (a defect of ours):\n{head}")
-    descriptor = os.open(scratch / "library.so", os.O_RDONLY | os.O_NOFOLLOW)
+        ended = f"it ended with status {run.returncode} and said" + (f":\n{head}" if head else " nothing")
+        if sources != TRIAL and _compiles(path, user):
+            raise CompileFailed(f"{path} refuses the code (a defect of ours): {ended}")
+        chosen = ", which $CC names," if shutil.which(os.environ.get("CC", "")) == path else ""
+        raise CompileFailed(f"{path}{chosen} compiles no C program: {ended}")
+    descriptor = os.open(library, os.O_RDONLY | os.O_NOFOLLOW)
     with os.fdopen(descriptor, "rb") as file:
         return file.read()
+
+
+def _try(path: str, user: str) -> None:
+    """Compiles next to nothing. Raises CompileFailed or OSError."""
+    with tempfile.TemporaryDirectory(prefix="serene-") as scratch:
+        _compile(path, user, ("-shared", "-fPIC"), TRIAL, Path(scratch))
+
+
+def _compiles(path: str, user: str) -> bool:
+    """Whether the compiler compiles anything at all."""
+    try:
+        _try(path, user)
+    except CompileFailed:
+        return False
+    return True

@@ -1,12 +1,13 @@
-"""The compiled P4 program in this process, with entries written as numbers."""
+"""The compiled P4 program in this process, with entries written by their names."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from serene import entries
+from serene.entries import CPU_PORT, Endpoint, Entry, Group
 from serene.program import Program
-from serene.sim import entries
-from serene.sim.entries import Entry, Host
+from serene.sim.hosts import running_job
 from serene.strategy import PolicyFields
 from serene.switch import Exact, Switch
 
@@ -17,51 +18,73 @@ class ProgramSwitch:
 
     def __init__(self, program: Program, compiler_flags: tuple[str, ...] = ()) -> None:
         self.program = program
-        self.switch = Switch.load(program.config_path, cpu_port=entries.CPU_PORT, compiler_flags=compiler_flags)
+        self.switch = Switch.load(program.config_path, cpu_port=CPU_PORT, compiler_flags=compiler_flags)
         known = self.switch.program
         self.names = {name.rpartition(".")[2]: name for name in (*known.tables, *known.counters, *known.registers)}
-        self._handles: dict[tuple[str, tuple[int, ...]], int] = {}
+        self._keys = {name: [key.name for key in known.tables[full].keys] for name, full in self._tables().items()}
+        self._actions = {
+            (name, action.name.rpartition(".")[2]): (action.name, [each.name for each in action.parameters])
+            for name, full in self._tables().items()
+            for action in known.tables[full].actions.values()
+        }
+        self._held: dict[tuple[str, tuple[int, ...]], tuple[int, Entry]] = {}
         for entry in entries.own_addresses():
             self.insert(entry)
 
     def close(self) -> None:
         self.switch.close()
 
-    def _action(self, table: str, action: str) -> str:
-        return next(name for name in self.switch.program.tables[table].actions if name.rpartition(".")[2] == action)
+    def _tables(self) -> dict[str, str]:
+        return {name: full for name, full in self.names.items() if full in self.switch.program.tables}
+
+    def _match(self, entry: Entry) -> list[Exact]:
+        return [Exact(entry.match[name]) for name in self._keys[entry.table]]
+
+    def _choice(self, entry: Entry) -> tuple[str, list[int]]:
+        """An entry's action by its full name, and its parameters in their order."""
+        action, names = self._actions[entry.table, entry.action]
+        return action, [entry.params[name] for name in names]
 
     def insert(self, entry: Entry) -> None:
-        name = self.names[entry.table]
-        keys, action = [Exact(value) for value in entry.match], self._action(name, entry.action)
-        self._handles[entry.table, tuple(entry.match)] = self.switch.table_add(name, keys, action, entry.params)
+        handle = self.switch.table_add(self.names[entry.table], self._match(entry), *self._choice(entry))
+        self._held[entry.key] = handle, entry
 
     def modify(self, entry: Entry) -> None:
-        name, handle = self.names[entry.table], self._handles[entry.table, tuple(entry.match)]
-        self.switch.table_modify(name, handle, self._action(name, entry.action), entry.params)
+        handle = self._held[entry.key][0]
+        self.switch.table_modify(self.names[entry.table], handle, *self._choice(entry))
+        self._held[entry.key] = handle, entry
+
+    def has(self, entry: Entry) -> bool:
+        """Whether there is an entry with this table and match."""
+        return entry.key in self._held
 
     def put(self, entry: Entry) -> None:
         """Inserts an entry, or replaces the one with the same match."""
-        if (entry.table, tuple(entry.match)) in self._handles:
+        if self.has(entry):
             self.modify(entry)
         else:
             self.insert(entry)
 
     def delete(self, entry: Entry) -> None:
         """Deletes the entry with this table and match."""
-        self.switch.table_delete(self.names[entry.table], self._handles.pop((entry.table, tuple(entry.match))))
+        self.switch.table_delete(self.names[entry.table], self._held.pop(entry.key)[0])
+
+    def entries(self) -> list[Entry]:
+        """What was written and is there."""
+        return [entry for _, entry in self._held.values()]
+
+    def set_group(self, group: Group) -> None:
+        self.switch.multicast_set(group.number, group.replicas)
 
     # -- a job -----------------------------------------------------------------------------------------------
 
-    def admit(self, worker: int, host: Host, job: int = 0) -> None:
-        self.put(entries.address(host, job, worker))
-        self.put(entries.member(host, job, worker))
-
-    def expel(self, worker: int, host: Host, job: int = 0) -> None:
-        self.delete(entries.member(host, job, worker))
+    def admit(self, worker: int, host: Endpoint, job: int = 0) -> None:
+        self.put(entries.address(job, worker, host))
+        self.put(entries.member(job, worker, host))
 
     def start_job(
         self,
-        hosts: Mapping[int, Host],
+        hosts: Mapping[int, Endpoint],
         fields: PolicyFields,
         *,
         slots: int,
@@ -71,15 +94,11 @@ class ProgramSwitch:
         epoch: int = 1,
     ) -> None:
         """Installs a job whose workers have joined. hosts: by worker."""
-        self.set_group(hosts, job)
-        for entry in entries.running_job(
+        self.set_group(entries.job_group(job, hosts))
+        for entry in running_job(
             job, hosts, fields, slots=slots, vector_length=vector_length, session=session, epoch=epoch
         ):
             self.put(entry)
-
-    def set_group(self, hosts: Mapping[int, Host], job: int = 0) -> None:
-        """Sets who gets the copies of a release, by worker."""
-        self.switch.multicast_set(entries.JOB_GROUPS + job, entries.replicas(hosts))
 
     def set_policy(self, session: int, epoch: int, fields: PolicyFields, job: int = 0) -> None:
         """Replaces the policy entry: a live swap."""

@@ -10,12 +10,12 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 
 import grpc
 
 from serene.at_exit import leave_garbage
+from serene.distribution import version
 from serene.errors import SereneError
 from serene.interrupts import Interrupted, coming, ended, held
 from serene.switch.engine import Switch
@@ -32,7 +32,7 @@ log = logging.getLogger("serene.switch")
 def run(arguments: Sequence[str]) -> None:
     options, target = parse(arguments)
     if options.version or options.json_version:
-        print(JSON_VERSION if options.json_version else metadata.version("serene"))
+        print(JSON_VERSION if options.json_version else version())
         return
     _log_to(options)
     for line in left_out(options, target):

@@ -235,9 +235,14 @@ class SwitchGroup(ProcessGroup):
     ) -> Work:
         if self._left:
             raise CollectiveFailed("the group has been destroyed")
+        operation = _name(opts.reduceOp)
+        if not all(_stored(tensor) for tensor in (*inputs, *outputs)):
+            raise CollectiveFailed(
+                f"{what}, {operation}: a tensor is nested or has no storage of its own: expected dense tensors, as of "
+                "torch.zeros. Nothing was sent, and the other ranks wait for this rank's next collective"
+            )
         self.summed += 1
         number = self.summed
-        operation = _name(opts.reduceOp)
         backward = backward_pass()
         call = f"{what} of {_described(inputs)}, {operation}"
         values = sum(tensor.numel() for tensor in inputs)
@@ -246,8 +251,7 @@ class SwitchGroup(ProcessGroup):
         inputs, outputs = [tensor.detach() for tensor in inputs], [tensor.detach() for tensor in outputs]
 
         def run() -> None:
-            flat = _flat(inputs, writable=not scatter)
-            self._exchange(flat, backward, feedback, signature, number, call, timeout)
+            flat = self._exchange(inputs, not scatter, backward, feedback, signature, number, call, timeout)
             if scatter:
                 flat = flat.view(self.size(), -1)[self.rank()]
             if operation == "AVG":
@@ -256,7 +260,7 @@ class SwitchGroup(ProcessGroup):
                 return  # it was summed in place
             pieces = torch.split(flat, [output.numel() for output in outputs])
             for output, piece in zip(outputs, pieces, strict=True):
-                output.copy_(piece.view(output.shape))
+                output.copy_(_rounded(piece, output.dtype).view(output.shape))
 
         assert self._runner is not None
         work = self._runner.submit(run, list(outputs))
@@ -273,21 +277,25 @@ class SwitchGroup(ProcessGroup):
 
     def _exchange(
         self,
-        flat: Tensor,
+        inputs: Sequence[Tensor],
+        in_place: bool,
         backward: int | None,
         feedback: Sequence[Tensor],
         signature: bytes,
         number: int,
         call: str,
         timeout: timedelta,
-    ) -> None:
+    ) -> Tensor:
+        """Returns the sums, float32[n]; in_place: in the input's own memory where it is such a tensor."""
         assert self._pool is not None and self._ring is not None
         if self._failed is not None:
             raise CollectiveFailed(str(self._failed)) from self._failed
         self._pool.while_waiting = partial(self._ring.check, number)
         try:
+            flat = _flat(inputs, writable=in_place)
             self._add_up(flat, backward, feedback, signature, timeout)
             self._took_part = number
+            return flat
         except Disagreement:
             self._took_part = number
             calls = what_each_does(self._store, self.rank(), self.size(), number, call)
@@ -449,6 +457,21 @@ def _flat(tensors: Sequence[Tensor], *, writable: bool) -> Tensor:
     if writable and len(tensors) == 1 and one.dtype is torch.float32 and one.is_contiguous() and not one.is_neg():
         return one.reshape(-1)
     return torch.cat([tensor.to(torch.float32).reshape(-1) for tensor in tensors])
+
+
+def _stored(tensor: Tensor) -> bool:
+    """Whether the tensor's values lie in memory, in rows of equal length."""
+    try:
+        return not tensor.is_nested and (tensor.data_ptr() != 0 or tensor.numel() == 0)
+    except RuntimeError:  # PyTorch's wrappers around tensors have no address
+        return False
+
+
+def _rounded(sums: Tensor, dtype: torch.dtype) -> Tensor:
+    """The sums in this type. PyTorch makes 0xffff or 0x7fc0 of NaN in bfloat16, by how many values it converts at once:
+    ranks whose tensors lie otherwise in memory would get other bits."""
+    values = sums.to(dtype)
+    return values.masked_fill_(values.isnan(), math.nan) if dtype is torch.bfloat16 else values
 
 
 def _name(operation: Any) -> str | None:

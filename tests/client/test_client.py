@@ -13,9 +13,10 @@ import pytest
 
 from serene.client import Client, NoAnswer, Refused, SessionLost
 from serene.client.transport import TransportError, Trouble
+from serene.entries import Entry
 from serene.errors import SereneError
 from serene.fixedpoint import BadGradient
-from serene.sim import entries
+from serene.sim.hosts import job_of
 from serene.strategy import ASP, BSP
 from serene.wire import ENCAPSULATION_BYTES, HEADER, Op, control_payload
 from tests.dataplane.conftest import EmbeddedDataPlane
@@ -74,7 +75,7 @@ def test_join_gives_up(switch: EmbeddedDataPlane) -> None:
 
 
 def test_a_refusal_says_why(wire: InProcess) -> None:
-    wire.plane.delete("policy", [0])
+    wire.plane.delete(Entry("policy", {"job": 0}))
     wire.mail.append(control_payload(Op.REFUSED, b"job 0 has workers 0 to 2", incarnation=1))
     with pytest.raises(Refused, match="job 0 has workers 0 to 2"):
         client(wire).join()
@@ -123,7 +124,7 @@ def test_an_exchange_brings_everybodys_gradients(wire: InProcess) -> None:
 def test_a_vector_need_not_fill_its_last_slot(switch: EmbeddedDataPlane) -> None:
     switch.clear()
     switch.start_job(ASP(), slots=2)
-    switch.modify(*entries.job(0, slots=2, vector_length=333, workers=3))
+    switch.modify(job_of(0, slots=2, vector_length=333, workers=3))
     wire = InProcess(switch)
     worker = client(wire, 333)
     worker.join()

@@ -11,11 +11,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from experiments.correctness.virtual.switch import P4Switch
 from serene.client import Disagreement, Pool, collective
 from serene.client.blocks import Layout, add_to_held, hold_back
 from serene.client.fastpath import library
 from serene.errors import SereneError
+from serene.experiments.correctness.virtual.switch import P4Switch
 from serene.faults import Faults
 from serene.program import Program
 from tests.planted import fault, planted

@@ -7,10 +7,10 @@ import threading
 import numpy as np
 import pytest
 
-from experiments.correctness.virtual.switch import P4Switch
 from serene.client import Disagreement, NoAnswer, Pool, PoolBroken
 from serene.client.blocks import SIGNATURE_LANES
 from serene.client.fastpath import library
+from serene.experiments.correctness.virtual.switch import P4Switch
 from serene.faults import Faults
 from serene.program import Program
 from serene.strategy import ASP, SSP, Strategy

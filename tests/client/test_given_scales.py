@@ -16,13 +16,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.correctness.virtual.switch import P4Switch
 from serene.client import Disagreement, Pool, collective
 from serene.client.blocks import BITS, Layout
 from serene.client.collective import Collective
 from serene.client.fastpath import library
 from serene.client.scale import HELD_LIMITS, UNITS, BadScale, IntSGD, Scale
 from serene.errors import SereneError
+from serene.experiments.correctness.virtual.switch import P4Switch
 from serene.faults import Faults
 from serene.program import Program
 from tests.planted import Fault, fault, planted

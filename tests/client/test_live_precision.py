@@ -15,10 +15,10 @@ from typing import Protocol
 import numpy as np
 import pytest
 
-from experiments.correctness.virtual.switch import P4Switch, VirtualSwitch
 from serene.client import Pool
 from serene.client.blocks import Layout
 from serene.client.fastpath import library
+from serene.experiments.correctness.virtual.switch import P4Switch, VirtualSwitch
 from serene.faults import Faults
 from serene.program import Program
 from serene.strategy import BSP

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.correctness.virtual.switch import P4Switch
 from serene.client import Disagreement, Pool, collective
 from serene.client.blocks import BITS, Layout, from_levels, noise, pack, to_levels, unpack
 from serene.client.collective import Collective, noise_seed
 from serene.client.fastpath import library
 from serene.errors import SereneError
+from serene.experiments.correctness.virtual.switch import P4Switch
 from serene.faults import Faults
 from serene.program import Program
 from tests.planted import Fault, fault, planted

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from experiments.correctness.virtual.switch import P4Switch
 from serene.client import Disagreement, Pool, PoolBroken
 from serene.client.pool import LAST_SEQ
 from serene.errors import SereneError
+from serene.experiments.correctness.virtual.switch import P4Switch
 from serene.faults import Faults
 from serene.program import Program
 from serene.strategy import ASP, BSP, SSP, Quorum, Strategy

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from serene.client.protocol import PROBES, PULL_SEQ, REORDERING, Membership, Protocol
 from serene.client.requests import parse_welcome
-from serene.client.restoration import Remains, Restored, Vote, outcome
+from serene.client.restoration import ALL, Remains, Restored, Vote, outcome
 from serene.client.window import LONGEST_TIMEOUT_S, Window
 from serene.wire import UNBOUNDED, Op, ReadMode, control_payload, headers_of, membership, push_payloads, values_of
 
@@ -361,8 +363,29 @@ def test_a_read_under_way_is_no_iteration(in_parts: bool, heard: int) -> None:
     for slot in range(heard):
         protocol.receive(answer(slot, value=9, seq=protocol.exchange.awaited[slot], total=6), 1.0)
     remains = Remains.of(protocol)
-    assert remains.in_flight is None
-    assert remains.vote == at_rest.vote == Vote(finished=1, held=3, epoch=1, round=0, session=SESSION)
+    assert remains.vote == at_rest.vote == Vote(1, 3, epoch=1, round=0, session=SESSION, counted=0b111)
     assert (remains.held == 5).all() and (remains.read == 5).all()
-    ended = outcome([remains.vote, remains.vote], 1, remains.in_flight, remains.last)
+    ended = outcome([Vote(2, 3, epoch=1, round=1, session=SESSION), remains.vote], 1)
     assert ended == Restored(0, contained=False, repeated=False, lost=0, missed=0)
+
+
+@pytest.mark.parametrize(
+    ("racks", "policy", "counted"),
+    [
+        (1, {}, 0b111),
+        (1, {"read_mode": ReadMode.LATEST}, 0),
+        (1, {"quorum": 2}, 0),  # a quorum of two might be without it
+        (1, {"sync_mask": 5, "quorum": 2}, 0b101),
+        (2, {"sync_mask": 3}, ALL),  # of the own rack
+        (2, {"sync_mask": 3, "quorum": 2}, 0),
+    ],
+)
+def test_whom_a_worker_knows_to_be_in_its_sum(racks: int, policy: dict[str, int], counted: int) -> None:
+    protocol = worker()
+    protocol.membership = replace(protocol.membership, racks=racks)
+    protocol.push(np.ones((1, LANES), np.int32), 0.0)
+    assert Remains.of(protocol).vote == Vote(session=SESSION, under_way=1), "it has read nothing yet"
+    protocol.packets(0.0)
+    protocol.receive(answer(**policy), 0.0)
+    protocol.finish()
+    assert Remains.of(protocol).vote.counted == counted

@@ -9,48 +9,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from serene.client import BadWelcome, Client, NoAnswer, PlaceTaken, Refused, Session, SessionLost
+from serene.client import BadWelcome, NoAnswer, PlaceTaken, Refused, Session, SessionLost
 from serene.errors import SereneError
-from serene.sim.entries import Host
-from serene.strategy import ASP, BSP
+from serene.sim.hosts import Host, job_of
+from serene.strategy import BSP
 from serene.wire import ENCAPSULATION_BYTES, HEADER, Op, control_payload
 from tests.client.answers import SLOTS, VALUES, welcome
+from tests.client.rejoining import ONES, Controller, client, place
 from tests.dataplane.conftest import EmbeddedDataPlane
 from tests.frames import frame, request
 from tests.support.in_process import InProcess
-
-ONES = np.ones(VALUES, np.float32)
-
-
-class Controller:
-    """What the controller does with a HELLO that the switch hands it: the worker's place goes to the newcomer, and a
-    new epoch begins."""
-
-    def __init__(self, plane: EmbeddedDataPlane, wire: InProcess) -> None:
-        self.plane, self.wire = plane, wire
-        self.admitted, self.epoch = 1, 1
-        wire.meanwhile = self.look
-
-    def look(self) -> None:
-        while (punted := self.plane.punted()) is not None:
-            header = np.frombuffer(punted[1], HEADER, 1, ENCAPSULATION_BYTES)[0]
-            if header["op"] == Op.HELLO and header["incarnation"] != self.admitted:
-                host = replace(Host.of(0), incarnation=self.admitted)
-                self.admitted = int(header["incarnation"])
-                self.plane.delete("member", [1, *self._place(host), 0, 0, host.incarnation])
-                self.plane.insert("member", [1, *self._place(host), 0, 0, self.admitted], "admit")
-                self.epoch += 1
-                self.plane.swap(ASP(), self.epoch)
-
-    @staticmethod
-    def _place(host: Host) -> list[int]:
-        from serene.sim.entries import number
-
-        return [number(host.mac), number(host.ip), host.udp_port]
-
-
-def client(wire: InProcess, incarnation: int | None = 1, **options: float) -> Client:
-    return Client(wire, 0, 0, VALUES, incarnation=incarnation, clock=wire.clock, **options)  # type: ignore[arg-type]
 
 
 def test_a_restarted_process_reads_on_and_contributes_anew(plane: EmbeddedDataPlane) -> None:
@@ -94,7 +62,7 @@ def test_nothing_is_contributed_before_what_was_missed_is_read(plane: EmbeddedDa
     assert Op.PUSH not in wire.ops()
 
 
-def test_joining_twice_goes_on_from_what_was_read(plane: EmbeddedDataPlane) -> None:
+def test_joining_twice_reads_what_is_new(plane: EmbeddedDataPlane) -> None:
     """The replica holds what the client has read, so nothing of it may come again."""
     wire = InProcess(plane)
     worker = client(wire)
@@ -103,10 +71,113 @@ def test_joining_twice_goes_on_from_what_was_read(plane: EmbeddedDataPlane) -> N
     wire.carry(1, request(Op.PUSH, 1, values=np.full(320, 4 << 20), slot=0))
     Controller(plane, wire)
     worker.join()
+    caught_up = worker.catch_up()
+    assert caught_up is not None and caught_up.contributions == 1
+    assert (caught_up.delta[:320] == 4).all() and not caught_up.delta[320:].any()
     assert worker.catch_up() is None
-    delta = worker.exchange(ONES).delta
-    assert (delta[:320] == 5).all() and (delta[320:] == 1).all()
+    assert (worker.exchange(ONES).delta == 1).all()
     assert plane.counter("contributions", 0) == 2 * SLOTS
+
+
+@pytest.mark.parametrize("iterations", [1, 2], ids=["as many", "more"])
+def test_who_takes_its_place_back_reads_what_the_other_process_did(plane: EmbeddedDataPlane, iterations: int) -> None:
+    """As many contributions as its own next one: that one would pass for a repeat, and be lost. More: PlaceTaken."""
+    wire, other = InProcess(plane), InProcess(plane)
+    first = client(wire)
+    first.join()
+    first.exchange(ONES)
+    controller = Controller(plane, other)
+    second = client(other, 99)
+    second.join()
+    second.catch_up()
+    for _ in range(iterations):
+        second.exchange(2 * ONES)
+    controller.wire, wire.meanwhile = wire, controller.look
+    first.join()
+    caught_up = first.catch_up()
+    assert caught_up is not None and (caught_up.delta == 2 * iterations).all()
+    assert (first.exchange(4 * ONES).delta == 4).all()
+    assert plane.counter("contributions", 0) == (2 + iterations) * SLOTS
+
+
+def test_nothing_is_contributed_between_a_second_join_and_its_read(plane: EmbeddedDataPlane) -> None:
+    wire = InProcess(plane)
+    worker = client(wire)
+    worker.join()
+    worker.exchange(ONES)
+    Controller(plane, wire)
+    worker.join()
+    wire.sent.clear()
+    uses: list[Callable[[], object]] = [
+        lambda: worker.exchange(ONES), worker.pull, lambda: worker.begin_part(slice(0, 1), ONES[:320]),
+        lambda: worker.begin_slots(np.arange(1)),
+    ]  # fmt: skip
+    sent = worker.contributions_sent
+    for use in uses:
+        with pytest.raises(SereneError, match=r"has joined again: call catch_up\(\) first, and apply its delta"):
+            use()
+    assert worker.protocol.done and worker.contributions_sent == sent and wire.sent == []
+    worker.catch_up()
+    worker.begin_part(slice(0, SLOTS), ONES)
+
+
+def test_nothing_is_contributed_after_a_second_join_that_has_failed(plane: EmbeddedDataPlane) -> None:
+    """The place may have gone to the incarnation that asked for it, whose WELCOME was lost."""
+    wire = InProcess(plane)
+    worker = client(wire)
+    worker.join()
+    wire.cut = True
+    with pytest.raises(NoAnswer):
+        worker.join(timeout_s=1)
+    wire.cut = False
+    with pytest.raises(SereneError, match=r"last join\(\) has failed: call join\(\) and catch_up\(\) first"):
+        worker.exchange(ONES)
+    Controller(plane, wire)
+    worker.join()
+    worker.catch_up()
+    assert (worker.exchange(ONES).delta == 1).all()
+
+
+def next_session(plane: EmbeddedDataPlane, epoch: int, lost_sessions: int) -> None:
+    """Begins session 8, in which worker 0 is alone."""
+    plane.modify(job_of(0, slots=SLOTS, vector_length=VALUES, workers=1, lost_sessions=lost_sessions))
+    plane.swap(BSP(), epoch, session=8, workers=1)
+
+
+def test_a_session_lost_between_a_second_join_and_its_read_is_restored(plane: EmbeddedDataPlane) -> None:
+    wire = InProcess(plane)
+    worker = client(wire)
+    worker.join()
+    worker.exchange(ONES)
+    Controller(plane, wire)
+    worker.join()
+    next_session(plane, 1, lost_sessions=1)
+    with pytest.raises(SessionLost):
+        worker.catch_up()
+    worker.join()
+    caught_up = worker.catch_up()
+    assert caught_up is not None and caught_up.restored is not None and not caught_up.delta.any()
+    assert worker.exchange(ONES).delta.any()
+    assert (worker.protocol.held_values.reshape(-1)[:VALUES] == 2 << 20).all()
+
+
+@pytest.mark.parametrize("epoch", [1, 2])
+def test_what_was_read_of_a_deleted_job_is_not_subtracted_from_the_next(plane: EmbeddedDataPlane, epoch: int) -> None:
+    wire = InProcess(plane)
+    worker = client(wire)
+    worker.join()
+    worker.exchange(ONES)
+    controller = Controller(plane, wire)
+    controller.epoch, controller.session = epoch, 8
+    next_session(plane, epoch, lost_sessions=0)
+    with pytest.raises(SessionLost):
+        worker.exchange(ONES)
+    worker.join()
+    missed = worker.catch_up()
+    assert missed is None if epoch == 1 else missed is not None and not missed.delta.any()
+    worker.join()
+    missed = worker.catch_up()
+    assert missed is not None and not missed.delta.any()
 
 
 def test_a_welcome_of_another_incarnation_is_not_ours(switch: EmbeddedDataPlane) -> None:
@@ -229,9 +300,7 @@ def test_what_is_waited_for_is_said_once_after_a_few_seconds(
 
 
 def test_the_limit_is_the_jobs(plane: EmbeddedDataPlane) -> None:
-    from serene.sim import entries
-
-    plane.modify(*entries.job(0, slots=SLOTS, vector_length=VALUES, workers=3, limit=0.5))
+    plane.modify(job_of(0, slots=SLOTS, vector_length=VALUES, workers=3, limit=0.5))
     wire = InProcess(plane)
     worker = client(wire)
     worker.join()
@@ -270,7 +339,6 @@ def test_who_has_left_takes_no_refusal_for_its_own_fault(plane: EmbeddedDataPlan
 
 def test_a_last_read_that_comes_too_late_is_no_error(plane: EmbeddedDataPlane) -> None:
     wire = InProcess(plane)
-    host = Host.of(0)
 
     def controller() -> None:
         """Removes a job that is over at once."""
@@ -278,7 +346,7 @@ def test_a_last_read_that_comes_too_late_is_no_error(plane: EmbeddedDataPlane) -
             op = punted[1][ENCAPSULATION_BYTES + 1]
             if op == Op.LEAVE:
                 wire.mail.append(control_payload(Op.BYE, b'{"job_over": true}', session=7, incarnation=1))
-                plane.delete("member", [1, *Controller._place(host), 0, 0, host.incarnation])
+                plane.delete(place(1))
             elif op == Op.HELLO:
                 wire.mail.append(control_payload(Op.REFUSED, b"job 0 has finished", session=7, incarnation=1))
 
@@ -357,7 +425,7 @@ def test_a_process_that_gets_its_place_back_is_told(plane: EmbeddedDataPlane) ->
     for _ in range(2):
         second.exchange(ONES)
     plane.readmit(0, replace(Host.of(0), incarnation=99))
-    plane.delete("member", [1, *Controller._place(Host.of(0)), 0, 0, 100])
-    plane.insert("member", [1, *Controller._place(Host.of(0)), 0, 0, 1], "admit")
+    plane.delete(place(100))
+    plane.insert(place(1))
     with pytest.raises(PlaceTaken, match="another process has contributed in this one's place"):
         first.exchange(ONES)

@@ -9,12 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from serene.client.protocol import Read
-from serene.client.restoration import NoRoomToVote, Restored, Vote, ballot, count, donor_of, outcome
-from serene.wire import ReadMode
+from serene.client.restoration import LANES_PER_WORKER, NoRoomToVote, Restored, Vote, ballot, count, donor_of, outcome
 
 # (slots, lanes): v1model's lanes, the Tofino program's in many slots and in just enough for 32 workers' votes.
-SHAPES = [(2, 320), (8, 32), (5, 32)]
+SHAPES = [(2, 320), (16, 32), (8, 32)]
 counters = st.integers(0, 2**31 - 1)
 votes_of_a_job = st.lists(
     st.builds(
@@ -22,20 +20,6 @@ votes_of_a_job = st.lists(
     ),
     min_size=1,
     max_size=32,
-)
-
-SNAPSHOT = Read(
-    difference=np.zeros((1, 1), np.int32),
-    contributions=np.zeros(1, np.uint32),
-    epoch=3,
-    round=7,
-    sync_mask=0b11,
-    staleness=0,
-    quorum=2,
-    read_mode=ReadMode.SNAPSHOT,
-    seen=0,
-    members=2,
-    waited_s=0.0,
 )
 
 
@@ -52,12 +36,12 @@ def test_the_sum_of_all_ballots_holds_every_vote(shape: tuple[int, int], votes: 
     assert not (total + back).any(), "the second round leaves nothing of the first"
 
 
-@pytest.mark.parametrize(("workers", "slots", "lanes"), [(7, 1, 32), (32, 4, 32), (13, 2, 32), (32, 1, 159)])
+@pytest.mark.parametrize(("workers", "slots", "lanes"), [(7, 1, 32), (32, 4, 32), (13, 2, 32), (32, 1, 255)])
 def test_a_job_too_small_for_its_workers_votes_is_told_so(workers: int, slots: int, lanes: int) -> None:
     """Every worker of it, also one whose own lanes would be there."""
-    most = slots * lanes // 5
+    most = slots * lanes // LANES_PER_WORKER
     for worker in (0, workers - 1):
-        with pytest.raises(NoRoomToVote, match=f"{workers} workers vote in {5 * workers} lanes.*with {most} workers"):
+        with pytest.raises(NoRoomToVote, match=f"{workers} workers vote in {8 * workers} lanes.*with {most} workers"):
             ballot(Vote(), worker, workers, slots, lanes)
     votes = [Vote(finished=worker) for worker in range(most)]
     ballots = np.array([ballot(vote, *place, slots, lanes) for place, vote in _places(votes)])
@@ -79,47 +63,65 @@ def test_nobody_holds_more_than_the_donor(votes: list[Vote]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "read", "in_flight", "expected"),
+    ("what", "ours", "expected"),
     [
-        ("the donor read its round's snapshot", SNAPSHOT, (3, 7), Restored(0, True, False, 0, 2)),
-        ("the donor is a round behind", SNAPSHOT, (3, 8), Restored(0, False, False, 0, 2)),
-        ("of another epoch", SNAPSHOT, (4, 0), Restored(0, False, False, 0, 2)),
-        ("nothing was under way", SNAPSHOT, None, Restored(0, False, False, 0, 2)),
-        ("sums prove nothing", replace(SNAPSHOT, read_mode=ReadMode.LATEST), (3, 7), Restored(0, False, True, 0, 2)),
-        ("a quorum of one might be without it", replace(SNAPSHOT, quorum=1), (3, 7), Restored(0, False, True, 0, 2)),
-        (
-            "the worker was not counted",
-            replace(SNAPSHOT, sync_mask=0b01, quorum=1),
-            (3, 7),
-            Restored(0, False, True, 0, 2),
-        ),
-        ("a worker that had read nothing yet", None, (1, 0), Restored(0, False, True, 0, 2)),
+        ("the donor read its round's snapshot", Vote(7, 14, 3, 6, under_way=3, counted=0b11), (True, False, 0)),
+        ("the donor is a round behind", Vote(8, 16, 3, 7, under_way=3, counted=0b11), (False, False, 0)),
+        ("of another epoch", Vote(8, 16, 3, 7, under_way=4, counted=0b11), (False, False, 0)),
+        ("nothing was under way", Vote(8, 15, 3, 7, counted=0b11), (False, False, 0)),
+        ("sums prove nothing", Vote(7, 14, 3, 6, under_way=3), (False, True, -1)),
+        ("the worker was not counted", Vote(7, 14, 3, 6, under_way=3, counted=0b01), (False, True, -1)),
+        ("the donor was not counted", Vote(7, 14, 3, 6, under_way=3, counted=0b10), (False, True, -1)),
+        ("it had read nothing yet", Vote(0, 0, under_way=1), (False, True, 0)),
     ],
 )
-def test_an_unfinished_iteration(
-    what: str, read: Read | None, in_flight: tuple[int, int] | None, expected: Restored
-) -> None:
-    votes = [Vote(finished=8, held=16, epoch=3, round=7), Vote(finished=7, held=14, epoch=3, round=6)]
-    assert outcome(votes, 1, in_flight, read) == expected, what
+def test_an_unfinished_iteration(what: str, ours: Vote, expected: tuple[bool, bool, int]) -> None:
+    """And by how much the books are out then: an iteration that the sum holds counts twice if it is repeated."""
+    found = outcome([Vote(8, 16, 3, 7, counted=0b11), ours], 1)
+    assert (found.contained, found.repeated, found.lost) == expected, what
+
+
+def test_the_donor_knows_that_its_own_iteration_is_not_in_its_sum() -> None:
+    donor = Vote(8, 16, 3, 7, under_way=3)
+    assert outcome([donor, Vote(8, 15, 3, 7)], 0) == Restored(0, contained=False, repeated=False, lost=0, missed=0)
 
 
 def test_what_was_read_and_is_not_restored_is_counted() -> None:
     votes = [Vote(finished=10, held=19, epoch=1, round=9), Vote(finished=12, held=18, epoch=1, round=11)]
-    assert outcome(votes, 0, None, SNAPSHOT).lost == 10 + 12 - 19
+    assert outcome(votes, 0).lost == 10 + 12 - 19
 
 
-NEWER = [Vote(2, 6, 1, 1, session=8), Vote(30, 90, 1, 29, session=7), Vote(2, 6, 1, 1, session=8)]
+def test_a_loss_and_a_repeated_iteration_are_both_counted() -> None:
+    """Of three iterations of worker 1 the sum lacks two and has the one under way: one too few at the end."""
+    votes = [Vote(10, 12, 1, 9), Vote(3, 8, 1, 2, under_way=1)]
+    assert outcome(votes, 1) == Restored(0, contained=False, repeated=True, lost=1, missed=4, apart=4 + 2 * (1 + 1))
 
 
-@pytest.mark.parametrize("before", [Restored(2, True, False, 0, 93), Restored(1, False, False, 3, 90)], ids=str)
+def test_contributions_of_who_does_not_vote_are_no_repeats() -> None:
+    """The sum holds 100 of a third worker, which has left. How many are lost, nobody knows."""
+    assert outcome([Vote(10, 120, 1, 9), Vote(12, 118, 1, 11, under_way=1)], 0).lost == 0
+
+
+NEWER = [
+    Vote(2, 6, 1, 1, session=8, counted=0b111),
+    Vote(30, 90, 1, 29, session=7, under_way=1, counted=0b111, voted=8),
+    Vote(2, 6, 1, 1, session=8, counted=0b111),
+]
+
+
+@pytest.mark.parametrize("before", [Restored(2, True, False, 0, 93, 95), Restored(1, False, False, 3, 90, 97)], ids=str)
 def test_who_has_read_the_restored_sum_gives_it_whatever_the_others_count(before: Restored) -> None:
-    """Its rounds are of the newer session; to the others their own vote in it says what that sum holds."""
-    now = outcome(NEWER, 1, (1, 30), SNAPSHOT, {8: before})
-    assert now == Restored(0, before.contained, before.repeated, 0, 6 + before.missed)
+    """Its rounds are of the newer session; to the others their own vote in it says what that sum holds, and lacks."""
+    now = outcome(NEWER, 1, {8: before})
+    assert now == Restored(0, before.contained, before.repeated, before.lost, 6 + before.missed, 6 + before.apart)
+    assert outcome(NEWER, 2).lost == 0, "who read it has counted what it lacks"
 
 
 def test_an_iteration_of_an_older_session_that_nothing_is_known_of_is_repeated_and_counted() -> None:
-    assert outcome(NEWER, 1, (1, 0), SNAPSHOT) == Restored(0, False, True, 0, 6)
+    """Nor has this worker contributed to the newer session, in which the others restored the sums without it."""
+    votes = [replace(NEWER[0], held=4), replace(NEWER[1], voted=0), replace(NEWER[2], held=4)]
+    assert outcome(votes, 1) == Restored(0, contained=False, repeated=True, lost=0, missed=4, apart=4 + 90)
+    assert outcome(votes, 2).lost == 0
 
 
 def test_who_is_left_of_more_workers_is_heard() -> None:
@@ -129,9 +131,9 @@ def test_who_is_left_of_more_workers_is_heard() -> None:
     counted = count(np.asarray(total))
     assert {worker: counted[worker] for worker in votes} == votes
     assert donor_of(counted) == 3
-    assert outcome(counted, 2, None, SNAPSHOT).missed == 32 - 30
+    assert outcome(counted, 2).missed == 32 - 30
 
 
 def test_an_id_beyond_the_lanes_is_told_so() -> None:
-    with pytest.raises(NoRoomToVote, match="9 workers vote in 45 lanes"):
+    with pytest.raises(NoRoomToVote, match="9 workers vote in 72 lanes"):
         ballot(Vote(), 8, 2, 1, 32)

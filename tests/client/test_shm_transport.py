@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.performance.one_machine import SLOTS, OneMachine
 from serene.client import Client, Pool, PoolBroken, ShmTransport
 from serene.client.fastpath import library
 from serene.client.fastpool import FastPool
 from serene.client.plainpool import PlainPool
+from serene.experiments.performance.one_machine import SLOTS, OneMachine
 from serene.program import Program
 from tests.support.numbers import expected, random_values, same
 

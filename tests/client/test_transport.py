@@ -141,6 +141,12 @@ def test_a_descriptor_that_is_no_socket_is_named(peer: socket.socket, kind: str,
         FrameTransport(0, local=here, switch=peer.getsockname())
 
 
+def test_a_switch_without_an_address_is_refused() -> None:
+    """Only a socket that is given may be connected already."""
+    with pytest.raises(TransportError, match=r"switch=None: expected the address of the switch's port"):
+        FrameTransport(0, local=("127.0.0.1", 0))
+
+
 def test_an_address_of_another_host_is_named() -> None:
     with pytest.raises(TransportError, match="Cannot assign requested address"):
         UdpTransport("127.0.0.1", bind_ip="192.0.2.1")

@@ -21,7 +21,7 @@ def do(task: str) -> str:
     if what == "fail":
         raise ValueError(f"no {name}")
     if what == "data":
-        from workers import data  # PyTorch takes seconds
+        from serene.workers import data  # PyTorch takes seconds
 
         data.load("mnist", Path("/nonesuch"))
     while what == "wait" and not Path(path).exists():

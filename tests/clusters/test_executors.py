@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from experiments.shared import build, driver, slurm
-from experiments.shared.build import Build
-from experiments.shared.clusters import Cluster
-from experiments.shared.driver import TRIES, ClusterFailed, Done, work_off
+from serene.experiments.shared import build, driver, slurm
+from serene.experiments.shared.build import Build
+from serene.experiments.shared.clusters import Cluster
+from serene.experiments.shared.driver import TRIES, ClusterFailed, Done, work_off
 from tests.clusters.dask import Dask
 from tests.clusters.tasks import do, unpicklable
 from tests.controller.processes import until
@@ -160,8 +160,8 @@ def test_a_pool_ends_with_its_owner_whatever_its_processes_do(tmp_path: Path) ->
 POOL = """
 import sys
 from pathlib import Path
-from experiments.shared.driver import work_off
-from experiments.shared.pool import Processes
+from serene.experiments.shared.driver import work_off
+from serene.experiments.shared.pool import Processes
 from tests.clusters.tasks import endless
 list(work_off([Path(task) for task in sys.argv[1:]], endless, Processes(2)))
 """

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from experiments.network_study.cells import Answers, ExchangeCell, NetworkCell
-from experiments.network_study.command import _ask
-from experiments.shared import clusters
-from experiments.shared.clusters import Cluster, MissingExtra
-from experiments.shared.driver import ClusterFailed
-from experiments.shared.studies import BadUsage
-from experiments.straggler_study.cell import Cell, RackNetwork
-from experiments.straggler_study.simulated import simulate
-from experiments.straggler_study.store import Store
-from experiments.straggler_study.sweep import Failed, sweep
+from serene.experiments.network_study.cells import Answers, ExchangeCell, NetworkCell
+from serene.experiments.network_study.command import _ask
+from serene.experiments.shared import clusters
+from serene.experiments.shared.clusters import Cluster, MissingExtra
+from serene.experiments.shared.driver import ClusterFailed
+from serene.experiments.shared.studies import BadUsage
+from serene.experiments.straggler_study.cell import Cell, RackNetwork
+from serene.experiments.straggler_study.simulated import simulate
+from serene.experiments.straggler_study.store import Store
+from serene.experiments.straggler_study.sweep import Failed, sweep
 from tests.clusters.dask import Dask
 from tests.ports import some_port
 
@@ -91,7 +91,7 @@ def test_options_of_slurm_that_make_no_sense(options: str, said: str, tmp_path: 
 @pytest.mark.parametrize(("library", "where"), [("distributed", "tcp://127.0.0.1:8786"), ("submitit", "slurm")])
 def test_a_library_that_is_missing_is_named(library: str, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(MissingExtra, match=rf"needs .*{library}.*: pip install 'serene\[cluster\]'"):
+    with pytest.raises(MissingExtra, match=rf"needs .*{library}.*: pip install 'serene-p4\[cluster\]'"):
         Cluster(where).check()
 
 

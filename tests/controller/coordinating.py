@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
-from controller.coordinator import Coordinator
-from controller.settings import settings
+from serene.controller.coordinator import Coordinator
+from serene.controller.settings import settings
 from tests.controller.processes import PORTS
 
 PATIENCE_S = 60.0
@@ -15,9 +15,10 @@ PATIENCE_S = 60.0
 
 @asynccontextmanager
 async def commanding(switch: str, ports: int = PORTS, **changes: object) -> AsyncIterator[Coordinator]:
-    """A coordinator, until the end of the block. switch: the value of ``--switch``. ports: how many there are for
-    workers. changes: of its settings."""
-    coordinator = Coordinator(settings(ports=f"1-{ports}", switch=switch).model_copy(update=changes))
+    """A coordinator, until the end of the block. switch: the value of ``--switch``, or a Unix socket's address, which
+    gRPC takes and the command line does not. ports: how many there are for workers. changes: of its settings."""
+    changed = settings(ports=f"1-{ports}").model_copy(update={"switch": switch, **changes})
+    coordinator = Coordinator(changed)
     await coordinator.bring_up()
     work = asyncio.create_task(coordinator.run())
     try:

@@ -27,6 +27,8 @@ from serene.wire import (
 
 PATIENCE_S = 60.0
 LANES = 320
+# <linux/if_packet.h>, <linux/if_ether.h>; the socket module has no names for them.
+_SOL_PACKET, _PACKET_IGNORE_OUTGOING, _ETH_P_ALL = 263, 23, 3
 
 
 class Link(Protocol):
@@ -37,13 +39,28 @@ class Link(Protocol):
     def close(self) -> None: ...
 
 
-class UdpLink:
-    """A port of the embedded switch that carries frames in UDP datagrams."""
+def udp_end(local: int, switch: int) -> socket.socket:
+    """A host's end of an embedded switch's port, which carries frames in UDP datagrams of loopback. local, switch: UDP
+    ports of the host and of the switch."""
+    made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    made.bind(("127.0.0.1", local))
+    made.connect(("127.0.0.1", switch))
+    return made
 
-    def __init__(self, local: int, switch: int) -> None:
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._socket.bind(("127.0.0.1", local))
-        self._socket.connect(("127.0.0.1", switch))
+
+def packet_end(interface: str) -> socket.socket:
+    """One end of a veth pair whose other end the switch has: a packet socket that does not hear what it sends."""
+    made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)  # it hears nothing before it is bound
+    made.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, 1)
+    made.bind((interface, _ETH_P_ALL))
+    return made
+
+
+class FrameLink:
+    """A socket that carries a frame in each of its packets."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._socket = end
 
     def send(self, frame: bytes) -> None:
         self._socket.send(frame)
@@ -72,32 +89,6 @@ class Caught:
         return None
 
     def close(self) -> None: ...
-
-
-class PacketLink:
-    """One end of a veth pair whose other end the switch has."""
-
-    def __init__(self, interface: str) -> None:
-        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
-        self._socket.bind((interface, 0))
-
-    def send(self, frame: bytes) -> None:
-        self._socket.send(frame)
-
-    def receive(self, timeout_s: float) -> bytes | None:
-        end = time.monotonic() + timeout_s
-        while (left := end - time.monotonic()) > 0:
-            self._socket.settimeout(left)
-            try:
-                frame, origin = self._socket.recvfrom(65535)
-            except TimeoutError:
-                return None
-            if origin[2] != socket.PACKET_OUTGOING:  # else it is a frame that we have sent
-                return frame
-        return None
-
-    def close(self) -> None:
-        self._socket.close()
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from controller.jobs.jobs import Jobs
-from controller.jobs.plans import Endpoint, Leave, Refusal, Start
+from serene.controller.jobs.jobs import Jobs
+from serene.controller.jobs.plans import Leave, Refusal, Start
+from serene.entries import Endpoint
 
 NOW = 1_800_000_000.5
 

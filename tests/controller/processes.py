@@ -17,10 +17,12 @@ from typing import TypeVar
 
 import pytest
 
-from controller.http.client import ControllerClient, NoController
-from controller.jobs.job import Report
-from controller.status.model import AutomaticStatus
-from tests.controller.hosts import Link, PacketLink, UdpLink
+from serene.client import FrameTransport
+from serene.controller.http.client import ControllerClient, NoController
+from serene.controller.jobs.job import Report
+from serene.controller.status.model import AutomaticStatus
+from serene.topologies.processes import bmv2
+from tests.controller.hosts import FrameLink, Link, packet_end, udp_end
 from tests.ports import some_port, some_ports
 from tests.support.warm_process import WarmProcess, run
 
@@ -104,25 +106,30 @@ class SwitchProcess:
 
     def start(self) -> None:
         grpc = ["--", "--grpc-server-addr", self.grpc, "--cpu-port", "255"]
-        common = ["--no-p4", "--device-id", "0"]
         if self.target == "embedded":
-            command = ["-m", "serene.switch_command", *common]
+            command = ["-m", "serene.switch_command", "--no-p4", "--device-id", "0"]
             for port, local in self.udp_ports.items():
                 command.append(f"-i{port}@udp:{local}:{self.peer_udp_ports[port]}")
         else:
-            command = ["simple_switch_grpc", *common, "--thrift-port", str(some_port())]
-            command += [f"-i{port}@s{self._others + port}" for port in self.udp_ports]
+            command = bmv2(some_port()) + [f"-i{port}@s{self._others + port}" for port in self.udp_ports]
         self._process = Process([*command, *grpc], self.log, warm=self.target == "embedded")
         self._process.await_(lambda: listens(self.grpc), "the switch listens")
 
     def link(self, port: int) -> Link:
         """The other end of a port, opened when it is first asked for."""
         if port not in self._links:
-            if self.target == "embedded":
-                self._links[port] = UdpLink(self.peer_udp_ports[port], self.udp_ports[port])
-            else:
-                self._links[port] = PacketLink(f"h{self._others + port}")
+            self._links[port] = FrameLink(self.end(port))
         return self._links[port]
+
+    def end(self, port: int) -> socket.socket:
+        """A new socket at the other end of a port, which is the caller's."""
+        if self.target == "embedded":
+            return udp_end(self.peer_udp_ports[port], self.udp_ports[port])
+        return packet_end(f"h{self._others + port}")
+
+    def transport(self, worker: int) -> FrameTransport:
+        """A worker's transport at port worker + 1."""
+        return FrameTransport(worker, local=self.end(worker + 1).detach())
 
     def kill(self) -> None:
         self._process.kill()
@@ -162,7 +169,7 @@ class ControllerProcess(Process):
         http = http or f"127.0.0.1:{some_port()}"
         self.url = f"http://{http}"
         # On a busy machine, a switch may need longer to answer than the seconds that a user would wait.
-        command = ["-m", "controller", "up", "--foreground", "--wait", f"{PATIENCE_S:g}"]
+        command = ["-m", "serene.controller", "up", "--foreground", "--wait", f"{PATIENCE_S:g}"]
         command += ["--switch", switch, "--http", http, *options]
         Process.__init__(self, command if warm else [sys.executable, *command], log, warm=warm)
         self.client = ControllerClient(self.url)
@@ -184,7 +191,7 @@ def serenectl(*arguments: str, controller: str | None = None, warm: bool = True)
     environment = {name: value for name, value in os.environ.items() if name != "SERENE_CONTROLLER"}
     if controller is not None:
         environment["SERENE_CONTROLLER"] = controller
-    command = ["-m", "controller", *arguments]
+    command = ["-m", "serene.controller", *arguments]
     if warm:
         return run(command, ROOT, environment, PATIENCE_S)
     return subprocess.run(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from controller.jobs.job import Report
-from controller.status.model import JobStatus, Listening, NamedSwitchStatus, Status, SwitchStatus, WorkerStatus
-from controller.switch.counters import Counters
+from serene.controller.jobs.job import Report
+from serene.controller.status.model import JobStatus, Listening, NamedSwitchStatus, Status, SwitchStatus, WorkerStatus
+from serene.controller.switch.counters import Counters
 from serene.strategy import BSP, Strategy
 
 

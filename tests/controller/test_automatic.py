@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from controller.automatic import (
+from serene.controller.automatic import (
     SHIPPED,
     BadAutomatic,
     Decision,
@@ -22,7 +22,7 @@ from controller.automatic import (
     checked,
     load,
 )
-from controller.switch.silence import Silence, spoken
+from serene.controller.switch.silence import Silence, spoken
 from serene.errors import SereneError
 from serene.strategy import ASP, BSP, SSP, Quorum, Strategy
 from tests.controller.processes import ROOT

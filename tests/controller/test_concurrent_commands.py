@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import pytest
 
-from controller.http.client import ControllerClient, Rejected
+from serene.controller.http.client import ControllerClient, Rejected
 from serene.strategy import ASP, BSP, SSP, Strategy
 from tests.controller.hosts import Host, join
 from tests.controller.processes import ControllerProcess, automatic, until
@@ -96,7 +96,7 @@ def test_a_decision_about_an_earlier_epoch_is_dropped(client: ControllerClient, 
     asked, go, file = tmp_path / "asked", tmp_path / "go", tmp_path / "slow.py"
     file.write_text(
         "import pathlib, time\n"
-        "from controller.automatic import Automatic, Decision\n"
+        "from serene.controller.automatic import Automatic, Decision\n"
         "from serene.strategy import ASP\n"
         "class Slow(Automatic):\n"
         "    period_s = 0.1\n"

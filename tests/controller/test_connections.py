@@ -10,8 +10,8 @@ import uvicorn
 from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
 from uvicorn.server import ServerState
 
-from controller.http import connections
-from controller.http.connections import Connection
+from serene.controller.http import connections
+from serene.controller.http.connections import Connection
 from tests.controller.processes import PATIENCE_S
 
 ANSWER = b"a" * (8 << 20)  # more than a kernel's buffers take

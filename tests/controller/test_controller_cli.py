@@ -11,12 +11,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
 from typing import NamedTuple
 
 import pytest
 
-from controller.commands.cli import main
+from serene.controller.commands.cli import main
+from serene.distribution import version
 from serene.strategy import BSP
 from tests.controller.hosts import Host, join
 from tests.controller.processes import ROOT, ControllerProcess, SwitchProcess, until
@@ -155,7 +155,9 @@ def test_wrong_strategies(run: Run, command: str) -> None:
 
 
 def test_help_without_arguments() -> None:
-    said = subprocess.run([sys.executable, "-m", "controller"], capture_output=True, text=True, cwd=ROOT, check=True)
+    said = subprocess.run(
+        [sys.executable, "-m", "serene.controller"], capture_output=True, text=True, cwd=ROOT, check=True
+    )
     for command in ("up", "down", "status", "watch", "sync", "jobs"):
         assert f"\n  {command} " in said.stdout
 
@@ -228,7 +230,7 @@ def test_which_job(run: Run, controller: ControllerProcess) -> None:
 def test_watch_into_a_pipe(controller: ControllerProcess) -> None:
     """A block per change, and Ctrl-C ends it quietly."""
     watching = subprocess.Popen(
-        [sys.executable, "-m", "controller", "watch", "--controller", controller.url],
+        [sys.executable, "-m", "serene.controller", "watch", "--controller", controller.url],
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -251,7 +253,7 @@ def test_watch_on_a_terminal_leaves_its_last_state(controller: ControllerProcess
     controller.client.create_job(3, BSP())
     ours, theirs = pty.openpty()
     watching = subprocess.Popen(
-        [sys.executable, "-m", "controller", "watch", "--controller", controller.url],
+        [sys.executable, "-m", "serene.controller", "watch", "--controller", controller.url],
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
@@ -278,7 +280,7 @@ def test_watch_on_a_terminal_leaves_its_last_state(controller: ControllerProcess
 
 
 def test_version(run: Run) -> None:
-    assert run("--version") == (0, f"serenectl {version('serene')}\n", "")
+    assert run("--version") == (0, f"serenectl {version()}\n", "")
 
 
 @pytest.mark.parametrize(

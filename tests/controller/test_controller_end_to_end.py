@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from controller.http.client import ControllerClient, Rejected
-from controller.status.model import Event, Snapshot
+from serene.controller.http.client import ControllerClient, Rejected
+from serene.controller.status.model import Event, Snapshot
 from serene.strategy import ASP, BSP, SSP, Quorum
 from serene.wire import Op, ReadMode
 from tests.controller.hosts import Host, join

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from controller.jobs.errors import Conflict
-from controller.jobs.job import JobState, WorkerState
-from controller.jobs.jobs import Jobs
-from controller.jobs.plans import Readmission, Start, Waiting
+from serene.controller.jobs.errors import Conflict
+from serene.controller.jobs.job import JobState, WorkerState
+from serene.controller.jobs.jobs import Jobs
+from serene.controller.jobs.plans import Readmission, Start, Waiting
 from serene.strategy import ASP, BSP, Quorum
 from tests.controller.planning import NOW, at, left, new_jobs, reason, started
 

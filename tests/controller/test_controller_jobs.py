@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.jobs.errors import BadRequest, Conflict, NoSuchJob
-from controller.jobs.job import JobState, WorkerState
-from controller.jobs.plans import Endpoint, Readmission, Start, Swap, Waiting
-from controller.jobs.slots import SlotRange, first_fit, free_ranges
+from serene.controller.jobs.errors import BadRequest, Conflict, InTheWay, NoSuchJob
+from serene.controller.jobs.job import JobState, WorkerState
+from serene.controller.jobs.plans import Readmission, Start, Swap, Waiting
+from serene.controller.jobs.slots import SlotRange, first_fit, free_ranges
+from serene.entries import Endpoint
 from serene.errors import SereneError
 from serene.strategy import ASP, BSP, SSP, Mixed, PolicyFields, Quorum
 from serene.wire import UNBOUNDED, ReadMode
@@ -369,11 +370,60 @@ class TestCreate:
             jobs.create(1, BSP())
         started(jobs, 3)
         left(jobs, 0, job=3)
-        with pytest.raises(Conflict, match="job 3 is finished"):
-            jobs.create(1, BSP(), job=3)
         jobs.cleared(3)
         assert jobs.create(1, BSP()).id == 3
         assert jobs[3].state is JobState.WAITING
+
+    def test_finished_jobs_give_way(self) -> None:
+        """First one of which the switch has nothing, then a pool, then the one that has been finished longest."""
+        jobs = new_jobs()
+        for job in range(8):
+            jobs.create(1, BSP(), pool_slots=1 if job == 5 else None)
+        for job, now in [(6, NOW), (2, NOW + 1), (5, NOW + 2), (7, NOW + 3)]:
+            started(jobs, job, vector_length=jobs.lanes)
+            left(jobs, 0, job=job)
+            jobs.due(now, 5)
+        assert jobs.due(NOW + 3, 5) == [5], "a pool has no last reads"
+        jobs.cleared(7)
+        assert jobs.create(1, BSP()).id == 7
+        for job in (5, 6, 2):
+            with pytest.raises(InTheWay) as finished:
+                jobs.create(1, BSP())
+            assert finished.value.job is jobs[job]
+            jobs.delete(job)
+            assert jobs.create(1, BSP()).id == job
+        with pytest.raises(Conflict, match="all 8 jobs of the switch are in use"):
+            jobs.create(1, BSP())
+
+    def test_what_is_refused_anyway_has_no_job_deleted(self) -> None:
+        jobs = new_jobs()
+        jobs.create(1, BSP(), pool_slots=1)
+        started(jobs, vector_length=jobs.lanes)
+        left(jobs, 0)
+        with pytest.raises(BadRequest, match="a pool runs under BSP"):
+            jobs.create(1, ASP(), job=0, pool_slots=1)
+        with pytest.raises(BadRequest, match="4 bits"):
+            jobs.create(1, BSP(), job=0, pool_slots=1, precision=4)
+        with pytest.raises(InTheWay):
+            jobs.create(1, BSP(), job=0, pool_slots=1)
+
+    def test_slots_of_a_finished_job_are_waited_for(self) -> None:
+        jobs = new_jobs()
+        jobs.create(1, BSP())
+        jobs.create(1, BSP())
+        started(jobs, vector_length=jobs.lanes * (jobs.total_slots - 1))
+        assert "needs 2 slots" in reason(jobs.hello(1, 0, at(2), 2 * jobs.lanes, NOW)), "that job runs"
+        left(jobs, 0)
+        for asking in (
+            lambda: jobs.hello(1, 0, at(2), 2 * jobs.lanes, NOW),
+            lambda: jobs.create(1, BSP(), pool_slots=2),
+        ):
+            with pytest.raises(InTheWay, match="job 0 has finished, and keeps its slots") as finished:
+                asking()
+            assert finished.value.job is jobs[0]
+        assert "needs 101 slots" in reason(jobs.hello(1, 0, at(2), 101 * jobs.lanes, NOW)), "more than there are"
+        jobs.cleared(0)
+        assert isinstance(jobs.hello(1, 0, at(2), 2 * jobs.lanes, NOW), Start)
 
     def test_scale_reaches_the_switch(self) -> None:
         jobs = new_jobs()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.http.client import ControllerClient, Rejected
+from serene.controller.http.client import ControllerClient, Rejected
 from serene.program import Program
 from serene.strategy import ASP, BSP, SSP, Mixed
 from serene.wire import Op

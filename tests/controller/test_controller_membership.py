@@ -10,9 +10,9 @@ from threading import Thread
 
 import pytest
 
-from controller.automatic.runner import MOST_CALLS
-from controller.http.client import ControllerClient, Rejected
-from controller.status.model import Event
+from serene.controller.automatic.runner import MOST_CALLS
+from serene.controller.http.client import ControllerClient, Rejected
+from serene.controller.status.model import Event
 from serene.strategy import ASP, BSP, SSP, Quorum
 from serene.wire import Op
 from tests.controller.hosts import Host, join
@@ -143,7 +143,7 @@ def test_a_silent_worker_is_evicted_and_let_back_in(trio: Trio, client: Controll
 def test_a_user_s_own_file_decides_until_the_user_does(trio: Trio, client: ControllerClient, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(
-        "from controller.automatic import Automatic\nfrom serene.strategy import SSP\n"
+        "from serene.controller.automatic import Automatic\nfrom serene.strategy import SSP\n"
         "class Mine(Automatic):\n    period_s = 0.1\n    def __init__(self, bound: int): self.bound = bound\n"
         "    def decide(self, seen): return SSP(self.bound)\n"
     )
@@ -173,7 +173,7 @@ def test_a_program_that_fails_is_asked_no_more(
     trio: Trio, client: ControllerClient, tmp_path: Path, body: str, trouble: str
 ) -> None:
     file = tmp_path / "bad.py"
-    imports = "from controller.automatic import Decision\nfrom serene.strategy import BSP, Quorum\n"
+    imports = "from serene.controller.automatic import Decision\nfrom serene.strategy import BSP, Quorum\n"
     file.write_text(f"{imports}def bad(seen):\n    {body}\n")
     client.set_automatic(0, f"{file}:bad")
     until(lambda: automatic(client).trouble, "it fails")

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from controller.http.client import ControllerClient, Rejected
+from serene.controller.http.client import ControllerClient, Rejected
 from serene.strategy import ASP, BSP, Quorum
 from serene.wire import SERENE_UDP_PORT, SWITCH_IP, SWITCH_MAC, Op, control_payload, encapsulation
 from tests.controller.hosts import Host, join

@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from controller.http.client import ControllerClient, Rejected
+from serene.controller.http.client import ControllerClient, Rejected
 from serene.strategy import ASP, BSP, SSP
 from serene.wire import Op
 from tests.controller.hosts import Host, join

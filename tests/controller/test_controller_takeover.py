@@ -9,13 +9,16 @@ import pytest
 from finsy.p4entity import decode_entity, encode_updates
 from finsy.proto import p4r
 
-from controller.jobs.job import Job, JobState
-from controller.jobs.jobs import Jobs
-from controller.jobs.plans import Endpoint, Policy, Readmission, Start
-from controller.jobs.slots import SlotRange
-from controller.switch import entries
-from controller.switch.entries import InstalledJob, SwitchAddress
-from controller.switch.takeover import job_from, recognise
+from serene import entries
+from serene.controller.jobs.job import Job, JobState
+from serene.controller.jobs.jobs import Jobs
+from serene.controller.jobs.plans import Policy, Readmission, Start
+from serene.controller.jobs.slots import SlotRange
+from serene.controller.switch import plan_entries
+from serene.controller.switch.encoding import decoded, encoded_updates
+from serene.controller.switch.plan_entries import InstalledJob
+from serene.controller.switch.takeover import job_from, recognise
+from serene.entries import Endpoint, Entry, SwitchAddress, Updates
 from serene.errors import SereneError
 from serene.program import Program
 from serene.strategy import ASP, BSP, SSP, Mixed, PolicyFields, Quorum, Strategy
@@ -103,11 +106,11 @@ def test_what_the_switch_cannot_tell_is_remembered() -> None:
 
 
 def test_a_worker_has_one_place() -> None:
-    policy, twice = entries.policy_entry(0, Policy(7, 1, BSP(), BSP().compile([0]))), []
+    policy, twice = plan_entries.policy_entry(0, Policy(7, 1, BSP(), BSP().compile([0]))), []
     for incarnation in (3, 4):
         at = Endpoint(1, "02:00:00:00:00:01", "10.0.0.1", 4000, incarnation)
         twice.append(read_back(entries.member(0, 0, at)))
-    read = entries.installed([read_back(policy), *twice]).jobs[0]
+    read = plan_entries.installed([read_back(policy), *twice]).jobs[0]
     assert [at.incarnation for _, at in [*read.members.items(), *read.strays]] == [3, 4]
 
 
@@ -132,9 +135,9 @@ def test_what_is_written_is_read_back(strategy: Strategy) -> None:
     assert isinstance(start, Start)
     jobs.started(start, NOW)
 
-    updates = encode_updates(written_by(start), schema)
+    updates = encode_updates(encoded_updates(written_by(start)), schema)
     written = [decode_entity(update.entity, schema) for update in updates if update.entity.HasField("table_entry")]
-    found = entries.installed(written).jobs[5]
+    found = plan_entries.installed(decoded(written)).jobs[5]
     assert found.complete
     job = job_from(5, found, NOW)
     remembered = jobs[5]
@@ -157,24 +160,22 @@ def test_incomplete_jobs_are_told_apart() -> None:
     jobs.create(1, BSP())
     start = jobs.hello(0, 0, Endpoint(1, "02:00:00:00:00:01", "10.0.0.1", 40001, 7), 5, NOW)
     assert isinstance(start, Start)
-    policy = read_back(entries.policy_entry(0, start.policy))
-    record = entries.installed([policy]).jobs[0]
+    policy = read_back(plan_entries.policy_entry(0, start.policy))
+    record = plan_entries.installed([policy]).jobs[0]
     assert (record.complete, record.record, record.session) == (False, True, start.policy.session)
-    begun = entries.installed([policy, read_back(entries.job_entry(start))]).jobs[0]
+    begun = plan_entries.installed([policy, read_back(plan_entries.job_entry(start, 1))]).jobs[0]
     assert (begun.complete, begun.record) == (False, False)
 
 
-def read_back(entry: fy.P4TableEntry) -> fy.P4TableEntry:
+def read_back(entry: Entry) -> Entry:
     program = Program.load("serene")
     schema = fy.P4Schema(Path(program.p4info_path), Path(program.config_path))
-    (update,) = encode_updates([+entry], schema)
+    (update,) = encode_updates(encoded_updates([+entry]), schema)
     assert isinstance(update, p4r.Update)
-    decoded = decode_entity(update.entity, schema)
-    assert isinstance(decoded, fy.P4TableEntry)
-    return decoded
+    return decoded([decode_entity(update.entity, schema)])[0]
 
 
-def written_by(start: Start) -> entries.Updates:
+def written_by(start: Start) -> Updates:
     """All that a start writes, in order."""
-    first = entries.job_entries(start, SwitchAddress(SWITCH_IP, SWITCH_MAC))
-    return [*first, +entries.policy_entry(start.job, start.policy), *entries.members(start)]
+    first = plan_entries.job_entries(start, SwitchAddress(SWITCH_IP, SWITCH_MAC))
+    return [*first, +plan_entries.policy_entry(start.job, start.policy), *plan_entries.members(start)]

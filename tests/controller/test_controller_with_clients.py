@@ -9,9 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from controller.http.client import ControllerClient
 from serene.client import Client, Refused, Session, Update
-from serene.client.transport import FrameTransport
+from serene.controller.http.client import ControllerClient
 from serene.strategy import ASP, BSP, SSP, Strategy
 from tests.controller.processes import ControllerProcess, SwitchProcess, until
 
@@ -22,18 +21,14 @@ SWAPS: dict[int, Strategy] = {15: SSP(2), 30: ASP(), 45: BSP()}
 
 
 @pytest.fixture
-def client(switch: SwitchProcess, controller: ControllerProcess) -> Iterator[ControllerClient]:
-    if switch.target != "embedded":
-        pytest.skip("FrameTransport needs the embedded switch's udp: ports")
+def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
     yield controller.client
     for job in controller.client.jobs():
         controller.client.delete_job(job.job)
 
 
 def worker(switch: SwitchProcess, number: int) -> Client:
-    here = ("127.0.0.1", switch.peer_udp_ports[number + 1])
-    there = ("127.0.0.1", switch.udp_ports[number + 1])
-    return Client(FrameTransport(number, local=here, switch=there), job=0, worker=number, vector_length=VALUES)
+    return Client(switch.transport(number), job=0, worker=number, vector_length=VALUES)
 
 
 def test_swaps_under_way_lose_nothing(switch: SwitchProcess, client: ControllerClient) -> None:

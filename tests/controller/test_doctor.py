@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.commands import doctor
-from controller.commands.doctor import Finding, Mark
+from serene.controller.commands import doctor
+from serene.controller.commands.doctor import Finding, Mark
 from tests.controller.processes import ROOT
 from tests.runs import private_network
 
@@ -20,7 +20,7 @@ BEYOND_ALL = 1 << 23  # no process has such a number: Linux ends at 1 << 22
 
 def run(tmp_path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "controller", "doctor"],
+        [sys.executable, "-m", "serene.controller", "doctor"],
         capture_output=True,
         text=True,
         check=False,

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from controller.http.client import ControllerClient, Rejected
-from controller.jobs.job import Report
-from controller.status.explain import explain, headline
-from controller.status.model import AutomaticStatus, Explanation, Status, WorkerStatus
+from serene.controller.http.client import ControllerClient, Rejected
+from serene.controller.jobs.job import Report
+from serene.controller.status.explain import explain, headline
+from serene.controller.status.model import AutomaticStatus, Explanation, Status, WorkerStatus
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
 from tests.controller.hosts import Host, join
 from tests.controller.processes import ControllerProcess, serenectl, until
@@ -119,9 +119,23 @@ def test_headlines() -> None:
     assert "restoring their sums under BSP, then SSP(3) follows" in headline(
         status(worker(0), restoring=True, strategy=SSP(3)), 0
     )
+    away = status(worker(0, state="joined"), worker(1, state="evicted", port=None), state="waiting")
+    assert headline(away, 0) == "job 0 waits a few seconds for evicted worker 1, then starts"
     assert headline(status(worker(0), state="finished"), 0) == "job 0 has finished: every worker has left"
     away = status_of(job_status(worker(0)), trouble="closed")
     assert headline(away, 0) == "job 0: the switch is unreachable (closed); what follows is out of date"
+
+
+def test_an_evicted_worker_after_a_lost_session_has_not_left() -> None:
+    away = worker(1, state="evicted", port=None)
+    assert told(1, worker(0), away)[0] == "worker 1 is evicted, and has not joined since the switch lost its state"
+    votes = worker(1, "exchanging", (1, 0), state="evicted")
+    first = worker(0, "waiting", (1, 1))
+    assert told(1, first, votes, restoring=True)[0] == "worker 1 is evicted; it takes part in restoring the sums"
+    assert (
+        "waits in round 1 of epoch 1 for worker 1 to contribute to its round"
+        in told(0, first, votes, restoring=True)[0]
+    )
 
 
 # -- a real one ----------------------------------------------------------------------------------------------

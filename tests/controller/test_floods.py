@@ -11,14 +11,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from finsy import P4TableEntry
 
-from controller.admission.frames import Request
-from controller.admission.inbox import REPORTS_PER_PORT, WAITING_PER_PORT, Inbox, Pace
-from controller.http.client import ControllerClient
-from controller.jobs.plans import Endpoint
-from controller.switch.entries import Installed
-from controller.switch.learning import BATCH, Learning
+from serene.controller.admission.frames import Request
+from serene.controller.admission.inbox import REPORTS_PER_PORT, WAITING_PER_PORT, Inbox, Pace
+from serene.controller.http.client import ControllerClient
+from serene.controller.switch.learning import BATCH, Learning
+from serene.controller.switch.plan_entries import Installed
+from serene.entries import Endpoint, Entry
 from serene.strategy import ASP, BSP
 from serene.wire import Op
 from tests.controller.hosts import Caught, Host
@@ -208,7 +207,7 @@ def test_the_updates_make_room_first() -> None:
     learn(learning, (invented(1), 1))
     learning.seen(invented(2), 1)
     updates, _ = learning.next()
-    kinds = [(update._update_type.name, update.table_id) for update in updates if isinstance(update, P4TableEntry)]
+    kinds = [(update.kind.name, update.entity.table) for update in updates if isinstance(update.entity, Entry)]
     assert kinds == [
         ("DELETE", "known_source"), ("DELETE", "forward"), ("INSERT", "known_source"), ("INSERT", "forward")
     ]  # fmt: skip
@@ -238,7 +237,7 @@ def test_halves_that_are_found_in_a_switch_are_taken_out() -> None:
         known={(invented(1), 1), (invented(3), 1), (invented(4), 4)},
     )
     updates = learning.take_over(found)
-    tables = [update.table_id for update in updates if isinstance(update, P4TableEntry)]
+    tables = [update.entity.table for update in updates if isinstance(update.entity, Entry)]
     assert learning.port_of == {invented(1): 1}
     assert tables.count("forward") == 2
     assert tables.count("known_source") == 2

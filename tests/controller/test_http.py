@@ -16,9 +16,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from controller.http.client import ControllerClient
-from controller.http.connections import MOST_CONNECTIONS
-from controller.jobs.job import Report
+from serene.controller.http.client import ControllerClient
+from serene.controller.http.connections import MOST_CONNECTIONS
+from serene.controller.jobs.job import Report
 from serene.strategy import ASP, BSP, SSP
 from serene.wire import Op
 from tests.controller.hosts import Host, join

@@ -7,15 +7,16 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from threading import Event, Thread, current_thread
 
-from controller.automatic import Automatic, Observation, Terms
-from controller.automatic.runner import AutomaticRunner, RunningStrategy
-from controller.coordinator import Coordinator
-from controller.events import Events
-from controller.jobs.job import JobState, WorkerState
-from controller.jobs.jobs import Jobs
-from controller.jobs.plans import Endpoint, Start
-from controller.switch.counters import STALENESS_CLASSES, Counters
-from controller.switch.telemetry import Telemetry
+from serene.controller.automatic import Automatic, Observation, Terms
+from serene.controller.automatic.runner import AutomaticRunner, RunningStrategy
+from serene.controller.coordinator import Coordinator
+from serene.controller.events import Events
+from serene.controller.jobs.job import JobState, WorkerState
+from serene.controller.jobs.jobs import Jobs
+from serene.controller.jobs.plans import Start
+from serene.controller.switch.counters import STALENESS_CLASSES, Counters
+from serene.controller.switch.telemetry import Telemetry
+from serene.entries import Endpoint
 from serene.strategy import ASP, BSP, SSP, Strategy
 from tests.controller.coordinating import commanding
 from tests.controller.hosts import Host, join

@@ -19,9 +19,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from controller.commands import doctor
-from controller.http.client import ControllerClient, NoController, Rejected
-from controller.http.listeners import AddressInUse, tcp_listener, unix_listener
+from serene.controller.commands import doctor
+from serene.controller.http.client import ControllerClient, NoController, Rejected
+from serene.controller.http.listeners import AddressInUse, tcp_listener, unix_listener
 from serene.errors import SereneError
 from serene.http import CONTROLLER
 from serene.strategy import BSP

@@ -19,13 +19,13 @@ from typing import IO
 import numpy as np
 import pytest
 
-from controller import daemon
-from controller.commands import background, cli
-from controller.commands import local as local_commands
-from controller.commands.background import NoFolder
-from controller.http.client import ControllerClient, NoController
-from controller.settings import UdpPort
 from serene.client import Pool
+from serene.controller import daemon
+from serene.controller.commands import background, cli
+from serene.controller.commands import local as local_commands
+from serene.controller.commands.background import NoFolder
+from serene.controller.http.client import ControllerClient, NoController
+from serene.controller.settings import UdpPort
 from serene.interrupts import allowed, ended
 from serene.strategy import BSP
 from serene.torch.opening import Controller, NotOpened, transport_to
@@ -145,7 +145,7 @@ def test_down_from_another_network_namespace_stops_no_running_job(
     monkeypatch.setenv("SERENE_CONTROLLER", local.client.url)
     pools = job_of_two()
     refused = subprocess.run(
-        ["unshare", "--net", sys.executable, "-m", "controller", "down"],
+        ["unshare", "--net", sys.executable, "-m", "serene.controller", "down"],
         env={**local.environment, "SERENE_CONTROLLER": f"unix:{local.client.status().listening.socket}"},
         capture_output=True,
         text=True,
@@ -214,7 +214,7 @@ def test_of_two_that_start_it_at_once_one_is_refused(local: Local) -> None:
 
 @pytest.mark.parametrize("signals", [[signal.SIGINT], [signal.SIGHUP], [signal.SIGTERM, signal.SIGINT, signal.SIGINT]])
 def test_no_switch_stays_when_its_start_is_interrupted(local: Local, signals: list[signal.Signals]) -> None:
-    command = [sys.executable, "-m", "controller", "up", "--local", "--switch", local.switch]
+    command = [sys.executable, "-m", "serene.controller", "up", "--local", "--switch", local.switch]
     command += ["--http", local.client.url.removeprefix("http://")]
     with subprocess.Popen(command, env=dict(local.environment), stderr=subprocess.PIPE) as starting:
         until(lambda: record(local).exists() and pid_of(record(local)) > 0, "the switch is being started")
@@ -314,7 +314,7 @@ def test_a_group_hears_that_the_switch_is_gone(
 
 
 def test_in_the_foreground_the_switch_ends_with_the_controller(local: Local) -> None:
-    command = [sys.executable, "-m", "controller", "up", "--local", "--foreground", "--switch", local.switch]
+    command = [sys.executable, "-m", "serene.controller", "up", "--local", "--foreground", "--switch", local.switch]
     command += ["--http", local.client.url.removeprefix("http://")]
     process = subprocess.Popen(command, env=dict(local.environment), stderr=subprocess.PIPE)
 
@@ -378,7 +378,7 @@ def test_a_switch_whose_record_cannot_be_written_is_not_left(local: Local, monke
 
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(local.folder.parent))
     with monkeypatch.context() as full:
-        full.setattr("controller.commands.local.json.dumps", no_room_when_started)
+        full.setattr("serene.controller.commands.local.json.dumps", no_room_when_started)
         with pytest.raises(NoFolder, match="No space left"):
             local_commands.start(local.switch, [1, 2])
     (pid,) = started
@@ -443,7 +443,7 @@ def test_output_that_nobody_reads_ends_nothing(local: Local) -> None:
     """As with `serenectl up --local | head -1`: the controller runs by then, and needs its switch."""
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-m", "controller", "up", "--local", "--switch", local.switch]
+    command = [sys.executable, "-m", "serene.controller", "up", "--local", "--switch", local.switch]
     command += ["--http", local.client.url.removeprefix("http://")]
     with os.fdopen(writer, "wb") as unread:
         subprocess.run(command, env=dict(local.environment), stdout=unread, stderr=subprocess.DEVNULL, check=False)

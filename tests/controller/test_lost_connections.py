@@ -7,9 +7,9 @@ import asyncio
 import finsy as fy
 import pytest
 
-from controller.switch.connection import Connection, Unanswered, Unreachable
-from controller.switch.entries import SwitchAddress
-from controller.switch.switch import Switch, SwitchOptions
+from serene.controller.switch.connection import P4RuntimeConnection, Unanswered, Unreachable
+from serene.controller.switch.switch import Switch, SwitchOptions
+from serene.entries import SwitchAddress
 from serene.program import Program
 from serene.wire import SWITCH_IP, SWITCH_MAC
 from tests.controller.processes import SwitchProcess
@@ -23,14 +23,14 @@ def test_a_packet_is_not_sent_by_another_stream(switch: SwitchProcess) -> None:
 
     async def play() -> None:
         program = Program.load("serene")
-        connection = Connection(switch.grpc, 0, 1, fy.P4Schema(program.p4info_path, program.config_path))
+        connection = P4RuntimeConnection(switch.grpc, 0, 1, fy.P4Schema(program.p4info_path, program.config_path))
         await connection.open()
-        await connection.install_program({})
+        await connection.install_program()
         switch.kill()
         with pytest.raises(Unreachable):  # it is known that the switch is gone, though nobody reads the stream
             while True:
-                await connection.read([fy.P4MulticastGroupEntry()])
-        sending = asyncio.create_task(connection.write([fy.P4PacketOut(b"anything", egress_port=1, padding=0)]))
+                await connection.entries()
+        sending = asyncio.create_task(connection.send(1, b"anything"))
         await asyncio.sleep(0)
         await connection.close()
         with pytest.raises(Unreachable):
@@ -46,25 +46,24 @@ def test_a_stopped_switch_that_takes_no_more_packets_is_given_up(
     switch: SwitchProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """gRPC keeps some MB of what the switch does not read, and then keeps its sender."""
-    monkeypatch.setattr("controller.switch.connection.SEND_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("serene.controller.switch.connection.SEND_TIMEOUT_S", 0.5)
 
     async def play() -> None:
         program = Program.load("serene")
-        connection = Connection(switch.grpc, 0, 1, fy.P4Schema(program.p4info_path, program.config_path))
+        connection = P4RuntimeConnection(switch.grpc, 0, 1, fy.P4Schema(program.p4info_path, program.config_path))
         await connection.open()
-        await connection.install_program({})
-        packet = fy.P4PacketOut(bytes(1 << 16), egress_port=1, padding=0)
+        await connection.install_program()
 
         async def send() -> None:
             while True:
-                await connection.write([packet])
+                await connection.send(1, bytes(1 << 16))
 
         switch.pause()
         try:
             with pytest.raises(Unanswered, match="has not answered in time"):
                 await asyncio.wait_for(send(), PATIENCE_S)
             with pytest.raises(Unreachable):  # what else is asked of it waits for nothing
-                await connection.read([fy.P4MulticastGroupEntry()])
+                await connection.entries()
         finally:
             switch.go_on()
             await connection.close()
@@ -76,20 +75,20 @@ def test_who_closes_as_a_connection_has_been_opened_is_not_kept(
     switch: SwitchProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The cancellation comes in the same step of the event loop as the connection."""
-    opened, closing = Connection.open, list[asyncio.Task[None]]()
+    opened, closing = P4RuntimeConnection.open, list[asyncio.Task[None]]()
 
     async def play() -> None:
         async def set_up() -> None:
             await commanded.set_up()
 
-        async def open_and_close(connection: Connection) -> None:
+        async def open_and_close(connection: P4RuntimeConnection) -> None:
             await opened(connection)
             closing.append(asyncio.create_task(commanded.close()))
 
         options = SwitchOptions(switch.grpc, 0, 1, [*switch.udp_ports], SwitchAddress(SWITCH_IP, SWITCH_MAC))
         commanded = Switch(options, Program.load("serene"), on_packet=lambda port, frame: None, on_connected=set_up)
         await commanded.bring_up(PATIENCE_S)
-        monkeypatch.setattr(Connection, "open", open_and_close)
+        monkeypatch.setattr(P4RuntimeConnection, "open", open_and_close)
         await asyncio.to_thread(switch.restart)
         while not closing:
             await asyncio.sleep(0.01)

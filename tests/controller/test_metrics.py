@@ -11,9 +11,9 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.utils import floatToGoString
 
-from controller.http.client import ControllerClient
-from controller.status.metrics import Metrics
-from controller.switch.counters import WORKER_COUNTERS
+from serene.controller.http.client import ControllerClient
+from serene.controller.status.metrics import Metrics
+from serene.controller.switch.counters import WORKER_COUNTERS
 from serene.strategy import BSP, SSP
 from serene.wire import Op
 from tests.controller.hosts import Host, join

@@ -5,9 +5,8 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import pytest
 
-from serene.client import Client, FrameTransport, Session
+from serene.client import Client, Session
 from serene.strategy import BSP
 from tests.controller.processes import ControllerProcess, SwitchProcess, until
 
@@ -15,15 +14,11 @@ VALUES = 700
 
 
 def session_of(switch: SwitchProcess, worker: int) -> Session:
-    here, there = switch.peer_udp_ports[worker + 1], switch.udp_ports[worker + 1]
-    transport = FrameTransport(worker, local=("127.0.0.1", here), switch=("127.0.0.1", there))
-    return Session(Client(transport, 0, worker, VALUES))
+    return Session(Client(switch.transport(worker), 0, worker, VALUES))
 
 
 def test_between_its_exchanges_it_computes(switch: SwitchProcess, controller: ControllerProcess) -> None:
     """Worker 0 keeps no account of its time, worker 1 does."""
-    if switch.target != "embedded":
-        pytest.skip("FrameTransport needs the embedded switch's udp: ports")
     controller.client.create_job(2, BSP())
     sessions = [session_of(switch, worker) for worker in range(2)]
 

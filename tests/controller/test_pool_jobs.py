@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from controller.http.client import Rejected
-from controller.jobs.errors import BadRequest, Conflict
-from controller.jobs.job import JobState
-from controller.jobs.jobs import Jobs
-from controller.jobs.plans import Start, Waiting
-from controller.jobs.slots import SlotRange
+from serene.controller.http.client import Rejected
+from serene.controller.jobs.errors import BadRequest, Conflict
+from serene.controller.jobs.job import JobState
+from serene.controller.jobs.jobs import Jobs
+from serene.controller.jobs.plans import Start, Waiting
+from serene.controller.jobs.slots import SlotRange
 from serene.strategy import ASP, BSP, SSP, Quorum, Strategy
 from serene.wire import Op
 from tests.controller.hosts import Host, join

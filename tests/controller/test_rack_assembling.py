@@ -8,13 +8,15 @@ from itertools import product
 
 import pytest
 
-from controller.jobs.job import JobState
-from controller.jobs.plans import Start, Waiting
-from controller.jobs.slots import SlotRange
-from controller.switch import tree_entries
-from controller.switch.assembling import assembled
-from controller.switch.entries import Installed, InstalledJob, SwitchAddress
-from controller.switch.takeover import job_from, lost_job_from
+from serene import entries
+from serene.controller.jobs.job import RETURN_S, JobState
+from serene.controller.jobs.plans import Start, Waiting
+from serene.controller.jobs.slots import SlotRange
+from serene.controller.switch import tree_entries
+from serene.controller.switch.assembling import assembled
+from serene.controller.switch.plan_entries import Installed, InstalledJob
+from serene.controller.switch.takeover import job_from, lost_job_from
+from serene.entries import SwitchAddress
 from serene.racks import Racks, policies
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
 from serene.wire import ROOT, SWITCH_IP, SWITCH_MAC
@@ -38,7 +40,7 @@ def holding(
     for rack, size in enumerate(sizes):
         part = InstalledJob(slots, 700, 1 << 20, 8 << 20, sum(sizes), 0, SESSION, 1, racks.part(everybody, rack))
         part.members = {place: at(place) for place in range(size)}
-        part.members[ROOT] = tree_entries.root_at(33, SESSION, OWN)
+        part.members[ROOT] = entries.root_at(33, SESSION, OWN)
         part.rack, part.rack_size = rack, size
         prepared = racks.part(of_leaves[rack].fields, rack)
         part.prepared = {(SESSION, 1): racks.part(everybody, rack), (SESSION, 2): prepared}
@@ -47,7 +49,7 @@ def holding(
             part.epoch, part.fields = 2, prepared
         leaves.append(Installed({0: part} if size else {}))
     root = InstalledJob(slots, 700, 1 << 20, 8 << 20, len(sizes), 0, SESSION, 2, of_root)
-    root.members = {rack: tree_entries.leaf_at(rack, size, SESSION) for rack, size in enumerate(sizes) if size}
+    root.members = {rack: entries.leaf_at(rack, size, SESSION) for rack, size in enumerate(sizes) if size}
     return Installed({0: root}), leaves
 
 
@@ -73,7 +75,7 @@ def test_a_rack_all_of_whose_workers_have_left_is_part_of_the_job() -> None:
 def test_a_leaf_that_admits_the_root_of_another_session_has_no_part_of_this_one() -> None:
     """What the root says would be a stranger's there."""
     root, leaves = holding((2, 2), BSP(), range(4), told=True)
-    leaves[1].jobs[0].members[ROOT] = tree_entries.root_at(33, SESSION - 1, OWN)
+    leaves[1].jobs[0].members[ROOT] = entries.root_at(33, SESSION - 1, OWN)
     found = assembled(root, leaves)
     assert not found.installed.jobs[0].complete
     assert sorted(found.useless) == [(0, 0), (1, 0), (2, 0)]
@@ -132,7 +134,8 @@ def test_who_has_left_before_is_not_waited_for(lost: int) -> None:
     [root, *leaves][lost].jobs.clear()
     jobs = new_jobs()
     jobs.take_over(lost_job_from(0, assembled(root, leaves).installed.jobs[0], 0.0))
-    plans = [jobs.hello(0, worker % 2, replace(at(worker), rack=worker // 2), 700, 0.0) for worker in range(3)]
+    now = RETURN_S  # until then, who has left is taken for evicted, and might come to restore the sums
+    plans = [jobs.hello(0, worker % 2, replace(at(worker), rack=worker // 2), 700, now) for worker in range(3)]
     assert [type(plan) for plan in plans] == [Waiting, Waiting, Start]
     assert isinstance(plans[2], Start) and sorted(plans[2].members) == [0, 1, 2]
     jobs.started(plans[2], 0.0)

@@ -9,8 +9,8 @@ from contextlib import ExitStack
 import numpy as np
 import pytest
 
-from controller.http.client import ControllerClient
 from serene.client import FrameTransport, Pool, PoolBroken, Refused
+from serene.controller.http.client import ControllerClient
 from serene.racks import Racks
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
 from tests.controller.processes import ControllerProcess, until

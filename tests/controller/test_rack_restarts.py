@@ -16,14 +16,14 @@ from typing import TypeVar
 import numpy as np
 import pytest
 
-from controller.coordinator import Coordinator
-from controller.jobs.job import JobState
-from controller.jobs.plans import Readmission
-from controller.settings import settings
-from controller.switch.assembling import NOTHING
-from controller.switch.connection import SwitchError
-from controller.switch.tree import Tree as Fabric
 from serene.client import Client, Session, Update
+from serene.controller.coordinator import Coordinator
+from serene.controller.jobs.job import JobState
+from serene.controller.jobs.plans import Readmission
+from serene.controller.settings import settings
+from serene.controller.switch.assembling import NOTHING
+from serene.controller.switch.connection import SwitchError
+from serene.controller.switch.tree import Tree as Fabric
 from serene.racks import Racks
 from serene.strategy import ASP, BSP, SSP, Quorum
 from serene.wire import ReadMode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.settings import BadSettings, settings
+from serene.controller.settings import BadSettings, settings
 from serene.racks import Racks
 from serene.strategy import BadStrategy
 

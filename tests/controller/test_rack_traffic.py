@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from serene.wire import mac_bytes
-from tests.controller.hosts import Link, PacketLink, UdpLink
+from tests.controller.hosts import FrameLink, Link, packet_end, udp_end
 from tests.controller.processes import ControllerProcess, missing
 from tests.controller.trees import Tree, bmv2_tree
 
@@ -58,10 +58,10 @@ def hosts(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Host]
             stack.callback(tree.stop)
             switches = tree.option
             places = [(leaf, at + 1) for leaf, size in zip(tree.leaves, SIZES, strict=True) for at in range(size)]
-            links = [UdpLink(leaf.peers[port], leaf.ports[port]) for leaf, port in places]
+            links = [FrameLink(udp_end(leaf.peers[port], leaf.ports[port])) for leaf, port in places]
         else:
             switches = stack.enter_context(bmv2_tree(tmp_path, SIZES))
-            links = [PacketLink(f"h{number}") for number in range(1, sum(SIZES) + 1)]
+            links = [FrameLink(packet_end(f"h{number}")) for number in range(1, sum(SIZES) + 1)]
         for link in links:
             stack.callback(link.close)
         daemon = ControllerProcess.of(switches, tmp_path / "controller.log", "--ports", f"1-{max(SIZES)}")

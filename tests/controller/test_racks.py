@@ -10,9 +10,9 @@ from contextlib import ExitStack
 import numpy as np
 import pytest
 
-from controller.http.client import ControllerClient, Rejected
-from controller.status.model import Explanation
 from serene.client import Client, Refused, Session
+from serene.controller.http.client import ControllerClient, Rejected
+from serene.controller.status.model import Explanation
 from serene.racks import Racks
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
 from tests.controller.processes import ControllerProcess, serenectl, until

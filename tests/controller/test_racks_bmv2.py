@@ -9,7 +9,7 @@ import pytest
 
 from serene.strategy import ASP, BSP
 from serene.wire import Op
-from tests.controller.hosts import Host, PacketLink
+from tests.controller.hosts import FrameLink, Host, packet_end
 from tests.controller.processes import ControllerProcess, missing
 from tests.controller.trees import bmv2_tree
 
@@ -32,7 +32,7 @@ def test_a_round_and_a_swap(switches: str, tmp_path: Path) -> None:
     daemon = ControllerProcess.of(switches, tmp_path / "controller.log", "--ports", "1")
     client = daemon.client
     client.create_job(RACKS, BSP(), racks=[1, 1])
-    hosts = [Host(rack + 1, PacketLink(f"h{rack + 1}")) for rack in range(RACKS)]
+    hosts = [Host(rack + 1, FrameLink(packet_end(f"h{rack + 1}"))) for rack in range(RACKS)]
     hosts[0].ask(lambda: hosts[0].hello(0, 0, 5), Op.WAIT)
     hosts[1].ask(lambda: hosts[1].hello(0, 0, 5), Op.WELCOME)
     welcome = hosts[0].ask(lambda: hosts[0].hello(0, 0, 5), Op.WELCOME)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from controller.jobs.job import Report
-from controller.status.model import WorkerTimeline
-from controller.status.recorder import BIN_S, BINS, TURNS, Recorder
+from serene.controller.jobs.job import Report
+from serene.controller.status.model import WorkerTimeline
+from serene.controller.status.recorder import BIN_S, BINS, TURNS, Recorder
 
 T = 1_800_000_000.0  # a bin begins here
 FIRST = int(T // BIN_S)

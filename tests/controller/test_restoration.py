@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 
 import numpy as np
 import pytest
 
-from controller.http.client import ControllerClient
-from serene.client import Client, FrameTransport, Session
+from serene.client import Client, Session
+from serene.controller.http.client import ControllerClient, Rejected
 from serene.strategy import BSP
 from tests.controller.processes import ControllerProcess, SwitchProcess, until
 
@@ -20,11 +22,9 @@ class Member:
     """A worker that contributes its id + 1, and what its replica holds."""
 
     def __init__(self, switch: SwitchProcess, worker: int) -> None:
-        here, there = switch.peer_udp_ports[worker + 1], switch.udp_ports[worker + 1]
-        transport = FrameTransport(worker, local=("127.0.0.1", here), switch=("127.0.0.1", there))
         self.replica = np.zeros(VALUES, np.float32)
         self.worker = worker
-        client = Client(transport, 0, worker, VALUES, silence_s=0.4)
+        client = Client(switch.transport(worker), 0, worker, VALUES, silence_s=0.4)
         self.session = Session(client, self.apply, join_timeout_s=PATIENCE_S)
 
     def apply(self, delta: np.ndarray) -> None:
@@ -36,8 +36,6 @@ class Member:
 
 @pytest.fixture
 def job(switch: SwitchProcess, controller: ControllerProcess) -> Iterator[tuple[ControllerClient, list[Member]]]:
-    if switch.target != "embedded":
-        pytest.skip("FrameTransport needs the embedded switch's udp: ports")
     controller.client.create_job(3, BSP())
     members = [Member(switch, worker) for worker in range(3)]
     with ThreadPoolExecutor(3) as pool:
@@ -52,7 +50,14 @@ def job(switch: SwitchProcess, controller: ControllerProcess) -> Iterator[tuple[
         controller.client.delete_job(each.job)
 
 
-@pytest.mark.parametrize("how", ["evicted", "evicted and readmitted"])
+def evicted(client: ControllerClient, worker: int) -> bool:
+    """Whether the controller does so."""
+    with suppress(Rejected):
+        return bool(client.evict(0, worker))
+    return False
+
+
+@pytest.mark.parametrize("how", ["evicted", "evicted, and joins again"])
 def test_a_worker_is_evicted_in_the_middle(
     switch: SwitchProcess, job: tuple[ControllerClient, list[Member]], how: str
 ) -> None:
@@ -66,17 +71,44 @@ def test_a_worker_is_evicted_in_the_middle(
         steps: list[Future[None]] = [pool.submit(member.step) for member in members[:2]]
         third.session.client.join(PATIENCE_S)
         until(lambda: client.job(0).restoring, "all have joined the next session")
-        client.evict(0, 2)
-        if how == "evicted":
-            members.pop()
-        else:
-            until(lambda: client.job(0).state == "running", "the others go on without it")
-            third.session.join()
-            steps.append(pool.submit(third.step))
+        with pytest.raises(Rejected, match="nobody is readmitted, and only a worker that is silent for 3 s is evicted"):
+            client.evict(0, 2)  # it was heard just now, and the others would have to begin again
+        until(lambda: evicted(client, 2), "it is silent")
         for each in steps:
             each.result(PATIENCE_S)
+        if how == "evicted":
+            members.pop()
+        else:  # it waits until the others have restored the sums, and reads them
+            third.session.join()
     for member in members:
         member.apply(member.session.client.pull().delta)
-    # What was contributed before the switch was restarted, and one step of each since.
-    since = sum(member.worker + 1 for member in members)
-    assert {float(member.replica[0]) for member in members} == {STEPS * 6.0 + since}
+    # What was contributed before the switch was restarted, and a step of two since.
+    assert {float(member.replica[0]) for member in members} == {STEPS * 6.0 + 3.0}
+
+
+def test_requests_do_not_keep_the_sums_from_being_restored(
+    switch: SwitchProcess, job: tuple[ControllerClient, list[Member]]
+) -> None:
+    """One worker is evicted and readmitted all the time. The workers begin one session, not one at each request."""
+    client, members = job
+    enough = threading.Event()
+
+    def request() -> None:
+        while not enough.wait(0.05):
+            for change in (client.evict, client.readmit):
+                with suppress(Rejected):
+                    change(0, 2)
+
+    with ThreadPoolExecutor(4) as pool:
+        requests = pool.submit(request)
+        try:
+            switch.restart()
+            for step in [pool.submit(member.step) for member in members]:
+                step.result(PATIENCE_S)
+        finally:
+            enough.set()
+        requests.result(PATIENCE_S)
+    for member in members:
+        member.apply(member.session.client.pull().delta)
+    assert {float(member.replica[0]) for member in members} == {(STEPS + 1) * 6.0}
+    assert len({epoch.session for epoch in client.job(0).history}) == 2

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from finsy.proto import p4r, p4r_grpc
 
-from controller import upkeep
-from controller.coordinator import Coordinator
-from controller.http.client import ControllerClient
-from controller.settings import settings
-from controller.switch.connection import SwitchError
 from serene.client import Client, NoAnswer, SessionLost
+from serene.controller import upkeep
+from serene.controller.coordinator import Coordinator
+from serene.controller.http.client import ControllerClient
+from serene.controller.settings import settings
+from serene.controller.switch.connection import SwitchError
 from serene.racks import Racks
 from serene.strategy import ASP, BSP, SSP, Strategy
 from tests.controller.coordinating import commanding
@@ -296,5 +296,5 @@ def test_a_switch_that_is_restarted_while_another_is_waited_for_is_set_up_again(
 
 def bringing_up(tree: Tree, log: Path, *, wait_s: float, http: str = "") -> Process:
     """``serenectl up``, which need not come to its end."""
-    command = [sys.executable, "-m", "controller", "up", "--foreground", "--wait", f"{wait_s:g}"]
+    command = [sys.executable, "-m", "serene.controller", "up", "--foreground", "--wait", f"{wait_s:g}"]
     return Process([*command, "--switch", tree.option, "--http", http or f"127.0.0.1:{some_port()}"], log)

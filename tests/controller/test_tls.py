@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.settings import BadSettings, settings
+from serene.controller.settings import BadSettings, settings
+from serene.topologies.processes import bmv2
 from tests.controller.processes import Process, listens, missing, serenectl, until
 from tests.ports import some_port
 
@@ -47,12 +48,12 @@ def switch(files: Path, request: pytest.FixtureRequest) -> Iterator[str]:
         pytest.skip("needs simple_switch_grpc")
     if request.param == "embedded" and (lacking := missing("embedded")):
         pytest.skip(f"the embedded switch needs {lacking}")
-    program = [sys.executable, "-m", "serene.switch.cli"] if request.param == "embedded" else ["simple_switch_grpc"]
+    embedded = [sys.executable, "-m", "serene.switch.cli", "--no-p4", "--device-id", "0"]
     grpc = f"127.0.0.1:{some_port()}"
     options = ["--grpc-server-addr", grpc, "--cpu-port", "255", "--grpc-server-ssl", "--grpc-server-with-client-auth"]
     for option, name in (("cacert", "ca.pem"), ("cert", "switch.pem"), ("key", "switch.key")):
         options += [f"--grpc-server-{option}", str(files / name)]
-    command = [*program, "--no-p4", "--device-id", "0", "--thrift-port", str(some_port()), "--", *options]
+    command = [*(embedded if request.param == "embedded" else bmv2(some_port())), "--", *options]
     process = Process(command, files / "log")
     until(lambda: process.process.poll() is not None or listens(grpc), "the switch listens")
     assert process.process.poll() is None, process.log.read_text()

@@ -4,15 +4,13 @@ switch has a part, or which another controller has ended, is not left as it is."
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 
-import finsy as fy
 import pytest
 
-from controller.jobs.job import JobState
-from controller.jobs.plans import Endpoint
-from controller.switch.connection import SwitchError
-from controller.switch.switch import Switch
+from serene.controller.jobs.job import JobState
+from serene.controller.switch.connection import SwitchError
+from serene.controller.switch.switch import Switch
+from serene.entries import Entry
 from serene.strategy import BSP
 from serene.wire import Op
 from tests.controller.coordinating import commanding, until
@@ -28,10 +26,10 @@ def test_a_job_that_cannot_be_cleared_keeps_nobody_from_the_others(
     """The other way round it would be the later job that waits."""
     remove = Switch.remove
 
-    async def not_the_first(self: Switch, job: int, members: Mapping[int, Endpoint]) -> None:
+    async def not_the_first(self: Switch, job: int) -> None:
         if job == 0:
             raise SwitchError("not now")
-        await remove(self, job, members)
+        await remove(self, job)
 
     async def play() -> None:
         async with commanding(switch.grpc, grace_s=0) as coordinator:
@@ -49,6 +47,31 @@ def test_a_job_that_cannot_be_cleared_keeps_nobody_from_the_others(
     asyncio.run(play())
 
 
+def test_a_finished_job_is_made_anew_at_once(switch: SwitchProcess, hosts: list[Host]) -> None:
+    """By the command that its next worker is told; whoever needs its slots meanwhile waits for them."""
+
+    async def play() -> None:
+        async with commanding(switch.grpc, grace_s=3600) as coordinator:
+            whole = coordinator.jobs.total_slots * coordinator.jobs.lanes
+            await coordinator.create_job(1, BSP())
+            await coordinator.create_job(1, BSP())
+            session = (await asyncio.to_thread(join, hosts[:1], 0, whole))[0]["session"]
+            await asyncio.to_thread(hosts[0].ask, lambda: hosts[0].leave(0, 0), Op.BYE)
+            hosts[0].incarnation += 1
+            refused = await asyncio.to_thread(hosts[0].ask, lambda: hosts[0].hello(0, 0, 5), Op.REFUSED)
+            assert refused.text.endswith("'serenectl jobs create --job 0 --workers 1' makes it anew")
+            waits = await asyncio.to_thread(hosts[1].ask, lambda: hosts[1].hello(1, 0, 5), Op.WAIT)
+            assert waits.text.startswith("job 0 has finished, and keeps its slots")
+            await coordinator.create_job(1, BSP(), job=0)
+            hosts[0].forget()
+            assert (await asyncio.to_thread(join, hosts[:1], 0))[0]["session"] > session
+            await asyncio.to_thread(hosts[1].ask, lambda: hosts[1].hello(1, 0, 5), Op.WELCOME)
+            for job in (0, 1):
+                await coordinator.delete_job(job)
+
+    asyncio.run(play())
+
+
 @pytest.mark.parametrize("removed", ["half", "all"])
 def test_a_job_of_which_the_switch_has_a_part_begins_another_session(
     switch: SwitchProcess, hosts: list[Host], monkeypatch: pytest.MonkeyPatch, removed: str
@@ -57,11 +80,11 @@ def test_a_job_of_which_the_switch_has_a_part_begins_another_session(
     nobody answer its workers, or they would be told that another controller has ended it."""
     remove = Switch.remove
 
-    async def failing(self: Switch, job: int, members: Mapping[int, Endpoint]) -> None:
+    async def failing(self: Switch, job: int) -> None:
         if removed == "all":
-            await remove(self, job, members)
+            await remove(self, job)
         else:
-            await self.write([-fy.P4TableEntry("job", match=fy.Match(job=job))])
+            await self.write([-Entry("job", {"job": job})])
         raise SwitchError("not now")
 
     async def play() -> None:

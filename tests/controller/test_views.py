@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from rich.console import Console, RenderableType
 
-from controller.commands.live import LiveView
-from controller.commands.view import fabric_line, switch_lines, whole
-from controller.jobs.job import Report
-from controller.status.model import Snapshot
+from serene.controller.commands.live import LiveView
+from serene.controller.commands.view import fabric_line, switch_lines, whole
+from serene.controller.jobs.job import Report
+from serene.controller.status.model import Snapshot
 from tests.controller.statuses import job_status, status_of, worker_status
 
 REPORTS: list[Report] = [

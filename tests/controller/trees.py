@@ -11,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from controller.http.client import ControllerClient
 from serene.client import Client
 from serene.client.transport import FrameTransport
-from tests.controller.hosts import Host, UdpLink
+from serene.controller.http.client import ControllerClient
+from serene.topologies.processes import bmv2
+from tests.controller.hosts import FrameLink, Host, udp_end
 from tests.controller.processes import ControllerProcess, Process, listens, own_network, until
 from tests.ports import some_port, some_ports
 
@@ -82,7 +83,7 @@ class Tree:
     def host(self, rack: int, place: int) -> Host:
         """A host at the port of a worker. Only one at a time can have it."""
         leaf = self.leaves[rack]
-        link = UdpLink(leaf.peers[place + 1], leaf.ports[place + 1])
+        link = FrameLink(udp_end(leaf.peers[place + 1], leaf.ports[place + 1]))
         return Host(
             32 * rack + place, link, ip=f"10.0.{rack}.{place + 1}", mac=f"02:00:00:00:{rack:02x}:{place + 1:02x}"
         )
@@ -122,8 +123,7 @@ def bmv2_tree(folder: Path, sizes: Sequence[int]) -> Iterator[str]:
         named = []
         for name, ports in interfaces.items():
             address = f"127.0.0.1:{some_port()}"
-            command = ["simple_switch_grpc", "--no-p4", "--device-id", "0", "--thrift-port", str(some_port())]
-            command += [f"-i{port}@{interface}" for port, interface in ports.items()]
+            command = bmv2(some_port()) + [f"-i{port}@{interface}" for port, interface in ports.items()]
             command += ["--", "--grpc-server-addr", address, "--cpu-port", "255"]
             stack.callback(Process(command, folder / f"{name}.log").kill)
             until(lambda at=address: listens(at), "the switch listens")  # type: ignore[misc]

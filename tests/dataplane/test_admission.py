@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from serene.layers import Serene, Values
-from serene.sim.entries import Host
+from serene.sim.hosts import Host
 from serene.strategy import ASP, BSP
 from serene.wire import ENCAPSULATION_BYTES, HEADER, SWITCH_IP, SWITCH_MAC, Op
 from tests.dataplane.conftest import WORKERS, DataPlane

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
-from serene.sim.entries import Host
+from serene.sim.hosts import Host
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
 from serene.wire import Op
 from tests.dataplane.conftest import WORKERS, DataPlane, EmbeddedDataPlane

@@ -8,7 +8,7 @@ from scapy.layers.inet import IPOption_NOP as Nop
 from scapy.layers.l2 import Dot1AD, Dot1Q, Ether
 from scapy.packet import Packet
 
-from serene.sim.entries import number
+from serene.entries import forward, known_source, number
 from serene.wire import SERENE_UDP_PORT, SWITCH_IP, SWITCH_MAC, Op, control_payload, mac_bytes
 from tests.dataplane.conftest import DataPlane, arp
 from tests.frames import ip, mac
@@ -28,16 +28,16 @@ def test_unknown_destinations_are_flooded_but_not_back(plane: DataPlane) -> None
 
 
 def test_known_destinations_get_their_port(plane: DataPlane) -> None:
-    plane.insert("forward", [number(mac(1))], "to_port", [2])
+    plane.insert(forward(mac(1), 2))
     data = ordinary(mac(0), mac(1))
     assert plane.send(1, data) == [(2, data)]
-    plane.delete("forward", [number(mac(1))])
+    plane.delete(forward(mac(1), 2))
     assert len(plane.send(1, data)) == 2
 
 
 def test_nothing_goes_back_to_the_port_that_it_came_from(plane: DataPlane) -> None:
     """Another switch may be there that floods: it would take the sender for a host behind this one."""
-    plane.insert("forward", [number(mac(1))], "to_port", [2])
+    plane.insert(forward(mac(1), 2))
     data = ordinary(mac(0), mac(1))
     assert plane.send(2, data) == []
     assert plane.send(1, data) == [(2, data)]
@@ -79,7 +79,7 @@ def test_the_controller_is_told_of_a_source_until_it_knows_it(plane: DataPlane) 
     plane.send(2, ordinary(mac(0), mac(1)))
     plane.send(2, ordinary(mac(0), mac(2)))
     assert plane.learned() == [(number(mac(0)), 2)] * 2
-    plane.insert("known_source", [number(mac(0)), 2], "NoAction")
+    plane.insert(known_source(mac(0), 2))
     plane.send(2, ordinary(mac(0), mac(1)))
     assert plane.learned() == []
     plane.send(3, ordinary(mac(0), mac(1)))  # it has moved

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,18 +16,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.correctness import schedules, soak
-from experiments.correctness.virtual.checks import Balance, Sent, Violation, balance
-from experiments.correctness.virtual.plan import Outcome, Plan
-from experiments.correctness.virtual.random_plans import random_plan
-from experiments.correctness.virtual.schedule import Schedule
-from experiments.correctness.virtual.switch import CPU_PORT, P4Switch
-from experiments.correctness.virtual.worker import Incarnation, Place
-from experiments.shared.random_strategies import FAMILIES, alternating
 from serene.client.window import SMALLEST_WINDOW
+from serene.entries import CPU_PORT, Entry
+from serene.experiments.correctness import schedules, soak
+from serene.experiments.correctness.virtual.checks import Balance, Sent, Violation, balance
+from serene.experiments.correctness.virtual.plan import Outcome, Plan
+from serene.experiments.correctness.virtual.random_plans import random_plan
+from serene.experiments.correctness.virtual.schedule import Schedule
+from serene.experiments.correctness.virtual.switch import P4Switch
+from serene.experiments.correctness.virtual.worker import Incarnation, Place
+from serene.experiments.shared.random_strategies import FAMILIES, alternating
 from serene.faults import Action, BadFaults, Event, Faults, PacketFaults
 from serene.program import Program
-from serene.sim.entries import Entry
 from serene.strategy import ASP, BSP, SSP, Mixed, PolicyFields, Quorum, Strategy
 from serene.wire import ENCAPSULATION_BYTES, HEADER, Op, ReadMode
 from tests.programs import V1MODEL
@@ -195,7 +195,7 @@ class Watched(P4Switch):
     def put(self, entry: Entry) -> None:
         super().put(entry)
         if entry.table == "policy":
-            session, self.epoch, member_mask, sync_mask, staleness, quorum, read_mode, _ = entry.params
+            session, self.epoch, member_mask, sync_mask, staleness, quorum, read_mode, _ = entry.params.values()
             self.fields = PolicyFields(member_mask, sync_mask, staleness, quorum, ReadMode(read_mode))
             if session != self.session:
                 self.session = session
@@ -254,7 +254,7 @@ def test_arrivals_of_two_epochs_complete_no_round(switch: P4Switch) -> None:
     schedule.start()
     schedule.run_until(0.3)
     assert [place.present.protocol.done for place in schedule.places] == [False, False, True]
-    schedule.install(BSP())
+    schedule.install(SSP(0))
     schedule.places[2].present.protocol.epoch = 2
     schedule.run_until(1.5)
     assert [place.present.protocol.epoch for place in schedule.places] == [2, 2, 2]
@@ -275,10 +275,20 @@ def test_schedules_of_every_pair() -> None:
         assert tally.happened
 
 
-def test_soak() -> None:
-    """`make soak`, twenty thousand packets."""
+def test_soak(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make soak`, twenty thousand packets. Workers read several at once, which decides how long the soak takes."""
+    read = Counter[str]()
+    receive = Incarnation.receive
+
+    def counted(self: Incarnation, timeout_s: float) -> tuple[np.ndarray, np.ndarray]:
+        payloads, lengths = receive(self, timeout_s)
+        read.update(reads=1, packets=len(payloads))
+        return payloads, lengths
+
+    monkeypatch.setattr(Incarnation, "receive", counted)
     faults = PacketFaults(loss=0.01, duplication=0.01, reordering=0.01)
     outcome = soak.soak(20_000, Faults(1, (faults,)), 1, V1MODEL)
+    assert read["packets"] > 3 * read["reads"]
     assert outcome.balance == Balance()
     assert outcome.packets > 20_000
     assert min(outcome.lost, outcome.duplicated, outcome.reordered) > 200

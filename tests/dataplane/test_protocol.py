@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from serene.sim import entries
-from serene.sim.entries import Host
+from serene import entries
+from serene.sim.hosts import Host, job_of
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum
 from serene.wire import ENCAPSULATION_BYTES, HEADER, MEMBERSHIP, Op
 from tests.dataplane.conftest import WORKERS, DataPlane
@@ -209,8 +209,8 @@ def test_welcome_tells_all_that_the_job_is(plane: DataPlane) -> None:
     """No two numbers alike, so that none can stand for another."""
     plane.admit(1, job=3)
     told = {"slots": 5, "vector_length": 1501, "scale": 4096, "workers": 7, "lost_sessions": 9}
-    plane.insert(*entries.job(3, **told, limit=2.5))
-    plane.insert(*entries.policy(3, 77, 11, SSP(3).compile(range(WORKERS))))
+    plane.insert(job_of(3, **told, limit=2.5))
+    plane.insert(entries.policy(3, 77, 11, SSP(3).compile(range(WORKERS))))
     ((_, reply),) = plane.send(2, frame(request(Op.HELLO, 1, job=3, session=0), 1))
     body = np.frombuffer(reply, MEMBERSHIP, 1, ENCAPSULATION_BYTES + HEADER.itemsize)[0]
     assert {name: int(body[name]) for name in told} == told
@@ -233,9 +233,9 @@ def test_each_of_many_workers_is_told_apart(plane: DataPlane) -> None:
     everybody = range(len(hosts))
     for worker, host in enumerate(hosts):
         plane.admit(worker, host=host)
-    plane.group(entries.JOB_GROUPS, [(host.port, worker + 1) for worker, host in enumerate(hosts)])
-    plane.insert(*entries.job(0, slots=4, vector_length=1280, workers=len(hosts)))
-    plane.insert(*entries.policy(0, 7, 1, BSP().compile(everybody)))
+    plane.group(entries.job_group(0, dict(enumerate(hosts))))
+    plane.insert(job_of(0, slots=4, vector_length=1280, workers=len(hosts)))
+    plane.insert(entries.policy(0, 7, 1, BSP().compile(everybody)))
 
     def ask(worker: int, seq: int = 1, epoch: int = 1, round: int = 0) -> list[Said]:
         return plane.ask(hosts[worker].port, frame(request(Op.PUSH, worker, seq=seq, epoch=epoch, round=round), worker))
@@ -246,7 +246,7 @@ def test_each_of_many_workers_is_told_apart(plane: DataPlane) -> None:
         (worker, hosts[worker].port, worker == 15) for worker in everybody
     ]
     assert [ask(worker, round=1, seq=2) for worker in everybody[:-1]] == [[]] * 15
-    plane.modify(*entries.policy(0, 7, 2, BSP().compile(everybody)))
+    plane.modify(entries.policy(0, 7, 2, BSP().compile(everybody)))
     said = sorted(ask(15, epoch=2, seq=2), key=lambda item: item.worker)
     assert [(item.worker, item.op) for item in said] == [(worker, Op.NUDGE) for worker in everybody[:-1]]
 

@@ -1,4 +1,4 @@
-"""The protocol's rules (tests/model.py) with real clients and the controller's own decisions, under random runs.
+"""The protocol's rules (tests/model.py) with real clients and the real controller, under random runs.
 
 Nothing is found while the rules are right, and each rule that is broken on purpose is found. `python -m tests.planted`
 is the same, longer.
@@ -11,14 +11,14 @@ from collections import Counter
 
 import pytest
 
-from experiments.correctness.schedules import play
-from experiments.correctness.tallies import Pair
-from experiments.correctness.virtual.checks import Balance, Violation
-from experiments.correctness.virtual.plan import Plan
-from experiments.correctness.virtual.random_plans import random_plan
-from experiments.correctness.virtual.schedule import Schedule
-from experiments.shared.random_strategies import FAMILIES, alternating
 from serene.errors import SereneError
+from serene.experiments.correctness.schedules import PAIRS, play
+from serene.experiments.correctness.tallies import Pair
+from serene.experiments.correctness.virtual.checks import Balance, Violation
+from serene.experiments.correctness.virtual.plan import Plan
+from serene.experiments.correctness.virtual.random_plans import random_plan
+from serene.experiments.correctness.virtual.schedule import Schedule
+from serene.experiments.shared.random_strategies import FAMILIES, alternating
 from serene.program import Program
 from serene.strategy import BSP
 from tests.model import Model
@@ -35,10 +35,12 @@ def test_the_right_rules() -> None:
         plan = random_plan(seed, OFTEN)
         outcome = Schedule(switch, plan, alternating(FAMILIES, seed, plan.workers)).run()  # raises Violation
         assert outcome.balance == Balance(), seed
+        assert switch.unread == 0, seed
         happened.update(outcome.happened)
     expected = {
         "restarted", "stood still", "joined again", "second processes", "evicted", "readmitted", "jobs deleted",
         "controller restarts", "clock set back", "clock set ahead", "gave up and joined again", "sent away",
+        "took its place back",
         "HELLO of an older incarnation", "LEAVE of an older incarnation", "WELCOME to an older incarnation",
         "hostile: forged answers", "hostile: forged nudges", "hostile: forged refusals", "hostile: forged welcomes",
         "hostile: forged goodbyes", "hostile: forged addresses", "hostile: spoofed contributions",
@@ -57,7 +59,24 @@ def test_the_right_rules() -> None:
     ],
 )
 def test_runs_that_were_taken_for_wrong_ones(pair: Pair, number: int) -> None:
-    assert play(pair, number, Program.load()).balance == Balance()
+    assert play(pair, number, Program.load(), take_overs=0.0).balance == Balance()
+
+
+@pytest.mark.parametrize("racks", [0, 3])
+def test_take_overs_find_who_joins_again_and_does_not_read(racks: int) -> None:
+    """On the P4 programs, by what is lost, stuck or stopped; the same run is right with the rule."""
+    (line,) = next(fault.lines for fault in FAULTS if fault.rule == "who joins again goes on without reading")
+    runs = [(pair, number) for number in range(20) for pair in PAIRS]
+    with planted(line):
+        broken = next((run for run in runs if _breaks_a_rule(*run, racks)), None)
+    assert broken is not None and not _breaks_a_rule(*broken, racks)
+
+
+def _breaks_a_rule(pair: Pair, number: int, racks: int) -> bool:
+    try:
+        return play(pair, number, Program.load(), racks, take_overs=1.0).balance != Balance()
+    except Violation:
+        return True
 
 
 def two_workers() -> Schedule:
@@ -95,6 +114,21 @@ def test_who_lost_its_place_to_a_process_between_its_death_and_its_restart_is_no
     else:
         with pytest.raises(Violation, match="nobody is stopped: worker 0 was refused: another process has its place"):
             run.refused(first, "another process has its place")
+    run.close()
+
+
+def test_who_lost_its_place_to_a_process_that_has_ended_since_is_counted_and_started_anew() -> None:
+    run = two_workers()
+    run.start()
+    place = run.places[0]
+    run.run_until(0.2)
+    first = place.present
+    place.start(udp_port=first.host.udp_port + 1)
+    while not run._holds_its_place(place.present):
+        assert first.process.alive and run.time.step()
+    place.present.die()
+    run.refused(first, "another process has its place")
+    assert run.happened["the place went to a process that had ended"] == place.awaited == 1
     run.close()
 
 

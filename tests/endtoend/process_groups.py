@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.run.network import MininetNetwork
-from experiments.run.settings import check
+from serene.experiments.run.network import MininetNetwork
+from serene.experiments.run.settings import check
 from tests.controller.processes import until
 from tests.runs import ROOT, private_network
 from tests.support.warm import warm_python

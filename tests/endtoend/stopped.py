@@ -20,7 +20,7 @@ def is_kept(run: Run, workers: int) -> None:
     assert summary["contributions_applied"] <= summary["contributions_sent"] + summary["contributions_under_way"]
     assert summary["contributions_under_way"] == SLOTS * workers
     assert (summary["seed"], summary["compute_ms"], summary["program"]) == (1, 20.0, "serene")
-    assert summary["command"].startswith("python -m experiments.run --out ")
+    assert summary["command"].startswith("python -m serene.experiments.run --out ")
     assert summary["version"] and summary["machine"]["python"] == platform.python_version()
     assert (run.out / "accuracy.png").exists()
     assert len(run.rows(0)) >= 2

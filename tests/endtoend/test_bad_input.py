@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from experiments.run import cli as run
-from experiments.run import settings
-from experiments.run.rerun import rerun
+from serene.experiments.run import cli as run
+from serene.experiments.run import settings
+from serene.experiments.run.rerun import rerun
 from serene.strategy import Mixed
 
 BAD = [

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from serene.workers.reference import train
+from serene.workers.training import Recipe
 from tests.controller.processes import until
 from tests.runs import Run, interfaces, missing, private_network
-from workers.reference import train
-from workers.training import Recipe
 
 WORKERS, STEPS = 2, 4
 

@@ -100,7 +100,7 @@ def test_ctrl_c_while_a_study_makes_its_network(module: str, tmp_path: Path) -> 
     sysctl, calls = tmp_path / "sysctl", tmp_path / "calls"
     sysctl.write_text(INTERRUPTING.format(calls=calls, sysctl=shutil.which("sysctl")))
     sysctl.chmod(0o755)
-    command = [sys.executable, "-m", f"experiments.network_study.{module}", "--out", str(tmp_path / "out")]
+    command = [sys.executable, "-m", f"serene.experiments.network_study.{module}", "--out", str(tmp_path / "out")]
     study = Marked(command, tmp_path / "log", PATH=f"{tmp_path}:{os.environ['PATH']}")
     try:
         assert study.wait(240) == 130

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.run import forked
-from experiments.straggler_study import emulated
-from experiments.straggler_study.cell import BadCell, Cell
-from experiments.straggler_study.emulated import RunFailed, emulate
-from experiments.straggler_study.measures import numbers
 from serene.errors import SereneError
+from serene.experiments.run import forked
+from serene.experiments.straggler_study import emulated
+from serene.experiments.straggler_study.cell import BadCell, Cell
+from serene.experiments.straggler_study.emulated import RunFailed, emulate
+from serene.experiments.straggler_study.measures import numbers
 from serene.spawn import module
 from tests.runs import interfaces, missing, private_network
 
@@ -95,7 +95,7 @@ def test_signals_are_heard_again_when_nothing_can_be_forked(monkeypatch: pytest.
         raise BlockingIOError("no process left")
 
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    monkeypatch.setattr("experiments.run.forked.os.fork", full)
+    monkeypatch.setattr("serene.experiments.run.forked.os.fork", full)
     with (tmp_path / "log").open("wb") as log, pytest.raises(BlockingIOError):
-        forked.start("none", module("workers.train"), log, {})
+        forked.start("none", module("serene.workers.train"), log, {})
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before

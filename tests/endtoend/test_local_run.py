@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from experiments.run import network
-from experiments.run.cli import _settings, parser
-from experiments.run.network import LocalNetwork, NetworkError
+from serene.experiments.run import network
+from serene.experiments.run.cli import _settings, parser
+from serene.experiments.run.network import LocalNetwork, NetworkError
+from serene.topologies.processes import free_ports
 from tests.controller.processes import until
 from tests.endtoend.stopped import is_kept
 from tests.runs import Run, missing
-from topologies.processes import free_ports
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from controller.http.client import ControllerClient
+from serene.controller.http.client import ControllerClient
 from tests.controller.processes import until
 from tests.endtoend.process_groups import (
     PATIENCE_S,

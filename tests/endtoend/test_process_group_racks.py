@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from controller.http.client import ControllerClient
+from serene.controller.http.client import ControllerClient
 from serene.strategy import BSP
 from serene.torch.placement import RACK
 from tests.endtoend.process_groups import STEPS, end, hosts, losses_with_gloo, said, start, torchrun

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from controller.http.client import ControllerClient
+from serene.controller.http.client import ControllerClient
 from serene.strategy import parse
+from serene.workers.reference import train
+from serene.workers.training import Recipe
 from tests.runs import Run, interfaces, private_network
-from workers.reference import train
-from workers.training import Recipe
 
 pytestmark = pytest.mark.mininet
 

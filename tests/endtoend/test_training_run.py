@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from serene.workers.reference import train
+from serene.workers.training import Recipe
 from tests.runs import Run, missing, private_network
-from workers.reference import train
-from workers.training import Recipe
 
 WORKERS, STEPS = 4, 30
 SLOTS = 249  # 79,510 parameters in chunks of 320

@@ -86,6 +86,30 @@ def test_a_compiler_that_takes_too_long_is_stopped(
     assert not list(cache.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("exit 1", "ended with status 1 and said nothing"),
+        ("echo 'what is -shared?' >&2; exit 3", r"ended with status 3 and said:\nwhat is -shared\?"),
+        ("exit 0", "ended with status 0 and said nothing"),
+    ],
+)
+def test_a_compiler_that_compiles_nothing_is_named(
+    open_place: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, script: str, said: str
+) -> None:
+    compiler = pretend_compiler(open_place, script)
+    monkeypatch.setenv("CC", compiler)
+    with pytest.raises(CompileFailed, match=rf"^{compiler}, which \$CC names, compiles no C program: it {said}"):
+        compile_source("int answer;")
+
+
+def test_code_that_a_compiler_refuses_is_a_defect_of_ours(cache: Path) -> None:
+    with pytest.raises(
+        CompileFailed, match=r"refuses the code \(a defect of ours\): it ended with status 1 and said:\n"
+    ):
+        compile_source("int answer(")
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can run it as another user")
 def test_a_compiler_that_only_root_reaches_runs_as_root_and_says_so(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from experiments.network_study.cells import Answers, Cell, TrainingCell
+from serene.experiments.network_study.cells import Answers, Cell, TrainingCell
 
 UNIT_S = 0.025  # of 100 MB over 4 GB/s
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from experiments.network_study import cost, drawings
-from experiments.network_study.cells import ExchangeCell, NetworkCell
-from experiments.network_study.conclusions import Conclusion, Conclusions
-from experiments.network_study.flows.clos import RATIOS, SIZES, Clos
-from experiments.network_study.grid import GRIDS
+from serene.experiments.network_study import cost, drawings
+from serene.experiments.network_study.cells import ExchangeCell, NetworkCell
+from serene.experiments.network_study.conclusions import Conclusion, Conclusions
+from serene.experiments.network_study.flows.clos import RATIOS, SIZES, Clos
+from serene.experiments.network_study.grid import GRIDS
 
 FLAT, LAYERED = "flat-butterfly", "layered-butterfly"
 

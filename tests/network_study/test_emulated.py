@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.network_study.emulated.hosts import gradient
-from experiments.network_study.emulated.plan import EMULATED, Emulated
-from experiments.network_study.emulated.rows import BadRows, keep, kept
+from serene.experiments.network_study.emulated.hosts import gradient
+from serene.experiments.network_study.emulated.plan import EMULATED, Emulated
+from serene.experiments.network_study.emulated.rows import BadRows, keep, kept
 
 OVER_TCP = EMULATED[:-1]
 
@@ -55,7 +55,7 @@ def test_what_the_simulation_of_the_same_network_says() -> None:
 
 def test_what_the_simulation_says_of_racks() -> None:
     """Leaves that add up need no more of an uplink than of a link; the root alone needs a whole rack's."""
-    leaf_spine = pytest.importorskip("experiments.network_study.emulated.leaf_spine", exc_type=ImportError)
+    leaf_spine = pytest.importorskip("serene.experiments.network_study.emulated.leaf_spine", exc_type=ImportError)
     unit = leaf_spine.VALUES * 4 * 1362 / 1280 * 8 / (leaf_spine.LINK_MBIT * 1e6)
     combined, alone, ring = leaf_spine.METHODS
     cases = leaf_spine.cases()
@@ -99,7 +99,7 @@ class Here:
 def test_a_host_that_does_not_answer_is_not_waited_for_without_end(
     module: str, within_s: float, said: str, tmp_path: Path
 ) -> None:
-    measure = pytest.importorskip("experiments.network_study.emulated.measure", exc_type=ImportError)
+    measure = pytest.importorskip("serene.experiments.network_study.emulated.measure", exc_type=ImportError)
     with (tmp_path / "log").open("wb") as log:
         part = measure.Part(Here(), (module,), log)
         try:

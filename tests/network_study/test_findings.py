@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from experiments.network_study import answer, findings
-from experiments.network_study.cells import ExchangeCell
-from experiments.network_study.findings import Findings
-from experiments.network_study.flows.clos import Clos
-from experiments.network_study.grid import GRIDS
-from experiments.network_study.methods import METHODS
+from serene.experiments.network_study import answer, findings
+from serene.experiments.network_study.cells import ExchangeCell
+from serene.experiments.network_study.findings import Findings
+from serene.experiments.network_study.flows.clos import Clos
+from serene.experiments.network_study.grid import GRIDS
+from serene.experiments.network_study.methods import METHODS
 from tests.network_study.made_up import TAKES, UNIT_S, MadeUp
 
 
@@ -78,7 +78,7 @@ def test_the_answer_is_what_was_found(found: Findings) -> None:
 
 def test_a_curve_has_its_methods_name_and_colour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In every figure of exchanges, and one colour and name a method."""
-    from experiments.network_study import figures, paper_figures
+    from serene.experiments.network_study import figures, paper_figures
 
     seen: list[tuple[Any, ...]] = []
 

@@ -8,11 +8,11 @@ from typing import Any
 import matplotlib.pyplot as plt
 import pytest
 
-from experiments.network_study import figures, paper_figures
-from experiments.network_study.methods import MAIN, METHODS
-from experiments.shared import style
-from experiments.straggler_study import agreement, grid
-from experiments.straggler_study.pictures import choice, learning
+from serene.experiments.network_study import figures, paper_figures
+from serene.experiments.network_study.methods import MAIN, METHODS
+from serene.experiments.shared import style
+from serene.experiments.straggler_study import agreement, grid
+from serene.experiments.straggler_study.pictures import choice, learning
 from tests.network_study.made_up import MadeUp
 from tests.straggler_study.studies import SHARE, paced_study
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from experiments.network_study import (
+from serene.experiments.network_study import (
     answer,
     cells,
     conclusions,
@@ -28,8 +28,8 @@ from experiments.network_study import (
     reference,
     scaling,
 )
-from experiments.network_study import command as study
-from experiments.network_study.cells import (
+from serene.experiments.network_study import command as study
+from serene.experiments.network_study.cells import (
     CONDITIONS,
     Answers,
     BadCell,
@@ -40,14 +40,14 @@ from experiments.network_study.cells import (
     append,
     key,
 )
-from experiments.network_study.emulated.rows import CLOS, RACK_ROWS
-from experiments.network_study.flows import simgrid_engine
-from experiments.network_study.flows.clos import SIZES
-from experiments.network_study.grid import GRIDS, Grid
-from experiments.network_study.methods import MAIN
-from experiments.network_study.paper_figures import EXCHANGES
-from experiments.network_study.switch import SwitchSizes
-from experiments.shared import machine, studies
+from serene.experiments.network_study.emulated.rows import CLOS, RACK_ROWS
+from serene.experiments.network_study.flows import simgrid_engine
+from serene.experiments.network_study.flows.clos import SIZES
+from serene.experiments.network_study.grid import GRIDS, Grid
+from serene.experiments.network_study.methods import MAIN
+from serene.experiments.network_study.paper_figures import EXCHANGES
+from serene.experiments.network_study.switch import SwitchSizes
+from serene.experiments.shared import machine, studies
 from tests.controller.processes import until
 
 RING = ExchangeCell(NetworkCell(2, 128), "ring")
@@ -211,7 +211,7 @@ def test_a_study_and_its_page(small: Grid, tmp_path: Path, monkeypatch: pytest.M
 
 def test_stopped_and_gone_on(tmp_path: Path) -> None:
     """Ctrl-C: what is answered stays, no process is left."""
-    command = [sys.executable, "-m", "experiments.network_study", "--out", str(tmp_path), "--no-emulation"]
+    command = [sys.executable, "-m", "serene.experiments.network_study", "--out", str(tmp_path), "--no-emulation"]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )

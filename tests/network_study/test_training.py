@@ -3,18 +3,18 @@
 import numpy as np
 import pytest
 
-from experiments.network_study.exchange import BadMethod, Exchange
-from experiments.network_study.flows import solver
-from experiments.network_study.flows.clos import Clos
-from experiments.network_study.flows.maxmin import rates
-from experiments.network_study.flows.model import IDEAL, LV08
-from experiments.network_study.methods import METHODS
-from experiments.network_study.switch import SwitchSizes
-from experiments.network_study.training import SERVERS, SWITCH, BadTraining, Bundles, Training, _Run, train
-from experiments.straggler_study.cell import NOTHING, Cell, Network
-from experiments.straggler_study.simulated import simulate
+from serene.experiments.network_study.exchange import BadMethod, Exchange
+from serene.experiments.network_study.flows import solver
+from serene.experiments.network_study.flows.clos import Clos
+from serene.experiments.network_study.flows.maxmin import rates
+from serene.experiments.network_study.flows.model import IDEAL, LV08
+from serene.experiments.network_study.methods import METHODS
+from serene.experiments.network_study.switch import SwitchSizes
+from serene.experiments.network_study.training import SERVERS, SWITCH, BadTraining, Bundles, Training, _Run, train
+from serene.experiments.straggler_study.cell import NOTHING, Cell, Network
+from serene.experiments.straggler_study.simulated import simulate
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
-from workers import stragglers
+from serene.workers import stragglers
 
 SWITCH_SIZES = SwitchSizes(320, 8192)
 

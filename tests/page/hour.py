@@ -15,13 +15,13 @@ from functools import partial
 
 import uvicorn
 
-from controller.coordinator import Coordinator
-from controller.http.guard import Guard
-from controller.http.server import application
-from controller.jobs.job import Report
-from controller.jobs.plans import Swap
-from controller.settings import settings
-from controller.status.recorder import BIN_S, BINS
+from serene.controller.coordinator import Coordinator
+from serene.controller.http.guard import Guard
+from serene.controller.http.server import application
+from serene.controller.jobs.job import Report
+from serene.controller.jobs.plans import Swap
+from serene.controller.settings import settings
+from serene.controller.status.recorder import BIN_S, BINS
 from serene.strategy import ASP, BSP, SSP, Quorum, Strategy
 from tests.controller.planning import at
 from tests.controller.processes import listens, until

@@ -64,7 +64,7 @@ def training(switch: SwitchProcess, worker: int) -> list[str]:
     ports = f"{switch.peer_udp_ports[worker + 1]}:{switch.udp_ports[worker + 1]}"
     arguments = f"--worker {worker} --workers {WORKERS} --frame-udp {ports} --steps 100000 "
     arguments += f"--compute-ms {40 + 400 * worker}"
-    return [sys.executable, "-m", "workers.train", *arguments.split()]
+    return [sys.executable, "-m", "serene.workers.train", *arguments.split()]
 
 
 def counter(page: Chrome, name: str) -> int:

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from experiments.correctness.virtual.switch import P4Switch
-from experiments.pytorch_study import fewer_bits
-from experiments.pytorch_study.fewer_bits import Grid, Running, Store, Training, seconds_to, step_s
-from experiments.pytorch_study.one_process import OneProcess
 from serene.client import Pool
 from serene.client.blocks import BITS, Layout
+from serene.experiments.correctness.virtual.switch import P4Switch
+from serene.experiments.pytorch_study import fewer_bits
+from serene.experiments.pytorch_study.fewer_bits import Grid, Running, Store, Training, seconds_to, step_s
+from serene.experiments.pytorch_study.one_process import OneProcess
 from serene.program import Program
 from tests.support.numbers import same
 from tests.support.pools import PoolRun

@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from experiments.pytorch_study.magnitudes import MAGNITUDES, fixed_sum, local_gradient, relative_error, segments
-from experiments.pytorch_study.models import CONTEXT, Transformer, resnet18
-from experiments.pytorch_study.tasks import EVERY, PASSAGE, licenses
 from serene.errors import SereneError
+from serene.experiments.pytorch_study.magnitudes import MAGNITUDES, fixed_sum, local_gradient, relative_error, segments
+from serene.experiments.pytorch_study.models import CONTEXT, Transformer, resnet18
+from serene.experiments.pytorch_study.tasks import EVERY, PASSAGE, licenses
 from serene.fixedpoint import FixedPoint
 
 

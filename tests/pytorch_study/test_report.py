@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from experiments.pytorch_study import __main__ as study
-from experiments.pytorch_study.cells import GLOO, MAGNITUDES, SERENE, TASKS, Cell, NotTrained, Results
-from experiments.pytorch_study.grid import Grid
-from experiments.pytorch_study.measures import Parting, magnitude_errors
-from experiments.pytorch_study.mirrored import BACKEND as MIRRORED
-from experiments.pytorch_study.report import examples, growth, magnitudes, precision, tasks, write
-from experiments.shared.studies import Busy, alone
+from serene.experiments.pytorch_study import __main__ as study
+from serene.experiments.pytorch_study.cells import GLOO, MAGNITUDES, SERENE, TASKS, Cell, NotTrained, Results
+from serene.experiments.pytorch_study.grid import Grid
+from serene.experiments.pytorch_study.measures import Parting, magnitude_errors
+from serene.experiments.pytorch_study.mirrored import BACKEND as MIRRORED
+from serene.experiments.pytorch_study.report import examples, growth, magnitudes, precision, tasks, write
+from serene.experiments.shared.studies import Busy, alone
 
 GRID = Grid(steps=20, task_steps=dict.fromkeys(TASKS, 4), seeds=(1, 2))
 PARTS = {SERENE: 2e-5, MIRRORED: 4e-5, GLOO: 0.0}  # of a loss, from the fifth step on

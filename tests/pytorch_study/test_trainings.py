@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from experiments.pytorch_study.cells import GLOO, MAGNITUDES, SERENE, Cell, NotTrained, Results, train_in
-from experiments.pytorch_study.measures import Parting, losses
-from experiments.pytorch_study.mirrored import BACKEND as MIRRORED
-from experiments.pytorch_study.switch import local_switch
 from serene.client.blocks import Layout
+from serene.experiments.pytorch_study.cells import GLOO, MAGNITUDES, SERENE, Cell, NotTrained, Results, train_in
+from serene.experiments.pytorch_study.measures import Parting, losses
+from serene.experiments.pytorch_study.mirrored import BACKEND as MIRRORED
+from serene.experiments.pytorch_study.switch import local_switch
 from tests.controller.processes import missing, until
 from tests.support.warm import warm_python
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.shared.machine import Conditions
-from experiments.straggler_study import grid, names
-from experiments.straggler_study.cell import Cell
-from experiments.straggler_study.grid import Grid, Length
-from experiments.straggler_study.store import Store
-from experiments.straggler_study.study import Study
-from experiments.straggler_study.trace import STEP, Swap, Trace
+from serene.experiments.shared.machine import Conditions
+from serene.experiments.straggler_study import grid, names
+from serene.experiments.straggler_study.cell import Cell
+from serene.experiments.straggler_study.grid import Grid, Length
+from serene.experiments.straggler_study.store import Store
+from serene.experiments.straggler_study.study import Study
+from serene.experiments.straggler_study.trace import STEP, Swap, Trace
 
 SHARE, STEPS = 0.65, 12
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.straggler_study import authors
+from serene.experiments.straggler_study import authors
 
 
 def log(path: Path, accuracies: list[float], seconds: float, exchange_s: float) -> None:

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.shared import machine
-from experiments.shared.machine import Conditions, Stalls, observed, summary
-from experiments.straggler_study.cell import Cell
-from experiments.straggler_study.store import Store
-from experiments.straggler_study.sweep import run_cell
-from experiments.straggler_study.trace import Trace
+from serene.experiments.shared import machine
+from serene.experiments.shared.machine import Conditions, Stalls, observed, summary
+from serene.experiments.straggler_study.cell import Cell
+from serene.experiments.straggler_study.store import Store
+from serene.experiments.straggler_study.sweep import run_cell
+from serene.experiments.straggler_study.trace import Trace
 
 CELL = Cell(model="nothing", steps=3)
 

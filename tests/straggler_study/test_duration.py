@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from experiments.network_study import duration as network_duration
-from experiments.network_study.cells import Answers, ExchangeCell, NetworkCell, append
-from experiments.shared import estimate
-from experiments.shared import machine as shared_machine
-from experiments.shared.machine import Conditions
-from experiments.straggler_study import duration, grid
-from experiments.straggler_study.cell import Cell
-from experiments.straggler_study.store import Store
-from experiments.straggler_study.sweep import run_cell
+from serene.experiments.network_study import duration as network_duration
+from serene.experiments.network_study.cells import Answers, ExchangeCell, NetworkCell, append
+from serene.experiments.shared import estimate
+from serene.experiments.shared import machine as shared_machine
+from serene.experiments.shared.machine import Conditions
+from serene.experiments.straggler_study import duration, grid
+from serene.experiments.straggler_study.cell import Cell
+from serene.experiments.straggler_study.store import Store
+from serene.experiments.straggler_study.sweep import run_cell
 
 CELLS = [Cell(model="nothing", steps=3, seed=seed) for seed in range(1, 5)]
 

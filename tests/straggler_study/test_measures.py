@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.straggler_study.cell import Cell
-from experiments.straggler_study.measures import SMOOTHING, curve, numbers
-from experiments.straggler_study.study import Spread
-from experiments.straggler_study.trace import STEP, Swap, Trace
+from serene.experiments.straggler_study.cell import Cell
+from serene.experiments.straggler_study.measures import SMOOTHING, curve, numbers
+from serene.experiments.straggler_study.study import Spread
+from serene.experiments.straggler_study.trace import STEP, Swap, Trace
 
 NAN = float("nan")
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.straggler_study.cell import NOTHING, SOFTMAX, BadCell, Cell, Network, RackNetwork
-from experiments.straggler_study.dataplane import Tree
-from experiments.straggler_study.simulated import Simulation, simulate
-from experiments.straggler_study.trace import Trace
+from serene.experiments.straggler_study.cell import NOTHING, SOFTMAX, BadCell, Cell, Network, RackNetwork
+from serene.experiments.straggler_study.dataplane import Tree
+from serene.experiments.straggler_study.simulated import Simulation, simulate
+from serene.experiments.straggler_study.trace import Trace
 from serene.fixedpoint import DEFAULT_SCALE, FixedPoint
 from serene.strategy import BadStrategy
+from serene.workers.reference import train
+from serene.workers.training import Recipe, Trainer
 from tests.straggler_study.timing import SLOW, compute_times, ended
-from workers.reference import train
-from workers.training import Recipe, Trainer
 
 UPLINK_US = 30.0
 ROUND_TRIP = 2 * (50e-6 + UPLINK_US * 1e-6)

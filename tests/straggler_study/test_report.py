@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from experiments.straggler_study import headline, names, sweep
-from experiments.straggler_study.cell import Cell
-from experiments.straggler_study.claims import claims
-from experiments.straggler_study.report import write
-from experiments.straggler_study.store import Store
-from experiments.straggler_study.study import Incomplete, Study
-from experiments.straggler_study.trace import Trace
+from serene.experiments.straggler_study import headline, names, sweep
+from serene.experiments.straggler_study.cell import Cell
+from serene.experiments.straggler_study.claims import claims
+from serene.experiments.straggler_study.report import write
+from serene.experiments.straggler_study.store import Store
+from serene.experiments.straggler_study.study import Incomplete, Study
+from serene.experiments.straggler_study.trace import Trace
+from serene.workers.data import DataError
 from tests.straggler_study.studies import SHARE, paced_study, trace
-from workers.data import DataError
 
 
 def test_the_answer_is_what_the_traces_say(tmp_path: Path) -> None:

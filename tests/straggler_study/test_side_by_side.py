@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from experiments.shared.clusters import Cluster
-from experiments.straggler_study import grid, machine, side_by_side
-from experiments.straggler_study.cell import Cell
-from experiments.straggler_study.grid import Together
-from experiments.straggler_study.side_by_side import FILE, Copies, agree, cell, known, rows
-from experiments.straggler_study.store import Store
-from experiments.straggler_study.sweep import BMV2, LIGHT
+from serene.experiments.shared.clusters import Cluster
+from serene.experiments.straggler_study import grid, machine, side_by_side
+from serene.experiments.straggler_study.cell import Cell
+from serene.experiments.straggler_study.grid import Together
+from serene.experiments.straggler_study.side_by_side import FILE, Copies, agree, cell, known, rows
+from serene.experiments.straggler_study.store import Store
+from serene.experiments.straggler_study.sweep import BMV2, LIGHT
 
 
 def copies(share: float, kind: str, *step_s: float, failed: str = "") -> Copies:

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.straggler_study.cell import NOTHING, SOFTMAX, Cell, Network
-from experiments.straggler_study.simulated import Simulation, simulate
+from serene.experiments.straggler_study.cell import NOTHING, SOFTMAX, Cell, Network
+from serene.experiments.straggler_study.simulated import Simulation, simulate
+from serene.workers.train import EVALUATED
+from serene.workers.training import Trainer
 from tests.straggler_study.timing import SLOW, compute_times, ended
-from workers.train import EVALUATED
-from workers.training import Trainer
 
 LATENCY_S = 50e-6
 ROUND_TRIP = 2 * LATENCY_S

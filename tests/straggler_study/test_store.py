@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.shared.studies import Busy
-from experiments.straggler_study import cell as cell_module
-from experiments.straggler_study.cell import Cell, Network, RackNetwork
-from experiments.straggler_study.simulated import Simulation, simulate
-from experiments.straggler_study.store import Store
-from experiments.straggler_study.trace import BadTrace, Trace
+from serene.experiments.shared.studies import Busy
+from serene.experiments.straggler_study import cell as cell_module
+from serene.experiments.straggler_study.cell import Cell, Network, RackNetwork
+from serene.experiments.straggler_study.simulated import Simulation, simulate
+from serene.experiments.straggler_study.store import Store
+from serene.experiments.straggler_study.trace import BadTrace, Trace
 
 CELL = Cell(model="softmax", steps=4, straggler="slow_worker", strategy="ssp:1")
 OTHERS = {

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from experiments.shared import studies
-from experiments.shared.driver import ClusterFailed, work_off
-from experiments.straggler_study import command, grid
-from experiments.straggler_study.cell import Cell
-from experiments.straggler_study.store import Store
-from experiments.straggler_study.sweep import BMV2, LIGHT, Parallel, noted, sweep
+from serene.experiments.shared import studies
+from serene.experiments.shared.driver import ClusterFailed, work_off
+from serene.experiments.straggler_study import command, grid
+from serene.experiments.straggler_study.cell import Cell
+from serene.experiments.straggler_study.store import Store
+from serene.experiments.straggler_study.sweep import BMV2, LIGHT, Parallel, noted, sweep
 from serene.interrupts import ended
 from serene.outputs import CannotWrite
 from tests.controller.processes import until
@@ -139,9 +139,9 @@ SCRIPT = """
 import signal, sys
 from pathlib import Path
 from rich.console import Console
-from experiments.straggler_study.cell import Cell
-from experiments.straggler_study.store import Store
-from experiments.straggler_study.sweep import Parallel, sweep
+from serene.experiments.straggler_study.cell import Cell
+from serene.experiments.straggler_study.store import Store
+from serene.experiments.straggler_study.sweep import Parallel, sweep
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     cells = [Cell(model="nothing", steps=300, seed=seed) for seed in range(40)]

@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.shared.machine import Conditions
-from experiments.straggler_study import agreement, grid, headline, names, tables
-from experiments.straggler_study.agreement import Pair
-from experiments.straggler_study.cell import SOFTMAX, Cell
-from experiments.straggler_study.claims import Claim, claims
-from experiments.straggler_study.grid import CHOOSING, REPORTED, Grid
-from experiments.straggler_study.measures import numbers
-from experiments.straggler_study.store import Store
-from experiments.straggler_study.study import Spread, Study
-from experiments.straggler_study.trace import STEP, Swap, Trace
+from serene.experiments.shared.machine import Conditions
+from serene.experiments.straggler_study import agreement, grid, headline, names, tables
+from serene.experiments.straggler_study.agreement import Pair
+from serene.experiments.straggler_study.cell import SOFTMAX, Cell
+from serene.experiments.straggler_study.claims import Claim, claims
+from serene.experiments.straggler_study.grid import CHOOSING, REPORTED, Grid
+from serene.experiments.straggler_study.measures import numbers
+from serene.experiments.straggler_study.store import Store
+from serene.experiments.straggler_study.study import Spread, Study
+from serene.experiments.straggler_study.trace import STEP, Swap, Trace
 from tests.straggler_study import studies
 from tests.straggler_study.studies import SHARE, STEPS
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.straggler_study.claims import DRASTICALLY, FASTER, swapped, verdict
-from experiments.straggler_study.study import Spread
-from experiments.straggler_study.words import Answer, Through, change, decided, less
+from serene.experiments.straggler_study.claims import DRASTICALLY, FASTER, swapped, verdict
+from serene.experiments.straggler_study.study import Spread
+from serene.experiments.straggler_study.words import Answer, Through, change, decided, less
 
 NAN = float("nan")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from experiments.straggler_study.cell import Cell
-from experiments.straggler_study.trace import Trace
-from workers.stragglers import parse
+from serene.experiments.straggler_study.cell import Cell
+from serene.experiments.straggler_study.trace import Trace
+from serene.workers.stragglers import parse
 
 SLOW = "slow_worker:probability=0.3,low=0.5,high=2.0"
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from finsy.proto import p4r
 
+from serene.entries import Entry, Group
 from serene.program import Program
-from serene.sim import entries
-from serene.sim.entries import Entry, Host
 from tests.switch.bmv2 import Bmv2
 
 
@@ -19,7 +18,7 @@ class Bmv2Switch:
     def __init__(self, folder: Path) -> None:
         program = Program.load("serene")
         self.lanes, self.slots = program.lanes, program.slots
-        self.table: dict[tuple[str, tuple[int, ...]], Entry] = {}
+        self._table: dict[tuple[str, tuple[int, ...]], Entry] = {}
         self._bmv2 = Bmv2(program.config_path, program.p4info_path, folder / "log")
         self._controller = self._bmv2.controller
         self._groups: set[int] = set()
@@ -31,25 +30,24 @@ class Bmv2Switch:
         return self._bmv2.process(packets)
 
     def put(self, entry: Entry) -> None:
-        known = (entry.table, tuple(entry.match)) in self.table
-        written = self._controller.entry(entry.table, entry.match, entry.action, entry.params)
-        self._controller.write(p4r.Update.MODIFY if known else p4r.Update.INSERT, {"table_entry": written})
-        self.table[entry.table, tuple(entry.match)] = entry
+        self._controller.write_entry(p4r.Update.MODIFY if self.has(entry) else p4r.Update.INSERT, entry)
+        self._table[entry.key] = entry
 
     def delete(self, entry: Entry) -> None:
-        gone = self._controller.entry(entry.table, entry.match)
-        self._controller.write(p4r.Update.DELETE, {"table_entry": gone})
-        del self.table[entry.table, tuple(entry.match)]
+        self._controller.write_entry(p4r.Update.DELETE, entry)
+        del self._table[entry.key]
 
-    def set_group(self, hosts: Mapping[int, Host], job: int = 0) -> None:
-        number = entries.JOB_GROUPS + job
-        if number in self._groups:
-            self._controller.delete_group(number)
-        self._groups.add(number)
-        self._controller.group(number, entries.replicas(hosts))
+    def has(self, entry: Entry) -> bool:
+        return entry.key in self._table
 
-    def set_ports(self, ports: Sequence[int]) -> None:
-        """Does nothing: the ports matter to ordinary traffic only, and virtual runs have none."""
+    def entries(self) -> list[Entry]:
+        return list(self._table.values())
+
+    def set_group(self, group: Group) -> None:
+        if group.number in self._groups:
+            self._controller.delete_group(group.number)
+        self._groups.add(group.number)
+        self._controller.group(group.number, group.replicas)
 
     def count(self, counter: str, worker: int) -> int:
         return self._controller.counter(counter, worker)

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 import greenlet
 import numpy as np
 
-from experiments.correctness.virtual.switch import VirtualSwitch
+from serene import entries
 from serene.client.pool import Pool
 from serene.client.transport import LARGEST_PAYLOAD, Trouble
+from serene.experiments.correctness.virtual.switch import VirtualSwitch
 from serene.faults import Direction, Faults, Links, PacketFaults
-from serene.sim import entries
-from serene.sim.entries import Host
+from serene.sim.hosts import Host, job_of
 from serene.strategy import BSP, Strategy
 from serene.wire import ENCAPSULATION_BYTES
 
@@ -100,14 +100,14 @@ class PoolRun:
         self.wires = [Wire(self, worker) for worker in range(workers)]
         self.errors: dict[int, BaseException] = {}
         self.punted: list[bytes] = []
-        for (table, _), entry in list(switch.table.items()):
-            if table in ("member", "address", "job"):
+        for entry in switch.entries():
+            if entry.table in ("member", "address", "job"):
                 switch.delete(entry)
         hosts = {worker: Host.of(worker) for worker in range(workers)}
         for worker, host in hosts.items():
-            switch.put(entries.member(host, 0, worker))
-            switch.put(entries.address(host, 0, worker))
-        switch.set_group(hosts)
+            switch.put(entries.member(0, worker, host))
+            switch.put(entries.address(0, worker, host))
+        switch.set_group(entries.job_group(0, hosts))
         self._worker_at = {host.port: worker for worker, host in hosts.items()}
         self._put_job(0)
         self.put_policy(strategy or BSP(), 1)
@@ -127,7 +127,7 @@ class PoolRun:
 
     def _put_job(self, lost_sessions: int) -> None:
         place = {"slots": self.slots, "vector_length": self.slots * self.switch.lanes, "workers": self.workers}
-        self.switch.put(entries.job(0, **place, lost_sessions=lost_sessions))
+        self.switch.put(job_of(0, **place, lost_sessions=lost_sessions))
 
     def lose_session(self) -> None:
         """Begins a new session of the job, as after a restart of the switch."""

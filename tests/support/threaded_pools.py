@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from experiments.correctness.virtual.switch import P4Switch
 from serene.client import Pool
 from serene.client.fastpool import FastPool
 from serene.client.plainpool import PlainPool
+from serene.experiments.correctness.virtual.switch import P4Switch
 from serene.faults import Faults
 from tests.support.pools import FINE
 from tests.support.udp_switch import UdpSwitch

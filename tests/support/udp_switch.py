@@ -14,11 +14,11 @@ from types import TracebackType
 
 from typing_extensions import Self
 
-from experiments.correctness.virtual.switch import P4Switch
+from serene import entries
 from serene.client.transport import FrameTransport
+from serene.experiments.correctness.virtual.switch import P4Switch
 from serene.faults import Direction, Faults, Links
-from serene.sim import entries
-from serene.sim.entries import Host
+from serene.sim.hosts import Host, job_of
 from serene.strategy import BSP, Strategy
 
 LARGEST = 65536
@@ -34,14 +34,14 @@ class UdpSwitch:
         self.switch, self.workers, self.slots = switch, workers, slots
         self.session = next(self.sessions)
         self.hosts = {worker: Host.of(worker) for worker in range(workers)}
-        for (table, _), entry in list(switch.table.items()):
-            if table in ("member", "address", "job"):
+        for entry in switch.entries():
+            if entry.table in ("member", "address", "job"):
                 switch.delete(entry)
         for worker, host in self.hosts.items():
-            switch.put(entries.member(host, 0, worker))
-            switch.put(entries.address(host, 0, worker))
-        switch.set_group(self.hosts)
-        switch.put(entries.job(0, slots=slots, vector_length=slots * switch.lanes, workers=workers))
+            switch.put(entries.member(0, worker, host))
+            switch.put(entries.address(0, worker, host))
+        switch.set_group(entries.job_group(0, self.hosts))
+        switch.put(job_of(0, slots=slots, vector_length=slots * switch.lanes, workers=workers))
         self.put_policy(BSP(), 1)
         self._links = Links(faults)
         self._ports = {worker: self._socket() for worker in range(workers)}

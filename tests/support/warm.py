@@ -44,11 +44,11 @@ MODULES = {
         "numpy", "torch", "torch._dynamo", "torch.distributed.fsdp", "torch.distributed.run",
         "torch.distributed.checkpoint.state_dict_saver", "torch.distributed.checkpoint.state_dict_loader",
         "torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook", "serene.torch.group", "serene.torch.hook",
-        "controller.http.client", "workers.options", "workers.results", "workers.training",
+        "serene.controller.http.client", "serene.workers.options", "serene.workers.results", "serene.workers.training",
     ),
     "controller": (
-        "controller.commands.cli", "controller.daemon", "pydantic.v1", "serene.switch.cli", "concurrent.futures.thread",
-        "grpc._server", "grpc._interceptor", "encodings.idna",
+        "serene.controller.commands.cli", "serene.controller.daemon", "pydantic.v1", "serene.switch.cli",
+        "concurrent.futures.thread", "grpc._server", "grpc._interceptor", "encodings.idna",
     ),
     "nothing": (),
 }  # fmt: skip

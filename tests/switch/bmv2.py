@@ -25,6 +25,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from serene.switch import Exact, Lpm, Match, Optional, Program, Range, Ternary, load_program
 from serene.switch.expressions import mask
 from serene.switch.program import Action, Table
+from serene.topologies.processes import bmv2
 from tests.p4rt import Controller
 from tests.ports import some_ports
 
@@ -34,7 +35,7 @@ PATIENCE_S = 60.0
 
 def why_not() -> str:
     """What BMv2 lacks here to be used by tests; empty if nothing is missing."""
-    return "" if shutil.which(SWITCH) else f"{SWITCH} is not installed"
+    return "" if shutil.which(SWITCH) else f"needs {SWITCH}"
 
 
 @cache
@@ -59,8 +60,7 @@ class Bmv2:
 
     def __init__(self, json: Path, p4info: Path, log: Path) -> None:
         grpc_port, packets_port, thrift_port = some_ports(3)
-        command = [SWITCH, "--no-p4", "--device-id", "0", "--thrift-port", str(thrift_port), "--"]
-        command += ["--grpc-server-addr", f"127.0.0.1:{grpc_port}"]
+        command = [*bmv2(thrift_port), "--", "--grpc-server-addr", f"127.0.0.1:{grpc_port}"]
         command += ["--dp-grpc-server-addr", f"127.0.0.1:{packets_port}"]
         with log.open("w") as out:
             self._process = subprocess.Popen(command, stdout=out, stderr=out, cwd=log.parent)

@@ -13,6 +13,7 @@ import grpc
 import pytest
 
 from serene.switch.p4runtime import P4RuntimeServer, Port
+from serene.topologies.processes import bmv2
 from tests.ports import some_ports
 from tests.switch.p4rt_controller import PATIENCE_S, Controller, Stream, load_p4info
 from tests.switch.p4rt_probe import CPU_PORT, JSON, P4INFO
@@ -46,8 +47,7 @@ def embedded_target(*ports: Port, cpu_port: int | None = CPU_PORT) -> Iterator[T
 def bmv2_target(log: Path) -> Iterator[Target]:
     ports = some_ports(2)
     address = f"127.0.0.1:{ports[0]}"
-    command = ["simple_switch_grpc", "--no-p4", "--device-id", str(DEVICE_ID), "--thrift-port", str(ports[1])]
-    command += ["--", "--grpc-server-addr", address, "--cpu-port", str(CPU_PORT)]
+    command = [*bmv2(ports[1], DEVICE_ID), "--", "--grpc-server-addr", address, "--cpu-port", str(CPU_PORT)]
     with log.open("w") as out, subprocess.Popen(command, stdout=out, stderr=out, cwd=log.parent) as process:
         try:
             with grpc.insecure_channel(address) as channel:
@@ -71,7 +71,7 @@ def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
             yield target
         return
     if shutil.which("simple_switch_grpc") is None:
-        pytest.skip("simple_switch_grpc is not installed")
+        pytest.skip("needs simple_switch_grpc")
     with bmv2_target(tmp_path_factory.mktemp("bmv2") / "log") as target:
         yield target
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from serene.sim import entries
-from serene.sim.entries import Entry, Host
+from serene import entries
+from serene.entries import Entry, number
+from serene.sim.hosts import Host, running_job
 from serene.strategy import PolicyFields
 from serene.switch import Exact
 from serene.wire import SWITCH_IP, Op, ReadMode
@@ -29,14 +30,14 @@ def start_job(target: Target, *, staleness: int = 1, quorum: int = WORKERS, read
         target.add(tables[table], [Exact(value) for value in match], actions[action], params, 0)
 
     def put(entry: Entry) -> None:
-        add(*entry)
+        add(*entry.key, entry.action, list(entry.params.values()))
 
     hosts = {worker: Host.of(worker) for worker in range(WORKERS)}
-    target.group(entries.FLOOD_GROUP, [(host.port, 1) for host in hosts.values()])
-    target.group(entries.JOB_GROUPS, entries.replicas(hosts))
+    for group in (entries.flood_group(host.port for host in hosts.values()), entries.job_group(0, hosts)):
+        target.group(group.number, group.replicas)
     everybody = (1 << WORKERS) - 1
     fields = PolicyFields(everybody, everybody, staleness, quorum, ReadMode(read_mode))
-    running = entries.running_job(0, hosts, fields, slots=SLOTS, vector_length=320 * SLOTS, session=SESSION)
+    running = running_job(0, hosts, fields, slots=SLOTS, vector_length=320 * SLOTS, session=SESSION)
     for entry in (*running, *entries.own_addresses()):
         put(entry)
 
@@ -55,6 +56,6 @@ def seeds(lanes: int) -> list[tuple[int, bytes]]:
                 )  # fmt: skip
                 packets.append((worker + 1, frame(payload, worker)))
     question = bytes.fromhex("ffffffffffff0200000000ee08060001080006040001") + bytes.fromhex("0200000000ee0a000063")
-    packets.append((1, question + bytes(6) + entries.number(SWITCH_IP).to_bytes(4, "big")))
+    packets.append((1, question + bytes(6) + number(SWITCH_IP).to_bytes(4, "big")))
     packets.append((2, bytes.fromhex("0200000000010200000000ee88b5") + b"ordinary traffic" * 4))
     return packets

@@ -68,9 +68,9 @@ class Result:
 def why_not(p4c: str | None) -> str:
     """What is missing to run the samples; empty if nothing is."""
     if shutil.which(COMPILER) is None:
-        return f"{COMPILER} is not installed"
+        return f"needs {COMPILER}"
     if not p4c:
-        return "P4C_SOURCE names no checkout of p4c"
+        return "needs P4C_SOURCE, which names a checkout of p4c"
     if not (Path(p4c) / "testdata" / "p4_16_samples").is_dir():
         return f"{p4c} is no checkout of p4c: it has no testdata/p4_16_samples"
     return ""
@@ -227,7 +227,7 @@ def main() -> int:
         return 0
     missing = why_not(options.p4c)
     if not missing and options.bmv2 and shutil.which("simple_switch_grpc") is None:
-        missing = "simple_switch_grpc is not installed"
+        missing = "needs simple_switch_grpc"
     if missing:
         print(f"error: {missing}", file=sys.stderr)
         return 2

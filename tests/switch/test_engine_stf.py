@@ -24,7 +24,8 @@ def test_no_sample_ends_otherwise_than_documented() -> None:
     assert not wrong
     refused = [result for result in results if result.outcome == "refused" and f"{result.name} | refused" not in told]
     assert not refused
-    assert sum(result.outcome == "pass" for result in results) > 200
+    documented = sum(int(row.split("|")[3]) for row in told.splitlines() if row.startswith("| p4_"))
+    assert sum(result.outcome == "pass" for result in results) >= documented > 0
 
 
 def test_a_script_is_read() -> None:

@@ -147,11 +147,11 @@ def help_of_simple_switch_grpc() -> tuple[list[tuple[str, bool]], list[tuple[str
 
 
 @pytest.mark.bmv2
-@pytest.mark.skipif(shutil.which("simple_switch_grpc") is None, reason="simple_switch_grpc is not installed")
+@pytest.mark.skipif(shutil.which("simple_switch_grpc") is None, reason="needs simple_switch_grpc")
 def test_every_option_of_simple_switch_grpc_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What it does not do here is said, a line for each."""
     own, target = help_of_simple_switch_grpc()
-    assert len(own) >= 20 and len(target) >= 14
+    assert "--interface" in dict(own) and "--cpu-port" in dict(target)  # how many there are depends on its build
     values = {
         "--interface": "1@lo", "--pcap": str(tmp_path), "--log-level": "info", "--log-file": str(tmp_path / "log"),
         "--grpc-server-addr": "0.0.0.0:9559", "--cpu-port": "255", "--drop-port": "510",

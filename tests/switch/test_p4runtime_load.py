@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 from finsy.proto import p4r, p4r_grpc
 
-from serene.switch.p4runtime.service import MAX_STREAMS
+from serene.switch.p4runtime.arbitration import AT_THE_DOOR, MAX_STREAMS
 from tests.switch.conftest import embedded_target
 from tests.switch.p4rt_controller import PATIENCE_S, Code, until
 from tests.switch.p4rt_probe import JSON, Probe
@@ -70,23 +70,50 @@ def _may_write(controller) -> bool:  # type: ignore[no-untyped-def]
 
 def test_more_controllers_than_fit_are_turned_away() -> None:
     with embedded_target() as target:
-        controllers = [target.controller() for _ in range(MAX_STREAMS + 1)]
-        streams = [controller.become_primary() for controller in controllers[:MAX_STREAMS]]
-        extra = controllers[MAX_STREAMS].stream()
+        late, *controllers = [target.controller() for _ in range(MAX_STREAMS + 1)]
+        streams = [controller.become_primary() for controller in controllers]
+        extra = late.stream()
+        extra.introduce(late.election_id)
+        assert extra.status() is Code.ALREADY_EXISTS
         assert extra.end_code() is Code.RESOURCE_EXHAUSTED
         # Calls that are no streams still have room.
-        controllers[MAX_STREAMS - 1].set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
-        assert controllers[MAX_STREAMS].read(controllers[0].default("by_exact"))
+        controllers[-1].set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
+        assert late.read(late.default("by_exact"))
         streams[0].close()
 
         def room() -> bool:
-            stream = controllers[MAX_STREAMS].stream()
-            stream.introduce(controllers[MAX_STREAMS].election_id)
+            stream = late.stream()
+            stream.introduce(late.election_id)
             stream.done.wait(0.1)
             return not stream.done.is_set()
 
         until(room, "there is room again")
-        for controller in controllers:
+        for controller in (late, *controllers):
+            controller.close()
+
+
+def test_the_primary_has_a_place_however_many_streams_there_are() -> None:
+    """Streams that are silent, or backups, come before it and after it; only a higher election id ends its stream."""
+    with embedded_target() as target:
+        crowd, first, second = target.controller(), target.controller(), target.controller()
+
+        def come() -> None:
+            streams = [crowd.stream() for _ in range(2 * MAX_STREAMS)]
+            for backup in streams[::2]:
+                backup.introduce(None)
+            until(
+                lambda: sum(stream.done.is_set() for stream in streams) >= MAX_STREAMS - AT_THE_DOOR, "most are ended"
+            )
+
+        come()
+        stream = first.become_primary()
+        come()
+        first.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
+        first.packet_out(stream, Probe(b=5).frame())
+        assert Probe.parse(stream.receive("packet").payload).b == 5
+        second.become_primary()
+        assert stream.end_code() is Code.RESOURCE_EXHAUSTED
+        for controller in (crowd, first, second):
             controller.close()
 
 

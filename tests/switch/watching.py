@@ -48,5 +48,5 @@ class Watch:
 
 
 def serenectl(*arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "controller", "trace", *arguments]
+    command = [sys.executable, "-m", "serene.controller", "trace", *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

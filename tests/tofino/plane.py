@@ -3,8 +3,7 @@ out."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from serene.entries import Entry, Group
 from serene.wire import ENCAPSULATION_BYTES, HEADER, Op
 from tests.dataplane.conftest import DataPlane
 from tests.frames import with_ip_checksum
@@ -30,17 +29,16 @@ class TofinoDataPlane(DataPlane):
         self._punted: list[tuple[int, bytes]] = []
         self.begin()
 
-    def insert(self, table: str, match: Sequence[int], action: str, params: Sequence[int] = ()) -> None:
-        self.machine.insert(table, match, action, params)
+    def insert(self, entry: Entry) -> None:
+        self.machine.insert(*entry.key, entry.action, list(entry.params.values()))
 
-    def modify(self, table: str, match: Sequence[int], action: str, params: Sequence[int] = ()) -> None:
-        self.machine.insert(table, match, action, params)
+    modify = insert
 
-    def delete(self, table: str, match: Sequence[int]) -> None:
-        self.machine.delete(table, match)
+    def delete(self, entry: Entry) -> None:
+        self.machine.delete(*entry.key)
 
-    def group(self, group: int, replicas: Sequence[tuple[int, int]]) -> None:
-        self.machine.groups[group] = list(replicas)
+    def group(self, group: Group) -> None:
+        self.machine.groups[group.number] = list(group.replicas)
 
     def counter(self, name: str, index: int = 0) -> int:
         return self.machine.counters[name, index]

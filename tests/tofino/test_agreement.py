@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from serene.sim.entries import Host
+from serene.sim.hosts import Host
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
 from serene.wire import ENCAPSULATION_BYTES, HEADER, Op
 from tests.dataplane.conftest import WORKERS, DataPlane, EmbeddedDataPlane

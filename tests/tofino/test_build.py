@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.compilers import Compiled
-
 ROOT = Path(__file__).resolve().parents[2]
 OUTPUT = ("serene.p4", "serene.p4info.txtpb", "serene.stateful", "resources.md", "serene.sha256")
 FRONTIER = ("frontier.md", "frontier.sha256")
@@ -155,22 +153,11 @@ def parameters(p4info: str, action: str) -> list[tuple[str, str]]:
     return re.findall(r'params {\n\s+id: \d+\n\s+name: "(\w+)"\n\s+bitwidth: (\d+)', part(p4info, "actions", action))
 
 
-def test_compiling_again_makes_the_same_output(checkout: Path, pytestconfig: pytest.Config) -> None:
+def test_compiling_again_makes_the_same_output(checkout: Path) -> None:
     tools = ("p4c-barefoot", "bfas")
     if any(shutil.which(tool) is None for tool in tools):
         pytest.skip("needs p4c-barefoot and bfas")
-    known = Compiled(pytestconfig, "tofino", tools, checkout)
-    if known.before():
-        return
-    compiled = subprocess.run(
-        [sys.executable, "scripts/p4_tofino.py"],
-        cwd=checkout,
-        capture_output=True,
-        text=True,
-        timeout=3700,
-        check=False,
-    )
+    compiled = p4_tofino(checkout)
     assert compiled.returncode == 0, compiled.stderr
     for path in (Path("p4src", "build", chip, name) for chip in CHIPS for name in OUTPUT):
         assert (checkout / path).read_text() == (ROOT / path).read_text()
-    known.remember()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,12 @@ from finsy.proto import p4r
 from scapy.layers.inet import IP
 from scapy.layers.l2 import Ether
 
-import controller.switch.switch
-from controller.jobs.plans import Endpoint, Policy, Readmission, Start, Swap
-from controller.jobs.slots import SlotRange
-from controller.switch.entries import SwitchAddress
-from controller.switch.switch import Switch, SwitchOptions
+from serene.controller.jobs.plans import Policy, Readmission, Start, Swap
+from serene.controller.jobs.slots import SlotRange
+from serene.controller.switch.connection import Connection
+from serene.controller.switch.encoding import decoded, encoded, encoded_updates
+from serene.controller.switch.switch import P4Runtime, Switch, SwitchOptions
+from serene.entries import Cell, Endpoint, Entity, Entry, Group, SwitchAddress, Updates
 from serene.program import Program
 from serene.strategy import ASP, BSP, SSP, Strategy
 from serene.wire import ENCAPSULATION_BYTES, HEADER, MEMBERSHIP, SWITCH_IP, SWITCH_MAC, Op
@@ -40,6 +41,7 @@ class InProcess:
     """A connection whose other end is the program itself: P4Runtime's messages, encoded and understood by P4Info."""
 
     election_id = 1
+    unsettled = False
 
     def __init__(self, schema: fy.P4Schema, plane: TofinoDataPlane) -> None:
         self._schema, self._plane, self._machine = schema, plane, plane.machine
@@ -49,64 +51,58 @@ class InProcess:
 
     async def close(self) -> None: ...
 
-    async def install_program(self, others: Mapping[int, str]) -> bool:
+    async def install_program(self) -> bool:
         assert self._schema.get_pipeline_config().p4_device_config == b"for the chip"
         return True
 
-    async def write(self, updates: Iterable[Any], *, missing_ok: bool = False) -> None:
-        for update in encode_updates(updates, self._schema):
+    async def write(self, updates: Updates, *, missing_ok: bool = False) -> None:
+        for update in encode_updates(encoded_updates(updates), self._schema):
             assert isinstance(update, p4r.Update)
             self._apply(update.type, update.entity)
 
-    async def put(self, entity: Any) -> None:
-        for encoded in encode_entities([entity], self._schema):
-            self._apply(p4r.Update.UNSPECIFIED, encoded)
+    async def put(self, entity: Entity) -> None:
+        for one in encode_entities([encoded(entity)], self._schema):
+            self._apply(p4r.Update.UNSPECIFIED, one)
 
     def _apply(self, kind: int, entity: p4r.Entity) -> None:
         what = entity.WhichOneof("entity")
         if what == "table_entry":
-            entry = decode_entity(entity, self._schema)
             table = self._schema.tables[entity.table_entry.table_id]
-            match = [int.from_bytes(field.exact.value, "big") for field in entity.table_entry.match]
-            assert [field.field_id for field in entity.table_entry.match] == sorted(
-                field.id for field in table.match_fields
-            )
-            place = table.alias, tuple(match)
+            names = {info.id: info.name for info in table.match_fields}
+            assert [each.field_id for each in entity.table_entry.match] == sorted(names)
+            match = {names[each.field_id]: int.from_bytes(each.exact.value, "big") for each in entity.table_entry.match}
+            place = Entry(table.alias, match).key
             if kind == p4r.Update.DELETE:
-                self._plane.delete(table.alias, match)
+                self._plane.delete(Entry(table.alias, match))
                 del self._written[place]
                 return
             assert kind == p4r.Update.UNSPECIFIED or (place in self._written) == (kind == p4r.Update.MODIFY)
             self._written[place] = entity
-            action = entity.table_entry.action.action
-            params = [int.from_bytes(param.value, "big") for param in action.params]
-            name = self._schema.actions[action.action_id].alias
-            assert entry.table_id == table.alias
-            self._plane.insert(table.alias, match, name, params)
+            (entry,) = decoded([decode_entity(entity, self._schema)])
+            assert entry.key == place
+            self._plane.insert(entry)
         elif what == "packet_replication_engine_entry":
             group = entity.packet_replication_engine_entry.multicast_group_entry
-            self._plane.group(
-                group.multicast_group_id, [(replica.egress_port, replica.instance) for replica in group.replicas]
-            )
+            replicas = tuple((replica.egress_port, replica.instance) for replica in group.replicas)
+            self._plane.group(Group(group.multicast_group_id, replicas))
         elif what == "counter_entry":
             counter = self._schema.counters[entity.counter_entry.counter_id]
             self._machine.counters[counter.alias, entity.counter_entry.index.index] = 0
         else:
             assert what == "digest_entry"
 
-    async def read(self, wanted: Iterable[Any]) -> list[Any]:
-        found = []
-        for entity in encode_entities(wanted, self._schema):
-            if entity.WhichOneof("entity") == "counter_entry":
-                counter = self._schema.counters[entity.counter_entry.counter_id]
-                assert entity.counter_entry.index.index < counter.size
-                count = self._machine.counters[counter.alias, entity.counter_entry.index.index]
-                entity.counter_entry.data.packet_count = count
-                found.append(decode_entity(entity, self._schema))
-            elif entity.WhichOneof("entity") == "table_entry":
-                assert not entity.table_entry.table_id  # all tables
-                found += [decode_entity(written, self._schema) for written in self._written.values()]
-        return found
+    async def entries(self) -> list[Entry]:
+        return decoded(decode_entity(written, self._schema) for written in self._written.values())
+
+    async def packets(self, cells: Sequence[Cell]) -> dict[Cell, int]:
+        assert all(cell.index < self._schema.counters[cell.counter].size for cell in cells)
+        return {cell: self._machine.counters[cell.counter, cell.index] for cell in cells}
+
+    async def send(self, port: int, frame: bytes) -> None:
+        raise NotImplementedError
+
+    async def acknowledge(self, acks: Sequence[object]) -> None:
+        raise NotImplementedError
 
     async def messages(self) -> AsyncIterator[Any]:
         """None ever comes: the tests ask the plane for what the program sends to the controller."""
@@ -115,18 +111,21 @@ class InProcess:
 
 
 @pytest.fixture
-def switch(build: Build, tofino: TofinoDataPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Switch:
+def switch(build: Build, tofino: TofinoDataPlane, tmp_path: Path) -> Switch:
     """The controller's, with a program as one has it for a chip: what the switch is given, and P4Info beside it."""
     (tmp_path / "serene.bin").write_bytes(b"for the chip")
     shutil.copy(build.directory / "serene.p4info.txtpb", tmp_path)
     program = Program.load(tmp_path / "serene.bin")
-    monkeypatch.setattr(controller.switch.switch, "Connection", lambda *options: InProcess(options[3], tofino))
+
+    class Reach(P4Runtime):
+        def connection(self, election_id: int) -> Connection:
+            return InProcess(self._schema, tofino)
 
     async def set_up() -> None:
         await made.set_up()
 
     options = SwitchOptions("nowhere:1", 1, 1, list(PORTS), SwitchAddress(SWITCH_IP, SWITCH_MAC))
-    made = Switch(options, program, on_packet=lambda port, frame: None, on_connected=set_up)
+    made = Switch(options, program, on_packet=lambda port, frame: None, on_connected=set_up, reach=Reach)
     return made
 
 
@@ -174,7 +173,7 @@ def test_a_job_from_start_to_end(switch: Switch, tofino: TofinoDataPlane) -> Non
         staleness = await switch.read_staleness({JOB: range(WORKERS)})
         assert [sum(staleness[JOB, worker]) for worker in range(WORKERS)] == [2, 1, 1]
 
-        await switch.remove(JOB, start(BSP()).members)
+        await switch.remove(JOB)
         assert push(1, epoch=2, seq=2) == []
         assert await switch.read_drops() == {**dict.fromkeys(switch.drop_reasons, 0), "stranger": 1}
         found = (await switch.read_entries()).jobs[JOB]

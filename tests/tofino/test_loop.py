@@ -11,8 +11,9 @@ from collections import deque
 import numpy as np
 import pytest
 
-from serene.sim import entries
-from serene.sim.entries import Host
+from serene import entries
+from serene.entries import Entry
+from serene.sim.hosts import Host
 from serene.strategy import BSP, SSP, Mixed, Quorum, Strategy
 from serene.wire import UNBOUNDED, Op, ReadMode
 from tests.dataplane.conftest import WORKERS
@@ -98,8 +99,8 @@ def test_the_job_ends_under_a_completion(build: Build, seed: int) -> None:
         network.push(worker, seq=1)
     plane = network.plane
     for worker in range(WORKERS):
-        plane.delete("member", entries.member(Host.of(worker), 0, worker).match)
-    plane.delete("job", [0])
+        plane.delete(entries.member(0, worker, Host.of(worker)))
+    plane.delete(Entry("job", {"job": 0}))
     before = {name: dict(register.cells) for name, register in plane.machine.registers.items()}
     assert network.deliver() == []
     assert {name: dict(register.cells) for name, register in plane.machine.registers.items()} == before

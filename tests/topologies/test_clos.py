@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.network_study.flows.clos import Clos
+from serene.experiments.network_study.flows.clos import Clos
+from serene.topologies.processes import NotReady
 from tests.controller.processes import until
 from tests.runs import ROOT, Marked, interfaces, missing, private_network
-from topologies.processes import NotReady
 
 pytestmark = pytest.mark.mininet
 
@@ -30,8 +30,8 @@ def mininet() -> None:
 @pytest.mark.parametrize("ratio", [1.0, 0.5, 0.25])
 def test_packets_go_where_the_simulator_s_do(ratio: float) -> None:
     """Every pair of hosts, from switch to switch along the static routes."""
-    from topologies.clos import Clos as Topology
-    from topologies.clos import address
+    from serene.topologies.clos import Clos as Topology
+    from serene.topologies.clos import address
 
     simulated, topology = Clos(2, 8, 4, ratio), Topology(8, 4, ratio)
     routes = {name: dict(topology.nodeInfo(name)["routes"]) for name in topology.switches()}
@@ -71,14 +71,14 @@ def test_packets_go_where_the_simulator_s_do(ratio: float) -> None:
     ],
 )
 def test_networks_that_cannot_be(options: dict[str, Any], message: str) -> None:
-    from topologies.clos import Clos as Topology
+    from serene.topologies.clos import Clos as Topology
 
     with pytest.raises(NotReady, match=message):
         Topology(**options)
 
 
 def test_thirds_can_be_written_as_decimals() -> None:
-    from topologies.clos import spines_of
+    from serene.topologies.clos import spines_of
 
     assert [spines_of(6, ratio) for ratio in (0.333333, 0.666667, 1)] == [1, 2, 3]
 
@@ -110,8 +110,8 @@ def test_hosts_exchange_over_it(method: str, tmp_path: Path) -> None:
     lacking = missing()
     if lacking:
         pytest.skip(f"an emulated network needs {lacking}")
-    from experiments.network_study.emulated.measure import measure
-    from experiments.network_study.emulated.plan import Emulated
+    from serene.experiments.network_study.emulated.measure import measure
+    from serene.experiments.network_study.emulated.plan import Emulated
 
     with private_network():
         row = measure(Emulated(method, 0.5, 10.0, 5000, ports=8, leaves=2), tmp_path, repeats=1)

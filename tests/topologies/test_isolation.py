@@ -30,7 +30,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     def begin(body: str) -> Marked:
         code = (
             "import os, signal, subprocess, sys, time\n"
-            "from topologies.isolation import run_isolated\n"
+            "from serene.topologies.isolation import run_isolated\n"
             f"def main():\n    {body}\n"
             "sys.exit(run_isolated(main))"
         )

@@ -14,8 +14,8 @@ from rich.console import Console
 
 from serene.program import Program
 from serene.racks import Racks
+from serene.topologies.processes import NotReady
 from tests.runs import ROOT, interfaces, missing, private_network
-from topologies.processes import NotReady
 
 LEAF_SPINE = str(ROOT / "topologies" / "leaf_spine.py")
 
@@ -35,8 +35,8 @@ def bridged(**options: Any) -> Iterator[Any]:
     from mininet.log import setLogLevel
     from mininet.net import Mininet
 
-    from topologies.leaf_spine import LeafSpine
-    from topologies.nodes import Bridge
+    from serene.topologies.leaf_spine import LeafSpine
+    from serene.topologies.nodes import Bridge
 
     setLogLevel("error")
     with private_network():
@@ -51,8 +51,8 @@ def bridged(**options: Any) -> Iterator[Any]:
 
 @pytest.mark.parametrize(("workers", "racks"), [(2, 1), (7, 3), (256, 8)])
 def test_every_worker_is_where_the_racks_have_it(workers: int, racks: int) -> None:
-    from topologies.leaf_spine import LeafSpine
-    from topologies.nodes import UPLINK
+    from serene.topologies.leaf_spine import LeafSpine
+    from serene.topologies.nodes import UPLINK
 
     topology, sizes = LeafSpine(workers, racks, prefix="s1"), Racks.even(workers, racks)
     assert len(topology.hosts()) == workers
@@ -68,8 +68,8 @@ def test_every_worker_is_where_the_racks_have_it(workers: int, racks: int) -> No
 
 
 def test_a_server_is_in_the_first_rack_and_moves_no_worker() -> None:
-    from topologies.leaf_spine import LeafSpine
-    from topologies.nodes import UPLINK
+    from serene.topologies.leaf_spine import LeafSpine
+    from serene.topologies.nodes import UPLINK
 
     topology, without = (LeafSpine(64, 2, server=server) for server in (True, False))
     assert set(topology.hosts()) - set(without.hosts()) == {"h65"}
@@ -88,7 +88,7 @@ def test_a_server_is_in_the_first_rack_and_moves_no_worker() -> None:
     ],
 )
 def test_networks_that_cannot_be(options: dict[str, Any], message: str) -> None:
-    from topologies.leaf_spine import LeafSpine
+    from serene.topologies.leaf_spine import LeafSpine
 
     with pytest.raises(NotReady, match=message):
         LeafSpine(**options)
@@ -147,7 +147,7 @@ def test_what_an_uplink_carries_in_an_all_reduce(way: str, packets: int) -> None
     lacking = missing()
     if lacking:
         pytest.skip(f"a network needs {lacking}")
-    from experiments.performance import racks
+    from serene.experiments.performance import racks
 
     question = racks.Question(2, 3, 100.0, 3200, repeats=1, series=2, patience_s=240)
     with private_network():
@@ -166,8 +166,8 @@ def test_the_study_s_racks_are_measured_and_kept(tmp_path: Path) -> None:
     lacking = missing()
     if lacking:
         pytest.skip(f"a network needs {lacking}")
-    from experiments.network_study.emulated import leaf_spine
-    from experiments.network_study.findings import on_racks
+    from serene.experiments.network_study.emulated import leaf_spine
+    from serene.experiments.network_study.findings import on_racks
 
     chosen = [leaf_spine.Case(2, ratio, method) for ratio, method in zip((1.0, 0.25), leaf_spine.METHODS, strict=False)]
     with private_network():

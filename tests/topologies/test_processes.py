@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from topologies.processes import ROOT, Background, NotReady, free_ports, listens, program
+from serene.topologies.processes import ROOT, Background, NotReady, bmv2, free_ports, listens, program
 
 
 @pytest.fixture
@@ -52,9 +52,22 @@ def test_a_udp_port_in_use_is_not_chosen() -> None:
         assert free_ports(port, kind=socket.SOCK_DGRAM) != [port]
 
 
+@pytest.mark.parametrize("option", ["--thrift-port arg", "--nanolog arg"], ids=["with Thrift", "without"])
+def test_a_bmv2_without_thrift_gets_no_port_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    """It would refuse the option and end. One machine has one build: here a script says what each would."""
+    switch = tmp_path / "simple_switch_grpc"
+    switch.write_text(f"#!/bin/sh\necho '  {option}  ...'\n")
+    switch.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    thrift = ["--thrift-port", "9090"] if "thrift" in option else []
+    assert bmv2(9090) == [str(switch), "--no-p4", "--device-id", "0", *thrift]
+
+
 def owner(temporary: Path) -> tuple[subprocess.Popen[str], Path]:
     """A process with a folder of its own, and the folder."""
-    code = "from topologies.processes import OwnFolder; folder = OwnFolder(); print(folder.path, flush=True); "
+    code = "from serene.topologies.processes import OwnFolder; folder = OwnFolder(); print(folder.path, flush=True); "
     process = subprocess.Popen(
         [sys.executable, "-c", f"{code}input(); folder.remove()"], env={**os.environ, "TMPDIR": str(temporary)},
         cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,

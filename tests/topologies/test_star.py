@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from serene.topologies.processes import NotReady
 from tests.controller.processes import until
 from tests.runs import ROOT, Marked, interfaces, missing, private_network
-from topologies.processes import NotReady
 
 STAR = str(ROOT / "topologies" / "star.py")
 
@@ -29,8 +29,8 @@ def star(target: str, logs: Path, **options: Any) -> Iterator[Any]:
     from mininet.log import setLogLevel
     from mininet.net import Mininet
 
-    from topologies.nodes import SereneController
-    from topologies.star import Star, switches
+    from serene.topologies.nodes import SereneController
+    from serene.topologies.star import Star, switches
 
     setLogLevel("error")
     program = "serene_jumbo" if options.get("mtu") else "serene"
@@ -60,7 +60,7 @@ def test_worker_w_is_host_w_plus_1_at_port_w_plus_1() -> None:
     lacking = missing(None)
     if lacking and lacking.startswith("Mininet"):
         pytest.skip(f"needs {lacking}")
-    from topologies.star import Star
+    from serene.topologies.star import Star
 
     topology = Star(workers=3)
     assert sorted(topology.hosts()) == ["h1", "h2", "h3"]
@@ -74,7 +74,7 @@ def test_an_option_that_star_does_not_have() -> None:
     lacking = missing(None)
     if lacking and lacking.startswith("Mininet"):
         pytest.skip(f"needs {lacking}")
-    from topologies.star import Star
+    from serene.topologies.star import Star
 
     with pytest.raises(NotReady, match="star has no option bw: expected workers, link_mbit"):
         Star(2, bw=10)
@@ -83,13 +83,14 @@ def test_an_option_that_star_does_not_have() -> None:
             Star(workers)
 
 
+@pytest.mark.parametrize("folder", ["topologies", "serene/topologies"])  # the second as in a wheel
 @pytest.mark.parametrize("name", ["star", "leaf_spine"])
-def test_beside_a_file_of_ones_own_with_a_similar_name(name: str, tmp_path: Path) -> None:
+def test_beside_a_file_of_ones_own_with_a_similar_name(name: str, folder: str, tmp_path: Path) -> None:
     """`mn --custom FILE,FILE` runs each without a name; ours finds its folder among them."""
     lacking = missing(None)
     if lacking and lacking.startswith("Mininet"):
         pytest.skip(f"needs {lacking}")
-    ours = ROOT / "topologies" / f"{name}.py"
+    ours = ROOT / folder / f"{name}.py"
     program = "import sys; text = open(sys.argv[3]).read(); del sys.argv[3]; exec(text, {}); print(sys.path[0])"
     custom = ["--custom", f"{tmp_path}/folder/my{name}.py,{ours}"]
     command = [sys.executable, "-c", program, *custom, str(ours)]
@@ -184,7 +185,7 @@ def test_a_taken_p4runtime_port_does_no_harm(tmp_path: Path) -> None:
     if lacking:
         pytest.skip(f"Mininet runs need {lacking}")
     with private_network(), socket.create_server(("127.0.0.1", 9559)):
-        from topologies.nodes import EmbeddedSwitch
+        from serene.topologies.nodes import EmbeddedSwitch
 
         switch = EmbeddedSwitch("s9", inNamespace=False, log=tmp_path / "log")
         assert switch.p4runtime_port != 9559

@@ -24,6 +24,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.distributed_c10d import _coalescing_manager
 
+from serene.torch.group import CollectiveFailed
 from tests.torch.trainings import TRAININGS
 
 Group = Any  # dist.ProcessGroup, or None for the default group
@@ -170,6 +171,35 @@ def not_finite(group: Group) -> list[Tensor]:
     tensor = torch.tensor([*mine, 1.0, 2.0])
     dist.all_reduce(tensor, group=group)
     return [tensor]
+
+
+def bits_of_nan(group: Group) -> list[Tensor]:
+    """NaN has the bits that PyTorch's scalars have, however a rank's tensor lies in memory. (With gloo it may have
+    others.)"""
+    results = []
+    for dtype in FLOATS:
+        for op in (dist.ReduceOp.SUM, dist.ReduceOp.AVG):
+            tensor = torch.full((200,), -math.nan, dtype=dtype)[:: 1 + dist.get_rank() % 2][:100]
+            dist.all_reduce(tensor, op=op, group=group)
+            compared = tensor if group is None else torch.tensor([math.nan] * 100, dtype=dtype)
+            results.append(compared.contiguous().view(torch.int32 if dtype is torch.float32 else torch.int16))
+    return results
+
+
+def without_storage(group: Group) -> list[Tensor]:
+    """Rank 1 gives tensors that hold no values. Each is refused before anything is sent, and the other ranks' sum waits
+    for the one that rank 1 gives next."""
+    freed, refused, tensor = torch.ones(9), 0, numbers(9)
+    freed.untyped_storage().resize_(0)
+    nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+    if group is None and dist.get_rank() == 1:
+        for empty in (torch._efficientzerotensor((9,)), freed, nested):
+            try:
+                dist.all_reduce(empty)
+            except Exception as error:
+                refused += isinstance(error, CollectiveFailed) and "has no storage of its own" in str(error)
+    dist.all_reduce(tensor, group=group)
+    return [tensor, torch.tensor(refused if group is None else 3 * (dist.get_rank() == 1))]
 
 
 def magnitudes(group: Group) -> list[Tensor]:
@@ -383,6 +413,8 @@ def cases() -> list[Case]:
         Case("all_reduce not contiguous", transposed, 2),
         Case("all_reduce of a parameter", of_a_parameter, 1),
         Case("all_reduce NaN and infinities", not_finite, 1),
+        Case("all_reduce bits of NaN", bits_of_nan, 6),
+        Case("all_reduce without storage", without_storage, 1),
         Case("all_reduce magnitudes", magnitudes, 1),
         Case("in inference mode", in_inference_mode, 4),
         Case("all_reduce coalesced", coalesced, 2),

@@ -1,7 +1,8 @@
 """One process of a DDP training.
 
-Ranks count from 0. With local_udp 0, gloo reduces as in plain DDP. The buckets are small, so that several are under way
-at once. At the end the parameters are written to ``out``; after each step a line is written to ``out``.losses.
+Ranks count from 0. end: the rank's socket at a switch's port; without one, gloo reduces as in plain DDP. The buckets
+are small, so that several are under way at once. At the end the parameters are written to ``out``; after each step a
+line is written to ``out``.losses.
 Settings: steps; die_after, the number of steps after which the process ends with status 17 and without leaving the job;
 loss_scale; members, how many the job has to have before the first step; waits_at, the step before which rank 0 waits
 for a file `go` next to ``out``.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -52,7 +54,7 @@ def logged(log: Path, *arguments: Any) -> None:
 
 
 def main(
-    rank: int, workers: int, rendezvous: int, local_udp: int, switch_udp: int, out: Path, settings: Mapping[str, float]
+    rank: int, workers: int, rendezvous: int, out: Path, settings: Mapping[str, float], end: socket.socket | None
 ) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{rendezvous}", rank=rank, world_size=workers)
@@ -60,8 +62,8 @@ def main(
     model = nn.parallel.DistributedDataParallel(module, bucket_cap_mb=0.004)
     optimiser = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     with contextlib.ExitStack() as stack:
-        if local_udp:
-            transport = FrameTransport(rank, local=("127.0.0.1", local_udp), switch=("127.0.0.1", switch_udp))
+        if end is not None:
+            transport = FrameTransport(rank, local=end.detach())
             reducer = stack.enter_context(SwitchReducer(module, worker=rank, transport=transport))
             model.register_comm_hook(reducer, reduce_bucket)
             while "members" in settings and reducer.client.pull().members != settings["members"]:

@@ -1,16 +1,16 @@
 """One rank that sums until something goes wrong, and prints the error that it gets.
 
     ... python -m tests.torch.failing OUT [timeout_s=300] [uneven=RANK] [leaves=RANK] [raises=RANK]
-        [dies=RANK] [breaks=RANK] [lags=RANK] [forks=RANK] [after=STEPS] [way=WAY]
+        [dies=RANK] [breaks=RANK] [grows=RANK] [lags=RANK] [forks=RANK] [after=STEPS] [way=WAY]
 
 WAY is how it sums: 0 by all_reduce; 1 likewise, but asynchronously; 2 by DistributedDataParallel's backward(); 3
 likewise, by the hook in job 0. After a few steps it makes OUT/began-RANK. OUT/step-RANK has the number of steps done,
 and OUT/failed-RANK the time of the error in Unix seconds.
 
 What the given rank does at step ``after``: uneven: sums another number of values; leaves: destroys its group; raises:
-ends its program by an exception; dies: is killed; breaks: has no memory left in its pool; lags: computes for a quarter
-of the timeout. again: one more collective after an error. forks: the rank has a child process, like one of a
-DataLoader, which ends when OUT/over exists.
+ends its program by an exception; dies: is killed; breaks: has no memory left in its pool; grows: sums more than fits
+memory; lags: computes for a quarter of the timeout. again: one more collective after an error. forks: the rank has a
+child process, like one of a DataLoader, which ends when OUT/over exists.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from controller.http.client import ControllerClient
 from serene.client import FrameTransport
+from serene.controller.http.client import ControllerClient
 from serene.errors import SereneError
 from serene.torch import SwitchReducer, reduce_bucket
 
@@ -97,6 +97,8 @@ def main(out: Path, settings: dict[str, float]) -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
             if at_the_step and settings.get("breaks") == rank:
                 dist.group.WORLD._pool.all_reduce = without_memory  # type: ignore[union-attr]
+            if at_the_step and settings.get("grows") == rank:
+                dist.all_reduce(torch.ones(1).expand(1 << 50), async_op=True)  # and nobody waits for it
             if at_the_step and settings.get("lags") == rank:
                 time.sleep(settings["timeout_s"] / 4)
             uneven = at_the_step and settings.get("uneven") == rank

@@ -42,7 +42,7 @@ def kill(victim: str, local: Local, ranks: list[subprocess.Popen[str]]) -> None:
 
 def start_switch(local: Local) -> None:
     """Starts the switch again at the same address, for the controller that still runs."""
-    program = f"from controller.commands import local; local.start({local.switch!r}, range(1, {RANKS + 1}))"
+    program = f"from serene.controller.commands import local; local.start({local.switch!r}, range(1, {RANKS + 1}))"
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=dict(local.environment), check=True)
 
 

@@ -16,7 +16,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from controller.http.client import ControllerClient
+from serene.controller.http.client import ControllerClient
 from serene.torch import ErrorFeedback, SwitchGroup, held_back
 from tests.torch.error_feedback import exact, gradients
 

@@ -14,7 +14,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from controller.http.client import ControllerClient
+from serene.controller.http.client import ControllerClient
 from serene.torch import SwitchGroup
 
 STEPS = 24

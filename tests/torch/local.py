@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from controller.http.client import ControllerClient
+from serene.controller.http.client import ControllerClient
 from tests.controller.processes import ROOT
 from tests.ports import some_port, some_ports
 from tests.support.warm import warm_python
@@ -28,7 +28,7 @@ class Local:
     environment: Mapping[str, str]
 
     def serenectl(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return run(["-m", "controller", *arguments], ROOT, dict(self.environment), PATIENCE_S)
+        return run(["-m", "serene.controller", *arguments], ROOT, dict(self.environment), PATIENCE_S)
 
     def up(self, *options: str) -> None:
         http = self.client.url.removeprefix("http://")

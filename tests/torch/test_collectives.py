@@ -39,14 +39,26 @@ def test_the_end_of_the_groups_ends_their_jobs(results: object, local: Local) ->
 @pytest.mark.parametrize("backend", ["serene", "cpu:serene"])
 def test_groups_beyond_the_switchs_jobs_go_through_gloo(results: object, local: Local, backend: str) -> None:
     """And rank 0 says so, once."""
-    ids_are_free(local)
-    said = outputs(start_ranks(local, 2, ["-m", "tests.torch.many_groups", backend]))
+    said = outputs(start_ranks(local, 2, ["-m", "tests.torch.many_groups", backend, "9"]))
     for text in said:
-        jobs, right = text.splitlines()[-1].rsplit(" ", 1)
-        assert right == "True", text
-        assert sorted(json.loads(jobs.replace("None", "99"))) == [*range(8), 99, 99]
+        assert sorted(jobs_of(text.splitlines()[-1])) == [*range(8), 99, 99]
     told = "the group of the ranks 0, 1 goes through gloo: rank 0 of the group got no job: all 8 jobs"
     assert [text.count(told) for text in said] == [1, 0]
+
+
+def jobs_of(line: str) -> list[int]:
+    """What many_groups prints: the groups' jobs, 99 for none."""
+    jobs, right = line.rsplit(" ", 1)
+    assert right == "True", line
+    return list(json.loads(jobs.replace("None", "99")))
+
+
+def test_groups_that_are_destroyed_and_made_again_get_jobs(local: Local) -> None:
+    """More than there are ids that no earlier group has had."""
+    rounds = [5] * 4  # beside the default group
+    for text in outputs(start_ranks(local, 2, ["-m", "tests.torch.many_groups", "serene", *map(str, rounds)])):
+        lines = [line for line in text.splitlines() if line.startswith("[")]
+        assert [len({*jobs_of(line)} & {*range(8)}) for line in lines] == [1 + groups for groups in rounds], text
 
 
 @pytest.mark.parametrize(
@@ -62,12 +74,7 @@ def test_none_that_pytorch_looks_up_in_python_falls_back_with_the_gil_held(name:
     assert name in vars(SwitchGroup)
 
 
-def ids_are_free(local: Local) -> None:
-    until(lambda: all(job.slots is not None and job.first_slot is None for job in local.client.jobs()), "ids are free")
-
-
 def test_gloos_collectives_do_not_wait_for_gloos_threads(local: Local) -> None:
     """With the GIL held, four ranks hang after a few: `outputs` has a deadline."""
-    ids_are_free(local)
     for text in outputs(start_ranks(local, 4, ["-m", "tests.torch.busy_gloo"])):
         assert text.splitlines()[-1] == "over"

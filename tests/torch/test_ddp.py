@@ -14,10 +14,10 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from controller.automatic.observer import Observer
-from controller.http.client import ControllerClient
-from serene.client import Client, FrameTransport, Refused, Session
+from serene.client import Client, Refused, Session
 from serene.client.parts import Parts
+from serene.controller.automatic.observer import Observer
+from serene.controller.http.client import ControllerClient
 from serene.errors import SereneError
 from serene.strategy import ASP, BSP, SSP
 from serene.torch import SwitchReducer, reduce_bucket
@@ -25,7 +25,7 @@ from tests.controller.conftest import controller, switch, warm
 from tests.controller.processes import ControllerProcess, SwitchProcess, until
 from tests.ports import some_port
 from tests.torch import ddp_worker
-from tests.torch.ranks import RANKS
+from tests.torch.ranks import started
 
 __all__ = ["controller", "switch", "warm"]
 
@@ -35,29 +35,18 @@ Gloo = Callable[[int], list[np.ndarray]]
 
 
 @pytest.fixture
-def client(switch: SwitchProcess, controller: ControllerProcess) -> Iterator[ControllerClient]:
-    if switch.target != "embedded":
-        pytest.skip("FrameTransport needs the embedded switch's udp: ports")
+def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
     yield controller.client
     for job in controller.client.jobs():
         controller.client.delete_job(job.job)
-
-
-def transport(switch: SwitchProcess, worker: int) -> FrameTransport:
-    here, there = switch.peer_udp_ports[worker + 1], switch.udp_ports[worker + 1]
-    return FrameTransport(worker, local=("127.0.0.1", here), switch=("127.0.0.1", there))
 
 
 def run(switch: SwitchProcess | None, out: Path, workers: int = WORKERS, expect: int = 0, **settings: float) -> str:
     """One process a rank, until each has ended with the status ``expect``; what they said."""
     rendezvous, processes, log = some_port(), [], out / "ranks.log"
     for rank in range(workers):
-        ports = (switch.peer_udp_ports[rank + 1], switch.udp_ports[rank + 1]) if switch else (0, 0)
         saved = out / f"{bool(switch)}-{rank}.npy"
-        given = (log, rank, workers, rendezvous, *ports, saved, settings)
-        process = RANKS.Process(target=ddp_worker.logged, args=given)
-        process.start()
-        processes.append(process)
+        processes.append(started(switch, log, rank, workers, rendezvous, saved, settings))
     try:
         for process in processes:
             process.join(PATIENCE_S)
@@ -114,7 +103,7 @@ def test_the_mean_is_that_of_the_workers_that_take_part(
     client.create_job(3, BSP())
 
     def idle() -> None:
-        with Client(transport(switch, 2), 0, 2, ddp_worker.LANES * ddp_worker.slots()) as third:
+        with Client(switch.transport(2), 0, 2, ddp_worker.LANES * ddp_worker.slots()) as third:
             third.join()
             client.evict(0, 2)
 
@@ -150,7 +139,7 @@ def test_a_read_that_32_bits_may_not_hold_is_said(switch: SwitchProcess, client:
     networks = [nn.Linear(10, 10, bias=False) for _ in range(2)]
     with ThreadPoolExecutor(2) as pool:
         made = [
-            pool.submit(SwitchReducer, network, worker=worker, transport=transport(switch, worker))
+            pool.submit(SwitchReducer, network, worker=worker, transport=switch.transport(worker))
             for worker, network in enumerate(networks)
         ]
     with made[0].result() as busy, made[1].result() as away:
@@ -165,7 +154,7 @@ def test_a_read_that_32_bits_may_not_hold_is_said(switch: SwitchProcess, client:
 def reducers(switch: SwitchProcess, networks: list[nn.Module]) -> list[SwitchReducer]:
     with ThreadPoolExecutor(len(networks)) as pool:
         made = [
-            pool.submit(SwitchReducer, network, worker=worker, transport=transport(switch, worker))
+            pool.submit(SwitchReducer, network, worker=worker, transport=switch.transport(worker))
             for worker, network in enumerate(networks)
         ]
     return [reducer.result() for reducer in made]
@@ -226,7 +215,7 @@ def test_an_error_is_raised_by_backward_as_what_it_is(
     def fail() -> None:
         network: nn.Module = nn.Sequential(*(nn.Linear(10, 10, bias=False, dtype=dtype) for _ in range(2)))
         model = nn.parallel.DistributedDataParallel(network, bucket_cap_mb=1e-4)
-        reducer = SwitchReducer(network, worker=0, transport=transport(switch, 0))
+        reducer = SwitchReducer(network, worker=0, transport=switch.transport(0))
         model.register_comm_hook(reducer, reduce_bucket)
         if why == "deleted":
             client.delete_job(0)
@@ -254,7 +243,7 @@ def test_parts_lose_nothing_across_swaps(switch: SwitchProcess, client: Controll
 
     def work(worker: int) -> np.ndarray:
         total = np.zeros(9 * lanes, np.float32)
-        with Client(transport(switch, worker), 0, worker, 9 * lanes) as member:
+        with Client(switch.transport(worker), 0, worker, 9 * lanes) as member:
             member.join()
             with Parts(Session(member)) as parts:
                 for iteration in range(iterations):
@@ -287,7 +276,7 @@ def test_parts_beyond_the_window_in_opposite_orders(switch: SwitchProcess, clien
     client.create_job(WORKERS, BSP())
 
     def work(worker: int) -> list[float]:
-        with Client(transport(switch, worker), 0, worker, count * slots * lanes) as member:
+        with Client(switch.transport(worker), 0, worker, count * slots * lanes) as member:
             member.join()
             with Parts(Session(member)) as parts:
                 order = range(count) if worker else reversed(range(count))
@@ -302,7 +291,7 @@ def test_parts_beyond_the_window_in_opposite_orders(switch: SwitchProcess, clien
 
 def test_a_part_that_does_not_fit(switch: SwitchProcess, client: ControllerClient) -> None:
     client.create_job(1, BSP())
-    with Client(transport(switch, 0), 0, 0, 640) as member:
+    with Client(switch.transport(0), 0, 0, 640) as member:
         member.join()
         with Parts(Session(member)) as parts:
             for first, size in ((1, 400), (-1, 10), (0, 0), (2, 1)):
@@ -315,8 +304,8 @@ def test_closing_fails_what_is_under_way(switch: SwitchProcess, client: Controll
     client.create_job(2, BSP())
     with (
         ThreadPoolExecutor(2) as pool,
-        Client(transport(switch, 0), 0, 0, 320) as here,
-        Client(transport(switch, 1), 0, 1, 320) as other,
+        Client(switch.transport(0), 0, 0, 320) as here,
+        Client(switch.transport(1), 0, 1, 320) as other,
     ):
         list(pool.map(lambda member: member.join(), (here, other)))
         with Parts(Session(here)) as parts:

@@ -103,6 +103,13 @@ def test_a_rank_with_an_error_that_is_not_ours(local: Local, tmp_path: Path) -> 
         assert text == f"rank {rank}: CollectiveFailed: {failed}"
 
 
+def test_a_rank_that_cannot_lay_out_its_values(local: Local, tmp_path: Path) -> None:
+    """Nothing was sent, but a collective after it may be queued: so all ranks end, and at once."""
+    for rank, text in enumerate(told(outputs(start(local, tmp_path, grows=1)))):
+        assert text.startswith(f"rank {rank}: CollectiveFailed: all_reduce of float32["), text
+        assert "on rank 1: RuntimeError(" in text and "allocate memory" in text, text
+
+
 def test_a_group_that_is_destroyed_ends_what_is_under_way(local: Local) -> None:
     """And what waits behind it."""
     for text in outputs(start_ranks(local, 2, ["-m", "tests.torch.leaving"])):

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from controller.http.client import ControllerClient
 from serene.client import FrameTransport, Pool
 from serene.client.scale import Scale
+from serene.controller.http.client import ControllerClient
 from serene.torch.scaling import Scaling
 from tests.controller.processes import until
 from tests.torch import given_scales

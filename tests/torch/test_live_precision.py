@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from itertools import groupby
 
-from controller.http.client import ControllerClient
+from serene.controller.http.client import ControllerClient
 from tests.controller.processes import until
 from tests.torch.live_precision import CHANGES, STEPS
 from tests.torch.local import Local, outputs, start_ranks

@@ -10,13 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from controller.http.client import ControllerClient
+from serene.controller.http.client import ControllerClient
 from serene.strategy import ASP, BSP, SSP, Strategy
 from tests.controller.conftest import start, switch
 from tests.controller.processes import ControllerProcess, SwitchProcess, until
 from tests.ports import some_port
-from tests.torch import ddp_worker
-from tests.torch.ranks import RANKS
+from tests.torch.ranks import started
 
 __all__ = ["start", "switch"]
 
@@ -36,12 +35,8 @@ class Training:
         self.processes = [self._start(switch, rank, rendezvous) for rank in range(WORKERS)]
 
     def _start(self, switch: SwitchProcess, rank: int, rendezvous: int) -> BaseProcess:
-        ports = (switch.peer_udp_ports[rank + 1], switch.udp_ports[rank + 1])
         settings = {"steps": STEPS, "waits_at": WAITS_AT}
-        given = (self._log(rank), rank, WORKERS, rendezvous, *ports, self.out / f"{rank}.npy", settings)
-        process = RANKS.Process(target=ddp_worker.logged, args=given)
-        process.start()
-        return process
+        return started(switch, self._log(rank), rank, WORKERS, rendezvous, self.out / f"{rank}.npy", settings)
 
     def _log(self, rank: int) -> Path:
         return self.out / f"{rank}.log"
@@ -82,9 +77,7 @@ class Training:
 
 
 @pytest.fixture
-def trainings(switch: SwitchProcess) -> Iterator[list[Training]]:
-    if switch.target != "embedded":
-        pytest.skip("FrameTransport needs the embedded switch's udp: ports")
+def trainings() -> Iterator[list[Training]]:
     begun: list[Training] = []
     yield begun
     for training in begun:

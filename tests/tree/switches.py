@@ -8,10 +8,11 @@ from typing import Protocol
 
 import numpy as np
 
+from serene import entries
+from serene.entries import Entry, Group, number
 from serene.program import Program
 from serene.racks import LeafPolicy
-from serene.sim import entries
-from serene.sim.entries import Entry, Host
+from serene.sim.hosts import Host, frame_head, job_of
 from serene.sim.switch import ProgramSwitch
 from serene.strategy import PolicyFields
 from serene.wire import (
@@ -64,7 +65,7 @@ class Plane(Protocol):
     def close(self) -> None: ...
     def put(self, entry: Entry) -> None: ...
     def delete(self, entry: Entry) -> None: ...
-    def set_group(self, group: int, replicas: Sequence[tuple[int, int]]) -> None: ...
+    def set_group(self, group: Group) -> None: ...
     def process(self, port: int, frame: bytes) -> list[tuple[int, bytes]]: ...
     def dropped(self) -> dict[str, int]: ...
 
@@ -76,7 +77,7 @@ class InProcess:
         self.switch = ProgramSwitch(program)
         self.lanes = program.lanes
         self.close, self.put, self.delete = self.switch.close, self.switch.put, self.switch.delete
-        self.process, self.set_group = self.switch.switch.process, self.switch.switch.multicast_set
+        self.process, self.set_group = self.switch.switch.process, self.switch.set_group
         self.dropped = self.switch.dropped
 
     def registers(self, name: str, first: int, count: int) -> list[int]:
@@ -98,16 +99,15 @@ class OnBmv2:
         self._plane.close()
 
     def put(self, entry: Entry) -> None:
-        key = entry.table, tuple(entry.match)
-        (self._plane.modify if key in self._there else self._plane.insert)(*entry)
-        self._there.add(key)
+        (self._plane.modify if entry.key in self._there else self._plane.insert)(entry)
+        self._there.add(entry.key)
 
     def delete(self, entry: Entry) -> None:
-        self._there.discard((entry.table, tuple(entry.match)))
-        self._plane.delete(entry.table, entry.match)
+        self._there.discard(entry.key)
+        self._plane.delete(entry)
 
-    def set_group(self, group: int, replicas: Sequence[tuple[int, int]]) -> None:
-        self._plane.group(group, replicas)
+    def set_group(self, group: Group) -> None:
+        self._plane.group(group)
 
     def process(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
         came_out: list[tuple[int, bytes]] = self._plane.send(port, frame)
@@ -125,36 +125,36 @@ class LeafSwitch:
         self.plane = plane
         self.rack, self.lanes = rack, plane.lanes
         self.hosts = {worker: Host.of(worker) for worker in workers}
-        place = entries.job(JOB, slots=slots, vector_length=self.lanes * slots, workers=of_job, first_slot=FIRST_SLOT)
-        for entry in (place, entries.uplink(JOB, rack, UPLINK)):
+        place = job_of(JOB, slots=slots, vector_length=self.lanes * slots, workers=of_job, first_slot=FIRST_SLOT)
+        for entry in (place, entries.uplink(JOB, rack, 0, UPLINK)):
             self.plane.put(entry)
         for worker, host in self.hosts.items():
             self._admit(worker, host)
-        self.plane.set_group(entries.JOB_GROUPS + JOB, entries.leaf_replicas(self.hosts, UPLINK))
+        self.plane.set_group(entries.leaf_group(JOB, self.hosts, UPLINK))
         self._session = 0
 
     def _admit(self, worker: int, host: Host) -> None:
-        self.plane.put(entries.address(host, JOB, worker))
-        self.plane.put(entries.member(host, JOB, worker))
+        self.plane.put(entries.address(JOB, worker, host))
+        self.plane.put(entries.member(JOB, worker, host))
 
     def prepare(self, session: int, epoch: int, policy: LeafPolicy) -> None:
         self.plane.put(entries.prepared(JOB, session, epoch, policy))
 
     def forget(self, session: int, epoch: int) -> None:
-        self.plane.delete(entries.Entry("prepared", [JOB, session, epoch], ""))
+        self.plane.delete(entries.not_prepared(JOB, session, epoch))
 
     def tell(self, session: int, epoch: int, policy: LeafPolicy) -> None:
         """Writes the session, epoch and policy in force, as the controller does."""
         if session != self._session:
             if self._session:
-                self.plane.delete(entries.member(entries.root_host(UPLINK, self._session), JOB, ROOT))
-            self.plane.put(entries.member(entries.root_host(UPLINK, session), JOB, ROOT))
+                self.plane.delete(entries.member(JOB, ROOT, entries.root_at(UPLINK, self._session)))
+            self.plane.put(entries.member(JOB, ROOT, entries.root_at(UPLINK, session)))
             self._session = session
         self.plane.put(entries.policy(JOB, session, epoch, policy.fields))
 
     def readmit(self, worker: int) -> None:
         """Admits a worker again, as after a restart of its process."""
-        self.plane.delete(entries.member(self.hosts[worker], JOB, worker))
+        self.plane.delete(entries.member(JOB, worker, self.hosts[worker]))
         self.hosts[worker] = self.hosts[worker].restarted()
         self._admit(worker, self.hosts[worker])
 
@@ -185,8 +185,8 @@ class LeafSwitch:
             sync_mask=port,
             members=worker,
         )
-        own = entries.switch_host(0, self.rack, 0)
-        ends = entries.root_host(UPLINK, 0)
+        own = entries.leaf_at(self.rack, 0, 0)
+        ends = entries.root_at(UPLINK, 0)
         return encapsulation(
             len(payload), source=(ends.mac, ends.ip, SERENE_UDP_PORT), destination=(own.mac, own.ip, SERENE_UDP_PORT)
         ) + payload  # fmt: skip
@@ -206,7 +206,7 @@ class LeafSwitch:
     def _up(self, frame: bytes) -> Up:
         fields = header(frame)
         assert (fields["op"], fields["worker"], fields["seen"]) == (Op.UP, self.rack, self._session)
-        assert frame[30:34] == entries.number(SWITCH_IP).to_bytes(4, "big")
+        assert frame[30:34] == number(SWITCH_IP).to_bytes(4, "big")
         echo = _echoed(fields)
         assert int(fields["sync_mask"]) == (self.hosts[echo[0]].port if echo else 0)
         session, epoch, base, arrivals, total = (
@@ -221,20 +221,19 @@ class RootSwitch:
     def __init__(self, plane: Plane, leaves: int, slots: int) -> None:
         self.plane = plane
         self.lanes, self.leaves = plane.lanes, leaves
-        place = entries.job(JOB, slots=slots, vector_length=self.lanes * slots, workers=leaves, first_slot=FIRST_SLOT)
+        place = job_of(JOB, slots=slots, vector_length=self.lanes * slots, workers=leaves, first_slot=FIRST_SLOT)
         self.plane.put(place)
-        ports = [leaf_port(rack) for rack in range(leaves)]
-        self.plane.set_group(entries.JOB_GROUPS + JOB, entries.root_replicas(ports))
+        self.plane.set_group(entries.root_group(JOB, ((rack, leaf_port(rack)) for rack in range(leaves))))
         self._session = 0
 
     def set_policy(self, session: int, epoch: int, policy: PolicyFields) -> None:
         for rack in range(self.leaves) if session != self._session else ():
-            host = entries.switch_host(leaf_port(rack), rack, session)
+            host = entries.leaf_at(rack, 0, session)
             if self._session:
-                last = entries.switch_host(leaf_port(rack), rack, self._session)
-                self.plane.delete(entries.member(last, JOB, rack))
-            self.plane.put(entries.address(host, JOB, rack))
-            self.plane.put(entries.member(host, JOB, rack))
+                last = entries.leaf_at(rack, 0, self._session)
+                self.plane.delete(entries.member(JOB, rack, last))
+            self.plane.put(entries.address(JOB, rack, host))
+            self.plane.put(entries.member(JOB, rack, host))
         self._session = session
         self.plane.put(entries.policy(JOB, session, epoch, policy))
 
@@ -245,7 +244,7 @@ class RootSwitch:
             seq=seq, total=packet.total, seen=packet.session, sync_mask=port, staleness=int(packet.ask),
             quorum=packet.arrivals, members=worker,
         )  # fmt: skip
-        return entries.switch_host(leaf_port(rack), rack, packet.session).frame_head(len(payload)) + payload
+        return frame_head(entries.leaf_at(rack, 0, packet.session), len(payload)) + payload
 
     def send(self, rack: int, place: int, packet: Up, port: int = 0) -> list[Down | Grant]:
         frames = self.plane.process(leaf_port(rack), self.frame(rack, place, packet, port))
@@ -255,7 +254,7 @@ class RootSwitch:
         fields = header(frame)
         rack = out - 1
         assert (fields["worker"], fields["seen"]) == (ROOT, self._session)
-        assert frame[0:6] == bytes.fromhex(entries.switch_host(0, rack, 0).mac.replace(":", ""))
+        assert frame[0:6] == bytes.fromhex(entries.leaf_at(rack, 0, 0).mac.replace(":", ""))
         session, epoch, base, total = (int(fields[name]) for name in ("session", "epoch", "round", "total"))
         if fields["op"] == Op.GRANT:
             assert (fields["seq"], fields["members"], total) == (0, 0, 0)

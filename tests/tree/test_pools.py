@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from experiments.correctness.virtual.switch import P4Switch
-from experiments.correctness.virtual.tree import TO_LEAF, TO_ROOT, TreeSwitch
 from serene.client import PoolBroken
+from serene.experiments.correctness.virtual.switch import P4Switch
+from serene.experiments.correctness.virtual.tree import TO_LEAF, TO_ROOT, TreeSwitch
 from serene.faults import Direction, Faults
 from serene.strategy import ASP, BSP
 from tests.programs import LEAF, ROOT, V1MODEL

@@ -13,22 +13,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.correctness import schedules
-from experiments.correctness.schedules import PAIRS
-from experiments.correctness.tallies import Pair
-from experiments.correctness.virtual.checks import Balance, Violation
-from experiments.correctness.virtual.plan import Outcome, Plan
-from experiments.correctness.virtual.tree import TreeIncarnation, TreePlace, TreeSchedule, TreeSwitch, TreeWatch
-from experiments.correctness.virtual.watch import Watch
-from experiments.correctness.virtual.worker import Place
-from experiments.shared.random_strategies import FAMILIES, alternating
+from serene.experiments.correctness import schedules
+from serene.experiments.correctness.schedules import PAIRS
+from serene.experiments.correctness.tallies import Pair
+from serene.experiments.correctness.virtual.checks import Balance, Violation
+from serene.experiments.correctness.virtual.plan import Outcome, Plan
+from serene.experiments.correctness.virtual.tree import TreeIncarnation, TreePlace, TreeSchedule, TreeSwitch, TreeWatch
+from serene.experiments.correctness.virtual.watch import Watch
+from serene.experiments.correctness.virtual.worker import Place
+from serene.experiments.shared.random_strategies import FAMILIES, alternating
 from serene.faults import Action, Event, Faults, PacketFaults
 from serene.fixedpoint import FixedPoint
 from serene.program import Program
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
+from serene.workers.reference import train
+from serene.workers.training import Recipe, Trainer
 from tests.programs import LEAF, ROOT
-from workers.reference import train
-from workers.training import Recipe, Trainer
 
 FINE = PacketFaults()
 ROUGH = PacketFaults(loss=0.05, duplication=0.05, reordering=0.1, late_s=0.2, jitter_s=0.005)

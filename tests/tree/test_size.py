@@ -6,10 +6,10 @@ from collections import deque
 
 import numpy as np
 
+from serene import entries
 from serene.client.protocol import Membership, Protocol
 from serene.racks import MAX_RACKS, LeafPolicy
-from serene.sim import entries
-from serene.sim.entries import Entry, Host
+from serene.sim.hosts import Host, running_job
 from serene.sim.switch import ProgramSwitch
 from serene.strategy import PolicyFields
 from serene.wire import ENCAPSULATION_BYTES, ReadMode
@@ -26,23 +26,23 @@ def leaf_of(rack: int) -> ProgramSwitch:
     hosts = {worker: Host.of(worker) for worker in range(HERE)}
     # What workers are told has 8 bits for 256 of them.
     told = PolicyFields(ALL, ALL, 0, 0, ReadMode.SNAPSHOT)
-    for entry in entries.running_job(0, hosts, told, slots=SLOTS, vector_length=SLOTS * LEAF.lanes, session=SESSION):
+    for entry in running_job(0, hosts, told, slots=SLOTS, vector_length=SLOTS * LEAF.lanes, session=SESSION):
         leaf.put(entry)
-    leaf.put(entries.uplink(0, rack, UPLINK))
+    leaf.put(entries.uplink(0, rack, 0, UPLINK))
     leaf.put(entries.prepared(0, SESSION, 1, LeafPolicy(told, enough=HERE, by_arrivals=False)))
-    leaf.put(entries.member(entries.root_host(UPLINK, SESSION), 0, ROOT_ID))
-    leaf.switch.multicast_set(entries.JOB_GROUPS, entries.leaf_replicas(hosts, UPLINK))
+    leaf.put(entries.member(0, ROOT_ID, entries.root_at(UPLINK, SESSION)))
+    leaf.set_group(entries.leaf_group(0, hosts, UPLINK))
     return leaf
 
 
 def root_of() -> ProgramSwitch:
     root = ProgramSwitch(ROOT)
-    hosts = {rack: entries.switch_host(rack + 1, rack, SESSION) for rack in range(MAX_RACKS)}
+    hosts = {rack: entries.leaf_at(rack, 0, SESSION) for rack in range(MAX_RACKS)}
     racks = 2**MAX_RACKS - 1
     policy = PolicyFields(racks, racks, 0, 0, ReadMode.SNAPSHOT)
-    for entry in entries.running_job(0, hosts, policy, slots=SLOTS, vector_length=1, session=SESSION):
+    for entry in running_job(0, hosts, policy, slots=SLOTS, vector_length=1, session=SESSION):
         root.put(entry)
-    root.switch.multicast_set(entries.JOB_GROUPS, entries.root_replicas([rack + 1 for rack in range(MAX_RACKS)]))
+    root.set_group(entries.root_group(0, enumerate([rack + 1 for rack in range(MAX_RACKS)])))
     return root
 
 
@@ -90,10 +90,10 @@ def test_tables_have_room_for_eight_full_jobs() -> None:
     for job in range(8):
         for worker in range(HERE):
             leaf.admit(worker, Host.of(worker), job)
-        leaf.put(entries.member(entries.root_host(UPLINK, SESSION), job, ROOT_ID))
-        leaf.put(entries.uplink(job, 0, UPLINK))
+        leaf.put(entries.member(job, ROOT_ID, entries.root_at(UPLINK, SESSION)))
+        leaf.put(entries.uplink(job, 0, 0, UPLINK))
         for epoch in range(1, 9):
             policy = LeafPolicy(PolicyFields(ALL, ALL, 0, HERE, ReadMode.SNAPSHOT), HERE, by_arrivals=False)
             leaf.put(entries.prepared(job, SESSION, epoch, policy))
-    leaf.delete(Entry("prepared", [7, SESSION, 8], ""))
+    leaf.delete(entries.not_prepared(7, SESSION, 8))
     leaf.close()

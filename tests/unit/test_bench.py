@@ -14,9 +14,9 @@ from rich.console import Console
 
 pytest.importorskip("mininet")
 
-from experiments.performance import bench, seed
-from experiments.performance.parts import BenchFailed, run_parts
 from serene.errors import SereneError
+from serene.experiments.performance import bench, seed
+from serene.experiments.performance.parts import BenchFailed, run_parts
 
 
 def printed(row: bench.Row) -> str:

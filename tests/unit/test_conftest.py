@@ -33,6 +33,77 @@ def test_a_process_that_does_not_end_is_quoted(tmp_path: Path) -> None:
         assert lines[heading + 1] == text
 
 
+SWITCHES = """
+import pytest
+
+BMV2 = pytest.param("bmv2", marks=pytest.mark.bmv2)
+
+@pytest.mark.parametrize("target", ["embedded", BMV2])
+def test_of_both(target):
+    assert True
+
+@pytest.mark.parametrize("target", ["embedded", BMV2])
+@pytest.mark.parametrize("outcome", ["fails", "skipped"])
+def test_that_does_not_always_run(target, outcome):
+    if outcome == "skipped" and target == "bmv2":
+        pytest.skip("target bmv2 needs simple_switch_grpc")
+    assert outcome == "skipped"
+
+@pytest.mark.bmv2
+def test_of_bmv2():
+    pass
+
+@pytest.mark.parametrize("word", ["embedded_too", "not_bmv2"])
+def test_of_neither(word):
+    pass
+
+@pytest.fixture
+def closed():
+    yield
+    raise ValueError
+
+def test_that_ran_and_ends_badly(closed):
+    pass
+
+@pytest.fixture
+def broken():
+    raise ValueError
+
+@pytest.mark.bmv2
+def test_that_does_not_begin(broken):
+    pass
+
+@pytest.mark.skipif(True, reason="needs simple_switch_grpc")
+def test_that_says_so_in_other_words():
+    pass
+
+@pytest.mark.skip(reason="BMv2 cannot")
+def test_of_another_reason():
+    pass
+"""
+
+
+@pytest.mark.parametrize("processes", [[], ["-n", "2"]], ids=["alone", "several"])
+def test_the_last_lines_say_which_switches_were_used_and_what_was_lacking(tmp_path: Path, processes: list[str]) -> None:
+    """Whatever the switches are: each test is only named as one of theirs."""
+    folder = tmp_path / "bmv2"
+    folder.mkdir()
+    (folder / "test_it.py").write_text(SWITCHES)
+    (folder / "test_module.py").write_text("import pytest\npytest.importorskip('no_such_module')\ndef test(): pass\n")
+    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-c", "/dev/null", *processes, str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=250, check=False)
+    said = done.stdout.splitlines()
+    (heading,) = (number for number, line in enumerate(said) if " switches, and what was skipped " in line)
+    assert said[heading + 1 : -1] == [
+        "2 tests ran on each of the two switches, 1 on the embedded one alone, 1 on BMv2 alone; "
+        "3 others use the embedded switch or none",
+        "2 tests skipped: needs simple_switch_grpc",
+        "1 module skipped: could not import 'no_such_module': No module named 'no_such_module'",
+        "1 test skipped: BMv2 cannot",
+    ], done.stdout + done.stderr
+    assert said[-1].startswith("=") and "2 failed" in said[-1]
+
+
 FIXTURE = """
 import pathlib, pytest, time
 from tests.controller.processes import Process

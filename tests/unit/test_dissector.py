@@ -48,7 +48,7 @@ def dissected(script: str, packets: list[Packet], folder: Path, *columns: str) -
     return [line.split(";") for line in done.stdout.splitlines()]
 
 
-@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed (Debian's package tshark)")
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark (Debian's package tshark)")
 def test_tshark_finds_what_scapy_wrote(script: str) -> None:
     with tempfile.TemporaryDirectory() as name:  # pytest's own are closed to others
         folder = Path(name)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib.util
 import re
 import subprocess
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 from typer.main import get_command
 
-from controller.commands.cli import app
+from serene import distribution
+from serene.controller.commands.cli import app
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -53,12 +55,28 @@ def test_commands_that_pages_and_comments_name_exist() -> None:
         text = path.read_text()
         named = [f"make {target}" for target in re.findall(r"`make ([a-z][\w-]*)", text) if target not in TARGETS]
         modules = re.findall(r"python -m ((?:serene|controller|workers|experiments|tests)[\w.]*\w)", text)
-        named += [module for module in modules if importlib.util.find_spec(module) is None]
+        ours = ("serene", "tests")  # the other folders are parts of serene
+        named += [each for each in modules if not each.startswith(ours) or importlib.util.find_spec(each) is None]
         for first, second in re.findall(r"[`'/]serenectl ([a-z]+)(?: ([a-z]+))?", text):
             below = getattr(commands.get(first), "commands", None)
             if first not in commands or (second and below is not None and second not in below):
                 named.append(f"serenectl {first} {second}")
         wrong += [f"{name(path)}: {command}" for command in named]
+    assert wrong == []
+
+
+def test_texts_advise_no_package_but_ours_and_what_is_pinned() -> None:
+    """On PyPI, `serene` is another project."""
+    extras = {None, *(metadata.metadata(distribution.NAME).get_all("Provides-Extra") or ())}
+    known = set(re.findall(r"^([\w-]+)==", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
+    known |= {f"{distribution.NAME}[{extra}]" if extra else distribution.NAME for extra in extras}
+    wrong = []
+    for path in (*PAGES, *SOURCES, ROOT / "pyproject.toml"):
+        text = path.read_text()
+        told = re.findall(r"pip3? install (?:-\S+ )*['\"]?([A-Za-z][\w.-]*(?:\\?\[\w+\\?\])?)", text)
+        told += re.findall(r"\bserene[\w-]*\[\w+\]", text)
+        told += [f"{distribution.NAME}[{extra}]" for extra in re.findall(r"to_install\([\"'](\w+)", text)]
+        wrong += [f"{name(path)}: {package}" for package in told if package.replace("\\", "") not in known]
     assert wrong == []
 
 

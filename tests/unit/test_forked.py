@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.run import forked
+from serene.experiments.run import forked
 from serene.spawn import module
 
 pytest.importorskip("torch")
@@ -14,16 +14,16 @@ pytest.importorskip("torch")
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")  # which runpy gives, and the child inherits
 def test_a_module_that_the_run_has_imported_runs_as_if_it_had_not(tmp_path: Path) -> None:
-    import workers.train  # noqa: F401 # as `forked.prepare` does
+    import serene.workers.train  # noqa: F401 # as `forked.prepare` does
 
     with (tmp_path / "log").open("wb") as log:
-        process = forked.start("worker", module("workers.train", "--help"), log, {})
+        process = forked.start("worker", module("serene.workers.train", "--help"), log, {})
     assert process.wait() == 0
     assert "usage" in (tmp_path / "log").read_text().lower()
 
 
 def test_a_worker_that_cannot_enter_its_host_says_so_in_its_log(tmp_path: Path) -> None:
     with (tmp_path / "log").open("wb") as log:
-        process = forked.start("worker", module("workers.train", "--help"), log, {}, host=2**31 - 1)
+        process = forked.start("worker", module("serene.workers.train", "--help"), log, {}, host=2**31 - 1)
     assert process.wait() == 1
     assert "No such file or directory: '/proc/2147483647/ns/net'" in (tmp_path / "log").read_text()

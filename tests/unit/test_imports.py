@@ -1,4 +1,4 @@
-"""Imports follow the data: experiments -> {workers, controller, topologies} -> serene."""
+"""Imports follow the data: experiments -> {workers, controller, topologies} -> serene. All are parts of `serene`."""
 
 from __future__ import annotations
 
@@ -20,14 +20,29 @@ MAY_IMPORT = {
 }
 
 
-def imported(package: str) -> Iterator[tuple[Path, str]]:
-    """Each module of the package with the top level names that it imports, wherever in it."""
-    for path in sorted((ROOT / package).rglob("*.py")):
+def imported(folder: str) -> Iterator[tuple[Path, str]]:
+    """Each module in the folder with what it imports, wherever in it: the folder in the repository that has it, or its
+    top-level name."""
+    for path in sorted((ROOT / folder).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import):
-                yield from ((path, alias.name.partition(".")[0]) for alias in node.names)
+                names = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom) and node.level == 0:
-                yield path, str(node.module).partition(".")[0]
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+            else:
+                continue
+            for name in names:
+                top, below = (*name.split("."), "")[:2]
+                if top in MAY_IMPORT and top != "serene":
+                    yield path, f"{top}, not serene.{top}"
+                else:
+                    yield path, below if top == "serene" and below in MAY_IMPORT else top
+
+
+@pytest.mark.parametrize("folder", [*MAY_IMPORT, "tests", "scripts", "examples"])
+def test_a_part_has_one_name(folder: str) -> None:
+    """A module that is imported by two names is there twice, and users may have a `controller` of their own."""
+    assert [f"{path} imports {name}" for path, name in imported(folder) if ", not " in name] == []
 
 
 @pytest.mark.parametrize("package", MAY_IMPORT)
@@ -47,7 +62,7 @@ def test_topologies_run_under_mininets_own_python() -> None:
     alone = {"serene.interrupts"}
     assert {name for _, name in imported("topologies")} <= known | {"serene"}
     assert {each for path in (ROOT / "topologies").rglob("*.py") for each in needed(path, ours)} <= alone | {
-        name for name in ours if name.startswith("topologies")
+        name for name in ours if name.startswith("serene.topologies")
     }
     assert {name for path, name in imported("serene") if path in [ours[each] for each in alone]} <= known
 
@@ -57,6 +72,7 @@ def modules() -> dict[str, Path]:
     for package in MAY_IMPORT:
         for path in (ROOT / package).rglob("*.py"):
             parts = path.relative_to(ROOT).with_suffix("").parts
+            parts = parts if package == "serene" else ("serene", *parts)
             found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
@@ -100,12 +116,15 @@ def test_no_module_needs_itself() -> None:
 
 def test_programs_begin_without_what_takes_a_second_to_import() -> None:
     """The operator's, and those that start others."""
-    programs = "controller.commands.cli, serene.switch.cli, experiments.run.cli, experiments.straggler_study.command"
+    programs = (
+        "serene.controller.commands.cli, serene.switch.cli, serene.experiments.run.cli, "
+        "serene.experiments.straggler_study.command"
+    )
     asked = f"import sys, {programs}; print(sorted({{'torch', 'sklearn', 'matplotlib'}} & {{*sys.modules}}))"
     said = subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert said == "[]\n"
 
 
 def test_a_measurement_on_one_machine_needs_no_mininet() -> None:
-    asked = "import sys; sys.modules['mininet'] = None; import experiments.performance.one_machine"
+    asked = "import sys; sys.modules['mininet'] = None; import serene.experiments.performance.one_machine"
     subprocess.run([sys.executable, "-c", asked], cwd=ROOT, check=True)

@@ -52,13 +52,13 @@ def interrupted(module: str, *, ignored: bool = False) -> subprocess.CompletedPr
 def commands() -> set[str]:
     """The modules that users start, or commands do that are installed: those that make, pages and their own help
     name."""
-    told = r"(?:python|VENV_PYTHON\)) -m ((?:controller|experiments|serene|tests|workers)[\w.]*\w)"
+    told = r"(?:python|VENV_PYTHON\)) -m ((?:serene|tests)[\w.]*\w)"
     pages = [ROOT / "Makefile", *ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
     own = rf'prog="{told}"'
     sources = [path for package in (*PACKAGES, "tests") for path in (ROOT / package).rglob("*.py")]
     found = {name for page in pages for name in re.findall(told, page.read_text())}
     found |= {name for source in sources for name in re.findall(own, source.read_text())}
-    return found | {"controller", "experiments.network_study.question", "serene.switch_command"}
+    return found | {"serene.controller", "serene.experiments.network_study.question", "serene.switch_command"}
 
 
 @pytest.mark.parametrize("module", sorted(commands()))
@@ -82,7 +82,7 @@ def in_session(leader: int) -> dict[int, float]:
 
 def test_an_interrupt_while_a_command_has_processes_at_work(tmp_path: Path) -> None:
     """By a terminal, which tells all of them. (What they say besides is about the runs.)"""
-    command = ["env", "--default-signal=INT", sys.executable, "-m", "experiments.correctness.schedules"]
+    command = ["env", "--default-signal=INT", sys.executable, "-m", "serene.experiments.correctness.schedules"]
     given = ["--runs", "1000000", "--processes", "2", "--pair", "bsp,asp"]
     said = tmp_path / "said"
     with said.open("w") as out:

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from experiments.correctness import schedules
-from experiments.network_study import __main__ as network_study
-from experiments.network_study import cells
-from experiments.pytorch_study import __main__ as pytorch_study
-from experiments.pytorch_study import fewer_bits
-from experiments.shared.pool import Processes
-from experiments.straggler_study import __main__ as straggler_study
 from serene import outputs
+from serene.experiments.correctness import schedules
+from serene.experiments.network_study import __main__ as network_study
+from serene.experiments.network_study import cells
+from serene.experiments.pytorch_study import __main__ as pytorch_study
+from serene.experiments.pytorch_study import fewer_bits
+from serene.experiments.shared.pool import Processes
+from serene.experiments.straggler_study import __main__ as straggler_study
 from serene.outputs import CannotWrite
 from tests import disks
 
@@ -189,7 +189,7 @@ def test_a_command_refuses_before_it_works(
 def test_a_folder_for_temporary_files_in_which_no_socket_fits_is_named(tmp_path: Path) -> None:
     folder = tmp_path / ("x" * 100)
     folder.mkdir()
-    command = [sys.executable, "-m", "experiments.correctness.schedules", "--runs", "1", "--pair", "bsp,ssp"]
+    command = [sys.executable, "-m", "serene.experiments.correctness.schedules", "--runs", "1", "--pair", "bsp,ssp"]
     done = subprocess.run(
         [*command, "--out", str(tmp_path / "numbers.json")], env=os.environ | {"TMPDIR": str(folder)},
         capture_output=True, text=True, check=False,

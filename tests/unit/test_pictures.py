@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from matplotlib.colors import to_hex
 
-from experiments.shared.style import fit_names, panels, strategy_band
+from serene.experiments.shared.style import fit_names, panels, strategy_band
 from serene.palette import COLOUR_OF, COMPUTING, GREY, SENDING, WAITING, colour_of, look
 from serene.strategy import parse
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from experiments.run.launch import balance
-from experiments.run.results import Json, miscounted
+from serene.experiments.run.launch import balance
+from serene.experiments.run.results import Json, miscounted
 
 SENT: list[Json] = [{"worker": 0, "contributions_sent": 10}, {"worker": 1, "contributions_sent": 10}]
 

@@ -53,7 +53,7 @@ def script(name: str) -> str:
 
 def test_the_folder_is_hostile(hostile: Path) -> None:
     with pytest.raises(AssertionError, match="it ran"):
-        run(hostile, [sys.executable, "-m", "controller"])
+        run(hostile, [sys.executable, "-m", "serene.controller"])
 
 
 def test_serenectl_up(hostile: Path, tmp_path: Path) -> None:
@@ -75,11 +75,11 @@ def test_serene_switch(hostile: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "status", "said"),
     [
-        ("controller", ["--help"], 0, "serenectl"),
-        ("workers.train", ["--help"], 0, "usage: "),
+        ("serene.controller", ["--help"], 0, "serenectl"),
+        ("serene.workers.train", ["--help"], 0, "usage: "),
         ("serene.faults.shim", ["/nowhere.toml", "0:a:b"], None, "nowhere"),
-        ("experiments.performance.hosts", [], None, ""),
-        ("experiments.run", ["--help"], 0, "usage: "),
+        ("serene.experiments.performance.hosts", [], None, ""),
+        ("serene.experiments.run", ["--help"], 0, "usage: "),
     ],
 )
 def test_what_experiments_start(hostile: Path, name: str, arguments: list[str], status: int | None, said: str) -> None:

@@ -8,12 +8,12 @@ from dataclasses import astuple
 
 import pytest
 
-from controller.http.client import ControllerClient, Rejected
-from controller.jobs.job import JobState
-from controller.status.model import JobStatus, SwapStatus, WorkerStatus
-from experiments.performance.swaps import FIRST, FIRST_AT_STEP, Commanded, Swapper, latencies, main, walk
-from experiments.shared.random_strategies import FAMILIES, alternating
+from serene.controller.http.client import ControllerClient, Rejected
+from serene.controller.jobs.job import JobState
+from serene.controller.status.model import JobStatus, SwapStatus, WorkerStatus
 from serene.errors import SereneError
+from serene.experiments.performance.swaps import FIRST, FIRST_AT_STEP, Commanded, Swapper, latencies, main, walk
+from serene.experiments.shared.random_strategies import FAMILIES, alternating
 from serene.strategy import BSP, Strategy
 
 START = 1000.0

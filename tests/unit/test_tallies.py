@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from experiments.correctness import schedules, tallies
-from experiments.correctness.tallies import BadPart, Part, Tally, added_up
-from experiments.correctness.virtual.checks import Balance
-from serene.program import Program
+from serene.experiments.correctness import schedules, tallies
+from serene.experiments.correctness.tallies import BadPart, Part, Tally, added_up
+from serene.experiments.correctness.virtual.checks import Balance
+from serene.experiments.shared import build
+from serene.program import TREE, VARIANTS, Program
 
 PAIR = ("bsp", "ssp")
-PART = Part("abc", "serene", 2, 0, 10, 1.5, {PAIR: Tally(runs=10, contributions=70, happened={"evicted": 2})})
+PART = Part("abc", "serene", 2, 0.5, 0, 10, 1.5, {PAIR: Tally(runs=10, contributions=70, happened={"evicted": 2})})
 
 
 def test_a_part_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -39,20 +40,27 @@ def test_parts_of_one_build_add_up() -> None:
 
 
 def test_a_build_is_its_sources_and_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tallies, "ROOT", tmp_path)
-    files = [tmp_path / "p4src/build/serene.json", *(tmp_path / folder / "code.py" for folder in tallies.PLAYED)]
+    package = tmp_path / "serene"
+    monkeypatch.setattr(build, "PACKAGE", package)
+    monkeypatch.setattr(build, "BUILD", package / "p4")
+    programs = [package / "p4" / f"{name}.json" for name in (*VARIANTS, *TREE)]
+    files = [package / "code.py", *programs, *(package / folder / "code.c" for folder in tallies.PLAYED)]
     for path in files:
-        path.parent.mkdir(parents=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("before")
     builds = [tallies.build()]
     for path in files:
         path.write_text("after")
         builds.append(tallies.build())
-    files[0].rename(files[0].with_name("other.json"))
+    files[0].rename(files[0].with_name("other.py"))
     builds.append(tallies.build())
     assert len(set(builds)) == len(builds)
-    (tmp_path / "serene/notes.md").write_text("nothing that runs")
+    (package / "notes.md").write_text("nothing that runs")
+    (package / "experiments" / "code.py").write_text("of another command")
     assert tallies.build() == builds[-1]
+    (package / "controller").rename(tmp_path / "controller")
+    (package / "controller").symlink_to("../controller")
+    assert tallies.build() == builds[-1], "a checkout and its wheel are one build"
 
 
 @pytest.mark.parametrize(
@@ -61,6 +69,7 @@ def test_a_build_is_its_sources_and_programs(tmp_path: Path, monkeypatch: pytest
         (replace(PART, first=10, build="abd"), "two: build abd, that of one is abc"),
         (replace(PART, first=10, racks=3), "two: racks 3, that of one is 2"),
         (replace(PART, first=10, program="serene_jumbo"), "two: program serene_jumbo, that of one is serene"),
+        (replace(PART, first=10, take_overs=1.0), "two: take_overs 1.0, that of one is 0.5"),
         (replace(PART, first=9), "two: runs 9 to 18, of which one has some: expected others"),
     ],
 )
@@ -97,7 +106,8 @@ def test_a_run_that_lost_or_repeated_something_has_failed(found: Balance, monkey
 
 def written(**fields: object) -> str:
     """A part in which some things are others."""
-    head = {"build": "abc", "program": "serene", "racks": 2, "first": 0, "runs": 10, "seconds": 1.5, "pairs": {}}
+    head = {"build": "abc", "program": "serene", "racks": 2, "take_overs": 0.5, "first": 0, "runs": 10}
+    head |= {"seconds": 1.5, "pairs": {}}
     return json.dumps({**head, **fields})
 
 

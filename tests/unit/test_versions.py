@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+
+from serene.distribution import version
 
 
 @pytest.mark.parametrize("command", ["serenectl", "serene-netstudy", "serene-shim", "serene-switch"])
@@ -20,4 +21,4 @@ def test_version(command: str) -> None:
         check=False,
     )
     assert (said.returncode, said.stderr) == (0, "")
-    assert said.stdout.split()[-1] == version("serene")
+    assert said.stdout.split()[-1] == version()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import zipfile
@@ -17,7 +18,7 @@ from tests.controller.processes import ROOT
 from tests.ports import some_ports
 
 OFFLINE = re.compile(r"No matching distribution|Could not find a version|Connection|Temporary failure|Read timed out")
-TOP = {"serene", "controller", "experiments", "topologies", "workers"}
+PARTS = ("controller", "experiments", "topologies", "workers")
 
 
 def pip(*arguments: str) -> str:
@@ -35,17 +36,25 @@ def pip(*arguments: str) -> str:
     return done.stdout
 
 
+def tracked(*patterns: str) -> list[str]:
+    """The repository's files."""
+    command = ["git", "ls-files", "-z", *patterns]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")[:-1]
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     sources = folder / "sources"  # setuptools writes beside them
-    files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for name in files.split("\0"):
-        if name and (ROOT / name).exists():
+    for name in tracked():
+        if (ROOT / name).exists():
             (sources / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / name, sources / name)
+            shutil.copyfile(ROOT / name, sources / name, follow_symlinks=False)
+    for part in PARTS:  # as an archive leaves them that knows no links
+        (sources / "serene" / part).unlink()
+        (sources / "serene" / part).write_text(f"../{part}")
     pip("wheel", "--no-deps", "-w", str(folder), str(sources))
-    return next(folder.glob("serene-*.whl"))
+    return next(folder.glob("serene_p4-*.whl"))
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +70,12 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_what_is_in_it(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    assert {name.split("/")[0] for name in names} - {wheel.name.partition("-py3")[0] + ".dist-info"} == TOP
+    metadata = wheel.name.partition("-py3")[0] + ".dist-info"
+    assert {name.split("/")[0] for name in names} == {"serene", metadata}, "a name that others' modules may have"
+    checkout = {name for part in PARTS for name in tracked(f"{part}/**.py")}
+    assert {f"serene/{name}" for name in checkout} | set(tracked("serene/**.py")) == {
+        name for name in names if name.endswith(".py")
+    }
     for needed in (
         "p4/serene.json",
         "p4/serene_jumbo.p4info.txtpb",
@@ -71,7 +85,7 @@ def test_what_is_in_it(wheel: Path) -> None:
     ):
         assert f"serene/{needed}" in names
     assert {path.name for path in (ROOT / "controller" / "page").iterdir() if path.is_file()} <= {
-        name.removeprefix("controller/page/") for name in names
+        name.removeprefix("serene/controller/page/") for name in names
     }
 
 
@@ -116,7 +130,7 @@ def test_a_training_through_it(installed: Path, tmp_path: Path) -> None:
     where = run(tmp_path, installed / "python", "-c", "import serene.torch; print(serene.torch.__file__)")
     assert where.startswith(str(site))
     others = tmp_path / "others"
-    for name in ("controller", "serene"):  # somebody's own folders, which `serenectl` must not run
+    for name in (*PARTS, "serene"):  # somebody's own modules, which `serenectl` must not run
         (others / name).mkdir(parents=True)
         (others / name / "__init__.py").write_text("raise SystemExit('the wrong folder')\n")
     up = ["up", "--local", "--switch", f"127.0.0.1:{grpc}", "--http", f"127.0.0.1:{http}"]
@@ -136,3 +150,69 @@ def test_a_training_through_it(installed: Path, tmp_path: Path) -> None:
         assert "job 0: finished" in run(tmp_path, installed / "serenectl", "status", SERENE_CONTROLLER=controller)
     finally:
         run(others, installed / "serenectl", "down", SERENE_CONTROLLER=controller)
+
+
+PROGRAM = """\
+import multiprocessing
+import sys
+
+import controller
+import numpy as np
+import workers
+
+from serene.client import Client, FrameTransport, Session
+from serene.controller.automatic import Automatic  # ours, beside `controller`
+
+
+def train(worker, here, there, sums):
+    total = np.zeros(640, np.float32)
+    transport = FrameTransport(worker, local=("127.0.0.1", here), switch=("127.0.0.1", there))
+    client = Client(transport, job=0, worker=worker, vector_length=len(total))
+    with Session(client, lambda delta: np.add(total, delta, out=total)) as session:
+        session.join()
+        for _ in range(3):
+            session.exchange(np.full(len(total), worker + 1.0, np.float32))
+        session.finish(timeout_s=60)
+    sums.put(set(total.tolist()))
+
+
+if __name__ == "__main__":
+    ports = [int(port) for port in sys.argv[1:]]
+    context = multiprocessing.get_context("spawn")
+    sums = context.SimpleQueue()
+    processes = [context.Process(target=train, args=(each, ports[each], ports[2 + each], sums)) for each in range(2)]
+    for process in processes:
+        process.start()
+    print(controller.mine, workers.mine, *(sums.get() for _ in processes))
+    for process in processes:
+        process.join()
+"""
+
+
+def test_a_program_of_ones_own_beside_modules_of_ones_own(installed: Path, tmp_path: Path) -> None:
+    """`controller` and the like are the user's names: our commands run none of them, and the user's program its own."""
+    if not shutil.which("cc"):
+        pytest.skip("the embedded switch needs a C compiler")
+    for name in PARTS:
+        (tmp_path / f"{name}.py").write_text(f"mine = {name!r}\n")
+    (tmp_path / "program.py").write_text(PROGRAM)
+    grpc, http = some_ports(2)
+    ports = some_ports(4, socket.SOCK_DGRAM)
+    at = [f"{port}@udp:{ports[1 + port]}:{ports[port - 1]}" for port in (1, 2)]
+    command = [str(installed / "serene-switch"), "--no-p4", "-i", at[0], "-i", at[1], "--"]
+    controller = {"SERENE_CONTROLLER": f"http://127.0.0.1:{http}"}
+    with subprocess.Popen(
+        [*command, "--grpc-server-addr", f"127.0.0.1:{grpc}", "--cpu-port", "255"],
+        cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.DEVNULL,
+    ) as switch:  # fmt: skip
+        try:
+            up = ["--switch", f"127.0.0.1:{grpc}", "--http", f"127.0.0.1:{http}", "--wait", "60"]
+            run(tmp_path, installed / "serenectl", "up", *up)
+            try:
+                run(tmp_path, installed / "serenectl", "jobs", "create", "--workers", "2", **controller)
+                said = run(tmp_path, installed / "python", "program.py", *ports)
+                assert said == "controller workers {9.0} {9.0}\n"
+            finally:
+                run(tmp_path, installed / "serenectl", "down", **controller)
+        finally:
+            switch.terminate()

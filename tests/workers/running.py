@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from controller.http.client import ControllerClient
+from serene.controller.http.client import ControllerClient
 from serene.strategy import Strategy
+from serene.workers import train
 from tests.controller.processes import ROOT, SwitchProcess, until
 from tests.support.warm import warm_python
-from workers import train
 
 SLOTS = 249  # 79,510 parameters in chunks of 320
 
@@ -42,7 +42,7 @@ class Workers:
 
     def start(self, worker: int, of: int, *options: object) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [warm_python(), "-m", "workers.train", *self.arguments(worker, of, *options)],
+            [warm_python(), "-m", "serene.workers.train", *self.arguments(worker, of, *options)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -16,14 +16,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.run.baseline import LoopbackNetwork
-from experiments.run.cli import _settings, parser
+from serene.experiments.run.baseline import LoopbackNetwork
+from serene.experiments.run.cli import _settings, parser
 from serene.strategy import parse
+from serene.workers import reference
+from serene.workers.baselines import ExchangeFailed, Place, ServerExchange, ranges
+from serene.workers.server import Barrier, Server, WorkerGone
+from serene.workers.training import Recipe
 from tests.controller.processes import ROOT, until
-from workers import reference
-from workers.baselines import ExchangeFailed, Place, ServerExchange, ranges
-from workers.server import Barrier, Server, WorkerGone
-from workers.training import Recipe
 
 
 class Together:
@@ -126,7 +126,7 @@ def pair() -> Iterator[tuple[Servers, list[ServerExchange]]]:
 
 
 def test_who_connects_and_says_nothing_keeps_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workers.server.HELLO_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("serene.workers.server.HELLO_TIMEOUT_S", 0.2)
     servers = Servers("asp", 1, 5, 1)
     with socket.create_connection(servers.addresses[0]):
         (exchange,) = exchanges = [servers.worker(0)]
@@ -194,7 +194,17 @@ def test_two_runs_at_once_have_ports_of_their_own(tmp_path: Path) -> None:
 
 
 def run(out: Path, *options: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "experiments.run", "--no-mininet", "--workers", "3", "--out", str(out), *options]
+    command = [
+        sys.executable,
+        "-m",
+        "serene.experiments.run",
+        "--no-mininet",
+        "--workers",
+        "3",
+        "--out",
+        str(out),
+        *options,
+    ]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from workers import data
-from workers.data import DataError, Dataset, load
+from serene.workers import data
+from serene.workers.data import DataError, Dataset, load
 
 IMAGES, LABELS = 40, 10
 

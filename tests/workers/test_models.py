@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from workers import architectures
-from workers.architectures import LEARNING_RATES, MODELS, NoSuchModel
-from workers.models import Model
+from serene.workers import architectures
+from serene.workers.architectures import LEARNING_RATES, MODELS, NoSuchModel
+from serene.workers.models import Model
 
 GREY, COLOUR = (1, 28, 28), (3, 32, 32)
 

@@ -8,17 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.straggler_study.cell import SOFTMAX, Cell
-from experiments.straggler_study.dataplane import Port
-from experiments.straggler_study.simulated import Packets, Simulation, Worker
 from serene.errors import SereneError
+from serene.experiments.straggler_study.cell import SOFTMAX, Cell
+from serene.experiments.straggler_study.dataplane import Port
+from serene.experiments.straggler_study.simulated import Packets, Simulation, Worker
 from serene.strategy import parse
 from serene.wire import ENCAPSULATION_BYTES, HEADER, MEMBERSHIP, Op, control_payload, push_payloads
+from serene.workers import reference
+from serene.workers.packets import PACKETS, ScapyPackets, check_packets
+from serene.workers.training import Recipe
 from tests.controller.processes import ControllerProcess, SwitchProcess
 from tests.workers.running import Workers, done
-from workers import reference
-from workers.packets import PACKETS, ScapyPackets, check_packets
-from workers.training import Recipe
 
 RANDOM = np.random.default_rng(5)
 

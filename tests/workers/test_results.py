@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from serene.workers import results
+from serene.workers.results import WorkerFiles
 from tests.disks import disk, fill
-from workers import results
-from workers.results import WorkerFiles
 
 LONG = "x" * 20_000  # some pages of a disk: of a row, one part may fit and the rest not
 

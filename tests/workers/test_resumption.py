@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from serene.strategy import ASP, BSP, SSP, Mixed, Strategy
+from serene.workers import reference
+from serene.workers.training import Recipe
 from tests.controller.processes import ControllerProcess, SwitchProcess, until
 from tests.workers.running import SLOTS, Workers, done
-from workers import reference
-from workers.training import Recipe
 
 STEPS = 60
 

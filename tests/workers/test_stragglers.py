@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from workers.stragglers import (
+from serene.workers.stragglers import (
     PROFILES,
     BadStraggler,
     Failure,

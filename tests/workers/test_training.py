@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from serene.fixedpoint import FixedPoint
-from workers import reference
-from workers.architectures import MODELS
-from workers.training import Recipe, Trainer
+from serene.workers import reference
+from serene.workers.architectures import MODELS
+from serene.workers.training import Recipe, Trainer
 
 SMALL = Recipe(workers=2, steps=4)
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from serene.strategy import ASP, BSP
+from serene.workers import reference
+from serene.workers.training import Recipe
 from tests.controller.processes import ControllerProcess, SwitchProcess, until
 from tests.workers.running import SLOTS, Workers, done, ended
-from workers import reference
-from workers.training import Recipe
 
 WORKERS, STEPS = 2, 8
 ENDLESS = 100_000

@@ -11,7 +11,7 @@ import struct
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from experiments.correctness.virtual.checks import Violation
+from serene.experiments.correctness.virtual.checks import Violation
 from serene.strategy import PolicyFields
 from serene.wire import ENCAPSULATION_BYTES, HEADER, SERENE_FIELDS, UNBOUNDED, Op
 

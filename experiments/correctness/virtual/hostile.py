@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.correctness.virtual.worker import Incarnation, World
-from serene.sim.entries import Host
+from serene.experiments.correctness.virtual.worker import Incarnation, World
+from serene.sim.hosts import Host
 from serene.wire import (
     SERENE_UDP_PORT,
     SWITCH_IP,

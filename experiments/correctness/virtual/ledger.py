@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from experiments.correctness.virtual.checks import Balance, Sent, Violation, balance
+from serene.experiments.correctness.virtual.checks import Balance, Sent, Violation, balance
 
 LARGEST_VALUE = 1000  # of a contribution, in fixed-point units
 

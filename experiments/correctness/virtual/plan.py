@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from experiments.correctness.virtual.checks import Balance
 from serene.errors import choices
+from serene.experiments.correctness.virtual.checks import Balance
 from serene.faults import Action, BadFaults, Faults
 
 
@@ -18,6 +18,7 @@ class What(str, Enum):
     SECOND_PROCESS = "second process"  # a second process for the same worker, on another UDP port
     EVICTED = "evicted"  # and readmitted later
     DELETED = "job deleted"  # and another job begins, perhaps with the same id
+    TAKES_BACK = "takes its place back"  # the first of a worker's two processes joins again
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class Plan:
     ``swaps`` further strategies come one after the other, at random times ``swap_every_s`` apart on average.
     ``clock_steps_s``: by how much the clocks of controllers differ from their predecessors', the last of them first.
     ``hostile_every_s``: mean time between packets of a host that belongs to no job; None: there is none.
+    ``frames_together``: a worker's process gets at most so many frames of a tick at once. One at a time, a run passes
+    through every state between two frames; many at a time, it takes a third of the processor time.
     """
 
     seed: int
@@ -50,6 +53,7 @@ class Plan:
     happenings: tuple[Happening, ...] = ()
     clock_steps_s: tuple[float, ...] = ()
     hostile_every_s: float | None = None
+    frames_together: int = 1
     too_late_s: float = 2000.0  # virtual time after which a worker that has not finished is stuck
 
     @property

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import greenlet
 
-from experiments.correctness.virtual.timeline import Timeline
+from serene.experiments.correctness.virtual.timeline import Timeline
 
 
 class Process:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from experiments.correctness.virtual.plan import Happening, Plan, What
+from serene.experiments.correctness.virtual.plan import Happening, Plan, What
 from serene.faults import Action, Event, Faults, PacketFaults
 
 MAX_WORKERS = 4
 CONTROL = ("HELLO", "LEAVE", "WELCOME", "REFUSED", "BYE", "WAIT")  # kinds of packets
 CLOCK_STEP_S = 1e6
+TAKE_OVERS = 0.5
+RARE = tuple(what for what in What if what is not What.TAKES_BACK)
 TOO_LATE_S = 300.0
 
 
-def random_plan(seed: int, often: float = 0.125) -> Plan:
+def random_plan(seed: int, often: float = 0.125, take_overs: float = TAKE_OVERS) -> Plan:
     """A short run of 2 to 4 workers with several swaps. Up to a fifth of all packets is lost, and some are delayed
-    until another epoch, process or job has begun. often: the probability of each rare event.
+    until another epoch, process or job has begun. often: the probability of each rare event. take_overs: the
+    probability that two processes of one worker take its place from each other.
     """
     rng = random.Random(f"plan/{seed}")
     workers = rng.randint(2, MAX_WORKERS)
@@ -36,7 +39,7 @@ def random_plan(seed: int, often: float = 0.125) -> Plan:
     )
     packets = rng.choice(worse), faults
     events = tuple(_events(rng, workers, min(iterations), often))
-    return Plan(
+    plan = Plan(
         seed=seed,
         slots=rng.randint(1, 2),
         iterations=iterations,
@@ -49,6 +52,8 @@ def random_plan(seed: int, often: float = 0.125) -> Plan:
         clock_steps_s=tuple(rng.choice([0.0, 0.0, -CLOCK_STEP_S, CLOCK_STEP_S]) for _ in range(2)),
         hostile_every_s=0.05 if rng.random() < 2 * often else None,
     )
+    apart = random.Random(f"take-over/{seed}")  # so that all else is the same without it
+    return _with_take_over(apart, plan) if apart.random() < take_overs else plan
 
 
 def _events(rng: random.Random, workers: int, iterations: int, often: float) -> Iterator[Event]:
@@ -60,14 +65,31 @@ def _events(rng: random.Random, workers: int, iterations: int, often: float) -> 
 
 
 def _happenings(
-    rng: random.Random, workers: int, iterations: int, often: float, events: tuple[Event, ...]
+    rng: random.Random, workers: int, iterations: int, often: float, events: Collection[Event]
 ) -> Iterator[Happening]:
     # A controller that was restarted does not know which of two processes of a worker was there first.
-    restarts = any(event.action is Action.RESTART_CONTROLLER for event in events)
-    for what in What:
+    restarts = any(_ends_controller(event) for event in events)
+    for what in RARE:
         if rng.random() < often and not (restarts and what is What.SECOND_PROCESS):
             worker = None if what is What.DELETED else rng.randrange(workers)
             seconds = rng.choice([0.1, 0.3, 1.0])
             if what is What.SECOND_PROCESS:
                 seconds = rng.choice([0.3, 5.0])  # before and after the first process notices, which takes 2 s
             yield Happening(rng.randrange(iterations), what, worker, seconds=seconds)
+
+
+def _ends_controller(event: Event) -> bool:
+    return event.action is Action.RESTART_CONTROLLER
+
+
+def _with_take_over(rng: random.Random, plan: Plan) -> Plan:
+    """Gives a worker a second process, and has either of the two join again soon, once or several times."""
+    worker, begins = rng.randrange(plan.workers), rng.randrange(3)
+    happenings = [Happening(begins, What.SECOND_PROCESS, worker, rng.choice([0.3, 5.0]))]
+    for _ in range(rng.randint(1, 3)):
+        what = rng.choice([What.JOINS_AGAIN, What.GIVES_UP, What.TAKES_BACK, What.TAKES_BACK])
+        happenings.append(Happening(begins + rng.randrange(3), what, worker, rng.choice([0.02, 0.1, 0.3, 1.0])))
+    events = tuple(event for event in plan.faults.events if not _ends_controller(event))
+    return replace(
+        plan, faults=replace(plan.faults, events=events), happenings=(*plan.happenings, *happenings)
+    )  # fmt: skip

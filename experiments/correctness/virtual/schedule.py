@@ -1,6 +1,6 @@
 """One run in virtual time: workers, a bad network, live swaps, a controller and a switch.
 
-The workers run `serene.client.Client`, the controller decides with `controller.jobs`, the switch is the compiled P4
+The workers run `serene.client.Client`, the controller is the real one, the switch is the compiled P4
 program in the embedded switch (or, in tests, a model of it in Python), and `serene.faults.Links` decides what becomes
 of every packet. Meanwhile the events of a `Plan` come: workers pause, die, join twice and are evicted, the controller
 dies, jobs are deleted, strategies are swapped. Everything follows from the seed.
@@ -14,19 +14,23 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from experiments.correctness.virtual.checks import Violation
-from experiments.correctness.virtual.controller import VirtualController
-from experiments.correctness.virtual.hostile import PORT as HOSTILE_PORT
-from experiments.correctness.virtual.hostile import Hostile
-from experiments.correctness.virtual.ledger import Ledger
-from experiments.correctness.virtual.plan import Happening, Outcome, Plan, What
-from experiments.correctness.virtual.switch import CPU_PORT, VirtualSwitch
-from experiments.correctness.virtual.timeline import Due, Timeline
-from experiments.correctness.virtual.watch import INCARNATION, OP, Watch
-from experiments.correctness.virtual.worker import Incarnation, Place
 from serene.client.protocol import Membership
+from serene.controller.coordinator import Coordinator
+from serene.controller.jobs.job import Job, JobState
+from serene.controller.switch.connection import Learned, PacketIn
+from serene.entries import CPU_PORT, Entry
+from serene.experiments.correctness.virtual.checks import Violation
+from serene.experiments.correctness.virtual.controller import VirtualController
+from serene.experiments.correctness.virtual.hostile import PORT as HOSTILE_PORT
+from serene.experiments.correctness.virtual.hostile import Hostile
+from serene.experiments.correctness.virtual.ledger import Ledger
+from serene.experiments.correctness.virtual.plan import Happening, Outcome, Plan, What
+from serene.experiments.correctness.virtual.switch import CommandedSwitch
+from serene.experiments.correctness.virtual.timeline import Due, Timeline
+from serene.experiments.correctness.virtual.watch import INCARNATION, OP, Watch
+from serene.experiments.correctness.virtual.worker import Incarnation, Place
 from serene.faults import Action, Direction, Event, Links
-from serene.strategy import Strategy
+from serene.strategy import Strategy, shrunk
 from serene.wire import Op
 
 WIRE_S = 0.001  # time that a packet takes over a link without faults
@@ -34,6 +38,7 @@ PACKET_IN_LATE_S = 0.05  # by which a tenth of the packet-ins are late
 BACK_S = 0.3  # mean time until a worker whose job was deleted is started again
 WELCOMED_S = 0.3  # from the beginning of a job until its workers have their WELCOME, unless packets are lost
 JOBS = 2  # ids that the jobs of a run may have
+WRITES = 8  # at one of which a controller dies
 
 _TOLD = frozenset((Op.WELCOME, Op.REFUSED, Op.BYE, Op.WAIT))  # these carry the incarnation that they are for
 
@@ -42,7 +47,7 @@ class Schedule:
     """One run. ``switch`` may have had other runs before. ``strategies``: the first one, and those that it is swapped
     for. Raises BadFaults."""
 
-    def __init__(self, switch: VirtualSwitch, plan: Plan, strategies: Iterator[Strategy]) -> None:
+    def __init__(self, switch: CommandedSwitch, plan: Plan, strategies: Iterator[Strategy]) -> None:
         plan.check()
         self.plan = plan
         self.switch = switch
@@ -59,11 +64,12 @@ class Schedule:
         self.ledger = self._new_ledger()
         self._events: list[Event | Happening] = [*plan.faults.events, *plan.happenings]
         self._clock_steps = list(plan.clock_steps_s)
+        self._deleting = False  # whether its user is about to delete the job
         self._next_too = False  # whether to delete also the job that follows a deleted one, while its workers join
-        switch.set_ports([*(worker + 1 for worker in range(plan.workers)), HOSTILE_PORT])
         self.places = [self.place(worker) for worker in range(plan.workers)]
         self._port_of = {worker + 1: worker for worker in range(plan.workers)}
-        self.controller = VirtualController(self)
+        self.controller = VirtualController(self, [*self._port_of, HOSTILE_PORT])
+        self._failure: BaseException | None = None
         self._hostile = Hostile(self, plan.hostile_every_s) if plan.hostile_every_s else None
 
     def new_watch(self) -> Watch:
@@ -107,8 +113,8 @@ class Schedule:
         for place in self.places:
             for incarnation in place.incarnations:
                 incarnation.process.interrupt()
-        for (table, _), entry in list(self.switch.table.items()):
-            if table in ("member", "address", "job"):
+        for entry in self.switch.entries():
+            if entry.table in ("member", "address", "job", "known_source", "forward"):
                 self.switch.delete(entry)
 
     def _outcome(self) -> Outcome:
@@ -150,6 +156,16 @@ class Schedule:
             self.places[self._port_of[port]].hear(frames)
         for action in due.actions:
             action()
+        if self._failure is not None:
+            raise self._failure
+
+    def failed(self, error: BaseException) -> None:
+        """Ends the run, with an error that the controller had or made, at the end of the tick."""
+        if not isinstance(error, Violation):
+            violation = Violation("nobody is stopped", f"the controller: {type(error).__name__}: {error}")
+            violation.__cause__ = error
+            error = violation
+        self._failure = self._failure or error
 
     def _through_the_switch(self, packets: list[tuple[int, bytes]]) -> None:
         self._switched += len(packets)
@@ -161,6 +177,10 @@ class Schedule:
                 self._packet_in(frame)
             else:
                 self.to_port(port, frame)
+        if any(port == HOSTILE_PORT for port, _ in packets):  # workers' packets are not ordinary ones
+            sources = self.switch.learned()
+            if sources:
+                self.controller.hear(Learned(sources, None))
 
     # -- the network -----------------------------------------------------------------------------------------
 
@@ -190,7 +210,11 @@ class Schedule:
             if int.from_bytes(data[INCARNATION], "big") != here[-1].client.incarnation:
                 self.happened[f"{Op(data[OP]).name} of an older incarnation"] += 1
         late = PACKET_IN_LATE_S if self._rng.random() < 0.1 else 0.0
-        self.time.at(late, lambda: self.controller.packet_in(port, data))
+        self.time.at(late, lambda: self.controller.hear(PacketIn(port, data)))
+
+    def packet_out(self, port: int, frame: bytes) -> None:
+        """The controller has the switch send a frame out of a port."""
+        self.time.after(0.0).to_switch.append((CPU_PORT, (port << 7).to_bytes(2, "big") + frame))
 
     def _told(self, port: int, frames: list[bytes]) -> None:
         for frame in frames:
@@ -217,28 +241,42 @@ class Schedule:
         another one for the next job. Raises Violation if it should not have been refused."""
         place = incarnation.place
         others = [other for other in place.incarnations if other is not incarnation]
-        if self._holds_its_place(incarnation):
+        if self._holds_its_place(incarnation) and not self._deleting:
             raise Violation("nobody is stopped", f"worker {place.id} is a member, and was refused: {reason}")
-        if incarnation.started_for is not self.ledger:
+        if incarnation.started_for is not self.ledger or self._deleting:
             self.happened["sent away"] += 1
             if not place.awaited and not any(other.process.alive for other in others):
+                place.start_after(self._rng.expovariate(1 / BACK_S))
+        elif any(self._holds_its_place(other) and not other.process.alive for other in others):
+            # The other one asked, was ended, and then got the place: nobody can tell, and its user starts another one.
+            self.happened["the place went to a process that had ended"] += 1
+            if not place.awaited:
                 place.start_after(self._rng.expovariate(1 / BACK_S))
         elif not place.awaited and not any(other.process.alive or other.finished for other in others):
             raise Violation("nobody is stopped", f"worker {place.id} was refused: {reason}")
 
-    def active(self) -> set[int]:
-        """The workers that the controller has heard of lately: all, for none is away for long."""
-        return {place.id for place in self.places}
-
     # -- users, and what they command ------------------------------------------------------------------------
 
-    def taken_over(self) -> None:
+    async def taken_over(self, coordinator: Coordinator) -> None:
         """A controller has taken over. A job that still waited for workers is in no entry: its user creates it
         again."""
-        if self.controller.jobs.get(self.job) is None:
-            self.controller.create(self.job, self.plan.workers, self.strategy)
+        self.watch.successor()
+        if coordinator.jobs.get(self.job) is None and not self._deleting:
+            await self._create(coordinator)
 
-    def began(self, job: int, session: int) -> None:
+    async def _create(self, coordinator: Coordinator) -> None:
+        await coordinator.create_job(self.plan.workers, self.strategy, job=self.job)
+
+    def wrote(self, switch: CommandedSwitch, entry: Entry) -> None:
+        """The controller inserts or replaces an entry."""
+        try:
+            if entry.table == "policy" and entry.params["session"] not in self._ledgers:
+                self._begin(entry.match["job"], entry.params["session"])
+            self.watch.wrote(entry)
+        except Violation as violation:
+            self.failed(violation)
+
+    def _begin(self, job: int, session: int) -> None:
         """A job begins a session. Raises Violation if its number is not the highest so far."""
         assert job == self.ledger.job
         if session in self._ledgers or session <= max(self._ledgers, default=0):
@@ -251,30 +289,45 @@ class Schedule:
 
     def install(self, strategy: Strategy) -> None:
         """Commands a live swap."""
-        self.controller.command(lambda controller: self._install(controller, strategy))
+        self.controller.command(lambda coordinator: self._install(coordinator, strategy))
 
-    def _install(self, controller: VirtualController, strategy: Strategy) -> None:
-        if controller.swap(self.job, strategy):
+    def _running(self, coordinator: Coordinator) -> Job | None:
+        """The job, if it runs and has members."""
+        job = coordinator.jobs.get(self.job)
+        return job if job is not None and job.state is JobState.RUNNING and job.members() else None
+
+    async def _install(self, coordinator: Coordinator, strategy: Strategy) -> None:
+        """Swaps the strategy, restricted to the members that are left."""
+        job = self._running(coordinator)
+        if job is not None and (await coordinator.set_strategy(self.job, shrunk(strategy, job.members()))).changed:
             self.strategy = strategy
 
     def _swap(self) -> None:
         if self.swaps < self.plan.swaps:
             self.controller.command(self._swap_now)
 
-    def _swap_now(self, controller: VirtualController) -> None:
-        if controller.running(self.job) is not None:
-            self.swaps += 1
-            self._install(controller, next(self._strategies))
-        self.time.at(self._rng.expovariate(1 / self.plan.swap_every_s), self._swap)
+    async def _swap_now(self, coordinator: Coordinator) -> None:
+        try:
+            if self._running(coordinator) is not None:
+                self.swaps += 1
+                await self._install(coordinator, next(self._strategies))
+        finally:
+            self.time.at(self._rng.expovariate(1 / self.plan.swap_every_s), self._swap)
 
-    def _delete(self, controller: VirtualController) -> None:
-        if controller.running(self.job) is None:
-            return
-        self.happened["jobs deleted"] += 1
-        controller.delete(self.job)
+    async def _delete(self, coordinator: Coordinator) -> None:
+        """Deletes the job, and creates another one, perhaps with the same id. Where the controller dies meanwhile, its
+        user does the rest by the next one."""
+        if not self._deleting:
+            if self._running(coordinator) is None:
+                return
+            self.happened["jobs deleted"] += 1
+            self._deleting = True
+        if coordinator.jobs.get(self.job) is not None:
+            await coordinator.delete_job(self.job)
+        self._deleting = False
         self.job = self._rng.randrange(JOBS)
         self.ledger = self._new_ledger()
-        controller.create(self.job, self.plan.workers, self.strategy)
+        await self._create(coordinator)
 
     # -- what befalls them -----------------------------------------------------------------------------------
 
@@ -300,11 +353,12 @@ class Schedule:
             step = self._clock_steps.pop()
             self.controller.clock_s += step
             self.happened["clock set back" if step < 0 else "clock set ahead"] += 1
-        # Half of the time it dies in the middle of admitting a worker, if one comes. Not in plans with evictions: the
-        # next controller would take an evicted worker that was being admitted for one that has left.
-        kinds = {happening.what for happening in self.plan.happenings}
-        if kinds and What.EVICTED not in kinds and self._rng.random() < 0.5:
-            self.controller.dies_for_s = event.seconds
+        # Most of the time it dies when it is about to write. In plans with evictions it does not die in the middle of
+        # anything: the next controller would take an evicted worker that was being admitted for one that has left.
+        if What.EVICTED in {happening.what for happening in self.plan.happenings}:
+            self.time.at(0.0, lambda: self.controller.die_in_quiet(event.seconds))
+        elif self._rng.random() < 0.75:
+            self.controller.die_at_write(self._rng.randint(1, WRITES), event.seconds)
         else:
             self.time.at(0.0, lambda: self.controller.die(event.seconds))
 
@@ -325,40 +379,49 @@ class Schedule:
             place.present.gives_up = True
         elif event.what is What.SECOND_PROCESS:
             self.time.at(soon, lambda: self._second(place, event.seconds))
+        elif event.what is What.TAKES_BACK:
+            self.time.at(event.seconds, lambda: self._take_back(place))
         else:
             self._command_eviction(place.id, True)
             self.time.at(event.seconds, lambda: self._command_eviction(place.id, False))
 
     def _command_eviction(self, worker: int, evicted: bool) -> None:
-        def command(controller: VirtualController) -> None:
-            if controller.evict(self.job, worker, evicted):
+        async def command(coordinator: Coordinator) -> None:
+            job = self._running(coordinator)
+            if job is not None and (worker in job.evicted()) != evicted:
+                await coordinator.set_evicted(self.job, worker, evicted)
                 self.happened["evicted" if evicted else "readmitted"] += 1
 
         self.controller.command(command)
 
-    def _at_work(self, place: Place) -> Incarnation | None:
-        """A worker's process, if it is alive, in the present job, and not leaving."""
-        incarnation = place.present
-        takes_part = incarnation.process.alive and incarnation.ledger is self.ledger and not incarnation.leaving
-        return incarnation if takes_part else None
+    def _at_work(self, incarnation: Incarnation) -> bool:
+        """Whether a process is alive, in the present job, and not leaving."""
+        return incarnation.process.alive and incarnation.ledger is self.ledger and not incarnation.leaving
 
     def _kill(self, place: Place, away_s: float) -> None:
-        incarnation = self._at_work(place)
-        if incarnation is not None:
+        incarnation = place.present
+        if self._at_work(incarnation):
             self.happened["restarted"] += 1
             incarnation.die()
             place.start_after(away_s)
 
     def _second(self, place: Place, both_s: float) -> None:
-        incarnation = self._at_work(place)
-        if incarnation is not None:
+        incarnation = place.present
+        if self._at_work(incarnation):
             self.happened["second processes"] += 1
             place.start(udp_port=incarnation.host.udp_port + 1)
             self.time.at(both_s, lambda: self._end_first(incarnation, both_s))
 
+    def _take_back(self, place: Place) -> None:
+        older = [process for process in place.incarnations[:-1] if self._at_work(process)]
+        if older and place.present.process.alive:
+            self.happened["took its place back"] += 1
+            older[0].take_back()
+
     def _holds_its_place(self, process: Incarnation) -> bool:
         """Whether the controller holds a process for its worker: one that joins again may have taken the place back."""
-        job = self.controller.jobs.get(self.job)
+        jobs = self.controller.jobs
+        job = jobs.get(self.job) if jobs is not None else None
         at = job.workers[process.place.id].endpoint if job is not None and process.ledger is self.ledger else None
         return at is not None and at.incarnation == process.client.incarnation
 

@@ -5,26 +5,24 @@ The program is loaded once for many runs: as with jobs, a newer session is enoug
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Protocol
 
+from serene.entries import Cell, Entry, Group, mac_text
 from serene.program import Program
-from serene.sim import entries
-from serene.sim.entries import Entry, Host
+from serene.sim.hosts import Host
 from serene.sim.switch import ProgramSwitch
-
-CPU_PORT = entries.CPU_PORT
+from serene.switch import CounterValue
 
 Packets = list[tuple[int, bytes]]
 
 
 class VirtualSwitch(Protocol):
-    """What a run needs of a switch. table: its entries, by the table's name and the match."""
+    """What a run needs of a switch."""
 
     lanes: int
     slots: int
-    table: dict[tuple[str, tuple[int, ...]], Entry]
 
     def process(self, packets: Sequence[tuple[int, bytes]]) -> Packets:
         """Processes (port, frame) pairs one after the other; returns all frames that come out, with their ports."""
@@ -35,16 +33,29 @@ class VirtualSwitch(Protocol):
     def delete(self, entry: Entry) -> None:
         """Deletes the entry that has this table and match."""
 
-    def set_group(self, hosts: Mapping[int, Host], job: int = 0) -> None:
-        """Sets the multicast group of a job's releases. hosts: by worker."""
+    def has(self, entry: Entry) -> bool:
+        """Whether there is an entry with this table and match."""
 
-    def set_ports(self, ports: Sequence[int]) -> None:
-        """Sets the ports that ordinary traffic is flooded to."""
+    def entries(self) -> list[Entry]:
+        """What was written and is there."""
+
+    def set_group(self, group: Group) -> None: ...
 
 
-def has(switch: VirtualSwitch, entry: Entry) -> bool:
-    """Whether it has an entry with this table and match."""
-    return (entry.table, tuple(entry.match)) in switch.table
+class CommandedSwitch(VirtualSwitch, Protocol):
+    """What the controller needs of it besides."""
+
+    program: Program
+    counters: Sequence[str]
+
+    def packets(self, cell: Cell) -> int:
+        """What a cell of a counter has counted."""
+
+    def zero(self, cell: Cell) -> None:
+        """Sets it to zero."""
+
+    def learned(self) -> list[tuple[str, int]]:
+        """Sources of ordinary frames that it did not know, since the last call: MAC address and port."""
 
 
 @cache
@@ -54,30 +65,26 @@ def frame_head(host: Host, payload_bytes: int) -> bytes:
 
 
 class P4Switch(ProgramSwitch):
-    """The P4 program, with its entries in ``table``, where a controller that takes over reads them."""
+    """The P4 program."""
 
     def __init__(self, program: Program) -> None:
-        self.table: dict[tuple[str, tuple[int, ...]], Entry] = {}
         super().__init__(program)
         self.lanes, self.slots = program.lanes, program.slots
-
-    def insert(self, entry: Entry) -> None:
-        super().insert(entry)
-        self.table[entry.table, tuple(entry.match)] = entry
-
-    def modify(self, entry: Entry) -> None:
-        super().modify(entry)
-        self.table[entry.table, tuple(entry.match)] = entry
-
-    def delete(self, entry: Entry) -> None:
-        super().delete(entry)
-        del self.table[entry.table, tuple(entry.match)]
-
-    def set_ports(self, ports: Sequence[int]) -> None:
-        self.switch.multicast_set(entries.FLOOD_GROUP, [(port, 0) for port in ports])
+        self.counters: Sequence[str] = [
+            name for name, full in self.names.items() if full in self.switch.program.counters
+        ]
 
     def process(self, packets: Sequence[tuple[int, bytes]]) -> Packets:
         return [packet for caused in self.switch.process_many(packets) for packet in caused]
+
+    def packets(self, cell: Cell) -> int:
+        return self.count(cell.counter, cell.index)
+
+    def zero(self, cell: Cell) -> None:
+        self.switch.counter_write(self.names[cell.counter], cell.index, CounterValue(0, 0))
+
+    def learned(self) -> list[tuple[str, int]]:
+        return [(mac_text(digest.values[0]), digest.values[1]) for digest in self.switch.poll_digests()]
 
     def bases(self, slots: int) -> list[int]:
         """Rounds of the present epoch that are complete, per slot."""

@@ -1,7 +1,7 @@
 """Virtual time in ticks, kept by SimPy, and the packets that are under way.
 
 What is due in one tick is done together: packets that reach the switch in the same tick go through it in one call, in
-the order they were sent, and a host gets all frames of a tick at once, as from a socket's queue.
+the order they were sent. A host's frames of one tick arrive in one call, too.
 """
 
 from __future__ import annotations

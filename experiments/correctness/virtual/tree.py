@@ -9,24 +9,24 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.correctness.virtual.checks import Violation
-from experiments.correctness.virtual.ledger import Contribution
-from experiments.correctness.virtual.plan import Plan
-from experiments.correctness.virtual.schedule import WIRE_S, Schedule
-from experiments.correctness.virtual.switch import CPU_PORT, P4Switch, Packets
-from experiments.correctness.virtual.timeline import Due
-from experiments.correctness.virtual.watch import OP, Watch
-from experiments.correctness.virtual.worker import Incarnation, Place
+from serene import entries
+from serene.entries import CPU_PORT, FLOOD_GROUP, JOB_GROUPS, Cell, Entry, Group
+from serene.experiments.correctness.virtual.checks import Violation
+from serene.experiments.correctness.virtual.ledger import Contribution
+from serene.experiments.correctness.virtual.plan import Plan
+from serene.experiments.correctness.virtual.schedule import WIRE_S, Schedule
+from serene.experiments.correctness.virtual.switch import P4Switch, Packets
+from serene.experiments.correctness.virtual.timeline import Due
+from serene.experiments.correctness.virtual.watch import OP, Watch
+from serene.experiments.correctness.virtual.worker import Incarnation, Place
 from serene.faults import Direction
 from serene.program import Program
 from serene.racks import policies
-from serene.sim import entries
-from serene.sim.entries import Entry, Host
 from serene.strategy import ASP, BSP, PolicyFields, Strategy
 from serene.wire import ENCAPSULATION_BYTES, HEADER, ROOT, Op, ReadMode
 
@@ -57,8 +57,9 @@ class TreeSwitch:
     def __init__(self, leaf: Program, root: Program, racks: int = RACKS) -> None:
         self.leaves = [P4Switch(leaf) for _ in range(racks)]
         self.root = P4Switch(root)
-        self.lanes, self.slots = leaf.lanes, leaf.slots
-        self.table: dict[tuple[str, tuple[int, ...]], Entry] = {}
+        self.program, self.lanes, self.slots = leaf, leaf.lanes, leaf.slots
+        self.counters = self.root.counters
+        self._table: dict[tuple[str, tuple[int, ...]], Entry] = {}
         self.accepted: list[Accepted] = []
         self.never_in_force = 0
         self._rng = random.Random(0)
@@ -83,12 +84,12 @@ class TreeSwitch:
     # -- entries ---------------------------------------------------------------------------------------------
 
     def put(self, entry: Entry) -> None:
-        self.table[entry.table, tuple(entry.match)] = entry
+        self._table[entry.key] = entry
         if entry.table == "member":
-            self._tell(entry.match[4])  # or the leaf's WELCOME to this worker would name an old epoch
-            self.leaves[self._rack(entry.match[5])].put(entry)
+            self._tell(entry.match["job"])  # or the leaf's WELCOME to this worker would name an old epoch
+            self.leaves[self._rack(entry.match["worker"])].put(entry)
         elif entry.table == "address":
-            self.leaves[self._rack(entry.match[1])].put(entry)
+            self.leaves[self._rack(entry.match["worker"])].put(entry)
         elif entry.table == "policy":
             self._set_policy(entry)
         else:
@@ -96,30 +97,45 @@ class TreeSwitch:
                 switch.put(entry)
 
     def delete(self, entry: Entry) -> None:
-        del self.table[entry.table, tuple(entry.match)]
+        del self._table[entry.key]
         if entry.table in ("member", "address"):
-            self.leaves[self._rack(entry.match[5 if entry.table == "member" else 1])].delete(entry)
+            self.leaves[self._rack(entry.match["worker"])].delete(entry)
         else:
             for switch in (*self.leaves, self.root):
                 switch.delete(entry)
 
-    def set_group(self, hosts: Mapping[int, Host], job: int = 0) -> None:
-        for rack, leaf in enumerate(self.leaves):
-            here = {worker: host for worker, host in hosts.items() if self._rack(worker) == rack}
-            leaf.switch.multicast_set(entries.JOB_GROUPS + job, entries.leaf_replicas(here, UPLINK))
-        ports = [rack + 1 for rack in range(len(self.leaves))]
-        self.root.switch.multicast_set(entries.JOB_GROUPS + job, entries.root_replicas(ports))
+    def has(self, entry: Entry) -> bool:
+        return entry.key in self._table
 
-    def set_ports(self, ports: Sequence[int]) -> None:
+    def entries(self) -> list[Entry]:
+        return list(self._table.values())
+
+    def packets(self, cell: Cell) -> int:
+        return sum(leaf.packets(cell) for leaf in self.leaves)
+
+    def zero(self, cell: Cell) -> None:
+        for leaf in self.leaves:
+            leaf.zero(cell)
+
+    def learned(self) -> list[tuple[str, int]]:
+        return []
+
+    def set_group(self, group: Group) -> None:
+        up = (UPLINK, 0 if group.number == FLOOD_GROUP else ROOT + 1)
         for rack, leaf in enumerate(self.leaves):
-            leaf.set_ports([*(port for port in ports if self._rack_of_port(port) == rack), UPLINK])
-        self.root.set_ports([rack + 1 for rack in range(len(self.leaves))])
+            here = [(port, replica) for port, replica in group.replicas if self._rack_of_port(port) == rack]
+            leaf.set_group(Group(group.number, (*here, up)))
+        ports = [rack + 1 for rack in range(len(self.leaves))]
+        if group.number == FLOOD_GROUP:
+            self.root.set_group(entries.flood_group(ports))
+        else:
+            self.root.set_group(entries.root_group(group.number - JOB_GROUPS, enumerate(ports)))
 
     def _rack_of_port(self, port: int) -> int:
         return (port - 1) % len(self.leaves)
 
     def _set_policy(self, entry: Entry) -> None:
-        job, (session, epoch, *rest) = entry.match[0], entry.params
+        job, (session, epoch, *rest) = entry.match["job"], entry.params.values()
         member_mask, sync_mask, staleness, quorum, read_mode, _ = rest
         fields = PolicyFields(member_mask, sync_mask, staleness, quorum, ReadMode(read_mode))
         leaves, root = policies(fields, self._masks(), self._rng.choice(FLUSH_EVERY))
@@ -139,13 +155,13 @@ class TreeSwitch:
         """Begins a session of a job: leaves and root admit one another, the leaves' entries first."""
         last = self._session.get(job)
         for rack, leaf in enumerate(self.leaves):
-            leaf.put(entries.uplink(job, rack, UPLINK))
+            leaf.put(entries.uplink(job, rack, 0, UPLINK))
             if last is not None:
-                leaf.expel(ROOT, entries.root_host(UPLINK, last), job)
-                self.root.expel(rack, entries.switch_host(rack + 1, rack, last), job)
-            leaf.put(entries.member(entries.root_host(UPLINK, session), job, ROOT))
+                leaf.delete(entries.member(job, ROOT, entries.root_at(UPLINK, last)))
+                self.root.delete(entries.member(job, rack, entries.leaf_at(rack, 0, last)))
+            leaf.put(entries.member(job, ROOT, entries.root_at(UPLINK, session)))
             leaf.put(entry)
-            self.root.admit(rack, entries.switch_host(rack + 1, rack, session), job)
+            self.root.admit(rack, entries.leaf_at(rack, 0, session), job)
         self._session[job] = session
 
     def _tell(self, job: int) -> None:
@@ -161,8 +177,8 @@ class TreeSwitch:
         for era in [era for era in known if era < (session, epoch - 2)]:
             known.remove(era)
             for leaf in self.leaves:
-                gone = Entry("prepared", [job, *era], "")
-                if ("prepared", (job, *era)) in leaf.table:
+                gone = entries.not_prepared(job, *era)
+                if leaf.has(gone):
                     leaf.delete(gone)
 
     def _prepare_half(self, job: int, session: int, epoch: int, member_mask: int) -> None:
@@ -185,6 +201,8 @@ class TreeSwitch:
         if port >= TO_ROOT:
             came_out = self.root.process([(port - TO_ROOT + 1, frame)])
             return [(TO_LEAF + out - 1, data) for out, data in came_out if out != CPU_PORT]
+        if port == CPU_PORT:  # the controller sends it
+            return self.leaves[self._rack_of_port(int.from_bytes(frame[:2], "big") >> 7)].process([(port, frame)])
         rack = port - TO_LEAF if port >= TO_LEAF else self._rack_of_port(port)
         leaf = self.leaves[rack]
         push = port < TO_LEAF and len(frame) > OP and frame[OP] == Op.PUSH
@@ -200,11 +218,11 @@ class TreeSwitch:
         if len(frame) < ENCAPSULATION_BYTES + HEADER.itemsize:
             return None
         fields = np.frombuffer(frame, HEADER, 1, ENCAPSULATION_BYTES)[0]
-        place = self.table.get(("job", (int(fields["job"]),)))
+        place = self._table.get(("job", (int(fields["job"]),)))
         slot = int(fields["slot"])
-        if place is None or slot >= place.params[1] or fields["worker"] >= 32:
+        if place is None or slot >= place.params["slots"] or fields["worker"] >= 32:
             return None
-        index = 32 * (place.params[0] + slot) + int(fields["worker"])
+        index = 32 * (place.params["first_slot"] + slot) + int(fields["worker"])
         return leaf.switch.register_read_all(leaf.names["seen_of"], index, 1)[0]
 
     def _note_accepted(self, frame: bytes) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import struct
+from collections import defaultdict
 
 import numpy as np
 
-from experiments.correctness.virtual.arrivals import Arrivals
-from experiments.correctness.virtual.checks import Violation
+from serene.controller.switch.plan_entries import installed
+from serene.entries import Entry
+from serene.experiments.correctness.virtual.arrivals import Arrivals
+from serene.experiments.correctness.virtual.checks import Violation
 from serene.strategy import PolicyFields
 from serene.wire import ENCAPSULATION_BYTES, HEADER, SWITCH_MAC, Op, ReadMode, mac_bytes
 
@@ -39,13 +42,40 @@ class Watch:
         self.arrivals = Arrivals()
         self.bsp_reads = 0
         self._policies: dict[bytes, bytes] = {}
+        self._session = 0
+        self._has_place: dict[tuple[int, int, int], int] = {}  # incarnations by session, job and worker
+        self._replaced: dict[tuple[int, int, int], set[int]] = defaultdict(set)  # and those that had the place
         self._sums: dict[bytes, int] = {}  # (session, slot, contributions in it) -> hash of the values
         self._reads: dict[tuple[int, int, int], bytes] = {}  # BSP reads by (session, epoch, round)
 
     # -- what the controller and the switch say --------------------------------------------------------------
 
-    def written(self, session: int, epoch: int, fields: PolicyFields) -> None:
-        """The controller writes a policy's entry."""
+    def successor(self) -> None:
+        """Another controller has taken over, which does not know who had whose place."""
+        self._replaced.clear()
+
+    def wrote(self, entry: Entry) -> None:
+        """The controller inserts or replaces an entry."""
+        if entry.table == "policy":
+            said = installed([entry]).jobs[entry.match["job"]]
+            assert said.fields is not None
+            self._written(said.session, said.epoch, said.fields)
+        elif entry.table == "member":
+            self._admitted(entry.match["job"], entry.match["worker"], entry.match["incarnation"])
+
+    def _admitted(self, job: int, worker: int, incarnation: int) -> None:
+        """A worker's place goes to a process."""
+        place = (self._session, job, worker)
+        last = self._has_place.get(place)
+        if incarnation != last:
+            if incarnation in self._replaced[place]:
+                raise Violation("nobody is stopped", f"two processes take worker {worker}'s place from each other")
+            if last is not None:
+                self._replaced[place].add(last)
+            self._has_place[place] = incarnation
+
+    def _written(self, session: int, epoch: int, fields: PolicyFields) -> None:
+        self._session = max(self._session, session)
         if self.fields.setdefault((session, epoch), fields) != fields:
             raise Violation("one policy per decision", f"epoch {epoch} of session {session} has a second policy")
         said = fields.sync_mask, fields.staleness, fields.quorum, int(fields.read_mode), fields.members

@@ -8,19 +8,21 @@ from typing import Protocol as Interface
 
 import numpy as np
 
-from experiments.correctness.virtual.checks import Violation
-from experiments.correctness.virtual.ledger import Contribution, Ledger
-from experiments.correctness.virtual.plan import Plan
-from experiments.correctness.virtual.process import Process
-from experiments.correctness.virtual.switch import VirtualSwitch, frame_head
-from experiments.correctness.virtual.timeline import Timeline
-from experiments.correctness.virtual.watch import Watch
 from serene.client import Client, NoAnswer, Refused, SessionLost, Update
 from serene.client.protocol import Membership, Protocol
 from serene.client.transport import Trouble
+from serene.controller.coordinator import Coordinator
+from serene.entries import Entry
+from serene.experiments.correctness.virtual.checks import Violation
+from serene.experiments.correctness.virtual.ledger import Contribution, Ledger
+from serene.experiments.correctness.virtual.plan import Plan
+from serene.experiments.correctness.virtual.process import Process
+from serene.experiments.correctness.virtual.switch import CommandedSwitch, frame_head
+from serene.experiments.correctness.virtual.timeline import Timeline
+from serene.experiments.correctness.virtual.watch import Watch
 from serene.faults import Direction
 from serene.fixedpoint import DEFAULT_SCALE
-from serene.sim.entries import Host
+from serene.sim.hosts import Host
 from serene.wire import ENCAPSULATION_BYTES, SERENE_UDP_PORT, SWITCH_IP, SWITCH_MAC, encapsulation
 
 FOREVER_S = 1e9
@@ -38,10 +40,10 @@ def _connected(host: Host) -> tuple[bytes, bytes]:
 
 
 class World(Interface):
-    """What workers, controller and hostile host use of a run (`experiments.correctness.virtual.schedule.Schedule`)."""
+    """What workers, controller and hostile host use of a run (`Schedule` of schedule.py)."""
 
     plan: Plan
-    switch: VirtualSwitch
+    switch: CommandedSwitch
     time: Timeline
     watch: Watch
     happened: Counter[str]
@@ -56,9 +58,10 @@ class World(Interface):
     def happen(self, place: Place) -> None: ...
     def joined(self, incarnation: Incarnation, membership: Membership) -> Ledger: ...
     def refused(self, incarnation: Incarnation, reason: str) -> None: ...
-    def active(self) -> set[int]: ...
-    def taken_over(self) -> None: ...
-    def began(self, job: int, session: int) -> None: ...
+    def packet_out(self, port: int, frame: bytes) -> None: ...
+    async def taken_over(self, coordinator: Coordinator) -> None: ...
+    def wrote(self, switch: CommandedSwitch, entry: Entry) -> None: ...
+    def failed(self, error: BaseException) -> None: ...
 
 
 class Incarnation:
@@ -120,13 +123,14 @@ class Incarnation:
 
     def close(self) -> None: ...
 
-    def hear(self, frame: bytes) -> None:
-        """A frame arrives at the host; like a kernel, it drops what is not for this socket."""
-        if (frame[0:6], frame[26:38]) == self._for_us:
-            length = int.from_bytes(frame[_UDP_LENGTH], "big") - 8
-            self._mail.append(frame[ENCAPSULATION_BYTES : ENCAPSULATION_BYTES + length])
-            if self.process.alive:
-                self.process.mail()
+    def hear(self, frames: list[bytes]) -> None:
+        """Frames arrive at the host together. Like a kernel, it drops those that are not for this socket."""
+        for frame in frames:
+            if (frame[0:6], frame[26:38]) == self._for_us:
+                length = int.from_bytes(frame[_UDP_LENGTH], "big") - 8
+                self._mail.append(frame[ENCAPSULATION_BYTES : ENCAPSULATION_BYTES + length])
+        if self._mail:
+            self.process.mail()
 
     # -- a worker --------------------------------------------------------------------------------------------
 
@@ -218,6 +222,11 @@ class Incarnation:
         if self.contributing is not None:
             self.process.interrupt(NoAnswer("nothing for long"))
 
+    def take_back(self) -> None:
+        """Has its user join again: at once if it is exchanging, else before its next iteration."""
+        self.joins_again = self.contributing is None
+        self._give_up()
+
     def exchange(self, gradient: np.ndarray) -> np.ndarray:
         """Contributes float32[vector_length]; returns the difference to the last read, of the same shape."""
         return self.client.exchange(gradient).delta
@@ -278,7 +287,8 @@ class Place:
         self.start()
 
     def hear(self, frames: list[bytes]) -> None:
+        together = self._run.plan.frames_together
         for incarnation in self.incarnations:
             if incarnation.process.alive:
-                for frame in frames:
-                    incarnation.hear(frame)
+                for first in range(0, len(frames), together):
+                    incarnation.hear(frames[first : first + together])

@@ -1,6 +1,6 @@
 """The program in each host of the emulated network, which does the host's part of an exchange as often as it is told.
 
-python -m experiments.network_study.emulated.hosts OPTIONS
+python -m serene.experiments.network_study.emulated.hosts OPTIONS
 
 It prints ``ready``. For each exchange it reads a line, the time to begin on the machine's monotonic clock, and prints a
 line of JSON: when it had its sum, when each of its steps ended, and how long it waited for a processor. If there is a
@@ -20,9 +20,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from experiments.network_study.emulated.plan import Emulated
-from experiments.network_study.emulated.rules import BYTES, Flow
 from serene.client import Client, UdpTransport
+from serene.experiments.network_study.emulated.plan import Emulated
+from serene.experiments.network_study.emulated.rules import BYTES, Flow
 
 PORT = 24200
 ARRIVED = b"."

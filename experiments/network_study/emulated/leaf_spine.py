@@ -1,6 +1,6 @@
 """Measures all-reduces over racks of Mininet hosts, and compares them with the simulation of the same network.
 
-    python -m experiments.network_study.emulated.leaf_spine --out FOLDER
+    python -m serene.experiments.network_study.emulated.leaf_spine --out FOLDER
 
 Three methods: our leaf and root programs with our controller; the root alone, above bridges; and gloo's ring over
 bridges. The last two depend on the uplinks, which carry either all that a rack's hosts can send together, or a quarter.
@@ -25,21 +25,21 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from experiments.network_study.cells import CONDITIONS, our_switch
-from experiments.network_study.emulated.plan import TCP
-from experiments.network_study.emulated.rows import RACK_ROWS, Row, read
-from experiments.network_study.exchange import Exchange
-from experiments.network_study.findings import on_racks
-from experiments.network_study.flows import solver
-from experiments.network_study.flows.clos import Clos
-from experiments.network_study.flows.model import IDEAL, Model
-from experiments.network_study.flows.steps import Step
-from experiments.network_study.schedules import leaf_spine_aggregation, ring
-from experiments.performance.racks import Measured, Question, combining, gloo, relaying
-from experiments.shared import isolated, studies, terminal
-from experiments.shared.machine import Conditions, observed, summary
 from serene import outputs
 from serene.arguments import Parser
+from serene.experiments.network_study.cells import CONDITIONS, our_switch
+from serene.experiments.network_study.emulated.plan import TCP
+from serene.experiments.network_study.emulated.rows import RACK_ROWS, Row, read
+from serene.experiments.network_study.exchange import Exchange
+from serene.experiments.network_study.findings import on_racks
+from serene.experiments.network_study.flows import solver
+from serene.experiments.network_study.flows.clos import Clos
+from serene.experiments.network_study.flows.model import IDEAL, Model
+from serene.experiments.network_study.flows.steps import Step
+from serene.experiments.network_study.schedules import leaf_spine_aggregation, ring
+from serene.experiments.performance.racks import Measured, Question, combining, gloo, relaying
+from serene.experiments.shared import isolated, studies, terminal
+from serene.experiments.shared.machine import Conditions, observed, summary
 
 RACKS = (2, 4, 6)
 HOSTS = 4  # in each rack: of a leaf with eight ports
@@ -131,7 +131,7 @@ def measure_all(folder: Path, chosen: Sequence[Case], console: Console) -> list[
 
 
 def main() -> int:
-    parser = Parser(prog="python -m experiments.network_study.emulated.leaf_spine", description=SUMMARY)
+    parser = Parser(prog="python -m serene.experiments.network_study.emulated.leaf_spine", description=SUMMARY)
     parser.add_argument("--out", type=Path, required=True, help="a folder for what is measured; what is there is kept")
     parser.add_argument("--racks", type=int, action="append", choices=RACKS, help="only networks of so many racks")
     options = parser.parse_args()

@@ -1,6 +1,6 @@
 """Measures exchanges on an emulated Clos network of Mininet hosts.
 
-python -m experiments.network_study.emulated.measure --out FOLDER
+python -m serene.experiments.network_study.emulated.measure --out FOLDER
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from typing import IO, Any
 from mininet.net import Mininet
 from mininet.node import Switch
 
-from experiments.network_study.cells import CONDITIONS
-from experiments.network_study.emulated.hosts import STEP
-from experiments.network_study.emulated.plan import EMULATED, Emulated
-from experiments.network_study.emulated.rows import Row, keep, kept, title
-from experiments.network_study.methods import METHODS
-from experiments.shared import isolated, studies
-from experiments.shared.machine import observed
 from serene.errors import SereneError
+from serene.experiments.network_study.cells import CONDITIONS
+from serene.experiments.network_study.emulated.hosts import STEP
+from serene.experiments.network_study.emulated.plan import EMULATED, Emulated
+from serene.experiments.network_study.emulated.rows import Row, keep, kept, title
+from serene.experiments.network_study.methods import METHODS
+from serene.experiments.shared import isolated, studies
+from serene.experiments.shared.machine import observed
 from serene.spawn import module
-from topologies.clos import Clos
-from topologies.nodes import Router
-from topologies.processes import ROOT, set_up_turn
+from serene.topologies.clos import Clos
+from serene.topologies.nodes import Router
+from serene.topologies.processes import ROOT, set_up_turn
 
 RATIOS = (1.0, 0.25)
 LINK_MBIT = 4.0  # so low that two cores can carry what some 64 links do
@@ -142,7 +142,7 @@ def _tree(net: Any, emulated: Emulated, logs: Path, stack: ExitStack) -> list[Pa
         ports = {port: interface.name for port, interface in node.intfs.items() if 0 < port <= wanted}
         role = {"role": "leaf", "rack": number} if number < emulated.leaves else {"role": "root"}
         options = json.dumps({**role, "racks": racks, "values": emulated.values, "ports": ports})
-        parts.append(_part(node, ("experiments.network_study.emulated.switch", options), logs, stack))
+        parts.append(_part(node, ("serene.experiments.network_study.emulated.switch", options), logs, stack))
     for part in parts:
         _expect_ready(part)
     with held():
@@ -172,7 +172,7 @@ def measure(emulated: Emulated, logs: Path, repeats: int = REPEATS) -> Row:
         hosts = []
         for number in range(emulated.network.hosts):
             options = json.dumps({"emulated": asdict(emulated), "host": number})
-            arguments = ("experiments.network_study.emulated.hosts", options)
+            arguments = ("serene.experiments.network_study.emulated.hosts", options)
             hosts.append(_part(net[f"h{number + 1}"], arguments, logs, stack))
         for host in hosts:
             _expect_ready(host)
@@ -235,7 +235,9 @@ def questions() -> list[Emulated]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m experiments.network_study.emulated.measure", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m serene.experiments.network_study.emulated.measure", description=__doc__
+    )
     parser.add_argument("--out", type=Path, required=True, help="a folder for what is measured; what is there is kept")
     options = parser.parse_args()
 

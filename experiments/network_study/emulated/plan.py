@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from experiments.network_study.cells import our_switch
-from experiments.network_study.emulated import rules
-from experiments.network_study.emulated.rules import BYTES, Flow
-from experiments.network_study.exchange import Exchange
-from experiments.network_study.flows import solver
-from experiments.network_study.flows.clos import Clos
-from experiments.network_study.flows.model import IDEAL, Model
-from experiments.network_study.methods import METHODS, Origin, names
+from serene.experiments.network_study.cells import our_switch
+from serene.experiments.network_study.emulated import rules
+from serene.experiments.network_study.emulated.rules import BYTES, Flow
+from serene.experiments.network_study.exchange import Exchange
+from serene.experiments.network_study.flows import solver
+from serene.experiments.network_study.flows.clos import Clos
+from serene.experiments.network_study.flows.model import IDEAL, Model
+from serene.experiments.network_study.methods import METHODS, Origin, names
 
 PORTS, LEAVES = 16, 4  # 32 hosts
 AGGREGATION = "leaf-spine-aggregation"

@@ -1,6 +1,6 @@
 """A leaf or the root of the emulated network's tree: our compiled program on the embedded switch, with one job.
 
-python -m experiments.network_study.emulated.switch OPTIONS
+python -m serene.experiments.network_study.emulated.switch OPTIONS
 
 There is no controller: the entries of the job, whose workers are known before, are written in this process.
 """
@@ -11,11 +11,11 @@ import json
 import sys
 from typing import Any
 
-from experiments.network_study.emulated.hosts import INCARNATION, UDP_PORT
+from serene import entries
+from serene.experiments.network_study.emulated.hosts import INCARNATION, UDP_PORT
 from serene.program import BUILD, Program
 from serene.racks import compile_for_racks
-from serene.sim import entries
-from serene.sim.entries import Host
+from serene.sim.hosts import Host, job_of
 from serene.sim.switch import ProgramSwitch
 from serene.strategy import BSP
 from serene.wire import ROOT
@@ -33,21 +33,21 @@ def _leaf(plane: ProgramSwitch, rack: int, racks: list[list[int]]) -> None:
     for port, worker in enumerate(here, 1):
         of = Host.of(worker)
         hosts[worker] = Host(port, of.mac, of.ip, UDP_PORT, INCARNATION)
-    plane.put(entries.uplink(JOB, rack, uplink))
+    plane.put(entries.uplink(JOB, rack, 0, uplink))
     plane.put(entries.prepared(JOB, SESSION, EPOCH, policy))
-    plane.put(entries.member(entries.root_host(uplink, SESSION), JOB, ROOT))
+    plane.put(entries.member(JOB, ROOT, entries.root_at(uplink, SESSION)))
     plane.put(entries.policy(JOB, SESSION, EPOCH, policy.fields))
     for worker, host in hosts.items():
         plane.admit(worker, host, JOB)
-    plane.switch.multicast_set(entries.JOB_GROUPS + JOB, entries.leaf_replicas(hosts, uplink))
+    plane.set_group(entries.leaf_group(JOB, hosts, uplink))
 
 
 def _root(plane: ProgramSwitch, racks: list[list[int]]) -> None:
     """Writes the root's entries. The leaves are at the ports from 1 on."""
     for rack in range(len(racks)):
-        plane.admit(rack, entries.switch_host(rack + 1, rack, SESSION), JOB)
+        plane.admit(rack, entries.leaf_at(rack, 0, SESSION), JOB)
     ports = [rack + 1 for rack in range(len(racks))]
-    plane.switch.multicast_set(entries.JOB_GROUPS + JOB, entries.root_replicas(ports))
+    plane.set_group(entries.root_group(JOB, enumerate(ports)))
     plane.put(entries.policy(JOB, SESSION, EPOCH, compile_for_racks(BSP(), racks)[1]))
 
 
@@ -58,7 +58,7 @@ def main(options: dict[str, Any]) -> int:
     plane = ProgramSwitch(program)
     workers = len(racks) if role == "root" else sum(map(len, racks))
     slots = -(-values // program.lanes)
-    plane.put(entries.job(JOB, slots=slots, vector_length=values, workers=workers))
+    plane.put(job_of(JOB, slots=slots, vector_length=values, workers=workers))
     if role == "root":
         _root(plane, racks)
     else:

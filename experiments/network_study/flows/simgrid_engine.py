@@ -14,10 +14,10 @@ import sys
 
 import numpy as np
 
-from experiments.network_study.flows.clos import Clos
-from experiments.network_study.flows.model import Model
-from experiments.network_study.flows.steps import Schedule, Step
 from serene.errors import SereneError
+from serene.experiments.network_study.flows.clos import Clos
+from serene.experiments.network_study.flows.model import Model
+from serene.experiments.network_study.flows.steps import Schedule, Step
 from serene.spawn import module
 
 NAME = "simgrid"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from experiments.network_study.flows.clos import Clos, Ints
-from experiments.network_study.flows.maxmin import rates
-from experiments.network_study.flows.model import Model
-from experiments.network_study.flows.steps import Floats, Schedule, Step
+from serene.experiments.network_study.flows.clos import Clos, Ints
+from serene.experiments.network_study.flows.maxmin import rates
+from serene.experiments.network_study.flows.model import Model
+from serene.experiments.network_study.flows.steps import Floats, Schedule, Step
 
 NAME = "numpy"
 TOGETHER = 1e-9  # difference in time, relative to the present, up to which flows end together

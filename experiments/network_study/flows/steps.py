@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.network_study.flows.clos import Ints
 from serene.errors import SereneError
+from serene.experiments.network_study.flows.clos import Ints
 
 Floats = NDArray[np.float64]
 

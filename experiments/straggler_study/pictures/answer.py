@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from experiments.shared.style import panels, save
-from experiments.straggler_study import grid, names
-from experiments.straggler_study.cell import Cell
-from experiments.straggler_study.study import Study
+from serene.experiments.shared.style import panels, save
+from serene.experiments.straggler_study import grid, names
+from serene.experiments.straggler_study.cell import Cell
+from serene.experiments.straggler_study.study import Study
 from serene.palette import look
 
 GAP = 0.7  # between the rows of two ways, in rows

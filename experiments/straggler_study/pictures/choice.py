@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 from matplotlib.patches import Rectangle
 
-from experiments.shared.style import one_legend, panels, save
-from experiments.straggler_study.grid import CHOOSING, REPORTED
-from experiments.straggler_study.names import percent
-from experiments.straggler_study.study import Study
+from serene.experiments.shared.style import one_legend, panels, save
+from serene.experiments.straggler_study.grid import CHOOSING, REPORTED
+from serene.experiments.straggler_study.names import percent
+from serene.experiments.straggler_study.study import Study
 from serene.palette import look
 
 

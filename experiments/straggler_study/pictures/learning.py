@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.shared.style import one_legend, panels, save
-from experiments.straggler_study import names
-from experiments.straggler_study.cell import Cell
-from experiments.straggler_study.measures import curve
-from experiments.straggler_study.study import Study
+from serene.experiments.shared.style import one_legend, panels, save
+from serene.experiments.straggler_study import names
+from serene.experiments.straggler_study.cell import Cell
+from serene.experiments.straggler_study.measures import curve
+from serene.experiments.straggler_study.study import Study
 from serene.palette import look
 
 POINTS = 200

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.shared.style import fit_names, one_legend, panels, save, strategy_band
-from experiments.straggler_study import names
-from experiments.straggler_study.cell import Cell
-from experiments.straggler_study.study import Study
+from serene.experiments.shared.style import fit_names, one_legend, panels, save, strategy_band
+from serene.experiments.straggler_study import names
+from serene.experiments.straggler_study.cell import Cell
+from serene.experiments.straggler_study.study import Study
 from serene.palette import COMPUTING, SENDING, WAITING, colour_of, look
 
 

@@ -17,6 +17,8 @@ from serene.switch.p4runtime.status import Code, Failure, invalid, not_found, nu
 
 ElectionId = tuple[int, int]  # high, low 64 bits
 
+MAX_STREAMS = 32  # the default role's primary has a place beside these
+AT_THE_DOOR = 8  # streams beyond these that may yet say that they are primary
 WAITING_MESSAGES = 4096  # messages waiting for one controller; a slower one loses packet-ins and digests
 WAITING_BYTES = 16 << 20
 MAX_ROLES = 64  # roles with controllers, or with an election id seen, which is kept
@@ -32,6 +34,7 @@ class Session:
         self.left = False
         self.role = ""  # the default role
         self.election_id: ElectionId | None = None  # None: it never asks to be primary
+        self.failure: Failure | None = None  # what the stream ends with
         self.lost = 0  # messages lost because too many were waiting
         self._waiting: deque[p4r.StreamMessageResponse] = deque()
         self._waiting_bytes = 0
@@ -68,6 +71,11 @@ class Session:
             self._closed = True
             self._changed.notify()
 
+    def end(self, failure: Failure) -> None:
+        """Ends the stream, after the waiting messages, with this error."""
+        self.failure = self.failure or failure
+        self.close()
+
     def messages(self) -> Iterator[p4r.StreamMessageResponse]:
         while True:
             with self._changed:
@@ -95,11 +103,32 @@ class Arbitration:
     def __init__(self, device_id: int) -> None:
         self.device_id = device_id
         self._roles = {"": _Role(None)}
+        self._streams: list[Session] = []  # in the order in which they came
         self._primaries: tuple[Session, ...] = ()  # replaced, never modified: it is read without the lock
+
+    def enter(self, session: Session) -> None:
+        """A stream begins."""
+        self._streams.append(session)
+        self._turn_away()
+
+    def _turn_away(self) -> None:
+        """Ends the streams for which there is no room. One that has not said its election id may be the primary's: it
+        stays until AT_THE_DOOR others have come after it."""
+        beyond = [session for session in self._streams[MAX_STREAMS:] if session is not self._roles[""].primary]
+        silent = [session for session in beyond if not session.introduced]
+        for session in [*silent[:-AT_THE_DOOR], *(session for session in beyond if session.introduced)]:
+            self._streams.remove(session)
+            session.end(
+                Failure(
+                    Code.RESOURCE_EXHAUSTED,
+                    f"{MAX_STREAMS} controllers are connected: there is room only for one whose election id makes it "
+                    "the primary",
+                )
+            )
 
     def update(self, session: Session, request: p4r.MasterArbitrationUpdate) -> None:
         """A controller introduces itself, or changes its election id. Raises Failure: the stream then ends."""
-        if session.left:
+        if session.left or session.failure:
             return  # the stream ended while this message was under way
         name = self._check_identity(session, request)
         role = self._roles.get(name) or _Role(request.role)
@@ -113,6 +142,7 @@ class Arbitration:
         session.election_id = election_id
         self._elect(session, role, election_id)
         self._primaries = self._all_primaries()
+        self._turn_away()
 
     def _elect(self, session: Session, role: _Role, election_id: ElectionId | None) -> None:
         if election_id and (role.highest is None or election_id >= role.highest):
@@ -149,6 +179,8 @@ class Arbitration:
 
     def leave(self, session: Session) -> None:
         session.left = True
+        if session in self._streams:
+            self._streams.remove(session)
         role = self._roles[session.role]
         if session in role.sessions:
             role.sessions.remove(session)

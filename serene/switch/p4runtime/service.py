@@ -37,7 +37,6 @@ from serene.switch.p4runtime.watching import Watching
 API_VERSION = "1.4.1"
 MAX_MESSAGE_BYTES = 64 << 20  # bytes: a pipeline configuration is one message
 MAX_CALLS = 64  # calls at a time; a stream occupies one as long as it is open
-MAX_STREAMS = 32
 STOP_S = 5.0  # seconds that stopping waits for calls to end
 MAX_COMPILING = 4  # configurations compiling or waiting for the compiler
 MAX_UPDATES = 65536  # updates of one Write, entities of one Read: other calls wait meanwhile
@@ -60,7 +59,6 @@ class _Service(p4r_grpc.P4RuntimeServicer):
         self._arbitration = arbitration
         self._device = device
         self._lock = lock
-        self._streams = threading.BoundedSemaphore(MAX_STREAMS)
         self._compiling = threading.Lock()  # acquired before the other lock
         self._waiting_to_compile = threading.BoundedSemaphore(MAX_COMPILING)
 
@@ -224,35 +222,33 @@ class _Service(p4r_grpc.P4RuntimeServicer):
     def StreamChannel(
         self, requests: Iterator[p4r.StreamMessageRequest], context: grpc.ServicerContext
     ) -> Iterator[p4r.StreamMessageResponse]:
-        if not self._streams.acquire(blocking=False):
-            context.abort(Code.RESOURCE_EXHAUSTED, f"{MAX_STREAMS} controllers are connected: no room for another one")
         session = Session()
-        failures: list[Failure] = []
         try:
+            with self._lock:
+                self._arbitration.enter(session)
             context.add_callback(session.close)
-            threading.Thread(target=self._serve, args=(session, requests, failures), daemon=True).start()
+            threading.Thread(target=self._serve, args=(session, requests), daemon=True).start()
             yield from session.messages()
         finally:
             with self._lock:
                 self._arbitration.leave(session)
-            self._streams.release()
             if session.lost:
                 log.warning("a controller read too slowly: %d messages for it were lost", session.lost)
-        if failures:
-            context.abort(failures[0].code, failures[0].message)
+        if session.failure:
+            context.abort(session.failure.code, session.failure.message)
 
-    def _serve(self, session: Session, requests: Iterator[p4r.StreamMessageRequest], failures: list[Failure]) -> None:
+    def _serve(self, session: Session, requests: Iterator[p4r.StreamMessageRequest]) -> None:
         try:
             for request in requests:
                 with self._lock:
                     self._request(session, request)
         except Failure as failure:
-            failures.append(failure)
+            session.end(failure)
         except grpc.RpcError:
             log.debug("a controller's stream ended")
         except Exception as error:
             log.exception("a stream's message failed")
-            failures.append(Failure(Code.INTERNAL, f"a defect of the switch: {type(error).__name__}: {error}"))
+            session.end(Failure(Code.INTERNAL, f"a defect of the switch: {type(error).__name__}: {error}"))
         finally:
             session.close()
 

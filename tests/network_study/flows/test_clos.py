@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from experiments.network_study import cost
-from experiments.network_study.flows.clos import RATIOS, ROUTINGS, SIZES, BadNetwork, Clos
+from serene.experiments.network_study import cost
+from serene.experiments.network_study.flows.clos import RATIOS, ROUTINGS, SIZES, BadNetwork, Clos
 
 
 @pytest.mark.parametrize("ratio", RATIOS)

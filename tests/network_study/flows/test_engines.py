@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from experiments.network_study.flows import simgrid_engine, solver
-from experiments.network_study.flows.clos import Clos
-from experiments.network_study.flows.model import IDEAL, LV08, NoSuchModel, model
-from experiments.network_study.flows.steps import BadStep, Step
+from serene.experiments.network_study.flows import simgrid_engine, solver
+from serene.experiments.network_study.flows.clos import Clos
+from serene.experiments.network_study.flows.model import IDEAL, LV08, NoSuchModel, model
+from serene.experiments.network_study.flows.steps import BadStep, Step
 
 NETWORK = Clos(2, 4, 4, bandwidth=1e9, switch_latency=1e-6)  # 8 hosts, 2 a leaf
 needs_simgrid = pytest.mark.skipif(not simgrid_engine.installed(), reason="needs SimGrid (make simgrid)")

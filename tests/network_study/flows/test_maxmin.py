@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.network_study.flows.maxmin import Floats, rates
+from serene.experiments.network_study.flows.maxmin import Floats, rates
 
 FREE = np.inf
 

@@ -1,0 +1,38 @@
+"""Entries for P4Runtime, and back: `serene.entries` as finsy has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import finsy as fy
+
+from serene.entries import Cell, Digest, Entity, Entry, Group, Kind, Updates
+
+_WRITTEN = {Kind.INSERT: lambda made: +made, Kind.MODIFY: lambda made: ~made, Kind.DELETE: lambda made: -made}
+
+
+def encoded(entity: Entity) -> Any:
+    """As an entity of finsy, which knows the names by the P4Info."""
+    if isinstance(entity, Entry):
+        action = fy.Action(entity.action, **entity.params) if entity.action else None
+        return fy.P4TableEntry(entity.table, match=fy.Match(entity.match), action=action)
+    if isinstance(entity, Group):
+        return fy.P4MulticastGroupEntry(entity.number, replicas=list(entity.replicas))
+    if isinstance(entity, Cell):
+        return fy.P4CounterEntry(entity.counter, index=entity.index, data=fy.P4CounterData())
+    assert isinstance(entity, Digest)
+    return fy.P4DigestEntry(entity.name, max_list_size=16, max_timeout_ns=10_000_000, ack_timeout_ns=1_000_000_000)
+
+
+def encoded_updates(updates: Updates) -> list[Any]:
+    return [_WRITTEN[update.kind](encoded(update.entity)) for update in updates]
+
+
+def decoded(entries: Iterable[fy.P4TableEntry]) -> list[Entry]:
+    """The entries that controllers have written, as read from a switch."""
+    return [
+        Entry(entry.table_id, dict(entry.match), entry.action.name, dict(entry.action.args))
+        for entry in entries
+        if not entry.is_default_action and entry.match is not None and isinstance(entry.action, fy.Action)
+    ]

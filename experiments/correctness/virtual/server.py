@@ -1,0 +1,181 @@
+"""What is between a controller and a switch of a run: requests and their answers, which take time.
+
+Requests to a switch are served one after the other. Packets go through it between two of them, and sometimes between
+two updates of one. A controller that dies leaves the request that the switch is at done whole, and the later ones
+not at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from serene.controller.switch.connection import Learned, PacketIn, SwitchError, Unreachable
+from serene.entries import Cell, Digest, Entity, Entry, Group, Kind, Update, Updates
+from serene.experiments.correctness.virtual.switch import CommandedSwitch
+from serene.experiments.correctness.virtual.timeline import Timeline
+
+PIECEMEAL = 0.25  # how often packets may go through between two updates of a request
+
+
+class Commander(Protocol):
+    """The controller at the other end."""
+
+    def writes(self) -> bool:
+        """It is about to write. False: it dies instead."""
+
+    def failed(self, error: BaseException) -> None:
+        """The switch refuses what it writes, for which there is never a reason."""
+
+    def wrote(self, switch: CommandedSwitch, entry: Entry) -> None:
+        """An entry is about to be inserted or replaced."""
+
+
+@dataclass
+class Request:
+    owner: InProcess
+    steps: Sequence[Callable[[], None]]
+    answer: asyncio.Future[None]
+    done: int = 0
+    errors: list[str] = field(default_factory=list)
+
+
+class Server:
+    """One switch, which controllers come to one after the other. packet_out: called with a port and a frame that the
+    controller has the switch send."""
+
+    def __init__(
+        self, switch: CommandedSwitch, time: Timeline, seed: str, packet_out: Callable[[int, bytes], None]
+    ) -> None:
+        self.packet_out = packet_out
+        self.switch = switch
+        self.counters = switch.counters
+        self._time = time
+        self._rng = random.Random(seed)
+        self._requests: deque[Request] = deque()
+        self.last_write = 0.0
+
+    def ask(self, request: Request) -> None:
+        self._requests.append(request)
+        if len(self._requests) == 1:
+            self._time.at(0.0, self._serve)
+
+    def _serve(self) -> None:
+        request = self._requests[0]
+        left = request.steps[request.done :]
+        if request.owner.closed and not request.done:
+            left = []
+        elif len(left) > 1 and self._rng.random() < PIECEMEAL:
+            left = left[: self._rng.randrange(1, len(left))]
+        for step in left:
+            try:
+                step()
+            except SwitchError as error:
+                request.errors.append(str(error))
+        request.done += len(left)
+        self.last_write = self._time.now
+        if request.done == len(request.steps) or not left:
+            self._requests.popleft()
+            if not request.owner.closed and not request.answer.done():
+                request.answer.set_result(None)
+        if self._requests:
+            self._time.at(0.0, self._serve)
+
+
+class InProcess:
+    """A controller's connection to a server (`serene.controller.switch.connection.Connection`)."""
+
+    unsettled = False
+
+    def __init__(self, server: Server, commander: Commander, election_id: int) -> None:
+        self.election_id = election_id
+        self.closed = False
+        self._server, self._switch, self._commander = server, server.switch, commander
+        self._inbox: asyncio.Queue[PacketIn | Learned] = asyncio.Queue()
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None:
+        self.closed = True
+
+    async def install_program(self) -> bool:
+        return False
+
+    async def write(self, updates: Updates, *, missing_ok: bool = False) -> None:
+        if not self._commander.writes():
+            await asyncio.get_running_loop().create_future()
+        errors = await self._ask([lambda update=update: self._apply(update) for update in updates])  # type: ignore[misc]
+        if errors and not (missing_ok and all(error.startswith("there is no") for error in errors)):
+            refused = SwitchError("; ".join(errors))
+            self._commander.failed(refused)
+            raise refused
+
+    def _apply(self, update: Update) -> None:
+        entity = update.entity
+        if not isinstance(entity, Entry):
+            self._set(
+                entity if update.kind is not Kind.DELETE or not isinstance(entity, Group) else Group(entity.number)
+            )
+            return
+        there = self._switch.has(entity)
+        if there and update.kind is Kind.INSERT:
+            raise SwitchError(f"there is an entry already: {entity.key}")
+        if not there and update.kind is not Kind.INSERT:
+            raise SwitchError(f"there is no such entry: {entity.key}")
+        if update.kind is Kind.DELETE:
+            self._switch.delete(entity)
+        else:
+            self._set(entity)
+
+    def _set(self, entity: Entity) -> None:
+        if isinstance(entity, Entry):
+            self._commander.wrote(self._switch, entity)
+            self._switch.put(entity)
+        elif isinstance(entity, Group):
+            self._switch.set_group(entity)
+        elif isinstance(entity, Cell):
+            self._switch.zero(entity)
+        else:
+            assert isinstance(entity, Digest)  # the switch sends them unasked
+
+    async def put(self, entity: Entity) -> None:
+        if not self._commander.writes():
+            await asyncio.get_running_loop().create_future()
+        await self._ask([lambda: self._set(entity)])
+
+    async def entries(self) -> list[Entry]:
+        found: list[Entry] = []
+        await self._ask([lambda: found.extend(self._switch.entries())])
+        return found
+
+    async def packets(self, cells: Sequence[Cell]) -> dict[Cell, int]:
+        found: dict[Cell, int] = {}
+        await self._ask([lambda: found.update((cell, self._switch.packets(cell)) for cell in cells)])
+        return found
+
+    async def send(self, port: int, frame: bytes) -> None:
+        await self._ask([lambda: self._server.packet_out(port, frame)])
+
+    async def acknowledge(self, acks: Sequence[object]) -> None: ...
+
+    async def messages(self) -> AsyncIterator[PacketIn | Learned]:
+        while True:
+            yield await self._inbox.get()
+
+    def hear(self, message: PacketIn | Learned) -> None:
+        """The switch sends something."""
+        if not self.closed:
+            self._inbox.put_nowait(message)
+
+    async def _ask(self, steps: Sequence[Callable[[], None]]) -> list[str]:
+        if self.closed:
+            raise Unreachable("the controller is about to end")
+        request = Request(self, steps, asyncio.get_running_loop().create_future())
+        if steps:
+            self._server.ask(request)
+            await request.answer
+        return request.errors

@@ -1,0 +1,144 @@
+"""What a client keeps of a session that is lost, when that session was lost at a bad moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from serene.client import SessionLost
+from serene.client.restoration import count
+from serene.errors import SereneError
+from serene.sim.hosts import job_of
+from serene.strategy import BSP
+from serene.wire import HEADER, Op
+from tests.client.answers import SLOTS, VALUES
+from tests.client.rejoining import ONES, Controller, client
+from tests.dataplane.conftest import EmbeddedDataPlane
+from tests.support.in_process import InProcess
+
+
+def begin(plane: EmbeddedDataPlane, session: int, epoch: int = 1, lost_sessions: int = 1) -> None:
+    """Begins a session in which worker 0 is alone."""
+    plane.modify(job_of(0, slots=SLOTS, vector_length=VALUES, workers=1, lost_sessions=lost_sessions))
+    plane.swap(BSP(), epoch, session=session, workers=1)
+
+
+class Before(InProcess):
+    """Calls something once, before the first PUSH with this seq in this session is sent."""
+
+    seq, session = 0, 0
+    then: Callable[[], None]
+
+    def send(self, payloads: np.ndarray) -> None:
+        header = np.frombuffer(payloads[0].tobytes(), HEADER, 1)[0] if len(payloads) else None
+        if header is not None and (header["op"], header["seq"], header["session"]) == (Op.PUSH, self.seq, self.session):
+            self.seq = 0
+            self.then()
+        super().send(payloads)
+
+
+def test_a_second_join_leaves_nothing_to_read_in_a_job_made_anew(plane: EmbeddedDataPlane) -> None:
+    wire = InProcess(plane)
+    worker = client(wire)
+    worker.join()
+    worker.exchange(ONES)
+    Controller(plane, wire)
+    worker.join()
+    begin(plane, 8, lost_sessions=0)
+    with pytest.raises(SessionLost):
+        worker.catch_up()
+    worker.join()
+    assert worker.catch_up() is None
+    assert (worker.exchange(ONES).delta == 1).all()
+
+
+def test_a_session_that_is_lost_unnoticed_is_restored(plane: EmbeddedDataPlane) -> None:
+    """The worker joins again, and is welcomed to the next session."""
+    wire = InProcess(plane)
+    worker = client(wire)
+    worker.join()
+    worker.exchange(ONES)
+    begin(plane, 8)
+    controller = Controller(plane, wire)
+    controller.epoch, controller.session = 0, 8
+    worker.join()
+    caught_up = worker.catch_up()
+    assert caught_up is not None and caught_up.restored is not None and not caught_up.delta.any()
+    assert (worker.protocol.held_values.reshape(-1)[:VALUES] == 1 << 20).all()
+
+
+@pytest.mark.parametrize("noticed", [True, False])
+def test_a_session_lost_before_the_vote_leaves_what_the_one_before_left(
+    plane: EmbeddedDataPlane, noticed: bool
+) -> None:
+    wire = InProcess(plane)
+    worker = client(wire)
+    worker.join()
+    worker.exchange(ONES)
+    begin(plane, 8)
+    with pytest.raises(SessionLost):
+        worker.pull()
+    worker.join()
+    begin(plane, 9, lost_sessions=2)
+    if noticed:
+        with pytest.raises(SessionLost):
+            worker.catch_up()
+    else:
+        controller = Controller(plane, wire)
+        controller.epoch, controller.session = 0, 9
+    assert worker.join().session == 9
+    caught_up = worker.catch_up()
+    assert caught_up is not None and not caught_up.delta.any()
+    assert (worker.protocol.held_values.reshape(-1)[:VALUES] == 1 << 20).all()
+
+
+@pytest.mark.parametrize("contributes", [True, False])
+def test_who_did_not_vote_cannot_know_what_the_sums_hold(plane: EmbeddedDataPlane, contributes: bool) -> None:
+    wire = InProcess(plane)
+    worker = client(wire)
+    worker.join()
+    worker.exchange(ONES)
+    begin(plane, 8, epoch=2)
+    with pytest.raises(SessionLost):
+        worker.exchange(ONES) if contributes else worker.pull()
+    worker.join()
+    caught_up = worker.catch_up()
+    assert caught_up is not None and caught_up.restored is not None
+    assert (caught_up.restored.donor, caught_up.restored.repeated) == (None, contributes)
+    assert caught_up.overflow_possible
+
+
+def test_who_has_read_the_votes_of_a_lost_session_votes_so(plane: EmbeddedDataPlane) -> None:
+    """Its two rounds in that session are no contributions that somebody has lost."""
+    wire = Before(plane)
+    worker = client(wire)
+    worker.join()
+    worker.exchange(ONES)
+    begin(plane, 8)
+    with pytest.raises(SessionLost):
+        worker.pull()
+    wire.seq, wire.session, wire.then = 2, 8, lambda: begin(plane, 9, lost_sessions=2)
+    worker.join()
+    with pytest.raises(SessionLost):
+        worker.catch_up()
+    worker.join()
+    wire.sent.clear()
+    worker.catch_up()
+    ballot = next(payload for payload in wire.sent if payload[1] == Op.PUSH)
+    vote = count(np.frombuffer(ballot, ">u4", offset=HEADER.itemsize).reshape(1, -1))[0]
+    assert (vote.session, vote.voted, vote.finished, vote.held, vote.under_way) == (7, 8, 1, 1, 0)
+
+
+def test_an_epoch_in_the_middle_of_the_vote_is_told(plane: EmbeddedDataPlane) -> None:
+    wire = Before(plane)
+    worker = client(wire)
+    worker.join()
+    begin(plane, 8)
+    with pytest.raises(SessionLost):
+        worker.pull()
+    wire.seq, wire.session, wire.then = 1, 8, lambda: plane.swap(BSP(), 2, session=8, workers=1)
+    worker.join()
+    with pytest.raises(SereneError, match="epoch 2 of job 0 began while the workers voted"):
+        worker.catch_up()

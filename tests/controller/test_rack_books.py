@@ -1,0 +1,67 @@
+"""What workers report as lost over racks is what the replicas lack."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from serene.controller.http.client import ControllerClient
+from serene.strategy import ASP
+from tests.controller.books import EVICTED, SIZES, WORKERS, Member, check
+from tests.controller.processes import missing, until
+from tests.controller.trees import Tree, controller
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Iterator[Tree]:
+    if lacking := missing("embedded"):
+        pytest.skip(f"the embedded switch needs {lacking}")
+    made = Tree(tmp_path, SIZES)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def client(tree: Tree, tmp_path: Path) -> Iterator[ControllerClient]:
+    daemon = controller(tree, tmp_path / "controller.log")
+    daemon.client.create_job(WORKERS, ASP(), racks=SIZES)
+    yield daemon.client
+    assert daemon.stop() == 0
+
+
+def test_what_racks_have_summed_while_the_root_was_away_is_counted(tree: Tree, client: ControllerClient) -> None:
+    """Under ASP each rack goes on alone. One rack's sum is restored; what the other's workers have contributed is lost,
+    also that of an evicted one, which votes, and stays evicted."""
+    members, enough = [Member(tree, number) for number in range(WORKERS)], threading.Event()
+
+    def all_past(more: int) -> None:
+        goals = [member.session.iteration + more for member in members]
+        passed = lambda: all(m.session.iteration >= goal for m, goal in zip(members, goals, strict=True))  # noqa: E731
+        until(passed, "they train")
+
+    with ThreadPoolExecutor(WORKERS) as pool:
+        training = [pool.submit(member.train, enough, 0.005) for member in members]
+        try:
+            all_past(10)
+            client.evict(0, EVICTED)
+            all_past(10)
+            tree.root.kill()
+            all_past(20)
+            tree.root.start()
+            until(
+                lambda: client.job(0).lost_sessions and not client.job(0).restoring and client.job(0).epoch > 1, "again"
+            )
+            assert [worker.state.value for worker in client.job(0).workers] == ["running"] * 3 + ["evicted"]
+            all_past(10)
+        finally:
+            enough.set()
+        for each in training:
+            each.result(60)
+    check(members)
+    assert {member.session.sessions_lost for member in members} == {1}
+    (lost,) = {member.session.contributions_lost for member in members}
+    assert lost > 20, "a rack has trained alone"
