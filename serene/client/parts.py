@@ -16,7 +16,6 @@ import math
 import os
 import queue
 import threading
-import time
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -158,10 +157,10 @@ class Parts:
 
     def _rest(self) -> None:
         """Waits until something is submitted, or for IDLE_S. After the first iteration, that time is computing."""
-        began = time.monotonic()
+        began = self._client.clock()
         readable(self._waker, IDLE_S)
         if self._session.iteration:
-            self._session.facts["compute_s"] += time.monotonic() - began
+            self._session.facts["compute_s"] += self._client.clock() - began
 
     def _idle(self) -> None:
         """Notices a lost session: the others may need what this worker holds before it contributes the next time."""
@@ -171,10 +170,10 @@ class Parts:
     def _exchange(self) -> None:
         session = self._session
         session.report("exchanging")
-        exchange, began = self._client.protocol.exchange, time.monotonic()
+        exchange, began = self._client.protocol.exchange, self._client.clock()
         waited = exchange.waited_s
         self._client.exchange_round()
-        self._exchanging_s += time.monotonic() - began
+        self._exchanging_s += self._client.clock() - began
         session.waiting_s += max(exchange.waited_s - waited, 0.0)
         session.network_s = max(self._exchanging_s - session.waiting_s, 0.0)
         self._finish_done()

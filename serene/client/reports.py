@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -24,7 +23,7 @@ class Reports:
     def say(self, state: str, *, force: bool = False) -> None:
         """Reports the state, unless the last report is too recent. state: computing, exchanging, waiting, paused,
         finished or stopped. force: reports it in any case."""
-        now = time.monotonic()
+        now = self._client.clock()
         # An exchange's end is always reported, or a worker would seem to exchange all the time; so is the beginning of
         # a wait, or a worker that waits would be shown as computing.
         ended = self._said in ("exchanging", "waiting") and state == "computing"

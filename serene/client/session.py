@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
@@ -58,7 +57,7 @@ class Session:
         client.while_waiting = lambda: self.report("waiting")
         self.facts: dict[str, Any] = {"loss": None, "accuracy": None, "compute_s": 0.0}
         self._compute_s = 0.0  # facts["compute_s"] when the last exchange ended
-        self._ended_at: float | None = None  # when that was, on the monotonic clock; None during an exchange
+        self._ended_at: float | None = None  # when that was, on the client's clock; None during an exchange
         self.iteration = 0  # the last one that was contributed, from 1
         self.epoch: int | None = None  # that iteration's
         self.round: int | None = None  # that iteration's
@@ -93,11 +92,11 @@ class Session:
         """
         counts_itself = self.facts["compute_s"] != self._compute_s
         if not counts_itself and self._ended_at is not None:
-            self.facts["compute_s"] += time.monotonic() - self._ended_at
+            self.facts["compute_s"] += self.client.clock() - self._ended_at
         self.report("exchanging")
         self._ended_at = None
         update = self._exchange(gradient)
-        self._compute_s, self._ended_at = self.facts["compute_s"], time.monotonic()
+        self._compute_s, self._ended_at = self.facts["compute_s"], self.client.clock()
         if not counts_itself:
             self.report("computing")
         return update

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -245,7 +244,7 @@ def test_a_call_that_is_refused_counts_for_nothing(switch: P4Switch) -> None:
     assert not run.errors
 
 
-def test_a_worker_that_computes_for_long_gives_signs(switch: P4Switch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_computes_for_long_gives_signs(switch: P4Switch) -> None:
     """Or the controller would take it for dead."""
 
     def live(worker: int, pool: Pool) -> None:
@@ -256,7 +255,6 @@ def test_a_worker_that_computes_for_long_gives_signs(switch: P4Switch, monkeypat
             pool.idle()
 
     run, said = PoolRun(switch, 1, 4), list[int]()
-    monkeypatch.setattr("serene.client.reports.time", SimpleNamespace(monotonic=lambda: run.now))
     run.play(live)
     assert not run.errors
     signs = [frame[2 + ENCAPSULATION_BYTES :] for frame in run.punted[said[0] :]]

@@ -101,7 +101,8 @@ class Play:
         if happening == "disagreement":
             self.odd = victim if workers > 1 else None
         elif happening == "swap":
-            chosen: Strategy = rng.choice([SSP(2), ASP(), Quorum(max(workers - 1, 1))])
+            # Of one worker, a quorum is BSP.
+            chosen: Strategy = rng.choice([SSP(2), ASP(), Quorum(workers - 1) if workers > 1 else ASP()])
             self.run.at(when_s, lambda: self._swap(chosen, range(workers)))
         elif happening == "eviction":
             others = [worker for worker in range(workers) if worker != victim]
@@ -230,7 +231,7 @@ FAULTS = (
           "vote_for(self._heard.epoch, self._heard.precision)", "vote_for(self._format.epoch, 32)"),
     # -- when it is not a pool any more
     fault("who has only answers to wait for does not get them", Pool, "_exchange",
-          "if (protocol.exchange.state == UNSENT).any():", "if True:"),
+          "if (protocol.exchange.state == UNSENT).any():", "if True:", 400),
     fault("a collective never gives up", Pool, "_exchange",
           "if not over and self._clock() > until and engine.slots_under_way:", "if False:"),
     # -- numbers
@@ -257,7 +258,7 @@ FAULTS = (
 def test_a_broken_rule_is_found(broken: Fault) -> None:
     (line,) = broken.lines
     with planted(line):
-        assert hunt(RUNS) is not None
+        assert hunt(broken.runs) is not None
 
 
 def test_a_read_that_lacks_contributions_is_no_sum() -> None:

@@ -45,6 +45,14 @@ def until(condition: Callable[[], T | None], what: str, patience_s: float = PATI
         time.sleep(0.02)
 
 
+def pause(process: subprocess.Popen[bytes] | WarmProcess) -> None:
+    """Stops a process, and returns when none of its threads runs any more."""
+    process.send_signal(signal.SIGSTOP)
+    threads = Path(f"/proc/{process.pid}/task")
+    until(lambda: all(stat.read_text().rpartition(")")[2].split()[0] == "T" for stat in threads.glob("*/stat")),
+          "it stops")  # fmt: skip
+
+
 class Process:
     """A process with its output in a file. command: of a program, or, if ``warm``, the arguments of a warm Python."""
 
@@ -82,7 +90,7 @@ class Process:
         self.process.wait()
 
     def pause(self) -> None:
-        self.process.send_signal(signal.SIGSTOP)
+        pause(self.process)
 
     def go_on(self) -> None:
         self.process.send_signal(signal.SIGCONT)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 import threading
@@ -14,7 +13,7 @@ from torch._C._distributed_c10d import HashStore, Store, TCPStore
 import serene.torch.store as store_module
 from serene.torch import waiting
 from serene.torch.waiting import RanksWaiting
-from tests.controller.processes import until
+from tests.controller.processes import pause, until
 
 
 @pytest.fixture(autouse=True)
@@ -97,7 +96,7 @@ def test_a_store_that_does_not_answer_keeps_no_rank_from_going_on(monkeypatch: p
             rank = RanksWaiting("reducer", 1, 3, store)
             rank.begin()
             until(lambda: store.check(["reducer/waits/1"]), "it says that it waits")
-            keeper.send_signal(signal.SIGSTOP)
+            pause(keeper)
             for _ in range(3):
                 rank.go_on()
             assert rank.absent() == ("other ranks; which, nobody can tell: PyTorch's store has not answered for 0.5 s")
