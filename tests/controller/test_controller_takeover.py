@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import finsy as fy
@@ -103,6 +104,22 @@ def test_what_the_switch_cannot_tell_is_remembered() -> None:
     assert states(again) == ["running", "left"]
     assert again.workers[1].contributions_sent == 17
     assert list(again.workers[0].retired) == [5]
+
+
+def test_which_sessions_were_its_own_is_remembered() -> None:
+    """By the entries alone, any session before this one may have been."""
+    jobs = Jobs(slots=8, lanes=320, max_jobs=8, max_workers=32)
+    fields = BSP().compile([0])
+    first = replace(found(fields, [0], workers=1, lost_sessions=1), session=7)
+    jobs.take_over(job_from(0, first, NOW))
+    jobs.switch_has_only([])
+    ours = jobs[0]
+    assert ours.lost == {7}
+    ours.session, second = 9, replace(first, session=9, lost_sessions=2)
+    assert job_from(0, second, NOW).has_had(8)
+    jobs.take_over(job_from(0, second, NOW))
+    assert jobs[0] is not ours
+    assert [jobs[0].has_had(session) for session in (6, 7, 8, 9)] == [True, True, False, True]
 
 
 def test_a_worker_has_one_place() -> None:
