@@ -52,6 +52,10 @@ class ModelSwitch:
         self._models: dict[int, Model] = {}
         self._zero: dict[Cell, int] = {}  # what cells had counted when they were set to zero
 
+    @property
+    def switches(self) -> Sequence[ModelSwitch]:
+        return [self]
+
     # -- entries ---------------------------------------------------------------------------------------------
 
     def put(self, entry: Entry) -> None:

@@ -58,6 +58,10 @@ class ProgramSwitch:
         """Whether there is an entry with this table and match."""
         return entry.key in self._held
 
+    def held(self, table: str, *match: int) -> Entry | None:
+        """The entry of a table with this match, in the order in which `Entry` was given it."""
+        return self._held.get((table, match), (0, None))[1]
+
     def put(self, entry: Entry) -> None:
         """Inserts an entry, or replaces the one with the same match."""
         if self.has(entry):

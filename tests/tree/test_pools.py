@@ -2,19 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
+from serene import entries
 from serene.client import PoolBroken
+from serene.controller.switch.plan_entries import installed
+from serene.entries import Entry, Group
 from serene.experiments.correctness.virtual.switch import P4Switch
-from serene.experiments.correctness.virtual.tree import TO_LEAF, TO_ROOT, TreeSwitch
+from serene.experiments.correctness.virtual.tree import TO_LEAF, TO_ROOT, UPLINK, TreeSwitch
 from serene.faults import Direction, Faults
+from serene.racks import Racks, policies
 from serene.strategy import ASP, BSP
+from serene.wire import ROOT as ROOT_WORKER
 from tests.programs import LEAF, ROOT, V1MODEL
 from tests.support.numbers import expected, same
 from tests.support.pools import FINE, PoolRun, lossy
+
+JOB = 0
+
+
+class PoolTree(TreeSwitch):
+    """With the entries of a job as one switch would have them: the workers have their numbers in the job everywhere."""
+
+    def __init__(self, workers: int) -> None:
+        super().__init__(LEAF, ROOT, 4)
+        self.racks = Racks.even(workers, 4)
+        for rack, leaf in enumerate(self.leaves):
+            leaf.put(entries.uplink(JOB, rack, 0, UPLINK))
+
+    def entries(self) -> list[Entry]:
+        return []
+
+    def has(self, entry: Entry) -> bool:
+        return False
+
+    def delete(self, entry: Entry) -> None:
+        raise NotImplementedError
+
+    def put(self, entry: Entry) -> None:
+        if entry.table in ("member", "address"):
+            self.leaves[self.rack_of(entry.match["worker"] + 1)].put(entry)
+        elif entry.table == "policy":
+            self._put_in_force(entry)
+        else:
+            for switch in self.switches:
+                switch.put(entry)
+
+    def set_group(self, group: Group) -> None:
+        for rack, leaf in enumerate(self.leaves):
+            here = [(port, replica) for port, replica in group.replicas if self.rack_of(port) == rack]
+            leaf.set_group(Group(group.number, (*here, (UPLINK, ROOT_WORKER + 1))))
+        self.root.set_group(entries.root_group(JOB, ((rack, rack + 1) for rack in range(len(self.leaves)))))
+
+    def _put_in_force(self, entry: Entry) -> None:
+        said = installed([entry]).jobs[JOB]
+        assert said.fields is not None
+        leaves, root = policies(said.fields, [self.racks.mask(rack) for rack in range(len(self.leaves))])
+        for rack, leaf in enumerate(self.leaves):
+            leaf.put(entries.prepared(JOB, said.session, said.epoch, leaves[rack]))
+            leaf.put(entry)
+            leaf.put(entries.member(JOB, ROOT_WORKER, entries.root_at(UPLINK, said.session)))
+            self.root.admit(rack, entries.leaf_at(rack, 0, said.session), JOB)
+        self.root.put(entries.policy(JOB, said.session, said.epoch, root))
 
 
 class TreePoolRun(PoolRun):
@@ -32,13 +82,6 @@ class TreePoolRun(PoolRun):
                 self.carry(worker, Direction.TO_WORKER, data, self.wires[worker].hear)
 
 
-@pytest.fixture(scope="module")
-def tree() -> Iterator[TreeSwitch]:
-    loaded = TreeSwitch(LEAF, ROOT, 4)
-    yield loaded
-    loaded.close()
-
-
 def vectors(workers: int, length: int) -> list[np.ndarray]:
     draws = [np.random.default_rng([7, worker]).normal(size=length) for worker in range(workers)]
     return [(draw * 10.0 ** (worker - 2)).astype(np.float32) for worker, draw in enumerate(draws)]
@@ -46,9 +89,11 @@ def vectors(workers: int, length: int) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("faults", [FINE, lossy(5), lossy(6, 0.2)], ids=["fine", "lossy", "storm"])
 @pytest.mark.parametrize("workers", [4, 7])
-def test_the_sum_is_that_of_one_switch(tree: TreeSwitch, workers: int, faults: Faults) -> None:
+def test_the_sum_is_that_of_one_switch(workers: int, faults: Faults) -> None:
     given = vectors(workers, 20 * LEAF.lanes + 3)
+    tree = PoolTree(workers)
     over_racks = TreePoolRun(tree, workers, 8, faults).all_reduce(given)
+    tree.close()
     star = P4Switch(V1MODEL)
     at_one_switch = PoolRun(star, workers, 8).all_reduce(given)
     star.close()
@@ -57,10 +102,12 @@ def test_the_sum_is_that_of_one_switch(tree: TreeSwitch, workers: int, faults: F
         assert same(one, expected(given, LEAF.lanes))
 
 
-def test_a_swap_breaks_the_pool_and_gives_no_wrong_sum(tree: TreeSwitch) -> None:
+def test_a_swap_breaks_the_pool_and_gives_no_wrong_sum() -> None:
+    tree = PoolTree(4)
     run = TreePoolRun(tree, 4, 4, lossy(3))
     run.at(0.004, lambda: run.put_policy(ASP(), 2))
     run.at(0.009, lambda: run.put_policy(BSP(), 3))
     given = vectors(4, 60 * LEAF.lanes)
     with pytest.raises(PoolBroken):
         run.all_reduce(given)
+    tree.close()

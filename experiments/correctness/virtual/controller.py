@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from serene.controller.clock import Clock
@@ -20,13 +20,14 @@ from serene.controller.jobs.jobs import Jobs
 from serene.controller.settings import Settings, settings
 from serene.controller.switch.connection import Connection, Learned, PacketIn
 from serene.controller.switch.fabric import Fabric, OnConnected, OnPacket
-from serene.controller.switch.switch import Switch, SwitchOptions
-from serene.entries import OWN, Entry
+from serene.controller.switch.switch import SwitchOptions
+from serene.entries import Entry
 from serene.errors import SereneError
 from serene.experiments.correctness.virtual.loop import VirtualLoop
 from serene.experiments.correctness.virtual.server import InProcess, Server
 from serene.experiments.correctness.virtual.switch import CommandedSwitch
 from serene.experiments.correctness.virtual.worker import World
+from serene.program import Program
 
 CLOCK_S = 1_700_000_000.0  # the controller's clock when a run begins, in Unix seconds
 WRITES_WITHIN_S = 3.0
@@ -56,28 +57,30 @@ class _Overheard(logging.Handler):
 
 
 class _Reach:
-    """How the controller reaches a server of the run (`serene.controller.switch.switch.Reach`)."""
+    """How the controller reaches one of the run's switches (`serene.controller.switch.switch.Reach`)."""
 
-    def __init__(self, controller: VirtualController, server: Server) -> None:
-        self._controller, self._server = controller, server
-        self.counters: Sequence[str] = server.counters
+    def __init__(self, controller: VirtualController, number: int) -> None:
+        self._controller, self._number = controller, number
+        self.counters: Sequence[str] = controller.servers[number].counters
 
     def connection(self, election_id: int) -> Connection:
-        return self._controller.connected(InProcess(self._server, self._controller, election_id))
+        return self._controller.connect(self._number, election_id)
 
 
 class VirtualController:
-    """A run's controllers, one after the other. ports: those of ordinary traffic. ``clock_s``: the present one's clock
-    at virtual time 0. While there is none, commands wait for the next one, and packets are lost. A command in whose
-    middle it dies is given to the next one again.
+    """A run's controllers, one after the other. ``clock_s``: the present one's clock at virtual time 0. While there is
+    none, commands wait for the next one, and packets are lost. A command in whose middle it dies is given to the next
+    one again.
 
-    ``jobs``: those that the present one knows, or the last one knew.
+    ``jobs``: those that the present one knows, or the last one knew. ``servers``: one for each of the run's switches.
     """
 
-    def __init__(self, run: World, ports: Sequence[int]) -> None:
+    def __init__(self, run: World) -> None:
         self._run = run
-        self._ports = ports
-        self._server = Server(run.switch, run.time, f"server/{run.plan.seed}", run.packet_out)
+        self.servers = [
+            Server(switch, run.time, f"server{number or ''}/{run.plan.seed}", partial(run.packet_out, number))
+            for number, switch in enumerate(run.switches)
+        ]
         self._commands: deque[Command] = deque()
         self._writes_left: int | None = None  # then it dies
         self._away_s = 0.0
@@ -86,7 +89,7 @@ class VirtualController:
         self._loop: VirtualLoop | None = None
         self._main: asyncio.Task[None] | None = None
         self._asked: asyncio.Event | None = None
-        self._connection: InProcess | None = None
+        self._connections: dict[int, InProcess] = {}  # by the number of the switch
         self._overheard = _Overheard(run.failed)
         self._propagate, LOG.propagate = LOG.propagate, False
         LOG.addHandler(self._overheard)
@@ -131,18 +134,15 @@ class VirtualController:
             await self._asked.wait()
 
     def _connect(self, settings: Settings, on_packet: OnPacket, on_connected: OnConnected) -> Fabric:
-        switch = self._run.switch
-        return Switch(
-            SwitchOptions("the run's switch", 0, 1, self._ports, OWN),
-            switch.program,
-            on_packet=lambda port, frame: on_packet(0, port, frame),
-            on_connected=on_connected,
-            reach=lambda options, program: _Reach(self, self._server),
-        )
+        return self._run.fabric(self._reach, on_packet, on_connected)
 
-    def connected(self, connection: InProcess) -> InProcess:
-        self._connection = connection
-        return connection
+    def _reach(self, options: SwitchOptions, program: Program) -> _Reach:
+        return _Reach(self, int(options.address))
+
+    def connect(self, number: int, election_id: int) -> InProcess:
+        """A new connection to the switch with this number."""
+        self._connections[number] = InProcess(self.servers[number], self, election_id)
+        return self._connections[number]
 
     def die(self, away_s: float) -> None:
         """Ends it; its successor, which knows nothing, starts after so many seconds."""
@@ -164,16 +164,16 @@ class VirtualController:
 
     def die_in_quiet(self, away_s: float) -> None:
         """Has it die when it is in the middle of nothing."""
-        if self._run.time.now < self._server.last_write + QUIET_S:
+        if self._run.time.now < max(server.last_write for server in self.servers) + QUIET_S:
             self._run.time.at(QUIET_S, lambda: self.die_in_quiet(away_s))
         else:
             self.die(away_s)
 
     def _end(self) -> None:
         assert self._main is not None and self._loop is not None
-        if self._connection is not None:
-            self._connection.closed = True
-            self._connection = None
+        for connection in self._connections.values():
+            connection.closed = True
+        self._connections.clear()
         self._main.cancel()
         self._loop.turn()
         assert self._main.done(), "the controller goes on although it was ended"
@@ -193,9 +193,10 @@ class VirtualController:
         if self._asked is not None and self._main is not None:
             self._asked.set()
 
-    def hear(self, message: PacketIn | Learned) -> None:
-        if self._connection is not None:
-            self._connection.hear(message)
+    def hear(self, number: int, message: PacketIn | Learned) -> None:
+        """The switch with this number sends something."""
+        if number in self._connections:
+            self._connections[number].hear(message)
 
     # -- what it writes --------------------------------------------------------------------------------------
 

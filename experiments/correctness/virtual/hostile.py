@@ -88,13 +88,13 @@ class Hostile:
         protocol = victim.protocol
         common: dict[str, Any] = {
             "job": self._run.job,
-            "worker": victim.place.id,
+            "worker": victim.place.number,
             "session": protocol.membership.session,
         }
         return {**common, "epoch": protocol.epoch, "round": protocol.round + 1, **fields}
 
     def forged_answers(self, victim: Incarnation) -> list[bytes]:
-        lanes = self._run.switch.lanes
+        lanes = self._run.lanes
         values = np.full(lanes, 12345, ">i4").tobytes()
         frames = []
         for slot in range(self._run.plan.slots):
@@ -145,7 +145,7 @@ class Hostile:
         return [host.frame_head(len(payload)) + payload]
 
     def spoofed_contributions(self, victim: Incarnation) -> list[bytes]:
-        values = np.full(self._run.switch.lanes, 54321, ">i4").tobytes()
+        values = np.full(self._run.lanes, 54321, ">i4").tobytes()
         protocol = victim.protocol
         header = self._header(victim, round=protocol.round, seq=protocol.seq + 1, incarnation=victim.client.incarnation)
         op = self._rng.choice([Op.PUSH, Op.PUSH, Op.PULL])

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -18,19 +19,22 @@ from serene.client.protocol import Membership
 from serene.controller.coordinator import Coordinator
 from serene.controller.jobs.job import Job, JobState
 from serene.controller.switch.connection import Learned, PacketIn
-from serene.entries import CPU_PORT, Entry
+from serene.controller.switch.fabric import Fabric, OnConnected, OnPacket
+from serene.controller.switch.plan_entries import installed
+from serene.controller.switch.switch import Switch, SwitchOptions
+from serene.entries import CPU_PORT, OWN, Entry
 from serene.experiments.correctness.virtual.checks import Violation
 from serene.experiments.correctness.virtual.controller import VirtualController
 from serene.experiments.correctness.virtual.hostile import PORT as HOSTILE_PORT
 from serene.experiments.correctness.virtual.hostile import Hostile
 from serene.experiments.correctness.virtual.ledger import Ledger
 from serene.experiments.correctness.virtual.plan import Happening, Outcome, Plan, What
-from serene.experiments.correctness.virtual.switch import CommandedSwitch
+from serene.experiments.correctness.virtual.switch import CommandedSwitch, Plane
 from serene.experiments.correctness.virtual.timeline import Due, Timeline
 from serene.experiments.correctness.virtual.watch import INCARNATION, OP, Watch
 from serene.experiments.correctness.virtual.worker import Incarnation, Place
 from serene.faults import Action, Direction, Event, Links
-from serene.strategy import Strategy, shrunk
+from serene.strategy import PolicyFields, Strategy, shrunk
 from serene.wire import Op
 
 WIRE_S = 0.001  # time that a packet takes over a link without faults
@@ -40,6 +44,7 @@ WELCOMED_S = 0.3  # from the beginning of a job until its workers have their WEL
 JOBS = 2  # ids that the jobs of a run may have
 WRITES = 8  # at one of which a controller dies
 
+_OF_JOBS = frozenset(("member", "address", "job", "known_source", "forward", "root", "prepared"))  # tables
 _TOLD = frozenset((Op.WELCOME, Op.REFUSED, Op.BYE, Op.WAIT))  # these carry the incarnation that they are for
 
 
@@ -47,10 +52,10 @@ class Schedule:
     """One run. ``switch`` may have had other runs before. ``strategies``: the first one, and those that it is swapped
     for. Raises BadFaults."""
 
-    def __init__(self, switch: CommandedSwitch, plan: Plan, strategies: Iterator[Strategy]) -> None:
+    def __init__(self, switch: Plane, plan: Plan, strategies: Iterator[Strategy]) -> None:
         plan.check()
         self.plan = plan
-        self.switch = switch
+        self.switch, self.switches, self.lanes = switch, switch.switches, switch.lanes
         self.time = Timeline(self._tick)
         self.watch = self.new_watch()
         self.links = Links(plan.faults)
@@ -68,7 +73,7 @@ class Schedule:
         self._next_too = False  # whether to delete also the job that follows a deleted one, while its workers join
         self.places = [self.place(worker) for worker in range(plan.workers)]
         self._port_of = {worker + 1: worker for worker in range(plan.workers)}
-        self.controller = VirtualController(self, [*self._port_of, HOSTILE_PORT])
+        self.controller = VirtualController(self)
         self._failure: BaseException | None = None
         self._hostile = Hostile(self, plan.hostile_every_s) if plan.hostile_every_s else None
 
@@ -78,8 +83,17 @@ class Schedule:
     def place(self, worker: int) -> Place:
         return Place(self, worker)
 
+    def fabric(self, reach: Callable[..., Any], on_packet: OnPacket, on_connected: OnConnected) -> Fabric:
+        return Switch(
+            SwitchOptions("0", 0, 1, [*self._port_of, HOSTILE_PORT], OWN),
+            self.switches[0].program,
+            on_packet=lambda port, frame: on_packet(0, port, frame),
+            on_connected=on_connected,
+            reach=reach,
+        )
+
     def _new_ledger(self) -> Ledger:
-        sums = np.zeros((self.plan.slots, self.switch.lanes), np.uint32)
+        sums = np.zeros((self.plan.slots, self.lanes), np.uint32)
         return Ledger(self.job, sums, [0] * self.plan.workers)
 
     def new_incarnation(self) -> int:
@@ -113,9 +127,10 @@ class Schedule:
         for place in self.places:
             for incarnation in place.incarnations:
                 incarnation.process.interrupt()
-        for entry in self.switch.entries():
-            if entry.table in ("member", "address", "job", "known_source", "forward"):
-                self.switch.delete(entry)
+        for switch in self.switches:
+            for entry in switch.entries():
+                if entry.table in _OF_JOBS:
+                    switch.delete(entry)
 
     def _outcome(self) -> Outcome:
         incarnations = [incarnation for place in self.places for incarnation in place.incarnations]
@@ -169,18 +184,23 @@ class Schedule:
 
     def _through_the_switch(self, packets: list[tuple[int, bytes]]) -> None:
         self._switched += len(packets)
-        self.watch.arrivals.come(frame for port, frame in packets if port in self._port_of)
+        self.watch.arrivals.come(self.in_job(port, frame) for port, frame in packets if port in self._port_of)
         came_out = self.switch.process(packets)
-        self.watch.said([frame for port, frame in came_out if port != CPU_PORT])
+        self.watch.said([self.in_job(port, frame) for port, frame in came_out if port < CPU_PORT])
         for port, frame in came_out:
-            if port == CPU_PORT:
-                self._packet_in(frame)
-            else:
-                self.to_port(port, frame)
+            self.to_port(port, frame)
         if any(port == HOSTILE_PORT for port, _ in packets):  # workers' packets are not ordinary ones
-            sources = self.switch.learned()
-            if sources:
-                self.controller.hear(Learned(sources, None))
+            self.learn()
+
+    def in_job(self, port: int, frame: bytes) -> bytes:
+        """A frame that comes in or goes out at a port, with the worker's number in the job, and masks of these."""
+        return frame
+
+    def learn(self) -> None:
+        """Tells the controller of the hosts that switches did not know."""
+        for number, switch in enumerate(self.switches):
+            if sources := switch.learned():
+                self.controller.hear(number, Learned(sources, None))
 
     # -- the network -----------------------------------------------------------------------------------------
 
@@ -198,23 +218,29 @@ class Schedule:
     def to_port(self, port: int, frame: bytes) -> None:
         """Sends a frame that comes out of the switch at a port; one without a worker has nobody who listens."""
         worker = self._port_of.get(port)
-        if worker is not None:
+        if port == CPU_PORT:
+            self.packet_in(0, frame)
+        elif worker is not None:
             self.carry(worker, Direction.TO_WORKER, port, frame)
 
-    def _packet_in(self, frame: bytes) -> None:
-        """Hands a frame from the CPU port to the controller. It begins with the packet-in header: nine bits of port,
-        seven of padding."""
+    def packet_in(self, number: int, frame: bytes) -> None:
+        """Hands a frame from the CPU port of a switch to the controller. It begins with the packet-in header: nine bits
+        of port, seven of padding."""
         port, data = int.from_bytes(frame[:2], "big") >> 7, frame[2:]
         if port in self._port_of:
             here = self.places[self._port_of[port]].incarnations
             if int.from_bytes(data[INCARNATION], "big") != here[-1].client.incarnation:
                 self.happened[f"{Op(data[OP]).name} of an older incarnation"] += 1
         late = PACKET_IN_LATE_S if self._rng.random() < 0.1 else 0.0
-        self.time.at(late, lambda: self.controller.hear(PacketIn(port, data)))
+        self.time.at(late, lambda: self.controller.hear(number, PacketIn(port, data)))
 
-    def packet_out(self, port: int, frame: bytes) -> None:
-        """The controller has the switch send a frame out of a port."""
-        self.time.after(0.0).to_switch.append((CPU_PORT, (port << 7).to_bytes(2, "big") + frame))
+    def packet_out(self, number: int, port: int, frame: bytes) -> None:
+        """The controller has a switch send a frame out of a port."""
+        self.time.after(0.0).to_switch.append((self.cpu_port(number), (port << 7).to_bytes(2, "big") + frame))
+
+    def cpu_port(self, number: int) -> int:
+        """The port of a switch to the controller."""
+        return CPU_PORT
 
     def _told(self, port: int, frames: list[bytes]) -> None:
         for frame in frames:
@@ -270,11 +296,20 @@ class Schedule:
     def wrote(self, switch: CommandedSwitch, entry: Entry) -> None:
         """The controller inserts or replaces an entry."""
         try:
-            if entry.table == "policy" and entry.params["session"] not in self._ledgers:
-                self._begin(entry.match["job"], entry.params["session"])
-            self.watch.wrote(entry)
+            if entry.table == "policy":
+                said = installed([entry]).jobs[entry.match["job"]]
+                assert said.fields is not None
+                self.decided(entry.match["job"], said.session, said.epoch, said.fields)
+            elif entry.table == "member":
+                self.watch.admitted(entry.match["job"], entry.match["worker"], entry.match["incarnation"])
         except Violation as violation:
             self.failed(violation)
+
+    def decided(self, job: int, session: int, epoch: int, fields: PolicyFields) -> None:
+        """The controller puts a policy in force. Raises Violation."""
+        if session not in self._ledgers:
+            self._begin(job, session)
+        self.watch.decided(session, epoch, fields)
 
     def _begin(self, job: int, session: int) -> None:
         """A job begins a session. Raises Violation if its number is not the highest so far."""

@@ -18,14 +18,26 @@ from serene.switch import CounterValue
 Packets = list[tuple[int, bytes]]
 
 
-class VirtualSwitch(Protocol):
-    """What a run needs of a switch."""
+class Traffic(Protocol):
+    """What packets go through: one switch, or several."""
 
     lanes: int
     slots: int
 
     def process(self, packets: Sequence[tuple[int, bytes]]) -> Packets:
         """Processes (port, frame) pairs one after the other; returns all frames that come out, with their ports."""
+
+
+class Plane(Traffic, Protocol):
+    """The same with a controller."""
+
+    @property
+    def switches(self) -> Sequence[CommandedSwitch]:
+        """Those that it commands."""
+
+
+class VirtualSwitch(Traffic, Protocol):
+    """What a run without a controller needs of a switch."""
 
     def put(self, entry: Entry) -> None:
         """Inserts an entry, or replaces the one that has the same match."""
@@ -73,6 +85,10 @@ class P4Switch(ProgramSwitch):
         self.counters: Sequence[str] = [
             name for name, full in self.names.items() if full in self.switch.program.counters
         ]
+
+    @property
+    def switches(self) -> Sequence[CommandedSwitch]:
+        return [self]
 
     def process(self, packets: Sequence[tuple[int, bytes]]) -> Packets:
         return [packet for caused in self.switch.process_many(packets) for packet in caused]

@@ -1,44 +1,52 @@
 """The same runs on a tree of switches: a leaf for each rack, a root, and links between them as bad as the workers'.
 
-The controller commands the tree as if it were one switch: each entry is written to the switches that need it, a policy
-by preparing every leaf and then writing the root's entry. Some leaves may hold a policy for the next epoch that is
-never put in force, as a controller that dies in the middle of a swap leaves it behind.
+The controller is the real one here, too, with `serene.controller.switch.tree.Tree` for its switches. Packets go through
+all of them between two writes to any of them, and the controller can die there.
 """
 
 from __future__ import annotations
 
-import random
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from serene import entries
-from serene.entries import CPU_PORT, FLOOD_GROUP, JOB_GROUPS, Cell, Entry, Group
+from serene.controller.switch.fabric import Fabric, OnConnected, OnPacket
+from serene.controller.switch.plan_entries import installed
+from serene.controller.switch.switch import SwitchOptions
+from serene.controller.switch.tree import Tree
+from serene.entries import CPU_PORT, OWN, Entry
 from serene.experiments.correctness.virtual.checks import Violation
+from serene.experiments.correctness.virtual.hostile import PORT as HOSTILE_PORT
 from serene.experiments.correctness.virtual.ledger import Contribution
 from serene.experiments.correctness.virtual.plan import Plan
 from serene.experiments.correctness.virtual.schedule import WIRE_S, Schedule
-from serene.experiments.correctness.virtual.switch import P4Switch, Packets
+from serene.experiments.correctness.virtual.switch import CommandedSwitch, P4Switch, Packets
 from serene.experiments.correctness.virtual.timeline import Due
-from serene.experiments.correctness.virtual.watch import OP, Watch
+from serene.experiments.correctness.virtual.watch import OP, Watch, field
 from serene.experiments.correctness.virtual.worker import Incarnation, Place
 from serene.faults import Direction
 from serene.program import Program
-from serene.racks import policies
-from serene.strategy import ASP, BSP, PolicyFields, Strategy
+from serene.racks import Racks
+from serene.strategy import PolicyFields, Strategy
 from serene.wire import ENCAPSULATION_BYTES, HEADER, ROOT, Op, ReadMode
 
 UPLINK = 200  # a leaf's port to the root; workers' ports are numbered through the whole tree
 TO_LEAF, TO_ROOT = 1000, 2000  # plus a rack: ports that stand for the rack's link between root and leaf, by direction
+CPU_PORTS = 3000  # plus a switch's number: its port to the controller
+ROOT_NUMBER = 0  # the root's among the switches; that of rack r's leaf is r + 1
 RACKS = 3
-FLUSH_EVERY = (1, 1, 2, 4)
+WHOLE = ENCAPSULATION_BYTES + HEADER.itemsize
+WORKER = field("worker").start
+SESSION, EPOCH = field("session"), field("epoch")
+SYNC_MASK = field("sync_mask")
 
 
 @dataclass(frozen=True)
 class Accepted:
-    """A contribution that a leaf has added to its rack's sum."""
+    """A contribution that a leaf has added to its rack's sum. worker: its number in the job."""
 
     session: int
     worker: int
@@ -48,186 +56,73 @@ class Accepted:
 
 
 class TreeSwitch:
-    """A tree of leaves and a root, with the interface of one switch. Worker w is in rack w mod ``racks``.
-
-    accepted: contributions that leaves have accepted; the reader empties it. never_in_force: how many policies some
-    leaf was prepared for that were not put in force.
+    """Leaves and a root, and where packets go from one to the other. ``racks``: where the workers are, whose ports
+    follow one another through the whole tree. accepted: contributions that leaves have accepted; the reader empties it.
     """
 
     def __init__(self, leaf: Program, root: Program, racks: int = RACKS) -> None:
         self.leaves = [P4Switch(leaf) for _ in range(racks)]
         self.root = P4Switch(root)
-        self.program, self.lanes, self.slots = leaf, leaf.lanes, leaf.slots
-        self.counters = self.root.counters
-        self._table: dict[tuple[str, tuple[int, ...]], Entry] = {}
+        self.lanes, self.slots = leaf.lanes, leaf.slots
+        self.racks = Racks.of([1] * racks)
         self.accepted: list[Accepted] = []
-        self.never_in_force = 0
-        self._rng = random.Random(0)
-        self._prepared: dict[int, list[tuple[int, int]]] = defaultdict(list)  # by job: (session, epoch)
-        self._untold: dict[int, Entry] = {}  # by job: the policy in force, if the leaves have not been told of it
-        self._session: dict[int, int] = {}
+
+    @property
+    def switches(self) -> Sequence[P4Switch]:
+        """By their numbers."""
+        return [self.root, *self.leaves]
 
     def close(self) -> None:
-        for switch in (*self.leaves, self.root):
+        for switch in self.switches:
             switch.close()
 
-    def seed(self, seed: int) -> None:
-        """Seeds the tree's own random choices."""
-        self._rng = random.Random(f"tree/{seed}")
-
-    def _rack(self, worker: int) -> int:
-        return worker % len(self.leaves)
-
-    def _masks(self) -> list[int]:
-        return [sum(1 << worker for worker in range(rack, 32, len(self.leaves))) for rack in range(len(self.leaves))]
-
-    # -- entries ---------------------------------------------------------------------------------------------
-
-    def put(self, entry: Entry) -> None:
-        self._table[entry.key] = entry
-        if entry.table == "member":
-            self._tell(entry.match["job"])  # or the leaf's WELCOME to this worker would name an old epoch
-            self.leaves[self._rack(entry.match["worker"])].put(entry)
-        elif entry.table == "address":
-            self.leaves[self._rack(entry.match["worker"])].put(entry)
-        elif entry.table == "policy":
-            self._set_policy(entry)
-        else:
-            for switch in (*self.leaves, self.root):
-                switch.put(entry)
-
-    def delete(self, entry: Entry) -> None:
-        del self._table[entry.key]
-        if entry.table in ("member", "address"):
-            self.leaves[self._rack(entry.match["worker"])].delete(entry)
-        else:
-            for switch in (*self.leaves, self.root):
-                switch.delete(entry)
-
-    def has(self, entry: Entry) -> bool:
-        return entry.key in self._table
-
-    def entries(self) -> list[Entry]:
-        return list(self._table.values())
-
-    def packets(self, cell: Cell) -> int:
-        return sum(leaf.packets(cell) for leaf in self.leaves)
-
-    def zero(self, cell: Cell) -> None:
-        for leaf in self.leaves:
-            leaf.zero(cell)
-
-    def learned(self) -> list[tuple[str, int]]:
-        return []
-
-    def set_group(self, group: Group) -> None:
-        up = (UPLINK, 0 if group.number == FLOOD_GROUP else ROOT + 1)
-        for rack, leaf in enumerate(self.leaves):
-            here = [(port, replica) for port, replica in group.replicas if self._rack_of_port(port) == rack]
-            leaf.set_group(Group(group.number, (*here, up)))
-        ports = [rack + 1 for rack in range(len(self.leaves))]
-        if group.number == FLOOD_GROUP:
-            self.root.set_group(entries.flood_group(ports))
-        else:
-            self.root.set_group(entries.root_group(group.number - JOB_GROUPS, enumerate(ports)))
-
-    def _rack_of_port(self, port: int) -> int:
-        return (port - 1) % len(self.leaves)
-
-    def _set_policy(self, entry: Entry) -> None:
-        job, (session, epoch, *rest) = entry.match["job"], entry.params.values()
-        member_mask, sync_mask, staleness, quorum, read_mode, _ = rest
-        fields = PolicyFields(member_mask, sync_mask, staleness, quorum, ReadMode(read_mode))
-        leaves, root = policies(fields, self._masks(), self._rng.choice(FLUSH_EVERY))
-        if session != self._session.get(job):
-            self._begin_session(job, session, entry)
-        for leaf, policy in zip(self.leaves, leaves, strict=True):
-            leaf.put(entries.prepared(job, session, epoch, policy))
-        self._note(job, session, epoch)
-        self.root.put(entries.policy(job, session, epoch, root))
-        self._untold[job] = entry
-        if self._rng.random() < 0.5:
-            self._tell(job)
-        if self._rng.random() < 0.5:
-            self._prepare_half(job, session, epoch + 1, member_mask)
-
-    def _begin_session(self, job: int, session: int, entry: Entry) -> None:
-        """Begins a session of a job: leaves and root admit one another, the leaves' entries first."""
-        last = self._session.get(job)
-        for rack, leaf in enumerate(self.leaves):
-            leaf.put(entries.uplink(job, rack, 0, UPLINK))
-            if last is not None:
-                leaf.delete(entries.member(job, ROOT, entries.root_at(UPLINK, last)))
-                self.root.delete(entries.member(job, rack, entries.leaf_at(rack, 0, last)))
-            leaf.put(entries.member(job, ROOT, entries.root_at(UPLINK, session)))
-            leaf.put(entry)
-            self.root.admit(rack, entries.leaf_at(rack, 0, session), job)
-        self._session[job] = session
-
-    def _tell(self, job: int) -> None:
-        entry = self._untold.pop(job, None)
-        for leaf in self.leaves if entry is not None else ():
-            leaf.put(entry)  # type: ignore[arg-type]
-
-    def _note(self, job: int, session: int, epoch: int) -> None:
-        """Notes that an epoch was prepared, and deletes the entries of epochs before the last two."""
-        known = self._prepared[job]
-        if (session, epoch) not in known:
-            known.append((session, epoch))
-        for era in [era for era in known if era < (session, epoch - 2)]:
-            known.remove(era)
-            for leaf in self.leaves:
-                gone = entries.not_prepared(job, *era)
-                if leaf.has(gone):
-                    leaf.delete(gone)
-
-    def _prepare_half(self, job: int, session: int, epoch: int, member_mask: int) -> None:
-        members = [worker for worker in range(32) if member_mask >> worker & 1]
-        strategy: Strategy = self._rng.choice([ASP(), BSP()])
-        for leaf, policy in zip(self.leaves, policies(strategy.compile(members), self._masks())[0], strict=True):
-            if members and self._rng.random() < 0.5:
-                self.never_in_force += 1
-                leaf.put(entries.prepared(job, session, epoch, policy))
-                self._note(job, session, epoch - 1)
-                if (session, epoch) not in self._prepared[job]:
-                    self._prepared[job].append((session, epoch))
-
-    # -- packets ---------------------------------------------------------------------------------------------
+    def rack_of(self, port: int) -> int:
+        """The rack of a worker's port. Other hosts are in the first one."""
+        return self.racks.place(port - 1)[0] if port <= sum(self.racks.sizes) else 0
 
     def process(self, packets: Sequence[tuple[int, bytes]]) -> Packets:
+        """As of `P4Switch`, with the ports above."""
         return [caused for port, frame in packets for caused in self._one(port, frame)]
 
     def _one(self, port: int, frame: bytes) -> Packets:
+        if port >= CPU_PORTS:  # the controller sends it
+            return self._out(port - CPU_PORTS, CPU_PORT, frame)
         if port >= TO_ROOT:
-            came_out = self.root.process([(port - TO_ROOT + 1, frame)])
-            return [(TO_LEAF + out - 1, data) for out, data in came_out if out != CPU_PORT]
-        if port == CPU_PORT:  # the controller sends it
-            return self.leaves[self._rack_of_port(int.from_bytes(frame[:2], "big") >> 7)].process([(port, frame)])
-        rack = port - TO_LEAF if port >= TO_LEAF else self._rack_of_port(port)
-        leaf = self.leaves[rack]
-        push = port < TO_LEAF and len(frame) > OP and frame[OP] == Op.PUSH
-        before = self._seen(leaf, frame) if push else None
-        came_out = leaf.process([(UPLINK if port >= TO_LEAF else port, frame)])
-        if push and before != self._seen(leaf, frame):
-            self._note_accepted(frame)
-        return [(TO_ROOT + rack if out == UPLINK else out, data) for out, data in came_out]
+            return self._out(ROOT_NUMBER, port - TO_ROOT + 1, frame)
+        if port >= TO_LEAF:
+            return self._out(port - TO_LEAF + 1, UPLINK, frame)
+        rack = self.rack_of(port)
+        push = len(frame) >= WHOLE and frame[OP] == Op.PUSH
+        before = self._seen(rack, frame) if push else None
+        came_out = self._out(rack + 1, port, frame)
+        if push and before != self._seen(rack, frame):
+            self._note_accepted(rack, frame)
+        return came_out
 
-    def _seen(self, leaf: P4Switch, frame: bytes) -> int | None:
+    def _out(self, number: int, port: int, frame: bytes) -> Packets:
+        """What a switch sends when a frame comes in at one of its own ports."""
+        came_out = self.switches[number].process([(port, frame)])
+        if number == ROOT_NUMBER:
+            return [(TO_LEAF + out - 1, data) for out, data in came_out if out != CPU_PORT]  # nobody joins there
+        own = {UPLINK: TO_ROOT + number - 1, CPU_PORT: CPU_PORTS + number}
+        return [(own.get(out, out), data) for out, data in came_out]
+
+    def _seen(self, rack: int, frame: bytes) -> int | None:
         """The register that tells repeats, session and highest seq accepted, of a frame's worker at its slot: it
         changes when the frame is accepted. None if there is no such slot."""
-        if len(frame) < ENCAPSULATION_BYTES + HEADER.itemsize:
-            return None
-        fields = np.frombuffer(frame, HEADER, 1, ENCAPSULATION_BYTES)[0]
-        place = self._table.get(("job", (int(fields["job"]),)))
+        fields, leaf = np.frombuffer(frame, HEADER, 1, ENCAPSULATION_BYTES)[0], self.leaves[rack]
+        job = leaf.held("job", int(fields["job"]))
         slot = int(fields["slot"])
-        if place is None or slot >= place.params["slots"] or fields["worker"] >= 32:
+        if job is None or slot >= job.params["slots"] or fields["worker"] >= 32:
             return None
-        index = 32 * (place.params["first_slot"] + slot) + int(fields["worker"])
+        index = 32 * (job.params["first_slot"] + slot) + int(fields["worker"])
         return leaf.switch.register_read_all(leaf.names["seen_of"], index, 1)[0]
 
-    def _note_accepted(self, frame: bytes) -> None:
+    def _note_accepted(self, rack: int, frame: bytes) -> None:
         fields = np.frombuffer(frame, HEADER, 1, ENCAPSULATION_BYTES)[0]
-        self.accepted.append(Accepted(*(int(fields[name]) for name in ("session", "worker", "slot", "epoch", "round"))))
+        session, slot, epoch, round_ = (int(fields[name]) for name in ("session", "slot", "epoch", "round"))
+        worker = self.racks.first(rack) + int(fields["worker"])
+        self.accepted.append(Accepted(session, worker, slot, epoch, round_))
 
 
 class Counted(Contribution):
@@ -309,16 +204,74 @@ class TreeWatch(Watch):
 class TreeSchedule(Schedule):
     """One run on a tree of switches, which may have had other runs before."""
 
-    def __init__(self, switch: TreeSwitch, plan: Plan, strategies: Iterator[Strategy]) -> None:
-        self._tree, self.reads = switch, TreeWatch()
-        switch.seed(plan.seed)
-        super().__init__(switch, plan, strategies)
+    place_type = TreePlace
+
+    def __init__(self, tree: TreeSwitch, plan: Plan, strategies: Iterator[Strategy]) -> None:
+        self._tree, self.reads = tree, TreeWatch()
+        count = len(tree.leaves)
+        even = Racks.even(plan.workers, min(count, plan.workers)).sizes  # as the controller divides them
+        tree.racks = Racks.of([*even, *(0,) * (count - len(even))])
+        super().__init__(tree, plan, strategies)
 
     def new_watch(self) -> Watch:
         return self.reads
 
     def place(self, worker: int) -> Place:
-        return TreePlace(self, worker)
+        rack, number = self._tree.racks.place(worker)
+        return self.place_type(self, worker, number, rack)
+
+    def fabric(self, reach: Callable[..., Any], on_packet: OnPacket, on_connected: OnConnected) -> Fabric:
+        ports: list[list[int]] = [[] for _ in self._tree.leaves]
+        for port in (*range(1, self.plan.workers + 1), HOSTILE_PORT):
+            ports[self._tree.rack_of(port)].append(port)
+        root = SwitchOptions(str(ROOT_NUMBER), 0, 1, (), OWN, name="root")
+        leaves = [SwitchOptions(str(rack + 1), 0, 1, here, OWN, name=f"leaf{rack}") for rack, here in enumerate(ports)]
+        return Tree(root, leaves, UPLINK, on_packet=on_packet, on_connected=on_connected, reach=reach)
+
+    # -- what the controller writes --------------------------------------------------------------------------
+
+    def wrote(self, switch: CommandedSwitch, entry: Entry) -> None:
+        number = self._tree.switches.index(switch)
+        if number == ROOT_NUMBER:
+            if entry.table == "policy":
+                super().wrote(switch, entry)
+        elif entry.table == "member" and entry.match["worker"] != ROOT:
+            self._admitted(number - 1, entry)
+
+    def _admitted(self, rack: int, entry: Entry) -> None:
+        worker = self._tree.racks.first(rack) + entry.match["worker"]
+        try:
+            self.watch.admitted(entry.match["job"], worker, entry.match["incarnation"])
+        except Violation as violation:
+            self.failed(violation)
+
+    def decided(self, job: int, session: int, epoch: int, fields: PolicyFields) -> None:
+        """The root's entry puts in force what the leaves were prepared for. Raises Violation if one was not."""
+        racks, member_mask, sync_mask = self._tree.racks, 0, 0
+        for rack, size in enumerate(racks.sizes):
+            held = installed(self._tree.leaves[rack].entries()).jobs.get(job)
+            part = held.prepared.get((session, epoch)) if held is not None else None
+            if part is not None:
+                member_mask |= part.member_mask << racks.first(rack)
+                sync_mask |= part.sync_mask << racks.first(rack)
+            elif size:
+                raise Violation("one policy per decision", f"epoch {epoch} is in force, leaf {rack} is not prepared")
+        quorum = fields.quorum or sync_mask.bit_count()
+        of_job = PolicyFields(member_mask, sync_mask, fields.staleness, quorum, fields.read_mode)
+        super().decided(job, session, epoch, of_job)
+
+    # -- packets ---------------------------------------------------------------------------------------------
+
+    def in_job(self, port: int, frame: bytes) -> bytes:
+        if len(frame) < WHOLE:
+            return frame
+        racks, rack = self._tree.racks, self._tree.rack_of(port)
+        translated = bytearray(frame)
+        translated[WORKER] = (frame[WORKER] + racks.first(rack)) % 256
+        fields = self.watch.fields.get((int.from_bytes(frame[SESSION], "big"), int.from_bytes(frame[EPOCH], "big")))
+        if fields is not None and int.from_bytes(frame[SYNC_MASK], "big") == racks.part(fields, rack).sync_mask:
+            translated[SYNC_MASK] = fields.sync_mask.to_bytes(4, "big")
+        return bytes(translated)
 
     def _through_the_switch(self, packets: Packets) -> None:
         # One by one, so that it is known what a leaf has accepted before a worker gets the sum that holds it.
@@ -328,10 +281,15 @@ class TreeSchedule(Schedule):
             self._tree.accepted.clear()
 
     def to_port(self, port: int, frame: bytes) -> None:
-        if port < TO_LEAF:
+        if port >= CPU_PORTS:
+            self.packet_in(port - CPU_PORTS, frame)
+        elif port < TO_LEAF:
             super().to_port(port, frame)
-            return
-        direction = Direction.TO_SWITCH if port >= TO_ROOT else Direction.TO_WORKER
-        for delay, packet in self.links.fate(frame, port, direction, self.time.now):
-            due: Due = self.time.after(WIRE_S + delay)
-            due.to_switch.append((port, packet))
+        else:
+            direction = Direction.TO_SWITCH if port >= TO_ROOT else Direction.TO_WORKER
+            for delay, packet in self.links.fate(frame, port, direction, self.time.now):
+                due: Due = self.time.after(WIRE_S + delay)
+                due.to_switch.append((port, packet))
+
+    def cpu_port(self, number: int) -> int:
+        return CPU_PORTS + number

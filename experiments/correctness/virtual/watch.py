@@ -7,27 +7,25 @@ from collections import defaultdict
 
 import numpy as np
 
-from serene.controller.switch.plan_entries import installed
-from serene.entries import Entry
 from serene.experiments.correctness.virtual.arrivals import Arrivals
 from serene.experiments.correctness.virtual.checks import Violation
 from serene.strategy import PolicyFields
 from serene.wire import ENCAPSULATION_BYTES, HEADER, SWITCH_MAC, Op, ReadMode, mac_bytes
 
 
-def _field(name: str) -> tuple[int, int]:
-    """Where a field of the header begins and ends in a frame."""
+def field(name: str) -> slice:
+    """Where a field of the header is in a frame."""
     assert HEADER.fields is not None
     kind, offset = HEADER.fields[name][:2]
-    return ENCAPSULATION_BYTES + offset, ENCAPSULATION_BYTES + offset + kind.itemsize
+    return slice(ENCAPSULATION_BYTES + offset, ENCAPSULATION_BYTES + offset + kind.itemsize)
 
 
-OP = _field("op")[0]
-INCARNATION = slice(*_field("incarnation"))
-_ERA = slice(_field("session")[0], _field("epoch")[1])  # session, epoch
-_SESSION = slice(*_field("session"))
-_PLACE = slice(_field("slot")[0], _field("total")[1])  # slot, total
-_POLICY = slice(_field("sync_mask")[0], _field("members")[1])
+OP = field("op").start
+INCARNATION = field("incarnation")
+_ERA = slice(field("session").start, field("epoch").stop)  # session, epoch
+_SESSION = field("session")
+_PLACE = slice(field("slot").start, field("total").stop)  # slot, total
+_POLICY = slice(field("sync_mask").start, field("members").stop)
 _VALUES = slice(ENCAPSULATION_BYTES + HEADER.itemsize, None)
 _PROGRAM_SAYS = frozenset((Op.ANSWER, Op.NUDGE, Op.WELCOME))
 _SWITCH = mac_bytes(SWITCH_MAC)
@@ -54,16 +52,7 @@ class Watch:
         """Another controller has taken over, which does not know who had whose place."""
         self._replaced.clear()
 
-    def wrote(self, entry: Entry) -> None:
-        """The controller inserts or replaces an entry."""
-        if entry.table == "policy":
-            said = installed([entry]).jobs[entry.match["job"]]
-            assert said.fields is not None
-            self._written(said.session, said.epoch, said.fields)
-        elif entry.table == "member":
-            self._admitted(entry.match["job"], entry.match["worker"], entry.match["incarnation"])
-
-    def _admitted(self, job: int, worker: int, incarnation: int) -> None:
+    def admitted(self, job: int, worker: int, incarnation: int) -> None:
         """A worker's place goes to a process."""
         place = (self._session, job, worker)
         last = self._has_place.get(place)
@@ -74,7 +63,8 @@ class Watch:
                 self._replaced[place].add(last)
             self._has_place[place] = incarnation
 
-    def _written(self, session: int, epoch: int, fields: PolicyFields) -> None:
+    def decided(self, session: int, epoch: int, fields: PolicyFields) -> None:
+        """The controller puts a policy in force."""
         self._session = max(self._session, session)
         if self.fields.setdefault((session, epoch), fields) != fields:
             raise Violation("one policy per decision", f"epoch {epoch} of session {session} has a second policy")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Any
 from typing import Protocol as Interface
 
 import numpy as np
@@ -12,6 +14,7 @@ from serene.client import Client, NoAnswer, Refused, SessionLost, Update
 from serene.client.protocol import Membership, Protocol
 from serene.client.transport import Trouble
 from serene.controller.coordinator import Coordinator
+from serene.controller.switch.fabric import Fabric, OnConnected, OnPacket
 from serene.entries import Entry
 from serene.experiments.correctness.virtual.checks import Violation
 from serene.experiments.correctness.virtual.ledger import Contribution, Ledger
@@ -43,13 +46,17 @@ class World(Interface):
     """What workers, controller and hostile host use of a run (`Schedule` of schedule.py)."""
 
     plan: Plan
-    switch: CommandedSwitch
+    switches: Sequence[CommandedSwitch]
+    lanes: int
     time: Timeline
     watch: Watch
     happened: Counter[str]
     job: int
     ledger: Ledger
     places: list[Place]
+
+    def fabric(self, reach: Callable[..., Any], on_packet: OnPacket, on_connected: OnConnected) -> Fabric:
+        """What the controller commands. reach: as of `Switch`; the address in the options is a switch's number."""
 
     def new_incarnation(self) -> int: ...
     def carry(self, worker: int, direction: Direction, port: int, frame: bytes) -> None: ...
@@ -58,7 +65,7 @@ class World(Interface):
     def happen(self, place: Place) -> None: ...
     def joined(self, incarnation: Incarnation, membership: Membership) -> Ledger: ...
     def refused(self, incarnation: Incarnation, reason: str) -> None: ...
-    def packet_out(self, port: int, frame: bytes) -> None: ...
+    def packet_out(self, number: int, port: int, frame: bytes) -> None: ...
     async def taken_over(self, coordinator: Coordinator) -> None: ...
     def wrote(self, switch: CommandedSwitch, entry: Entry) -> None: ...
     def failed(self, error: BaseException) -> None: ...
@@ -77,7 +84,7 @@ class Incarnation:
         self._run, self.place, self.number, self.host = run, place, number, host
         self._mail: list[bytes] = []
         self._for_us = _connected(host)
-        self._rows = np.zeros((64, ENCAPSULATION_BYTES + 4 * run.switch.lanes + 64), np.uint8)
+        self._rows = np.zeros((64, ENCAPSULATION_BYTES + 4 * run.lanes + 64), np.uint8)
         self.process = Process(run.time, self._work)
         self.started_for = run.ledger
         self.ledger: Ledger | None = None
@@ -88,14 +95,15 @@ class Incarnation:
         self.client = Client(
             self,
             run.job,
-            place.id,
-            run.plan.slots * run.switch.lanes,
+            place.number,
+            run.plan.slots * run.lanes,
             give_up_s=FOREVER_S,
             incarnation=host.incarnation,
             clock=lambda: run.time.now,
+            rack=place.rack,
         )
         self._totals = np.zeros(run.plan.slots, np.uint32)
-        self.replica = np.zeros((run.plan.slots, run.switch.lanes), np.int64)
+        self.replica = np.zeros((run.plan.slots, run.lanes), np.int64)
 
     # -- serene.client.Transport ---------------------------------------------------------------------------
 
@@ -250,12 +258,14 @@ class Incarnation:
 
 
 class Place:
-    """One of a job's workers: a host, and the processes on it."""
+    """One of a job's workers: a host, and the processes on it. number: the worker's in packets. rack: where it believes
+    it is; None: it does not say."""
 
     incarnation_type = Incarnation
 
-    def __init__(self, run: World, worker: int) -> None:
+    def __init__(self, run: World, worker: int, number: int | None = None, rack: int | None = None) -> None:
         self.id = worker
+        self.number, self.rack = worker if number is None else number, rack
         self._run = run
         self._host = Host.of(worker)
         self.incarnations: list[Incarnation] = []
