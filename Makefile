@@ -1,7 +1,7 @@
 # Serene: training through a P4 switch. `make help` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run-mininet run-local test bench reproduce network-study pytorch-study simgrid schedules soak \
+.PHONY: help setup run-mininet run-local test bench reproduce network-study pytorch-study simgrid compare schedules soak \
 	swaps profile fuzz mutants p4 p4-tofino shell lint clean
 
 # What everything runs with. PYTHON is the reader's: the interpreter that set-up makes this environment of.
@@ -18,6 +18,7 @@ SETTINGS_OF_bench := SEED_JSON
 SETTINGS_OF_reproduce := FULL OUT CLUSTER CLUSTER_OPTIONS
 SETTINGS_OF_network-study := FULL EMULATED OUT CLUSTER CLUSTER_OPTIONS
 SETTINGS_OF_pytorch-study := OUT
+SETTINGS_OF_compare := STRATEGIES MODELS CSV OUT
 SETTINGS_OF_schedules := RACKS RUNS FIRST TAKE_OVERS OUT
 SETTINGS_OF_swaps := TARGET WORKERS RACKS OUT
 SETTINGS_OF_fuzz := PACKETS SEED
@@ -95,6 +96,8 @@ help:
 	@echo "make reproduce     the paper's experiment in Mininet, and a report: about 15 min; FULL=1 hours; can be resumed"
 	@echo "make network-study how much network training needs, with the switch in it: minutes; FULL=1 up to an hour; EMULATED=1 in Mininet, too"
 	@echo "make pytorch-study real PyTorch models through the switch and through gloo; can be resumed"
+	@echo "make compare       strategies' times to the accuracy over that of the best fixed one, in virtual time (half an hour); can be resumed"
+	@echo "                   STRATEGIES=auto,dssp (beside the fixed ones) MODELS=softmax CSV=regret.csv"
 	@echo "make simgrid       installs SimGrid (Debian), the reference engine, and compares with it"
 	@echo "make schedules     random runs with faults and swaps, 10,000 for each pair of strategies (an hour or more); RACKS=3 over a tree"
 	@echo "                   RUNS=1000 FIRST=2000 OUT=part.json (some of them; python -m serene.experiments.correctness.tallies adds up parts)"
@@ -112,7 +115,7 @@ help:
 	@echo "make clean         remove build output, caches and environments"
 	@echo
 	@echo "A run's settings and their defaults:"
-	@echo "  WORKERS=$(WORKERS) STRATEGY=$(STRATEGY) (bsp, ssp:S, asp, quorum:K, mixed:W,W) STEPS=$(STEPS) SEED=$(SEED)"
+	@echo "  WORKERS=$(WORKERS) STRATEGY=$(STRATEGY) (bsp, ssp:S, asp, quorum:K, mixed:W,W, auto) STEPS=$(STEPS) SEED=$(SEED)"
 	@echo "  STRAGGLER=$(STRAGGLER) (none, slow_worker, heterogeneous, failure; as slow_worker:probability=0.3)"
 	@echo "  TARGET=$(TARGET) (auto, embedded, bmv2)  MODEL=$(MODEL) (mlp, cnn, cnn-large)"
 	@echo "  DATASET=$(DATASET) (digits, fashion-mnist, mnist, cifar10)  BATCH_SIZE=$(BATCH_SIZE) LEARNING_RATE= (the authors': 256, 0.04)"
@@ -154,6 +157,10 @@ pytorch-study: setup
 simgrid: setup
 	@scripts/simgrid
 	@$(VENV_PYTHON) -m serene.experiments.network_study.reference
+
+compare: setup
+	@$(VENV_PYTHON) -m serene.experiments.straggler_study.regret $(if $(value STRATEGIES),--strategies $(call quoted,STRATEGIES)) \
+		$(if $(value MODELS),--models $(call quoted,MODELS)) $(if $(value CSV),--csv $(call quoted,CSV)) $(if $(value OUT),--out $(call quoted,OUT))
 
 schedules: setup
 	@$(VENV_PYTHON) -m serene.experiments.correctness.schedules $(if $(filter-out 1,$(value RACKS)),--racks $(call quoted,RACKS)) \

@@ -296,7 +296,8 @@ class Coordinator:
                 return False
             if isinstance(decided, Strategy):
                 decided = Decision(decided, frozenset(job.evicted()))
-            return await self._put_in_force(job, decided.strategy, decided.evicted, name)
+            reason = f"{name}: {decided.reason}" if decided.reason else name
+            return await self._put_in_force(job, decided.strategy, decided.evicted, reason)
 
     async def _put_in_force(self, job: Job, strategy: Strategy, evicted: frozenset[int], reason: str) -> bool:
         """Puts a strategy in force under which exactly these workers are evicted, by at most one swap. Whether there

@@ -76,18 +76,23 @@ class SlowWorker(Straggler):
 
 @dataclass(frozen=True)
 class Heterogeneous(Straggler):
-    """Every iteration of these workers takes ``factor`` times the mean."""
+    """Iterations ``first`` to ``last`` (0: to the end) of these workers take ``factor`` times the mean."""
 
     factor: float = 2.0
     workers: tuple[int, ...] = (0,)
+    first: int = 1
+    last: int = 0
     name: ClassVar[str] = "heterogeneous"
 
     def __post_init__(self) -> None:
         if not 1 <= self.factor < math.inf:
             raise BadStraggler(f"heterogeneous: factor {self.factor}; expected at least 1")
+        if self.first < 1 or (self.last and self.last < self.first):
+            raise BadStraggler(f"heterogeneous: first {self.first} and last {self.last}; expected 1 <= first <= last")
 
     def delay(self, worker: int, iteration: int, mean_s: float, seed: int) -> float:
-        return (self.factor - 1) * mean_s if worker in self.workers else 0.0
+        slow = worker in self.workers and self.first <= iteration <= (self.last or iteration)
+        return (self.factor - 1) * mean_s if slow else 0.0
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,14 @@ docs/automatic-strategies.md shows how to write one.
 """
 
 from serene.controller.automatic.base import Automatic, Decision, Observation, WorkerView
-from serene.controller.automatic.loading import SHIPPED, Terms, checked, load, terms
+from serene.controller.automatic.loading import AUTOMATIC, BEST, SHIPPED, Terms, automatic_parts, checked, load, terms
 from serene.controller.automatic.observer import Observer
 from serene.controller.automatic.sight import Sight
 from serene.controller.automatic.trust import BadAutomatic
 
 __all__ = [
+    "AUTOMATIC",
+    "BEST",
     "SHIPPED",
     "Automatic",
     "BadAutomatic",
@@ -22,6 +24,7 @@ __all__ = [
     "Sight",
     "Terms",
     "WorkerView",
+    "automatic_parts",
     "checked",
     "load",
     "terms",

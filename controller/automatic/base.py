@@ -65,10 +65,12 @@ class Observation:
 
 @dataclass(frozen=True)
 class Decision:
-    """A strategy, and which workers are to be evicted under it: they go on, but nobody waits for them."""
+    """A strategy, and which workers are to be evicted under it: they go on, but nobody waits for them. reason: why, in
+    a few words, for `serenectl explain`, the page and events."""
 
     strategy: Strategy
     evicted: frozenset[int] = frozenset()
+    reason: str = ""
 
 
 class Automatic(ABC):

@@ -23,13 +23,23 @@ from serene.controller.automatic.base import (
 )
 from serene.controller.automatic.dssp import DSSP
 from serene.controller.automatic.evict import Evict
+from serene.controller.automatic.pacing import Pacing
 from serene.controller.automatic.sync_switch import SyncSwitch
 from serene.controller.automatic.trust import BadAutomatic, trusted_source
 from serene.controller.automatic.waiting import Waiting
 from serene.errors import SereneError, choices
-from serene.strategy import STRATEGIES, Strategy, strategy_from_dict, to_dict
+from serene.strategy import STRATEGIES, BadStrategy, Strategy, strategy_from_dict, to_dict
 
-SHIPPED: Mapping[str, type[Automatic]] = {"dssp": DSSP, "sync-switch": SyncSwitch, "waiting": Waiting, "evict": Evict}
+BEST = "pacing"  # what `serenectl sync auto` takes where no name is given
+SHIPPED: Mapping[str, type[Automatic]] = {
+    BEST: Pacing,
+    "dssp": DSSP,
+    "sync-switch": SyncSwitch,
+    "waiting": Waiting,
+    "evict": Evict,
+}
+LONGEST_REASON = 300  # characters of a decision's reason that are kept
+AUTOMATIC = "auto:"  # how a text begins that names an automatic strategy
 KINDS = {int: "a whole number", float: "a finite number", bool: "true or false", str: "a text"}
 
 
@@ -50,6 +60,19 @@ class FromFunction(Automatic):
 
     def decide(self, seen: Observation) -> Strategy | Decision | None:
         return self._function(seen, **self._parameters)
+
+
+def automatic_parts(text: str) -> tuple[str, dict[str, object]]:
+    """Name and parameters of an automatic strategy, written as ``auto``, ``auto:dssp`` or ``auto:waiting:above=0.3``.
+    Raises BadStrategy."""
+    if text == AUTOMATIC.removesuffix(":"):
+        return BEST, {}
+    name, _, rest = text.removeprefix(AUTOMATIC).partition(":")
+    pairs = [item.partition("=") for item in filter(None, rest.split(","))]
+    if name not in SHIPPED or not all(equals and value for _, equals, value in pairs):
+        names = choices([AUTOMATIC + known for known in SHIPPED])
+        raise BadStrategy(f"no automatic strategy {text!r}; expected {names}, parameters as :key=value,...")
+    return name, {key: value for key, _, value in pairs}
 
 
 def load(name: str, parameters: Mapping[str, object] | None = None) -> Automatic:
@@ -135,7 +158,9 @@ def checked(answer: object) -> Strategy | Decision | None:
         raise SereneError(f"decide() returned a Decision with strategy {_shown(strategy)}: expected a Strategy")
     if not isinstance(evicted, frozenset | set | tuple | list) or any(type(worker) is not int for worker in evicted):
         raise SereneError(f"decide() returned a Decision with evicted {_shown(evicted)}: expected a set of worker ids")
-    return Decision(strategy_from_dict(to_dict(strategy)), frozenset(evicted))
+    if type(answer.reason) is not str:
+        raise SereneError(f"decide() returned a Decision with reason {_shown(answer.reason)}: expected a text")
+    return Decision(strategy_from_dict(to_dict(strategy)), frozenset(evicted), answer.reason[:LONGEST_REASON])
 
 
 def _shown(value: object) -> str:

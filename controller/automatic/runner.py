@@ -93,6 +93,7 @@ class RunningStrategy:
     terms: Terms
     decisions: int = 0
     changes: int = 0
+    reason: str = ""
     trouble: str | None = None  # why it no longer decides
     blind_to: tuple[int, ...] = ()  # workers whose reports tell nothing that it could decide by
     task: asyncio.Task[None] | None = field(default=None, repr=False)
@@ -103,6 +104,7 @@ class RunningStrategy:
             parameters=self.parameters,
             decisions=self.decisions,
             changes=self.changes,
+            reason=self.reason,
             trouble=self.trouble,
             needs=list(self.terms.needs),
             blind_to=list(self.blind_to),
@@ -184,6 +186,7 @@ class AutomaticRunner:
                 if self._running.get(job_id) is not running:
                     return
                 running.decisions += 1
+                running.reason = decided.reason if isinstance(decided, Decision) else running.reason
                 if decided is not None and await self._enact(epoch, decided, running.name):
                     running.changes += 1
             except SwitchError as error:

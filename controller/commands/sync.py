@@ -9,7 +9,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from serene.controller.automatic import SHIPPED
+from serene.controller.automatic import BEST, SHIPPED
 from serene.controller.commands import view
 from serene.controller.commands.common import JobOption, Url, make, only_job, worker_of
 from serene.controller.commands.groups import BadChoice, group
@@ -78,7 +78,9 @@ def sync_mixed(
 
 @sync.command("auto", context_settings={"ignore_unknown_options": True})
 def sync_auto(
-    name: Annotated[str, typer.Argument(metavar="NAME", help=f"{choices(SHIPPED)}, or FILE.py:NAME; off ends it.")],
+    name: Annotated[
+        str, typer.Argument(metavar="[NAME]", help=f"{choices(SHIPPED)}, or FILE.py:NAME; off ends it.")
+    ] = BEST,
     parameters: Annotated[
         list[str] | None, typer.Argument(metavar="[--PARAMETER VALUE]...", help="Its parameters.")
     ] = None,

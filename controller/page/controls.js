@@ -152,7 +152,8 @@ export function showControls(job) {
   byId("decides").hidden = !automatic || job.state === "finished";
   if (automatic) {
     const made = `${automatic.decisions} decisions, ${automatic.changes} changes`;
+    const why = automatic.reason ? `; ${automatic.reason}` : "";
     const blind = automatic.blind_to.length ? `; blind to ${automatic.blind_to.join(", ")}` : "";
-    say(byId("decides").firstChild, automatic.trouble ? `${automatic.name} no longer decides: ${automatic.trouble}` : `${automatic.name} decides: ${made}${blind}`);
+    say(byId("decides").firstChild, automatic.trouble ? `${automatic.name} no longer decides: ${automatic.trouble}` : `${automatic.name} decides: ${made}${blind}${why}`);
   }
 }

@@ -86,7 +86,7 @@ def automatic_in_words(automatic: AutomaticStatus, racks: Racks) -> str:
             f"{automatic.name} is blind to {workers(automatic.blind_to, racks.name)} "
             f"(no reports of {' and '.join(automatic.needs)})"
         )
-    return f"{automatic.name} decides"
+    return f"{automatic.name} decides{f' ({automatic.reason})' if automatic.reason else ''}"
 
 
 @dataclass(frozen=True)

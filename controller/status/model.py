@@ -100,13 +100,14 @@ class WorkerStatus(Counters):
 
 class AutomaticStatus(Model):
     """An automatic strategy of a job. decisions: how often it decided; changes: how many of these changed something.
-    trouble: why it no longer decides. needs: the fields of a WorkerView without which it cannot decide; blind_to: the
-    workers whose reports lack them."""
+    reason: of its last decision, as it gave it, or empty. trouble: why it no longer decides. needs: the fields of a
+    WorkerView without which it cannot decide; blind_to: the workers whose reports lack them."""
 
     name: str
     parameters: dict[str, object]
     decisions: int
     changes: int
+    reason: str = ""
     trouble: str | None
     needs: list[str]
     blind_to: list[int]

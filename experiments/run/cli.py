@@ -24,7 +24,7 @@ def parser() -> argparse.ArgumentParser:
     add = result.add_argument
     # Numbers come as text: `settings.check` says for each which ones are valid, by the name of the make variable.
     add("--workers", default="4")
-    add("--strategy", default="bsp", help="bsp, ssp:S, asp, quorum:K or mixed:W,W")
+    add("--strategy", default="bsp", help="bsp, ssp:S, asp, quorum:K, mixed:W,W or auto[:NAME[:KEY=VALUE,...]]")
     add("--straggler", default="none", help="none, slow_worker, heterogeneous or failure; parameters as :key=value,...")
     add("--steps", default="200")
     add("--target", default="auto", help="auto, embedded or bmv2")

@@ -67,6 +67,8 @@ def train(settings: Settings, work: Work, console: Console, companion: Companion
     with kind(settings, work.directory) as network, ControllerClient(network.url) as controller:
         racks = settings.by_rack.sizes if settings.racks > 1 else None
         job = controller.create_job(settings.workers, settings.strategy, racks=racks).job
+        if settings.automatic is not None:
+            controller.set_automatic(job, *settings.automatic)
         workers = [
             network.start_worker(worker, _arguments(settings, worker, job, work)) for worker in range(settings.workers)
         ]
@@ -170,7 +172,7 @@ def with_sudo(console: Console) -> int:
 def _run(settings: Settings, console: Console, companion: Companion | None) -> int:
     console.print(
         f"{settings.workers} workers train {settings.model} on {settings.dataset} through "
-        f"{way(settings)}, {settings.strategy}, straggler {settings.straggler}, {settings.steps} steps",
+        f"{way(settings)}, {settings.rule}, straggler {settings.straggler}, {settings.steps} steps",
         highlight=False,
     )
     missing_parents = [directory for directory in settings.out.parents if not directory.exists()]

@@ -6,13 +6,14 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from serene.controller.automatic import automatic_parts
 from serene.errors import SereneError, choices
 from serene.experiments.shared.build import commit
 from serene.faults import Faults
 from serene.faults import load as load_faults
 from serene.program import Program
 from serene.racks import MAX_RACKS, RACK_WORKERS, Racks, policies
-from serene.strategy import Strategy, parse, to_text
+from serene.strategy import BSP, Strategy, parse, to_text
 from serene.wire import ENCAPSULATION_BYTES, HEADER
 from serene.workers import architectures, data, stragglers
 from serene.workers.options import check_exchange
@@ -55,7 +56,13 @@ class Settings:
     uplink_mbit: float | None = None
     parameters: int = 0
     eval_every: int = 5  # steps
+    automatic: tuple[str, dict[str, object]] | None = None  # the automatic strategy and its parameters
     commit: str | None = None  # of the checkout, when the settings were checked
+
+    @property
+    def rule(self) -> str:
+        """The strategy in words, or who chooses it."""
+        return f"auto: {self.automatic[0]}" if self.automatic is not None else str(self.strategy)
 
     @property
     def by_rack(self) -> Racks:
@@ -172,7 +179,10 @@ def check(
     _check_racks(leaves, uplink_mbit, mininet, program)
     count = int(_number("WORKERS", workers, leaves, chosen.max_workers if leaves == 1 else leaves * RACK_WORKERS))
     by_rack = Racks.even(count, leaves)
-    meant = parse(strategy, by_rack.worker)
+    chooses = automatic_parts(strategy) if strategy.partition(":")[0] == "auto" else None
+    if chooses is not None and exchange != "switch":
+        raise BadSetting(f"STRATEGY={strategy}: automatic strategies need EXCHANGE=switch")
+    meant = parse(strategy, by_rack.worker) if chooses is None else BSP()
     fields = meant.compile(range(count))
     if leaves > 1:
         policies(fields, [by_rack.mask(rack) for rack in range(leaves)])
@@ -205,6 +215,7 @@ def check(
         target=resolve_target(target, mininet) if exchange == "switch" else BASELINE_TARGETS[mininet],
         workers=count,
         strategy=meant,
+        automatic=chooses,
         straggler=straggler,
         steps=int(_number("STEPS", steps, 1, 10**6)),
         model=model,

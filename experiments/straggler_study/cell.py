@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
 from typing import Any
 
+from serene.controller.automatic import AUTOMATIC
 from serene.errors import SereneError, choices
-from serene.experiments.straggler_study.strategies import AUTOMATIC, check_strategy
+from serene.experiments.straggler_study.strategies import check_strategy
 from serene.program import Program
 from serene.racks import Racks
 from serene.workers import architectures, data, stragglers

@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
+from serene.controller.automatic import automatic_parts
 from serene.controller.http.client import ControllerClient
 from serene.controller.status.model import JobStatus
 from serene.errors import SereneError
@@ -31,7 +32,6 @@ from serene.experiments.run.settings import Settings, check
 from serene.experiments.shared.machine import Conditions, Stalls, load
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.machine import here
-from serene.experiments.straggler_study.strategies import automatic_parts
 from serene.experiments.straggler_study.trace import STEP, BadTrace, Swap, Trace
 from serene.topologies.isolation import die_with
 from serene.workers import stragglers

@@ -3,21 +3,9 @@
 
 from __future__ import annotations
 
-from serene.controller.automatic import SHIPPED, Automatic, load
+from serene.controller.automatic import AUTOMATIC, Automatic, automatic_parts, load
 from serene.errors import choices
 from serene.strategy import BSP, NAMES, BadStrategy, Strategy, parse
-
-AUTOMATIC = "auto:"
-
-
-def automatic_parts(text: str) -> tuple[str, dict[str, object]]:
-    """Name and parameters of an automatic strategy, as ``auto:waiting:above=0.3``. Raises BadStrategy."""
-    name, _, rest = text.removeprefix(AUTOMATIC).partition(":")
-    pairs = [item.partition("=") for item in filter(None, rest.split(","))]
-    if name not in SHIPPED or not all(equals and value for _, equals, value in pairs):
-        names = choices([AUTOMATIC + known for known in SHIPPED])
-        raise BadStrategy(f"no automatic strategy {text!r}; expected {names}, parameters as :key=value,...")
-    return name, {key: value for key, _, value in pairs}
 
 
 def automatic(text: str) -> Automatic | None:

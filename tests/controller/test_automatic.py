@@ -13,6 +13,7 @@ import pytest
 
 from serene.controller.automatic import (
     SHIPPED,
+    Automatic,
     BadAutomatic,
     Decision,
     Observation,
@@ -67,6 +68,57 @@ def test_dssp_bridges_a_spike_and_keeps_to_its_bounds() -> None:
 def test_dssp_does_not_look_at_evicted_workers_and_waits_for_times() -> None:
     assert load("dssp").decide(seen(view(0), view(1, 5.0, is_member=False))) == BSP()
     assert load("dssp").decide(seen(view(0, compute_s=None, slowest_s=None))) is None
+
+
+# -- pacing --------------------------------------------------------------------------------------------------
+
+
+def paced(automatic: Automatic, looks: int, *views: WorkerView) -> Decision:
+    for _ in range(looks):
+        decided = automatic.decide(seen(*views))
+    assert isinstance(decided, Decision)
+    return decided
+
+
+def test_pacing_begins_by_waiting_for_three_quarters_and_then_for_all_but_one() -> None:
+    automatic, calm = load("pacing"), [view(worker) for worker in range(8)]
+    assert paced(automatic, 1, *calm).strategy == Quorum(6)
+    decided = paced(automatic, 20, *calm)
+    assert decided.strategy == Quorum(7)
+    assert decided.reason == "in the last 21 looks nobody was late: a round waits for 7 of 8"
+
+
+@pytest.mark.parametrize("late", [{"pace": 0.2}, {"silent_s": 0.2}])
+def test_pacing_waits_for_nobody_who_is_late_whether_slow_or_silent(late: dict[str, float]) -> None:
+    decided = paced(load("pacing"), 20, *(view(worker, **(late if worker < 3 else {})) for worker in range(8)))
+    assert decided.strategy == Quorum(5)
+    assert "worker 0, 1 or 2 was late" in decided.reason
+
+
+def test_pacing_waits_for_half_of_the_workers_at_least() -> None:
+    decided = paced(load("pacing"), 20, view(0), *(view(worker, 0.3) for worker in range(1, 8)))
+    assert decided.strategy == Quorum(4)
+
+
+def test_pacing_forgets_a_regime_that_is_over() -> None:
+    automatic = load("pacing", {"remember": 20})
+    calm = [view(worker) for worker in range(4)]
+    assert paced(automatic, 20, view(0, 0.3), view(1, 0.3), *calm[2:]).strategy == Quorum(2)
+    assert paced(automatic, 20, *calm).strategy == Quorum(3)
+
+
+def test_pacing_takes_random_delays_of_all_for_no_slow_worker() -> None:
+    views = [view(worker, 0.1 + 0.02 * worker, slowest_s=0.4) for worker in range(8)]
+    assert paced(load("pacing"), 20, *views).strategy == Quorum(7)
+
+
+def test_pacing_keeps_evicted_workers_evicted_and_waits_for_times() -> None:
+    views = [view(0), view(1), view(2), view(3, is_member=False, silent_s=9.0)]
+    decided = paced(load("pacing"), 20, *views)
+    assert decided.strategy == Quorum(2)
+    assert decided.evicted == {3}
+    assert load("pacing").decide(seen(view(0, compute_s=None), view(1, compute_s=None))) is None
+    assert load("pacing").decide(seen(view(0))) is None
 
 
 # -- sync-switch ---------------------------------------------------------------------------------------------
@@ -248,7 +300,11 @@ def test_a_function_is_enough(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "parameters", "said"),
     [
-        ("bssp", {}, "no automatic strategy 'bssp'; there are dssp, sync-switch, waiting, evict or FILE.py:NAME"),
+        (
+            "bssp",
+            {},
+            "no automatic strategy 'bssp'; there are pacing, dssp, sync-switch, waiting, evict or FILE.py:NAME",
+        ),
         ("mine.py", {}, "mine.py: which of its strategies? expected mine.py:NAME"),
         ("dssp", {"hi": "3"}, "dssp has no parameter hi; it has low, high, tolerance or period"),
         ("dssp", {"high": "three"}, "dssp: high is a whole number, not 'three'"),
@@ -326,6 +382,7 @@ class Sly(SSP):
         (Decision("bsp"), "decide() returned a Decision with strategy 'bsp': expected a Strategy"),  # type: ignore[arg-type]
         (Decision(BSP(), 3), "decide() returned a Decision with evicted 3: expected a set of worker ids"),  # type: ignore[arg-type]
         (Decision(BSP(), {"0"}), "decide() returned a Decision with evicted {'0'}: expected a set of worker ids"),  # type: ignore[arg-type]
+        (Decision(BSP(), reason=3), "decide() returned a Decision with reason 3: expected a text"),  # type: ignore[arg-type]
         (SSP(2.5), "ssp: staleness is a whole number, not 2.5"),  # type: ignore[arg-type]
     ],
 )

@@ -143,19 +143,25 @@ def test_a_silent_worker_is_evicted_and_let_back_in(trio: Trio, client: Controll
 def test_a_user_s_own_file_decides_until_the_user_does(trio: Trio, client: ControllerClient, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(
-        "from serene.controller.automatic import Automatic\nfrom serene.strategy import SSP\n"
+        "from serene.controller.automatic import Automatic, Decision\nfrom serene.strategy import SSP\n"
         "class Mine(Automatic):\n    period_s = 0.1\n    def __init__(self, bound: int): self.bound = bound\n"
-        "    def decide(self, seen): return SSP(self.bound)\n"
+        "    def decide(self, seen): return Decision(SSP(self.bound), reason='it rains')\n"
     )
     said = serenectl("sync", "auto", f"{file}:Mine", "--bound", "4", "--controller", client.url)
     assert (said.returncode, said.stdout) == (0, f"job 0: {file}:Mine decides\n"), said.stderr
     until(lambda: client.job(0).strategy == SSP(4), "it decides")
     until(lambda: automatic(client).decisions > 3, "it decides again")
     assert (trio.epoch, automatic(client).changes) == (2, 1), "one rule, however often it says so"
+    assert automatic(client).reason == "it rains"
     client.set_strategy(0, BSP())
     assert client.job(0).automatic is None
     refused = serenectl("sync", "auto", f"{file}:Mine", "--controller", client.url)
     assert (refused.returncode, refused.stderr) == (2, f"error: {file}:Mine: parameter bound is missing\n")
+
+
+def test_the_strategy_without_a_name_is_the_best_of_ours(trio: Trio, client: ControllerClient) -> None:
+    said = serenectl("sync", "auto", "--controller", client.url)
+    assert (said.returncode, said.stdout) == (0, "job 0: pacing decides\n"), said.stderr
 
 
 @pytest.mark.parametrize(

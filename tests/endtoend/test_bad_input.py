@@ -38,6 +38,8 @@ BAD = [
     (["--batch-size", "0"], "BATCH_SIZE=0: expected a whole number from 1"),
     (["--learning-rate", "-1"], "LEARNING_RATE=-1: expected a number from 1e-09"),
     (["--exchange", "mpi"], "EXCHANGE=mpi: expected switch, server, sharded or gloo"),
+    (["--strategy", "auto:magic"], "no automatic strategy 'auto:magic'; expected auto:pacing, auto:dssp"),
+    (["--exchange", "server", "--strategy", "auto"], "STRATEGY=auto: automatic strategies need EXCHANGE=switch"),
     (["--exchange", "gloo", "--strategy", "asp"], "gloo's all-reduce is synchronous; expected bsp"),
     (["--exchange", "server", "--target", "embedded"], "TARGET=embedded is for a run through the switch"),
     (["--exchange-share", "0.3"], "EXCHANGE_SHARE=0.3 needs LINK_MBIT"),
