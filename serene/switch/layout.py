@@ -190,5 +190,4 @@ class LayoutWriter:
             f"    static const uint8_t ranges_{table.id}[] = {{{', '.join(ranges) or '0'}}};",
             f"    if (!table_init(&state->tables[{table.id}], TABLE_{table.kind.upper()}, {size}, {table.key_limbs}, "
             f"{table.data_limbs}, ranges_{table.id})) return 0;",
-            f"    state->tables[{table.id}].standard.action = UINT32_MAX;",
         ]

@@ -41,6 +41,7 @@ def typed_library(path: Path) -> ctypes.CDLL:
     library.switch_output_items.restype = ctypes.c_void_p
     library.switch_output_bytes.restype = ctypes.c_void_p
     library.switch_lost_events.restype = ctypes.c_uint64
+    library.switch_read.restype = ctypes.c_size_t
     return library
 
 

@@ -281,7 +281,7 @@ class ParserWriter:
                 emitter.line(f"{array}[{at // 64 + 1}] |= {part} >> {64 - at % 64};")
             at += width
         table = f"state->{self._scope.value_set(str(name))}"
-        return f"table_probe(&{table}, {array}, {limbs_of(bits)}, 0)"
+        return f"table_probe(&{table}, {array}, {limbs_of(bits)})"
 
 
 def _constant(value: object, base: int = 16) -> int:

@@ -140,7 +140,7 @@ class PipelineWriter:
             "        }",
             f"        {event('MEMBER', profile.id, 'data[0]', 'data[1]', 'hash')}",
             f"        struct member *member = profile_choose(&state->action_profiles[{profile.id}], data, hash);",
-            "        action = member ? member->action : UINT32_MAX;",
+            "        action = member ? member->action : NO_ACTION;",
             "        data = member ? member->data : data;",
             "    }",
         ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 
-from serene.switch.control import ControlError, DuplicateEntry, Match, NoSuchEntry, TableFull
+from serene.switch.control import ControlError, Match, NoSuchEntry
 from serene.switch.entries import TableControl
 from serene.switch.loaded import limb_array, named
 from serene.switch.program import ActionProfile, Table
@@ -51,16 +51,7 @@ class ProfileControl(TableControl):
     ) -> int:
         """Adds an entry that names a member or a group of the table's profile; its handle."""
         target = self._table(table)
-        key, keep, prefix = self._encode_match(target, match)
-        handle = self._lib.switch_table_insert(
-            self._state, target.id, limb_array(key), limb_array(keep), prefix, priority, ctypes.c_uint32(PROFILE_ENTRY),
-            self._chosen(target, place, group),
-        )  # fmt: skip
-        if handle == -1:
-            raise TableFull(f"table {table!r} is full ({target.size} entries)")
-        if handle == -2:
-            raise DuplicateEntry(f"table {table!r} has an entry with this match already")
-        return int(handle)
+        return self._insert(target, match, priority, PROFILE_ENTRY, self._chosen(target, place, group))
 
     def table_modify_chosen(self, table: str, handle: int, place: int, *, group: bool) -> None:
         target = self._table(table)

@@ -169,15 +169,14 @@ class TraceReader:
     def _table(self, id_: int, words: list[int]) -> Step:
         table = self._tables[id_]
         hit = words[0] != (1 << 64) - 1
-        limbs, key = table.key_limbs, words[3:]
+        limbs, key = table.key_limbs, words[2:]
         values: dict[str, Value] = {"hit": hit}
         if table.keys:
             values["key"] = {one.name: value for one, value in _key_values(table, key[:limbs])}
         if hit:
             values["entry"] = words[0]
-            prefix = words[2]
             entry = zip(_key_values(table, key[limbs : 2 * limbs]), _key_values(table, key[2 * limbs :]), strict=True)
-            values["match"] = {one.name: _match(one, value, keep, prefix) for (one, value), (_, keep) in entry}
+            values["match"] = {one.name: _match(one, value, keep) for (one, value), (_, keep) in entry}
             if table.kind == "ternary":
                 values["priority"] = words[1]
         return Step("table", table.name, values)
@@ -295,9 +294,9 @@ def _key_values(table: Table, words: Sequence[int]) -> list[tuple[Key, int]]:
     return result
 
 
-def _match(key: Key, value: int, keep: int, prefix: int) -> Value:
+def _match(key: Key, value: int, keep: int) -> Value:
     if key.match_type == "lpm":
-        return f"{value:#x}/{prefix}"
+        return f"{value:#x}/{keep.bit_count()}"
     if key.match_type == "range":
         return f"{value}..{keep}"
     if key.match_type in ("ternary", "optional"):

@@ -59,8 +59,9 @@ class DirectResources:
                 entry.meter_config.CopyFrom(config)
 
     def forget(self, table: p4i.Table, handle: int) -> None:
-        """The entry is deleted; its handle will be used for another one."""
-        self._meters.pop((table.preamble.id, handle), None)
+        """The entry is deleted; its handle will be used for another one, whose meter lets everything pass."""
+        if (table.preamble.id, handle) in self._meters:
+            self.write_meter(table, handle, None)
 
     def read_counter(self, table: p4i.Table, handle: int | None) -> p4r.CounterData:
         value = self._switch.direct_counter_read(table.preamble.name, handle)
@@ -75,7 +76,7 @@ class DirectResources:
     def write_meter(self, table: p4i.Table, handle: int, config: p4r.MeterConfig | None) -> None:
         meter = self._schema.direct_meters[table.preamble.id]
         self._switch.meter_set(meter.preamble.name, handle, rates(config) if config is not None else None)
-        self.forget(table, handle)
+        self._meters.pop((table.preamble.id, handle), None)
         if config is not None:
             self._meters[table.preamble.id, handle] = p4r.MeterConfig()
             self._meters[table.preamble.id, handle].CopyFrom(config)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from finsy.proto import p4d, p4i, p4r
@@ -40,6 +40,18 @@ class Entities:
         self._value_sets = ValueSets(schema, switch)
         self.digests = DigestLists(schema.p4info, deliver)
 
+    def write_all(self, updates: Sequence[p4r.Update], request: bytes) -> list[Failure | None]:
+        """Performs the updates of a WriteRequest, which is also given in its encoding: the engine makes the plain ones
+        from that. Returns why an update failed, for each."""
+        results: list[Failure | None] = [None] * len(updates)
+        plain = self.tables.plain.begin(request)
+        while (number := plain.next_other(len(updates))) < len(updates):
+            try:
+                self.write(updates[number])
+            except Failure as failure:
+                results[number] = failure
+        return results
+
     def write(self, update: p4r.Update) -> None:
         """Performs one update, or raises Failure and changes nothing."""
         if update.type not in (INSERT, MODIFY, DELETE):
@@ -60,6 +72,9 @@ class Entities:
         kind = wanted.WhichOneof("entity")
         if kind is None:
             raise invalid("a read request without an entity")
+        if kind == "table_entry":
+            yield from self.tables.read(wanted.table_entry)
+            return
         reader = getattr(self, f"_read_{kind}", None)
         if reader is None:
             raise unimplemented(f"reading a {kind} is not supported on this switch")
@@ -72,9 +87,6 @@ class Entities:
 
     def _write_table_entry(self, kind: int, entry: p4r.TableEntry) -> None:
         self.tables.write(kind, entry)
-
-    def _read_table_entry(self, wanted: p4r.TableEntry) -> Iterator[p4r.TableEntry]:
-        return self.tables.read(wanted)
 
     def _write_direct_counter_entry(self, kind: int, entry: p4r.DirectCounterEntry) -> None:
         _only_modify(kind, "a direct counter")
@@ -100,8 +112,7 @@ class Entities:
         self.tables.direct.check(table, as_entry)
         if entry.HasField("counter_data"):
             raise unimplemented("meters do not count by colour on this switch: leave counter_data out")
-        if held.handle is not None:
-            self.tables.direct.write_meter(table, held.handle, config)
+        self.tables.write_meter(table, held, config)
 
     def _read_direct_meter_entry(self, wanted: p4r.DirectMeterEntry) -> Iterator[p4r.DirectMeterEntry]:
         if wanted.HasField("counter_data"):

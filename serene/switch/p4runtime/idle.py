@@ -46,6 +46,12 @@ class IdleTimeouts:
         with self._lock:
             self._entries.get(table, {}).pop(handle, None)
 
+    def timeout_ns(self, table: str, handle: int) -> int:
+        """0: never."""
+        with self._lock:
+            entry = self._entries.get(table, {}).get(handle)
+            return int(entry.told.idle_timeout_ns) if entry is not None else 0
+
     def look(self, table: str) -> None:
         """Polls which entries were hit. It visits a whole table, so poll once for many entries."""
         with self._lock:

@@ -66,6 +66,8 @@ class Profiles:
         self._group_places = {id_: _Places(size) for id_, size in sizes.items()}
         self._members: dict[int, dict[int, _Held]] = {id_: {} for id_ in schema.profiles}
         self._groups: dict[int, dict[int, _Held]] = {id_: {} for id_ in schema.profiles}
+        # By profile, whether it is a group, and place: what an entry that the engine holds refers to.
+        self._chosen: dict[tuple[int, bool, int], tuple[Choice, p4r.TableAction]] = {}
         self._named: Counter[Choice] = Counter()  # number of table entries that refer to each
         self._grouped: Counter[tuple[int, int]] = Counter()  # (profile, member): the groups that contain it
         self._one_shots: Counter[int] = Counter()  # by profile
@@ -83,7 +85,7 @@ class Profiles:
             self._check_unused(entry.action_profile_id, entry.member_id, held, what)
             self._switch.member_delete(name, held.place)
             self._member_places[entry.action_profile_id].release(held.place)
-            del members[entry.member_id]
+            del members[entry.member_id], self._chosen[entry.action_profile_id, False, held.place]
             return
         if not entry.HasField("action"):
             raise invalid(f"{what} needs an action")
@@ -98,6 +100,10 @@ class Profiles:
         kept = p4r.ActionProfileMember()
         kept.CopyFrom(entry)
         members[entry.member_id] = _Held(place, kept)
+        self._offer(
+            Choice(entry.action_profile_id, entry.member_id, place, False),
+            p4r.TableAction(action_profile_member_id=entry.member_id),
+        )
 
     def _check_unused(self, profile: int, member: int, held: _Held, what: str) -> None:
         if self._grouped[profile, member]:
@@ -139,7 +145,7 @@ class Profiles:
             self._switch.group_delete(name, held.place)
             self._group_places[entry.action_profile_id].release(held.place)
             self._grouped.subtract(_members(held.entry))
-            del groups[entry.group_id]
+            del groups[entry.group_id], self._chosen[entry.action_profile_id, True, held.place]
             return
         places = self._places(profile, entry, what)
         if held is not None and held.entry.max_size != entry.max_size:
@@ -157,6 +163,10 @@ class Profiles:
             self._grouped.subtract(_members(held.entry))
         self._grouped.update(_members(kept))
         groups[entry.group_id] = _Held(place, kept)
+        self._offer(
+            Choice(entry.action_profile_id, entry.group_id, place, True),
+            p4r.TableAction(action_profile_group_id=entry.group_id),
+        )
 
     def _places(self, profile: p4i.ActionProfile, entry: p4r.ActionProfileGroup, what: str) -> list[int]:
         """The places of a group's members, each repeated by its weight."""
@@ -175,6 +185,13 @@ class Profiles:
         return places
 
     # -- table entries ---------------------------------------------------------------------------------------
+
+    def _offer(self, choice: Choice, action: p4r.TableAction) -> None:
+        self._chosen[choice.profile, choice.group, choice.place] = choice, action
+
+    def chosen(self, table: p4i.Table, *, group: bool, place: int) -> tuple[Choice, p4r.TableAction]:
+        """What an entry of this table refers to, and its action as it was written."""
+        return self._chosen[table.implementation_id, group, place]
 
     def choice(self, table: p4i.Table, given: p4r.TableAction) -> Choice | None:
         """The member or group that an entry of an indirect table refers to; None if the table has no profile.
@@ -213,6 +230,7 @@ class Profiles:
         name = self._schema.profiles[choice.profile].preamble.name
         self._switch.group_delete(name, choice.place)
         self._group_places[choice.profile].release(choice.place)
+        del self._chosen[choice.profile, True, choice.place]
         for place in choice.own:
             self._switch.member_delete(name, place)
             self._member_places[choice.profile].release(place)
@@ -255,7 +273,11 @@ class Profiles:
             self._group_places[id_].release(place)
             raise
         self._one_shots[id_] += 1
-        return Choice(id_, 0, place, True, tuple(own))
+        choice = Choice(id_, 0, place, True, tuple(own))
+        kept = p4r.TableAction()
+        kept.action_profile_action_set.CopyFrom(given)
+        self._offer(choice, kept)
+        return choice
 
     # -- reading ---------------------------------------------------------------------------------------------
 

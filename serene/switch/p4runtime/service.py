@@ -7,6 +7,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -54,6 +55,32 @@ class ServerError(SereneError):
     """The server could not start."""
 
 
+@dataclass(frozen=True)
+class _Written:
+    """A WriteRequest, and the bytes that it was read from: the engine decodes most updates itself."""
+
+    message: p4r.WriteRequest
+    data: bytes
+
+    @classmethod
+    def parse(cls, data: bytes) -> _Written:
+        return cls(p4r.WriteRequest.FromString(data), data)
+
+
+class _WritesInBytes(grpc.ServerInterceptor):  # type: ignore[misc]
+    """Gives Write its request as ``_Written``."""
+
+    def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], grpc.RpcMethodHandler | None],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> grpc.RpcMethodHandler | None:
+        handler = continuation(handler_call_details)
+        if handler is None or handler_call_details.method != "/p4.v1.P4Runtime/Write":
+            return handler
+        return grpc.unary_unary_rpc_method_handler(handler.unary_unary, _Written.parse, handler.response_serializer)
+
+
 class _Service(p4r_grpc.P4RuntimeServicer):
     def __init__(self, arbitration: Arbitration, device: Device, lock: threading.RLock) -> None:
         self._arbitration = arbitration
@@ -69,29 +96,22 @@ class _Service(p4r_grpc.P4RuntimeServicer):
             self._guarded(context, lambda: self._check_device(request.device_id))
         return p4r.CapabilitiesResponse(p4runtime_api_version=API_VERSION)
 
-    def Write(self, request: p4r.WriteRequest, context: grpc.ServicerContext) -> p4r.WriteResponse:
-        results = self._guarded(context, lambda: self._write(request))
+    def Write(self, request: _Written, context: grpc.ServicerContext) -> p4r.WriteResponse:
+        results = self._guarded(context, lambda: self._write(request.message, request.data))
         if any(results):
             message, details = batch_status(results)
             context.set_trailing_metadata((("grpc-status-details-bin", details),))
             context.abort(Code.UNKNOWN, message)
         return p4r.WriteResponse()
 
-    def _write(self, request: p4r.WriteRequest) -> list[Failure | None]:
+    def _write(self, request: p4r.WriteRequest, data: bytes) -> list[Failure | None]:
         self._check_writer(request)
         entities = self._device.entities
         if request.atomicity != p4r.WriteRequest.CONTINUE_ON_ERROR:
             raise unimplemented("only the atomicity CONTINUE_ON_ERROR is supported")
         if len(request.updates) > MAX_UPDATES:
             raise invalid(f"{len(request.updates)} updates; one Write takes {MAX_UPDATES} at most")
-        results: list[Failure | None] = []
-        for update in request.updates:
-            try:
-                entities.write(update)
-                results.append(None)
-            except Failure as failure:
-                results.append(failure)
-        return results
+        return entities.write_all(request.updates, data)
 
     def Read(self, request: p4r.ReadRequest, context: grpc.ServicerContext) -> Iterator[p4r.ReadResponse]:
         found = self._guarded(context, lambda: self._read(request))
@@ -314,6 +334,7 @@ class P4RuntimeServer:
         self._calls = futures.ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="p4runtime")
         self._server = grpc.server(
             self._calls,
+            interceptors=[_WritesInBytes()],
             options=[
                 ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
                 ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),

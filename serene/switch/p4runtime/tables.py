@@ -8,19 +8,20 @@ from dataclasses import dataclass
 from finsy.proto import p4i, p4r
 
 from serene.switch import control, engine
+from serene.switch.entries import Row
 from serene.switch.p4runtime.direct import DirectResources
+from serene.switch.p4runtime.entry_view import EntryView
 from serene.switch.p4runtime.idle import IdleTimeouts
 from serene.switch.p4runtime.matches import (
     Match,
     action_of,
     canonical_action,
-    canonical_match,
     check_priority,
     match_of,
     needs_priority,
-    normal,
 )
 from serene.switch.p4runtime.pipeline import Schema
+from serene.switch.p4runtime.plain import READ, PlainTables
 from serene.switch.p4runtime.profiles import Choice, Profiles
 from serene.switch.p4runtime.status import Code, Failure, denied, invalid, not_found
 
@@ -29,15 +30,20 @@ MAX_METADATA_BYTES = 1 << 15  # bytes of an entry, so that it fits a message tha
 INSERT, MODIFY, DELETE = p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE
 
 
-@dataclass
+@dataclass(slots=True)
 class Installed:
+    """A default entry, or a view of an entry that the engine holds."""
+
     entry: p4r.TableEntry  # in canonical form, without direct counter and meter
     handle: int | None  # None: the default entry
     choice: Choice | None = None  # for entries of indirect tables
 
 
 class Tables:
-    """All entries of all tables: the controllers', the program's own, and the default ones."""
+    """All entries of all tables: the controllers', the program's own, and the default ones.
+
+    The engine holds the entries; here is only what it has no place for (metadata, idle timeouts, the configurations of
+    direct meters). Entries that have such are noted in the engine, which leaves their changes to this class."""
 
     def __init__(self, schema: Schema, switch: engine.Switch, idle: IdleTimeouts, profiles: Profiles) -> None:
         self._profiles = profiles
@@ -45,15 +51,22 @@ class Tables:
         self._schema = schema
         self._switch = switch
         self.direct = DirectResources(schema, switch)
-        self._entries: dict[int, dict[Key, Installed]] = {id_: {} for id_ in schema.tables}
+        self.plain = PlainTables(schema, switch)
+        self._views = {id_: EntryView(schema, table, profiles) for id_, table in schema.tables.items()}
+        self._with_idle = {id_ for id_, table in schema.tables.items() if schema.program_table(table).idle_timeouts}
+        self._metadata: dict[tuple[int, int], bytes] = {}  # by table id and handle, where there is any
         # The program's own entries, as it defines them.
         self._initial: dict[int, dict[Key, p4r.TableEntry]] = {id_: {} for id_ in schema.tables}
         self._defaults: dict[int, Installed] = {}
         self.looked_at = 0  # entries examined by all reads so far, whatever they found
         for id_, table in schema.tables.items():
             self._defaults[id_] = Installed(self._program_default(table), None)
-            for initial in switch.initial_entries[table.preamble.name]:
-                self._remember_initial(table, initial)
+            for held in self._entries(table):
+                match = match_of(table, held.entry.match)
+                self._initial[id_][id_, match, held.entry.priority] = held.entry
+                if self._has_idle(table):
+                    assert held.handle is not None
+                    self._idle.set(table.preamble.name, held.handle, held.entry, new=True)
 
     def _program_default(self, table: p4i.Table) -> p4r.TableEntry:
         entry = p4r.TableEntry(table_id=table.preamble.id, is_default_action=True)
@@ -63,21 +76,35 @@ class Tables:
             entry.action.CopyFrom(canonical_action(self._schema, table, action.name, params) or p4r.TableAction())
         return entry
 
-    def _remember_initial(self, table: p4i.Table, initial: control.InitialEntry) -> None:
-        match = normal(table, initial.match)
-        entry = p4r.TableEntry(table_id=table.preamble.id, priority=initial.priority, is_const=table.is_const_table)
-        entry.match.extend(canonical_match(table, match))
-        action = canonical_action(self._schema, table, initial.action, initial.params)
-        entry.action.CopyFrom(action or p4r.TableAction())
-        key = (table.preamble.id, match, initial.priority)
-        self._entries[table.preamble.id][key] = Installed(entry, initial.handle)
-        self._initial[table.preamble.id][key] = p4r.TableEntry()
-        self._initial[table.preamble.id][key].CopyFrom(entry)
-        if self._has_idle(table):
-            self._idle.set(table.preamble.name, initial.handle, entry, new=True)
-
     def _has_idle(self, table: p4i.Table) -> bool:
-        return self._schema.program_table(table).idle_timeouts
+        return table.preamble.id in self._with_idle
+
+    def _entries(self, table: p4i.Table) -> Iterator[Installed]:
+        return (self._installed(table, row) for row in self._switch.table_rows(table.preamble.name))
+
+    def _installed(self, table: p4i.Table, row: Row) -> Installed:
+        id_ = table.preamble.id
+        entry, choice = self._views[id_].entry(row)
+        if row.noted:
+            entry.metadata = self._metadata.get((id_, row.handle), b"")
+        if self._has_idle(table):
+            entry.idle_timeout_ns = self._idle.timeout_ns(table.preamble.name, row.handle)
+        return Installed(entry, row.handle, choice)
+
+    def _note(self, table: p4i.Table, handle: int, entry: p4r.TableEntry) -> None:
+        """Records what the engine has no place for, after a write of an entry."""
+        id_ = table.preamble.id
+        self._metadata.pop((id_, handle), None)
+        if entry.metadata:
+            self._metadata[id_, handle] = entry.metadata
+        noted = bool(entry.metadata) or self.direct.read_meter(table, handle) is not None
+        self._switch.table_note(table.preamble.name, handle, entry.controller_metadata, noted=noted)
+
+    def write_meter(self, table: p4i.Table, held: Installed, config: p4r.MeterConfig | None) -> None:
+        """Configures an entry's direct meter. A default entry has none."""
+        if held.handle is not None:
+            self.direct.write_meter(table, held.handle, config)
+            self._note(table, held.handle, held.entry)
 
     # -- writing ---------------------------------------------------------------------------------------------
 
@@ -103,48 +130,43 @@ class Tables:
         name = table.preamble.name
         if not table.match_fields:
             raise invalid(f"table {name!r} has no key, so no entries: modify its default action")
-        key = self._key(table, entry)
+        _, match, priority = self._key(table, entry)
         if table.is_const_table:
             raise denied(f"table {name!r} has constant entries only")
-        if key in self._entries[entry.table_id]:
+        if self._switch.table_find(name, match, priority) is not None:
             raise Failure(Code.ALREADY_EXISTS, f"table {name!r} has an entry with this match already")
         if not entry.HasField("action"):
             raise invalid(f"table {name!r}: a new entry needs an action")
         self.direct.check(table, entry)
         choice = self._profiles.choice(table, entry.action)
-        chosen = None if choice else action_of(self._schema, table, entry.action, default=False)
         try:
             if choice:
                 place, group = choice.place, choice.group
-                handle = self._switch.table_add_chosen(name, key[1], place, group=group, priority=entry.priority)
+                handle = self._switch.table_add_chosen(name, match, place, group=group, priority=priority)
             else:
-                assert chosen is not None
-                handle = self._switch.table_add(name, key[1], *chosen, entry.priority)
+                action, params = action_of(self._schema, table, entry.action, default=False)
+                handle = self._switch.table_add(name, match, action, params, priority)
         except control.ControlError as error:
             self._profiles.release(choice)
             if not isinstance(error, control.TableFull):
                 raise
             raise Failure(Code.RESOURCE_EXHAUSTED, str(error)) from error
-        held = p4r.TableEntry(table_id=entry.table_id, priority=entry.priority)
-        held.controller_metadata, held.metadata = entry.controller_metadata, entry.metadata
-        held.match.extend(canonical_match(table, key[1]))
-        held.action.CopyFrom(canonical_action(self._schema, table, *chosen) if chosen else entry.action)
-        self._entries[entry.table_id][key] = Installed(held, handle, choice)
         if choice:
             self._profiles.name(choice)
         self.direct.write(table, handle, entry)
+        self._note(table, handle, entry)
         if self._has_idle(table):
-            held.idle_timeout_ns = entry.idle_timeout_ns
-            self._idle.set(name, handle, held, new=True)
+            self._idle.set(name, handle, entry, new=True)
 
     def _modify(self, table: p4i.Table, entry: p4r.TableEntry) -> None:
         name = table.preamble.name
         held = self._held(table, entry)
+        assert held.handle is not None
         self.direct.check(table, entry)
+        kept = held.entry
         if entry.HasField("action"):
             if table.is_const_table:
                 raise denied(f"table {name!r} has constant entries: only their counters and meters can be modified")
-            assert held.handle is not None
             choice = self._profiles.choice(table, entry.action)
             if choice:
                 try:
@@ -152,19 +174,16 @@ class Tables:
                 except control.ControlError:
                     self._profiles.release(choice)
                     raise
-                held.entry.action.CopyFrom(entry.action)
                 self._profiles.name(choice)
             else:
                 action, params = action_of(self._schema, table, entry.action, default=False)
                 self._switch.table_modify(name, held.handle, action, params)
-                held.entry.action.CopyFrom(canonical_action(self._schema, table, action, params))
             self._profiles.unname(held.choice)
-            held.choice = choice
-            held.entry.controller_metadata, held.entry.metadata = entry.controller_metadata, entry.metadata
+            kept = entry
             if self._has_idle(table):
-                held.entry.idle_timeout_ns = entry.idle_timeout_ns
-                self._idle.set(name, held.handle, held.entry, new=False)
+                self._idle.set(name, held.handle, entry, new=False)
         self.direct.write(table, held.handle, entry)  # in P4Runtime, a MODIFY without an action can change only these
+        self._note(table, held.handle, kept)
 
     def _delete(self, table: p4i.Table, entry: p4r.TableEntry) -> None:
         held = self._held(table, entry)
@@ -175,7 +194,7 @@ class Tables:
         self._profiles.unname(held.choice)
         self.direct.forget(table, held.handle)
         self._idle.forget(table.preamble.name, held.handle)
-        del self._entries[entry.table_id][self._key(table, entry)]
+        self._metadata.pop((entry.table_id, held.handle), None)
 
     def _write_default(self, kind: int, table: p4i.Table, entry: p4r.TableEntry) -> None:
         name = table.preamble.name
@@ -209,7 +228,7 @@ class Tables:
             if changes:
                 self._schema.check_same_table(old._schema, id_)
             for kind, entry in changes:
-                there = not entry.is_default_action and self._key(self._schema.table(id_), entry) in self._entries[id_]
+                there = not entry.is_default_action and self._find(self._schema.table(id_), entry) is not None
                 if kind == DELETE and not there:
                     continue
                 self.write(MODIFY if kind == INSERT and there else kind, entry)
@@ -217,12 +236,13 @@ class Tables:
     def _changes(self, table: p4i.Table) -> Iterator[tuple[p4r.Update.Type.ValueType, p4r.TableEntry]]:
         """Yields the updates (DELETE or INSERT, and the entry) that turn the program's initial entries into these."""
         id_ = table.preamble.id
-        for key, entry in self._initial[id_].items():
-            if key not in self._entries[id_]:
+        for entry in self._initial[id_].values():
+            if self._find(table, entry) is None:
                 yield DELETE, entry
-        for key, held in self._entries[id_].items():
+        for held in self._entries(table):
             config = self.direct.read_meter(table, held.handle)
-            if held.entry != self._initial[id_].get(key) or config is not None:
+            initial = self._initial[id_].get(self._key(table, held.entry)) if self._initial[id_] else None
+            if held.entry != initial or config is not None:
                 entry = p4r.TableEntry()
                 entry.CopyFrom(held.entry)
                 if config is not None:
@@ -249,21 +269,21 @@ class Tables:
         return shared
 
     def _has_counted(self, table: p4i.Table) -> bool:
-        handles = [None, *(held.handle for held in self._entries[table.preamble.id].values())]
-        counts = (self.direct.read_counter(table, handle) for handle in handles)
-        return any(count.packet_count or count.byte_count for count in counts)
+        default = self.direct.read_counter(table, None)
+        return bool(default.packet_count or default.byte_count) or any(
+            row.packets or row.bytes for row in self._switch.table_rows(table.preamble.name)
+        )
 
     def take_over_counters(self, old: Tables) -> None:
         """Takes over the direct counters of entries that both programs have, once packets no longer change them."""
         for id_ in self.shared_counters(old):
             table = old._schema.tables[id_]
-            here = {key: held.handle for key, held in self._entries[id_].items()}
-            for key, held in old._entries[id_].items():
-                if key in here:
-                    self.direct.write_counter(
-                        self._schema.table(id_), here[key], old.direct.read_counter(table, held.handle)
-                    )
-            self.direct.write_counter(self._schema.table(id_), None, old.direct.read_counter(table, None))
+            own = self._schema.table(id_)
+            for held in old._entries(table):
+                handle = self._find(own, held.entry)
+                if handle is not None:
+                    self.direct.write_counter(own, handle, old.direct.read_counter(table, held.handle))
+            self.direct.write_counter(own, None, old.direct.read_counter(table, None))
 
     def _check_idle(self, table: p4i.Table, entry: p4r.TableEntry) -> None:
         name = table.preamble.name
@@ -283,21 +303,52 @@ class Tables:
         check_priority(table, entry.priority)
         return (entry.table_id, match, entry.priority)
 
+    def _find(self, table: p4i.Table, entry: p4r.TableEntry) -> int | None:
+        """The handle of the entry with this match and priority."""
+        _, match, priority = self._key(table, entry)
+        return self._switch.table_find(table.preamble.name, match, priority)
+
     def _held(self, table: p4i.Table, entry: p4r.TableEntry) -> Installed:
-        held = self._entries[entry.table_id].get(self._key(table, entry))
-        if held is None:
+        name, handle = table.preamble.name, self._find(table, entry)
+        row = None if handle is None else self._switch.table_next(name, handle)
+        if row is None:
             priority = f" and priority {entry.priority}" if entry.priority else ""
-            raise not_found(f"table {table.preamble.name!r} has no entry with this match{priority}")
-        return held
+            raise not_found(f"table {name!r} has no entry with this match{priority}")
+        return self._installed(table, row)
 
     # -- reading ---------------------------------------------------------------------------------------------
 
-    def read(self, wanted: p4r.TableEntry) -> Iterator[p4r.TableEntry]:
+    def read(self, wanted: p4r.TableEntry) -> Iterator[p4r.Entity]:
         """Yields the entries that match a read request; a field left at its default matches all."""
+        if wanted != p4r.TableEntry(table_id=wanted.table_id):
+            yield from (p4r.Entity(table_entry=entry) for entry in self._read_some(wanted))
+            return
+        for table in [self._schema.table(wanted.table_id)] if wanted.table_id else self._schema.tables.values():
+            for entity in self._read_all(table):
+                self.looked_at += 1
+                yield entity
+
+    def _read_all(self, table: p4i.Table) -> Iterator[p4r.Entity]:
+        first = 0
+        while table.preamble.id in self.plain:
+            entities, first = self.plain.read(table.preamble.id, first)
+            yield from entities
+            if len(entities) < READ:
+                row = self._switch.table_next(table.preamble.name, first)
+                if row is None:
+                    return
+                yield p4r.Entity(table_entry=self._installed(table, row).entry)
+                first = row.handle + 1
+        for held in self._entries(table):
+            yield p4r.Entity(table_entry=held.entry)
+
+    def _read_some(self, wanted: p4r.TableEntry) -> Iterator[p4r.TableEntry]:
         looked: set[str] = set()
         for table, held in self._selected(wanted):
-            entry = p4r.TableEntry()
-            entry.CopyFrom(held.entry)
+            entry = held.entry
+            if held.handle is None:  # the others are views
+                entry = p4r.TableEntry()
+                entry.CopyFrom(held.entry)
             self.direct.read_into(entry, table, held.handle, wanted)
             if wanted.HasField("time_since_last_hit") and held.handle is not None and self._has_idle(table):
                 if table.preamble.name not in looked:
@@ -311,9 +362,9 @@ class Tables:
     def _selected(self, wanted: p4r.TableEntry) -> Iterator[tuple[p4i.Table, Installed]]:
         if not wanted.table_id:  # other filters do not apply then
             for id_, table in self._schema.tables.items():
-                chosen = [self._defaults[id_]] if wanted.is_default_action else list(self._entries[id_].values())
-                self.looked_at += len(chosen)
-                yield from ((table, held) for held in chosen)
+                for held in [self._defaults[id_]] if wanted.is_default_action else self._entries(table):
+                    self.looked_at += 1
+                    yield table, held
             return
         table = self._schema.table(wanted.table_id)
         if wanted.HasField("time_since_last_hit") and not self._has_idle(table):
@@ -326,18 +377,21 @@ class Tables:
         match = match_of(table, wanted.match) if wanted.match else None
         if wanted.priority and not needs_priority(table):
             check_priority(table, wanted.priority)
-        for (_, held_match, priority), held in self._candidates(table, match, wanted.priority):
+        for row in self._candidates(table, match, wanted.priority):
             self.looked_at += 1
-            if match in (None, held_match) and wanted.priority in (0, priority) and _fits(held.entry, wanted):
-                yield table, held
+            if self._views[wanted.table_id].fits(row, match, wanted):
+                held = self._installed(table, row)
+                if wanted.metadata in (b"", held.entry.metadata):
+                    yield table, held
 
-    def _candidates(self, table: p4i.Table, match: Match | None, priority: int) -> Iterable[tuple[Key, Installed]]:
+    def _candidates(self, table: p4i.Table, match: Match | None, priority: int) -> Iterable[Row]:
         """The one entry that the request identifies, or all of the table's if it leaves something open."""
-        entries = self._entries[table.preamble.id]
+        name = table.preamble.name
         if match is None or (needs_priority(table) and not priority):
-            return entries.items()
-        key = (table.preamble.id, match, priority)
-        return [(key, entries[key])] if key in entries else []
+            return self._switch.table_rows(name)
+        handle = self._switch.table_find(name, match, priority)
+        row = None if handle is None else self._switch.table_next(name, handle)
+        return [] if row is None else [row]
 
     def identified(self, wanted: p4r.TableEntry) -> tuple[p4i.Table, Installed]:
         """The entry whose direct counter or meter a write names."""
@@ -351,11 +405,3 @@ class Tables:
             name = self._schema.table(wanted.table_id).preamble.name
             raise not_found(f"table {name!r} has no entry with this match")
         return found
-
-
-def _fits(entry: p4r.TableEntry, wanted: p4r.TableEntry) -> bool:
-    return (
-        wanted.action.action.action_id in (0, entry.action.action.action_id)
-        and wanted.controller_metadata in (0, entry.controller_metadata)
-        and wanted.metadata in (b"", entry.metadata)
-    )

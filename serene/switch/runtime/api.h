@@ -172,9 +172,9 @@ EXPORT void switch_events(struct state *state, int timeout_ms, uint8_t *cpu, siz
 }
 
 EXPORT int switch_table_insert(struct state *state, uint32_t table, const uint64_t *key, const uint64_t *mask,
-                               int prefix, int priority, uint32_t action, const uint64_t *data) {
+                               int32_t rank, uint32_t action, const uint64_t *data) {
     lock_for_control(&state->runtime);
-    int handle = table_insert(&state->tables[table], key, mask, prefix, priority, action, data);
+    int handle = table_insert(&state->tables[table], key, mask, rank, action, data);
     pthread_mutex_unlock(&state->runtime.lock);
     return handle;
 }
@@ -194,15 +194,68 @@ EXPORT int switch_table_remove(struct state *state, uint32_t table, uint32_t han
     return error;
 }
 
-/* Which entries were hit since the last call: a byte for each handle. */
-EXPORT void switch_table_touched(struct state *state, uint32_t table, uint8_t *touched) {
+/* The handle of the entry with exactly this match and rank, or TABLE_NO_ENTRY. */
+EXPORT int switch_table_find(struct state *state, uint32_t table, const uint64_t *key, const uint64_t *mask,
+                             int32_t rank) {
+    lock_for_control(&state->runtime);
+    int handle = table_find(&state->tables[table], key, mask, rank);
+    pthread_mutex_unlock(&state->runtime.lock);
+    return handle;
+}
+
+/* Gives an entry the controller's number, and says whether Python has notes on it (writes.h). */
+EXPORT int switch_table_notes(struct state *state, uint32_t table, uint32_t handle, uint64_t metadata, int noted) {
     struct table *at = &state->tables[table];
     lock_for_control(&state->runtime);
-    for (uint32_t i = 0; i < at->size; i++) {
-        touched[i] = (uint8_t)at->entries[i].touched;
+    int error = handle >= at->size || !at->entries[handle].used ? TABLE_NO_ENTRY : 0;
+    if (!error) {
+        at->entries[handle].metadata = metadata;
+        at->entries[handle].noted = (uint8_t)noted;
+    }
+    pthread_mutex_unlock(&state->runtime.lock);
+    return error;
+}
+
+struct row {
+    uint32_t handle, action;
+    int32_t rank;
+    uint32_t noted;
+    uint64_t metadata, packets, bytes;
+};
+
+/* Reads entries from handle `from` on, `most` of them; each has its limbs of key, mask and data in `limbs`. Returns how
+ * many there are, fewer than `most` only at the table's end. */
+EXPORT uint32_t switch_table_rows(struct state *state, uint32_t table, uint32_t from, uint32_t most, struct row *rows,
+                                  uint64_t *limbs) {
+    struct table *at = &state->tables[table];
+    uint32_t count = 0;
+    lock_for_control(&state->runtime);
+    for (uint32_t i = from; i < at->fresh && count < most; i++) {
+        const struct entry *entry = &at->entries[i];
+        if (!entry->used) continue;
+        rows[count++] = (struct row){i, entry->action, entry->rank, entry->noted,
+                                     entry->metadata, entry->packets, entry->bytes};
+        memcpy(limbs, entry_key(at, i), (size_t)at->key_limbs * 8);
+        limbs += at->key_limbs;
+        for (int j = 0; j < at->key_limbs; j++) *limbs++ = entry_mask(at, i, j);
+        memcpy(limbs, table_data(at, entry), (size_t)at->data_limbs * 8);
+        limbs += at->data_limbs;
+    }
+    pthread_mutex_unlock(&state->runtime.lock);
+    return count;
+}
+
+/* Which entries were hit since the last call: a byte for each handle. Returns how many handles were ever used. */
+EXPORT uint32_t switch_table_touched(struct state *state, uint32_t table, uint8_t *touched) {
+    struct table *at = &state->tables[table];
+    lock_for_control(&state->runtime);
+    uint32_t fresh = at->fresh;
+    for (uint32_t i = 0; i < fresh; i++) {
+        touched[i] = at->entries[i].touched;
         at->entries[i].touched = 0;
     }
     pthread_mutex_unlock(&state->runtime.lock);
+    return fresh;
 }
 
 EXPORT void switch_table_default(struct state *state, uint32_t table, uint32_t action, const uint64_t *data) {
@@ -287,7 +340,7 @@ EXPORT void switch_value_set(struct state *state, uint32_t which, const uint64_t
         if (set->entries[i].used) table_remove(set, i);
     for (uint32_t i = 0; i < count; i++) {
         const uint64_t *value = values + (size_t)i * set->key_limbs;
-        table_insert(set, value, value, 0, 0, 0, value);
+        table_insert(set, value, value, 0, 0, value);
     }
     pthread_mutex_unlock(&state->runtime.lock);
 }

@@ -1,8 +1,15 @@
 /* Match-action tables. A key is an array of limbs, each key field starting a limb of its own.
  *
- * EXACT   one hash probe.
- * LPM     one hash probe per prefix length in use, longest first.
- * TERNARY entries in order of priority; a field matches under a mask, or between two bounds (ranges).
+ * Entries with equal masks are a group, and one hash probe finds those of a group that a key may match (tuple space
+ * search: Srinivasan, Suri, Varghese, "Packet classification using tuple space search", SIGCOMM 1999).
+ *
+ * EXACT   one group, whose mask is everything.
+ * LPM     a group for each prefix length; an entry's rank is its length.
+ * TERNARY an entry's rank is its priority.
+ *
+ * Groups are searched by their largest rank, until the best entry found outranks all that are left. Of entries with
+ * equal ranks the older one wins. A limb that is compared as a range is part of a group's mask for entries whose bounds
+ * are equal; other ranges are compared one by one.
  */
 #ifndef SERENE_TABLE_H
 #define SERENE_TABLE_H
@@ -14,16 +21,43 @@
 
 enum table_kind { TABLE_EXACT, TABLE_LPM, TABLE_TERNARY };
 enum table_error { TABLE_FULL = -1, TABLE_DUPLICATE = -2, TABLE_NO_ENTRY = -3, TABLE_NO_MEMORY = -4 };
-enum { MAX_PREFIX = 4096 };
+enum { NO_ACTION = 0xffffffff };
+enum { MOST_BUCKETS = 4096 };    /* of groups by their masks */
 
+/* Of an entry: in use; hit since somebody looked (tables with idle timeouts only); the control plane has notes on it. */
 struct entry {
-    int used;
-    int priority;                /* larger wins */
-    int prefix;                  /* significant bits of an LPM key */
+    uint8_t used, touched, noted;
+    int32_t rank;                /* larger wins */
     uint32_t action;
-    uint32_t next;               /* in its hash chain, index + 1 */
-    uint32_t touched;            /* hit since somebody looked: tables with idle timeouts only */
+    uint32_t next;               /* with the same masked key, by rank, then by age; or the next free one: index + 1 */
+    uint32_t place;              /* in its group's heap */
+    struct table_group *group;
+    uint64_t age;                /* smaller is older */
+    uint64_t metadata;           /* the controller's own number */
     uint64_t packets, bytes;
+};
+
+struct masked_limb {
+    uint64_t mask;
+    uint32_t at;
+};
+
+struct table_group {
+    int32_t top;                 /* the largest rank of its entries */
+    uint32_t count, capacity;
+    uint32_t *heap;              /* [capacity] entries; none outranks its parent */
+    uint32_t place;              /* among the groups by rank */
+    struct table_group *next;    /* with the same bucket */
+    uint64_t seed;               /* of its hashes */
+    uint64_t *mask;              /* [key_limbs] */
+    uint32_t on_count;
+    struct masked_limb on[];     /* the limbs whose mask is not 0 */
+};
+
+/* One for each masked key of a group, with linear probing; half of them or more are empty. */
+struct slot {
+    uint32_t hash;
+    uint32_t head;               /* the first entry with this key, index + 1; 0: empty */
 };
 
 struct table {
@@ -31,204 +65,395 @@ struct table {
     uint32_t size;
     int key_limbs, data_limbs;
     const uint8_t *ranges;       /* per limb: compare as a range (ternary tables only) */
+    int ranged;                  /* one of them is set */
     struct entry *entries;       /* [size] */
-    uint64_t *keys, *masks;      /* [size][key_limbs]; ranges: low, high */
+    uint64_t *keys;              /* [size][key_limbs]; of ranges the low bounds */
+    uint64_t *highs;             /* the same, of ranges the high bounds; NULL without ranges */
     uint64_t *data;              /* [size][data_limbs] */
-    uint32_t *chains;            /* [chain_mask + 1], index + 1 */
-    uint32_t chain_mask;
-    uint32_t *order;             /* ternary: by priority, then by age */
+    struct slot *slots;          /* [slot_mask + 1] */
+    uint32_t slot_mask;
+    struct table_group **groups; /* [group_count], by their largest rank */
+    uint32_t group_count, group_capacity;
+    struct table_group **buckets;        /* [bucket_mask + 1] */
+    uint32_t bucket_mask;
+    uint64_t *scratch;           /* [key_limbs], of the control plane */
+    uint64_t ages, seeds;
     uint32_t count;
-    uint32_t first_free;         /* no entry below it is free */
-    uint32_t prefixes[MAX_PREFIX + 1];   /* LPM: entries per length */
-    int lengths[MAX_PREFIX + 1], length_count;
-    uint64_t (*length_masks)[8]; /* LPM: mask of the key per length in use */
+    uint32_t free;               /* an unused entry, index + 1; 0: those from `fresh` on */
+    uint32_t fresh;              /* no entry from here on was ever used */
     struct entry standard;       /* the default entry */
     uint64_t *standard_data;
 };
 
-INLINE uint64_t table_hash(const uint64_t *key, int limbs, uint64_t seed) {
-    uint64_t hash = seed * 0x9e3779b97f4a7c15ull + 0x632be59bd9b4e019ull;
-    for (int i = 0; i < limbs; i++) {
-        hash = (hash ^ key[i]) * 0xff51afd7ed558ccdull;
-        hash ^= hash >> 32;
-    }
-    return hash;
+INLINE uint64_t hash_step(uint64_t hash, uint64_t limb) {
+    hash = (hash ^ limb) * 0xff51afd7ed558ccdull;
+    return hash ^ hash >> 32;
+}
+
+INLINE uint64_t hash_seed(uint64_t seed) { return seed * 0x9e3779b97f4a7c15ull + 0x632be59bd9b4e019ull; }
+
+static uint32_t power_of_two(uint64_t least, uint32_t most) {
+    uint32_t power = 16;
+    while (power < least && power < most) power *= 2;
+    return power;
 }
 
 static int table_init(struct table *table, enum table_kind kind, uint32_t size, int key_limbs, int data_limbs,
                       const uint8_t *ranges) {
     memset(table, 0, sizeof *table);
-    uint32_t chains = 16;
-    while (chains < size && chains < 1u << 30) chains *= 2;
     table->kind = kind;
-    table->size = size ? size : 1;
+    table->size = size = size ? size : 1;
     table->key_limbs = key_limbs;
     table->data_limbs = data_limbs;
     table->ranges = ranges;
-    table->chain_mask = chains - 1;
-    table->entries = calloc(table->size, sizeof *table->entries);
-    table->keys = calloc((size_t)table->size * (key_limbs ? key_limbs : 1), 8);
-    table->masks = calloc((size_t)table->size * (key_limbs ? key_limbs : 1), 8);
-    table->data = calloc((size_t)table->size * (data_limbs ? data_limbs : 1), 8);
+    for (int i = 0; ranges && i < key_limbs; i++) table->ranged |= ranges[i];
+    uint32_t slots = power_of_two(2 * (uint64_t)size, 1u << 30);
+    uint32_t buckets = kind == TABLE_EXACT ? 1 : power_of_two(size, MOST_BUCKETS);
+    size_t limbs = key_limbs ? (size_t)key_limbs : 1;
+    table->slot_mask = slots - 1;
+    table->bucket_mask = buckets - 1;
+    table->entries = calloc(size, sizeof *table->entries);
+    table->keys = calloc(size * limbs, 8);
+    table->highs = table->ranged ? calloc(size * limbs, 8) : NULL;
+    table->data = calloc((size_t)size * (data_limbs ? data_limbs : 1), 8);
     table->standard_data = calloc(data_limbs ? data_limbs : 1, 8);
-    table->chains = calloc(chains, sizeof *table->chains);
-    table->order = calloc(table->size, sizeof *table->order);
-    table->length_masks = calloc(kind == TABLE_LPM ? MAX_PREFIX + 1 : 1, sizeof *table->length_masks);
-    return table->entries && table->keys && table->masks && table->data && table->standard_data && table->chains
-           && table->order && table->length_masks;
+    table->slots = calloc(slots, sizeof *table->slots);
+    table->buckets = calloc(buckets, sizeof *table->buckets);
+    table->scratch = calloc(limbs, 8);
+    table->standard.action = NO_ACTION;
+    return table->entries && table->keys && (table->highs || !table->ranged) && table->data && table->standard_data
+           && table->slots && table->buckets && table->scratch;
+}
+
+static void group_free(struct table_group *group) {
+    free(group->heap);
+    free(group);
 }
 
 static void table_free(struct table *table) {
+    for (uint32_t i = 0; i < table->group_count; i++) group_free(table->groups[i]);
+    free(table->groups);
+    free(table->buckets);
     free(table->entries);
     free(table->keys);
-    free(table->masks);
+    free(table->highs);
     free(table->data);
     free(table->standard_data);
-    free(table->chains);
-    free(table->order);
-    free(table->length_masks);
+    free(table->slots);
+    free(table->scratch);
 }
 
-INLINE uint32_t table_probe(const struct table *table, const uint64_t *key, int limbs, int prefix) {
-    uint32_t at = table->chains[table_hash(key, limbs, (uint64_t)prefix) & table->chain_mask];
-    for (; at; at = table->entries[at - 1].next)
-        if (table->entries[at - 1].prefix == prefix
-            && wide_equal(table->keys + (size_t)(at - 1) * limbs, key, limbs))
-            return at;
-    return 0;
+INLINE const uint64_t *entry_key(const struct table *table, uint32_t index) {
+    return table->keys + (size_t)index * (size_t)table->key_limbs;
 }
 
-INLINE int table_matches(const struct table *table, uint32_t index, const uint64_t *key, int limbs) {
-    const uint64_t *low = table->keys + (size_t)index * limbs, *high = table->masks + (size_t)index * limbs;
-    for (int i = 0; i < limbs; i++) {
-        if (table->ranges[i] ? key[i] < low[i] || key[i] > high[i] : (key[i] & high[i]) != low[i]) return 0;
-    }
+/* A limb of an entry's mask; of a range its high bound. */
+INLINE uint64_t entry_mask(const struct table *table, uint32_t index, int limb) {
+    if (table->ranged && table->ranges[limb]) return table->highs[(size_t)index * (size_t)table->key_limbs + limb];
+    return table->entries[index].group->mask[limb];
+}
+
+INLINE uint32_t entry_index(const struct table *table, const struct entry *entry) {
+    return (uint32_t)(entry - table->entries);
+}
+
+/* -- searching ---------------------------------------------------------------------------------------------- */
+
+INLINE uint64_t group_hash(const struct table_group *group, const uint64_t *key) {
+    uint64_t hash = group->seed;
+    for (uint32_t i = 0; i < group->on_count; i++) hash = hash_step(hash, key[group->on[i].at] & group->on[i].mask);
+    return hash;
+}
+
+INLINE int group_equal(const struct table_group *group, const uint64_t *held, const uint64_t *key) {
+    for (uint32_t i = 0; i < group->on_count; i++)
+        if (held[group->on[i].at] != (key[group->on[i].at] & group->on[i].mask)) return 0;
     return 1;
+}
+
+/* The slot of the group's entries with this masked key, or the empty one where it would be. */
+INLINE struct slot *group_slot(const struct table *table, const struct table_group *group, const uint64_t *key,
+                               uint64_t hash) {
+    for (uint32_t at = (uint32_t)hash;; at++) {
+        struct slot *slot = &table->slots[at & table->slot_mask];
+        if (!slot->head) return slot;
+        if (slot->hash == (uint32_t)hash && table->entries[slot->head - 1].group == group
+            && group_equal(group, entry_key(table, slot->head - 1), key))
+            return slot;
+    }
+}
+
+/* EXACT: the entry with this key, index + 1; 0: none. */
+INLINE uint32_t table_probe(const struct table *table, const uint64_t *key, int limbs) {
+    uint64_t hash = hash_seed(0);
+    for (int i = 0; i < limbs; i++) hash = hash_step(hash, key[i]);
+    for (uint32_t at = (uint32_t)hash;; at++) {
+        struct slot slot = table->slots[at & table->slot_mask];
+        if (!slot.head) return 0;
+        if (slot.hash == (uint32_t)hash && wide_equal(table->keys + (size_t)(slot.head - 1) * limbs, key, limbs))
+            return slot.head;
+    }
+}
+
+INLINE int within_ranges(const struct table *table, uint32_t index, const uint64_t *key) {
+    const uint64_t *low = entry_key(table, index), *high = table->highs + (low - table->keys);
+    for (int i = 0; i < table->key_limbs; i++)
+        if (table->ranges[i] && (key[i] < low[i] || key[i] > high[i])) return 0;
+    return 1;
+}
+
+/* The group's entry that matches, index + 1; 0: none. */
+INLINE uint32_t group_lookup(const struct table *table, const struct table_group *group, const uint64_t *key) {
+    uint32_t at;
+    if (group->count == 1)
+        at = group_equal(group, entry_key(table, group->heap[0]), key) ? group->heap[0] + 1 : 0;
+    else
+        at = group_slot(table, group, key, group_hash(group, key))->head;
+    while (at && table->ranged && !within_ranges(table, at - 1, key)) at = table->entries[at - 1].next;
+    return at;
+}
+
+INLINE int outranks(const struct entry *a, const struct entry *b) {
+    return a->rank > b->rank || (a->rank == b->rank && a->age < b->age);
 }
 
 /* The entry that matches, or NULL; `kind` and `limbs` repeat the table's as constants. */
 INLINE struct entry *table_lookup(struct table *table, enum table_kind kind, const uint64_t *key, int limbs) {
-    uint32_t at = 0;
+    struct entry *best = NULL;
     if (kind == TABLE_EXACT) {
-        at = table_probe(table, key, limbs, 0);
-    } else if (kind == TABLE_LPM) {
-        for (int i = 0; i < table->length_count && !at; i++) {
-            uint64_t masked[8];
-            for (int j = 0; j < limbs; j++) masked[j] = key[j] & table->length_masks[i][j];
-            at = table_probe(table, masked, limbs, table->lengths[i]);
-        }
-    } else {
-        for (uint32_t i = 0; i < table->count && !at; i++)
-            if (table_matches(table, table->order[i], key, limbs)) at = table->order[i] + 1;
+        uint32_t at = table_probe(table, key, limbs);
+        return at ? &table->entries[at - 1] : NULL;
     }
-    return at ? &table->entries[at - 1] : NULL;
-}
-
-/* An LPM key has one prefix field; the mask of the whole key belongs to its length. */
-static void table_update_lengths(struct table *table, int prefix, const uint64_t *mask) {
-    int i = 0;
-    while (i < table->length_count && table->lengths[i] > prefix) i++;
-    int present = i < table->length_count && table->lengths[i] == prefix;
-    if (table->prefixes[prefix] && !present) {
-        memmove(table->lengths + i + 1, table->lengths + i, (table->length_count - i) * sizeof *table->lengths);
-        memmove(table->length_masks + i + 1, table->length_masks + i,
-                (table->length_count - i) * sizeof *table->length_masks);
-        table->lengths[i] = prefix;
-        memcpy(table->length_masks[i], mask, table->key_limbs * 8);
-        table->length_count++;
-    } else if (!table->prefixes[prefix] && present) {
-        table->length_count--;
-        memmove(table->lengths + i, table->lengths + i + 1, (table->length_count - i) * sizeof *table->lengths);
-        memmove(table->length_masks + i, table->length_masks + i + 1,
-                (table->length_count - i) * sizeof *table->length_masks);
+    for (uint32_t i = 0; i < table->group_count; i++) {
+        const struct table_group *group = table->groups[i];
+        if (best && best->rank > group->top) break;
+        uint32_t at = group_lookup(table, group, key);
+        if (at && (!best || outranks(&table->entries[at - 1], best))) best = &table->entries[at - 1];
     }
+    return best;
 }
 
-static int table_same_entry(const struct table *table, uint32_t index, const uint64_t *key, const uint64_t *mask,
-                            int priority) {
-    int limbs = table->key_limbs;
-    return table->entries[index].priority == priority
-           && !memcmp(table->keys + (size_t)index * limbs, key, limbs * 8)
-           && !memcmp(table->masks + (size_t)index * limbs, mask, limbs * 8);
+/* -- groups ------------------------------------------------------------------------------------------------- */
+
+/* Writes the mask that entries with these masks (or ranges) are grouped by. */
+static void group_mask(const struct table *table, const uint64_t *key, const uint64_t *mask, uint64_t *to) {
+    for (int i = 0; i < table->key_limbs; i++)
+        to[i] = table->kind == TABLE_EXACT ? ~0ull
+                : table->ranged && table->ranges[i] ? (key[i] == mask[i] ? ~0ull : 0)
+                : mask[i];
 }
 
-/* The new entry's handle, or a table_error. */
-static int table_insert(struct table *table, const uint64_t *key, const uint64_t *mask, int prefix, int priority,
-                        uint32_t action, const uint64_t *data) {
-    int limbs = table->key_limbs;
-    if (table->kind == TABLE_TERNARY) {
-        for (uint32_t i = 0; i < table->count; i++)
-            if (table_same_entry(table, table->order[i], key, mask, priority)) return TABLE_DUPLICATE;
-    } else if (table_probe(table, key, limbs, prefix)) {
+static struct table_group **group_bucket(const struct table *table, const uint64_t *mask) {
+    uint64_t hash = hash_seed(1);
+    for (int i = 0; i < table->key_limbs; i++) hash = hash_step(hash, mask[i]);
+    return &table->buckets[hash & table->bucket_mask];
+}
+
+static struct table_group *group_find(const struct table *table, const uint64_t *mask) {
+    struct table_group *group = *group_bucket(table, mask);
+    while (group && memcmp(group->mask, mask, (size_t)table->key_limbs * 8)) group = group->next;
+    return group;
+}
+
+/* Moves a group to its place among the others after its largest rank has changed. */
+static void group_place(struct table *table, struct table_group *group) {
+    struct table_group **groups = table->groups;
+    uint32_t from = group->place, low = 0, high = table->group_count - 1;
+    if ((!from || groups[from - 1]->top >= group->top) && (from == high || groups[from + 1]->top <= group->top)) return;
+    memmove(groups + from, groups + from + 1, (high - from) * sizeof *groups);
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (groups[middle]->top >= group->top) low = middle + 1;
+        else high = middle;
+    }
+    memmove(groups + low + 1, groups + low, (table->group_count - 1 - low) * sizeof *groups);
+    groups[low] = group;
+    uint32_t first = low < from ? low : from, last = low < from ? from : low;
+    for (uint32_t i = first; i <= last; i++) groups[i]->place = i;
+}
+
+/* An empty group, behind all others; NULL when memory has run out. */
+static struct table_group *group_make(struct table *table, const uint64_t *mask) {
+    size_t limbs = (size_t)table->key_limbs;
+    if (table->group_count == table->group_capacity) {
+        uint32_t capacity = table->group_capacity ? 2 * table->group_capacity : 8;
+        struct table_group **groups = realloc(table->groups, capacity * sizeof *groups);
+        if (!groups) return NULL;
+        table->groups = groups;
+        table->group_capacity = capacity;
+    }
+    struct table_group *group = calloc(1, sizeof *group + limbs * (sizeof *group->on + sizeof *group->mask));
+    if (!group) return NULL;
+    group->mask = (uint64_t *)(group->on + limbs);
+    for (uint32_t i = 0; i < limbs; i++) {
+        group->mask[i] = mask[i];
+        if (mask[i]) group->on[group->on_count++] = (struct masked_limb){mask[i], i};
+    }
+    group->seed = hash_seed(table->kind == TABLE_EXACT ? 0 : ++table->seeds);
+    group->top = INT32_MIN;
+    group->place = table->group_count;
+    table->groups[table->group_count++] = group;
+    struct table_group **bucket = group_bucket(table, mask);
+    group->next = *bucket;
+    *bucket = group;
+    return group;
+}
+
+static void group_remove(struct table *table, struct table_group *group) {
+    struct table_group **link = group_bucket(table, group->mask);
+    while (*link != group) link = &(*link)->next;
+    *link = group->next;
+    table->group_count--;
+    memmove(table->groups + group->place, table->groups + group->place + 1,
+            (table->group_count - group->place) * sizeof *table->groups);
+    for (uint32_t i = group->place; i < table->group_count; i++) table->groups[i]->place = i;
+    group_free(group);
+}
+
+static void heap_put(struct table *table, struct table_group *group, uint32_t place, uint32_t index) {
+    group->heap[place] = index;
+    table->entries[index].place = place;
+}
+
+/* Moves the entry that belongs at `place` up or down from there to where the heap is in order. */
+static void heap_sift(struct table *table, struct table_group *group, uint32_t place, uint32_t index) {
+    const struct entry *entries = table->entries;
+    int32_t rank = entries[index].rank;
+    while (place && entries[group->heap[(place - 1) / 2]].rank < rank) {
+        heap_put(table, group, place, group->heap[(place - 1) / 2]);
+        place = (place - 1) / 2;
+    }
+    for (uint64_t child; (child = 2 * (uint64_t)place + 1) < group->count; place = (uint32_t)child) {
+        if (child + 1 < group->count && entries[group->heap[child + 1]].rank > entries[group->heap[child]].rank) child++;
+        if (entries[group->heap[child]].rank <= rank) break;
+        heap_put(table, group, place, group->heap[child]);
+    }
+    heap_put(table, group, place, index);
+}
+
+static int group_reserve(struct table_group *group) {
+    if (group->count < group->capacity) return 1;
+    uint32_t capacity = group->capacity ? 2 * group->capacity : 4;
+    uint32_t *heap = realloc(group->heap, capacity * sizeof *heap);
+    if (!heap) return 0;
+    group->heap = heap;
+    group->capacity = capacity;
+    return 1;
+}
+
+/* -- writing ------------------------------------------------------------------------------------------------ */
+
+static int same_ranges(const struct table *table, uint32_t index, const uint64_t *key, const uint64_t *mask) {
+    const uint64_t *low = entry_key(table, index), *high = table->ranged ? table->highs + (low - table->keys) : NULL;
+    for (int i = 0; high && i < table->key_limbs; i++)
+        if (table->ranges[i] && (low[i] != key[i] || high[i] != mask[i])) return 0;
+    return 1;
+}
+
+/* The entry with exactly this match and rank, index + 1, among those from `at` on; 0: none. */
+static uint32_t same_entry(const struct table *table, uint32_t at, const uint64_t *key, const uint64_t *mask,
+                           int32_t rank) {
+    for (; at && table->entries[at - 1].rank >= rank; at = table->entries[at - 1].next)
+        if (table->entries[at - 1].rank == rank && same_ranges(table, at - 1, key, mask)) return at;
+    return 0;
+}
+
+/* The handle of the entry with exactly this match and rank, or TABLE_NO_ENTRY. */
+static int table_find(const struct table *table, const uint64_t *key, const uint64_t *mask, int32_t rank) {
+    group_mask(table, key, mask, table->scratch);
+    const struct table_group *group = group_find(table, table->scratch);
+    if (!group) return TABLE_NO_ENTRY;
+    uint32_t at = same_entry(table, group_slot(table, group, key, group_hash(group, key))->head, key, mask, rank);
+    return at ? (int)(at - 1) : TABLE_NO_ENTRY;
+}
+
+/* The new entry's handle, or a table_error. Bits of `key` that are not in `mask` have to be 0. */
+static int table_insert(struct table *table, const uint64_t *key, const uint64_t *mask, int32_t rank, uint32_t action,
+                        const uint64_t *data) {
+    size_t limbs = (size_t)table->key_limbs, data_limbs = (size_t)table->data_limbs;
+    group_mask(table, key, mask, table->scratch);
+    struct table_group *group = group_find(table, table->scratch);
+    if (group
+        && same_entry(table, group_slot(table, group, key, group_hash(group, key))->head, key, mask, rank))
         return TABLE_DUPLICATE;
-    }
     if (table->count == table->size) return TABLE_FULL;
-    uint32_t index = table->first_free;
-    while (table->entries[index].used) index++;
-    table->first_free = index + 1;
-
+    if (!group && !(group = group_make(table, table->scratch))) return TABLE_NO_MEMORY;
+    if (!group_reserve(group)) {
+        if (!group->count) group_remove(table, group);
+        return TABLE_NO_MEMORY;
+    }
+    uint32_t index = table->free ? table->free - 1 : table->fresh++;
     struct entry *entry = &table->entries[index];
-    memset(entry, 0, sizeof *entry);
-    entry->used = 1;
-    entry->priority = priority;
-    entry->prefix = prefix;
-    entry->action = action;
-    memcpy(table->keys + (size_t)index * limbs, key, limbs * 8);
-    memcpy(table->masks + (size_t)index * limbs, mask, limbs * 8);
-    memcpy(table->data + (size_t)index * table->data_limbs, data, table->data_limbs * 8);
+    if (table->free) table->free = entry->next;
+    *entry = (struct entry){.used = 1, .rank = rank, .action = action, .group = group, .age = table->ages++};
+    memcpy(table->keys + index * limbs, key, limbs * 8);
+    if (table->ranged) memcpy(table->highs + index * limbs, mask, limbs * 8);
+    memcpy(table->data + index * data_limbs, data, data_limbs * 8);
 
-    if (table->kind == TABLE_TERNARY) {
-        uint32_t at = table->count;
-        while (at > 0 && table->entries[table->order[at - 1]].priority < priority) at--;
-        memmove(table->order + at + 1, table->order + at, (table->count - at) * sizeof *table->order);
-        table->order[at] = index;
-    } else {
-        uint32_t *chain = &table->chains[table_hash(key, limbs, (uint64_t)prefix) & table->chain_mask];
-        entry->next = *chain;
-        *chain = index + 1;
-        if (table->kind == TABLE_LPM) {
-            table->prefixes[prefix]++;
-            table_update_lengths(table, prefix, mask);
-        }
+    uint64_t hash = group_hash(group, key);
+    struct slot *slot = group_slot(table, group, key, hash);
+    slot->hash = (uint32_t)hash;
+    uint32_t *link = &slot->head;
+    while (*link && table->entries[*link - 1].rank >= rank) link = &table->entries[*link - 1].next;
+    entry->next = *link;
+    *link = index + 1;
+
+    group->count++;
+    heap_sift(table, group, group->count - 1, index);
+    if (rank > group->top) {
+        group->top = rank;
+        group_place(table, group);
     }
     table->count++;
     return (int)index;
 }
 
+/* Empties a slot; those after it that would no longer be found move forward. */
+static void slot_clear(struct table *table, uint32_t at) {
+    uint32_t mask = table->slot_mask;
+    for (uint32_t from = (at + 1) & mask; table->slots[from].head; from = (from + 1) & mask) {
+        if (((from - table->slots[from].hash) & mask) < ((from - at) & mask)) continue;
+        table->slots[at] = table->slots[from];
+        at = from;
+    }
+    table->slots[at].head = 0;
+}
+
 static int table_remove(struct table *table, uint32_t index) {
     if (index >= table->size || !table->entries[index].used) return TABLE_NO_ENTRY;
     struct entry *entry = &table->entries[index];
-    int limbs = table->key_limbs;
-    const uint64_t *key = table->keys + (size_t)index * limbs;
-    if (table->kind == TABLE_TERNARY) {
-        uint32_t at = 0;
-        while (table->order[at] != index) at++;
-        memmove(table->order + at, table->order + at + 1, (table->count - at - 1) * sizeof *table->order);
-    } else {
-        uint32_t *link = &table->chains[table_hash(key, limbs, (uint64_t)entry->prefix) & table->chain_mask];
-        while (*link != index + 1) link = &table->entries[*link - 1].next;
-        *link = entry->next;
-        if (table->kind == TABLE_LPM) {
-            table->prefixes[entry->prefix]--;
-            table_update_lengths(table, entry->prefix, table->masks + (size_t)index * limbs);
-        }
-    }
-    entry->used = 0;
-    if (index < table->first_free) table->first_free = index;
+    struct table_group *group = entry->group;
+    const uint64_t *key = entry_key(table, index);
+    struct slot *slot = group_slot(table, group, key, group_hash(group, key));
+    uint32_t *link = &slot->head;
+    while (*link != index + 1) link = &table->entries[*link - 1].next;
+    *link = entry->next;
+    if (!slot->head) slot_clear(table, (uint32_t)(slot - table->slots));
+
+    uint32_t last = group->heap[--group->count], place = entry->place;
+    if (last != index) heap_sift(table, group, place, last);
+    *entry = (struct entry){.next = table->free};
+    table->free = index + 1;
     table->count--;
+    if (!group->count) {
+        group_remove(table, group);
+    } else if (table->entries[group->heap[0]].rank != group->top) {
+        group->top = table->entries[group->heap[0]].rank;
+        group_place(table, group);
+    }
     return 0;
 }
 
 static int table_change(struct table *table, uint32_t index, uint32_t action, const uint64_t *data) {
     if (index >= table->size || !table->entries[index].used) return TABLE_NO_ENTRY;
     table->entries[index].action = action;
-    memcpy(table->data + (size_t)index * table->data_limbs, data, table->data_limbs * 8);
+    memcpy(table->data + (size_t)index * table->data_limbs, data, (size_t)table->data_limbs * 8);
     return 0;
 }
 
 INLINE const uint64_t *table_data(const struct table *table, const struct entry *entry) {
     if (entry == &table->standard) return table->standard_data;
-    return table->data + (size_t)(entry - table->entries) * table->data_limbs;
+    return table->data + (size_t)entry_index(table, entry) * (size_t)table->data_limbs;
 }
 
 #endif

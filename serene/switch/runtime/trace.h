@@ -74,16 +74,15 @@ struct trace_top {
 
 static void trace_table(struct runtime *runtime, const struct table *table, uint32_t id, const struct entry *entry,
                         const uint64_t *key) {
-    uint32_t limbs = (uint32_t)table->key_limbs, handle = entry ? (uint32_t)(entry - table->entries) : 0;
-    uint64_t *to = trace_room(runtime, TRACE_TABLE, id, 3 + limbs + (entry ? 2 * limbs : 0));
+    uint32_t limbs = (uint32_t)table->key_limbs, handle = entry ? entry_index(table, entry) : 0;
+    uint64_t *to = trace_room(runtime, TRACE_TABLE, id, 2 + limbs + (entry ? 2 * limbs : 0));
     if (!to) return;
     to[0] = entry ? handle : ~0ull;
-    to[1] = entry ? (uint64_t)(int64_t)entry->priority : 0;
-    to[2] = entry ? (uint64_t)entry->prefix : 0;
-    if (limbs) memcpy(to + 3, key, limbs * 8);
+    to[1] = entry ? (uint64_t)(int64_t)entry->rank : 0;
+    if (limbs) memcpy(to + 2, key, limbs * 8);
     if (!entry || !limbs) return;
-    memcpy(to + 3 + limbs, table->keys + (size_t)handle * limbs, limbs * 8);
-    memcpy(to + 3 + 2 * limbs, table->masks + (size_t)handle * limbs, limbs * 8);
+    memcpy(to + 2 + limbs, entry_key(table, handle), limbs * 8);
+    for (uint32_t i = 0; i < limbs; i++) to[2 + 2 * limbs + i] = entry_mask(table, handle, (int)i);
 }
 
 static void trace_bytes(struct runtime *runtime, uint32_t id, const uint8_t *data, uint32_t length) {
