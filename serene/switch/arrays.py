@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from serene.switch.control import ControlError, CounterValue, MeterRates
+from serene.switch.crcs import DEFAULTS, WIDTHS, Crc
 from serene.switch.expressions import mask
 from serene.switch.layout import MOST_VALUES
 from serene.switch.loaded import Loaded, integer, limb_array, limbs, named
@@ -73,6 +75,21 @@ class ArrayControl(Loaded):
         per_us = (ctypes.c_double * 2)(rates.committed_rate / 1e6, rates.peak_rate / 1e6)
         bursts = (ctypes.c_double * 2)(rates.committed_burst, rates.peak_burst)
         self._lib.switch_meter(self._state, array.id, index, count, per_us, bursts)
+
+    def crc_set(self, calculation: str, crc: Crc | int) -> None:
+        """Sets the CRC of a hash of algorithm crc16_custom or crc32_custom, by the calculation's name in the JSON. With
+        the polynomial alone the rest is as before any was set."""
+        crcs = self.program.crcs
+        algorithm = named(crcs, calculation, "calculation with a CRC of its own")
+        bits = WIDTHS[algorithm]
+        if isinstance(crc, int):
+            crc = replace(DEFAULTS[algorithm], polynomial=crc)
+        if not crc.fits(bits):
+            raise ControlError(f"calculation {calculation!r}: polynomial, initial and final value have {bits} bits")
+        numbers = [ctypes.c_uint64(each) for each in (crc.polynomial, crc.initial_remainder, crc.final_xor_value)]
+        self._lib.switch_crc(
+            self._state, list(crcs).index(calculation), *numbers, int(crc.data_reflected), int(crc.remainder_reflected)
+        )
 
     def register_read(self, register: str, index: int) -> int:
         return self.register_read_all(register, index, 1)[0]

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from serene.errors import choices
+from serene.switch.crcs import WIDTHS
 from serene.switch.errors import UnsupportedProgram, known
 from serene.switch.expressions import Emitter, Expr, Reader, constant, mask
 from serene.switch.program import limbs_of
 from serene.switch.scope import Scope
 
 MAX_FRAME = 65536  # as in runtime/switch.h
-ALGORITHMS = ("csum16", "xor16", "crc16", "crc32", "crcCCITT", "identity")
+ALGORITHMS = ("csum16", "xor16", "crc16", "crc32", "crcCCITT", "identity", *WIDTHS)
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ class CalculationWriter:
                 at = 0
                 continue
             for number, width in piece:
+                if not width:
+                    continue
                 if width <= 64:
                     emitter.line(f"store_bits({start}, {at}, {width}, {emitter.narrow(number, width)[0]});")
                 else:
@@ -74,6 +77,8 @@ class CalculationWriter:
             emitter.line("const uint32_t payload = packet->length - packet->parsed;")
             emitter.line(f"memcpy(bytes + {size}, packet->data + packet->parsed, payload);")
             size += " + payload"
+        if algorithm in WIDTHS:
+            return f"checksum_crc_custom(&packet->state->crcs[{self._scope.crc(name)}], bytes, {size})", size
         return f"checksum_{algorithm}(bytes, {size})", size
 
     def _string(self, element: Mapping[str, Any]) -> Varying | None:

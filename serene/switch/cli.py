@@ -53,6 +53,7 @@ def run(arguments: Sequence[str]) -> None:
         drop_port=target.drop_port,
         credentials=credentials,
         captures=Path(options.pcap) if options.pcap is not None else None,
+        crcs=options.crc,
     )
     printing = PacketPrinter.wanted(options)
     if printing is not None:
@@ -65,7 +66,10 @@ def run(arguments: Sequence[str]) -> None:
         if options.thrift_port is not None:
             stack.enter_context(ClosedDoor(options.thrift_port))
         if options.json:
-            server.run(Switch.load(options.json, cpu_port=target.cpu_port, drop_port=target.drop_port))
+            switch = Switch.load(options.json, cpu_port=target.cpu_port, drop_port=target.drop_port)
+            for calculation, crc in options.crc:
+                switch.crc_set(calculation, crc)
+            server.run(switch)
         ports = " ".join(str(port) for port in options.interface) or "none"
         host = target.grpc_server_addr.rpartition(":")[0]
         with contextlib.suppress(Interrupted), held():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from serene.errors import SereneError
 from serene.switch.expressions import mask
@@ -97,6 +97,7 @@ class Digest:
     name: str
     list_id: int
     values: tuple[int, ...]
+    valid: Mapping[int, bool] = field(default_factory=dict)  # of whole headers, by the number of their first value
 
 
 @dataclass(frozen=True)

@@ -103,6 +103,8 @@ class DeparserWriter:
                 lines.append(f"        at += {at // 8} + {code}_bytes;")
                 at = 0
                 continue
+            if not field.width:
+                continue
             run.append(field)
             if (at + sum(each.width for each in run)) % 8 == 0:
                 flush()
@@ -143,6 +145,7 @@ class DeparserWriter:
         ]
         for id_, (_, fields) in self._scope.program.digests.items():
             places = [self._scope.place(*field) for field in fields]
+            places += [self._scope.place(header, "$valid$") for _, header in self._scope.program.digest_headers(id_)]
             total = sum(place.limbs for place in places)
             self._scope.budget.spend(total)
             lines += [f"    case {id_}: {{", f"        uint64_t values[{max(total, 1)}];"]

@@ -257,7 +257,10 @@ class Switch(ProfileControl, ArrayControl, Tracing):
             count = limbs_of(self.program.field(*field).width)
             values.append(integer(limbs[at : at + count]))
             at += count
-        return Digest(name, list_id, tuple(values))
+        headers = self.program.digest_headers(list_id)
+        return Digest(
+            name, list_id, tuple(values), {first: bool(limbs[at + n]) for n, (first, _) in enumerate(headers)}
+        )
 
     def port_counts(self, port: int) -> PortCounts:
         counts = (ctypes.c_uint64 * 3)()

@@ -26,7 +26,7 @@ from serene.switch.limits import (
 
 Name = Annotated[str, Field(max_length=MAX_NAME)]
 Id = Annotated[int, Field(ge=0, lt=1 << 31)]
-Bits = Annotated[int, Field(ge=1, le=MAX_FIELD_BITS)]
+Bits = Annotated[int, Field(ge=0, le=MAX_FIELD_BITS)]  # P4 has bit<0>, too
 Cells = Annotated[int, Field(ge=0, le=MAX_CELLS)]
 Hex = Annotated[str, Field(pattern=r"^-?(0x)?[0-9a-fA-F]+$", max_length=MAX_FIELD_BITS // 4 + 8)]
 FieldName = tuple[Name, Name]  # header, field

@@ -9,7 +9,9 @@ touches a few neighbouring cache lines and one page, not one of each per registe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import astuple
 
+from serene.switch.crcs import DEFAULTS, WIDTHS
 from serene.switch.errors import UnsupportedProgram
 from serene.switch.limits import MAX_PACKET_BYTES
 from serene.switch.program import Array, Field, Header, Table, limbs_of
@@ -133,6 +135,7 @@ class LayoutWriter:
             f"    struct meter_array meters[{max(len(program.meters), 1)}];",
             f"    struct register_array registers[{max(len(program.registers), 1)}];",
             f"    struct profile action_profiles[{max(len(program.action_profiles), 1)}];",
+            f"    struct crc crcs[{max(len(program.crcs), 1)}];",
         ]
         lines += [f"    struct row_{size} *rows_{size};" for size in grouped]
         for name in program.value_sets:
@@ -164,6 +167,10 @@ class LayoutWriter:
             lines.append(f"    state->value_sets[{number}] = &state->{self._scope.value_set(name)};")
             shape = f"{MOST_VALUES}, {limbs_of(bits)}, 0, NULL"
             lines.append(f"    if (!table_init(state->value_sets[{number}], TABLE_EXACT, {shape})) return 0;")
+        for number, algorithm in enumerate(program.crcs.values()):
+            crc = DEFAULTS[algorithm]
+            numbers = ", ".join(f"{int(part):#x}ull" for part in astuple(crc))
+            lines.append(f"    state->crcs[{number}] = (struct crc){{{WIDTHS[algorithm]}, {numbers}}};")
         lines += ["    return 1;", "}", "", "static void state_free(struct state *state) {"]
         lines.append(f"    for (int i = 0; i < {len(tables)}; i++) table_free(&state->tables[i]);")
         for kind, count in (("counters", program.counters), ("meters", program.meters)):

@@ -135,7 +135,7 @@ def _header_type(raw: Raw) -> HeaderType:
                     raise UnsupportedProgram(f"varbit field {field!r} has no largest size")
                 fields.append(Field(field, 0, most_bytes=max(raw["max_length"] - fixed // 8, 1)))
             else:
-                fields.append(Field(field, width, bool(signed and signed[0])))
+                fields.append(Field(field, width, bool(width and signed and signed[0])))
         result = HeaderType(name, tuple(fields))
         if sum(1 for field in fields if field.most_bytes) > 1:
             raise NotBmv2Json("two varbit fields")

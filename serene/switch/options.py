@@ -15,6 +15,8 @@ from typing import Any
 
 from serene.errors import SereneError, choices
 from serene.switch.completion import script
+from serene.switch.crcs import USAGE as CRC_USAGE
+from serene.switch.crcs import BadCrc, Crc, parse_crc
 from serene.switch.engine import LONGEST_PATH
 from serene.switch.loaded import MAX_PORTS
 from serene.switch.p4runtime.ports import InterfacePort, Port, ShmPort, UdpPort
@@ -87,6 +89,13 @@ def parse_port(text: str) -> Port:
         ) from None
 
 
+def _crc(text: str) -> tuple[str, Crc | int]:
+    try:
+        return parse_crc(text)
+    except BadCrc as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> None:  # type: ignore[override]
         print(f"error: {message}\n{self.format_usage().strip()}", file=sys.stderr)
@@ -124,6 +133,9 @@ def _parser() -> argparse.ArgumentParser:
         "with a process; repeatable")  # fmt: skip
     add("--join-udp", action="store_true",
         help="hand runs of equal UDP packets to the kernel as one buffer, which it cuts again")  # fmt: skip
+    add("--crc", action="append", type=_crc, default=[], metavar=CRC_USAGE,
+        help="the CRC of a hash of algorithm crc16_custom or crc32_custom, by the calculation's name in the JSON; with "
+        "the polynomial alone the rest is BMv2's default; repeatable")  # fmt: skip
     add("--no-p4", action="store_true", help="start without a program")
     add("--device-id", type=int, default=0, help="P4Runtime device id (default 0)")
     add("--thrift-port", type=int, metavar="N",

@@ -8,7 +8,7 @@ from typing import Any
 from serene.switch.actions import JUMPS, ActionWriter
 from serene.switch.calculations import MAX_FRAME
 from serene.switch.errors import NotBmv2Json, UnsupportedProgram, known, unique, where
-from serene.switch.expressions import Emitter, Expr, Place, Reader, mask, place_expr
+from serene.switch.expressions import Emitter, Expr, Place, Reader, constant, mask, place_expr
 from serene.switch.names import identifiers
 from serene.switch.operands import Operands
 from serene.switch.program import Action, HeaderType, limbs_of
@@ -93,6 +93,8 @@ class ParserWriter:
                     raise UnsupportedProgram(f"header type {header_type.name!r}: a varbit field within a byte")
                 lines += [f"    {target}_bytes = size;", f"    memcpy({target}, data + {at // 8}, size);"]
                 lines.append("    data += size;")
+            elif not field.width:
+                lines.append(f"    {target} = 0;")
             elif field.width <= 64:
                 lines.append(f"    {target} = load_bits(data, {at}, {field.width});")
             else:
@@ -122,6 +124,8 @@ class ParserWriter:
 
     def _lookahead(self, offset: int, width: int, emitter: Emitter) -> Expr:
         emitter.line(self._need(str((offset + width + 7) // 8)))
+        if not width:
+            return constant(0)
         if width <= 64:
             code = f"load_bits(packet->data + packet->parsed, {offset}, {width})"
             return Expr("c", 0, mask(width), (code,), ones=mask(width))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from serene.switch.crcs import WIDTHS
 from serene.switch.errors import NotBmv2Json, known
 
 MATCH_KINDS = ("exact", "lpm", "ternary", "range", "optional", "valid")
@@ -199,6 +200,25 @@ class Program:
     @property
     def tables(self) -> dict[str, Table]:
         return {table.name: table for pipeline in self.pipelines.values() for table in pipeline.tables}
+
+    @property
+    def crcs(self) -> dict[str, str]:
+        """The algorithms of calculations and selectors whose CRC is set at run time, by name."""
+        found = {item["name"]: item["algo"] for item in self.json.get("calculations") or ()}
+        found |= {
+            name: each.selector["algo"] for name, each in self.action_profiles.items() if each.selector is not None
+        }
+        return {name: algorithm for name, algorithm in found.items() if algorithm in WIDTHS}
+
+    def digest_headers(self, list_id: int) -> tuple[tuple[int, str], ...]:
+        """The headers that a digest has whole: the number of the first field, and the header's name."""
+        fields, found = self.digests[list_id][1], []
+        for at, (name, first) in enumerate(fields):
+            header = self.header(name)
+            whole = tuple((name, field.name) for field in header.type.fields)
+            if not header.metadata and whole[:1] == ((name, first),) and fields[at : at + len(whole)] == whole:
+                found.append((at, name))
+        return tuple(found)
 
     def header(self, name: object) -> Header:
         return known(self.headers, name, "header")

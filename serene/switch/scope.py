@@ -149,6 +149,10 @@ class Scope:
     def action(self, id_: int) -> str:
         return self._action_names[id_]
 
+    def crc(self, name: str) -> int:
+        """The number of a calculation or selector whose CRC is set at run time."""
+        return list(self.program.crcs).index(name)
+
     def value_set(self, name: str) -> str:
         return self._value_sets[name]
 

@@ -28,7 +28,7 @@ COLOURS = ("green", "yellow", "red")
 INSTANCE_TYPES = {
     0: "normal", 1: "ingress clone", 2: "egress clone", 4: "recirculated", 5: "replicated", 6: "resubmitted",
 }  # fmt: skip
-DROPPED_INGRESS, DROPPED_EGRESS, DROPPED_NO_GROUP, DROPPED_CUT_OFF = range(4)
+DROPPED_INGRESS, DROPPED_EGRESS, DROPPED_NO_GROUP, DROPPED_CUT_OFF, DROPPED_NO_PORT = range(5)
 
 
 @dataclass
@@ -135,7 +135,7 @@ class TraceReader:
             elif kind == END:
                 open_steps.pop()
             elif kind == DROP:
-                open_steps[-1].steps.append(Step("drop", _reason(id_, open_steps)))
+                open_steps[-1].steps.append(Step("drop", _reason(id_, own, open_steps)))
             else:
                 step = self._leaf[kind](id_, own) if kind in self._leaf else self._branch(kind, id_, own)
                 open_steps[-1].steps.append(step)
@@ -233,11 +233,13 @@ def _condition_sources(program: Program) -> dict[str, str]:
     return found
 
 
-def _reason(why: int, open_steps: Sequence[Step]) -> str:
+def _reason(why: int, words: Sequence[int], open_steps: Sequence[Step]) -> str:
     """In words; who marked the packet to be dropped is the last action of the pass that asked for it; the
     actions of its clones, within its copies, are the clones'."""
     if why == DROPPED_NO_GROUP:
         return "its multicast group has no replicas"
+    if why == DROPPED_NO_PORT:
+        return f"there is no port {words[0]}"
     if why == DROPPED_CUT_OFF:
         return "it caused too many passes, copies or steps"
     here = open_steps[-1]

@@ -111,8 +111,12 @@ class Stream:
         assert self.ended is not None, "the stream ended without an error"
         return self.ended.code()
 
-    def close(self) -> None:
+    def half_close(self) -> None:
+        """Says that nothing more will be sent."""
         self._requests.put(None)
+
+    def close(self) -> None:
+        self.half_close()
         self._call.cancel()
         self.done.wait(PATIENCE_S)
 

@@ -35,6 +35,19 @@ def test_the_first_controller_is_primary(target: Target, controller: Controller)
     assert (update.device_id, election(update)) == (target.device_id, controller.election_id)
 
 
+def test_a_controller_that_comes_back_before_its_old_stream_has_ended(embedded: Target) -> None:
+    """Its old stream is half-closed just after its new one has said the same election id."""
+    controller = embedded.controller()
+    old, new = controller.stream(), controller.stream()
+    old.introduce(controller.election_id)
+    assert old.status() is Code.OK
+    new.introduce(controller.election_id)
+    old.half_close()
+    assert new.status() is Code.OK
+    controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
+    controller.close()
+
+
 def test_election_ids_have_128_bits() -> None:
     with embedded_target() as fresh:
         low, high = fresh.controller(), fresh.controller()

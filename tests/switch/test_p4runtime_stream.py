@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from types import SimpleNamespace
 
 import pytest
 from finsy.proto import p4r
@@ -253,6 +254,26 @@ def test_nothing_is_withheld_after_the_acknowledgement_timeout(learner: Learner)
         return None if stream.silent(0.05) else [1]
 
     until(again, "the digest comes again")
+
+
+def test_an_unacknowledged_list_is_forgotten_at_the_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in BMv2, which looks every ack timeout from the digest's configuration on; up4's suite depends on it."""
+    clock = [100.0]
+    sent: list[float] = []
+
+    def deliver(message: p4r.StreamMessageResponse) -> bool:
+        sent.append(clock[0])
+        return True
+
+    frozen = SimpleNamespace(monotonic=lambda: clock[0], time_ns=time.time_ns)
+    monkeypatch.setattr("serene.switch.p4runtime.digests.time", frozen)
+    info = load_p4info(P4INFO)
+    lists = DigestLists(info, deliver)
+    config = p4r.DigestEntry.Config(max_list_size=1, ack_timeout_ns=1000 * MS)
+    lists.insert(p4r.DigestEntry(digest_id=info.digests[0].preamble.id, config=config))
+    for clock[0] in (100.25, 101.35, 101.99, 102.0, 103.9, 104.0):
+        lists.add("learned_t", (SOURCE, 1, 7))
+    assert sent == [100.25, 102.0, 104.0]
 
 
 def test_without_acknowledgements_everything_is_sent(learner: Learner) -> None:

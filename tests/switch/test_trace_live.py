@@ -114,6 +114,14 @@ def test_ports_matches_and_drops(hosts: Hosts, server: P4RuntimeServer) -> None:
         watched.close()
 
 
+def test_a_packet_for_a_port_that_is_none(hosts: Hosts, server: P4RuntimeServer) -> None:
+    watched = Watch(server.port, dropped=True)
+    hosts.sockets[0].sendto(Probe(port=9).frame(), ("127.0.0.1", hosts.local[0]))
+    step = watched.next()
+    assert [drop.name for drop in step.all("drop")] == ["there is no port 9"] and step.outputs == []
+    watched.close()
+
+
 def test_a_new_program_is_traced_too(hosts: Hosts, server: P4RuntimeServer) -> None:
     watched = Watch(server.port)
     controller = Controller(f"127.0.0.1:{server.port}", DEVICE_ID, load_p4info(P4INFO))

@@ -26,6 +26,10 @@ ROLE_CHARACTERS = 256
 WAITING_NOTICES = 16  # notices of who is primary; beyond these only the latest is kept
 
 
+class IdInUse(Failure):
+    """The election id is another stream's."""
+
+
 class Session:
     """One controller's stream: its identity, and the messages that wait for it."""
 
@@ -134,7 +138,10 @@ class Arbitration:
         role = self._roles.get(name) or _Role(request.role)
         election_id = _election_id(request)
         if election_id and any(other is not session and other.election_id == election_id for other in role.sessions):
-            raise invalid(f"election id {_text(election_id)} is already used by another controller; choose another one")
+            raise IdInUse(
+                Code.INVALID_ARGUMENT,
+                f"election id {_text(election_id)} is already used by another controller; choose another one",
+            )
         if not session.introduced:
             session.introduced, session.role = True, name
             self._roles[name] = role
@@ -178,6 +185,8 @@ class Arbitration:
         return name
 
     def leave(self, session: Session) -> None:
+        if session.left:
+            return
         session.left = True
         if session in self._streams:
             self._streams.remove(session)

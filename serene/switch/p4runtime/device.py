@@ -17,15 +17,15 @@ from finsy.proto import p4r
 
 from serene.errors import SereneError
 from serene.switch.control import ControlError, Events
+from serene.switch.crcs import Crc
 from serene.switch.engine import Switch
 from serene.switch.p4runtime.device_config import program_json
 from serene.switch.p4runtime.entities import Entities
 from serene.switch.p4runtime.observers import Observers
 from serene.switch.p4runtime.pipeline import Schema
-from serene.switch.p4runtime.ports import Port
+from serene.switch.p4runtime.ports import InterfacePort, Port
 from serene.switch.p4runtime.reconciling import carry_over_counts, carry_over_entries, check_counts
 from serene.switch.p4runtime.status import Code, Failure, invalid, refused
-from serene.switch.p4runtime.values import pack_metadata, unpack_metadata
 
 POLL_S = 0.2  # seconds in which the event thread has to stop
 LOST_EVERY_S = 1.0  # seconds between log lines about losses
@@ -57,7 +57,9 @@ class Device:
         drop_port: int,
         deliver: Callable[[p4r.StreamMessageResponse], bool],
         captures: Path | None = None,
+        crcs: Sequence[tuple[str, Crc | int]] = (),
     ) -> None:
+        self._crcs = crcs
         self.observers = Observers(captures)
         self._ports = tuple(ports)
         self._cpu_port = cpu_port
@@ -134,8 +136,14 @@ class Device:
         except SereneError as error:
             raise refused(error) from error
         try:
+            for calculation, crc in self._crcs:
+                try:
+                    switch.crc_set(calculation, crc)
+                except ControlError as error:
+                    log.warning("--crc %s: %s", calculation, error)
             self.prepare(switch)
-            schema = Schema(config.p4info, switch.program)
+            names = {port.label: port.number for port in self._ports if isinstance(port, InterfacePort)}
+            schema = Schema(config.p4info, switch.program, names)
             kept = p4r.ForwardingPipelineConfig()
             kept.CopyFrom(config)
             return Pipeline(switch, kept, schema, Entities(schema, switch, self._deliver))
@@ -219,7 +227,7 @@ class Device:
             raise Failure(Code.FAILED_PRECONDITION, "no forwarding pipeline config runs: commit one first")
         if self._cpu_port is None:
             raise Failure(Code.FAILED_PRECONDITION, "the switch was started without --cpu-port: no packet-out")
-        header = pack_metadata(self._pipeline.schema.packet_out, packet.metadata)
+        header = self._pipeline.schema.translation.packet_out.pack(packet.metadata)
         try:
             self._pipeline.switch.packet_out(header + packet.payload)
         except ControlError as error:
@@ -268,15 +276,14 @@ class Device:
         return POLL_S if due_s is None else min(due_s, POLL_S)
 
     def _tell(self, events: Events, pipeline: Pipeline) -> None:
-        fields = pipeline.schema.packet_in
-        size = (sum(width for _, _, width in fields) + 7) // 8
+        header = pipeline.schema.translation.packet_in
         for data in events.cpu_packets:
-            if len(data) < size:
+            if len(data) < header.bytes:
                 log.warning("a packet for the controller is shorter than its packet_in header: dropped")
                 continue
             message = p4r.StreamMessageResponse()
-            message.packet.payload = data[size:]
-            message.packet.metadata.extend(unpack_metadata(fields, data[:size]))
+            message.packet.payload = data[header.bytes :]
+            message.packet.metadata.extend(header.unpack(data[: header.bytes]))
             self._deliver(message)
         for digest in events.digests:
-            pipeline.entities.digests.add(digest.name, digest.values)
+            pipeline.entities.digests.add(digest.name, digest.values, digest.valid)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
 from finsy.proto import p4d, p4i, p4r
 
-from serene.switch.p4runtime.datatypes import Structs, structured
+from serene.switch.p4runtime.datatypes import Types
 from serene.switch.p4runtime.parts import parts_of
 from serene.switch.p4runtime.status import Code, Failure, invalid, not_found
 
 LIST_VALUES = 1024  # digests in a list; a longer one is sent before its time or its requested size
 UNACKNOWLEDGED_LISTS = 256  # unacknowledged lists of one digest; values of older lists may be sent again
 
-Values = tuple[int, ...]
+Values = tuple[tuple[int, ...], tuple[tuple[int, bool], ...]]  # numbers, and which headers among them are valid
 Deliver = Callable[[p4r.StreamMessageResponse], bool]  # returns whether a controller was there and had room
 
 
@@ -29,15 +29,22 @@ class _Stream:
     waiting: dict[Values, None] = field(default_factory=dict)  # an ordered set
     first_at: float = 0.0
     unacknowledged: dict[int, tuple[float, frozenset[Values]]] = field(default_factory=dict)  # by list id
+    configured_at: float = field(default_factory=lambda: time.monotonic())
+
+    def forgotten_at(self, sent_at: float) -> float:
+        """When values of an unacknowledged list may come again: as in BMv2, which looks every ``ack_timeout_ns`` after
+        the digest was configured, at the second look. P4Runtime (1.5, section 9.4.2) has it after one such time."""
+        timeout_s: float = self.entry.config.ack_timeout_ns / 1e9
+        return self.configured_at + (int((sent_at - self.configured_at) / timeout_s) + 2) * timeout_s
 
 
 class DigestLists:
     """The digests of one program. Controllers configure it while the switch's own thread feeds it."""
 
-    def __init__(self, p4info: p4i.P4Info, deliver: Deliver) -> None:
+    def __init__(self, p4info: p4i.P4Info, deliver: Deliver, types: Types | None = None) -> None:
         self._infos = {item.preamble.id: item for item in p4info.digests}
         self._ids = {item.preamble.name: id_ for id_, item in self._infos.items()}
-        self._structs: Structs = p4info.type_info.structs
+        self._types = types or Types(p4info)
         self._deliver = deliver
         self._streams: dict[int, _Stream] = {}
         self._next_list_id = 1
@@ -53,7 +60,8 @@ class DigestLists:
 
     def modify(self, entry: p4r.DigestEntry) -> None:
         with self._lock:
-            self._stream(entry.digest_id).entry = _checked(entry, self._name(entry.digest_id))
+            stream = self._stream(entry.digest_id)
+            stream.entry, stream.configured_at = _checked(entry, self._name(entry.digest_id)), time.monotonic()
 
     def delete(self, digest_id: int) -> None:
         with self._lock:
@@ -81,9 +89,10 @@ class DigestLists:
 
     # -- for the switch --------------------------------------------------------------------------------------
 
-    def add(self, name: str, values: Values) -> None:
-        """Takes a digest from the data plane; drops it if no controller asked for it."""
-        digest_id = self._ids.get(name, 0)
+    def add(self, name: str, numbers: tuple[int, ...], valid: Mapping[int, bool] | None = None) -> None:
+        """Takes a digest from the data plane; drops it if no controller asked for it. ``valid`` says whether the header
+        is whose fields begin at a number."""
+        digest_id, values = self._ids.get(name, 0), (numbers, tuple((valid or {}).items()))
         with self._lock:
             stream = self._streams.get(digest_id)
             if stream is None:
@@ -117,20 +126,19 @@ class DigestLists:
 
     def _send(self, digest_id: int, stream: _Stream) -> None:
         spec = self._infos[digest_id].type_spec
-        timeout_s = stream.entry.config.ack_timeout_ns / 1e9
         waiting = iter(stream.waiting)
         for data in parts_of(self._value(spec, values) for values in stream.waiting):
             told = p4r.DigestList(digest_id=digest_id, list_id=self._next_list_id, timestamp=time.time_ns(), data=data)
             values = frozenset(islice(waiting, len(data)))
-            if self._deliver(p4r.StreamMessageResponse(digest=told)) and timeout_s:
-                stream.unacknowledged[self._next_list_id] = (time.monotonic() + timeout_s, values)
+            if self._deliver(p4r.StreamMessageResponse(digest=told)) and stream.entry.config.ack_timeout_ns:
+                stream.unacknowledged[self._next_list_id] = (stream.forgotten_at(time.monotonic()), values)
                 if len(stream.unacknowledged) > UNACKNOWLEDGED_LISTS:
                     del stream.unacknowledged[next(iter(stream.unacknowledged))]
             self._next_list_id += 1
         stream.waiting.clear()
 
     def _value(self, spec, values: Values) -> p4d.P4Data:  # type: ignore[no-untyped-def]
-        return structured(spec, self._structs, iter(values))
+        return self._types.structured(spec, values[0], dict(values[1]))
 
 
 def _forget_overdue(stream: _Stream, now: float) -> None:

@@ -32,13 +32,14 @@ class Entities:
     def __init__(self, schema: Schema, switch: engine.Switch, deliver: Deliver) -> None:
         self.schema = schema
         self._switch = switch
-        self.idle = IdleTimeouts(switch, deliver)
+        self._translation = schema.translation
+        self.idle = IdleTimeouts(switch, self._translation.notify(deliver))
         self._profiles = Profiles(schema, switch)
         self.tables = Tables(schema, switch, self.idle, self._profiles)
         self.meters = Meters(schema, switch)
         self._replication = Replication(switch)
         self._value_sets = ValueSets(schema, switch)
-        self.digests = DigestLists(schema.p4info, deliver)
+        self.digests = DigestLists(schema.p4info, deliver, schema.types)
 
     def write_all(self, updates: Sequence[p4r.Update], request: bytes) -> list[Failure | None]:
         """Performs the updates of a WriteRequest, which is also given in its encoding: the engine makes the plain ones
@@ -62,8 +63,9 @@ class Entities:
         writer = getattr(self, f"_write_{kind}", None)
         if writer is None:
             raise unimplemented(f"writing a {kind} is not supported on this switch")
+        entity = self._translation.incoming(update.entity, self._written)
         try:
-            writer(update.type, getattr(update.entity, kind))
+            writer(update.type, getattr(entity, kind))
         except control.ControlError as error:
             raise Failure(Code.INTERNAL, str(error)) from error
 
@@ -78,10 +80,26 @@ class Entities:
         reader = getattr(self, f"_read_{kind}", None)
         if reader is None:
             raise unimplemented(f"reading a {kind} is not supported on this switch")
-        for result in reader(getattr(wanted, kind)):
+        for result in reader(getattr(self._translation.incoming(wanted, self._written), kind)):
             answer = p4r.Entity()
             getattr(answer, kind).CopyFrom(result)
-            yield answer
+            yield self._translation.outgoing(answer)
+
+    def take_over_strings(self, old: Entities) -> None:
+        """Strings of controllers stand for the same numbers as in the program before this one."""
+        self._translation.take_over(old._translation)
+
+    def _written(self) -> Iterator[p4r.Entity]:
+        """Everything that may hold values of translated types."""
+        for defaults in (False, True):
+            for entry in self.tables.read(p4r.TableEntry(is_default_action=defaults)):
+                yield p4r.Entity(table_entry=entry)
+        for member in self._profiles.read_members(p4r.ActionProfileMember()):
+            yield p4r.Entity(action_profile_member=member)
+        for value_set in self._value_sets.read(p4r.ValueSetEntry()):
+            yield p4r.Entity(value_set_entry=value_set)
+        for replication in self._replication.read(p4r.PacketReplicationEngineEntry()):
+            yield p4r.Entity(packet_replication_engine_entry=replication)
 
     # -- tables, direct counters, direct meters --------------------------------------------------------------
 

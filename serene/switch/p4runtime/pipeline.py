@@ -8,13 +8,12 @@ from typing import Any, TypeVar
 from finsy.proto import p4i, p4r
 
 from serene.errors import choices
-from serene.switch.p4runtime.datatypes import leaf_widths
+from serene.switch.p4runtime.datatypes import Types
 from serene.switch.p4runtime.status import Failure, invalid
+from serene.switch.p4runtime.translation import Translation
 from serene.switch.program import ActionProfile, Array, Program, Table
 
 T = TypeVar("T")
-
-METADATA_BITS = 8192  # bits of a packet-in or packet-out header
 
 MATCH_KINDS: Mapping[int, str] = {
     p4i.MatchField.EXACT: "exact",
@@ -26,11 +25,14 @@ MATCH_KINDS: Mapping[int, str] = {
 
 
 class Schema:
-    """The P4Info's objects by id. Raises INVALID_ARGUMENT if it does not fit the program."""
+    """The P4Info's objects by id, with the program's widths for translated types. ``ports`` are the names of the
+    switch's ports. Raises INVALID_ARGUMENT if the P4Info does not fit the program."""
 
-    def __init__(self, p4info: p4i.P4Info, program: Program) -> None:
-        self.p4info = p4info
+    def __init__(self, p4info: p4i.P4Info, program: Program, ports: Mapping[str, int] | None = None) -> None:
+        self.translation = Translation(p4info, program, ports or {})
+        self.p4info = p4info = self.translation.p4info
         self.program = program
+        self.types = Types(p4info, program, self.translation)
         self.tables: dict[int, p4i.Table] = _by_id(p4info.tables, "table")
         self.actions: dict[int, p4i.Action] = _by_id(p4info.actions, "action")
         self.counters: dict[int, p4i.Counter] = _by_id(p4info.counters, "counter")
@@ -41,20 +43,7 @@ class Schema:
         self.profiles: dict[int, p4i.ActionProfile] = _by_id(p4info.action_profiles, "action profile")
         self.value_sets: dict[int, p4i.ValueSet] = _by_id(p4info.value_sets, "value set")
         self.digests: dict[int, p4i.Digest] = _by_id(p4info.digests, "digest")
-        self.packet_in = self._controller_header("packet_in")
-        self.packet_out = self._controller_header("packet_out")
         self._check()
-
-    def _controller_header(self, name: str) -> list[tuple[int, str, int]]:
-        for item in self.p4info.controller_packet_metadata:
-            if item.preamble.name == name:
-                fields = [(field.id, field.name, field.bitwidth) for field in item.metadata]
-                if any(width < 1 for _, _, width in fields) or sum(width for _, _, width in fields) > METADATA_BITS:
-                    raise invalid(f"the P4Info's {name} has fields of less than 1 bit, or more than {METADATA_BITS}")
-                if len({id_ for id_, _, _ in fields}) < len(fields):
-                    raise invalid(f"the P4Info's {name} has two fields with one id")
-                return fields
-        return []
 
     def program_table(self, table: p4i.Table) -> Table:
         return self.program.tables[table.preamble.name]
@@ -202,12 +191,7 @@ class Schema:
         name = digest.preamble.name
         held = {name: fields for name, fields in self.program.digests.values()}
         _check_name("digest", name, held)
-        widths = leaf_widths(digest.type_spec, self.p4info.type_info.structs)
-        if widths is None:
-            raise _misfit(f"digest {name!r}: only bit<W> and bool, in structs and tuples, are supported")
-        expected = [self.program.field(*field).width for field in held[name]]
-        if widths != expected:
-            raise _misfit(f"digest {name!r} has {_bits(widths)} in the P4Info and {_bits(expected)} in the program")
+        self.types.check_digest(digest, held[name])
 
 
 def _other(

@@ -26,6 +26,7 @@ def carry_over_entries(old: Entities, new: Entities) -> None:
     """Carries over everything that controllers wrote except counters and registers. If it raises INVALID_ARGUMENT, the
     new program is left half filled."""
     with _refusing():
+        new.take_over_strings(old)
         _carry(old, new, INSERT, old.read(p4r.Entity(action_profile_member=p4r.ActionProfileMember())))
         _carry(old, new, INSERT, old.read(p4r.Entity(action_profile_group=p4r.ActionProfileGroup())))
         new.tables.take_over(old.tables)

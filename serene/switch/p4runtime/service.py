@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 from dataclasses import dataclass
@@ -16,8 +17,9 @@ import grpc
 from finsy.proto import p4r, p4r_grpc
 
 from serene.errors import SereneError, choices
+from serene.switch.crcs import Crc
 from serene.switch.engine import Switch
-from serene.switch.p4runtime.arbitration import Arbitration, Session, role_name
+from serene.switch.p4runtime.arbitration import Arbitration, IdInUse, Session, role_name
 from serene.switch.p4runtime.device import Device
 from serene.switch.p4runtime.observers import Watcher
 from serene.switch.p4runtime.parts import parts_of
@@ -38,6 +40,7 @@ from serene.switch.p4runtime.watching import Watching
 API_VERSION = "1.4.1"
 MAX_MESSAGE_BYTES = 64 << 20  # bytes: a pipeline configuration is one message
 MAX_CALLS = 64  # calls at a time; a stream occupies one as long as it is open
+ID_BECOMES_FREE_S = 1.0  # seconds that a new stream waits for its election id
 STOP_S = 5.0  # seconds that stopping waits for calls to end
 MAX_COMPILING = 4  # configurations compiling or waiting for the compiler
 MAX_UPDATES = 65536  # updates of one Write, entities of one Read: other calls wait meanwhile
@@ -86,6 +89,7 @@ class _Service(p4r_grpc.P4RuntimeServicer):
         self._arbitration = arbitration
         self._device = device
         self._lock = lock
+        self._left = threading.Condition(lock)  # a stream ended
         self._compiling = threading.Lock()  # acquired before the other lock
         self._waiting_to_compile = threading.BoundedSemaphore(MAX_COMPILING)
 
@@ -260,8 +264,7 @@ class _Service(p4r_grpc.P4RuntimeServicer):
     def _serve(self, session: Session, requests: Iterator[p4r.StreamMessageRequest]) -> None:
         try:
             for request in requests:
-                with self._lock:
-                    self._request(session, request)
+                self._served(session, request)
         except Failure as failure:
             session.end(failure)
         except grpc.RpcError:
@@ -270,7 +273,25 @@ class _Service(p4r_grpc.P4RuntimeServicer):
             log.exception("a stream's message failed")
             session.end(Failure(Code.INTERNAL, f"a defect of the switch: {type(error).__name__}: {error}"))
         finally:
+            with self._lock:  # also one that only half-closed its stream: it may come back at once, with the same id
+                self._arbitration.leave(session)
+                self._left.notify_all()
             session.close()
+
+    def _served(self, session: Session, request: p4r.StreamMessageRequest) -> None:
+        """Serves one message. A controller's new stream may be faster than the end of its old one, whose election id it
+        has: so that id gets some time to become free."""
+        until = time.monotonic() + ID_BECOMES_FREE_S
+        while True:
+            with self._lock:
+                try:
+                    self._request(session, request)
+                    return
+                except IdInUse:
+                    left_s = until - time.monotonic()
+                    if left_s <= 0:
+                        raise
+                    self._left.wait(left_s)
 
     def _request(self, session: Session, request: p4r.StreamMessageRequest) -> None:
         kind = request.WhichOneof("update")
@@ -313,7 +334,8 @@ class P4RuntimeServer:
         with P4RuntimeServer([UdpPort(1, 50001)], address="127.0.0.1:9559", device_id=0) as server: ...
 
     ``program`` runs at once, without a P4Info; otherwise the switch waits for a controller to push one. Without
-    ``credentials`` it speaks in the clear. ``captures`` is a folder for pcap files of each port.
+    ``credentials`` it speaks in the clear. ``captures`` is a folder for pcap files of each port, ``crcs`` are for the
+    calculations of these names in controllers' programs (``Switch.crc_set``).
     """
 
     def __init__(
@@ -327,10 +349,13 @@ class P4RuntimeServer:
         program: Switch | None = None,
         credentials: grpc.ServerCredentials | None = None,
         captures: Path | None = None,
+        crcs: Sequence[tuple[str, Crc | int]] = (),
     ) -> None:
         self._lock = threading.RLock()
         self._arbitration = Arbitration(device_id)
-        self._device = Device(ports, cpu_port=cpu_port, drop_port=drop_port, deliver=self._deliver, captures=captures)
+        self._device = Device(
+            ports, cpu_port=cpu_port, drop_port=drop_port, deliver=self._deliver, captures=captures, crcs=crcs
+        )
         self._calls = futures.ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="p4runtime")
         self._server = grpc.server(
             self._calls,

@@ -461,6 +461,14 @@ EXPORT int switch_replicas(struct state *state, int kind, uint32_t id, const uin
     return error;
 }
 
+EXPORT void switch_crc(struct state *state, uint32_t which, uint64_t polynomial, uint64_t initial, uint64_t final,
+                       int data_reflected, int remainder_reflected) {
+    lock_for_control(&state->runtime);
+    state->crcs[which] = (struct crc){state->crcs[which].bits, polynomial, initial, final, (uint64_t)data_reflected,
+                                      (uint64_t)remainder_reflected};
+    pthread_mutex_unlock(&state->runtime.lock);
+}
+
 EXPORT uint64_t switch_lost_events(struct state *state) {
     return state->runtime.cpu.lost + state->runtime.digests.lost + ports_of(&state->runtime)->injected.lost;
 }

@@ -18,6 +18,7 @@ enum { LINKTYPE_ETHERNET = 1 };
 
 #ifdef TRACE
 static void capture_packet(struct runtime *runtime, uint32_t port, const uint8_t *data, uint32_t length, int direction);
+static int is_no_port(struct runtime *runtime, uint32_t number);
 
 /* A file that begins with pcap's header (nanoseconds, of this machine's byte order); `further`: what is in it stays. No
  * file, and errno says why not. */

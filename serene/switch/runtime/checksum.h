@@ -58,6 +58,27 @@ INLINE uint64_t checksum_crcCCITT(const uint8_t *data, size_t size) {
     return crc & 0xffff;
 }
 
+/* A CRC whose parameters are set while the program runs; `bits` is a multiple of 8. */
+struct crc {
+    uint64_t bits, polynomial, initial, final, data_reflected, remainder_reflected;
+};
+
+INLINE uint64_t reflected(uint64_t value, uint64_t bits) {
+    uint64_t result = 0;
+    for (uint64_t bit = 0; bit < bits; bit++) result |= (value >> bit & 1) << (bits - 1 - bit);
+    return result;
+}
+
+static uint64_t __attribute__((unused)) checksum_crc_custom(const struct crc *crc, const uint8_t *data, size_t size) {
+    uint64_t rest = crc->initial, top = 1ull << (crc->bits - 1);
+    for (size_t i = 0; i < size; i++) {
+        rest ^= (crc->data_reflected ? reflected(data[i], 8) : data[i]) << (crc->bits - 8);
+        for (int bit = 0; bit < 8; bit++) rest = rest & top ? rest << 1 ^ crc->polynomial : rest << 1;
+    }
+    rest &= MASK(crc->bits);
+    return (crc->remainder_reflected ? reflected(rest, crc->bits) : rest) ^ crc->final;
+}
+
 /* The last eight bytes as a number. */
 INLINE uint64_t checksum_identity(const uint8_t *data, size_t size) {
     uint64_t value = 0;

@@ -19,7 +19,7 @@ static void run_egress(struct packet *packet, uint32_t port, uint32_t instance, 
 
 /* A received packet that has caused too many copies or steps is dropped and counted at its ingress port, once. */
 static void cut_off(struct runtime *runtime, const struct packet *packet) {
-    uint32_t port = packet->h.standard_metadata.ingress_port;
+    uint32_t port = runtime->came_by;
     if (port < MAX_PORTS) runtime->counts[port].dropped += !runtime->was_cut_off;
     runtime->was_cut_off = 1;
     TRACE_POINT(packet, TRACE_DROP, DROPPED_CUT_OFF);
@@ -59,7 +59,7 @@ static void begin_packet(struct packet *packet, struct state *state, uint32_t po
 /* A packet that starts over with bytes of its own; of its metadata only a field list survives. */
 static void begin_again(struct packet *copy, const struct packet *packet, const uint8_t *data, uint32_t length,
                         uint32_t field_list, enum instance_type type) {
-    begin_packet(copy, packet->state, packet->h.standard_metadata.ingress_port, data, length);
+    begin_packet(copy, packet->state, 0, data, length);
     copy_fields(field_list, &copy->h, &packet->h);
     copy->h.standard_metadata.instance_type = type;
 }
@@ -136,7 +136,8 @@ static void egress_pass(struct packet *packet, uint32_t port, uint32_t instance,
         } else {
             outputs_commit(&runtime->outputs, port, length);
         }
-        TRACE_EVENT(packet, TRACE_OUTPUT, port, length, instance);
+        TRACED(if (is_no_port(runtime, port)) TRACE_EVENT(packet, TRACE_DROP, DROPPED_NO_PORT, port);
+               else TRACE_EVENT(packet, TRACE_OUTPUT, port, length, instance);)
         TRACED(trace_bytes(runtime, 1, to, length);)
         return;
     }
@@ -201,8 +202,9 @@ static void ingress_pass(struct packet *packet, int passes) {
         struct packet *copy = replicas ? copy_room(runtime) : NULL;
         TRACE_EVENT(packet, TRACE_COPIES, COPIES_INGRESS_CLONE, requests.clone_session, copy ? replicas->count : 0);
         for (uint32_t i = 0; copy && runtime->steps_left >= 0 && i < replicas->count; i++) {
-            begin_packet(copy, packet->state, packet->h.standard_metadata.ingress_port, packet->data, packet->length);
+            begin_packet(copy, packet->state, runtime->came_by, packet->data, packet->length);
             parse(copy);
+            metadata_clear(&copy->h);    /* also the port, which the parser may have asked for */
             copy_fields(requests.clone_fields, &copy->h, &packet->h);
             copy->h.standard_metadata.instance_type = INSTANCE_INGRESS_CLONE;
             copy->requests.truncate = replicas->truncate;
@@ -250,6 +252,7 @@ static void process_packet(struct state *state, uint32_t port, const uint8_t *da
     if (port < MAX_PORTS) runtime->counts[port].received++;
     runtime->steps_left = MAX_STEPS;
     runtime->was_cut_off = 0;
+    runtime->came_by = port;
     runtime->copies_used = 0;
     struct packet *packet = length <= MAX_FRAME ? copy_room(runtime) : NULL;
     if (!packet) {

@@ -326,6 +326,15 @@ static void capture_packet(struct runtime *runtime, uint32_t number, const uint8
             capture_write(&port->captures[direction], data, length);
 }
 
+/* Whether what leaves there leaves by nothing. A switch that serves no ports hands out all that leaves. */
+static int is_no_port(struct runtime *runtime, uint32_t number) {
+    struct ports *ports = ports_of(runtime);
+    if (!ports->running || (runtime->cpu_port >= 0 && number == (uint32_t)runtime->cpu_port)) return 0;
+    for (struct port *port = ports->first; port; port = port->next)
+        if (port->number == number) return 0;
+    return 1;
+}
+
 static void captures_flush(struct runtime *runtime) {
     for (struct port *port = ports_of(runtime)->first; port; port = port->next)
         for (int i = 0; i < 2; i++)

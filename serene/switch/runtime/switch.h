@@ -87,6 +87,7 @@ struct runtime {
     uint64_t started_ns;
     int64_t steps_left;          /* of MAX_STEPS, for the packet that is being processed */
     int was_cut_off;             /* that packet, and it was counted */
+    uint32_t came_by;            /* the port where it came in */
     struct packet *copies[MAX_COPIES];   /* made when they are first needed */
     int copies_used;
     struct replicas *groups[MAX_GROUPS];
