@@ -124,6 +124,8 @@ def _parser() -> argparse.ArgumentParser:
         "with a process; repeatable")  # fmt: skip
     add("--join-udp", action="store_true",
         help="hand runs of equal UDP packets to the kernel as one buffer, which it cuts again")  # fmt: skip
+    add("--slots", type=int, metavar="N",
+        help="of Serene's program, if it is given here; if a controller pushes it: serenectl up --slots")  # fmt: skip
     add("--no-p4", action="store_true", help="start without a program")
     add("--device-id", type=int, default=0, help="P4Runtime device id (default 0)")
     add("--thrift-port", type=int, metavar="N",
