@@ -11,7 +11,7 @@ VENV_PYTHON := .venv/bin/python
 # quietly be another one than was asked for.
 RUN_SETTINGS := WORKERS RACKS STRATEGY STRAGGLER STEPS TARGET MODEL DATASET DATA_DIR BATCH_SIZE LEARNING_RATE EXCHANGE EXCHANGE_SHARE \
 	PACKETS LINK_MBIT UPLINK_MBIT \
-	SEED COMPUTE_MS PROGRAM FAULTS OUT
+	SEED COMPUTE_MS PROGRAM SLOTS FAULTS OUT
 SETTINGS_OF_run-mininet := $(RUN_SETTINGS)
 SETTINGS_OF_run-local := $(RUN_SETTINGS)
 SETTINGS_OF_bench := SEED_JSON
@@ -58,6 +58,7 @@ UPLINK_MBIT :=
 SEED := 1
 COMPUTE_MS := 250
 PROGRAM := serene
+SLOTS :=
 FAULTS :=
 PACKETS :=
 FULL :=
@@ -80,7 +81,7 @@ RUN = $(VENV_PYTHON) -m serene.experiments.run --workers $(call quoted,WORKERS) 
 	--batch-size $(call quoted,BATCH_SIZE) --learning-rate $(call quoted,LEARNING_RATE) \
 	--exchange $(call quoted,EXCHANGE) \
 	--seed $(call quoted,SEED) --compute-ms $(call quoted,COMPUTE_MS) --program $(call quoted,PROGRAM) \
-	--out $(call quoted,OUT) $(if $(value DATA_DIR),--data-dir $(call quoted,DATA_DIR)) \
+	--slots $(call quoted,SLOTS) --out $(call quoted,OUT) $(if $(value DATA_DIR),--data-dir $(call quoted,DATA_DIR)) \
 	$(if $(value EXCHANGE_SHARE),--exchange-share $(call quoted,EXCHANGE_SHARE)) \
 	$(if $(value PACKETS),--packets $(call quoted,PACKETS)) $(if $(value FAULTS),--faults $(call quoted,FAULTS))
 
@@ -121,6 +122,7 @@ help:
 	@echo "  DATASET=$(DATASET) (digits, fashion-mnist, mnist, cifar10)  BATCH_SIZE=$(BATCH_SIZE) LEARNING_RATE= (the authors': 256, 0.04)"
 	@echo "  RACKS=$(RACKS) (2 to 8: a leaf switch for each and a root above them; up to 32 workers in each) UPLINK_MBIT= (leaves')"
 	@echo "  COMPUTE_MS=$(COMPUTE_MS) LINK_MBIT= DATA_DIR= PROGRAM=$(PROGRAM) (serene, serene_jumbo) OUT=runs/..."
+	@echo "  SLOTS= (of the switch: so many times the values of a packet is the largest model; 8192 by default)"
 	@echo "  EXCHANGE=$(EXCHANGE) (switch, server, sharded, gloo: the last three are baselines over TCP and a Linux bridge)"
 	@echo "  EXCHANGE_SHARE= (of a step, as 0.65, instead of COMPUTE_MS; needs LINK_MBIT)"
 	@echo "  PACKETS=compiled (compiled, numpy, scapy: what makes the workers' packets)"

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 
 from serene.errors import SereneError, choices
 from serene.http import DEFAULT_HTTP, LONGEST_PATH, TOKEN, token
-from serene.program import TREE, VARIANTS, Program
+from serene.program import TREE, VARIANTS, Program, chosen_program
 from serene.racks import MAX_RACKS
 
 DEFAULT_SWITCH = "127.0.0.1:9559"
@@ -68,6 +68,7 @@ class Settings(BaseModel):
     udp_ports: str = ""  # PORT:SWITCH:HOST,...: the switch's ports that are UDP sockets on this machine
     shm_ports: str = ""  # PORT:PATH,...: the switch's ports that are memory shared with processes of this machine
     program: str = "serene"  # a variant, or the path of a build's JSON
+    slots: int | None = Field(default=None)  # None: as many as the program was compiled with
     http: str = DEFAULT_HTTP
     socket: str = ""  # the path of a Unix socket, or none
     wait: float = Field(default=10.0, gt=0, le=86400, allow_inf_nan=False)  # seconds for the switch to answer at start
@@ -152,6 +153,17 @@ class Settings(BaseModel):
             raise ValueError(str(error)) from None
         if value != VARIANTS[0] and cls._several(info):
             raise ValueError(f"{value!r}: expected none with several switches, which run {choices(TREE)}")
+        return value
+
+    @field_validator("slots")
+    @classmethod
+    def _slots(cls, value: int | None, info: ValidationInfo) -> int | None:
+        program = info.data.get("program")  # None where it is invalid itself
+        try:
+            if value is not None and program is not None:
+                chosen_program(program, value)
+        except SereneError as error:
+            raise ValueError(str(error)) from None
         return value
 
     @field_validator("uplink")

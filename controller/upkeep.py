@@ -90,6 +90,10 @@ class Upkeep:
         async with self._lock:
             if self._jobs.get(job.id) is not job:
                 return
+            if job.state is JobState.FINISHED and job.slots is not None and not job.pool and self._switch.connected:
+                await self._telemetry.refresh(POLL_S)
+                answers = sum(self._telemetry.of(job.id, worker.id).answers for worker in job.workers)
+                job.note_reads(answers, self._clock.steady())
             if job.id in self._jobs.due(self._clock.steady(), self._grace_s):
                 await self._clear(job)
             if job.state is JobState.RUNNING and self._switch.connected:  # else each tick would spend an epoch

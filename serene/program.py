@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from serene.errors import SereneError, choices
+from serene.slots import NotBySlot, SlotState, check_number, resized, resized_p4info
 
 _HERE = Path(__file__).resolve().parent
 # In the repository, or inside the package in a wheel.
@@ -24,7 +25,8 @@ class NoSuchProgram(SereneError):
 class Program:
     """p4c's output for one variant, and its sizes: lanes a slot, slots, jobs, workers a job.
 
-    ``config_path``: the file that the switch is given, which for BMv2 and the embedded switch is p4c's JSON.
+    ``config_path``, ``p4info_path``: the files as the compiler wrote them; for BMv2 and the embedded switch the former
+    is p4c's JSON. A switch is given `config` and `p4info`, which have ``slots`` slots.
     ``counted_workers``: how many places for each job the counters by worker have. A root's workers are leaves.
     """
 
@@ -36,6 +38,42 @@ class Program:
     max_jobs: int
     max_workers: int
     counted_workers: int
+    bytes_per_slot: int | None = None  # that a switch keeps; None where the compiled program does not say
+    resized: bool = False  # ``slots`` are not those that it was compiled with
+
+    def with_slots(self, slots: int) -> Program:
+        """The same program with another number of slots. Raises NoSuchProgram for what is no JSON, whose sizes stay as
+        they were compiled, and NotBySlot."""
+        check_number(slots)
+        if slots == self.slots:
+            return self
+        if not self._is_json:
+            raise NoSuchProgram(
+                f"{slots} slots: {self.config_path.name} was compiled with {self.slots}; only one for BMv2 or the "
+                "embedded switch can have another number"
+            )
+        resized_p4info(self.p4info_path.read_text(), self._state, slots)  # raises where they cannot be counted
+        return replace(self, slots=slots, resized=True)
+
+    @property
+    def _is_json(self) -> bool:
+        return self.config_path.suffix == ".json"
+
+    @property
+    def _state(self) -> SlotState:
+        return SlotState.of(json.loads(self.config_path.read_text()))
+
+    @property
+    def config(self) -> bytes:
+        """What a switch is given."""
+        compiled = self.config_path.read_bytes()
+        return resized(compiled, self.slots) if self.resized else compiled
+
+    @property
+    def p4info(self) -> str:
+        """The P4Info text that belongs to `config`."""
+        text = self.p4info_path.read_text()
+        return resized_p4info(text, self._state, self.slots) if self.resized else text
 
     @classmethod
     def load(cls, variant: str | Path = "serene") -> Program:
@@ -48,25 +86,35 @@ class Program:
         try:
             with path.open("rb"):  # read when a switch is given it
                 text = p4info.read_text()
+            kept = None
             if path.suffix == ".json":
-                headers = json.loads(path.read_text())["header_types"]
-                next(item for item in headers if item["name"] == "values_t")
+                compiled = json.loads(path.read_text())
+                next(item for item in compiled["header_types"] if item["name"] == "values_t")
+                kept = SlotState.of(compiled).bytes_per_slot
             sizes = {name: int(size) for name, size in re.findall(_SIZED, text, re.DOTALL)}
             slots, jobs = sizes["base_of"], sizes["policy"]
             return cls(
                 path.stem, path, p4info, _lanes(text), slots, jobs, (sizes.get("seen_of") or sizes["rack_of"]) // slots,
-                sizes["contributions"] // jobs,
+                sizes["contributions"] // jobs, kept,
             )  # fmt: skip
         except OSError as error:
             raise NoSuchProgram(f"cannot read {error.filename}: {error.strerror}") from error
-        except (ValueError, KeyError, TypeError, StopIteration, ZeroDivisionError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, StopIteration, ZeroDivisionError, RecursionError, NotBySlot) as error:
             raise NoSuchProgram(f"{path} is not a build of Serene's data plane ({error})") from error
 
     @classmethod
-    def tree(cls) -> tuple[Program, Program]:
-        """The programs of a tree's leaves and root. Neither is a variant, since neither is of use alone."""
-        leaf, root = (cls.load(BUILD / f"{name}.json") for name in TREE)
+    def tree(cls, slots: int | None = None) -> tuple[Program, Program]:
+        """The programs of a tree's leaves and root. Neither is a variant, since neither is of use alone. slots: by
+        default as many as they were compiled with."""
+        leaf, root = (chosen_program(BUILD / f"{name}.json", slots) for name in TREE)
         return leaf, root
+
+
+def chosen_program(variant: str | Path, slots: int | None) -> Program:
+    """A program as `Program.load`, and `Program.with_slots` where a number is given. Raises NoSuchProgram or
+    NotBySlot."""
+    program = Program.load(variant)
+    return program if slots is None else program.with_slots(slots)
 
 
 # Matches a register, table or counter of a P4Info text, and its size.

@@ -214,6 +214,7 @@ class SereneController(Controller):  # type: ignore[misc]
         log: Path | None = None,
         http_port: int | None = None,
         p4_program: str = "serene",
+        slots: int | None = None,
         **params: Any,
     ) -> None:
         Node.__init__(self, name, inNamespace=False, **params)
@@ -221,7 +222,7 @@ class SereneController(Controller):  # type: ignore[misc]
         self.http_port = http_port or free_ports(HTTP_PORT)[0]
         self.process: Background | None = None
         self._log = log
-        self._program = p4_program
+        self._program, self._slots = p4_program, slots
         self._folder: OwnFolder | None = None  # of the socket
         self._tree: dict[str, P4Switch] = {}  # the root and the leaves that have started
 
@@ -261,6 +262,7 @@ class SereneController(Controller):  # type: ignore[misc]
         self._folder = OwnFolder()
         command = [
             program("serenectl"), "up", "--foreground", *switches, "--device-id", str(DEVICE_ID),
+            *([] if self._slots is None else ["--slots", str(self._slots)]),
             "--http", f"127.0.0.1:{self.http_port}", "--socket", self.unix_url.removeprefix("unix:"),
             "--wait", str(START_TIMEOUT_S),
         ]  # fmt: skip

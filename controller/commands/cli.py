@@ -93,6 +93,10 @@ def up(
         DEFAULT_UPLINK
     ),
     program: Annotated[str, typer.Option(metavar="NAME", help=f"The P4 program: {choices(VARIANTS)}.")] = "serene",
+    slots: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Of the program; each holds as many values as a packet. 8192 by default."),
+    ] = None,
     election_id: Annotated[int, typer.Option(metavar="N", help="The highest one commands the switch.")] = 1,
     http: Annotated[
         str, typer.Option(metavar="HOST:PORT", help=f"Where to listen; elsewhere than on loopback only with ${TOKEN}.")
@@ -139,6 +143,7 @@ def up(
         ports=ports,
         uplink=uplink,
         program=program,
+        slots=slots,
         election_id=election_id,
         http=http,
         socket=socket,
@@ -208,7 +213,8 @@ def _start(chosen: Settings, foreground: bool) -> str:
         files = background.Files.of(url)
         chosen = chosen if chosen.socket else chosen.model_copy(update={"socket": files.socket_path()})
         pid = background.start(["up", "--foreground", *_options(chosen.model_dump())], url, files)
-        lines = view.switch_lines(client.status())
+        now = client.status()
+        lines = [line for line in (*view.switch_lines(now), view.room_line(now.switch)) if line]
     lines += [f"controller at {url}, pid {pid}, log {files.log}", f"live page: {url}/"]
     if chosen.socket:
         lines.append(f"from network namespaces of this machine: {CONTROLLER}={UNIX}{chosen.socket}")
@@ -216,7 +222,11 @@ def _start(chosen: Settings, foreground: bool) -> str:
 
 
 def _options(chosen: dict[str, object]) -> list[str]:
-    return [f"--{name.replace('_', '-')}={value}" for name, value in chosen.items() if name != "grace_s"]
+    return [
+        f"--{name.replace('_', '-')}={value}"
+        for name, value in chosen.items()
+        if name != "grace_s" and value is not None
+    ]
 
 
 @app.command()

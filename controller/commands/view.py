@@ -38,6 +38,15 @@ def switch_lines(status: Status) -> list[str]:
     return lines
 
 
+def room_line(switch: SwitchStatus) -> str:
+    """``room for 11,200,000 values, 9.7 bytes of memory each (108 MB)``; "" where the program does not say.
+    Over racks: of a leaf's memory."""
+    if switch.bytes_per_slot is None:
+        return ""
+    each, whole = switch.bytes_per_slot / switch.lanes, switch.bytes_per_slot * switch.slots
+    return f"room for {switch.slots * switch.lanes:,} values, {each:.1f} bytes of memory each ({whole / 1e6:,.0f} MB)"
+
+
 def fabric_line(status: Status) -> str:
     """In one line the switch, or how many racks there are and which switches are not connected."""
     if len(status.switches) == 1:

@@ -131,6 +131,7 @@ class Job:
     began_at: float = 0.0  # when the session began, in Unix seconds
     began_clock: float = 0.0  # and on the monotonic clock
     finished_at: float | None = None  # when it was first seen to have finished, on the monotonic clock
+    answers: int | None = None  # that its workers had had when they were last counted, once it is finished
     tag: int = field(default_factory=lambda: secrets.randbits(64))  # tells jobs of the same id apart
     workers: list[Worker] = field(default_factory=list)
     epochs_begun: int = 0  # in all its sessions
@@ -185,6 +186,13 @@ class Job:
     def evicted(self) -> list[int]:
         """The numbers of the evicted workers."""
         return [worker.id for worker in self.workers if worker.state is WorkerState.EVICTED]
+
+    def note_reads(self, answers: int, now: float) -> None:
+        """Notes how many answers the workers have had, once the job has finished: while they read for the last time,
+        which takes long where the vector is long, its entries are not due to go. now: on the monotonic clock."""
+        if self.finished_at is not None and answers != self.answers:
+            self.finished_at = now
+        self.answers = answers
 
     def begin_epoch(self, policy: Policy, reason: str, now: float) -> EpochBegun:
         """Notes that the switch has this policy now. now: in Unix seconds."""

@@ -201,7 +201,7 @@ class Jobs:
             longest = max((gap.count for gap in free_ranges(self.total_slots, taken)), default=0)
             return Refusal(
                 f"vector_length {vector_length} needs {count} slots of {self.lanes} values: at most "
-                f"{longest} of the switch's {self.total_slots} are free in a row"
+                f"{longest} of the switch's {self.total_slots} are free in a row (serenectl up --slots N has more)"
             )
         job.slots = slots
         job.slots_needed = count
@@ -441,8 +441,8 @@ class Jobs:
 
     def due(self, now: float, grace_s: float) -> list[int]:
         """The ids of finished jobs whose entries may be removed: they have stayed for the workers' last PULLs, for
-        ``grace_s`` seconds since a call of this method first found the job finished. A pool has no last PULLs. now: on
-        the monotonic clock."""
+        ``grace_s`` seconds since a call of this method first found the job finished, or since `Job.note_reads`. A pool
+        has no last PULLs. now: on the monotonic clock."""
         finished = [job for job in self if job.state is JobState.FINISHED and job.slots is not None]
         for job in finished:
             job.finished_at = now if job.finished_at is None else job.finished_at

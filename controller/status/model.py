@@ -58,6 +58,7 @@ class SwitchStatus(Model):
     program: str
     lanes: int
     slots: int
+    bytes_per_slot: int | None = None  # that the switch keeps; None where the compiled program does not say
     drops: dict[str, int]
     totals: Counters
     requests_overlooked: int

@@ -44,6 +44,7 @@ def status(
             program=switch.program.name,
             lanes=switch.program.lanes,
             slots=switch.program.slots,
+            bytes_per_slot=switch.program.bytes_per_slot,
             drops=telemetry.drops,
             totals=telemetry.totals(),
             requests_overlooked=overlooked,

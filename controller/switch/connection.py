@@ -152,7 +152,9 @@ class P4RuntimeConnection:
     """A stream on which this controller asks to be primary. address: HOST:PORT. schema: of the program that the switch
     is to run. others: names of programs by their cookies, which are not replaced: a switch that runs one is not the one
     that was meant. credentials: None: the connection is not encrypted. name: which switch it is, where there are
-    several."""
+    several. with_slots: the cookie of the program with so many slots: a switch that runs it with another number is not
+    given this one, which would end its jobs. None: it is.
+    """
 
     def __init__(
         self,
@@ -163,8 +165,9 @@ class P4RuntimeConnection:
         credentials: fy.GRPCCredentialsTLS | None = None,
         name: str = "",
         others: Mapping[int, str] | None = None,
+        with_slots: Callable[[int], int | None] | None = None,
     ) -> None:
-        self._others = others or {}
+        self._others, self._with_slots = others or {}, with_slots
         self._switch = f"switch {name} at {address}" if name else f"switch at {address}"
         self._no_connection = f"no connection to {'the' if name else 'a'} {self._switch}"
         self._silent = f"the {self._switch} has not answered in time: has it been stopped?"
@@ -244,6 +247,7 @@ class P4RuntimeConnection:
                 "the names in --switch mixed up? A switch that is restarted takes either program"
             )
         if running is not None:
+            await self._check_slots(running)
             await self._forget_replication()
         assert self._client.channel is not None
         request = p4r.SetForwardingPipelineConfigRequest(
@@ -265,6 +269,19 @@ class P4RuntimeConnection:
                 raise refusal from None
             raise SwitchError(f"{refusal} (while pushing the program)") from None
         return True
+
+    async def _check_slots(self, running: int) -> None:
+        """Raises SwitchError where the switch runs this program with another number of slots, which nobody chose."""
+        if self._with_slots is None:
+            return
+        config = await self._running_config(p4r.GetForwardingPipelineConfigRequest.P4INFO_AND_COOKIE)
+        sizes = [] if config is None else [register.size for register in config.p4info.registers]
+        slots = min(sizes, default=0)
+        if slots and self._with_slots(slots) == running:
+            raise SwitchError(
+                f"the {self._switch} runs this program with {slots} slots: --slots {slots} takes its jobs over, "
+                "--slots with another number ends them"
+            )
 
     async def _forget_replication(self) -> None:
         """Removes another program's multicast groups: BMv2 keeps their members when a program is pushed over it, and
@@ -380,17 +397,18 @@ class P4RuntimeConnection:
             self._schema.set_p4runtime_version(fy.P4RuntimeVersion.parse(reply.p4runtime_api_version))
 
     async def _running_cookie(self) -> int | None:
+        config = await self._running_config(p4r.GetForwardingPipelineConfigRequest.COOKIE_ONLY)
+        return config.cookie.cookie if config is not None and config.HasField("cookie") else None
+
+    async def _running_config(self, response_type: Any) -> Any | None:
+        """What the switch says of the program that it runs; None: it runs none."""
+        request = p4r.GetForwardingPipelineConfigRequest(device_id=self.device_id, response_type=response_type)
         try:
-            reply = await self._client.request(
-                p4r.GetForwardingPipelineConfigRequest(
-                    device_id=self.device_id, response_type=p4r.GetForwardingPipelineConfigRequest.COOKIE_ONLY
-                )
-            )
+            return (await self._client.request(request)).config
         except fy.P4ClientError as error:
             if error.is_pipeline_missing:
                 return None
             raise self._explained(error) from None
-        return reply.config.cookie.cookie if reply.config.HasField("cookie") else None
 
     async def _ask_to_be_primary(self) -> None:
         await self._client.send(

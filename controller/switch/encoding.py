@@ -6,10 +6,18 @@ from collections.abc import Iterable
 from typing import Any
 
 import finsy as fy
+from finsy import pbutil
+from finsy.proto import p4i
 
 from serene.entries import Cell, Digest, Entity, Entry, Group, Kind, Updates
+from serene.program import Program
 
 _WRITTEN = {Kind.INSERT: lambda made: +made, Kind.MODIFY: lambda made: ~made, Kind.DELETE: lambda made: -made}
+
+
+def schema(program: Program) -> fy.P4Schema:
+    """What finsy needs of a program: the names of its P4Info, and what a switch is given."""
+    return fy.P4Schema(pbutil.from_text(program.p4info, p4i.P4Info), program.config)
 
 
 def encoded(entity: Entity) -> Any:

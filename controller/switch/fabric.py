@@ -13,7 +13,7 @@ from serene.controller.switch.plan_entries import Installed
 from serene.controller.switch.switch import SwapPhases, Switch, SwitchOptions, credentials
 from serene.controller.switch.tree import Tree
 from serene.entries import Endpoint, SwitchAddress
-from serene.program import Program
+from serene.program import Program, chosen_program
 from serene.wire import SWITCH_IP, SWITCH_MAC
 
 OnPacket = Callable[[int, int, bytes], None]  # rack, port, frame
@@ -74,12 +74,13 @@ def fabric(settings: Settings, on_packet: OnPacket, on_connected: OnConnected) -
         udp_port_numbers(settings.udp_ports),
         shm_port_paths(settings.shm_ports),
         credentials(settings),
+        slots_given=settings.slots is not None,
     )
     named = settings.switches
     if not named:
-        program = Program.load(settings.program)
+        program = chosen_program(settings.program, settings.slots)
         return Switch(
             options, program, on_packet=lambda port, frame: on_packet(0, port, frame), on_connected=on_connected
         )
     root, *leaves = (replace(options, name=switch.name, address=switch.address) for switch in named)
-    return Tree(root, leaves, settings.uplink, on_packet=on_packet, on_connected=on_connected)
+    return Tree(root, leaves, settings.uplink, slots=settings.slots, on_packet=on_packet, on_connected=on_connected)

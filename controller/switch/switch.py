@@ -30,8 +30,10 @@ from serene.controller.switch.connection import (
     within,
 )
 from serene.controller.switch.counters import STALENESS_CLASSES, WORKER_COUNTERS, Counters
+from serene.controller.switch.encoding import schema
 from serene.controller.switch.learning import Learning
 from serene.entries import Cell, Endpoint, Entity, SwitchAddress, Updates
+from serene.errors import SereneError
 from serene.program import Program
 
 LOG = logging.getLogger("serene.controller")
@@ -57,6 +59,7 @@ class SwitchOptions:
     credentials: fy.GRPCCredentialsTLS | None = None  # None: the connection is not encrypted
     name: str = ""  # where there are several switches
     others: Sequence[Program] = ()  # programs of the other switches: one that runs them is not the one that was meant
+    slots_given: bool = False  # the user chose the number of slots: a program with another number is replaced
 
     @property
     def called(self) -> str:
@@ -93,17 +96,23 @@ class P4Runtime:
 
     def __init__(self, options: SwitchOptions, program: Program) -> None:
         self._options = options
-        self._schema = fy.P4Schema(program.p4info_path, program.config_path)
-        self._others = {
-            fy.P4Schema(other.p4info_path, other.config_path).p4cookie: other.name for other in options.others
-        }
+        self._program, self._schema = program, schema(program)
+        self._others = {schema(other).p4cookie: other.name for other in options.others}
         self.counters: Sequence[str] = [counter.alias for counter in self._schema.counters]
 
     def connection(self, election_id: int) -> Connection:
         to = self._options
         return P4RuntimeConnection(
-            to.address, to.device_id, election_id, self._schema, to.credentials, to.name, self._others
-        )
+            to.address, to.device_id, election_id, self._schema, to.credentials, to.name, self._others,
+            None if to.slots_given else self._with_slots,
+        )  # fmt: skip
+
+    def _with_slots(self, slots: int) -> int | None:
+        """The cookie of the program with another number of slots; None where it cannot have that."""
+        try:
+            return schema(self._program.with_slots(slots)).p4cookie
+        except SereneError:
+            return None
 
 
 class Switch:

@@ -40,8 +40,9 @@ class Tree:
     """The root and the leaves, one for each rack, with the operations of a `Switch`. Workers have their numbers in the
     job, and an endpoint says in which rack it is.
 
-    uplink: each leaf's port to the root. on_packet: called with rack, port and frame for every frame that a leaf hands
-    up. on_connected: awaited when all switches are connected, and has to call `set_up`.
+    uplink: each leaf's port to the root. slots: by default those that the programs were compiled with. on_packet:
+    called with rack, port and frame for every frame that a leaf hands up. on_connected: awaited when all switches are
+    connected, and has to call `set_up`.
     """
 
     def __init__(
@@ -52,9 +53,10 @@ class Tree:
         *,
         on_packet: Callable[[int, int, bytes], None],
         on_connected: Callable[[], Awaitable[None]],
+        slots: int | None = None,
         reach: Callable[[SwitchOptions, Program], Reach] = P4Runtime,
     ) -> None:
-        of_leaf, of_root = Program.tree()
+        of_leaf, of_root = Program.tree(slots)
         self.program = of_leaf
         self._on_connected = on_connected
         self._uplink = uplink

@@ -42,6 +42,7 @@ def parser() -> argparse.ArgumentParser:
     add("--seed", default="1")
     add("--compute-ms", default="250", help="mean compute time of an iteration; 0: as fast as it goes")
     add("--program", default="serene", help="serene (MTU 1500) or serene_jumbo")
+    add("--slots", default="", help="of the switch; by default as many as the program was compiled with")
     add("--faults", type=Path, default=None, help="a file of faults, as docs/faults.md shows")
     add("--out", default="", help="directory for the results (default runs/DATE-STRATEGY)")
     add("--no-mininet", action="store_true", help="UDP on loopback instead: no root needed")

@@ -246,7 +246,10 @@ class MininetNetwork(Network):
 
         self._net = Mininet(topo=topology, controller=None, build=False, switch=switch)
         self._controller = SereneController(
-            "c0", log=self.work / "controller.log", p4_program=self.settings.program.name
+            "c0",
+            log=self.work / "controller.log",
+            p4_program=self.settings.program.name,
+            slots=self.settings.program.slots,
         )
         self._net.build()
         for each in self._switches.values():
@@ -322,7 +325,7 @@ class LocalNetwork(Network):
         command = [
             program("serenectl"), "up", "--foreground", "--switch", f"127.0.0.1:{self._p4runtime}",
             "--ports", f"1-{self.settings.workers}", "--http", f"127.0.0.1:{self._http}",
-            "--program", self.settings.program.name, "--wait", "60",
+            "--program", self.settings.program.name, "--slots", str(self.settings.program.slots), "--wait", "60",
         ]  # fmt: skip
         self._controller = controller = Background("controller", command, self.work / "controller.log")
         controller.wait_until(lambda: controller.serves(self._http), 90)

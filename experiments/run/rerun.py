@@ -26,6 +26,7 @@ def rerun(settings: Settings) -> dict[str, Any]:
         "link_mbit": settings.link_mbit,
         "uplink_mbit": settings.uplink_mbit,
         "program": settings.program.name,
+        "slots": settings.program.slots,
         "data_dir": None if settings.data_dir is None else str(settings.data_dir),
         "faults": settings.faults.text,
         "mininet": settings.mininet,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,8 +12,10 @@ from serene.errors import SereneError, choices
 from serene.experiments.shared.build import commit
 from serene.faults import Faults
 from serene.faults import load as load_faults
-from serene.program import Program
+from serene.memory import free_bytes
+from serene.program import Program, chosen_program
 from serene.racks import MAX_RACKS, RACK_WORKERS, Racks, policies
+from serene.slots import MAX_SLOTS, SlotState
 from serene.strategy import BSP, Strategy, parse, to_text
 from serene.wire import ENCAPSULATION_BYTES, HEADER
 from serene.workers import architectures, data, stragglers
@@ -123,16 +126,28 @@ def computing_ms(share: float, link_mbit: float, parameters: int, program: Progr
     return 1e-3 * bits / link_mbit * (1 - share) / share
 
 
-def _check_baseline(exchange: str, target: str, program: str, packets: str, faults: Path | None) -> None:
+def _check_baseline(exchange: str, target: str, program: str, slots: str, packets: str, faults: Path | None) -> None:
     """Raises BadSetting for settings of the switch: without a switch they would be ignored."""
     for name, given, default in (
         ("TARGET", target, "auto"),
         ("PROGRAM", program, "serene"),
+        ("SLOTS", slots, ""),
         ("PACKETS", packets, "compiled"),
         ("FAULTS", str(faults or ""), ""),
     ):
         if given != default:
             raise BadSetting(f"{name}={given} is for a run through the switch; with EXCHANGE={exchange} leave it out")
+
+
+def _check_memory(target: str, program: Program) -> None:
+    """Raises BadSetting where this machine's memory does not hold the switch."""
+    state, free = SlotState.of(json.loads(program.config)), free_bytes()
+    each = state.bmv2_bytes_per_slot if target == "bmv2" else state.bytes_per_slot
+    if free is not None and each * program.slots > free:
+        raise BadSetting(
+            f"SLOTS={program.slots}: {each * program.slots / 1e9:,.1f} GB with TARGET={target}, and "
+            f"{free / 1e9:,.1f} GB of memory are free: the largest number that fits is {free // each}"
+        )
 
 
 def _check_racks(racks: int, uplink_mbit: str, mininet: bool, program: str) -> None:
@@ -171,10 +186,11 @@ def check(
     faults: Path | None = None,
     racks: str = "1",
     uplink_mbit: str = "",
+    slots: str = "",
 ) -> Settings:
     """The settings of a run, from the texts of its command line. Raises BadSetting or another SereneError that names
     the valid choices."""
-    chosen = Program.load(program)
+    chosen = chosen_program(program, int(_number("SLOTS", slots, 1, MAX_SLOTS)) if slots else None)
     leaves = int(_number("RACKS", racks, 1, MAX_RACKS))
     _check_racks(leaves, uplink_mbit, mininet, program)
     count = int(_number("WORKERS", workers, leaves, chosen.max_workers if leaves == 1 else leaves * RACK_WORKERS))
@@ -195,7 +211,8 @@ def check(
     parameters = architectures.size(model, data.shape(dataset, data_dir), data.CLASSES)
     if -(-parameters // chosen.lanes) > chosen.slots:
         raise BadSetting(
-            f"{model} on {dataset} has {parameters} parameters; {chosen.name} holds {chosen.slots * chosen.lanes}"
+            f"{model} on {dataset} has {parameters} parameters; {chosen.name} holds {chosen.slots * chosen.lanes} in "
+            f"{chosen.slots} slots: expected SLOTS={-(-parameters // chosen.lanes)} or more, or another MODEL"
         )
     try:
         taken = out.exists() and (not out.is_dir() or any(out.iterdir()))
@@ -210,9 +227,12 @@ def check(
     if planned.packets and not mininet:
         raise BadSetting(f"FAULTS={faults}: faults of packets need Mininet; without it only [[events]] can be played")
     if exchange != "switch":
-        _check_baseline(exchange, target, program, packets, faults)
+        _check_baseline(exchange, target, program, slots, packets, faults)
+    used = resolve_target(target, mininet) if exchange == "switch" else BASELINE_TARGETS[mininet]
+    if slots:
+        _check_memory(used, chosen)
     return Settings(
-        target=resolve_target(target, mininet) if exchange == "switch" else BASELINE_TARGETS[mininet],
+        target=used,
         workers=count,
         strategy=meant,
         automatic=chooses,

@@ -255,9 +255,9 @@ class Client:
             if remains is not None:  # the others have restored the sums without this worker's vote
                 restored = Restored(None, False, bool(remains.vote.under_way), 0, contributions, ALL)
         self._remains, self._caught_up, self._unread = None, True, False
-        difference = (protocol.held_values - before).view(np.int32)
+        difference = np.subtract(protocol.held_values, before, out=before).view(np.int32)
         return CaughtUp(
-            self._fixed.dequantise(difference.reshape(-1)[: self._vector_length]),
+            dequantise(difference.reshape(-1)[: self._vector_length], self._fixed),
             contributions,
             (contributions if restored is None else restored.apart) > self._fixed.capacity,
             restored,

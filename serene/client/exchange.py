@@ -24,7 +24,8 @@ class Exchange:
         self.sent_at = np.zeros(slots)  # when that was
         self.due = np.zeros(slots, bool)  # to be sent again at once
         self.in_network = np.zeros(slots, bool)  # in flight, and neither lost nor waiting in the switch
-        self.new_values = np.zeros((slots, lanes), np.uint32)  # as read: cumulative
+        # As read, cumulative; what a slot has not read anew since it was finished is in the protocol's ``held_values``.
+        self.new_values = np.zeros((slots, lanes), np.uint32)
         self.new_totals = np.zeros(slots, np.uint32)  # contributions that these hold
         self.pulling = False
         # Seconds from one answer to the next while they flow. It tells the network's pace even where no echo ever

@@ -103,9 +103,12 @@ int64_t quantise(const float *from, uint64_t first, uint64_t count, double scale
     return finite ? clipped : -1;
 }
 
-/* int32[count], a difference of two reads, to float32[count]. */
-void dequantise(const int32_t *difference, uint64_t count, double scale, float *to) {
-    for (uint64_t i = 0; i < count; i++) to[i] = (float)((double)difference[i] / scale);
+/* int32[count], a difference of two reads, becomes float32[count] in its place. */
+void dequantise(int32_t *difference, uint64_t count, double scale) {
+    for (uint64_t i = 0; i < count; i++) {
+        float value = (float)((double)difference[i] / scale);
+        memcpy(difference + i, &value, sizeof value);
+    }
 }
 
 /* -- an exchange -------------------------------------------------------------------------------------------- */

@@ -29,6 +29,7 @@ SOURCES = (
 COMPILER_FLAGS: tuple[str, ...] = ()  # beside the usual ones; a fuzzer sets sanitizers
 RUN_MOST = 16  # packets handed to the kernel in one buffer; more would only make bursts
 RUN_MOST_BYTES = 65000  # of such a buffer
+PART = 1 << 18  # values that are converted at a time without a compiler
 BATCH = 128  # packets that one system call sends or receives, as in the C code
 
 
@@ -132,15 +133,18 @@ def quantise(gradient: np.ndarray, fixed: FixedPoint, protocol: Protocol, first:
 
 
 def dequantise(difference: np.ndarray, fixed: FixedPoint) -> np.ndarray:
-    """int32[n], a difference of two reads, to float32[n]."""
+    """int32[n], contiguous, a difference of two reads, to float32[n] in its place: a vector is as large as the worker's
+    other arrays, so it is not held twice."""
+    result = difference.view(np.float32)
     compiled = library()
     if compiled is None:
-        return fixed.dequantise(difference)
-    result = np.empty(len(difference), np.float32)
-    compiled.dequantise(
-        ctypes.c_void_p(difference.ctypes.data), ctypes.c_uint64(len(difference)), ctypes.c_double(fixed.scale),
-        ctypes.c_void_p(result.ctypes.data),
-    )  # fmt: skip
+        for first in range(0, len(difference), PART):
+            part = slice(first, first + PART)
+            result[part] = fixed.dequantise(difference[part])
+    else:
+        compiled.dequantise(
+            ctypes.c_void_p(difference.ctypes.data), ctypes.c_uint64(len(difference)), ctypes.c_double(fixed.scale)
+        )
     return result
 
 
@@ -211,6 +215,8 @@ class FastPath:
         protocol, exchange = self._protocol, self._exchange
         exchange.epoch, exchange.newest_epoch = protocol.epoch, max(protocol.epoch, protocol.exchange.announced)
         exchange.pulling = protocol.exchange.pulling
+        self._arrays["values"] = protocol.exchange.new_values  # another one after each whole iteration
+        exchange.values = protocol.exchange.new_values.ctypes.data
         exchange.window, exchange.backoff = protocol.window.size, protocol.round_trip.backoff
         exchange.measured = protocol.round_trip.smoothed is not None
         exchange.smoothed, exchange.variation = protocol.round_trip.smoothed or 0.0, protocol.round_trip.variation

@@ -18,7 +18,7 @@ unusual happens.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -41,6 +41,7 @@ READ_MODES = np.isin(np.arange(2**8), list(ReadMode))  # by the value of a byte:
 _ANSWER, _NUDGE = int(Op.ANSWER), int(Op.NUDGE)  # NumPy is slow at comparing with an enum
 REORDERING = 16  # a packet that so many later ones overtook was lost, not delayed
 PROBES = 4  # slots sent again when nothing is heard
+NOTHING = np.zeros((0, 0), np.int32)  # in place of a difference that nobody needs any more
 MOST_WORKERS = 256  # of a job over racks; a byte, which does not hold it, says 0
 
 
@@ -124,7 +125,7 @@ class Protocol:
         self.held_values = np.zeros((slots, lanes), np.uint32)  # as read last: cumulative
         self.held_totals = np.zeros(slots, np.uint32)  # contributions that these hold
         self.iterations = 0  # how many were contributed to every slot and read
-        self.last: Read | None = None  # what the last of them read
+        self.last: Read | None = None  # what the last of them read, without the difference
         self.in_parts = False  # whether any of them was contributed part by part
         self.overtaken = False  # a part was begun before all parts of the iteration before its own
         self.whole = 0  # contributions that a read has to hold: a pool's workers; 0 where it may hold any number
@@ -144,7 +145,7 @@ class Protocol:
         self.iterations, self.in_parts = before.iterations, before.in_parts
         for ours, theirs in ((self.held_values, before.held_values), (self.held_totals, before.held_totals)):
             ours[:] = theirs
-        self.exchange.new_values[:], self.exchange.new_totals[:] = self.held_values, self.held_totals
+        self.exchange.new_totals[:] = self.held_totals
 
     @property
     def number(self) -> int:
@@ -420,18 +421,37 @@ class Protocol:
     def finish(self) -> Read:
         """The iteration's result, once ``done``; moves on to the next round, or into the epoch that was announced.
         Raises RuntimeError before that."""
-        return self._finish(slice(None), (self.exchange.new_values - self.held_values).view(np.int32))
+        self._complete(slice(None))
+        # What was held becomes the difference, and what is new is held: a vector is not kept once more for that.
+        difference = np.subtract(self.exchange.new_values, self.held_values, out=self.held_values).view(np.int32)
+        read = self._finish(slice(None), difference)
+        self.held_values, self.exchange.new_values = (
+            self.exchange.new_values,
+            np.zeros(self.held_values.shape, np.uint32),
+        )
+        return read
 
     def finish_part(self, slots: slice | np.ndarray) -> Read:
         """The result of some slots, once ``part_done``; these move on to their next round, and when no part is under
         way, all into the epoch that was announced. ``waited_s`` is that of all parts under way together. Raises
         RuntimeError before ``part_done``."""
-        return self._finish(slots, (self.exchange.new_values[slots] - self.held_values[slots]).view(np.int32))
+        self._complete(slots)
+        difference = (self.exchange.new_values[slots] - self.held_values[slots]).view(np.int32)
+        self.held_values[slots] = self.exchange.new_values[slots]
+        return self._finish(slots, difference)
+
+    def _complete(self, slots: slice | np.ndarray) -> None:
+        """Raises RuntimeError unless these slots are answered. Those whose answer brought nothing new read what they
+        hold."""
+        if not self.part_done(slots) or self.exchange.policy is None:
+            raise RuntimeError("the iteration is not finished")
+        same = np.arange(len(self.held_totals))[slots]
+        same = same[self.exchange.new_totals[same] == self.held_totals[same]]
+        self.exchange.new_values[same] = self.held_values[same]
 
     def _finish(self, slots: slice | np.ndarray, difference: np.ndarray) -> Read:
         policy = self.exchange.policy
-        if not self.part_done(slots) or policy is None:
-            raise RuntimeError("the iteration is not finished")
+        assert policy is not None
         read = Read(
             difference=difference,
             contributions=(self.exchange.new_totals[slots] - self.held_totals[slots]).astype(np.int64),
@@ -445,10 +465,7 @@ class Protocol:
             members=self._members(int(policy["members"])),
             waited_s=self.exchange.waited_s,
         )
-        self.held_values[slots], self.held_totals[slots] = (
-            self.exchange.new_values[slots],
-            self.exchange.new_totals[slots],
-        )
+        self.held_totals[slots] = self.exchange.new_totals[slots]
         if self.exchange.pulling:
             self.seq = max(self.seq, self.exchange.seen)
         else:
@@ -456,7 +473,7 @@ class Protocol:
         if self.iterating:
             return read
         if not self.exchange.pulling:
-            self.iterations, self.last = self.iterations + 1, read
+            self.iterations, self.last = self.iterations + 1, replace(read, difference=NOTHING)
         # Not before an iteration's last part: all its slots go out under one epoch.
         if self.exchange.announced and not self.whole:
             self.epoch = self.exchange.announced

@@ -18,7 +18,7 @@ class ProgramSwitch:
 
     def __init__(self, program: Program, compiler_flags: tuple[str, ...] = ()) -> None:
         self.program = program
-        self.switch = Switch.load(program.config_path, cpu_port=CPU_PORT, compiler_flags=compiler_flags)
+        self.switch = Switch.load(program.config, cpu_port=CPU_PORT, compiler_flags=compiler_flags)
         known = self.switch.program
         self.names = {name.rpartition(".")[2]: name for name in (*known.tables, *known.counters, *known.registers)}
         self._keys = {name: [key.name for key in known.tables[full].keys] for name, full in self._tables().items()}

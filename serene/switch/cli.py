@@ -18,7 +18,9 @@ from serene.at_exit import leave_garbage
 from serene.distribution import version
 from serene.errors import SereneError
 from serene.interrupts import Interrupted, coming, ended, held
+from serene.slots import NotBySlot, resized
 from serene.switch.engine import Switch
+from serene.switch.loading import read_program
 from serene.switch.options import LOG_LEVELS, Usage, left_out, parse
 from serene.switch.p4runtime.ports import InterfacePort
 from serene.switch.p4runtime.service import P4RuntimeServer
@@ -45,6 +47,7 @@ def run(arguments: Sequence[str]) -> None:
     for port in options.interface:
         port.check()  # reports a missing interface now rather than when a program is pushed
     credentials = _credentials(target)
+    program = _program(options)
     server = P4RuntimeServer(
         options.interface,
         address=target.grpc_server_addr,
@@ -65,8 +68,8 @@ def run(arguments: Sequence[str]) -> None:
         stack.enter_context(server)
         if options.thrift_port is not None:
             stack.enter_context(ClosedDoor(options.thrift_port))
-        if options.json:
-            switch = Switch.load(options.json, cpu_port=target.cpu_port, drop_port=target.drop_port)
+        if program is not None:
+            switch = Switch.load(program, cpu_port=target.cpu_port, drop_port=target.drop_port)
             for calculation, crc in options.crc:
                 switch.crc_set(calculation, crc)
             server.run(switch)
@@ -102,6 +105,18 @@ def _log_to(options: argparse.Namespace) -> None:
         format="%(asctime)s %(name)s %(levelname)s %(message)s",
         handlers=handlers or [logging.StreamHandler(sys.stderr)],
     )
+
+
+def _program(options: argparse.Namespace) -> str | bytes | None:
+    """What to run at once; None: a controller pushes it."""
+    if options.slots is None or not options.json:
+        return options.json or None
+    try:
+        return resized(read_program(options.json)[1], options.slots)
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        raise Usage(f"--slots: {options.json} is not what p4c writes for BMv2 ({error})") from None
+    except NotBySlot as error:
+        raise Usage(f"--slots: {error}") from None
 
 
 def _credentials(target: argparse.Namespace) -> grpc.ServerCredentials | None:

@@ -25,7 +25,7 @@ from serene.switch.arrays import ArrayControl
 from serene.switch.codegen import generate
 from serene.switch.control import ControlError, Digest, Events, PortCounts, PortError
 from serene.switch.loaded import MAX_PORTS, integer
-from serene.switch.loading import parse_program, read_program
+from serene.switch.loading import check_memory, parse_program, read_program
 from serene.switch.profiles import ProfileControl
 from serene.switch.program import Program, limbs_of
 from serene.switch.trace import Step
@@ -69,9 +69,10 @@ class Switch(ProfileControl, ArrayControl, Tracing):
     ) -> Switch:
         """Loads p4c's output for BMv2, compiling it on first sight.
 
-        Raises NotBmv2Json, UnsupportedProgram, CompilerMissing or CompileFailed, all SereneError.
+        Raises NotBmv2Json, UnsupportedProgram, NoMemory, CompilerMissing or CompileFailed, all SereneError.
         """
         program, source = _generated(*read_program(json))
+        check_memory(program)
         library = compile_source(source, compiler_flags, RUNTIME)
         switch = cls(program, library, cpu_port=cpu_port, drop_port=drop_port, seed=seed)
         switch._compiler_flags = compiler_flags

@@ -19,6 +19,10 @@ class UnsupportedProgram(SereneError):
     """A valid program that asks for what the embedded switch lacks; the message names it."""
 
 
+class NoMemory(SereneError):
+    """The machine's memory does not hold a program's state."""
+
+
 @contextmanager
 def where(at: str) -> Iterator[None]:
     """Prefixes errors raised within with the place in the program where they arose."""

@@ -14,4 +14,4 @@ MAX_OBJECTS = 4096  # tables, headers, parser states, ...
 MAX_STEPS = 1 << 16  # primitives of one action, entries of one table in the program
 MAX_CELLS = 1 << 20  # of a counter or meter; entries of a table, members of an action profile
 MAX_REGISTER_CELLS = 1 << 28
-MAX_STATE_BYTES = 4 << 30  # of all tables, counters, meters and registers
+MAX_STATE_BYTES = 64 << 30  # of all tables, counters, meters and registers; and no more than the machine has free

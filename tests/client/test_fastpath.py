@@ -211,7 +211,8 @@ def test_numbers_are_those_of_the_library(first: int) -> None:
     values, theirs = fixed.quantise(gradient)
     assert clipped == theirs
     assert protocol.values.reshape(-1)[first : first + len(gradient)].tolist() == values.tolist()
-    assert np.array_equal(dequantise(values, fixed), fixed.dequantise(values))
+    expected = fixed.dequantise(values)
+    assert np.array_equal(dequantise(values, fixed), expected)
 
 
 def test_a_gradient_that_is_no_number() -> None:

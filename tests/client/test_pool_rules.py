@@ -213,8 +213,8 @@ FAULTS = (
     fault("the answer to another round is believed", Protocol, "receive",
           'echo = headers["seq"] == ', 'echo = headers["seq"] <= '),
     fault("all rounds have one seq", Protocol, "begin_slots", "self.exchange.awaited[slots] + np.uint32(1)", "1"),
-    fault("the previous read is not kept", Protocol, "_finish",
-          "self.exchange.new_values[slots],\n", "self.held_values[slots],\n"),
+    fault("the previous read is not kept", Protocol, "finish_part",
+          "self.held_values[slots] = self.exchange.new_values[slots]", "pass"),
     fault("rounds do not go on", Protocol, "_finish", "self.exchange.rounds[slots] += 1", "pass"),
     # -- when an epoch with another format begins
     fault("seqs begin anew with an epoch", Protocol, "begin_slots",

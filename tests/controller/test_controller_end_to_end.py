@@ -111,7 +111,8 @@ def test_vector_too_long(client: ControllerClient, hosts: list[Host]) -> None:
     client.create_job(1, BSP())
     refused = hosts[0].ask(lambda: hosts[0].hello(0, 0, 320 * 8192 + 1), Op.REFUSED)
     assert refused.text == (
-        "vector_length 2621441 needs 8193 slots of 320 values: at most 8192 of the switch's 8192 are free in a row"
+        "vector_length 2621441 needs 8193 slots of 320 values: at most 8192 of the switch's 8192 are free in a row "
+        "(serenectl up --slots N has more)"
     )
 
 

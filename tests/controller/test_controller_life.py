@@ -242,6 +242,7 @@ def test_background(switch: SwitchProcess, start: Start, monkeypatch: pytest.Mon
         log = tmp_path / "serene" / f"controller-{port}.log"
         assert started.stdout == (
             f"switch {switch.grpc} (device 0), program serene: 8192 slots of 320 values; connected\n"
+            "room for 2,621,440 values, 9.7 bytes of memory each (25 MB)\n"
             f"controller at {url}, pid {pid}, log {log}\nlive page: {url}/\n"
             f"from network namespaces of this machine: SERENE_CONTROLLER=unix:{log.with_suffix('.sock')}\n"
         )

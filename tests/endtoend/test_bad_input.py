@@ -54,6 +54,12 @@ BAD = [
     (["--racks", "9"], "RACKS=9: expected a whole number from 1 to 8"),
     (["--racks", "2", "--workers", "65"], "WORKERS=65: expected a whole number from 2 to 64"),
     (["--racks", "2", "--no-mininet"], "RACKS=2 needs Mininet: make run-mininet RACKS=2\n"),
+    (["--slots", "0"], "SLOTS=0: expected a whole number from 1 to 8,388,608"),
+    (
+        ["--slots", "248"],
+        "serene holds 79360 in 248 slots: expected SLOTS=249 or more",
+    ),
+    (["--slots", "300", "--exchange", "server"], "SLOTS=300 is for a run through the switch; with EXCHANGE=server"),
     (["--racks", "2", "--program", "serene_jumbo"], "PROGRAM=serene_jumbo is for a run with one switch; with RACKS=2"),
     (["--uplink-mbit", "10"], "UPLINK_MBIT=10 needs RACKS"),
     (["--racks", "2", "--uplink-mbit", "0"], "UPLINK_MBIT=0: expected a number"),

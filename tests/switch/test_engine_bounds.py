@@ -102,7 +102,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
         r"register_arrays\[0\].size",
     ),
     "registers": (
-        one_more("register_arrays", *({"name": f"r{n}", "size": 2**27, "bitwidth": 64} for n in range(5))),
+        one_more("register_arrays", *({"name": f"r{n}", "size": 2**28, "bitwidth": 2048} for n in range(2))),
         "bytes; .* at most",
     ),
     "a counter": (one_more("counter_arrays", {"name": "c", "size": -1}), r"counter_arrays\[0\].size"),

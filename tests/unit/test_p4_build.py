@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from serene.program import Program
+
 ROOT = Path(__file__).resolve().parents[2]
 VARIANTS = ("serene", "serene_jumbo", "serene_leaf", "serene_root")
 
@@ -134,3 +136,17 @@ def test_compiling_again_makes_the_same_output(checkout: Path) -> None:
     for variant in VARIANTS:
         for name in (f"{variant}.json", f"{variant}.p4info.txtpb", f"{variant}.sha256"):
             assert (checkout / "p4src/build" / name).read_text() == (ROOT / "p4src/build" / name).read_text(), name
+
+
+def test_the_compiler_makes_another_number_of_slots_as_the_setting_does(checkout: Path) -> None:
+    if shutil.which("p4c-bm2-ss") is None:
+        pytest.skip("needs p4c-bm2-ss")
+    sizes = checkout / "p4src" / "include" / "sizes.p4"
+    sizes.write_text(sizes.read_text().replace("SLOTS = 8192;", "SLOTS = 7777;"))  # as many digits: p4c notes columns
+    made = compile_p4(checkout, **os.environ)
+    assert made.returncode == 0, made.stderr
+    for variant in VARIANTS:
+        name = f"p4src/build/{variant}"
+        resized = Program.load(ROOT / f"{name}.json").with_slots(7777)
+        assert json.loads((checkout / f"{name}.json").read_text()) == json.loads(resized.config)
+        assert (checkout / f"{name}.p4info.txtpb").read_text() == resized.p4info

@@ -11,6 +11,7 @@ from google.protobuf.any_pb2 import Any
 
 from serene.errors import SereneError
 from serene.native import CompileFailed, CompilerMissing
+from serene.switch.errors import NoMemory
 
 Code = grpc.StatusCode
 
@@ -54,6 +55,8 @@ def refused(error: SereneError) -> Failure:
     """The Failure for a program that cannot run: the program's fault, or this machine's if it could not be compiled."""
     if isinstance(error, Failure):
         return error
+    if isinstance(error, NoMemory):
+        return Failure(Code.RESOURCE_EXHAUSTED, str(error))
     if not isinstance(error, (CompileFailed, CompilerMissing)):
         return invalid(str(error))
     no_room = isinstance(error.__cause__, OSError) and error.__cause__.errno in NO_ROOM

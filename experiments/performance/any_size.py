@@ -1,0 +1,209 @@
+"""A vector of any size through one embedded switch: k-of-n with live swaps, every sum checked, memory and time printed.
+
+python -m serene.experiments.performance.any_size [--values 124000000] [--workers 4] [--exchanges 6]
+"""
+
+from __future__ import annotations
+
+from serene.interrupts import end_quietly, ended
+
+if __name__ == "__main__":
+    end_quietly()
+
+import argparse
+import contextlib
+import json
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from serene.client import Client, FrameTransport, Session
+from serene.controller.http.client import ControllerClient
+from serene.errors import SereneError
+from serene.program import Program
+from serene.spawn import module
+from serene.strategy import ASP, BSP, SSP, Quorum
+from serene.topologies.processes import Background, free_ports, program
+
+PERIOD = 1021  # of the numbers that workers contribute, so that what their sum has to be takes no memory
+PART = 1 << 20  # values that are checked at a time
+PATIENCE_S = 600.0
+UNIT = 2.0**-20  # of the default scale: what is contributed is exact
+
+
+def numbers(worker: int, exchange: int, values: int, out: np.ndarray) -> None:
+    """A worker's contribution, float32[values], in whole units."""
+    pattern = ((np.arange(PERIOD) * (worker + 3) + 17 * exchange) % PERIOD - PERIOD // 2) * UNIT
+    whole = values // PERIOD * PERIOD
+    out[:whole].reshape(-1, PERIOD)[:] = pattern
+    out[whole:] = pattern[: values - whole]
+
+
+def expected(workers: int, exchanges: int) -> np.ndarray:
+    """The sum of all contributions in units, a period of it, uint32[PERIOD]."""
+    total = np.zeros(PERIOD, np.int64)
+    for worker in range(workers):
+        for exchange in range(exchanges):
+            total += (np.arange(PERIOD) * (worker + 3) + 17 * exchange) % PERIOD - PERIOD // 2
+    return total.astype(np.uint32)
+
+
+def wrong_values(held: np.ndarray, values: int, period: np.ndarray) -> int:
+    """How many of the values that a worker has read last are not the sum. held: uint32[slots, lanes]."""
+    flat, wrong = held.reshape(-1)[:values], 0
+    for first in range(0, values, PART):
+        part = flat[first : first + PART]
+        wrong += int(np.count_nonzero(part != period[np.arange(first, first + len(part)) % PERIOD]))
+    return wrong
+
+
+def work(options: argparse.Namespace) -> int:
+    """One worker. Prints what it measured as a line of JSON."""
+    gradient = np.empty(options.values, np.float32)
+    transport = FrameTransport(
+        options.worker + 1, local=("127.0.0.1", options.local), switch=("127.0.0.1", options.switch)
+    )
+    seconds = []
+    before = peak_bytes()
+    with Session(Client(transport, 0, options.worker, options.values), join_timeout_s=PATIENCE_S) as session:
+        session.join()
+        for exchange in range(options.exchanges):
+            numbers(options.worker, exchange, options.values, gradient)
+            began = time.monotonic()
+            session.exchange(gradient)
+            seconds.append(time.monotonic() - began)
+        complete = session.finish(PATIENCE_S)
+        wrong = wrong_values(
+            session.client.protocol.held_values, options.values, expected(options.workers, options.exchanges)
+        )
+        repeated = session.client.counts.retransmissions
+    print(json.dumps({
+        "seconds": seconds, "complete": complete, "wrong": wrong, "memory": peak_bytes(), "before": before,
+        "retransmissions": repeated,
+    }))  # fmt: skip
+    return 0
+
+
+def peak_bytes(pid: int | str = "self") -> int:
+    """The most memory that a process has had resident."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
+
+
+def run(values: int, workers: int, exchanges: int, folder: Path, slots: int | None = None) -> dict[str, Any]:
+    """Workers that contribute ``exchanges`` times each under k-of-n (all but one), with swaps meanwhile, through a
+    switch with as many slots as they need. Raises SereneError where a part fails. Returns what was measured: by
+    worker, and the switch's memory."""
+    loaded = Program.load()
+    needed = -(-values // loaded.lanes) if slots is None else slots
+    grpc, http = free_ports(9559, 8559)
+    udp = free_ports(*[24300] * 2 * workers, kind=socket.SOCK_DGRAM)
+    pairs = list(zip(udp[::2], udp[1::2], strict=True))
+    ports = [f"-i{number}@udp:{switch}:{local}" for number, (switch, local) in enumerate(pairs, 1)]
+    command = [
+        program("serene-switch"), "--no-p4", *ports, "--",
+        "--grpc-server-addr", f"127.0.0.1:{grpc}", "--cpu-port", "255",
+    ]  # fmt: skip
+    up = [
+        program("serenectl"), "up", "--foreground", "--switch", f"127.0.0.1:{grpc}", "--ports", f"1-{workers}",
+        "--slots", str(needed), "--http", f"127.0.0.1:{http}",
+    ]  # fmt: skip
+    with contextlib.ExitStack() as stack:
+        switch = Background("switch", command, folder / "switch.log")
+        stack.callback(switch.stop)
+        switch.wait_until(lambda: switch.serves(grpc), 60)
+        controller = Background("controller", up, folder / "controller.log")
+        stack.callback(controller.stop)
+        controller.wait_until(lambda: controller.serves(http), 150)
+        client = stack.enter_context(ControllerClient(f"http://127.0.0.1:{http}"))
+        client.create_job(workers, Quorum(workers - 1))
+        each = ["--values", str(values), "--workers", str(workers), "--exchanges", str(exchanges)]
+        processes = [
+            subprocess.Popen(
+                module(
+                    "serene.experiments.performance.any_size", *each,
+                    "--worker", str(worker), "--local", str(local), "--switch", str(port),
+                ),
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for worker, (port, local) in enumerate(pairs)
+        ]  # fmt: skip
+        for process in processes:
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+        swaps = _swap_while_they_run(client, processes, workers, exchanges)
+        results = [json.loads(process.communicate()[0] or "{}") for process in processes]
+        if any(process.returncode for process in processes):
+            raise SereneError(f"workers ended with {[process.returncode for process in processes]}")
+        job = client.job(0)
+        return {
+            "slots": needed, "bytes_per_value": (loaded.bytes_per_slot or 0) / loaded.lanes, "swaps": swaps,
+            "workers": results, "switch": peak_bytes(switch.pid),
+            "applied": [worker.contributions for worker in job.workers],
+        }  # fmt: skip
+
+
+def _swap_while_they_run(
+    client: ControllerClient, processes: Sequence[subprocess.Popen[str]], workers: int, exchanges: int
+) -> int:
+    """Swaps the strategy each time when all have got on by an exchange. How often."""
+    turns = [BSP(), SSP(2), Quorum(workers - 1), ASP(), Quorum(workers - 1)]
+    done = 0
+    while any(process.poll() is None for process in processes):
+        job = client.job(0)
+        least = min(worker.iteration for worker in job.workers)
+        if job.state.value == "finished" or least >= exchanges - 1:
+            break
+        if job.state.value == "running" and least > done:
+            client.set_strategy(0, turns[done % len(turns)])
+            done += 1
+        time.sleep(0.05)
+    return done
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m serene.experiments.performance.any_size", description=__doc__)
+    parser.add_argument("--values", type=int, default=11_200_000)
+    parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--exchanges", type=int, default=6)
+    for hidden in ("--worker", "--local", "--switch"):
+        parser.add_argument(hidden, type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker is not None:
+        return work(options)
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            done = run(options.values, options.workers, options.exchanges, Path(folder))
+        except SereneError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 1
+    vector = 4 * options.values
+    print(
+        f"{options.values:,} values, {options.workers} workers, {options.exchanges} exchanges each, "
+        f"{options.workers - 1}-of-{options.workers} and {done['swaps']} live swaps"
+    )
+    size = f"{done['slots']:,} slots, {done['bytes_per_value']:.1f} bytes a value"
+    print(f"switch: {size}, {done['switch'] / 1e9:.2f} GB resident")
+    for number, worker in enumerate(done["workers"]):
+        times = (worker["memory"] - worker["before"]) / vector
+        print(
+            f"worker {number}: {statistics.median(worker['seconds']):.2f} s each (first {worker['seconds'][0]:.2f}), "
+            f"{worker['memory'] / 1e9:.2f} GB, {times:.1f} times its vector beyond what it began with; "
+            f"{worker['retransmissions']} retransmissions, {worker['wrong']} wrong sums"
+        )
+    exact = all(worker["complete"] and not worker["wrong"] for worker in done["workers"])
+    print("every sum exact at the end" if exact else "NOT every sum is exact")
+    return 0 if exact else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(ended(main))

@@ -1,0 +1,84 @@
+"""Switches with another number of slots than the program was compiled with, on each target.
+
+What these tests cannot see: which registers have to grow (tests/unit/test_slots.py).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from serene.experiments.performance.any_size import run
+from serene.program import Program
+from serene.slots import MAX_SLOTS
+from serene.strategy import BSP
+from serene.switch import Switch, loading
+from serene.switch.errors import NoMemory
+from serene.wire import Op
+from tests.controller.hosts import Host, join
+from tests.controller.processes import Start, SwitchProcess, serenectl
+
+
+def test_the_last_slot_counts_and_no_more_are_there(start: Start, hosts: list[Host]) -> None:
+    """More slots than were compiled, so that every register has to be larger, too."""
+    slots = 8200
+    controller = start("--slots", str(slots))
+    client = controller.client
+    status = client.status().switch
+    assert (status.slots, status.bytes_per_slot) == (slots, 3096)
+    client.create_job(2, BSP())
+    session = join(hosts[:2], 0, slots * status.lanes)[0]["session"]
+    for number, host in enumerate(hosts[:2]):
+        host.push(0, number, [number + 1, 7], session=session, epoch=1, seq=1, slot=slots - 1)
+    answer = hosts[1].ask(
+        lambda: hosts[1].push(0, 1, [2, 7], session=session, epoch=1, seq=1, slot=slots - 1), Op.ANSWER
+    )
+    assert answer["total"] == 2
+    client.create_job(1, BSP())
+    refused = hosts[2].ask(lambda: hosts[2].hello(1, 0, 1), Op.REFUSED)
+    assert "at most 0 of the switch's 8200 are free in a row" in refused.text
+
+
+def test_another_number_is_not_put_over_a_job_unasked(start: Start, switch: SwitchProcess, hosts: list[Host]) -> None:
+    first = start("--slots", "10")
+    first.client.create_job(1, BSP())
+    join(hosts[:1], 0)
+    first.kill()
+    asked = ["up", "--foreground", "--switch", switch.grpc, "--election-id", "9"]
+    asked += ["--http", first.url.removeprefix("http://")]
+    refused = serenectl(*asked)
+    assert refused.returncode == 1
+    assert "runs this program with 10 slots: --slots 10 takes its jobs over, --slots with another" in refused.stderr
+    again = start("--slots", "10", "--election-id", "10")
+    assert [job.state for job in again.client.jobs()] == ["running"]
+    again.kill()
+    other = start("--slots", "20", "--election-id", "11")
+    assert (other.client.jobs(), other.client.status().switch.slots) == ([], 20)
+
+
+def test_what_memory_does_not_hold_is_refused_with_the_most_that_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = Program.load()
+    needed = loading.state_bytes(loading.load_program(program.with_slots(1000).config))
+    monkeypatch.setattr(loading, "free_bytes", lambda: needed)
+    with pytest.raises(NoMemory, match=r"1001 slots; the largest number that fits is 1000$"):
+        Switch.load(program.with_slots(1001).config)
+    Switch.load(program.with_slots(1000).config).close()
+
+
+@pytest.mark.parametrize("slots", ["0", str(MAX_SLOTS + 1)])
+def test_an_impossible_number_is_one_line(slots: str) -> None:
+    refused = serenectl("up", "--foreground", "--slots", slots)
+    assert refused.returncode in (1, 2)
+    assert refused.stderr == f"error: --slots: {slots} slots: expected 1 to {MAX_SLOTS}\n"
+
+
+def test_11_million_values_under_k_of_n_with_live_swaps(tmp_path: Path) -> None:
+    """As many as a ResNet-18 has. The embedded switch alone: BMv2 has its ports in Mininet."""
+    done = run(11_200_000, 4, 3, tmp_path)
+    assert done["slots"] == 35_000
+    assert done["swaps"] >= 1
+    assert [(worker["complete"], worker["wrong"]) for worker in done["workers"]] == [(True, 0)] * 4
+    assert done["applied"] == [3 * 35_000] * 4, "each contribution counts once"
+    for worker in done["workers"]:
+        assert worker["memory"] - worker["before"] < 5.5 * 4 * 11_200_000

@@ -1,0 +1,123 @@
+"""The number of slots is a setting: which registers it is the size of follows from the compiled program."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from serene.memory import free_bytes
+from serene.program import BUILD, NoSuchProgram, Program
+from serene.slots import MAX_SLOTS, NotBySlot, SlotState, resized
+
+PROGRAMS = ("serene", "serene_jumbo", "serene_leaf", "serene_root")
+
+
+def program(name: str) -> Program:
+    return Program.load(BUILD / f"{name}.json")
+
+
+def declared(name: str) -> dict[str, int]:
+    """The registers whose size in the P4 sources is SLOTS, or a multiple of it: cells a slot, by the last part of the
+    name, without the number of a part of a vector."""
+    sources = BUILD.parent / "v1model"
+    sizes = {"MAX_WORKERS": 32, "RING": 16, "LEAVES": 8}
+    found: dict[str, int] = {}
+    todo, done = [f"{name.removesuffix('_jumbo')}.p4"], set[Path]()
+    while todo:
+        path = sources / todo.pop()
+        if path in done or not path.exists():
+            continue
+        done.add(path)
+        text = path.read_text()
+        todo += re.findall(r'#include "([\w.]+)"', text)
+        for size, register in re.findall(r"register<[^;]*?>\(SLOTS(?: \* (\w+))?\) (\w+)", text):
+            found[register.rstrip("_")] = sizes[size] if size else 1
+    return found
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_registers_are_those_that_the_sources_size_by_slots(name: str) -> None:
+    state = SlotState.of(json.loads(program(name).config_path.read_text()))
+    found = {re.sub(r"_\d+$", "", register.name.split(".")[-1]): register.cells for register in state.registers}
+    assert found == declared(name)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_nothing_but_their_sizes_changes(name: str) -> None:
+    compiled, larger = program(name), program(name).with_slots(35_000)
+    before, after = json.loads(compiled.config), json.loads(larger.config)
+    changed = {
+        one["name"]: (one["size"] / 8192, other["size"] / 35_000)
+        for one, other in zip(before["register_arrays"], after["register_arrays"], strict=True)
+        if one != other
+    }
+    assert all(was == now for was, now in changed.values())
+    for one in before["register_arrays"]:
+        one["size"] = 0
+    for one in after["register_arrays"]:
+        one["size"] = 0
+    assert before == after
+    lines = zip(compiled.p4info.splitlines(), larger.p4info.splitlines(), strict=True)
+    sizes = [(one, other) for one, other in lines if one != other]
+    assert len(sizes) == len(changed)
+    assert all(int(one.split()[1]) / 8192 == int(other.split()[1]) / 35_000 for one, other in sizes)
+
+
+def spoiled(change: Callable[[dict[str, Any]], object]) -> bytes:
+    made = json.loads(program("serene").config)
+    change(made)
+    return json.dumps(made).encode()
+
+
+def test_a_register_that_has_no_whole_number_of_cells_a_slot_is_refused() -> None:
+    def change(made: dict[str, Any]) -> None:
+        next(one for one in made["register_arrays"] if one["name"].endswith("seen_of"))["size"] += 1
+
+    with pytest.raises(
+        NotBySlot, match=r"register SereneIngress.barrier.seen_of is indexed by slot and has 262145 cells"
+    ):
+        resized(spoiled(change), 10)
+
+
+def test_a_program_without_slots_is_refused() -> None:
+    def change(made: dict[str, Any]) -> None:
+        for action in made["actions"]:
+            for parameter in action["runtime_data"]:
+                parameter["name"] = parameter["name"].replace("first_slot", "from")
+
+    with pytest.raises(NotBySlot, match="no register of the program is indexed by what follows from first_slot"):
+        resized(spoiled(change), 10)
+
+
+@pytest.mark.parametrize("slots", [0, -1, MAX_SLOTS + 1])
+def test_impossible_numbers_are_refused(slots: int) -> None:
+    with pytest.raises(NotBySlot, match=f"{slots} slots: expected 1 to {MAX_SLOTS}"):
+        program("serene").with_slots(slots)
+
+
+def test_what_is_compiled_for_a_chip_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "chip.bin").write_bytes(b"...")
+    shutil.copy(BUILD / "serene.p4info.txtpb", tmp_path / "chip.p4info.txtpb")
+    chip = Program.load(tmp_path / "chip.bin")
+    assert chip.with_slots(8192) is chip
+    with pytest.raises(NoSuchProgram, match=r"10 slots: chip\.bin was compiled with 8192"):
+        chip.with_slots(10)
+
+
+def test_free_memory_is_the_least_of_machine_and_control_group(tmp_path: Path) -> None:
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text("MemTotal:  2000 kB\nMemAvailable:  1000 kB\n")
+    assert free_bytes(meminfo, tmp_path) == 1_024_000
+    (tmp_path / "memory.max").write_text("600000\n")
+    (tmp_path / "memory.current").write_text("500000\n")
+    (tmp_path / "memory.stat").write_text("anon 1\ninactive_file 300000\n")
+    assert free_bytes(meminfo, tmp_path) == 400_000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert free_bytes(meminfo, tmp_path) == 1_024_000
+    assert free_bytes(tmp_path / "none", tmp_path) is None
