@@ -26,7 +26,7 @@ from serene.errors import SereneError
 from serene.strategy import parse, to_dict
 from serene.torch.membership import Member, Setting, Wanted
 from serene.torch.opening import Controller
-from serene.torch.replica import REACH, BadUpdate, Named, Replica, limit_for, scale_for
+from serene.torch.replica import REACH, BadParameters, BadUpdate, Named, Replica, limit_for, scale_for
 from serene.torch.work import SwitchWork
 
 LOG = logging.getLogger("serene.torch")
@@ -78,6 +78,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._closed = False
         self._warned = 0
         trained = self._trained()
+        if not trained:
+            raise BadParameters("the optimizer has no parameter that is trained: expected one with requires_grad")
         self._controller.check_room(sum(named.parameter.numel() for named in trained))
         if self._controller.find(job) is not None:  # it runs: this process begins with what the others have
             self._begin()
@@ -101,6 +103,12 @@ class DistributedOptimizer(torch.optim.Optimizer):
             raise SereneError(f"job {self.job!r} was left: the optimizer was closed")
         if self._replica is None:
             self._begin()
+        for named in self._frozen:
+            if named.parameter.requires_grad:
+                raise SereneError(
+                    f"{named.name} was frozen at the first step, so it is not shared: train it from the beginning, or "
+                    "begin another job"
+                )
         loss = self.optimizer.step() if closure is None else self.optimizer.step(closure)
         self._steps += 1
         if self._steps >= self.every:
@@ -240,7 +248,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             "every": self.every,
             "optimizer": type(self.optimizer).__name__,
             "strategy": ":".join(str(value) for value in self._strategy.values()),
-            "limit": "by the first updates" if self._limit is None else self._limit,
+            "limit": "by the first updates" if self._limit is None else f"{self._limit:.9g}",
             "parameters": f"{len(self._trained())} of {replica.values:,} values",
             "digest of their shapes": shapes,
             "digest of their first values": start,
@@ -261,10 +269,6 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def _exchange(self) -> None:
         replica = self._begun
         try:
-            for named in self._frozen:
-                if named.parameter.requires_grad:
-                    raise SereneError(f"{named.name} was frozen at the first step, so it is not shared: train it from "
-                                      "the beginning, or begin another job")  # fmt: skip
             if self._member is None:
                 self._join(replica.first_reach())
             assert self._member is not None

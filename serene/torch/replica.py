@@ -27,7 +27,7 @@ REACH = 2**30  # units that a parameter may be away from its start
 ROUND_MOST = 2**27  # units that one contribution of each worker has together, at most
 FIRST_UPDATES = 2**14  # a parameter may move by so many of the largest first update,
 STARTS = 2**8  # and by so many of the largest value that a parameter begins with
-RUN = 1 << 22  # values that are computed at once
+RUN = 1 << 22  # values that are computed at once, at least
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
