@@ -146,7 +146,7 @@ class Named:
         self._gatherings = {
             name: gathering
             for name, gathering in self._gatherings.items()
-            if gathering.live(now) or now - gathering.refused_at <= HEARING_S
+            if gathering.live(now) or 0 <= now - gathering.refused_at <= HEARING_S
         }
         self._claims = {who: claim for who, claim in self._claims.items() if who[0] in tags}
         self._waiting = {who: since for who, since in self._waiting.items() if now - since <= 2 * PATIENCE_S}
