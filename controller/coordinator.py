@@ -19,6 +19,7 @@ from serene.controller.events import Events
 from serene.controller.jobs.errors import BadRequest, Conflict, InTheWay
 from serene.controller.jobs.job import EpochBegun, Job, JobEpoch, JobState, Report
 from serene.controller.jobs.jobs import Jobs
+from serene.controller.jobs.named import Asks, Awaits, Complete, Dead, Named, Place
 from serene.controller.jobs.plans import Swap
 from serene.controller.settings import Settings
 from serene.controller.status.explain import explain, headline
@@ -29,6 +30,7 @@ from serene.controller.status.model import (
     JobStatus,
     Listening,
     Live,
+    PlaceStatus,
     PrecisionStatus,
     Status,
     SwapStatus,
@@ -77,6 +79,7 @@ class Coordinator:
             max_workers=program.max_workers * self.switch.rack_count,
         )
         self.telemetry = Telemetry(self.switch, self.jobs, clock)
+        self._named = Named(self.jobs, lambda job, worker: self.telemetry.silent_s(job.id, worker))
         self.recorder = Recorder()
         self.automatic = AutomaticRunner(self.jobs, self.telemetry, self.events, self._enact)
         self._metrics = Metrics()
@@ -121,6 +124,7 @@ class Coordinator:
 
     def _on_report(self, job_id: int, worker: int, report: Report) -> None:
         self.recorder.note(job_id, worker, report, self._clock.unix())
+        self._named.learn(self.jobs[job_id], report)
 
     async def _on_job_over(self, job_id: int) -> None:
         await self.telemetry.refresh()
@@ -150,22 +154,48 @@ class Coordinator:
             racks=self._racks(workers, racks), precision=precision,
         )  # fmt: skip
         async with self._lock:
+            return self.job_status((await self._create(create)).id)
+
+    async def _create(self, create: Callable[[], Job]) -> Job:
+        """Makes a job; those that have finished and are in its way are deleted. The caller holds the lock."""
+        while True:
+            try:
+                created = create()
+                break
+            except InTheWay as error:
+                await self._delete(error.job, f"job {error.job.id}, which had finished, gives way to a new job")
+        created.asked_at = self._clock.steady()
+        self.telemetry.forget(created.id)
+        self.recorder.forget(created.id)
+        waits = f"job {created.id} created: waits for {created.workers_expected} workers, {created.strategy}"
+        self.events.emit("job_created", waits, job=created.id)
+        self.automatic.stop(created.id)
+        return created
+
+    async def find_place(self, name: str, asks: Asks, strategy: Strategy) -> PlaceStatus:
+        """Gives a process a place in the job of this name, which is made under this strategy when all processes of a
+        new one are there. Raises as `Named.come` and `create_job`."""
+        async with self._lock:
             while True:
-                try:
-                    created = create()
-                    break
-                except InTheWay as error:
-                    await self._delete(error.job, f"job {error.job.id}, which had finished, gives way to a new job")
-            created.asked_at = self._clock.steady()
-            self.telemetry.forget(created.id)
-            self.recorder.forget(created.id)
-            self.events.emit(
-                "job_created",
-                f"job {created.id} created: waits for {workers} workers, {strategy}",
-                job=created.id,
-            )
-            self.automatic.stop(created.id)
-            return self.job_status(created.id)
+                found = self._named.come(name, asks, self._clock.steady())
+                if isinstance(found, Dead):
+                    await self._delete(
+                        found.job, f"job {found.job.id}, whose workers are silent, gives way to a new job"
+                    )
+                elif isinstance(found, Complete):
+                    await self._make_named(name, found, strategy)
+                else:
+                    return _place(found)
+
+    async def _make_named(self, name: str, complete: Complete, strategy: Strategy) -> None:
+        workers, by_rack = len(complete.processes), None
+        if complete.racks is not None:
+            by_rack = [complete.racks.get(rack, 0) for rack in range(self.switch.rack_count)]
+        create = partial(
+            self.jobs.create, workers, strategy, scale=complete.scale, limit=complete.asked.limit / complete.scale,
+            racks=self._racks(workers, by_rack),
+        )  # fmt: skip
+        self._named.made(await self._create(create), name, complete, self._clock.steady())
 
     def _racks(self, workers: int, sizes: Sequence[int] | None) -> Racks | None:
         """Which workers are in which rack; None: all are at the one switch. Raises BadRequest or BadStrategy."""
@@ -401,3 +431,10 @@ class Coordinator:
     def job_status(self, job_id: int) -> JobStatus:
         """The status of one job, with counters as they were read last."""
         return job_status(self.jobs[job_id], self.telemetry, self.automatic)
+
+
+def _place(found: Place | Awaits) -> PlaceStatus:
+    if isinstance(found, Awaits):
+        return PlaceStatus(waits=found.why)
+    rack, place = found.job.racks.place(found.worker)
+    return PlaceStatus(job=found.job.id, worker=found.worker, rack=rack, place=place)

@@ -99,8 +99,11 @@ class Upkeep:
             if job.state is JobState.RUNNING and self._switch.connected:  # else each tick would spend an epoch
                 await self._end_restoration(job)
                 await self._end_abandoned(job)
-            if job.pool and job.state is not JobState.FINISHED:
-                await self._end_pool(job)
+            if job.state is not JobState.FINISHED:
+                if job.pool:
+                    await self._end_pool(job)
+                elif job.name is not None:
+                    await self._end_deserted(job)
 
     async def _clear(self, job: Job) -> None:
         await self._telemetry.refresh()
@@ -141,6 +144,16 @@ class Upkeep:
             silent, who = bool(missing), f"{workers(missing)} silent" if missing else ""
         if silent:
             await self._delete(job, f"job {job.id} is over: {who} for {self._gone_after_s:g} s")
+
+    async def _end_deserted(self, job: Job) -> None:
+        """Ends a named job all of whose workers are silent: each reports about every second. Until then processes that
+        are started again go on with it."""
+        if job.state is JobState.RUNNING:
+            deserted = self._switch.connected and not self.active(job)
+        else:  # one whose switch has lost its state waits for its workers, however long
+            deserted = not job.lost_sessions and self._clock.steady() - job.asked_at >= self._gone_after_s
+        if deserted:
+            await self._delete(job, f"job {job.id} is over: its workers are silent for {self._gone_after_s:g} s")
 
     def active(self, job: Job) -> set[int]:
         """The workers of a job that have been heard from recently."""

@@ -225,6 +225,7 @@ class Admission:
         alone = replace(plan, swap=None)
         goes_on = plan.swap is not None and not plan.job_over
         name = job.racks.name(plan.worker)
+        job.workers[plan.worker].left_at = self._clock.steady()
         if goes_on and await self._starts_over(
             job, f"worker {name} left", lambda: self._jobs.left(alone, self._clock.unix())
         ):

@@ -66,7 +66,8 @@ def switch_line(switch: SwitchStatus) -> str:
 
 def job_line(job: JobStatus) -> str:
     """``job 0: running, SSP(3), epoch 2, 79510 values in 249 slots``."""
-    line = f"job {job.job}: {job.state.value}, {job.strategy}"
+    named = f" ({job.name})" if job.name else ""
+    line = f"job {job.job}{named}: {job.state.value}, {job.strategy}"
     if job.state is JobState.WAITING:
         here = sum(worker.state is not WorkerState.EXPECTED for worker in job.workers)
         return f"{line}, {here} of {job.workers_expected} workers here"

@@ -13,12 +13,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
+from serene.controller.admission.frames import LONGEST_TEXT
 from serene.controller.coordinator import Coordinator
 from serene.controller.http.answers import Json, to_json
 from serene.controller.http.cookie import give
 from serene.controller.http.guard import Guard
 from serene.controller.http.page import add_page
 from serene.controller.jobs.errors import Conflict, NoSuchJob
+from serene.controller.jobs.named import LONGEST_NAME, Asks
 from serene.controller.status.explain import NoSuchWorker
 from serene.controller.status.metrics import CONTENT_TYPE
 from serene.controller.status.model import Snapshot, StrategyField
@@ -28,6 +30,7 @@ from serene.fixedpoint import DEFAULT_LIMIT
 from serene.http import token
 from serene.strategy import BSP
 
+Fact = Annotated[str, Field(max_length=LONGEST_TEXT)]  # as long as one that a worker reports
 SNAPSHOT_S = 0.2  # between two snapshots of the live stream
 MOST_STREAMS = 32  # open at once
 STREAM_COUNTERS_S = 0.5  # counters of a snapshot are at most this old
@@ -46,6 +49,21 @@ class NewJob(BaseModel):
     pool_slots: int | None = None  # makes it a pool, whose slots are used in turn
     racks: Annotated[list[int], Field(max_length=256)] | None = None  # workers in each rack
     precision: int = 32  # bits of a pool's gradients' values
+
+
+class WantedPlace(BaseModel):
+    """The body of POST /v1/places: a process asks for a place in the job of that name, until it has one."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: Annotated[str, Field(max_length=LONGEST_NAME)]
+    process: Annotated[str, Field(min_length=1, max_length=64)]
+    workers: Annotated[int, Field(ge=1, le=256)]
+    settings: Annotated[dict[Fact, int | Fact], Field(max_length=32)]
+    strategy: StrategyField = BSP()
+    scale: int
+    limit: int
+    rack: Annotated[int, Field(ge=0, le=255)] | None = None
 
 
 class Precision(BaseModel):
@@ -103,6 +121,11 @@ def application(
     async def delete_job(job: int) -> Json:
         await coordinator.delete_job(job)
         return Json({"job": job})
+
+    @app.post("/v1/places")
+    async def find_place(wanted: WantedPlace) -> Json:
+        asks = Asks(wanted.process, wanted.workers, wanted.settings, wanted.scale, wanted.limit, wanted.rack)
+        return Json(await coordinator.find_place(wanted.name, asks, wanted.strategy))
 
     @app.put("/v1/jobs/{job}/strategy")
     async def set_strategy(job: int, strategy: Annotated[StrategyField, Body()]) -> Json:

@@ -55,6 +55,8 @@ class Worker:
     report: Report | None = None  # the latest
     reported_at: float = -math.inf  # on the monotonic clock
     readmitted_at: float = -math.inf  # on the monotonic clock
+    left_at: float = -math.inf  # when it last said that it leaves, on the monotonic clock
+    given: bool = False  # to a process that may be at another host (`serene.controller.jobs.named`)
 
     def stays_evicted(self, at: Endpoint) -> bool:
         """Whether the process at this endpoint was evicted in a session that is lost. Another one in its place is a
@@ -71,7 +73,7 @@ class Worker:
         if self.endpoint is not None and self.endpoint.incarnation != to.incarnation:
             self.retired.append(self.endpoint.incarnation)
         self.endpoint = to
-        self.uncertain = False
+        self.uncertain = self.given = False
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,8 @@ class Job:
     scale: int  # fixed-point units in 1.0
     limit: float  # the largest |value| of a contribution
     state: JobState = JobState.WAITING
+    name: str | None = None  # by which its processes found it
+    settings: Report = field(default_factory=dict)  # of a named job: what its processes have to say alike
     racks: Racks = NO_RACKS  # which workers are in which rack; with one switch, all are in rack 0
     pool: bool = False  # its slots are used in turn (serene/client/pool.py), under BSP, by the workers that began it
     precision: int = 32  # bits of the values of a pool's gradients
@@ -267,6 +271,7 @@ class Job:
         self.epochs_spent = max(self.epochs_spent, known.epochs_spent)
         self.began_at, self.began_clock = known.began_at, known.began_clock
         self.lost, self.lost_before = known.lost, known.lost_before
+        self.name, self.settings = known.name, known.settings
         for worker, before in zip(self.workers, known.workers, strict=False):
             worker.retired = before.retired
             if worker.endpoint != before.endpoint:

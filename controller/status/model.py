@@ -125,11 +125,13 @@ class EpochStatus(Model):
 
 
 class JobStatus(Model):
-    """One job. strategy: the wanted one; while the sums are being restored (``restoring``), BSP is in force. slots: how
-    many it needs; first_slot: where they are, None while it has none. scale: fixed-point units in 1.0; limit: the
-    largest |value| of a contribution. epochs_begun: how many in all its sessions; history: the latest of them."""
+    """One job. name: by which its processes found it, if they did. strategy: the wanted one; while the sums are being
+    restored (``restoring``), BSP is in force. slots: how many it needs; first_slot: where they are, None while it has
+    none. scale: fixed-point units in 1.0; limit: the largest |value| of a contribution. epochs_begun: how many in all
+    its sessions; history: the latest of them."""
 
     job: int
+    name: str | None = None
     state: JobState
     session: int
     epoch: int
@@ -149,6 +151,17 @@ class JobStatus(Model):
     workers: list[WorkerStatus]
     epochs_begun: int
     history: list[EpochStatus]
+
+
+class PlaceStatus(Model):
+    """The place of a process in a job that it named: the job's id, the worker's number in the job, its rack, and its
+    number there. None, where it has none yet: it has to ask again, for what ``waits`` says."""
+
+    job: int | None = None
+    worker: int | None = None
+    rack: int | None = None
+    place: int | None = None
+    waits: str = ""
 
 
 class Status(Model):

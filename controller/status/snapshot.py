@@ -76,6 +76,7 @@ def job_status(job: Job, telemetry: Telemetry, automatic: AutomaticRunner, lates
     running = automatic.of(job.id)
     return JobStatus(
         job=job.id,
+        name=job.name,
         state=job.state,
         session=job.session,
         epoch=job.epoch,

@@ -66,7 +66,7 @@ class Client:
         self._requests = Requests(transport, job, worker, vector_length, incarnation, rack)
         self._job, self._worker, self._vector_length = job, worker, vector_length
         self._first_window = window
-        self._silence_s = silence_s
+        self.silence_s = silence_s
         self._give_up_s = give_up_s
         self.clock = clock
         self._protocol: Protocol | None = None
@@ -285,7 +285,7 @@ class Client:
     def _leave(self, timeout_s: float, *, wait_for_others: bool) -> bool:
         self._left = self._protocol is not None
         leaving = Leaving(
-            self._requests, self.clock, self.contributions_sent, self._hello, self._silence_s, self._check_session,
+            self._requests, self.clock, self.contributions_sent, self._hello, self.silence_s, self._check_session,
             self._why_no_answer,
         )  # fmt: skip
         return leaving.run(timeout_s, wait_for_others=wait_for_others)
@@ -305,7 +305,7 @@ class Client:
 
     def _ask(self, last: float) -> None:
         now = self.clock()
-        if now - last > self._silence_s:
+        if now - last > self.silence_s:
             self._asked_at = now
             self._hello()
 
@@ -318,9 +318,10 @@ class Client:
     def exchange(self, gradient: np.ndarray) -> Update:
         """Contributes a gradient, float32[vector_length], and reads what everyone contributed since the last read.
 
-        Blocks until the strategy lets this worker go on. Raises BadGradient for values that are not finite,
-        SessionLost, NoAnswer, PlaceTaken, Refused, BadWelcome or TransportError; and SereneError for another shape, and
-        for a worker that has not joined or caught up, or has left.
+        int32[vector_length] is contributed as it is, in units, and what is read is in units, too. Blocks until the
+        strategy lets this worker go on. Raises BadGradient for values that are not finite, SessionLost, NoAnswer,
+        PlaceTaken, Refused, BadWelcome or TransportError; and SereneError for another shape, and for a worker that has
+        not joined or caught up, or has left.
         """
         if gradient.shape != (self._vector_length,):
             raise SereneError(
@@ -332,7 +333,7 @@ class Client:
         self.contributions_sent += protocol.membership.slots
         began, before = self.clock(), protocol.counts.retransmissions
         protocol.begin(began)
-        return self._finish(began, before, clipped)
+        return self._finish(began, before, clipped, in_units=gradient.dtype == np.int32)
 
     def pull(self, timeout_s: float = math.inf) -> Update:
         """Reads without contributing. Raises as ``exchange``, and NoAnswer after ``timeout_s``."""
@@ -341,14 +342,17 @@ class Client:
         protocol.pull(began)
         return self._finish(began, before, 0, timeout_s)
 
-    def _finish(self, began: float, retransmissions: int, clipped: int, timeout_s: float = math.inf) -> Update:
+    def _finish(
+        self, began: float, retransmissions: int, clipped: int, timeout_s: float = math.inf, *, in_units: bool = False
+    ) -> Update:
         protocol = self._running
         self._exchange_packets(protocol, began, timeout_s)
         ended = self.clock()
         read = protocol.finish()
         most = int(read.contributions.max())
+        difference = read.difference.reshape(-1)[: self._vector_length]
         return Update(
-            delta=dequantise(read.difference.reshape(-1)[: self._vector_length], self._fixed),
+            delta=difference if in_units else dequantise(difference, self._fixed),
             contributions=most,
             epoch=read.epoch,
             round=read.round,

@@ -110,10 +110,14 @@ class Link:
 
 
 def quantise(gradient: np.ndarray, fixed: FixedPoint, protocol: Protocol, first: int = 0) -> int:
-    """Writes float32[n] into ``protocol.values``, from value ``first`` of the vector on. Returns how many were clipped.
+    """Writes float32[n] into ``protocol.values``, from value ``first`` of the vector on, or a whole vector as it is,
+    int32[n] in units. Returns how many were clipped.
 
     Raises BadGradient for NaN and infinities; then ``protocol.values`` are undefined.
     """
+    if gradient.dtype == np.int32:
+        protocol.write(gradient)
+        return 0
     compiled = library()
     if compiled is not None:
         flat = np.ascontiguousarray(gradient, np.float32)

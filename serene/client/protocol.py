@@ -169,6 +169,15 @@ class Protocol:
         self.values[:] = values
         self.begin(now)
 
+    def write(self, values: np.ndarray) -> None:
+        """Writes a contribution to ``self.values``. values: int32[vector_length]; lanes beyond it get 0."""
+        lanes = self.membership.lanes
+        whole = len(values) // lanes
+        self.values[:whole] = values[: whole * lanes].reshape(whole, lanes)
+        if rest := len(values) - whole * lanes:
+            self.values[whole, :rest] = values[whole * lanes :]
+            self.values[whole, rest:] = 0
+
     def begin(self, now: float) -> None:
         """Begins an iteration with what was written to ``self.values``. Raises as ``push``."""
         self._expect_done()

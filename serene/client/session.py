@@ -84,8 +84,8 @@ class Session:
         return membership
 
     def exchange(self, gradient: np.ndarray) -> Update | None:
-        """Contributes a gradient, float32[vector_length], and applies what was read. Returns None where the switch lost
-        its state meanwhile, and the contribution is in the sum that was restored and applied.
+        """Contributes a gradient, as `Client.exchange` takes it, and applies what was read. Returns None where the
+        switch lost its state meanwhile, and the contribution is in the sum that was restored and applied.
 
         Interrupts that are held (`serene.interrupts`) may come while it waits: then the iteration does not count.
         Raises as `Client.exchange` and, where the session is lost, as `join`; never SessionLost.

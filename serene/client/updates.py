@@ -14,7 +14,8 @@ from serene.wire import ReadMode
 class Update:
     """What an exchange brought.
 
-    delta: float32[vector_length], the sum of all contributions since the last read, in gradient units.
+    delta: float32[vector_length], the sum of all contributions since the last read, in gradient units; or, where the
+    contribution was given in fixed-point units, int32[vector_length] in these.
     contributions: how many of them the slot with most has. overflow_possible: these are more than a 32-bit difference
     is certain to hold. epoch, round: of the own contribution. sync_mask, staleness, quorum, read_mode: fields of the
     policy in force. members: workers that take part. network_s, waiting_s: seconds of this exchange. clipped: values of

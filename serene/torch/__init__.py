@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from serene.torch.group import SwitchGroup as SwitchGroup
     from serene.torch.hook import SwitchReducer as SwitchReducer
     from serene.torch.hook import reduce_bucket as reduce_bucket
+    from serene.torch.optimizer import DistributedOptimizer as DistributedOptimizer
 
 BACKEND = "serene"
 _MODULE_OF = {
     "CollectiveFailed": "serene.torch.group",
+    "DistributedOptimizer": "serene.torch.optimizer",
     "ErrorFeedback": "serene.torch.feedback",
     "SwitchGroup": "serene.torch.group",
     "SwitchReducer": "serene.torch.hook",
@@ -34,6 +36,7 @@ _MODULE_OF = {
 __all__ = [
     "BACKEND",
     "CollectiveFailed",
+    "DistributedOptimizer",
     "ErrorFeedback",
     "SwitchGroup",
     "SwitchReducer",

@@ -86,15 +86,44 @@ class Controller:
             )
         asked = {"workers": workers, "pool_slots": SLOTS, "precision": precision, "racks": by_rack}
         job = self._ask("POST", "/v1/jobs", asked)
+        return self._access(switch, job["job"], job["slots"], precision)
+
+    def find(self, name: str) -> int | None:
+        """The number of the job of this name that has not finished, if there is one."""
+        jobs = self._status()["jobs"]
+        return next((job["job"] for job in jobs if job["name"] == name and job["state"] != "finished"), None)
+
+    def place(self, asked: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A place in a job with a name, or for what this process has to wait until it asks again: the fields of
+        `serene.controller.status.model.PlaceStatus`. asked: the body of POST /v1/places."""
+        found: Mapping[str, Any] = self._ask("POST", "/v1/places", dict(asked))
+        return found
+
+    def access(self, job: int, values: int) -> JobAccess:
+        """How to reach the switch for a job whose vectors have so many values."""
+        switch = self._status()["switch"]
+        return self._access(switch, job, -(-values // switch["lanes"]))
+
+    @staticmethod
+    def _access(switch: Mapping[str, Any], job: int, slots: int, precision: int = 32) -> JobAccess:
         return JobAccess(
-            job["job"],
-            job["slots"],
+            job,
+            slots,
             switch["lanes"],
             switch["ip"],
             [(at["port"], at["switch"], at["host"]) for at in switch["udp_ports"]],
             [(at["port"], at["path"]) for at in switch["shm_ports"]],
             precision,
         )
+
+    def check_room(self, values: int) -> None:
+        """Raises SereneError where the switch is too small for a vector of so many values."""
+        switch = self._status()["switch"]
+        if values > (most := switch["slots"] * switch["lanes"]):
+            raise SereneError(
+                f"{values:,} parameters: the switch has room for {most:,} ({switch['slots']:,} slots of "
+                f"{switch['lanes']} values)"
+            )
 
     def delete(self, job: int) -> None:
         """Deletes a job."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -76,3 +77,22 @@ def test_torchrun_goes_on_from_the_checkpoint(local: Local, tmp_path: Path, opti
     said = torchrun(local, "elastic", *arguments, "--losses", str(out))
     assert "goes on from step 100" in said
     np.testing.assert_allclose(json.loads(out.read_text()), theirs, rtol=NEAR["elastic"])
+
+
+def test_shared_training(local: Local) -> None:
+    """By torchrun, which is not needed for it: all workers end with the same parameters."""
+    command = [warm_python(), "-m", "torch.distributed.run", "--nproc-per-node", "4", "--master-port", "0"]
+    done = subprocess.run(
+        [*command, "examples/shared.py"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env={**local.environment, "PYTHON_EXEC": warm_python()},
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 0, done.stderr
+    said = re.findall(r"worker (\d): loss (\S+), sum of the parameters (-?\d+\.\d{9})", done.stdout)
+    assert sorted(worker for worker, _, _ in said) == ["0", "1", "2", "3"]
+    assert len({parameters for _, _, parameters in said}) == 1
+    assert all(float(loss) < 0.9 for _, loss, _ in said), "it learns nothing"

@@ -26,6 +26,10 @@ def test_programs_name_what_there_is(program: str) -> None:
     assert names.get("SwitchReducer", SwitchReducer) is SwitchReducer
 
 
+def test_the_page_shows_the_example() -> None:
+    assert PROGRAMS[0].strip() in (ROOT / "examples/shared.py").read_text()
+
+
 def in_a_network_of_its_own() -> list[str]:
     """The page's ports are those of everybody's controller and switch."""
     unshare = shutil.which("unshare")
@@ -38,7 +42,7 @@ def in_a_network_of_its_own() -> list[str]:
 def test_on_one_machine(tmp_path: Path) -> None:
     if lacking := missing("embedded"):
         pytest.skip(f"the embedded switch needs {lacking}")
-    (tmp_path / "train.py").write_text(PROGRAMS[0])
+    (tmp_path / "train.py").write_text(next(program for program in PROGRAMS if "init_process_group(" in program))
     (tmp_path / ".venv").symlink_to(ROOT / ".venv")
     commands = [line.removeprefix("$ ") for line in CONSOLES[0].splitlines() if line.startswith("$ ")]
     assert [command.split()[0].rpartition("/")[2] for command in commands][0::3] == ["serenectl", "serenectl"]

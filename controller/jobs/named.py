@@ -1,0 +1,252 @@
+"""Jobs by name: processes come for a place in a job of this name, and the first of them have it made. No I/O, no clock.
+
+The processes of a new job are *gathered*: each asks again and again until all are there. Then their settings are
+compared, so that all of them hear of a difference, and the job is made. A process that comes while the job runs gets
+the place of a worker that is silent or has left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from serene.controller.jobs.errors import BadRequest, Conflict
+from serene.controller.jobs.job import Fact, Job, JobState, Report, Worker, WorkerState
+from serene.controller.jobs.jobs import Jobs
+from serene.fixedpoint import LARGEST
+
+LONGEST_NAME = 64
+REPORTED = "setting."  # before a setting's name in a worker's reports
+NAME_REPORTED = "job_name"
+STILL_THERE_S = 5.0  # a process asks several times a second; one that has not for so long has died
+ALL_DIFFER_S = 3.0  # after a difference was seen, until nobody else is waited for
+HEARING_S = 10.0  # for all processes to hear that their settings differ
+VACANT_S = 5.0  # a worker reports every second; the place of one that was silent for so long is free
+CLAIMED_S = 10.0  # for a process to join, once it has a place
+PATIENCE_S = 15.0  # for a place to become free
+
+
+@dataclass(frozen=True)
+class Asks:
+    """A process asks for a place. process: its number, drawn at random. workers: how many it expects in the job.
+    settings: what all processes have to say alike. scale: fixed-point units in 1.0 that would suit it. limit: in units.
+    rack: where it is; None with one switch."""
+
+    process: str
+    workers: int
+    settings: Mapping[str, Fact]
+    scale: int
+    limit: int
+    rack: int | None = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """The process has this place. joins: while the job runs."""
+
+    job: Job
+    worker: int
+
+
+@dataclass(frozen=True)
+class Awaits:
+    """The process has to ask again. why: in words."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class Dead:
+    """All workers of the job of that name are silent, and this process belongs to another one: it is in the way."""
+
+    job: Job
+
+
+@dataclass(frozen=True)
+class Complete:
+    """All processes are there, in the order of their places: the job can be made. racks: workers in each rack, by
+    number; None with one switch."""
+
+    processes: tuple[str, ...]
+    asked: Asks
+    scale: int
+    racks: Mapping[int, int] | None
+
+
+@dataclass
+class _Arrival:
+    asks: Asks
+    at: float  # when it asked last
+    told: bool = False  # that the settings differ
+
+
+@dataclass
+class _Gathering:
+    """The processes that have come for one name, in the order in which they came."""
+
+    arrivals: dict[str, _Arrival] = field(default_factory=dict)
+    differ_since: float = math.inf
+    refused_at: float = math.inf
+
+    def live(self, now: float) -> dict[str, _Arrival]:
+        return {who: arrival for who, arrival in self.arrivals.items() if now - arrival.at < STILL_THERE_S}
+
+
+@dataclass
+class _Claim:
+    process: str
+    at: float
+
+
+class Named:
+    """The names of one controller. silent_s: for how many seconds a job's worker has not been heard. Times are on the
+    monotonic clock, in seconds."""
+
+    def __init__(self, jobs: Jobs, silent_s: Callable[[Job, Worker], float]) -> None:
+        self._jobs = jobs
+        self._silent_s = silent_s
+        self._gatherings: dict[str, _Gathering] = {}
+        self._claims: dict[tuple[int, int], _Claim] = {}  # by the job's tag and the worker
+        self._waiting: dict[tuple[str, str], float] = {}  # since when a process waits for a place, by name and process
+
+    def job(self, name: str) -> Job | None:
+        """The job of this name that has not finished."""
+        return next((job for job in self._jobs if job.name == name and job.state is not JobState.FINISHED), None)
+
+    def come(self, name: str, asks: Asks, now: float) -> Place | Awaits | Dead | Complete:
+        """A process asks, for the first time or again. Raises BadRequest for a name or a request that is impossible,
+        Conflict where the settings differ or all places are taken."""
+        _check(name, asks)
+        self._forget(now)
+        job = self.job(name)
+        return self._gather(name, asks, now) if job is None else self._find_place(job, asks, now)
+
+    def made(self, job: Job, name: str, complete: Complete, now: float) -> None:
+        """Commits that the job was made for these processes."""
+        job.name, job.settings = name, dict(complete.asked.settings)
+        for worker, process in enumerate(complete.processes):
+            self._claims[job.tag, worker] = _Claim(process, now)
+        self._gatherings.pop(name, None)
+
+    @staticmethod
+    def learn(job: Job, report: Report) -> None:
+        """Learns a job's name from a worker's report: a controller that was started again has lost it."""
+        name = report.get(NAME_REPORTED)
+        if job.name is None and not job.pool and isinstance(name, str) and 0 < len(name) <= LONGEST_NAME:
+            job.name = name
+            job.settings = {
+                key.removeprefix(REPORTED): value for key, value in report.items() if key.startswith(REPORTED)
+            }
+
+    def _forget(self, now: float) -> None:
+        """Forgets the processes that ask no more, and the places of jobs that are gone."""
+        tags = {job.tag for job in self._jobs}
+        self._gatherings = {
+            name: gathering
+            for name, gathering in self._gatherings.items()
+            if gathering.live(now) or 0 <= now - gathering.refused_at <= HEARING_S
+        }
+        self._claims = {who: claim for who, claim in self._claims.items() if who[0] in tags}
+        self._waiting = {who: since for who, since in self._waiting.items() if now - since <= 2 * PATIENCE_S}
+
+    # -- a new job -------------------------------------------------------------------------------------------
+
+    def _gather(self, name: str, asks: Asks, now: float) -> Awaits | Complete:
+        gathering = self._gatherings.setdefault(name, _Gathering())
+        if now - gathering.refused_at > HEARING_S:
+            gathering = self._gatherings[name] = _Gathering()
+        known = gathering.arrivals.get(asks.process)
+        gathering.arrivals[asks.process] = _Arrival(asks, now, known is not None and known.told)
+        gathering.arrivals = live = gathering.live(now)
+        expected = max(arrival.asks.workers for arrival in live.values())
+        if text := differences(name, [arrival.asks for arrival in live.values()]):
+            return self._refuse(name, gathering, asks, text, len(live) >= expected, now)
+        gathering.differ_since = math.inf
+        if len(live) < expected:
+            return Awaits(f"{len(live)} of {expected} processes of job {name!r} are here")
+        first = [arrival.asks for arrival in live.values()][:expected]
+        if asks.process not in {one.process for one in first}:
+            return Awaits(f"all {expected} processes of job {name!r} are here")
+        first.sort(key=lambda one: one.rack or 0)  # stable: in each rack in the order in which they came
+        racks = None if asks.rack is None else Counter(one.rack or 0 for one in first)
+        return Complete(tuple(one.process for one in first), asks, min(one.scale for one in first), racks)
+
+    def _refuse(self, name: str, gathering: _Gathering, asks: Asks, text: str, complete: bool, now: float) -> Awaits:
+        gathering.differ_since = min(gathering.differ_since, now)
+        if not complete and now - gathering.differ_since < ALL_DIFFER_S:
+            return Awaits(text)  # so that those that are about to come are told, too
+        gathering.refused_at = min(gathering.refused_at, now)
+        gathering.arrivals[asks.process].told = True
+        if complete and all(arrival.told for arrival in gathering.arrivals.values()):
+            del self._gatherings[name]
+        raise Conflict(text)
+
+    # -- a job that there is ---------------------------------------------------------------------------------
+
+    def _find_place(self, job: Job, asks: Asks, now: float) -> Place | Awaits | Dead:
+        for worker in job.workers:
+            claim = self._claims.get((job.tag, worker.id))
+            if claim is not None and claim.process == asks.process:
+                return Place(job, worker.id)
+        if said := _differ({"the others": job.settings, "this process": asks.settings}):
+            if job.state is JobState.RUNNING and all(self._vacant(job, worker, now) for worker in job.workers):
+                return Dead(job)
+            raise Conflict(f"job {job.name!r} runs already: {said}")
+        who = job.name or "", asks.process
+        since = self._waiting.setdefault(who, now)
+        # First those of dead members, which hold up the others; it takes a while to know that a member is dead.
+        left = [worker for worker in job.workers if worker.state is WorkerState.LEFT and now - since >= VACANT_S]
+        for worker in [*(each for each in job.workers if each.state is not WorkerState.LEFT), *left]:
+            if self._vacant(job, worker, now) and asks.rack in (None, job.racks.place(worker.id)[0]):
+                self._claims[job.tag, worker.id] = _Claim(asks.process, now)
+                worker.given = True
+                del self._waiting[who]
+                return Place(job, worker.id)
+        taken = f"all {len(job.workers)} places of job {job.name!r} are taken"
+        if now - since > PATIENCE_S:
+            del self._waiting[who]
+            raise Conflict(f"{taken}, by workers that are there: one process more than it has workers")
+        return Awaits(f"{taken}: waits for one whose process has died")
+
+    def _vacant(self, job: Job, worker: Worker, now: float) -> bool:
+        claim = self._claims.get((job.tag, worker.id))
+        if claim is not None and now - claim.at < CLAIMED_S:
+            return False
+        if worker.endpoint is None:
+            return True
+        if worker.state is WorkerState.LEFT:  # it may wait for the others' last contributions
+            return now - worker.left_at >= VACANT_S
+        return job.state is JobState.RUNNING and self._silent_s(job, worker) >= VACANT_S
+
+
+def _check(name: str, asks: Asks) -> None:
+    if not (name and len(name) <= LONGEST_NAME and name.isprintable()):
+        raise BadRequest(f"job {name!r}: expected a name of 1 to {LONGEST_NAME} printable characters")
+    largest = LARGEST // max(asks.workers, 1)
+    if not 1 <= asks.scale <= largest:
+        raise BadRequest(f"scale {asks.scale} for {asks.workers} workers: expected 1 to {largest}")
+    if not 1 <= asks.limit <= largest:
+        raise BadRequest(f"limit {asks.limit} units for {asks.workers} workers: expected 1 to {largest}")
+
+
+def differences(name: str, asked: list[Asks]) -> str:
+    """In what the processes' settings differ, in words; empty where they do not."""
+    said: dict[str, Counter[Fact]] = {}
+    for one in asked:
+        for setting, value in one.settings.items():
+            said.setdefault(setting, Counter())[value] += 1
+    parts = []
+    for setting, values in said.items():
+        if len(values) > 1 or sum(values.values()) < len(asked):
+            each = [f"{value} in {count} process{'es'[: 2 * (count > 1)]}" for value, count in values.items()]
+            parts.append(f"{setting} is {' and '.join(each)}")
+    return f"the processes of job {name!r} differ: {'; '.join(parts)}" if parts else ""
+
+
+def _differ(sides: Mapping[str, Mapping[str, Fact]]) -> str:
+    """In what two sides' settings differ, in words."""
+    (one, ours), (other, theirs) = sides.items()
+    names = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
+    return "; ".join(f"{name} is {ours.get(name)} for {one} and {theirs.get(name)} for {other}" for name in names)

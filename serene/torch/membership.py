@@ -1,0 +1,177 @@
+"""One worker of a job with a name: it finds its place through the controller, exchanges contributions in a thread of
+its own, and tells the controller that it is there."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from serene.client import Client, Session, SessionLost
+from serene.errors import SereneError
+from serene.torch.opening import Controller, transport_to
+from serene.torch.placement import RACK, own_rack
+from serene.torch.work import Runner, SwitchWork
+
+ASK_EVERY_S = 0.1
+LEAVE_TIMEOUT_S = 2.0  # for what is under way to end, where the worker does not wait for the others
+
+Setting = int | float | str
+
+
+class Ended(SereneError):
+    """The worker leaves in the middle of an exchange."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a process asks the controller for. settings: what all processes have to say alike; strategy: as JSON, in
+    force until somebody changes it; scale: units in 1.0 that suit it; limit: of a contribution, in units."""
+
+    name: str
+    workers: int
+    settings: Mapping[str, Setting]
+    strategy: Mapping[str, object]
+    scale: int
+    limit: int
+
+
+def find_place(controller: Controller, wanted: Wanted, timeout_s: float) -> tuple[int, int, int, int | None]:
+    """The job, the worker's number in the job, its number in its rack, and the rack, None with one switch. Waits for
+    the other processes of a new job, or for a place to become free. Raises SereneError with the controller's reason, or
+    with what it has waited for in vain."""
+    racks = controller.racks()
+    rack = _rack(racks) if racks > 1 else None
+    asked = {
+        "name": wanted.name,
+        "process": secrets.token_hex(8),
+        "workers": wanted.workers,
+        "settings": dict(wanted.settings),
+        "strategy": dict(wanted.strategy),
+        "scale": wanted.scale,
+        "limit": wanted.limit,
+        "rack": rack,
+    }
+    until = time.monotonic() + timeout_s
+    while True:
+        found = controller.place(asked)
+        if found["job"] is not None:
+            return found["job"], found["worker"], found["place"], rack
+        if time.monotonic() > until:
+            raise SereneError(f"no place in job {wanted.name!r} within {timeout_s:g} s: {found['waits']}")
+        time.sleep(ASK_EVERY_S)
+
+
+def _rack(racks: int) -> int:
+    """This process's rack: as $SERENE_RACK says, or by its rank, as a process group has it."""
+    rank, size = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
+    if RACK not in os.environ and not (rank.isdecimal() and size.isdecimal()):
+        raise SereneError(f"the controller commands {racks} racks: say in which this process is, in ${RACK}, from 0")
+    return own_rack(racks, int(rank or 0), int(size or 1))
+
+
+class Member:
+    """A worker that has joined. values: of its vector. into: what was read is written there, int32[values], at the end
+    of each exchange, and whenever sums have been restored; only by this worker's own thread.
+
+    Raises SereneError where it cannot join.
+    """
+
+    def __init__(self, controller: Controller, wanted: Wanted, values: int, into: np.ndarray, timeout_s: float) -> None:
+        self.job, self.worker, place, rack = find_place(controller, wanted, timeout_s)
+        self._into = into
+        self._ending = self._left = False
+        self.iterations = 0
+        transport = transport_to(controller.access(self.job, values), self.worker)
+        try:
+            client = Client(transport, self.job, place, values, rack=rack)
+        except BaseException:
+            transport.close()
+            raise
+        self.session = Session(client, join_timeout_s=timeout_s)
+        self.session.facts["job_name"] = wanted.name
+        self.session.facts.update({f"setting.{name}": value for name, value in wanted.settings.items()})
+        client.while_waiting = self._while_waiting
+        try:
+            self.session.join()
+        except BaseException:
+            client.close()
+            raise
+        self.workers = client.membership.workers  # that take part, as the last answer said
+        self._read()
+        self._runner = Runner(f"serene-job-{self.job}", self._idle)
+
+    @property
+    def scale(self) -> int:
+        return self.session.client.membership.scale
+
+    @property
+    def limit(self) -> int:
+        return self.session.client.membership.limit
+
+    def exchange(self, contribution: np.ndarray) -> SwitchWork:
+        """Contributes int32[values], in units, and reads; both are done when the work has ended."""
+        return self._submit(lambda: self._exchange(contribution))
+
+    def leave(self, timeout_s: float) -> bool:
+        """Leaves, waits until all others have left, and reads the rest. Whether all came within the time."""
+        self._left = True
+        over: list[bool] = []
+        self._submit(lambda: over.append(self._finish(timeout_s))).wait()
+        self._stop(timeout_s)
+        return over[0]
+
+    def abandon(self) -> None:
+        """Leaves in the middle of the training, also in the middle of an exchange."""
+        if self._left:
+            return
+        self._ending = self._left = True
+        self._submit(self.session.abandon)
+        self._stop(LEAVE_TIMEOUT_S + self.session.client.silence_s)
+
+    def close(self) -> None:
+        """Closes the transport, without leaving."""
+        self.session.client.close()
+
+    def _submit(self, task: Callable[[], None]) -> SwitchWork:
+        return self._runner.submit(task, [])
+
+    def _stop(self, timeout_s: float) -> None:
+        if self._runner.stop(timeout_s):
+            self.close()
+
+    # -- in the worker's own thread --------------------------------------------------------------------------
+
+    def _exchange(self, contribution: np.ndarray) -> None:
+        update = self.session.exchange(contribution)
+        if update is not None:
+            self.workers = max(update.members, 1)
+        self.iterations += 1
+        self._read()
+
+    def _finish(self, timeout_s: float) -> bool:
+        over = self.session.finish(timeout_s)
+        self._read()
+        return over
+
+    def _read(self) -> None:
+        held = self.session.client.protocol.held_values
+        np.copyto(self._into, held.reshape(-1)[: len(self._into)].view(np.int32))
+
+    def _while_waiting(self) -> None:
+        if self._ending:
+            raise Ended("the worker leaves its job in the middle of an exchange")
+        self.session.report("waiting")
+
+    def _idle(self) -> None:
+        """Tells the controller that this worker computes; helps to restore the sums of a switch that was lost."""
+        try:
+            self.session.report("computing")
+            self.session.client.ask_while_idle()
+        except SessionLost as lost:
+            self.session.resume(lost)
+            self._read()

@@ -1,0 +1,346 @@
+"""Training a PyTorch model on several workers with any optimizer, under any strategy.
+
+    optimizer = serene.torch.DistributedOptimizer(torch.optim.AdamW(model.parameters()), job="gpt", workers=4)
+
+Every worker runs the same program. Its optimizer changes its own parameters; what it has changed is sent to the switch,
+and the parameters become what all workers' changes have made of them (`serene.torch.replica`).
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import math
+import os
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any
+
+import torch
+from torch import Tensor
+from typing_extensions import Self
+
+from serene.errors import SereneError
+from serene.strategy import parse, to_dict
+from serene.torch.membership import Member, Setting, Wanted
+from serene.torch.opening import Controller
+from serene.torch.replica import REACH, BadParameters, BadUpdate, Named, Replica, limit_for, scale_for
+from serene.torch.work import SwitchWork
+
+LOG = logging.getLogger("serene.torch")
+MOST_WORKERS = 256
+LIMITS = (0.5, 2.0**30)
+
+
+class DistributedOptimizer(torch.optim.Optimizer):
+    """A worker's optimizer, whose parameters are shared by all workers of a job.
+
+    optimizer: any; it changes this worker's parameters. job: the job's name at the controller that $SERENE_CONTROLLER
+    names; the first processes make the job, under ``strategy``, which 'serenectl sync' changes. workers: processes that
+    train together. every: steps of the optimizer from one exchange to the next. overlap: exchange in the background
+    while the next steps are computed. limit: how far a parameter may move from where it began, in its own unit; by
+    default that follows from the first updates. timeout_s: how long to wait for the other processes, at the beginning
+    and in `close`.
+
+    The first exchange waits for all processes. A process that comes later, in the place of one that has died, has the
+    others' parameters once it is made. Raises SereneError for impossible arguments, without a controller, for
+    parameters that the switch has no room for, and for a job that runs with other settings.
+    """
+
+    def __init__(
+        self,
+        optimizer: torch.optim.Optimizer,
+        *,
+        job: str,
+        workers: int,
+        every: int = 1,
+        overlap: bool = False,
+        limit: float | None = None,
+        strategy: str = "bsp",
+        timeout_s: float = 600.0,
+    ) -> None:
+        _check(job, workers, every, limit)
+        self._strategy = to_dict(parse(strategy))
+        parse(strategy).compile(range(workers))
+        self.optimizer = optimizer
+        # What Optimizer's own __init__ sets beside parameter groups and state, which are the other optimizer's.
+        super().__setstate__({"defaults": optimizer.defaults})
+        self.job, self.every, self.overlap = job, every, overlap
+        self._expected, self._limit, self._timeout_s = workers, limit, timeout_s
+        self._process = os.getpid()
+        self._controller = Controller()
+        self._replica: Replica | None = None
+        self._member: Member | None = None
+        self._under_way: SwitchWork | None = None
+        self._steps = 0  # since the last exchange
+        self._closed = False
+        self._warned = 0
+        trained = self._trained()
+        if not trained:
+            raise BadParameters("the optimizer has no parameter that is trained: expected one with requires_grad")
+        self._controller.check_room(sum(named.parameter.numel() for named in trained))
+        if self._controller.find(job) is not None:  # it runs: this process begins with what the others have
+            self._begin()
+            self._join(self._begun.first_reach())
+        _leave_with_the_process(self)
+
+    # -- as any optimizer ------------------------------------------------------------------------------------
+
+    @property
+    def param_groups(self) -> list[dict[str, Any]]:  # type: ignore[override]
+        return self.optimizer.param_groups
+
+    @property
+    def state(self) -> Any:  # type: ignore[override]
+        return self.optimizer.state
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """One step of the optimizer and, after each ``every`` of them, an exchange. Returns what the optimizer's step
+        does. Raises BadUpdate, a SereneError, for an update that is not finite; and what the exchange fails with."""
+        if self._closed:
+            raise SereneError(f"job {self.job!r} was left: the optimizer was closed")
+        if self._replica is None:
+            self._begin()
+        for named in self._frozen:
+            if named.parameter.requires_grad:
+                raise SereneError(
+                    f"{named.name} was frozen at the first step, so it is not shared: train it from the beginning, or "
+                    "begin another job"
+                )
+        loss = self.optimizer.step() if closure is None else self.optimizer.step(closure)
+        self._steps += 1
+        if self._steps >= self.every:
+            self._exchange()
+        return loss
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        self.optimizer.zero_grad(set_to_none)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Raises SereneError once the parameters are shared: all workers' vectors have their length from then on."""
+        if self._replica is not None:
+            raise SereneError(f"job {self.job!r} has begun with its parameters: add groups before the first step")
+        self.optimizer.add_param_group(param_group)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The optimizer's, so that either loads what the other has saved. What this worker has yet to send is not in
+        it."""
+        for before in self._optimizer_state_dict_pre_hooks.values():
+            before(self)
+        saved = self.optimizer.state_dict()
+        for after in self._optimizer_state_dict_post_hooks.values():
+            if (changed := after(self, saved)) is not None:
+                saved = changed
+        return saved
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        for before in self._optimizer_load_state_dict_pre_hooks.values():
+            if (changed := before(self, state_dict)) is not None:
+                state_dict = changed
+        self.optimizer.load_state_dict(state_dict)
+        for after in self._optimizer_load_state_dict_post_hooks.values():
+            after(self)
+
+    def __repr__(self) -> str:
+        return f"DistributedOptimizer of job {self.job!r}: {self.optimizer!r}"
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise SereneError("a DistributedOptimizer holds a place in a job: save its state_dict()")
+
+    # -- the job ---------------------------------------------------------------------------------------------
+
+    @property
+    def workers(self) -> int:
+        """How many take part, as the switch said last; before the first exchange those that are expected."""
+        return self._expected if self._member is None else self._member.workers
+
+    @property
+    def worker(self) -> int | None:
+        """This process's number in the job; None before the first exchange."""
+        return None if self._member is None else self._member.worker
+
+    @property
+    def unit(self) -> float:
+        """What parameters change by per unit of the sum; 0 before the first exchange."""
+        return self._begun.unit
+
+    @property
+    def sum_of_updates_read(self) -> Tensor:
+        """The sum of all contributions that this worker has read, int32[values] in units: parameters are what they
+        began with plus `unit` times this. Empty before the first step."""
+        return torch.empty(0, dtype=torch.int32) if self._replica is None else self._replica.sum
+
+    @property
+    def sum_of_updates_sent(self) -> Tensor:
+        """The sum of this worker's own contributions, as ``sum_of_updates_read``, modulo 2^32."""
+        return torch.empty(0, dtype=torch.int32) if self._replica is None else self._replica.sent
+
+    def close(self) -> bool:
+        """Sends what is left, leaves, and waits until all workers have left: then all have the same parameters. Whether
+        it came to that within the timeout. Raises as `step`."""
+        if self._closed:
+            return True
+        if self._member is None:
+            self._closed = True
+            return True
+        try:
+            if self._steps:
+                self._exchange()
+            self._wait()
+            self._closed = True
+            over = self._member.leave(self._timeout_s)
+        except BaseException:
+            self._abandon()
+            raise
+        self._begun.take()
+        self._begun.show()
+        if not over:
+            warnings.warn(
+                f"not all workers of job {self.job!r} have left within {self._timeout_s:g} s: this worker's parameters "
+                "may lack what the others still send",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return over
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._abandon()
+
+    # -- within ----------------------------------------------------------------------------------------------
+
+    @property
+    def _begun(self) -> Replica:
+        if self._replica is None:
+            self._begin()
+        assert self._replica is not None
+        return self._replica
+
+    def _named(self) -> Iterator[Named]:
+        for number, group in enumerate(self.param_groups):
+            names = group.get("param_names") or []
+            for index, parameter in enumerate(group["params"]):
+                shape = list(parameter.shape)
+                name = names[index] if index < len(names) else f"parameter {index} of group {number}"
+                yield Named(f"{name} (shape {shape})", parameter)
+
+    def _trained(self) -> list[Named]:
+        return [named for named in self._named() if named.parameter.requires_grad]
+
+    def _begin(self) -> None:
+        self._frozen = [named for named in self._named() if not named.parameter.requires_grad]
+        self._replica = Replica(self._trained())
+
+    def _settings(self) -> dict[str, Setting]:
+        replica = self._begun
+        shapes, start = replica.digest()
+        return {
+            "workers": self._expected,
+            "every": self.every,
+            "optimizer": type(self.optimizer).__name__,
+            "strategy": ":".join(str(value) for value in self._strategy.values()),
+            "limit": "by the first updates" if self._limit is None else f"{self._limit:.9g}",
+            "parameters": f"{len(self._trained())} of {replica.values:,} values",
+            "digest of their shapes": shapes,
+            "digest of their first values": start,
+        }
+
+    def _join(self, reach: float) -> None:
+        replica = self._begun
+        limit = limit_for(self._expected)
+        scale = scale_for(reach if self._limit is None else self._limit, self._expected)
+        wanted = Wanted(self.job, self._expected, self._settings(), self._strategy, scale, limit)
+        self._member = Member(self._controller, wanted, replica.values, replica.sum.numpy(), self._timeout_s)
+        replica.begin(self._member.scale, self._member.limit)
+        LOG.info("worker %d of job %s (%d)", self._member.worker, self.job, self._member.job)
+        if bool(replica.sum.any()):
+            replica.take()
+            replica.show()
+
+    def _exchange(self) -> None:
+        replica = self._begun
+        try:
+            if self._member is None:
+                self._join(replica.first_reach())
+            assert self._member is not None
+            self._wait()
+            contribution = replica.contribute(self._member.workers)
+        except BadUpdate as bad:
+            who = "a worker" if self._member is None else f"worker {self._member.worker}"
+            raise BadUpdate(f"{who} of job {self.job!r}: {bad}") from None
+        self._steps = 0
+        if self.overlap:
+            replica.take(under_way=True)
+        self._under_way = self._member.exchange(contribution)
+        if not self.overlap:
+            self._wait()
+            replica.take()
+        replica.show()
+        self._warn_of_reach()
+
+    def _wait(self) -> None:
+        """Until what is under way is over. Raises what it failed with."""
+        if self._under_way is not None:
+            work, self._under_way = self._under_way, None
+            work.wait()
+
+    def _warn_of_reach(self) -> None:
+        """Once, and again whenever there are ten times as many values."""
+        held_back = self._begun.held_back
+        if held_back >= max(10 * self._warned, 1):
+            self._warned = held_back
+            warnings.warn(
+                f"{held_back} values of updates so far were too large, or would have moved a parameter by more than "
+                f"{REACH * self.unit:g} from where it began: what did not fit waits for the next exchange; "
+                "limit= says how far parameters may move",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+
+    def _abandon(self) -> None:
+        """Leaves without waiting for anybody, so that nobody waits for this worker."""
+        self._closed = True
+        if self._member is not None and self._process == os.getpid():
+            self._member.abandon()
+
+    def _close_in_child(self) -> None:
+        """Closes the sockets in a child that was forked (by a DataLoader, say)."""
+        if self._member is not None:
+            self._member.close()
+            self._closed, self._member = True, None
+
+
+def _check(job: str, workers: int, every: int, limit: float | None) -> None:
+    if not (isinstance(job, str) and 0 < len(job) <= 64 and job.isprintable()):
+        raise SereneError(f"job={job!r}: expected a name of 1 to 64 printable characters")
+    if not 1 <= workers <= MOST_WORKERS:
+        raise SereneError(f"workers={workers}: expected 1 to {MOST_WORKERS}")
+    if every < 1:
+        raise SereneError(f"every={every}: expected 1 or more")
+    if limit is not None and not (math.isfinite(limit) and LIMITS[0] <= limit <= LIMITS[1]):
+        raise SereneError(f"limit={limit}: expected {LIMITS[0]:g} to {LIMITS[1]:g}")
+
+
+def _leave_with_the_process(optimizer: DistributedOptimizer) -> None:
+    """Has a program that ends without `close`, or by an exception, leave its job all the same."""
+    there = weakref.ref(optimizer)
+
+    def leave() -> None:
+        if (left := there()) is not None:
+            left._abandon()
+
+    def close_in_child() -> None:
+        if (left := there()) is not None:
+            left._close_in_child()
+
+    atexit.register(leave)
+    os.register_at_fork(after_in_child=close_in_child)

@@ -1,0 +1,242 @@
+"""Jobs by name: processes find a place in them without numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import httpx
+import pytest
+
+from serene.controller.jobs.errors import BadRequest, Conflict
+from serene.controller.jobs.job import Job, JobState, Worker
+from serene.controller.jobs.jobs import Jobs
+from serene.controller.jobs.named import (
+    ALL_DIFFER_S,
+    CLAIMED_S,
+    HEARING_S,
+    PATIENCE_S,
+    STILL_THERE_S,
+    VACANT_S,
+    Asks,
+    Awaits,
+    Complete,
+    Dead,
+    Named,
+    Place,
+)
+from serene.controller.jobs.plans import Readmission
+from serene.racks import Racks
+from serene.strategy import BSP
+from tests.controller.planning import NOW, at, new_jobs, reason, started
+from tests.controller.processes import Start as StartController
+from tests.controller.processes import until
+
+SETTINGS = {"workers": 2, "every": 1}
+
+
+class Office:
+    """Names without a switch, and a clock that the test sets."""
+
+    def __init__(self) -> None:
+        self.jobs: Jobs = new_jobs()
+        self.silent: dict[int, float] = {}
+        self.named = Named(self.jobs, self._silent_s)
+        self.now = 100.0
+
+    def _silent_s(self, job: Job, worker: Worker) -> float:
+        return self.silent.get(worker.id, 0.0)
+
+    def come(self, process: str, name: str = "gpt", rack: int | None = None, **settings: object) -> object:
+        """As the coordinator does: the job is made when all are there."""
+        asks = Asks(process, 2, {**SETTINGS, **settings}, 2**20, 2**20, rack)  # type: ignore[dict-item]
+        found = self.named.come(name, asks, self.now)
+        if isinstance(found, Complete):
+            racks = None if found.racks is None else Racks.of([found.racks.get(rack, 0) for rack in range(2)])
+            self.named.made(self.jobs.create(len(found.processes), BSP(), racks=racks), name, found, self.now)
+            return self.come(process, name, rack, **settings)
+        return found
+
+    def running(self) -> Job:
+        """A job whose workers are processes a and b."""
+        self.come("a")
+        self.come("b")
+        started(self.jobs)
+        self.now += CLAIMED_S
+        return self.jobs[0]
+
+
+def test_the_first_processes_make_the_job() -> None:
+    office = Office()
+    assert office.come("a") == Awaits("1 of 2 processes of job 'gpt' are here")
+    assert office.come("b") == Place(office.jobs[0], 1)
+    assert office.come("a") == Place(office.jobs[0], 0), "it asks again"
+    assert (office.jobs[0].name, office.jobs[0].settings) == ("gpt", SETTINGS)
+    assert isinstance(office.come("c", "another"), Awaits)
+
+
+def test_a_process_that_asks_no_more_is_not_there() -> None:
+    office = Office()
+    office.come("a")
+    office.now += STILL_THERE_S
+    assert office.come("b") == Awaits("1 of 2 processes of job 'gpt' are here")
+    office.come("c")
+    assert office.come("b") == Place(office.jobs[0], 0)
+
+
+def test_the_coarsest_unit_is_the_jobs() -> None:
+    office = Office()
+    office.named.come("gpt", Asks("a", 2, SETTINGS, 2**24, 2**20), office.now)
+    complete = office.named.come("gpt", Asks("b", 2, SETTINGS, 2**18, 2**20), office.now)
+    assert isinstance(complete, Complete) and complete.scale == 2**18
+
+
+def test_all_processes_hear_of_every_difference() -> None:
+    """Also one that comes a little later; and then the name is free."""
+    office = Office()
+    office.come("a")
+    said = "the processes of job 'gpt' differ: every is 1 in 1 process and 4 in 1 process"
+    for process, every in (("b", 4), ("a", 1)):
+        with pytest.raises(Conflict, match=said):
+            office.come(process, every=every)
+    assert office.come("c") == Awaits("1 of 2 processes of job 'gpt' are here")
+
+
+def test_settings_that_differ_do_not_wait_for_a_process_that_does_not_come() -> None:
+    office = Office()
+
+    def come(process: str, workers: int) -> object:
+        return office.named.come("gpt", Asks(process, workers, {"workers": workers}, 1, 1), office.now)
+
+    come("a", 3)
+    said = "differ: workers is 3 in 1 process and 4 in 1 process"
+    waits = come("b", 4)
+    assert isinstance(waits, Awaits) and said in waits.why
+    office.now += ALL_DIFFER_S
+    for process, workers in (("a", 3), ("b", 4)):
+        with pytest.raises(Conflict, match=said):
+            come(process, workers)
+    with pytest.raises(Conflict, match="workers is 3 in 2 processes and 4 in 1 process"):
+        come("c", 3)
+    office.now += HEARING_S + 0.1
+    assert isinstance(come("d", 3), Awaits)
+
+
+def test_a_newcomer_gets_the_place_of_a_silent_worker_wherever_it_is() -> None:
+    office = Office()
+    job = office.running()
+    assert office.come("c") == Awaits("all 2 places of job 'gpt' are taken: waits for one whose process has died")
+    office.silent[1] = VACANT_S
+    assert office.come("c") == Place(job, 1)
+    assert isinstance(office.come("d"), Awaits), "the place was just given"
+    elsewhere = replace(at(7), incarnation=99)
+    plan = office.jobs.hello(0, 1, elsewhere, 5, NOW)
+    assert isinstance(plan, Readmission) and plan.new == elsewhere
+    office.jobs.readmitted(plan, NOW)
+    refused = office.jobs.hello(0, 1, replace(at(8), incarnation=98), 5, NOW)
+    assert reason(refused).startswith("worker 1 of job 0 is at port 7"), "nobody gave it the place"
+
+
+def test_one_process_too_many_is_refused() -> None:
+    office = Office()
+    office.running()
+    office.come("c")
+    office.now += PATIENCE_S + 0.1
+    with pytest.raises(Conflict, match="all 2 places of job 'gpt' are taken, by workers that are there: one process m"):
+        office.come("c")
+
+
+def test_a_worker_that_left_may_still_read() -> None:
+    """Its place is given once it says no more that it leaves, and after those of silent members."""
+    office = Office()
+    job = office.running()
+    office.jobs.left(office.jobs.plan_leave(0, 0, at(1), None), NOW)
+    job.workers[0].left_at = office.now
+    assert isinstance(office.come("c"), Awaits)
+    office.now += VACANT_S
+    job.workers[0].left_at = office.now
+    assert isinstance(office.come("c"), Awaits)
+    office.now += VACANT_S
+    office.silent[1] = VACANT_S
+    assert office.come("c") == Place(job, 1)
+    office.come("d")
+    office.now += VACANT_S
+    assert office.come("d") == Place(job, 0)
+
+
+def test_a_newcomer_that_differs_is_refused_unless_nobody_is_there_any_more() -> None:
+    office = Office()
+    job = office.running()
+    office.silent = {0: VACANT_S}
+    with pytest.raises(Conflict, match="job 'gpt' runs already: every is 1 for the others and 2 for this process"):
+        office.come("c", every=2)
+    office.silent[1] = VACANT_S
+    assert office.come("c", every=2) == Dead(job)
+
+
+def test_places_over_racks() -> None:
+    office = Office()
+    office.come("a", rack=1)
+    office.come("b", rack=0)
+    job = office.jobs[0]
+    assert list(job.racks.sizes) == [1, 1]
+    assert office.come("a", rack=1) == Place(job, 1) and office.come("b", rack=0) == Place(job, 0)
+
+
+def test_a_workers_report_tells_the_name() -> None:
+    """To a controller that was started again."""
+    job = new_jobs().create(2, BSP())
+    report: dict[str, bool | int | float | str | None] = {"job_name": "gpt", "setting.every": 1, "iteration": 3}
+    Named.learn(job, report)
+    assert (job.name, job.settings) == ("gpt", {"every": 1})
+    Named.learn(job, {"job_name": "other"})
+    assert job.name == "gpt"
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "x" * 65])
+def test_impossible_names(name: str) -> None:
+    with pytest.raises(BadRequest, match="expected a name of 1 to 64 printable characters"):
+        Office().come("a", name)
+
+
+def test_what_is_remembered_of_processes_that_are_gone() -> None:
+    office = Office()
+    for number in range(50):
+        office.come("a", f"job {number}")
+        office.now += STILL_THERE_S
+    assert len(office.named._gatherings) <= 2
+
+
+# -- over HTTP -----------------------------------------------------------------------------------------------
+
+
+def body(process: str, **changes: object) -> dict[str, object]:
+    return {
+        "name": "gpt", "process": process, "workers": 2, "settings": dict(SETTINGS), "scale": 2**20, "limit": 2**20,
+        **changes,
+    }  # fmt: skip
+
+
+def test_places_over_http(start: StartController) -> None:
+    controller = start("--gone-after", "1")
+    with httpx.Client(base_url=controller.url, trust_env=False, timeout=30.0) as http:
+
+        def ask(process: str, **changes: object) -> httpx.Response:
+            return http.post("/v1/places", json=body(process, **changes))
+
+        assert ask("a").json()["waits"] == "1 of 2 processes of job 'gpt' are here"
+        assert ask("b").json() == {"job": 0, "worker": 1, "rack": 0, "place": 1, "waits": ""}
+        assert ask("a").json()["worker"] == 0
+        job = controller.client.job(0)
+        assert (job.name, job.scale, job.limit, job.state) == ("gpt", 2**20, 1.0, JobState.WAITING)
+        for changes, said in (
+            ({"name": ""}, "job '': expected a name"),
+            ({"scale": 0}, "scale 0 for 2 workers: expected 1 to"),
+            ({"limit": 2**31}, "limit 2147483648 units for 2 workers: expected 1 to"),
+            ({"workers": 0}, "workers: Input should be greater than or equal to 1"),
+            ({"settings": {"x": 1.5}}, "settings.x"),
+            ({"what": 1}, "what: Extra inputs are not permitted"),
+        ):
+            answer = ask("c", **changes)
+            assert answer.status_code == 422 and answer.json()["error"].startswith(said), answer.text
+        until(lambda: not controller.client.jobs(), "a named job that nobody joins is over")
+        assert isinstance(ask("a", strategy={"name": "asp"}).json()["waits"], str)

@@ -1,0 +1,112 @@
+"""A worker of shared training for tests.
+
+    python -m tests.torch.sharing '{"out": "FILE", "steps": 30, ...}'
+
+Writes what it has read, what it has sent and its parameters to FILE.npz, and its losses to FILE.losses, one a line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from serene.torch import DistributedOptimizer
+
+
+@dataclass(frozen=True)
+class Settings:
+    """pauses: the probability that a step takes 30 ms longer. waits_at: before this step it waits for the file ``go``
+    beside ``out``; before that it writes what it has sent so far. width: of the hidden layer. bad_at: the step whose
+    loss is not finite, in worker ``bad_worker``."""
+
+    out: str
+    number: int = 0
+    job: str = "training"
+    workers: int = 3
+    steps: int = 30
+    every: int = 1
+    overlap: bool = False
+    strategy: str = "bsp"
+    optimizer: str = "sgd"
+    pauses: float = 0.0
+    waits_at: int = -1
+    seed: int = 0
+    width: int = 64
+    limit: float | None = None
+    bad_at: int = -1
+
+
+def network(settings: Settings) -> nn.Module:
+    torch.manual_seed(settings.seed)
+    return nn.Sequential(nn.Linear(16, settings.width), nn.ReLU(), nn.Linear(settings.width, 4))
+
+
+def optimizer_of(model: nn.Module, name: str) -> torch.optim.Optimizer:
+    if name == "sgd":
+        return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    return torch.optim.AdamW(model.parameters(), lr=3e-3)
+
+
+def batch(generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Points, float32[32, 16], of four classes, int64[32]."""
+    points = torch.randn(32, 16, generator=generator)
+    return points, points[:, :4].argmax(dim=1)
+
+
+def save(settings: Settings, model: nn.Module, optimizer: DistributedOptimizer, start: Tensor) -> None:
+    beside = Path(settings.out).with_suffix(".new.npz")
+    np.savez(
+        beside,
+        read=optimizer.sum_of_updates_read.numpy(),
+        sent=optimizer.sum_of_updates_sent.numpy(),
+        parameters=nn.utils.parameters_to_vector(model.parameters()).detach().numpy(),
+        start=start.numpy(),
+        unit=optimizer.unit,
+    )
+    beside.rename(f"{settings.out}.npz")
+
+
+def main(settings: Settings) -> None:
+    torch.set_num_threads(1)
+    model = network(settings)
+    start = nn.utils.parameters_to_vector(model.parameters()).detach().clone()
+    optimizer = DistributedOptimizer(
+        optimizer_of(model, settings.optimizer),
+        job=settings.job, workers=settings.workers, every=settings.every, overlap=settings.overlap,
+        strategy=settings.strategy, limit=settings.limit, timeout_s=120.0,
+    )  # fmt: skip
+    generator = torch.Generator().manual_seed(100 + settings.number)
+    slow = random.Random(settings.number)
+    with optimizer, open(f"{settings.out}.losses", "w", buffering=1) as losses:
+        for step in range(settings.steps):
+            if step == settings.waits_at:
+                save(settings, model, optimizer, start)
+                while not Path(settings.out).with_name("go").exists():
+                    time.sleep(0.02)
+            points, labels = batch(generator)
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(points), labels)
+            if step == settings.bad_at:
+                loss = loss * float("nan")
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            losses.write(f"{loss.item()}\n")
+            if slow.random() < settings.pauses:
+                time.sleep(0.03)
+        all_left = optimizer.close()
+    save(settings, model, optimizer, start)
+    print(f"worker {optimizer.worker}: {'all have left' if all_left else 'others are missing'}", flush=True)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(Settings(**json.loads(sys.argv[1])))

@@ -1,0 +1,296 @@
+"""A DistributedOptimizer is an optimizer: with one worker it does what the plain one does, within a unit a step."""
+
+from __future__ import annotations
+
+import copy
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.optim import SGD, Adam, AdamW, Optimizer
+
+from serene.errors import SereneError
+from serene.http import CONTROLLER
+from serene.torch import DistributedOptimizer
+from tests.ports import some_port
+from tests.torch.local import Local
+
+STEPS = 20
+Make = Callable[[Any], Optimizer]
+
+
+@pytest.fixture(autouse=True)
+def controller(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CONTROLLER, local.client.url)
+
+
+def network() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(8, 16, bias=False), nn.BatchNorm1d(16), nn.Tanh(), nn.Linear(16, 3))
+
+
+def loss_of(model: nn.Module, step: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(step)
+    points = torch.randn(16, 8, generator=generator)
+    return nn.functional.cross_entropy(model(points), points[:, :3].argmax(dim=1))
+
+
+def train(model: nn.Module, optimizer: Optimizer, steps: range = range(STEPS)) -> None:
+    for step in steps:
+        optimizer.zero_grad()
+        loss_of(model, step).backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+
+
+def near(model: nn.Module, other: nn.Module, tolerance: float = 1e-4) -> None:
+    for one, two in zip(model.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(one, two, rtol=0, atol=tolerance)
+
+
+MAKES: list[Make] = [
+    lambda parameters: SGD(parameters, lr=0.05, momentum=0.9, nesterov=True, weight_decay=1e-3),
+    lambda parameters: AdamW(parameters, lr=1e-3, amsgrad=True),
+    lambda parameters: torch.optim.Adagrad(parameters, lr=0.02),
+    lambda parameters: SGD(parameters, lr=1e-6),
+    lambda parameters: SGD(parameters, lr=10.0),
+]
+
+
+@pytest.mark.parametrize("make", MAKES, ids=["sgd", "adamw", "adagrad", "1e-6", "10"])
+def test_it_does_what_the_plain_one_does(make: Make) -> None:
+    """Within a thousandth of how far the parameters went: a unit a step, whose effect the training may enlarge."""
+    plain, shared = network(), network()
+    train(plain, make(plain.parameters()), range(5))
+    with DistributedOptimizer(make(shared.parameters()), job="plain", workers=1) as optimizer:
+        assert isinstance(optimizer, Optimizer)
+        train(shared, optimizer, range(5))
+    moved = max((p - q).abs().max().item() for p, q in zip(plain.parameters(), network().parameters(), strict=True))
+    near(shared, plain, max(moved / 200, optimizer.unit))
+
+
+def test_a_schedule_and_groups_with_rates_of_their_own() -> None:
+    def both(model: nn.Module) -> list[dict[str, Any]]:
+        halves = list(model.parameters())
+        return [{"params": halves[:2], "lr": 0.1}, {"params": halves[2:]}]
+
+    plain, shared = network(), network()
+    ordinary = SGD(both(plain), lr=0.01, momentum=0.9)
+    with DistributedOptimizer(SGD(both(shared), lr=0.01, momentum=0.9), job="schedule", workers=1) as optimizer:
+        schedules = [
+            torch.optim.lr_scheduler.SequentialLR(
+                each,
+                [
+                    torch.optim.lr_scheduler.LinearLR(each, 1e-3, total_iters=5),
+                    torch.optim.lr_scheduler.CosineAnnealingLR(each, 15),
+                ],
+                [5],
+            )
+            for each in (ordinary, optimizer)
+        ]
+        for step in range(STEPS):
+            train(plain, ordinary, range(step, step + 1))
+            train(shared, optimizer, range(step, step + 1))
+            for schedule in schedules:
+                schedule.step()
+        assert [group["lr"] for group in optimizer.param_groups] == [group["lr"] for group in ordinary.param_groups]
+    near(shared, plain)
+
+
+def test_a_closure_is_called_as_often_as_the_optimizer_wants() -> None:
+    plain, shared = network(), network()
+    losses = []
+    with DistributedOptimizer(torch.optim.LBFGS(shared.parameters(), max_iter=4), job="closure", workers=1) as ours:
+        for model, optimizer in ((plain, torch.optim.LBFGS(plain.parameters(), max_iter=4)), (shared, ours)):
+
+            def closure(model: nn.Module = model, optimizer: Optimizer = optimizer) -> torch.Tensor:
+                optimizer.zero_grad()
+                loss = loss_of(model, 0)
+                loss.backward()  # type: ignore[no-untyped-call]
+                return loss
+
+            losses.append(optimizer.step(closure))
+    assert float(losses[0]) == float(losses[1])
+    near(shared, plain)
+
+
+def test_a_gradient_scaler_may_skip_steps() -> None:
+    plain, shared = network(), network()
+    ordinary = SGD(plain.parameters(), lr=0.05)
+    with DistributedOptimizer(SGD(shared.parameters(), lr=0.05), job="scaler", workers=1) as ours:
+        for model, optimizer in ((plain, ordinary), (shared, ours)):
+            scaler = torch.amp.GradScaler("cpu", init_scale=2.0**120, growth_interval=3)
+            for step in range(60):
+                optimizer.zero_grad()
+                scaler.scale(loss_of(model, step)).backward()  # type: ignore[no-untyped-call]
+                scaler.unscale_(optimizer)
+                nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                scaler.step(optimizer)
+                scaler.update()
+            assert scaler.get_scale() != 2.0**120, "it has skipped a step"
+    assert ours.sum_of_updates_sent.any()
+    near(shared, plain)
+
+
+def test_a_checkpoint_is_loaded_by_the_other_kind() -> None:
+    """And by all workers together into a new job, also once the optimizer is made."""
+    plain, shared = network(), network()
+    ordinary = Adam(plain.parameters(), lr=0.01)
+    train(plain, ordinary)
+    with DistributedOptimizer(Adam(shared.parameters(), lr=0.01), job="saved", workers=1) as optimizer:
+        train(shared, optimizer, range(10))
+        kept = io.BytesIO()
+        torch.save({"model": shared.state_dict(), "optimizer": optimizer.state_dict()}, kept)
+
+    def load() -> dict[str, Any]:
+        kept.seek(0)
+        loaded: dict[str, Any] = torch.load(kept)
+        return loaded
+
+    resumed, continued = network(), network()
+    by_plain = Adam(continued.parameters(), lr=0.5)
+    continued.load_state_dict(load()["model"])
+    by_plain.load_state_dict(load()["optimizer"])
+    train(continued, by_plain, range(10, STEPS))
+    with DistributedOptimizer(Adam(resumed.parameters(), lr=0.5), job="saved", workers=1) as optimizer:
+        resumed.load_state_dict(load()["model"])
+        optimizer.load_state_dict(load()["optimizer"])
+        assert optimizer.param_groups[0]["lr"] == 0.01
+        train(resumed, optimizer, range(10, STEPS))
+    near(continued, plain)
+    near(resumed, plain)
+
+
+def test_hooks_are_called() -> None:
+    model, called = network(), list[str]()
+    with DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="hooks", workers=1) as optimizer:
+        optimizer.register_step_pre_hook(lambda *_: called.append("before"))
+        optimizer.register_step_post_hook(lambda *_: called.append("after"))
+        optimizer.register_state_dict_post_hook(lambda _, saved: called.append("saved"))
+        optimizer.register_load_state_dict_pre_hook(lambda *_: called.append("loads"))
+        train(model, optimizer, range(2))
+        optimizer.load_state_dict(optimizer.state_dict())
+    assert called == ["before", "after"] * 2 + ["saved", "loads"]
+
+
+def test_parameters_that_are_frozen_shared_or_get_no_gradient() -> None:
+    class Tied(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            torch.manual_seed(0)
+            self.frozen, self.one, self.unused = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 3)
+            self.two, self.out = nn.Linear(8, 8), nn.Linear(8, 3)
+            self.two.weight = self.one.weight
+            self.frozen.requires_grad_(False)
+
+        def forward(self, points: torch.Tensor) -> torch.Tensor:
+            result: torch.Tensor = self.out(self.two(torch.tanh(self.one(self.frozen(points)))))
+            return result
+
+    plain, shared = Tied(), Tied()
+    before = copy.deepcopy(shared.state_dict())
+    train(plain, SGD(plain.parameters(), lr=0.05))
+    with DistributedOptimizer(SGD(shared.parameters(), lr=0.05), job="tied", workers=1) as optimizer:
+        train(shared, optimizer)
+        with pytest.raises(
+            SereneError, match=r"parameter 0 of group 0 \(shape \[8, 8\]\) was frozen at the first step"
+        ):
+            shared.frozen.requires_grad_(True)
+            optimizer.step()
+        shared.frozen.requires_grad_(False)
+    near(shared, plain)
+    for name in ("frozen.weight", "unused.weight", "unused.bias"):
+        assert torch.equal(shared.state_dict()[name], before[name])
+
+
+def test_steps_between_exchanges_and_what_is_left_at_the_end() -> None:
+    """In the background too; 20 steps are two exchanges of eight, and four steps that `close` sends."""
+    plain = network()
+    train(plain, SGD(plain.parameters(), lr=0.05))
+    for overlap in (False, True):
+        shared = network()
+        ours = DistributedOptimizer(SGD(shared.parameters(), lr=0.05), job="every", workers=1, every=8, overlap=overlap)
+        train(shared, ours)
+        member = ours._member
+        assert member is not None and ours.close()
+        assert member.iterations == 3
+        near(shared, plain)
+
+
+# -- what is refused -----------------------------------------------------------------------------------------
+
+
+def test_groups_are_added_before_the_first_step_or_not_at_all() -> None:
+    model, more = network(), nn.Linear(2, 2)
+    with DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="groups", workers=1) as optimizer:
+        optimizer.add_param_group({"params": [more.weight]})
+        train(model, optimizer, range(1))
+        with pytest.raises(SereneError, match="job 'groups' has begun with its parameters: add groups before"):
+            optimizer.add_param_group({"params": [more.bias]})
+    with pytest.raises(SereneError, match="job 'groups' was left"):
+        optimizer.step()
+    assert optimizer.close()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"job": ""}, "job='': expected a name of 1 to 64 printable characters"),
+        ({"workers": 0}, "workers=0: expected 1 to 256"),
+        ({"every": 0}, "every=0: expected 1 or more"),
+        ({"limit": 0.0}, r"limit=0.0: expected 0.5 to 1.07374e\+09"),
+        ({"strategy": "bps"}, "no strategy 'bps'; expected bsp"),
+        ({"strategy": "quorum:3", "workers": 2}, "quorum"),
+    ],
+)
+def test_impossible_arguments(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(SereneError, match=said):
+        DistributedOptimizer(SGD(network().parameters(), lr=0.1), **{"job": "job", "workers": 1, **given})
+
+
+def test_no_parameter_is_trained() -> None:
+    model = network().requires_grad_(False)
+    with pytest.raises(SereneError, match="the optimizer has no parameter that is trained"):
+        DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="none", workers=1)
+
+
+def test_more_parameters_than_the_switch_has_room_for() -> None:
+    model = nn.Linear(2000, 2000)
+    with pytest.raises(SereneError, match=r"4,002,000 parameters: the switch has room for 2,621,440 \(8,192 slots of"):
+        DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="large", workers=1)
+
+
+def test_there_is_no_controller(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CONTROLLER, f"http://127.0.0.1:{some_port()}")
+    with pytest.raises(SereneError, match=r"^no controller at http://127.*: start one with 'serenectl up --local'"):
+        DistributedOptimizer(SGD(network().parameters(), lr=0.1), job="alone", workers=1)
+
+
+def test_the_others_do_not_come() -> None:
+    model = network()
+    optimizer = DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="alone", workers=2, timeout_s=0.3)
+    with pytest.raises(
+        SereneError, match=r"no place in job 'alone' within 0\.3 s: 1 of 2 processes of job 'alone' are"
+    ):
+        train(model, optimizer, range(1))
+
+
+def test_parameters_that_reach_their_limit() -> None:
+    """What does not fit waits, and is said."""
+    parameter = nn.Parameter(torch.zeros(1))
+    with DistributedOptimizer(SGD([parameter], lr=1.0), job="limit", workers=1, limit=4.0) as optimizer:
+        parameter.grad = torch.full((1,), -3.0)
+        with pytest.warns(
+            RuntimeWarning, match="1 values of updates so far were too large, or would have moved a para"
+        ):
+            for _ in range(20):
+                optimizer.step()
+        assert parameter.item() == 4.0
+        parameter.grad = torch.full((1,), 57.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        for _ in range(20):
+            optimizer.step()
+        assert parameter.item() == pytest.approx(3.0)

@@ -1,0 +1,154 @@
+"""What a worker contributes, and what becomes of its parameters: arithmetic alone, without a switch."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serene.torch import replica
+from serene.torch.replica import REACH, BadParameters, BadUpdate, Named, Replica, limit_for, scale_for
+
+GPU = pytest.param(
+    "cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU and PyTorch for CUDA")
+)
+
+
+def replica_of(*parameters: torch.Tensor) -> Replica:
+    return Replica([Named(f"parameter {number}", parameter) for number, parameter in enumerate(parameters)])
+
+
+def exchange(replicas: list[Replica], weight: int) -> None:
+    """As the switch does it: every contribution is in the sum that all read."""
+    total = sum(each.contribute(weight).astype(np.int64) for each in replicas)
+    for each in replicas:
+        summed = each.sum.numpy().astype(np.int64) + total
+        np.copyto(each.sum.numpy(), summed.astype(np.int32))
+        each.take()
+        each.show()
+
+
+@pytest.mark.parametrize("device", ["cpu", GPU])
+@pytest.mark.parametrize("run", [4, replica.RUN])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64])
+def test_replicas_are_the_same_bits_and_nothing_is_lost(
+    dtype: torch.dtype, run: int, device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three workers whose updates are different each time; what is not in the sum is in the residuals. run: so many
+    values are computed at once."""
+    monkeypatch.setattr(replica, "RUN", run)
+    torch.manual_seed(0)
+    start = torch.randn(7, 5).to(dtype).to(device)
+    owned = [[torch.nn.Parameter(start.clone()), torch.nn.Parameter(torch.zeros(3, device=device))] for _ in range(3)]
+    replicas = [replica_of(*parameters) for parameters in owned]
+    wanted = torch.zeros(38, dtype=torch.float64)
+    for each in replicas:
+        each.begin(2**20, 2**12)
+    for _ in range(50):
+        for parameters in owned:
+            before = torch.cat([parameter.detach().double().reshape(-1) for parameter in parameters])
+            with torch.no_grad():
+                for parameter in parameters:
+                    parameter.add_(torch.randn(parameter.shape).to(parameter) * 0.01)
+            after = torch.cat([parameter.detach().double().reshape(-1) for parameter in parameters])
+            wanted += ((after - before) / 3).cpu()
+        exchange(replicas, 3)
+        for parameters in owned[1:]:
+            for one, other in zip(parameters, owned[0], strict=True):
+                assert torch.equal(one, other)
+    held = sum(each._residual.cpu() for each in replicas) / 3
+    moved = replicas[0].sum.double() / 2**20
+    torch.testing.assert_close(moved + held, wanted, rtol=0, atol=1e-12)
+
+
+def test_what_the_limit_cuts_comes_with_the_next_contributions() -> None:
+    parameter = torch.nn.Parameter(torch.zeros(2))
+    ours = replica_of(parameter)
+    ours.begin(2**10, 100)
+    with torch.no_grad():
+        parameter.add_(torch.tensor([0.25, -0.001]))
+    seen = []
+    for _ in range(4):
+        seen.append(ours.contribute(1).tolist())
+        ours.sum += ours.contribution
+        ours.take()
+        ours.show()
+    assert seen == [[100, -1], [100, 0], [56, 0], [0, 0]]
+    assert ours.sent.tolist() == [256, -1] and ours.held_back == 2
+    assert parameter.tolist() == [0.25, -1 / 2**10]
+
+
+def test_no_parameter_goes_beyond_its_reach() -> None:
+    """Though the workers' contributions together have crossed it: then it may only come back."""
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    ours = replica_of(parameter)
+    ours.begin(1, 2**20)
+    for summed, update, contributed in (
+        (REACH - 5, 100.0, 5),
+        (REACH + 7, 100.0, 0),
+        (REACH + 7, -(2.0**19), -(2**19)),
+        (-REACH - 9, -1.0, 0),
+        (-REACH + 3, -1000.0, -3),
+    ):
+        ours._residual.zero_()
+        ours.sum.fill_(summed)
+        ours.take()
+        ours.show()
+        with torch.no_grad():
+            parameter.add_(update)
+        # float32 has no room for so small a change of so large a value: say it by the residual.
+        ours._residual.fill_(update - (parameter.item() - np.float32(summed)))
+        assert ours.contribute(1).tolist() == [contributed]
+
+
+@given(st.integers(1, 256), st.floats(1e-30, 1e30))
+def test_a_round_fits_far_within_what_32_bits_hold(workers: int, reach: float) -> None:
+    scale, limit = scale_for(reach, workers), limit_for(workers)
+    assert workers * limit * 8 <= REACH and math.log2(scale).is_integer() and math.log2(limit).is_integer()
+    assert scale * workers < 2**31 and scale >= 1
+    if 1 < scale < 2 ** (int(math.log2(2**31 // workers)) - 1):
+        assert reach <= REACH / scale < 2 * reach
+
+
+def test_the_reach_follows_from_the_first_update_and_the_first_values() -> None:
+    parameter = torch.nn.Parameter(torch.full((3,), 0.5))
+    ours = replica_of(parameter)
+    assert ours.first_reach() == 128
+    with torch.no_grad():
+        parameter.add_(torch.tensor([0.0, -0.25, 0.125]))
+    assert ours.first_reach() == 4096
+    assert replica_of(torch.nn.Parameter(torch.zeros(1))).first_reach() == 256
+
+
+def test_a_value_that_is_not_finite_changes_nothing() -> None:
+    good, bad = torch.nn.Parameter(torch.zeros(2)), torch.nn.Parameter(torch.zeros(3))
+    ours = replica_of(good, bad)
+    with torch.no_grad():
+        bad[1] = math.inf
+    with pytest.raises(BadUpdate, match=r"^the update of parameter 1 has 1 values that are not finite, the first is i"):
+        ours.first_reach()
+    ours.begin(2**20, 2**20)
+    with torch.no_grad():
+        good.add_(1)
+    with pytest.raises(BadUpdate, match="the update of parameter 1"):
+        ours.contribute(1)
+    assert not ours.sent.any() and not ours._residual.any()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ([], "no parameter that is trained"),
+        ([torch.zeros(2, dtype=torch.complex64)], "parameter 0 is of complex64: expected float32, float16, bfloat16"),
+        ([torch.zeros(2), torch.zeros(2, device="meta")], "parameter 1 is no dense tensor"),
+        ([torch.zeros(2).to_sparse()], "parameter 0 is no dense tensor"),
+        ([torch.zeros(0)], "parameter 0 has no values"),
+    ],
+)
+def test_parameters_that_cannot_be_shared(parameters: list[torch.Tensor], said: str) -> None:
+    with pytest.raises(BadParameters, match=said):
+        replica_of(*parameters)

@@ -1,0 +1,161 @@
+"""Shared training: whatever the strategy, and whatever happens, replicas end as the same bits, which are the start plus
+what the workers have sent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from serene.faults import Faults, PacketFaults
+from serene.strategy import ASP, BSP, SSP, Quorum, Strategy
+from tests.controller.processes import SwitchProcess, embedded_switch, until
+from tests.torch.sharers import Plant, check, said
+
+WORKERS = 3
+pytestmark = pytest.mark.timeout(600)
+Setup = Callable[..., Plant]
+
+
+@pytest.fixture(scope="module")
+def switch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SwitchProcess]:
+    yield from embedded_switch(tmp_path_factory.mktemp("switch") / "switch.log")
+
+
+@pytest.fixture
+def setup(switch: SwitchProcess, tmp_path: Path) -> Iterator[Setup]:
+    switch.restart()
+    made: list[Plant] = []
+
+    def one(faults: Faults | None = None) -> Plant:
+        made.append(Plant(switch, tmp_path, faults))
+        return made[-1]
+
+    yield one
+    for plant in made:
+        plant.stop()
+        for log in plant.folder.glob("controller-*.log"):
+            assert "Traceback" not in log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("strategy", "settings", "swaps"),
+    [
+        ("bsp", {"every": 2, "steps": 61}, [SSP(2), Quorum(2), BSP()]),
+        ("ssp:3", {"optimizer": "adamw", "overlap": True}, [ASP(), BSP()]),
+        ("asp", {"pauses": 0.2}, [Quorum(2), SSP(1), ASP()]),
+        ("quorum:2", {"pauses": 0.2, "every": 4, "overlap": True, "optimizer": "adamw"}, [BSP(), Quorum(2)]),
+    ],
+    ids=str,
+)
+def test_replicas_end_as_the_sum_of_what_was_sent(
+    setup: Setup, strategy: str, settings: dict[str, object], swaps: list[Strategy]
+) -> None:
+    plant = setup()
+    workers = [plant.start(number, strategy=strategy, **{"steps": 60, **settings}) for number in range(WORKERS)]
+    for count, swap in enumerate(swaps, 1):
+        plant.reached(0, 60 * count // (len(swaps) + 1))
+        plant.controller.client.set_strategy(0, swap)
+    assert all("all have left" in text for text in said(*workers))
+    check([plant.saved(number) for number in range(WORKERS)])
+    for number in range(WORKERS):
+        losses = plant.losses(number)
+        assert np.mean(losses[-10:]) < 0.8 * np.mean(losses[:3]), "it learns nothing"
+
+
+def test_packets_are_lost_and_come_twice(setup: Setup) -> None:
+    faults = Faults(seed=3, packets=(PacketFaults(loss=0.05, duplication=0.05, reordering=0.05),))
+    plant = setup(faults)
+    workers = [plant.start(number, strategy="ssp:2") for number in range(WORKERS)]
+    plant.reached(0, 10)
+    plant.controller.client.set_strategy(0, ASP())
+    plant.reached(0, 20)
+    plant.controller.client.set_strategy(0, BSP())
+    said(*workers)
+    check([plant.saved(number) for number in range(WORKERS)])
+    assert plant.links is not None and plant.links.lost > 10
+
+
+@pytest.mark.parametrize("strategy", ["bsp", "asp"])
+def test_a_killed_worker_is_started_again(setup: Setup, strategy: str) -> None:
+    """Another process takes its place, at another port, and begins with the parameters of the others."""
+    plant = setup()
+    stays = [plant.start(number, strategy=strategy, steps=60) for number in range(WORKERS - 1)]
+    dies = plant.start(2, strategy=strategy, waits_at=10, steps=60)
+    dead = plant.saved(2)
+    dies.kill()
+    dies.wait()
+    again = plant.start(3, strategy=strategy, steps=30)
+    said(*stays, again)
+    results = [plant.saved(number) for number in (0, 1, 3)]
+    check(results, dead.sent)
+    assert plant.losses(3)[0] < plant.losses(2)[0]
+
+
+def test_a_switch_and_a_controller_are_started_again(setup: Setup, switch: SwitchProcess) -> None:
+    """Not both at once. Under BSP no contribution is lost or repeated; a worker that is started after that finds the
+    job by its name."""
+    plant = setup()
+    stays = [plant.start(number, steps=80) for number in range(WORKERS - 1)]
+    dies = plant.start(2, steps=80, waits_at=40)
+    plant.reached(0, 10)
+    switch.restart()
+    until(lambda: plant.controller.client.job(0).lost_sessions == 1, "the job has lost a session")
+    plant.reached(0, 25)
+    plant.controller.kill()
+    plant.start_controller()
+    until(lambda: plant.controller.client.jobs(), "the job is taken over")
+    dead = plant.saved(2)
+    until(lambda: plant.controller.client.job(0).name == "training", "its name is known")
+    dies.kill()
+    dies.wait()
+    again = plant.start(3, steps=20)
+    said(*stays, again)
+    check([plant.saved(number) for number in (0, 1, 3)], dead.sent)
+
+
+# -- what is refused -----------------------------------------------------------------------------------------
+
+
+def test_all_processes_hear_in_what_they_differ(setup: Setup) -> None:
+    plant = setup()
+    workers = [plant.start(0), plant.start(1, every=2), plant.start(2, seed=1)]
+    for text in said(*workers, expect=1):
+        assert re.search(
+            r"the processes of job 'training' differ: every is \d in \d process.*; "
+            r"digest of their first values is \w+ in \d process", text
+        ), text  # fmt: skip
+    assert not plant.controller.client.jobs()
+    said(*(plant.start(number) for number in range(WORKERS)))  # the name is free again
+
+
+def test_more_processes_than_workers(setup: Setup) -> None:
+    plant = setup()
+    workers = [plant.start(number, waits_at=20) for number in range(WORKERS)]
+    plant.reached(0, 20)
+    (text,) = said(plant.start(3), expect=1)
+    assert "all 3 places of job 'training' are taken" in text
+    (text,) = said(plant.start(3, seed=1), expect=1)
+    assert "job 'training' runs already: digest of their first values is" in text
+    plant.go()
+    said(*workers)
+    check([plant.saved(number) for number in range(WORKERS)])
+
+
+def test_an_update_that_is_not_finite_is_not_sent(setup: Setup) -> None:
+    """The worker that has it leaves, and the others go on without it."""
+    plant = setup()
+    workers = [plant.start(number) for number in range(WORKERS - 1)]
+    bad = plant.start(2, bad_at=10)
+    (text,) = said(bad, expect=1)
+    assert re.search(
+        r"BadUpdate: worker \d of job 'training': the update of parameter 0 of group 0 \(shape \[64, 16\]\) has \d+ "
+        "values that are not finite, the first is nan: nothing was sent", text,
+    ), text  # fmt: skip
+    said(*workers)
+    zero, one = plant.saved(0), plant.saved(1)
+    np.testing.assert_array_equal(zero.parameters, one.parameters)
+    assert np.isfinite(zero.parameters).all()
