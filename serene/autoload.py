@@ -1,4 +1,5 @@
-"""The entry point `torch.backends`, which PyTorch calls at the end of `import torch`.
+"""The entry points `torch.backends` and `torch.distributed.backends`. PyTorch calls the first at the end of
+`import torch`, and from 2.14 on the second when a program names a backend that it does not know.
 
 An entry point that fails makes `import torch` fail, also for programs that have nothing to do with Serene. So this
 module imports nothing but what comes with Python, and whatever is wrong with the rest becomes a warning.

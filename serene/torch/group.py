@@ -1,8 +1,7 @@
 """The process group `serene`: sums of floating-point numbers go through the switch, everything else through gloo.
 
-`SwitchGroup` is PyTorch's `ProcessGroup` with gloo as its backend, so that what is not overridden here is gloo's.
-All-reduce and reduce-scatter are overridden: for dense float32, float16 and bfloat16 tensors, SUM and AVG, they go
-through a `Pool`.
+`SwitchGroup` is a `GlooGroup`, so that what is not overridden here is gloo's. All-reduce and reduce-scatter are
+overridden: for dense float32, float16 and bfloat16 tensors, SUM and AVG, they go through a `Pool`.
 """
 
 from __future__ import annotations
@@ -26,8 +25,6 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed import (  # type: ignore[attr-defined]
     PrefixStore,
-    ProcessGroup,
-    ProcessGroupGloo,
     ReduceOp,
     Store,
     Work,
@@ -36,11 +33,12 @@ from torch.distributed import (  # type: ignore[attr-defined]
 from serene.client.collective import Disagreement
 from serene.client.pool import Pool
 from serene.errors import SereneError
+from serene.torch.gloo import GlooGroup
 from serene.torch.opening import JobAccess, NotOpened, gradient_bits, gradient_scale, open_pool
 from serene.torch.ring import RankGone, Ring
 from serene.torch.scaling import Scaling
 from serene.torch.warning import warn_user
-from serene.torch.work import Runner, at_the_end_of_backward, backward_pass
+from serene.torch.work import Runner, at_the_end_of_backward, backward_pass, both
 
 LOG = logging.getLogger("serene.torch")
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
@@ -54,7 +52,7 @@ class CollectiveFailed(SereneError, RuntimeError):
     """A collective through the switch has failed, on this rank at least; the message says why."""
 
 
-class SwitchGroup(ProcessGroup):
+class SwitchGroup(GlooGroup):
     """One process's side of a group.
 
     rank, size: of this process in the group, and of the group. timeout: for a collective, and for each step of making
@@ -65,17 +63,9 @@ class SwitchGroup(ProcessGroup):
     """
 
     def __init__(self, store: Store, rank: int, size: int, timeout: timedelta, *, ranks: Sequence[int] = ()) -> None:
-        super().__init__(rank, size)  # type: ignore[call-arg]  # the other form takes no overrides
+        super().__init__(store, rank, size, timeout)
         self._store = PrefixStore("serene", store)
         self._timeout = timeout
-        gloo = ProcessGroupGloo(PrefixStore("gloo", store), rank, size, timeout=timeout)
-        kind = ProcessGroup.BackendType.GLOO
-        # What is not overridden here goes to gloo as the backend. The overrides reach gloo through `_plain`, since
-        # methods of this class would call one another.
-        self._plain = ProcessGroup(PrefixStore("plain", store), rank, size)
-        for group in (self, self._plain):
-            group._set_default_backend(kind)
-            group._register_backend(torch.device("cpu"), kind, gloo)
         self.summed = 0  # collectives that were submitted to go through the switch
         self._took_part = 0  # the number of the last one that this rank took part in
         self._in_order = threading.Lock()
@@ -344,36 +334,11 @@ class SwitchGroup(ProcessGroup):
 
     # -- through gloo ----------------------------------------------------------------------------------------
 
-    # For each of these PyTorch looks for a Python version, and where there is none calls gloo's with the GIL held.
-    # Gloo's threads need the GIL to release a tensor, while they hold a lock that gloo's call waits for: a deadlock.
-    # `_plain` is no Python class, so its calls release the GIL.
-
-    def allgather(self, *args: Any, **named: Any) -> Work:
-        return self._plain.allgather(*args, **named)
-
-    def all_gather_single_coalesced(self, *args: Any, **named: Any) -> Work:
-        return self._plain.all_gather_single_coalesced(*args, **named)
-
-    def allgather_into_tensor_coalesced(self, *args: Any, **named: Any) -> Work:
-        return self._plain.allgather_into_tensor_coalesced(*args, **named)
-
-    def all_to_all_single(self, *args: Any, **named: Any) -> Work:
-        return self._plain.all_to_all_single(*args, **named)
-
-    def alltoall_base(self, *args: Any, **named: Any) -> Work:
-        return self._plain.alltoall_base(*args, **named)
-
     def barrier(self, *args: Any, **named: Any) -> Work:
-        return self._plain.barrier(*args, **named)
-
-    def broadcast(self, *args: Any, **named: Any) -> Work:
-        return self._plain.broadcast(*args, **named)
-
-    def send(self, *args: Any, **named: Any) -> Work:
-        return self._plain.send(*args, **named)
-
-    def recv(self, *args: Any, **named: Any) -> Work:
-        return self._plain.recv(*args, **named)
+        """Ends when every rank has called it, and this rank's earlier sums have ended, as gloo's waits for gloo's."""
+        others = self._plain.barrier(*args, **named)
+        last = None if self._runner is None else self._runner.last_under_way()
+        return others if last is None else both(last, others)
 
     # -- the end ---------------------------------------------------------------------------------------------
 

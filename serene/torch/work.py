@@ -7,14 +7,17 @@ import math
 import queue
 import threading
 import time
+import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.futures import Future
+from torch._C._distributed_c10d import PythonCallbackWork
+from torch.futures import Future, collect_all
 
 from serene.errors import SereneError
 
@@ -43,70 +46,90 @@ def at_the_end_of_backward(check: Callable[[], object]) -> None:
     torch.autograd.Variable._execution_engine.queue_callback(callback)
 
 
-class SwitchWork(dist.Work):
+class _Outcome:
+    """How a collective ended. tensors: those that it writes to. under_way: whether the thread that ends it is alive."""
+
+    def __init__(self, tensors: list[Tensor], under_way: Callable[[], bool]) -> None:
+        self.tensors = tensors
+        self.over = threading.Event()
+        self.error: BaseException | None = None
+        self.under_way = under_way
+
+    def wait(self, timeout: timedelta = timedelta(0)) -> bool:
+        """As `SwitchWork.wait`."""
+        seconds = timeout.total_seconds()
+        until = time.monotonic() + seconds if seconds > 0 else math.inf
+        while not self.over.wait(max(0.0, min(IDLE_S, until - time.monotonic()))):
+            if time.monotonic() >= until:
+                raise TimeoutError(f"the collective did not end within {seconds:g} s")
+            if not self.under_way() and not self.over.is_set():
+                raise ThreadEnded("the thread that runs the group's collectives has ended, or is in another process")
+        if self.error is not None:
+            raise self.error
+        return True
+
+    def value(self, _: object) -> list[Tensor]:
+        if self.error is not None:
+            raise self.error
+        return self.tensors
+
+
+class SwitchWork(PythonCallbackWork):
     """A collective under way. PyTorch's own `Work` made from a future would not do: its `wait()` does not raise what
-    the future failed with.
+    the future failed with. Nor would a Python subclass of `Work`: what PyTorch's C++ code has of that is of no use once
+    the Python object is gone, and DistributedDataParallel's `join` drops it. C++ code has the outcome of this one, by
+    its callback and its future.
 
     tensors: those that the collective writes to; its result. under_way: whether the thread that ends it is alive.
     """
 
     def __init__(self, tensors: list[Tensor], under_way: Callable[[], bool]) -> None:
-        super().__init__()
-        self._tensors = tensors
-        self._under_way = under_way
-        self._over = threading.Event()
-        self._error: BaseException | None = None
+        self.outcome = _Outcome(tensors, under_way)
+        super().__init__(self.outcome.wait)
         self._asked = threading.Lock()  # guards the futures, which are made when somebody asks for one
         self._ended: Future[None] | None = None
         self._future: Future[list[Tensor]] | None = None
 
-    def _outcome(self, _: object) -> list[Tensor]:
-        if self._error is not None:
-            raise self._error
-        return self._tensors
-
     def end(self, error: BaseException | None = None) -> None:
         """Marks the collective as ended, with this error if it failed."""
-        self._error = error
-        with self._asked:
-            self._over.set()
-            ended = self._ended
+        outcome = self.outcome
+        outcome.error = error
+        # The future that C++ code has. Its callbacks run here, and what they make must be ordinary tensors.
+        with torch.inference_mode(False):
+            if error is None:  # before anybody's `wait` ends: that one in C++ would give the future an empty result
+                super().get_future().set_result(outcome.tensors)
+            with self._asked:
+                outcome.over.set()
+                ended = self._ended
+            with suppress(BaseException):  # the error
+                super().wait()  # gives C++ code the error, or marks the work as completed
         if ended is not None:
             # Not in this thread, which runs the group's collectives: a callback may wait for the next one, as that of
-            # PyTorch's PowerSGD does; and it must not run in inference mode.
+            # PyTorch's PowerSGD does.
             threading.Thread(target=ended.set_result, args=(None,), name="serene-future", daemon=True).start()
 
-    # What PyTorch calls
+    # What Python code calls
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
         """Returns True once the collective has ended. Raises what it failed with; TimeoutError after ``timeout``, where
         zero or less stands for none; ThreadEnded where nothing will end it, as in a process that was forked."""
-        seconds = timeout.total_seconds()
-        until = time.monotonic() + seconds if seconds > 0 else math.inf
-        while not self._over.wait(max(0.0, min(IDLE_S, until - time.monotonic()))):
-            if time.monotonic() >= until:
-                raise TimeoutError(f"the collective did not end within {seconds:g} s")
-            if not self._under_way() and not self._over.is_set():
-                raise ThreadEnded("the thread that runs the group's collectives has ended, or is in another process")
-        if self._error is not None:
-            raise self._error
-        return True
+        return self.outcome.wait(timeout)
 
     def synchronize(self) -> None:
         self.wait()
 
     def is_completed(self) -> bool:
-        return self._over.is_set()
+        return self.outcome.over.is_set()
 
     def is_success(self) -> bool:
-        return self._over.is_set() and self._error is None
+        return self.outcome.over.is_set() and self.outcome.error is None
 
     def exception(self) -> Any:
-        return self._error
+        return self.outcome.error
 
     def result(self) -> list[Tensor]:
         self.wait()
-        return self._tensors
+        return self.outcome.tensors
 
     def get_future(self) -> Future[Any]:
         with self._asked:
@@ -114,12 +137,28 @@ class SwitchWork(dist.Work):
                 # PyTorch's C++ code takes an exception that is set in a future for the future's value. Only one that a
                 # callback raises is raised again.
                 ended: Future[None] = Future()
-                self._future = ended.then(self._outcome)
-                if self._over.is_set():
+                self._future = ended.then(self.outcome.value)
+                if self.outcome.over.is_set():
                     ended.set_result(None)
                 else:
                     self._ended = ended
             return self._future
+
+
+def both(first: SwitchWork, second: dist.Work) -> SwitchWork:
+    """A work without tensors that ends when both have ended, and fails with what one has failed with."""
+    work = SwitchWork([], first.outcome.under_way)
+
+    def end(done: Future[Any]) -> None:
+        try:
+            done.value()
+        except Exception as error:
+            work.end(first.exception() or error)
+        else:
+            work.end()
+
+    collect_all([first.get_future(), second.get_future()]).add_done_callback(end)
+    return work
 
 
 class Runner:
@@ -130,6 +169,7 @@ class Runner:
         self._idle = idle
         self._ending = threading.Lock()  # so that no task comes into the queue once nobody takes tasks from it
         self._ended: ThreadEnded | None = None
+        self._last: weakref.ref[SwitchWork] | None = None  # this class keeps a work no longer than until it ends
         # A daemon: a script that ends without `destroy_process_group` ends all the same.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -141,9 +181,15 @@ class Runner:
         with self._ending:
             if self._ended is None:
                 self._tasks.put((task, work))
+                self._last = weakref.ref(work)
                 return work
         work.end(self._ended)
         return work
+
+    def last_under_way(self) -> SwitchWork | None:
+        """The work that ends after all others that were submitted so far; None if all have ended."""
+        last = None if self._last is None else self._last()
+        return None if last is None or last.is_completed() else last
 
     def stop(self, timeout_s: float) -> bool:
         """Ends the thread after the tasks that were submitted. Whether it ended within the time."""

@@ -2,7 +2,7 @@
 
     ... python -m tests.torch.busy_gloo [WITHOUT]
 
-WITHOUT: a collective whose method is removed from `SwitchGroup`, to see that it hangs without.
+WITHOUT: a collective whose method is removed from `GlooGroup`, to see that it hangs without.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from serene.torch import SwitchGroup
+from serene.torch.gloo import GlooGroup
 
 TIMES = 40
 
@@ -37,14 +37,42 @@ def all_to_all(values: Tensor) -> None:
     dist.all_to_all_single(torch.zeros_like(values), values)
 
 
+def all_gather_single(values: Tensor) -> None:
+    dist.all_gather_single(values.repeat(dist.get_world_size()), values)
+
+
+def gather(values: Tensor) -> None:
+    size = dist.get_world_size()
+    dist.gather(values, [torch.zeros_like(values) for _ in range(size)] if dist.get_rank() == 0 else None)
+
+
+def scatter(values: Tensor) -> None:
+    size = dist.get_world_size()
+    dist.scatter(values, [torch.zeros_like(values) for _ in range(size)] if dist.get_rank() == 0 else None)
+
+
+def all_to_all_lists(values: Tensor) -> None:
+    parts = [torch.zeros(4) for _ in range(2 * dist.get_world_size())]
+    dist.all_to_all(parts[::2], parts[1::2])
+
+
+def any_source(values: Tensor) -> None:
+    if dist.get_rank() == 0:
+        for _ in range(dist.get_world_size() - 1):
+            dist.recv(values)
+    else:
+        dist.send(values, 0)
+
+
 COLLECTIVES: list[Callable[[Tensor], object]] = [
     lambda values: dist.broadcast(values, 0), lambda values: dist.barrier(), all_gather, all_to_all, around,
+    all_gather_single, gather, scatter, all_to_all_lists, any_source, lambda values: dist.reduce(values, 0),
 ]  # fmt: skip
 
 
 def main() -> None:
     for name in sys.argv[1:]:
-        delattr(SwitchGroup, name)
+        delattr(GlooGroup, name)
     dist.init_process_group("serene")
     for collective in COLLECTIVES:
         for _ in range(TIMES):

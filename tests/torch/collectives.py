@@ -362,6 +362,19 @@ def barrier(group: Group) -> list[Tensor]:
     return []
 
 
+def barrier_after_sums(group: Group) -> list[Tensor]:
+    """A barrier ends the asynchronous sums before it: none of them is waited for."""
+    results = []
+    for asynchronous in (False, True):
+        tensors = [numbers(20_000, seed=count) for count in range(25)]
+        for tensor in tensors:
+            dist.all_reduce(tensor, group=group, async_op=True)
+        if (work := dist.barrier(group=group, async_op=asynchronous)) is not None:
+            work.wait()
+        results += [tensor.clone() for tensor in tensors]
+    return results
+
+
 def does_not_fit(group: Group) -> list[Tensor]:
     """Tensors of sizes that do not fit raise the same error as with gloo, and the next collective works."""
     try:
@@ -428,6 +441,7 @@ def cases() -> list[Case]:
         Case("point to point", point_to_point, 0),
         Case("objects", objects, 0),
         Case("barrier", barrier, 0),
+        Case("barrier after sums", barrier_after_sums, 50),
         Case("what does not fit", does_not_fit, 1),
         Case("new_group", subgroups, 0, near=True),
     ]

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 IS_THERE = "import torch.distributed as dist; print('serene' in dist.Backend.backend_list)"
 BROKEN = """
@@ -33,6 +34,22 @@ def python(program: str, *options: str) -> subprocess.CompletedProcess[str]:
 def test_import_torch_is_enough() -> None:
     done = python("import torch, sys; print('serene.torch' in sys.modules, 'httpx' in sys.modules); " + IS_THERE)
     assert (done.returncode, done.stdout, done.stderr) == (0, "True False\nTrue\n", "")
+
+
+@pytest.mark.skipif(
+    tuple(map(int, torch.__version__.split(".")[:2])) < (2, 14), reason="needs PyTorch 2.14, which looks for backends"
+)
+def test_pytorch_finds_the_group_when_a_program_names_it() -> None:
+    """Where programs have switched off what `import torch` loads by itself."""
+    program = (
+        "import os; os.environ['TORCH_DEVICE_BACKEND_AUTOLOAD'] = '0'\n"
+        "import torch.distributed as dist\n"
+        "print('serene' in dist.Backend.backend_list)\n"
+        "dist.init_process_group('serene', store=dist.HashStore(), rank=0, world_size=1)\n"
+        "print(dist.get_backend())"
+    )
+    done = python(program)
+    assert (done.returncode, done.stdout) == (0, "False\nserene\n"), done.stderr
 
 
 @pytest.mark.parametrize("error", ["ImportError('not there')", "OSError('no disk')", "ValueError('odd')"])

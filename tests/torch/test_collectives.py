@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+import torch
 
+from serene.torch.gloo import GlooGroup
+from serene.torch.gloo import collectives as collectives_of_pytorch
 from serene.torch.group import SwitchGroup
 from tests.controller.processes import until
 from tests.torch import collectives
@@ -61,17 +65,50 @@ def test_groups_that_are_destroyed_and_made_again_get_jobs(local: Local) -> None
         assert [len({*jobs_of(line)} & {*range(8)}) for line in lines] == [1 + groups for groups in rounds], text
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "allgather", "all_gather_single_coalesced", "allgather_into_tensor_coalesced", "allreduce",
-        "allreduce_coalesced", "all_to_all_single", "alltoall_base", "barrier", "broadcast", "reduce_scatter",
-        "reduce_scatter_single_coalesced", "reduce_scatter_tensor_coalesced", "send", "recv",
-    ],
-)  # fmt: skip
-def test_none_that_pytorch_looks_up_in_python_falls_back_with_the_gil_held(name: str) -> None:
-    """Those of PyTorch's PyProcessGroup.hpp: a missing one can deadlock with gloo's threads."""
-    assert name in vars(SwitchGroup)
+# What PyTorch's C++ code looks for in Python besides collectives: none of these waits for gloo's threads. gloo has no
+# coalescing, so that the two begin nothing.
+SAFE = {
+    "abort", "getBackendName", "getGroupDesc", "getGroupName", "getRank", "getSize", "get_reconfigure_handle",
+    "mergeRemoteGroup", "setGroupDesc", "setGroupName", "splitGroup", "start_coalescing", "end_coalescing",
+    "supports_reconfigure",
+}  # fmt: skip
+
+
+def looked_up_in_python() -> set[str]:
+    """The names that PyTorch's C++ code looks for in a Python subclass of `ProcessGroup`: its header comes with it."""
+    folder = Path(torch.__file__).parent / "include/torch/csrc/distributed/c10d"
+    (header,) = folder.rglob("PyProcessGroup.hpp")
+    text = re.sub(r"/\*.*?\*/|//[^\n]*|\\\n", "", header.read_text(), flags=re.DOTALL)
+    overrides = re.findall(r"\bWORK_OVERRIDE\(\s*ProcessGroup,\s*(\w+)", text)
+    overrides += re.findall(r"\bPYBIND11_OVERRIDE\(\s*[^;()]*?\bProcessGroup,\s*(\w+)", text)
+    others = re.findall(r"get_override\(\s*static_cast<const ProcessGroup\*>\(this\),\s*\"(\w+)\"", text)
+    found = {*overrides, *others}
+    assert {"allreduce", "broadcast", "recv", "all_gather_single_coalesced"} <= found, "the header has another form"
+    assert len(re.findall(r"get_override\(", text)) == len(others) + 2  # that of `Work`, and the macro's
+    return found
+
+
+def test_none_that_pytorch_looks_up_in_python_falls_back_with_the_gil_held() -> None:
+    """A collective that is in none of our classes can deadlock with gloo's threads."""
+    ours = {*vars(SwitchGroup), *vars(GlooGroup)}
+    assert looked_up_in_python() - ours - SAFE == set()
+    assert not SAFE & collectives_of_pytorch()
+
+
+def test_every_collective_of_pytorch_has_a_version_of_ours() -> None:
+    """Also those that C++ code does not look for yet."""
+    assert {
+        "allreduce",
+        "allgather",
+        "gather",
+        "scatter",
+        "reduce",
+        "alltoall",
+        "send",
+        "recv_anysource",
+        "barrier",
+    } <= (collectives_of_pytorch())
+    assert collectives_of_pytorch() <= {*vars(SwitchGroup), *vars(GlooGroup)}
 
 
 def test_gloos_collectives_do_not_wait_for_gloos_threads(local: Local) -> None:

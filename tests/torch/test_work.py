@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -11,6 +12,7 @@ from functools import partial
 
 import pytest
 import torch
+import torch.distributed as dist
 from torch import Tensor
 from torch.futures import Future
 
@@ -157,3 +159,42 @@ def test_a_future_that_is_asked_for_late_has_the_outcome(runner: work.Runner) ->
     assert good.get_future().wait()[0].tolist() == [1, 1]
     with pytest.raises(RuntimeError, match="no switch"):
         bad.get_future().wait()
+
+
+@pytest.mark.parametrize("error", [None, TransportError("no switch")])
+def test_cpp_code_has_the_outcome_when_the_python_object_is_gone(
+    runner: work.Runner, error: TransportError | None
+) -> None:
+    """DistributedDataParallel's reducer keeps such a work in `join`."""
+    begin = threading.Event()
+
+    def task() -> None:
+        wait_for(begin)
+        if error is not None:
+            raise error
+
+    kept = runner.submit(task, [torch.ones(2)]).boxed()  # as C++ code has it
+    gc.collect()
+    begin.set()
+    assert runner.submit(lambda: None, []).wait(timedelta(seconds=PATIENCE_S))
+    of_cpp = dist.Work.unbox(kept)
+    assert error or type(of_cpp) is not work.SwitchWork  # the error's traceback keeps it
+    if error is None:
+        assert of_cpp.wait() and of_cpp.is_completed()
+        assert of_cpp.get_future().wait()[0].tolist() == [1, 1]
+    else:
+        with pytest.raises(TransportError, match="no switch"):
+            of_cpp.wait()
+        with pytest.raises(RuntimeError, match="no switch"):
+            of_cpp.get_future().wait()
+
+
+def test_cpp_code_that_waits_first_gets_the_result(runner: work.Runner) -> None:
+    """Its `wait` would give the future an empty result."""
+    begin = threading.Event()
+    kept = dist.Work.unbox(runner.submit(partial(wait_for, begin), [torch.ones(2)]).boxed())
+    waiting = threading.Thread(target=kept.wait)
+    waiting.start()
+    begin.set()
+    waiting.join(PATIENCE_S)
+    assert kept.get_future().wait()[0].tolist() == [1, 1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -115,12 +116,13 @@ def compressed(group: Any) -> list[Tensor]:
     return [*train(model, torch.optim.SGD(model.parameters(), lr=0.1)), *state(model)]
 
 
-def uneven(group: Any) -> list[Tensor]:
+def uneven(group: Any, *, by_all: bool = True) -> list[Tensor]:
     """A training in which each rank has more steps than the one before it; the ranks that have ended join the others'
-    collectives until all have."""
+    collectives until all have. by_all: whether gradients are divided by the number of all ranks, or of those that have
+    not ended."""
     model = DistributedDataParallel(network(), process_group=group)
     optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
-    with model.join():
+    with model.join(divide_by_initial_world_size=by_all):
         for step in range(STEPS + dist.get_rank()):
             optimiser.zero_grad()
             loss_of(model, step).backward()  # type: ignore[no-untyped-call]
@@ -188,6 +190,7 @@ TRAININGS: dict[str, tuple[Callable[[Any], list[Tensor]], int]] = {
     "DDP, buffers": (buffers, STEPS),
     "DDP, PowerSGD": (compressed, STEPS),
     "DDP, uneven inputs": (uneven, STEPS + 2),
+    "DDP, uneven inputs, divided by those that have some": (partial(uneven, by_all=False), STEPS + 2),
     "DDP, bfloat16": (bfloat16, 1),
     "fully_shard": (sharded, 3 * STEPS),
     "ZeroRedundancyOptimizer": (zero, STEPS),

@@ -1,0 +1,64 @@
+"""The process group's part that goes through gloo: every collective of PyTorch's `ProcessGroup`, until a subclass
+overrides it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import torch
+from torch.distributed import (  # type: ignore[attr-defined]
+    PrefixStore,
+    ProcessGroup,
+    ProcessGroupGloo,
+    Store,
+    Work,
+)
+
+# Names by which PyTorch's C++ code looks for a Python version of a method that has another name in Python.
+CALLED_FROM_CPP = {"recvAnysource": "recv_anysource"}
+
+
+class GlooGroup(ProcessGroup):
+    """One process's side of a group whose collectives are gloo's. store: with keys for this group alone. timeout: for a
+    collective.
+
+    PyTorch looks for a Python version of each collective, and where there is none calls gloo's with the GIL held.
+    Gloo's threads need the GIL to release a tensor, while they hold a lock that gloo's call waits for: a deadlock. So
+    here is one of each collective that the installed PyTorch has. They call `_plain`, which is no Python class, so that
+    its calls release the GIL.
+    """
+
+    def __init__(self, store: Store, rank: int, size: int, timeout: timedelta) -> None:
+        super().__init__(rank, size)  # type: ignore[call-arg]  # the other form takes no overrides
+        gloo = ProcessGroupGloo(PrefixStore("gloo", store), rank, size, timeout=timeout)
+        kind = ProcessGroup.BackendType.GLOO
+        # The overrides reach gloo through `_plain`, since methods of this class would call one another.
+        self._plain = ProcessGroup(PrefixStore("plain", store), rank, size)
+        for group in (self, self._plain):
+            group._set_default_backend(kind)
+            group._register_backend(torch.device("cpu"), kind, gloo)
+
+
+def collectives() -> set[str]:
+    """The names of those methods of the installed PyTorch's `ProcessGroup` that return a Work."""
+    returns_work = re.compile(r"-> \S*\bWork\b")
+    return {name for name, method in vars(ProcessGroup).items() if returns_work.search(method.__doc__ or "")}
+
+
+def _forwarded(name: str) -> Callable[..., Work]:
+    def forward(self: GlooGroup, *args: Any, **named: Any) -> Work:
+        work: Work = getattr(self._plain, name)(*args, **named)
+        return work
+
+    forward.__name__ = name
+    forward.__qualname__ = f"{GlooGroup.__name__}.{name}"
+    return forward
+
+
+for _name in collectives():
+    setattr(GlooGroup, _name, _forwarded(_name))
+for _name, _python_name in CALLED_FROM_CPP.items():
+    setattr(GlooGroup, _name, _forwarded(_python_name))
