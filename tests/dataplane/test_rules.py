@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from serene.errors import SereneError
-from serene.experiments.correctness.schedules import PAIRS, play
+from serene.experiments.correctness.schedules import NUMBERS, PAIRS, play
 from serene.experiments.correctness.tallies import Pair
 from serene.experiments.correctness.virtual.checks import Balance, Violation
 from serene.experiments.correctness.virtual.plan import Plan
 from serene.experiments.correctness.virtual.random_plans import random_plan
 from serene.experiments.correctness.virtual.schedule import Schedule
+from serene.experiments.correctness.virtual.switch import P4Switch
 from serene.experiments.shared.random_strategies import FAMILIES, alternating
 from serene.program import Program
 from serene.strategy import BSP
@@ -70,6 +72,37 @@ def test_take_overs_find_who_joins_again_and_does_not_read(racks: int) -> None:
     with planted(line):
         broken = next((run for run in runs if _breaks_a_rule(*run, racks)), None)
     assert broken is not None and not _breaks_a_rule(*broken, racks)
+
+
+@pytest.mark.parametrize(
+    ("pair", "number", "seed", "broke"),
+    [
+        (("quorum", "ssp"), 5091, 2, "1 contributions lost"),
+        (("ssp", "asp"), 5142, 78, "PlaceTaken"),
+        (("quorum", "asp"), 20077, 230, "2 contributions lost"),
+    ],
+)
+def test_plans_that_broke_a_rule_when_who_joins_again_did_not_read(
+    pair: Pair, number: int, seed: int, broke: str
+) -> None:
+    """They broke with another controller, which drew other random numbers. So each has a seed with which the same comes
+    of it now, if who joins again does not read."""
+    plan = random_plan(PAIRS.index(pair) * NUMBERS + number, take_overs=0.0)
+    again = replace(plan, seed=seed, faults=replace(plan.faults, seed=seed))
+    switch = P4Switch(Program.load())
+
+    def found() -> str:
+        try:
+            balance = Schedule(switch, again, alternating(pair, plan.seed, plan.workers)).run().balance
+        except Violation as violation:
+            return str(violation)
+        return f"{balance.lost} contributions lost" if balance != Balance() else ""
+
+    (line,) = next(fault.lines for fault in FAULTS if fault.rule == "who joins again goes on without reading")
+    with planted(line):
+        assert broke in found()
+    assert not found()
+    switch.close()
 
 
 def _breaks_a_rule(pair: Pair, number: int, racks: int) -> bool:
