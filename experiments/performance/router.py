@@ -1,8 +1,8 @@
 """A small router as a v1model program and its P4Info, made here: routes by longest prefix, and an access list.
 
-    h: destination, source (32 bits each), protocol (8), from_port, to_port (16 each)
-    routes  destination: lpm                               -> send(port)
-    acl     every field: ternary, after the routes         -> send(port)
+h: destination, source (32 bits each), protocol (8), from_port, to_port (16 each)
+routes  destination: lpm                               -> send(port)
+acl     every field: ternary, after the routes         -> send(port)
 """
 
 from __future__ import annotations
