@@ -30,7 +30,7 @@ from rich.table import Table
 from serene import outputs
 from serene.arguments import Parser
 from serene.client import blocks
-from serene.experiments.performance import racks, seed
+from serene.experiments.performance import racks, seed, tables
 from serene.experiments.performance.networks import BridgeHosts, serene_network, with_job
 from serene.experiments.performance.one_machine import measure, slowest_of
 from serene.experiments.performance.parts import BenchFailed, Json, run_parts
@@ -309,6 +309,30 @@ def packets(seed_json: Path | None) -> Iterator[Row]:
         )  # fmt: skip
 
 
+def large_tables() -> Iterator[Row]:
+    """Writes, memory and packets of large tables, in both switches; and what more ternary entries cost."""
+    lacking = "" if shutil.which(BMV2) else f"{BMV2} is not installed"
+    theirs = {} if lacking else tables.measure("bmv2", REPEATS, SECONDS / 3)
+    ours = tables.measure("embedded", REPEATS, SECONDS / 3)
+    writes = f"10,000 routes, {tables.UPDATES:,} a Write"
+    packets = [("routes", "10,000 routes"), ("50 rules", "50 ternary entries"), ("500 rules", "500 ternary entries")]
+    packets.append(("5000 rules", f"5,000 ternary entries of {tables.MASKS} masks"))
+    for what, work, unit, bar in (
+        ("writes", f"inserting {writes}", "s", 1.0),
+        ("deletes", f"deleting {writes}", "s", None),
+        ("bytes", "memory of a route, of 100,000", "bytes", None),
+        *((what, f"packets by {table}, from a Mininet host", "packets/s", 10.0) for what, table in packets),
+        *((f"{what}, processor", f"packets by {table}, a second of the switch's processor time", "packets/s", 10.0)
+          for what, table in packets),
+    ):  # fmt: skip
+        less = unit != "packets/s"
+        yield Row(work, unit, less, bar, ours[what], theirs.get(what, ()), BMV2, missing=lacking)
+    rates = tables.in_process(REPEATS)
+    for count in (500, 5000):
+        work = f"packets by {count:,} ternary entries, in process, a second of processor time"
+        yield Row(work, "packets/s", False, 0.5, rates[count], rates[50], "by 50 entries")
+
+
 def scapy() -> Iterator[Row]:
     """What scapy costs: one worker exchanges the mlp's gradient with packets made by the C code, and by scapy's
     layers."""
@@ -357,6 +381,7 @@ def rows(seed_json: Path | None) -> Iterator[Row]:
     yield from one_machine(100_000)
     yield from untraced(Program.load("serene"))
     yield from by_format()
+    yield from large_tables()
     yield from packets(seed_json)
 
 
@@ -404,7 +429,9 @@ def table(measured: Sequence[Row]) -> Table:
 def main() -> int:
     parser = Parser(prog="python -m serene.experiments.performance.bench", description="How fast it is, as ratios.")
     parser.add_argument("--seed-json", type=Path, help="the authors' program as p4c-bm2-ss compiled it, run as a peer")
-    seed_json = parser.parse_args().seed_json
+    parser.add_argument("--tables", action="store_true", help="only the rows of large tables")
+    arguments = parser.parse_args()
+    seed_json = arguments.seed_json
     console = terminal.console(220, highlight=False)
 
     def work() -> None:
@@ -413,7 +440,7 @@ def main() -> int:
             if seed_json is not None:
                 seed.check(seed_json)
             outputs.check_file(OUTPUT, outputs.MB)
-            for row in rows(seed_json):
+            for row in large_tables() if arguments.tables else rows(seed_json):
                 measured.append(row)
                 console.print(f"measured: {row.work}", style="dim")
             text = json.dumps([{**asdict(row), "ratio": row.ratio} for row in measured], indent=2) + "\n"

@@ -311,6 +311,13 @@ def seed(options: Json) -> Json:
     return worker(options)
 
 
+def frames(options: Json) -> Json:
+    """Frames a second that a router sends back; see `tables`."""
+    from serene.experiments.performance import tables
+
+    return tables.host_part(options)
+
+
 PARTS = {
     "serene": serene,
     "overlap": overlap,
@@ -320,6 +327,7 @@ PARTS = {
     "ddp": ddp,
     "pushes": pushes,
     "seed": seed,
+    "frames": frames,
 }
 
 

@@ -80,8 +80,16 @@ def seeds(controller: Controller) -> list[tuple[str, Message]]:
     session = p4r.PacketReplicationEngineEntry()
     session.clone_session_entry.session_id = 1
     session.clone_session_entry.replicas.add(egress_port=2, instance=1)
+    others = [
+        controller.entry("by_lpm", {"address": (0x0A000000, 8)}, "found_lpm", 1),
+        controller.entry("by_ternary", {"b": (0x100, 0xFF00), "c": (1, 1)}, "found_ternary", 2, priority=3),
+        controller.entry("by_range", {"c": (5, 900), "a": 7}, "found_range", 3, priority=4),
+        controller.entry("by_optional", {"a": 7}, "found_optional", 4, priority=5),
+        controller.entry("by_wide", {"wide": 1 << 100}, "found_wide", 6),
+    ]
     entities = [
         p4r.Entity(table_entry=entry),
+        *(p4r.Entity(table_entry=other) for other in others),
         p4r.Entity(table_entry=controller.default("by_exact")),
         p4r.Entity(packet_replication_engine_entry=group),
         p4r.Entity(packet_replication_engine_entry=session),

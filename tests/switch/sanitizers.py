@@ -35,6 +35,11 @@ def loaded() -> bool:
     return "libasan" in os.environ.get("LD_PRELOAD", "")
 
 
+def loaded_flags() -> tuple[str, ...]:
+    """What to compile a program with: with the sanitizers in a process that has their libraries."""
+    return FLAGS if loaded() else ()
+
+
 def environment() -> dict[str, str]:
     """The environment of a process that loads such libraries. Leaks are not reported, as Python itself leaks on
     exit."""

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.switch.sanitizers import PROGRAMS, ROOT, sanitizer_libraries
+from tests.switch.sanitizers import PROGRAMS, ROOT, environment, sanitizer_libraries
 
 COUNT = 4000
 PROGRAM_COUNT = 120
@@ -44,6 +44,16 @@ def test_programs() -> None:
     counts = fuzz("--sanitize", "--kind", "json", "--count", str(50 * PROGRAM_COUNT))
     assert counts["programs"] == PROGRAM_COUNT
     assert min(counts["refused"], counts["read"], counts["run"]) > 1
+
+
+@pytest.mark.parametrize("tests", ["test_p4runtime_plain.py", "test_engine_tables.py"])
+def test_tables_and_requests(tests: str) -> None:
+    """The tests that give tables and the decoder of WriteRequests their worst, with the sanitizers."""
+    if not sanitizer_libraries():
+        pytest.skip("the C compiler has no sanitizer libraries")
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"tests/switch/{tests}"]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, env=environment())
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
 
 
 def test_messages() -> None:

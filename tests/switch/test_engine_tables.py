@@ -15,6 +15,7 @@ from serene.switch import Exact, Lpm, Match, Optional, Range, Switch, Ternary
 from serene.switch.control import DuplicateEntry, TableFull
 from tests.switch.p4rt_controller import PATIENCE_S
 from tests.switch.p4rt_probe import JSON, Probe
+from tests.switch.sanitizers import loaded_flags
 
 ENTRIES = 3000
 TABLES = ("by_exact", "by_lpm", "by_ternary", "by_range", "by_optional")
@@ -176,7 +177,7 @@ def program() -> bytes:
 
 @pytest.fixture
 def switch(program: bytes) -> Iterator[Switch]:
-    with Switch.load(program) as switch:
+    with Switch.load(program, compiler_flags=loaded_flags()) as switch:
         yield switch
 
 

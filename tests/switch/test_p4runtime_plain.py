@@ -16,6 +16,7 @@ from serene.switch.p4runtime.pipeline import Schema
 from serene.switch.p4runtime.status import Failure
 from tests.switch.p4rt_controller import load_p4info
 from tests.switch.p4rt_probe import P4INFO
+from tests.switch.sanitizers import loaded_flags
 from tests.switch.test_engine_tables import TABLES, enlarged
 
 INSERT, MODIFY, DELETE = p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE
@@ -25,7 +26,7 @@ class Half:
     """The control state of one switch."""
 
     def __init__(self, program: bytes, info: p4i.P4Info) -> None:
-        self.switch = Switch.load(program)
+        self.switch = Switch.load(program, compiler_flags=loaded_flags())
         self.schema = Schema(info, self.switch.program)
         self.entities = Entities(self.schema, self.switch, lambda message: True)
 

@@ -39,6 +39,7 @@ struct entry {
 
 struct masked_limb {
     uint64_t mask;
+    uint64_t only;               /* of a group with one entry: that one's, so that its key need not be fetched */
     uint32_t at;
 };
 
@@ -205,10 +206,13 @@ INLINE int within_ranges(const struct table *table, uint32_t index, const uint64
 /* The group's entry that matches, index + 1; 0: none. */
 INLINE uint32_t group_lookup(const struct table *table, const struct table_group *group, const uint64_t *key) {
     uint32_t at;
-    if (group->count == 1)
-        at = group_equal(group, entry_key(table, group->heap[0]), key) ? group->heap[0] + 1 : 0;
-    else
+    if (group->count == 1) {
+        for (uint32_t i = 0; i < group->on_count; i++)
+            if ((key[group->on[i].at] & group->on[i].mask) != group->on[i].only) return 0;
+        at = group->heap[0] + 1;
+    } else {
         at = group_slot(table, group, key, group_hash(group, key))->head;
+    }
     while (at && table->ranged && !within_ranges(table, at - 1, key)) at = table->entries[at - 1].next;
     return at;
 }
@@ -287,7 +291,7 @@ static struct table_group *group_make(struct table *table, const uint64_t *mask)
     group->mask = (uint64_t *)(group->on + limbs);
     for (uint32_t i = 0; i < limbs; i++) {
         group->mask[i] = mask[i];
-        if (mask[i]) group->on[group->on_count++] = (struct masked_limb){mask[i], i};
+        if (mask[i]) group->on[group->on_count++] = (struct masked_limb){.mask = mask[i], .at = i};
     }
     group->seed = hash_seed(table->kind == TABLE_EXACT ? 0 : ++table->seeds);
     group->top = INT32_MIN;
@@ -329,6 +333,12 @@ static void heap_sift(struct table *table, struct table_group *group, uint32_t p
         heap_put(table, group, place, group->heap[child]);
     }
     heap_put(table, group, place, index);
+}
+
+/* To be called when a group has come to have one entry. */
+static void group_only(const struct table *table, struct table_group *group) {
+    const uint64_t *key = entry_key(table, group->heap[0]);
+    for (uint32_t i = 0; i < group->on_count; i++) group->on[i].only = key[group->on[i].at];
 }
 
 static int group_reserve(struct table_group *group) {
@@ -400,6 +410,7 @@ static int table_insert(struct table *table, const uint64_t *key, const uint64_t
 
     group->count++;
     heap_sift(table, group, group->count - 1, index);
+    if (group->count == 1) group_only(table, group);
     if (rank > group->top) {
         group->top = rank;
         group_place(table, group);
@@ -432,6 +443,7 @@ static int table_remove(struct table *table, uint32_t index) {
 
     uint32_t last = group->heap[--group->count], place = entry->place;
     if (last != index) heap_sift(table, group, place, last);
+    if (group->count == 1) group_only(table, group);
     *entry = (struct entry){.next = table->free};
     table->free = index + 1;
     table->count--;
