@@ -7,19 +7,11 @@ Each test starts its ranks, which import this module. Groups that a test asks of
 
 from __future__ import annotations
 
-import atexit
 import multiprocessing
 import os
-import shutil
-import tempfile
-from pathlib import Path
+from collections.abc import Callable
+from multiprocessing.process import BaseProcess
 from typing import Any
-
-if "TEMP_DIR" not in os.environ:  # the ranks have their parent's
-    os.environ["TEMP_DIR"] = tempfile.mkdtemp(prefix="serene-pytorch-")
-    atexit.register(shutil.rmtree, os.environ["TEMP_DIR"], ignore_errors=True)
-    for name in ("barrier", "init_dir", "test_dir"):
-        (Path(os.environ["TEMP_DIR"]) / name).mkdir()
 
 import torch.distributed as dist
 from torch.testing._internal.common_distributed import MultiProcessTestCase
@@ -42,9 +34,18 @@ RANKS = multiprocessing.get_context("forkserver")
 RANKS.set_forkserver_preload([__name__])
 
 
+def in_environment(environment: dict[str, str], target: Callable[..., None], *args: Any, **named: Any) -> None:
+    os.environ.update(environment)
+    target(*args, **named)
+
+
+def forked(target: Callable[..., None], args: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> BaseProcess:
+    return RANKS.Process(target=in_environment, args=(dict(os.environ), target, *args), kwargs=kwargs, name=name)
+
+
 class Forked(MultiProcessTestCase):
     def _spawn_processes(self) -> None:
-        self._start_processes(RANKS.Process)
+        self._start_processes(forked)
 
 
 class Distributed(Forked, distributed_test.TestDistBackend, distributed_test.DistributedTest._DistTestBase):
