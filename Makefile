@@ -1,7 +1,7 @@
 # Serene: training through a P4 switch. `make help` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run-mininet run-local test bench reproduce network-study pytorch-study simgrid compare schedules soak \
+.PHONY: help setup run-mininet run-local test bench reproduce network-study pytorch-study pytorch-suites simgrid compare schedules soak \
 	swaps profile fuzz mutants p4 p4-tofino shell lint clean
 
 # What everything runs with. PYTHON is the reader's: the interpreter that set-up makes this environment of.
@@ -14,6 +14,8 @@ RUN_SETTINGS := WORKERS RACKS STRATEGY STRAGGLER STEPS TARGET MODEL DATASET DATA
 	SEED COMPUTE_MS PROGRAM SLOTS FAULTS OUT
 SETTINGS_OF_run-mininet := $(RUN_SETTINGS)
 SETTINGS_OF_run-local := $(RUN_SETTINGS)
+SETTINGS_OF_test := TORCH
+SETTINGS_OF_pytorch-suites := TORCH OUT
 SETTINGS_OF_bench := SEED_JSON
 SETTINGS_OF_reproduce := FULL OUT CLUSTER CLUSTER_OPTIONS
 SETTINGS_OF_network-study := FULL EMULATED OUT CLUSTER CLUSTER_OPTIONS
@@ -70,6 +72,7 @@ OUT :=
 RUNS :=
 FIRST :=
 FRONTIER :=
+TORCH :=
 
 # A setting as one word for the shell, as it was given: neither make nor the shell reads anything into it.
 quoted = '$(subst ','\'',$(value $(1)))'
@@ -93,6 +96,8 @@ help:
 	@echo "make run-mininet   train through an emulated switch, live view, results in runs/ (sets up what it needs)"
 	@echo "make run-local     the same without root or Mininet: UDP on loopback, the embedded switch"
 	@echo "make test          all tests that this machine can run (sets up what it needs)"
+	@echo "                   TORCH=2.15.0 (the tests of PyTorch's process group on that version, in an environment of its own)"
+	@echo "make pytorch-suites PyTorch's own tests on gloo and on the process group serene (an hour); TORCH=2.15.0"
 	@echo "make bench         how fast it is, as ratios: to gloo, BMv2 and scapy (needs root); SEED_JSON= the authors' program"
 	@echo "make reproduce     the paper's experiment in Mininet, and a report: about 15 min; FULL=1 hours; can be resumed"
 	@echo "make network-study how much network training needs, with the switch in it: minutes; FULL=1 up to an hour; EMULATED=1 in Mininet, too"
@@ -140,8 +145,16 @@ run-local: setup
 
 # Two more processes than processors: many tests wait for a process, a timer or a packet. tests/conftest.py says which tests
 # never run beside each other.
+# With TORCH=, on that version of PyTorch, what needs PyTorch alone.
+TORCH_PYTHON = $(if $(value TORCH),.venv-torch-$(strip $(TORCH))/bin/python,$(VENV_PYTHON))
+
 test: setup
-	@$(VENV_PYTHON) -m pytest -n $$(($$(nproc) + 2)) --dist loadscope --no-loadscope-reorder
+	@$(if $(value TORCH),scripts/torch-environment $(call quoted,TORCH))
+	@$(TORCH_PYTHON) -m pytest -n $$(($$(nproc) + 2)) --dist loadscope --no-loadscope-reorder $(if $(value TORCH),tests/torch tests/pytorch_suites)
+
+pytorch-suites: setup
+	@$(if $(value TORCH),scripts/torch-environment $(call quoted,TORCH))
+	@$(TORCH_PYTHON) -m tests.pytorch_suites $(if $(value OUT),--out $(call quoted,OUT))
 
 bench: setup
 	@$(VENV_PYTHON) -m serene.experiments.performance.bench $(if $(value SEED_JSON),--seed-json $(call quoted,SEED_JSON))
@@ -200,4 +213,4 @@ lint: setup
 	@.venv/bin/mypy
 
 clean:
-	rm -rf build .venv .venv-shell *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf build .venv .venv-shell .venv-torch-* *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis

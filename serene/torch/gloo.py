@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import torch
+from torch._C._distributed_c10d import Backend, DebugLevel, get_debug_level
 from torch.distributed import (  # type: ignore[attr-defined]
     PrefixStore,
     ProcessGroup,
@@ -16,6 +17,7 @@ from torch.distributed import (  # type: ignore[attr-defined]
     Store,
     Work,
 )
+from torch.distributed.distributed_c10d import _create_process_group_wrapper
 
 # Names by which PyTorch's C++ code looks for a Python version of a method that has another name in Python.
 CALLED_FROM_CPP = {"recvAnysource": "recv_anysource"}
@@ -33,7 +35,9 @@ class GlooGroup(ProcessGroup):
 
     def __init__(self, store: Store, rank: int, size: int, timeout: timedelta) -> None:
         super().__init__(rank, size)  # type: ignore[call-arg]  # the other form takes no overrides
-        gloo = ProcessGroupGloo(PrefixStore("gloo", store), rank, size, timeout=timeout)
+        gloo: Backend = ProcessGroupGloo(PrefixStore("gloo", store), rank, size, timeout=timeout)
+        if get_debug_level() == DebugLevel.DETAIL:  # compares the ranks' calls, as PyTorch does for gloo
+            gloo = _create_process_group_wrapper(gloo, "detail", store, rank, size, timeout)
         kind = ProcessGroup.BackendType.GLOO
         # The overrides reach gloo through `_plain`, since methods of this class would call one another.
         self._plain = ProcessGroup(PrefixStore("plain", store), rank, size)

@@ -38,7 +38,7 @@ from serene.torch.opening import JobAccess, NotOpened, gradient_bits, gradient_s
 from serene.torch.ring import RankGone, Ring
 from serene.torch.scaling import Scaling
 from serene.torch.warning import warn_user
-from serene.torch.work import Runner, at_the_end_of_backward, backward_pass, both
+from serene.torch.work import Runner, at_the_end_of_backward, backward_pass, both, profiled
 
 LOG = logging.getLogger("serene.torch")
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
@@ -253,7 +253,9 @@ class SwitchGroup(GlooGroup):
                 output.copy_(_rounded(piece, output.dtype).view(output.shape))
 
         assert self._runner is not None
-        work = self._runner.submit(run, list(outputs))
+        with profiled(what) as until_it_ends:
+            work = self._runner.submit(run, list(outputs))
+            until_it_ends(work)
         if backward is not None:
             at_the_end_of_backward(partial(self._end, work))
         return work

@@ -8,15 +8,17 @@ import queue
 import threading
 import time
 import weakref
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch._C._autograd import _profiler_enabled
 from torch._C._distributed_c10d import PythonCallbackWork
+from torch.autograd.profiler import record_function
 from torch.futures import Future, collect_all
 
 from serene.errors import SereneError
@@ -159,6 +161,17 @@ def both(first: SwitchWork, second: dist.Work) -> SwitchWork:
 
     collect_all([first.get_future(), second.get_future()]).add_done_callback(end)
     return work
+
+
+@contextmanager
+def profiled(what: str) -> Iterator[Callable[[SwitchWork], None]]:
+    """Where PyTorch's profiler is on, shows ``serene:WHAT``, as it does gloo's: until the work that is handed to what
+    this yields has ended."""
+    if not _profiler_enabled():
+        yield lambda work: None
+        return
+    with record_function(f"serene:{what}") as shown:
+        yield lambda work: shown._call_end_callbacks_on_future(work.get_future()) and None
 
 
 class Runner:

@@ -115,3 +115,10 @@ def test_gloos_collectives_do_not_wait_for_gloos_threads(local: Local) -> None:
     """With the GIL held, four ranks hang after a few: `outputs` has a deadline."""
     for text in outputs(start_ranks(local, 4, ["-m", "tests.torch.busy_gloo"])):
         assert text.splitlines()[-1] == "over"
+
+
+def test_the_profiler_shows_sums_and_detail_compares_the_ranks_calls(local: Local) -> None:
+    detail = [{"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}] * 2
+    for text in outputs(start_ranks(local, 2, ["-m", "tests.torch.watched"], detail)):
+        assert "serene:all_reduce serene:reduce_scatter_single\n" in text
+        assert "Detected mismatch between collectives on ranks" in text
