@@ -43,7 +43,7 @@ from serene.experiments.correctness.virtual.schedule import Schedule
 from serene.experiments.correctness.virtual.switch import P4Switch
 from serene.experiments.correctness.virtual.tree import TreeSchedule, TreeSwitch
 from serene.experiments.shared import terminal
-from serene.experiments.shared.pool import NoProcesses, Processes, WorkerLost
+from serene.experiments.shared.pool import Processes
 from serene.experiments.shared.random_strategies import FAMILIES, alternating
 from serene.program import Program
 from serene.racks import MAX_RACKS
@@ -105,7 +105,7 @@ def play_all(
     numbers: range, processes: int, program: Program, pairs: Iterable[Pair], racks: int, take_overs: float
 ) -> Iterator[tuple[Pair, Tally]]:
     """Plays the runs of each pair that have these numbers, in several processes; yields tallies as they come. Raises
-    WorkerLost."""
+    NoProcesses, WorkerLost, and what loading a program raises."""
     with Processes(processes, (P4Switch.__module__, TreeSwitch.__module__)) as pool:
         played = {
             pool.submit(play_many, pair, numbers[start : start + AT_ONCE], program, racks, take_overs): pair
@@ -198,7 +198,7 @@ def main() -> int:
             for pair, tally in play_all(numbers, options.processes, program, pairs, options.racks, options.take_overs):
                 tallies[pair].add(tally)
                 progress.advance(task, tally.runs)
-    except (NoProcesses, WorkerLost) as error:
+    except SereneError as error:  # in one of the processes, or of them
         print(f"error: {error}", file=sys.stderr)
         return 1
     took = time.monotonic() - began

@@ -72,7 +72,8 @@ def compiler_user(path: str) -> str:
     try:
         _try(path, user)
     except (CompileFailed, OSError) as error:
-        log.warning("the C compiler does not run as an ordinary user, so it runs as root: %s", error)
+        if _compiles(path, OURSELVES):
+            log.warning("the C compiler does not run as an ordinary user, so it runs as root: %s", error)
         return OURSELVES
     return user
 

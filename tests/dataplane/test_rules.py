@@ -51,42 +51,26 @@ def test_the_right_rules() -> None:
     assert expected - set(happened) == set()
 
 
+NOT_READ = next(fault.lines[0] for fault in FAULTS if fault.rule == "who joins again goes on without reading")
+BEING_DELETED = Line(
+    Schedule, "refused", "started_for is not self.ledger or self._deleting", "started_for is not self.ledger"
+)
+
+
 @pytest.mark.parametrize(
-    ("pair", "number"),
+    ("pair", "number", "seed", "mistake", "broke"),
     [
+        (("quorum", "ssp"), 5091, 2, NOT_READ, "1 contributions lost"),
+        (("ssp", "asp"), 5142, 78, NOT_READ, "PlaceTaken"),
+        (("quorum", "asp"), 20077, 230, NOT_READ, "2 contributions lost"),
         # A worker starts in the tick in which its job is deleted: refused, it is started anew, and so not stopped.
-        (("quorum", "mixed"), 75),
-        # A process joins again and takes its place back from a second one: its user does not end it then.
-        (("bsp", "bsp"), 196),
+        (("quorum", "mixed"), 75, 3, BEING_DELETED, "worker 0 was refused: job 0 was deleted"),
     ],
+    ids=["5091", "5142", "20077", "75"],
 )
-def test_runs_that_were_taken_for_wrong_ones(pair: Pair, number: int) -> None:
-    assert play(pair, number, Program.load(), take_overs=0.0).balance == Balance()
-
-
-@pytest.mark.parametrize("racks", [0, 3])
-def test_take_overs_find_who_joins_again_and_does_not_read(racks: int) -> None:
-    """On the P4 programs, by what is lost, stuck or stopped; the same run is right with the rule."""
-    (line,) = next(fault.lines for fault in FAULTS if fault.rule == "who joins again goes on without reading")
-    runs = [(pair, number) for number in range(20) for pair in PAIRS]
-    with planted(line):
-        broken = next((run for run in runs if _breaks_a_rule(*run, racks)), None)
-    assert broken is not None and not _breaks_a_rule(*broken, racks)
-
-
-@pytest.mark.parametrize(
-    ("pair", "number", "seed", "broke"),
-    [
-        (("quorum", "ssp"), 5091, 2, "1 contributions lost"),
-        (("ssp", "asp"), 5142, 78, "PlaceTaken"),
-        (("quorum", "asp"), 20077, 230, "2 contributions lost"),
-    ],
-)
-def test_plans_that_broke_a_rule_when_who_joins_again_did_not_read(
-    pair: Pair, number: int, seed: int, broke: str
-) -> None:
-    """They broke with another controller, which drew other random numbers. So each has a seed with which the same comes
-    of it now, if who joins again does not read."""
+def test_plans_of_runs_that_were_wrong(pair: Pair, number: int, seed: int, mistake: Line, broke: str) -> None:
+    """They were found with another controller, which drew other random numbers. So each has a seed with which the same
+    comes of it now, if the mistake is made again."""
     plan = random_plan(PAIRS.index(pair) * NUMBERS + number, take_overs=0.0)
     again = replace(plan, seed=seed, faults=replace(plan.faults, seed=seed))
     switch = P4Switch(Program.load())
@@ -98,11 +82,19 @@ def test_plans_that_broke_a_rule_when_who_joins_again_did_not_read(
             return str(violation)
         return f"{balance.lost} contributions lost" if balance != Balance() else ""
 
-    (line,) = next(fault.lines for fault in FAULTS if fault.rule == "who joins again goes on without reading")
-    with planted(line):
+    with planted(mistake):
         assert broke in found()
     assert not found()
     switch.close()
+
+
+@pytest.mark.parametrize("racks", [0, 3])
+def test_take_overs_find_who_joins_again_and_does_not_read(racks: int) -> None:
+    """On the P4 programs, by what is lost, stuck or stopped; the same run is right with the rule."""
+    runs = [(pair, number) for number in range(20) for pair in PAIRS]
+    with planted(NOT_READ):
+        broken = next((run for run in runs if _breaks_a_rule(*run, racks)), None)
+    assert broken is not None and not _breaks_a_rule(*broken, racks)
 
 
 def _breaks_a_rule(pair: Pair, number: int, racks: int) -> bool:
@@ -162,6 +154,22 @@ def test_who_lost_its_place_to_a_process_that_has_ended_since_is_counted_and_sta
     place.present.die()
     run.refused(first, "another process has its place")
     assert run.happened["the place went to a process that had ended"] == place.awaited == 1
+    run.close()
+
+
+def test_the_first_of_two_processes_is_ended_only_when_the_other_has_its_place() -> None:
+    run = two_workers()
+    run.start()
+    place = run.places[0]
+    run.run_until(0.2)
+    first = place.present
+    place.start(udp_port=first.host.udp_port + 1)
+    run._end_first(first, 100.0)
+    assert first.process.alive
+    while not run._holds_its_place(place.present):
+        assert run.time.step()
+    run._end_first(first, 100.0)
+    assert not first.process.alive
     run.close()
 
 

@@ -95,12 +95,14 @@ def test_a_compiler_that_takes_too_long_is_stopped(
     ],
 )
 def test_a_compiler_that_compiles_nothing_is_named(
-    open_place: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, script: str, said: str
-) -> None:
+    open_place: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, script: str,
+    said: str,
+) -> None:  # fmt: skip
     compiler = pretend_compiler(open_place, script)
     monkeypatch.setenv("CC", compiler)
     with pytest.raises(CompileFailed, match=rf"^{compiler}, which \$CC names, compiles no C program: it {said}"):
         compile_source("int answer;")
+    assert not caplog.records, "root or not makes no difference"
 
 
 def test_code_that_a_compiler_refuses_is_a_defect_of_ours(cache: Path) -> None:

@@ -199,6 +199,19 @@ def test_a_folder_for_temporary_files_in_which_no_socket_fits_is_named(tmp_path:
     assert f"{folder}, another folder is given by TMPDIR" in done.stderr and done.stderr.count("\n") == 1
 
 
+def test_schedules_without_a_compiler_say_so_in_one_line(tmp_path: Path) -> None:
+    """Programs are compiled in the processes that play."""
+    command = [sys.executable, "-m", "serene.experiments.correctness.schedules", "--runs", "1", "--pair", "bsp,ssp"]
+    done = subprocess.run(
+        [*command, "--processes", "1", "--out", str(tmp_path / "numbers.json")],
+        env=os.environ | {"CC": "/bin/false", "XDG_CACHE_HOME": str(tmp_path)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: /bin/false, which $CC names, compiles no C program")
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.fixture
 def forks() -> None:
     """The server that processes are forked from. Its socket is where temporary files are, and the path of ``spare`` is
