@@ -63,6 +63,7 @@ def parse_program(label: str, json: bytes) -> Program:
 
 
 def _build(raw: Raw) -> Program:
+    raw = _in_standard_metadata(raw) if any(item["name"] == "intrinsic_metadata" for item in raw["headers"]) else raw
     for item in raw.get("extern_instances") or ():
         raise UnsupportedProgram(f"extern instance {item['name']!r} is not supported")
     unique([item["name"] for item in raw["header_types"]], "header type")
@@ -200,17 +201,20 @@ def _of_id(items: Mapping[int, Any], id_: int, what: str) -> Any:
     return items[id_]
 
 
+def _in_standard_metadata(node: Any) -> Any:
+    """The JSON with the fields of P4_14's intrinsic_metadata where they are in v1model."""
+    if isinstance(node, Mapping):
+        return {key: _in_standard_metadata(item) for key, item in node.items()}
+    if isinstance(node, tuple) and len(node) == 2 and node[0] == "intrinsic_metadata":
+        return ("standard_metadata", node[1]) if node[1] in YOUNGER_STANDARD_METADATA else node
+    return type(node)(map(_in_standard_metadata, node)) if isinstance(node, list | tuple) else node
+
+
 def _complete_standard_metadata(raw: Raw, header_types: dict[str, HeaderType]) -> None:
-    """Adds to standard_metadata what programs of the oldest p4c do not have in it, unless they have it elsewhere."""
-    others = {
-        field.name
-        for item in raw["headers"]
-        if item["name"] != "standard_metadata" and item["header_type"] in header_types
-        for field in header_types[item["header_type"]].fields
-    }
+    """Adds to standard_metadata what programs of the oldest p4c do not have in it."""
     for item in raw["headers"]:
         held = header_types.get(item["header_type"])
-        if item["name"] == "standard_metadata" and held is not None and not others & set(YOUNGER_STANDARD_METADATA):
+        if item["name"] == "standard_metadata" and held is not None:
             names = {field.name for field in held.fields}
             more = (Field(name, bits) for name, bits in YOUNGER_STANDARD_METADATA.items() if name not in names)
             header_types[held.name] = HeaderType(held.name, (*held.fields, *more))

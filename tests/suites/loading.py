@@ -39,7 +39,8 @@ def load(program: Program, switch: str) -> Loaded | None:
     except NotCompiled:
         return None
     try:
-        return Loaded(program.source, switch, (_in_bmv2 if switch == "bmv2" else _in_ours)(json, p4info))
+        why_not = (_in_bmv2 if switch == "bmv2" else _in_ours)(json, p4info)
+        return Loaded(program.source, switch, why_not.replace(f"{json}: ", ""))
     except (AssertionError, OSError) as error:
         return Loaded(program.source, switch, f"{type(error).__name__}: {error}")
 
