@@ -138,11 +138,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def write_table(rows: Sequence[Row], document: Path = DOCUMENT) -> None:
-    """Replaces the rows of these suites, and keeps those of suites that did not run this time."""
+    """Replaces the rows of the suites that ran, and keeps those of suites that did not run this time."""
     text = document.read_text()
     head, rest = text.split(BEGIN)
     table, tail = rest.split(END)
-    new = {row.suite: row.text() for row in rows}
+    new = {row.suite: row.text() for row in rows if row.tests}
     for line in table.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if line.startswith("|") and len(cells) > 1 and cells[0] not in ("suite", "---"):

@@ -46,7 +46,7 @@ def test_rows_of_suites_that_did_not_run_stay(tmp_path: Path) -> None:
     document = tmp_path / "page.md"
     document.write_text(f"before\n{BEGIN}\n{END}\nafter\n")
     write_table([Row("x", 1, {"bmv2": 1}), Row("y", 2, {"bmv2": 2})], document)
-    write_table([Row("y", 2, {"serene-switch": 2})], document)
+    write_table([Row("x", 0, {}, needs="needs p4c"), Row("y", 2, {"serene-switch": 2})], document)
     assert document.read_text().splitlines() == [
         "before", BEGIN, "| suite | tests | BMv2 | ours | differences |", "|---|---|---|---|---|",
         "| x | 1 | 1 | - |  |", "| y | 2 | - | 2 |  |", END, "after",
