@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run-mininet run-local test bench reproduce network-study pytorch-study pytorch-suites simgrid compare schedules soak \
-	swaps profile fuzz mutants p4 p4-tofino shell lint clean
+	swaps profile fuzz mutants p4 p4-tofino p4-suites shell lint clean
 
 # What everything runs with. PYTHON is the reader's: the interpreter that set-up makes this environment of.
 VENV_PYTHON := .venv/bin/python
@@ -26,6 +26,7 @@ SETTINGS_OF_swaps := TARGET WORKERS RACKS OUT
 SETTINGS_OF_fuzz := PACKETS SEED
 SETTINGS_OF_mutants := SEED
 SETTINGS_OF_p4-tofino := FRONTIER
+SETTINGS_OF_p4-suites := P4_GUIDE TUTORIALS UP4 NGSDN P4_LEARNING P4C BMV2
 EVERYWHERE := PYTHON TORCH_INDEX CC CFLAGS V SHELL MAKEFLAGS MFLAGS MAKE
 
 GOALS := $(or $(MAKECMDGOALS),$(.DEFAULT_GOAL))
@@ -115,6 +116,8 @@ help:
 	@echo "make mutants       which test notices when the compiled program is wrong: broken in 96 ways (about 15 min)"
 	@echo "make setup         only the set-up: Debian packages, and .venv"
 	@echo "make p4            compile p4src with p4c-bm2-ss, where it is installed"
+	@echo "make p4-suites     run what others wrote on BMv2 and on serene-switch, from the checkouts that P4_GUIDE=, TUTORIALS=, UP4=,"
+	@echo "                   NGSDN=, P4_LEARNING=, P4C= and BMV2= name (as root)"
 	@echo "make p4-tofino     compile p4src/tna with p4c-barefoot and bfas, where they are installed; FRONTIER=1 all variants"
 	@echo "make shell         p4runtime-shell on the running switch (in an environment of its own)"
 	@echo "make lint          ruff and mypy"
@@ -201,6 +204,14 @@ mutants: setup
 p4:
 	@python3 scripts/compile_p4.py
 
+p4-suites: setup .venv-suites/made
+	@$(VENV_PYTHON) -m tests.suites --write $(foreach name,$(SETTINGS_OF_p4-suites),$(if $(value $(name)),--$(subst _,-,$(shell echo $(name) | tr A-Z a-z)) $(call quoted,$(name))))
+
+.venv-suites/made: tests/suites/requirements.txt
+	@$(if $(PYTHON),$(PYTHON),python3) -m venv .venv-suites
+	@.venv-suites/bin/pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
 p4-tofino:
 	@python3 scripts/p4_tofino.py $(if $(FRONTIER),--frontier)
 
@@ -213,4 +224,4 @@ lint: setup
 	@.venv/bin/mypy
 
 clean:
-	rm -rf build .venv .venv-shell .venv-torch-* *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf build .venv .venv-shell .venv-suites .venv-torch-* *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -9,7 +9,7 @@ from typing import Any
 from serene.errors import choices
 from serene.switch.calculations import CalculationWriter
 from serene.switch.errors import NotBmv2Json, UnsupportedProgram, known, where
-from serene.switch.expressions import Expr, Place, constant, mask
+from serene.switch.expressions import Expr, Place, binary, constant, mask
 from serene.switch.operands import STACKS, Operand, Operands, operand_value
 from serene.switch.program import Action, HeaderType, limbs_of
 from serene.switch.scope import Scope
@@ -92,6 +92,16 @@ class ActionWriter:
 
     def assign(self, operands: Operands) -> None:
         self._emitter.store(self._target(operands[0]), self._number(operands[1]))
+
+    def add_to_field(self, operands: Operands) -> None:
+        self._change("+", operands)
+
+    def subtract_from_field(self, operands: Operands) -> None:
+        self._change("-", operands)
+
+    def _change(self, op: str, operands: Operands) -> None:
+        value = binary(op, self._number(operands[0]), self._number(operands[1]))
+        self._emitter.store(self._target(operands[0]), value)
 
     def assign_varbit(self, operands: Operands) -> None:
         (to, to_field), (source, source_field) = operands.field(0), operands.field(1)
@@ -322,6 +332,8 @@ class ActionWriter:
 JUMPS = ("_jump", "_jump_if_zero")
 PRIMITIVES: Mapping[str, Callable[[ActionWriter, Operands], None]] = {
     "assign": ActionWriter.assign,
+    "add_to_field": ActionWriter.add_to_field,
+    "subtract_from_field": ActionWriter.subtract_from_field,
     "modify_field": ActionWriter.assign,
     "add_header": ActionWriter.add_header,
     "remove_header": ActionWriter.remove_header,

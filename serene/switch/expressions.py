@@ -476,7 +476,7 @@ class Reader:
             if self._is_truth(left):
                 return f"({self.truth(left)} {op} {self.truth(right)})"
             return self._emitter.compare(op, self.number(left), self.number(right))
-        if op == "valid_union":
+        if op in ("valid", "valid_union"):
             return self._emitter.exact(self.number(node))
         if op == "?":
             return f"({self.truth(value.get('cond'))} ? {self.truth(left)} : {self.truth(right)})"
@@ -490,7 +490,7 @@ class Reader:
             return False
         if "op" not in value:
             return self._is_truth(value)
-        return value["op"] in ("d2b", "not", "and", "or", "valid_union", *COMPARISONS)
+        return value["op"] in ("d2b", "not", "and", "or", "valid", "valid_union", *COMPARISONS)
 
 
 def _operand(node: Any) -> tuple[str, Any]:

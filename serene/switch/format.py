@@ -211,7 +211,7 @@ class ParserOperation(TypedDict):
 
 
 class Transition(TypedDict):
-    type: Name
+    type: NotRequired[Name]  # the oldest p4c wrote none for the default
     value: NotRequired[Annotated[str, Field(max_length=MAX_FIELD_BITS)] | None]
     mask: NotRequired[Hex | None]
     next_state: Name | None
@@ -278,7 +278,8 @@ class Table(TypedDict):
     name: Name
     type: Name
     key: Annotated[list[Key], Few]
-    action_ids: Annotated[list[Id], Few]
+    action_ids: NotRequired[Annotated[list[Id], Few]]  # the oldest p4c wrote names alone
+    actions: NotRequired[Annotated[list[Name], Few]]
     max_size: Cells
     with_counters: NotRequired[bool | None]
     support_timeout: NotRequired[bool | None]

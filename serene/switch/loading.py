@@ -19,6 +19,7 @@ from serene.switch.layout import CACHE_LINE, element_bytes
 from serene.switch.limits import MAX_HEADER_BYTES, MAX_JSON_BYTES, MAX_PACKET_BYTES, MAX_STATE_BYTES
 from serene.switch.program import (
     STANDARD_METADATA,
+    YOUNGER_STANDARD_METADATA,
     Action,
     ActionProfile,
     Array,
@@ -28,7 +29,7 @@ from serene.switch.program import (
     Program,
     Table,
 )
-from serene.switch.table_loading import load_pipeline
+from serene.switch.table_loading import load_pipeline, table_actions
 
 Raw = Mapping[str, Any]
 
@@ -65,10 +66,12 @@ def parse_program(label: str, json: bytes) -> Program:
 
 
 def _build(raw: Raw) -> Program:
+    raw = _in_standard_metadata(raw) if any(item["name"] == "intrinsic_metadata" for item in raw["headers"]) else raw
     for item in raw.get("extern_instances") or ():
         raise UnsupportedProgram(f"extern instance {item['name']!r} is not supported")
     unique([item["name"] for item in raw["header_types"]], "header type")
     header_types = {item["name"]: _header_type(item) for item in raw["header_types"]}
+    _complete_standard_metadata(raw, header_types)
     headers, stacks, unions, union_stacks = _headers(raw, header_types)
     _check_standard_metadata(headers.get("standard_metadata"))
 
@@ -201,6 +204,25 @@ def _of_id(items: Mapping[int, Any], id_: int, what: str) -> Any:
     return items[id_]
 
 
+def _in_standard_metadata(node: Any) -> Any:
+    """The JSON with the fields of P4_14's intrinsic_metadata where they are in v1model."""
+    if isinstance(node, Mapping):
+        return {key: _in_standard_metadata(item) for key, item in node.items()}
+    if isinstance(node, tuple) and len(node) == 2 and node[0] == "intrinsic_metadata":
+        return ("standard_metadata", node[1]) if node[1] in YOUNGER_STANDARD_METADATA else node
+    return type(node)(map(_in_standard_metadata, node)) if isinstance(node, list | tuple) else node
+
+
+def _complete_standard_metadata(raw: Raw, header_types: dict[str, HeaderType]) -> None:
+    """Adds to standard_metadata what programs of the oldest p4c do not have in it."""
+    for item in raw["headers"]:
+        held = header_types.get(item["header_type"])
+        if item["name"] == "standard_metadata" and held is not None:
+            names = {field.name for field in held.fields}
+            more = (Field(name, bits) for name, bits in YOUNGER_STANDARD_METADATA.items() if name not in names)
+            header_types[held.name] = HeaderType(held.name, (*held.fields, *more))
+
+
 def _check_standard_metadata(header: Header | None) -> None:
     fields = {field.name: field for field in header.type.fields} if header and header.metadata else {}
     lacking = [name for name in STANDARD_METADATA if name not in fields]
@@ -243,7 +265,7 @@ def _action_profiles(pipelines: Sequence[Raw], actions: Mapping[int, Action]) ->
     unique([item["name"] for item in items], "action profile")
     for item in items:
         users = [t for p in pipelines for t in p["tables"] if t.get("action_profile") == item["name"]]
-        used = [_of_id(actions, id_, "action") for table in users for id_ in table["action_ids"]]
+        used = [action for table in users for action in table_actions(table, actions)]
         offered = {action.name: action for action in used}
         profiles[item["name"]] = ActionProfile(
             item["name"], len(profiles), item["max_size"], offered, item.get("selector")

@@ -220,7 +220,8 @@ class ParserWriter:
         if keys:
             emitter.line(event("SELECT", self._at[state["name"]], *(name for name, _ in keys)))
         for transition in state["transitions"]:
-            kind, target = transition["type"], transition["next_state"]
+            kind, target = transition.get("type"), transition["next_state"]
+            kind = kind or ("default" if transition.get("value") == "default" else "hexstr")
             go = self._go(state["name"], target)
             if kind == "default":
                 emitter.line(go)

@@ -22,6 +22,12 @@ STANDARD_METADATA = (  # the actions that every v1model program has
     "mcast_grp",
     "egress_rid",
 )
+YOUNGER_STANDARD_METADATA = {  # bits of what the oldest v1model had elsewhere, or not at all
+    "ingress_global_timestamp": 48,
+    "egress_global_timestamp": 48,
+    "mcast_grp": 16,
+    "egress_rid": 16,
+}
 OTHER_STANDARD_METADATA = ("checksum_error", "parser_error")
 
 

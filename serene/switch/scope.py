@@ -181,6 +181,8 @@ class Scope:
             return constant(len(known(self.program.stacks, stack, "header stack")))
         if kind == "access_field":
             return self._field_of(value, emitter)
+        if kind == "valid":  # of the oldest p4c; later ones write the field $valid$
+            return Expr("bool", 0, 1, (f"({self.valid(operand_value(value.get('right'), 'header'))})",), ones=1)
         if kind == "valid_union":
             name = operand_value(value.get("right"), "header_union")
             members = known(self.program.unions, name, "header union")

@@ -51,8 +51,7 @@ def _table(program: Program, actions: Mapping[int, Action], raw: Raw, id_: int) 
         raise UnsupportedProgram(f"type {raw['type']!r} is not supported (supported: {choices(TABLE_TYPES)})")
     keys = tuple(_key(program, item) for item in raw["key"])
     offered: dict[str, Action] = {}
-    for action_id in raw["action_ids"]:
-        action = _action(actions, action_id)
+    for action in table_actions(raw, actions):
         if offered.setdefault(action.name, action) is not action:
             raise NotBmv2Json(f"two actions are called {action.name!r}")
     default = raw.get("default_entry")
@@ -86,6 +85,16 @@ def _table(program: Program, actions: Mapping[int, Action], raw: Raw, id_: int) 
     if table.kind == "lpm" and table.key_limbs > LARGEST_LPM_LIMBS:
         raise UnsupportedProgram(f"an lpm key of more than {64 * LARGEST_LPM_LIMBS} bits is not supported")
     return table
+
+
+def table_actions(raw: Raw, actions: Mapping[int, Action]) -> list[Action]:
+    """The actions that a table offers, by their ids, or by their names where it has no ids."""
+    if "action_ids" in raw:
+        return [_action(actions, id_) for id_ in raw["action_ids"]]
+    named: dict[str, Action] = {}
+    for action in actions.values():
+        named.setdefault(action.name, action)
+    return [known(named, name, "action") for name in raw.get("actions") or ()]
 
 
 def _key(program: Program, raw: Raw) -> Key:

@@ -47,6 +47,50 @@ def test_fields_of_no_bits() -> None:
         assert switch.process(0, b"\x08\xff\x09\xff") == [(1, b"\x09\x05")]  # 7 alone ends the parser
 
 
+def test_json_of_the_oldest_p4c() -> None:
+    """No type for a default transition, tables that name actions without ids, no timestamps or multicast group in
+    standard_metadata, and primitives that change fields."""
+    steps = [
+        small.primitive("modify_field", B, A),
+        small.primitive("add_to_field", A, small.constant(250)),
+        small.primitive("subtract_from_field", B, small.constant(9)),
+        small.send_to(1),
+    ]
+    made = small.program(steps)
+    made["header_types"][1]["fields"] = [["a", 8, False], ["b", 8, False]]
+    standard = made["header_types"][0]
+    lacking = ("ingress_global_timestamp", "egress_global_timestamp", "mcast_grp", "egress_rid")
+    standard["fields"] = [one for one in standard["fields"] if one[0] not in lacking]
+    del made["pipelines"][0]["tables"][0]["action_ids"]
+    transition = made["parsers"][0]["parse_states"][0]["transitions"][0]
+    del transition["type"]
+    transition["value"] = "default"
+    with Switch.load(small.encoded(made)) as switch:
+        assert switch.process(0, b"\x08\x00tail") == [(1, b"\x02\xfftail")]
+
+
+def test_multicast_in_intrinsic_metadata() -> None:
+    """As p4c wrote P4_14 programs before 2019; and a condition on a header's validity, as it wrote it then."""
+    group = small.field("intrinsic_metadata", "mcast_grp")
+    made = small.program([small.primitive("assign", group, small.constant(3))])
+    made = small.with_header(made, "intrinsic_metadata", [["mcast_grp", 16], ["egress_rid", 16], ["more", 8]])
+    made["headers"][-1]["metadata"] = True
+    standard = made["header_types"][0]
+    standard["fields"] = [one for one in standard["fields"] if one[0] not in ("mcast_grp", "egress_rid")]
+    ingress, egress = made["pipelines"]
+    is_valid = small.operation("valid", None, {"type": "header", "value": "h"})
+    ingress["conditionals"] = [{"name": "c", "id": 0, "expression": is_valid, "true_next": "t", "false_next": None}]
+    ingress["init_table"] = "c"
+    told = small.primitive("assign", A, small.field("intrinsic_metadata", "egress_rid"))
+    made["actions"].append({"name": "tell", "id": 1, "runtime_data": [], "primitives": [told]})
+    egress["tables"] = [small.table("u", 1, actions=["tell"], next_tables={"tell": None})]
+    egress["init_table"] = "u"
+    with Switch.load(small.encoded(made)) as switch:
+        switch.multicast_set(3, [(1, 7), (2, 9)])
+        assert switch.process(0, b"\x08") == [(1, b"\x07"), (2, b"\x09")]
+        assert switch.process(5, b"") == [(0, b"")]  # no header, so no group
+
+
 def hashing(algorithm: str = "crc32_custom") -> small.Node:
     """Header h is 32 bits of data and the 64 bits of their hash."""
     hashed = {"type": "calculation", "value": "calc"}

@@ -33,7 +33,7 @@ class _Stream:
 
     def forgotten_at(self, sent_at: float) -> float:
         """When values of an unacknowledged list may come again: as in BMv2, which looks every ``ack_timeout_ns`` after
-        the digest was configured, at the second look. P4Runtime (1.5, section 9.4.2) has it after one such time."""
+        the digest was configured, at the second look. P4Runtime (DigestEntry) has it after one such time."""
         timeout_s: float = self.entry.config.ack_timeout_ns / 1e9
         return self.configured_at + (int((sent_at - self.configured_at) / timeout_s) + 2) * timeout_s
 

@@ -1,0 +1,87 @@
+"""The runner of other people's suites: what it finds in checkouts, reads from ptf, and writes down."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.suites import checkouts
+from tests.suites.__main__ import BEGIN, END, Row, compared, main, write_table
+from tests.suites.loading import load
+from tests.suites.ptf_runs import outcomes_of
+
+PROGRAMS = Path(__file__).parents[1] / "switch" / "programs"
+SCRIPT = """
+p4c --target bmv2 \\
+    --p4runtime-files demo.p4info.txtpb \\
+    demo.p4
+sudo simple_switch_grpc --no-p4 -- --cpu-port 510 &
+#ptf --pypath "$P" --test-dir elsewhere --list
+sudo `which ptf` --pypath "$P" --test-dir ptf
+"""
+
+
+def test_ptf_says_each_outcome_on_the_line_or_behind_what_the_test_prints() -> None:
+    said = """Using packet manipulation module: ptf.packet_scapy
+a.One ... ok
+a.Two ... printed
+more printed ... FAIL
+a.Three ... udp ... ERROR
+b.Four ... skipped 'why'
+Ran 4 tests
+"""
+    assert outcomes_of(said) == {"a.One": "pass", "a.Two": "fail", "a.Three": "fail", "b.Four": "skipped"}
+    assert outcomes_of("Traceback (most recent call last):\nImportError") == {}
+
+
+def test_a_row_says_who_passes_what_alone() -> None:
+    row = compared("s", {"bmv2": {"a": "pass", "b": "pass"}, "serene-switch": {"a": "pass", "b": "refused"}})
+    assert row.text() == "| s | 2 | 2 | 1 | b: BMv2 alone (refused) |" and row.behind
+    row = compared("s", {"bmv2": {"a": "fail"}, "serene-switch": {"a": "pass"}})
+    assert row.text() == "| s | 1 | 0 | 1 | a: ours alone (fail) |" and not row.behind
+
+
+def test_rows_of_suites_that_did_not_run_stay(tmp_path: Path) -> None:
+    document = tmp_path / "page.md"
+    document.write_text(f"before\n{BEGIN}\n{END}\nafter\n")
+    write_table([Row("x", 1, {"bmv2": 1}), Row("y", 2, {"bmv2": 2})], document)
+    write_table([Row("x", 0, {}, needs="needs p4c"), Row("y", 2, {"serene-switch": 2})], document)
+    assert document.read_text().splitlines() == [
+        "before", BEGIN, "| suite | tests | BMv2 | ours | differences |", "|---|---|---|---|---|",
+        "| x | 1 | 1 | - |  |", "| y | 2 | - | 2 |  |", END, "after",
+    ]  # fmt: skip
+
+
+def test_suites_of_a_checkout(tmp_path: Path) -> None:
+    for folder in ("ptf-tests/one", "ipdk/two"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "runptf.sh").write_text(SCRIPT)
+    (suite,) = checkouts.suites("P4_GUIDE", tmp_path)
+    place = tmp_path / "ptf-tests" / "one"
+    assert (suite.name, suite.tests, suite.cpu_port) == ("ptf-tests/one", place / "ptf", 510)
+    assert suite.program.source == place / "demo.p4"
+
+
+def test_programs_of_a_checkout_and_whether_they_load() -> None:
+    """Of our own programs, as if they were somebody else's."""
+    found = {program.source.name: program for program in checkouts.programs(PROGRAMS)}
+    assert {"mirror.p4", "mirror.json", "value_sets.json"} <= set(found) and "value_sets.p4info.txtpb" not in found
+    assert found["value_sets.json"].p4info == PROGRAMS / "value_sets.p4info.txtpb"
+    loaded = load(found["value_sets.json"], "serene-switch")
+    assert loaded is not None and loaded.why_not == ""
+    wrong = checkouts.Program(PROGRAMS / "value_sets.json", PROGRAMS / "p4rt_probe.p4info.txtpb")
+    loaded = load(wrong, "serene-switch")
+    assert loaded is not None and "the P4Info does not fit the program" in loaded.why_not
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "name a checkout at least: P4_GUIDE, TUTORIALS"),
+        (["--up4", "/"], "is no checkout of omec-project/up4: it has no ptf"),
+    ],
+)
+def test_what_is_no_checkout(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    assert said in capsys.readouterr().err
