@@ -83,6 +83,7 @@ class Replica:
         self._stream = torch.Stream(self.device) if pinned else None
         self.unit = 0.0
         self._limit = 0
+        self._workers = 1  # by which the last contribution was divided
         self.held_back = 0  # values of all contributions so far that the limit, or the reach, has cut
 
     def _runs(self) -> Iterator[tuple[slice, list[Named]]]:
@@ -142,6 +143,7 @@ class Replica:
 
         What the parameters have become since `show` is the update. Raises BadUpdate, and then nothing has changed.
         """
+        self._workers = workers
         step = self.unit * workers  # what one unit of a contribution is of an update
         updates = [self._update(where, run) for where, run in self._runs()] if self._single_run else None
         if updates is None:  # a first pass, so that a value that is not finite is found before anything has changed
@@ -183,8 +185,9 @@ class Replica:
 
     def take(self, *, under_way: bool = False) -> None:
         """Takes the sum as it is now for what `show` shows. under_way: and the last own contribution, which is not in
-        the sum yet."""
-        self._copy(self._shown, self.sum + self.contribution if under_way else self.sum)
+        the sum yet. It counts in full, as if all others' were the same: the worker goes on from where its own optimizer
+        is, and its moments fit its parameters."""
+        self._copy(self._shown, self.sum + self._workers * self.contribution if under_way else self.sum)
         self._wait()
 
     @torch.no_grad()
