@@ -83,8 +83,8 @@ def test_what_the_limit_cuts_comes_with_the_next_contributions() -> None:
 
 
 def test_what_is_under_way_counts_in_full_until_it_is_read() -> None:
-    """A worker that went back to a third of its own update, while its momentum goes on, would learn badly: with eight
-    steps between exchanges, digits in 0.79 instead of 0.97."""
+    """A worker that went back to a third of its own update, while its moments go on, would learn badly with many steps
+    between exchanges."""
     parameter = torch.nn.Parameter(torch.zeros(1))
     ours = replica_of(parameter)
     ours.begin(2**20, 2**20)
