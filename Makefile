@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run-mininet run-local test bench reproduce network-study pytorch-study pytorch-suites simgrid compare schedules soak \
-	swaps profile fuzz mutants p4 p4-tofino p4-suites shell lint clean
+	chaos swaps profile fuzz mutants p4 p4-tofino p4-suites shell lint clean
 
 # What everything runs with. PYTHON is the reader's: the interpreter that set-up makes this environment of.
 VENV_PYTHON := .venv/bin/python
@@ -25,6 +25,7 @@ SETTINGS_OF_schedules := RACKS RUNS FIRST TAKE_OVERS OUT
 SETTINGS_OF_swaps := TARGET WORKERS RACKS OUT
 SETTINGS_OF_fuzz := PACKETS SEED
 SETTINGS_OF_mutants := SEED
+SETTINGS_OF_chaos := DEATHS SEED
 SETTINGS_OF_p4-tofino := FRONTIER
 SETTINGS_OF_p4-suites := P4_GUIDE TUTORIALS UP4 NGSDN P4_LEARNING P4C BMV2
 EVERYWHERE := PYTHON TORCH_INDEX CC CFLAGS V SHELL MAKEFLAGS MFLAGS MAKE
@@ -71,6 +72,7 @@ EMULATED :=
 SEED_JSON :=
 OUT :=
 RUNS :=
+DEATHS := 20
 FIRST :=
 FRONTIER :=
 TORCH :=
@@ -109,6 +111,7 @@ help:
 	@echo "make schedules     random runs with faults and swaps, 10,000 for each pair of strategies (an hour or more); RACKS=3 over a tree"
 	@echo "                   RUNS=1000 FIRST=2000 OUT=part.json (some of them; python -m serene.experiments.correctness.tallies adds up parts)"
 	@echo "                   TAKE_OVERS=1 (two processes take one worker's place from each other in every run; 0.5 unless given)"
+	@echo "make chaos         deaths of workers, controller and switch in one shared training (DEATHS=20; minutes)"
 	@echo "make soak          a million packets with loss, duplication and reordering in one run (minutes)"
 	@echo "make swaps         200 live swaps in one training run, and how long each took (needs root); RACKS=4 WORKERS=8 over a tree"
 	@echo "make profile       where a packet's time goes, on both switches (needs root)"
@@ -187,6 +190,9 @@ schedules: setup
 
 soak: setup
 	@$(VENV_PYTHON) -m serene.experiments.correctness.soak
+
+chaos: setup
+	@$(VENV_PYTHON) -m tests.torch.chaos $(call quoted,DEATHS) $(call quoted,SEED)
 
 swaps: setup
 	@$(VENV_PYTHON) -m serene.experiments.performance.swaps --target $(call quoted,TARGET) \

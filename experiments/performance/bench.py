@@ -219,6 +219,34 @@ def ddp(workers: int) -> Row:
     )  # fmt: skip
 
 
+def shared(workers: int) -> Iterator[Row]:
+    """Seconds of an iteration of shared training under BSP, without and with the exchange in the background, and of the
+    hook of DistributedDataParallel."""
+    options = {"workers": workers, "repeats": 2 * REPEATS, "bucket_mb": 1}
+    measured = []
+    with (
+        tempfile.TemporaryDirectory() as work,
+        serene_network("embedded", "serene", workers, LINK_MBIT, Path(work)) as network,
+    ):
+        environment = {CONTROLLER: network.unix_url}
+        for number, (hook, overlapped) in enumerate(((True, False), (False, False), (False, True))):
+            given = {**options, "environment": environment, "hook": hook, "overlap": overlapped}
+            (folder := Path(work) / str(number)).mkdir()
+            parts = dict.fromkeys(range(workers), ("shared", given))
+            run = with_job if hook else run_parts  # shared training makes its job
+            measured.append(run(network, parts, folder, PATIENCE_S))
+    hooked, plain, in_background = measured
+    for mine, peer in zip(plain, hooked, strict=True):
+        if not np.allclose(mine["losses"], peer["losses"], rtol=1e-3):
+            raise BenchFailed(f"the losses are {mine['losses']}, with the hook {peer['losses']}")
+    values = plain[0]["values"]
+    for name, ours in (("shared training", plain), ("shared training, overlap", in_background)):
+        yield Row(
+            f"iteration of {name}, {values:,} parameters, {workers} hosts, {LINK_MBIT:.0f} Mbit/s",
+            "s", True, None, _slowest(ours), _slowest(hooked), "the hook", values * 32 / LINK_MBIT / 1e6,
+        )  # fmt: skip
+
+
 def overlap(workers: int) -> Row:
     """Seconds of an iteration in which each layer's gradient is sent as soon as the backward pass has computed it. The
     pass takes about as long as the exchange; the peer exchanges after the pass."""
@@ -373,6 +401,7 @@ def rows(seed_json: Path | None) -> Iterator[Row]:
     ]
     for take in measurements:
         yield take()
+    yield from shared(4)
     yield from over_racks(100_000)
     yield from worker_cpu(100_000)
     yield from scapy()

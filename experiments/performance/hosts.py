@@ -262,14 +262,28 @@ def ddp(options: Json) -> Json:
 
 def _ddp_iterations(options: Json) -> Json:
     import torch
-    import torch.distributed as dist
-    from torch import nn
     from torch.nn.parallel import DistributedDataParallel
+
+    module = _network()
+    model = DistributedDataParallel(module, bucket_cap_mb=options["bucket_mb"])
+    return _iterations(options, module, model, torch.optim.SGD(module.parameters(), lr=0.01))
+
+
+def _network() -> Any:
+    import torch
+    from torch import nn
 
     torch.manual_seed(1)
     layers = (nn.Linear(784, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 10))
-    model = DistributedDataParallel(nn.Sequential(*layers), bucket_cap_mb=options["bucket_mb"])
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.01)
+    return nn.Sequential(*layers)
+
+
+def _iterations(options: Json, module: Any, model: Any, optimiser: Any) -> Json:
+    """model: what computes; module: what has the parameters."""
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+
     generator = torch.Generator().manual_seed(options["worker"])
     inputs = torch.randn(64, 784, generator=generator)
     labels = torch.randint(0, 10, (64,), generator=generator)
@@ -284,7 +298,44 @@ def _ddp_iterations(options: Json) -> Json:
         if repeat >= 0:
             seconds.append(time.perf_counter() - began)
         losses.append(loss.item())
-    return {"seconds": seconds, "losses": losses, "values": sum(part.numel() for part in model.parameters())}
+    return {"seconds": seconds, "losses": losses, "values": sum(part.numel() for part in module.parameters())}
+
+
+def shared(options: Json) -> Json:
+    """Iterations of `ddp` by shared training, or with ``hook`` by DistributedDataParallel's hook."""
+    import torch.distributed as dist
+
+    os.environ.update(options["environment"])
+    _join(options)
+    measured = _hooked_iterations(options) if options["hook"] else _shared_iterations(options)
+    dist.barrier()
+    dist.destroy_process_group()
+    return measured
+
+
+def _shared_iterations(options: Json) -> Json:
+    import torch
+
+    from serene.torch import DistributedOptimizer
+
+    model = _network()
+    own = torch.optim.SGD(model.parameters(), lr=0.01)
+    overlap = options["overlap"]
+    with DistributedOptimizer(own, job="bench", workers=options["workers"], overlap=overlap) as optimizer:
+        return _iterations(options, model, model, optimizer)
+
+
+def _hooked_iterations(options: Json) -> Json:
+    import torch
+    from torch.nn.parallel import DistributedDataParallel
+
+    from serene.torch import SwitchReducer, reduce_bucket
+
+    module = _network()
+    model = DistributedDataParallel(module, bucket_cap_mb=options["bucket_mb"])
+    with SwitchReducer(module, worker=options["worker"]) as reducer:
+        model.register_comm_hook(reducer, reduce_bucket)
+        return _iterations(options, module, model, torch.optim.SGD(module.parameters(), lr=0.01))
 
 
 def pushes(options: Json) -> Json:
@@ -325,6 +376,7 @@ PARTS = {
     "pool": pool,
     "gloo_large": gloo_large,
     "ddp": ddp,
+    "shared": shared,
     "pushes": pushes,
     "seed": seed,
     "frames": frames,

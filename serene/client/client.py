@@ -284,11 +284,10 @@ class Client:
 
     def _leave(self, timeout_s: float, *, wait_for_others: bool) -> bool:
         self._left = self._protocol is not None
-        leaving = Leaving(
+        return Leaving(
             self._requests, self.clock, self.contributions_sent, self._hello, self.silence_s, self._check_session,
             self._why_no_answer,
-        )  # fmt: skip
-        return leaving.run(timeout_s, wait_for_others=wait_for_others)
+        ).run(timeout_s, wait_for_others=wait_for_others)  # fmt: skip
 
     def ask_while_idle(self) -> None:
         """To be called while nothing is under way: asks at most every ``silence_s`` whether the session goes on. If the
@@ -451,8 +450,7 @@ class Client:
         """Sends what the protocol has to send, and receives once. Whether anything came."""
         now = self.clock()
         self._transport.send(protocol.packets(now))
-        deadline = protocol.deadline()
-        payloads, lengths = self._transport.receive((deadline or now) - self.clock())
+        payloads, lengths = self._transport.receive((protocol.deadline() or now) - self.clock())
         if len(payloads):
             self._hand_over(payloads, lengths)
         return bool(len(payloads))
@@ -477,8 +475,7 @@ class Client:
         protocol, now = self._joined, self.clock()
         width = HEADER.itemsize + 4 * protocol.membership.lanes
         whole = lengths == width
-        if whole.any():
-            protocol.receive(payloads[whole][:, :width], now)
+        protocol.receive(payloads[whole][:, :width], now)
         for row in np.flatnonzero(~whole & (lengths >= HEADER.itemsize)):
             payload = payloads[row, : lengths[row]]
             if payload[1] == Op.NUDGE:
@@ -500,5 +497,4 @@ class Client:
             raise SessionLost(f"the job's session is {welcome.session} now, this worker's was {ours}")
 
     def _hello(self) -> None:
-        epoch = 0 if self._protocol is None or self._session_lost else self._protocol.epoch
-        self._requests.hello(epoch)
+        self._requests.hello(0 if self._protocol is None or self._session_lost else self._protocol.epoch)

@@ -27,7 +27,8 @@ REACH = 2**30  # units that a parameter may be away from its start
 ROUND_MOST = 2**27  # units that one contribution of each worker has together, at most
 FIRST_UPDATES = 2**14  # a parameter may move by so many of the largest first update,
 STARTS = 2**8  # and by so many of the largest value that a parameter begins with
-RUN = 1 << 22  # values that are computed at once, at least
+RUN = 1 << 16  # values that are computed at once: they fit a processor's cache
+RUN_ON_DEVICE = 1 << 24
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
@@ -58,6 +59,67 @@ class Named:
     parameter: Tensor
 
 
+@dataclass(frozen=True)
+class _Run:
+    """Values that are computed at once: some of one parameter's, or all of several small ones. where: in the vector;
+    part: of the one parameter's values."""
+
+    where: slice
+    named: Sequence[Named]
+    part: slice
+
+    def values(self) -> Tensor:
+        """What they are now."""
+        if len(self.named) == 1:
+            return self.named[0].parameter.detach().reshape(-1)[self.part]
+        parts = [each.parameter.detach().reshape(-1) for each in self.named]
+        if len({part.dtype for part in parts}) > 1:
+            parts = [part.double() for part in parts]
+        return torch.cat(parts)
+
+    def split(self, values: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """The parameters, or the part of the one, and what of the run's values is theirs, in their shapes."""
+        if len(self.named) > 1:
+            sizes = [each.parameter.numel() for each in self.named]
+            for each, part in zip(self.named, torch.split(values, sizes), strict=True):
+                yield each.parameter, part.view(each.parameter.shape)
+            return
+        parameter = self.named[0].parameter
+        if self.part.stop - self.part.start == parameter.numel():
+            yield parameter, values.view(parameter.shape)
+        else:
+            yield parameter.view(-1)[self.part], values
+
+    @property
+    def kinds(self) -> set[torch.dtype]:
+        return {each.parameter.dtype for each in self.named}
+
+
+def _runs(named: Sequence[Named], most: int) -> list[_Run]:
+    runs, small, first, size = list[_Run](), list[Named](), 0, 0
+
+    def end() -> None:
+        nonlocal small, first, size
+        if small:
+            runs.append(_Run(slice(first, first + size), small, slice(0, small[0].parameter.numel())))
+        small, first, size = [], first + size, 0
+
+    for each in named:
+        values = each.parameter.numel()
+        if size + values > most:
+            end()
+        if values <= most or not each.parameter.is_contiguous():
+            small.append(each)
+            size += values
+            continue
+        for begin in range(0, values, most):
+            stop = min(begin + most, values)
+            runs.append(_Run(slice(first + begin, first + stop), [each], slice(begin, stop)))
+        first += values
+    end()
+    return runs
+
+
 class Replica:
     """One worker's parameters. parameters: on one device, in the same order on all workers.
 
@@ -71,9 +133,10 @@ class Replica:
         self.values = sum(named.parameter.numel() for named in parameters)
         wide = any(named.parameter.dtype is torch.float64 for named in parameters)
         kind = torch.float64 if wide else torch.float32  # it holds the smaller types' values exactly
+        self._runs = _runs(parameters, RUN if self.device.type == "cpu" else RUN_ON_DEVICE)
         self._start = torch.empty(self.values, dtype=kind, device=self.device)
-        for where, run in self._runs():
-            self._start[where] = _flat(run).to(kind)
+        for run in self._runs:
+            self._start[run.where] = run.values().to(kind)
         pinned = self.device.type != "cpu"
         self._residual = torch.zeros(self.values, dtype=torch.float64, device=self.device)
         self.sum = torch.zeros(self.values, dtype=torch.int32, pin_memory=pinned)  # as it was read last
@@ -83,54 +146,40 @@ class Replica:
         self._stream = torch.Stream(self.device) if pinned else None
         self.unit = 0.0
         self._limit = 0
+        self._workers = 1  # by which the last contribution was divided
         self.held_back = 0  # values of all contributions so far that the limit, or the reach, has cut
-
-    def _runs(self) -> Iterator[tuple[slice, list[Named]]]:
-        """The parameters, a few at a time, and where they are in the vector."""
-        first, run, size = 0, list[Named](), 0
-        for named in self._named:
-            run.append(named)
-            size += named.parameter.numel()
-            if size >= RUN:
-                yield slice(first, first + size), run
-                first, run, size = first + size, [], 0
-        if run:
-            yield slice(first, first + size), run
 
     def digest(self) -> tuple[str, str]:
         """Of the parameters' shapes and types, and of the values that they began with: the same on two workers if, and
         only if, these are."""
         shapes = [(list(named.parameter.shape), str(named.parameter.dtype)) for named in self._named]
         values = hashlib.blake2b(digest_size=6)
-        for where, _ in self._runs():
-            values.update(self._start[where].cpu().numpy().tobytes())
+        for run in self._runs:
+            values.update(self._start[run.where].cpu().numpy().tobytes())
         return hashlib.blake2b(repr(shapes).encode(), digest_size=6).hexdigest(), values.hexdigest()
 
     @torch.no_grad()
     def first_reach(self) -> float:
         """How far parameters should be able to move, by the first update and by what they began with. Raises
         BadUpdate."""
+        self._check_finite()
         update = start = 0.0
-        for where, run in self._runs():
-            began = self._start[where].double()
-            moved = _flat(run).double() - began
-            update = max(update, self._largest(moved, run))
-            start = max(start, float(began.abs().max()))
+        for run in self._runs:
+            began = self._start[run.where].to(torch.float64, copy=True)
+            update = max(update, float((run.values().double() - began).abs_().max()))
+            start = max(start, float(began.abs_().max()))
         return max(FIRST_UPDATES * update, STARTS * start) or float(STARTS)
 
-    def _largest(self, update: Tensor, run: Sequence[Named]) -> float:
-        """The largest magnitude in an update. Raises BadUpdate."""
-        largest = float(update.abs().max())
-        if math.isfinite(largest):
-            return largest
-        for named, part in zip(run, torch.split(update, [named.parameter.numel() for named in run]), strict=True):
-            if not bool(torch.isfinite(part).all()):
-                wrong = part[~torch.isfinite(part)]
+    def _check_finite(self) -> None:
+        """Raises BadUpdate."""
+        for named in self._named:
+            values = named.parameter.detach()
+            if not all(math.isfinite(float(end)) for end in torch.aminmax(values)):
+                wrong = values[~torch.isfinite(values)]
                 raise BadUpdate(
                     f"the update of {named.name} has {len(wrong)} values that are not finite, the first is {wrong[0]}: "
                     "nothing was sent"
                 )
-        raise AssertionError("a value that is not finite is in no parameter")
 
     def begin(self, scale: int, limit: int) -> None:
         """The job's numbers: units in 1.0, and the largest value of a contribution in units."""
@@ -142,58 +191,54 @@ class Replica:
 
         What the parameters have become since `show` is the update. Raises BadUpdate, and then nothing has changed.
         """
+        self._check_finite()
+        self._workers = workers
         step = self.unit * workers  # what one unit of a contribution is of an update
-        updates = [self._update(where, run) for where, run in self._runs()] if self._single_run else None
-        if updates is None:  # a first pass, so that a value that is not finite is found before anything has changed
-            for where, run in self._runs():
-                self._largest(self._update(where, run), run)
-        for number, (where, run) in enumerate(self._runs()):
-            update = self._update(where, run) if updates is None else updates[number]
-            if updates is not None:
-                self._largest(update, run)
-            shown = self._shown[where]
-            wanted = torch.round(update / step)
-            units = wanted.clamp(-self._limit, self._limit).to(torch.int32)
-            # Beyond the reach a parameter may only come back.
-            most, least = REACH - shown.clamp(0, REACH), -REACH - shown.clamp(-REACH, 0)
-            units = torch.minimum(torch.maximum(units, least), most)
-            self.held_back += int(torch.count_nonzero(wanted != units))
-            self._residual[where] = update - units.double() * step
-            self._copy(self.contribution[where], units)
+        for run in self._runs:
+            update = run.values().to(torch.float64, copy=True)
+            update -= self._parameters(run)
+            update += self._residual[run.where]
+            units = (update / step).round_()
+            self._fit(units, self._shown[run.where])
+            self._residual[run.where] = update.sub_(units, alpha=step)
+            self._copy(self.contribution[run.where], units.to(torch.int32))
         self._wait()
         self.sent += self.contribution
         return self.contribution.numpy()
 
-    @property
-    def _single_run(self) -> bool:
-        return self.values <= RUN
+    def _fit(self, units: Tensor, shown: Tensor) -> None:
+        """Cuts what is beyond the limit, or would bring a parameter beyond its reach."""
+        least, most = (float(end) for end in torch.aminmax(units))
+        low, high = (int(end) for end in torch.aminmax(shown))
+        if -self._limit <= least and most <= self._limit and low + least >= -REACH and high + most <= REACH:
+            return
+        wanted = units.clone()
+        units.clamp_(-self._limit, self._limit)
+        # Beyond the reach a parameter may only come back.
+        units.clamp_((-REACH - shown.clamp(-REACH, 0)).double(), (REACH - shown.clamp(0, REACH)).double())
+        self.held_back += int(torch.count_nonzero(wanted != units))
 
-    def _update(self, where: slice, run: Sequence[Named]) -> Tensor:
-        """With the residual, float64[n]."""
-        return _flat(run).double() - self._parameters(where, run) + self._residual[where]
-
-    def _parameters(self, where: slice, run: Sequence[Named]) -> Tensor:
-        """What `show` made of the parameters, float64[n]."""
-        exact = self._start[where].double() + self._shown[where].double() * self.unit
-        kinds = {named.parameter.dtype for named in run}
+    def _parameters(self, run: _Run) -> Tensor:
+        """What `show` made of the parameters: in their type where all have one, else float64[n]."""
+        exact = self._start[run.where].to(torch.float64, copy=True).add_(self._shown[run.where], alpha=self.unit)
+        kinds = run.kinds
         if len(kinds) == 1:
-            return exact.to(kinds.pop()).double()
-        parts = torch.split(exact, [named.parameter.numel() for named in run])
-        return torch.cat([part.to(named.parameter.dtype).double() for part, named in zip(parts, run, strict=True)])
+            return exact.to(kinds.pop())
+        return torch.cat([part.reshape(-1).to(of.dtype).double() for of, part in run.split(exact)])
 
     def take(self, *, under_way: bool = False) -> None:
         """Takes the sum as it is now for what `show` shows. under_way: and the last own contribution, which is not in
-        the sum yet."""
-        self._copy(self._shown, self.sum + self.contribution if under_way else self.sum)
+        the sum yet. It counts in full, as if all others' were the same: the worker goes on from where its own optimizer
+        is, and its moments fit its parameters."""
+        self._copy(self._shown, self.sum + self._workers * self.contribution if under_way else self.sum)
         self._wait()
 
     @torch.no_grad()
     def show(self) -> None:
         """Makes the parameters what the contributions in the sum that was taken have made of them."""
-        for where, run in self._runs():
-            parts = torch.split(self._parameters(where, run), [named.parameter.numel() for named in run])
-            for named, part in zip(run, parts, strict=True):
-                named.parameter.copy_(part.view(named.parameter.shape))
+        for run in self._runs:
+            for parameter, part in run.split(self._parameters(run)):
+                parameter.copy_(part)
 
     def _copy(self, to: Tensor, values: Tensor) -> None:
         """Between the host's memory and the device's, on a stream of its own."""
@@ -209,13 +254,6 @@ class Replica:
     def _wait(self) -> None:
         if self._stream is not None:
             self._stream.synchronize()
-
-
-def _flat(run: Sequence[Named]) -> Tensor:
-    parts = [named.parameter.detach().reshape(-1) for named in run]
-    if len({part.dtype for part in parts}) > 1:
-        parts = [part.double() for part in parts]
-    return torch.cat(parts)
 
 
 def _check(parameters: Sequence[Named]) -> None:

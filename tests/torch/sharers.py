@@ -89,6 +89,24 @@ class Result:
     unit: float
 
 
+def worker_process(folder: Path, number: int, controller: str, **settings: Any) -> subprocess.Popen[str]:
+    """A worker, whose files are in the folder. settings: of `tests.torch.sharing`."""
+    given = {"out": str(folder / f"worker-{number}"), "number": number, **settings}
+    return subprocess.Popen(
+        [warm_python(), "-W", "ignore::FutureWarning", "-m", "tests.torch.sharing", json.dumps(given)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "SERENE_CONTROLLER": controller},
+    )
+
+
+def saved(file: Path) -> Result:
+    with np.load(file) as there:
+        return Result(there["read"], there["sent"], there["parameters"], there["start"], float(there["unit"]))
+
+
 class Plant:
     """A switch, its controller, and perhaps links with faults."""
 
@@ -113,17 +131,7 @@ class Plant:
 
     def start(self, number: int, **settings: Any) -> subprocess.Popen[str]:
         """Starts a worker. settings: of `tests.torch.sharing`."""
-        given = {"out": str(self.folder / f"worker-{number}"), "number": number, **settings}
-        self._workers.append(
-            subprocess.Popen(
-                [warm_python(), "-W", "ignore::FutureWarning", "-m", "tests.torch.sharing", json.dumps(given)],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                cwd=ROOT,
-                env={**os.environ, "SERENE_CONTROLLER": self.controller.url, **settings.get("environment", {})},
-            )
-        )
+        self._workers.append(worker_process(self.folder, number, self.controller.url, **settings))
         return self._workers[-1]
 
     def losses(self, number: int) -> list[float]:
@@ -137,8 +145,7 @@ class Plant:
     def saved(self, number: int) -> Result:
         file = self.folder / f"worker-{number}.npz"
         until(file.exists, f"{file} is there", PATIENCE_S)
-        with np.load(file) as saved:
-            return Result(saved["read"], saved["sent"], saved["parameters"], saved["start"], float(saved["unit"]))
+        return saved(file)
 
     def go(self) -> None:
         """Workers that wait at a step go on."""

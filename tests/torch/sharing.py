@@ -13,6 +13,7 @@ import random
 import sys
 import time
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -20,13 +21,15 @@ import torch
 from torch import Tensor, nn
 
 from serene.torch import DistributedOptimizer
+from serene.torch.replica import Replica
 
 
 @dataclass(frozen=True)
 class Settings:
     """pauses: the probability that a step takes 30 ms longer. waits_at: before this step it waits for the file ``go``
     beside ``out``; before that it writes what it has sent so far. width: of the hidden layer. bad_at: the step whose
-    loss is not finite, in worker ``bad_worker``."""
+    loss is not finite. steps: 0 for as many as there are until a file ``end`` is beside ``out``. ledger: keep what was
+    sent in FILE.ledger, step by step, so that it is there when the process is killed (not with overlap)."""
 
     out: str
     number: int = 0
@@ -43,6 +46,36 @@ class Settings:
     width: int = 64
     limit: float | None = None
     bad_at: int = -1
+    ledger: bool = False
+
+
+class Ledger:
+    """What one process has sent, in memory that outlives it: the sum of the contributions that are over, and the one
+    that is under way. file: int32[3, values] behind a word that says which row has the sum, and whether one is under
+    way; one word is written at once."""
+
+    def __init__(self, file: Path, values: int, create: bool = False) -> None:
+        shape = 2 + 3 * values
+        self._words = np.memmap(file, np.int32, "w+" if create else "r+", shape=(shape,))
+        self._rows = self._words[2:].reshape(3, values)
+
+    @property
+    def sent(self) -> np.ndarray:
+        row: np.ndarray = self._rows[self._words[0] & 1].copy()
+        return row
+
+    @property
+    def under_way(self) -> np.ndarray | None:
+        return self._rows[2].copy() if self._words[0] & 2 else None
+
+    def begins(self, contribution: np.ndarray) -> None:
+        self._rows[2] = contribution
+        self._words[0] |= 2
+
+    def over(self) -> None:
+        row = int(self._words[0] & 1)
+        self._rows[1 - row] = self._rows[row] + self._rows[2]
+        self._words[0] = 1 - row
 
 
 def network(settings: Settings) -> nn.Module:
@@ -84,10 +117,22 @@ def main(settings: Settings) -> None:
         job=settings.job, workers=settings.workers, every=settings.every, overlap=settings.overlap,
         strategy=settings.strategy, limit=settings.limit, timeout_s=120.0,
     )  # fmt: skip
+    ledger = Ledger(Path(f"{settings.out}.ledger"), start.numel(), create=True) if settings.ledger else None
+    if ledger is not None:
+        contribute = Replica.contribute
+
+        def noted(replica: Replica, workers: int) -> np.ndarray:
+            contribution = contribute(replica, workers)
+            ledger.begins(contribution)
+            return contribution
+
+        Replica.contribute = noted  # type: ignore[method-assign,assignment]
     generator = torch.Generator().manual_seed(100 + settings.number)
     slow = random.Random(settings.number)
     with optimizer, open(f"{settings.out}.losses", "w", buffering=1) as losses:
-        for step in range(settings.steps):
+        for step in range(settings.steps) if settings.steps else count():
+            if not settings.steps and Path(settings.out).with_name("end").exists():
+                break
             if step == settings.waits_at:
                 save(settings, model, optimizer, start)
                 while not Path(settings.out).with_name("go").exists():
@@ -99,6 +144,8 @@ def main(settings: Settings) -> None:
                 loss = loss * float("nan")
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
+            if ledger is not None:
+                ledger.over()
             losses.write(f"{loss.item()}\n")
             if slow.random() < settings.pauses:
                 time.sleep(0.03)

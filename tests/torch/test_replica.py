@@ -82,6 +82,27 @@ def test_what_the_limit_cuts_comes_with_the_next_contributions() -> None:
     assert parameter.tolist() == [0.25, -1 / 2**10]
 
 
+def test_what_is_under_way_counts_in_full_until_it_is_read() -> None:
+    """A worker that went back to a third of its own update, while its moments go on, would learn badly with many steps
+    between exchanges."""
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    ours = replica_of(parameter)
+    ours.begin(2**20, 2**20)
+    with torch.no_grad():
+        parameter.add_(0.75)
+    contributed = ours.contribute(3)[0]
+    ours.take(under_way=True)
+    ours.show()
+    assert contributed == 2**18 and parameter.item() == 0.75
+    with torch.no_grad():
+        parameter.add_(0.375)
+    ours.sum += 2**18 + 2 * 2**17  # the own contribution, and the others'
+    assert ours.contribute(3)[0] == 2**17
+    ours.take()
+    ours.show()
+    assert parameter.item() == 0.5
+
+
 def test_no_parameter_goes_beyond_its_reach() -> None:
     """Though the workers' contributions together have crossed it: then it may only come back."""
     parameter = torch.nn.Parameter(torch.zeros(1))

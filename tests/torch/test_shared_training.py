@@ -12,8 +12,9 @@ import pytest
 
 from serene.faults import Faults, PacketFaults
 from serene.strategy import ASP, BSP, SSP, Quorum, Strategy
-from tests.controller.processes import SwitchProcess, embedded_switch, until
-from tests.torch.sharers import Plant, check, said
+from tests.controller.processes import SwitchProcess, embedded_switch, missing, until
+from tests.torch.local import local_switch
+from tests.torch.sharers import Plant, check, said, saved, worker_process
 
 WORKERS = 3
 pytestmark = pytest.mark.timeout(600)
@@ -77,6 +78,14 @@ def test_packets_are_lost_and_come_twice(setup: Setup) -> None:
     said(*workers)
     check([plant.saved(number) for number in range(WORKERS)])
     assert plant.links is not None and plant.links.lost > 10
+
+
+def test_over_ports_of_shared_memory(tmp_path: Path) -> None:
+    if lacking := missing("embedded"):
+        pytest.skip(f"the embedded switch needs {lacking}")
+    with local_switch(tmp_path, "--shm", "--ports", "1-3") as local:
+        said(*(worker_process(tmp_path, number, local.client.url, strategy="ssp:1") for number in range(WORKERS)))
+    check([saved(tmp_path / f"worker-{number}.npz") for number in range(WORKERS)])
 
 
 @pytest.mark.parametrize("strategy", ["bsp", "asp"])
