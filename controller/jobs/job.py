@@ -9,12 +9,16 @@ from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from serene.controller.jobs.plans import Policy
 from serene.controller.jobs.slots import SlotRange
 from serene.entries import Endpoint
 from serene.racks import NO_RACKS, Racks
 from serene.strategy import BSP, Strategy
+
+if TYPE_CHECKING:
+    from serene.controller.jobs.elastic import Elastic
 
 LONGEST_HISTORY = 1000  # epochs
 MOST_RETIRED = 64  # earlier incarnations of a worker that are remembered
@@ -113,6 +117,9 @@ class Job:
     racks: Racks = NO_RACKS  # which workers are in which rack; with one switch, all are in rack 0
     pool: bool = False  # its slots are used in turn (serene/client/pool.py), under BSP, by the workers that began it
     precision: int = 32  # bits of the values of a pool's gradients
+    elastic: Elastic | None = None  # its workers come and go
+    silenced: frozenset[int] = frozenset()  # of an elastic job, the workers that were evicted for silence
+    lost_at: float = 0.0  # when its session was lost, in Unix seconds
     asked_at: float = -math.inf  # when it was made, or a worker last asked to join, on the monotonic clock
     session: int = 0
     epoch: int = 0
@@ -138,9 +145,11 @@ class Job:
     history: deque[EpochBegun] = field(default_factory=lambda: deque(maxlen=LONGEST_HISTORY))  # the latest of these
 
     def __post_init__(self) -> None:
-        self.workers = [Worker(worker) for worker in range(self.workers_expected)]
+        places = self.elastic.places if self.elastic is not None else self.workers_expected
+        self.workers = [Worker(worker) for worker in range(places)]
+        self.absent = places - self.workers_expected
         if not self.racks.sizes:
-            self.racks = Racks((self.workers_expected,))
+            self.racks = Racks((places,))
 
     def worker_at(self, rack: int, place: int) -> Worker | None:
         """The worker with number ``place`` in that rack; None: there is none."""
@@ -177,6 +186,11 @@ class Job:
     def members(self) -> list[int]:
         """The members' numbers, for which a strategy is compiled."""
         return [worker.id for worker in self.workers if worker.state is WorkerState.RUNNING]
+
+    @property
+    def taken(self) -> str:
+        """``4 of 8 places``: how many workers take part, of those that could."""
+        return f"{len(self.members())} of {len(self.workers)} places"
 
     @property
     def in_force(self) -> Strategy:
@@ -249,7 +263,7 @@ class Job:
         free = (WorkerState.LEFT, WorkerState.EVICTED)
         come = self.returning.union(active)
         self.returning = frozenset(worker.id for worker in self.workers if worker.state in free and worker.id in come)
-        self.returns_until = now + RETURN_S
+        self.returns_until, self.lost_at = now + RETURN_S, now
         self.workers = [
             Worker(
                 worker.id,
@@ -267,6 +281,9 @@ class Job:
         self.epochs_spent = max(self.epochs_spent, known.epochs_spent)
         self.began_at, self.began_clock = known.began_at, known.began_clock
         self.lost, self.lost_before = known.lost, known.lost_before
+        if known.elastic is not None:
+            self.elastic, self.silenced = known.elastic, known.silenced
+            self.workers_expected = known.workers_expected
         for worker, before in zip(self.workers, known.workers, strict=False):
             worker.retired = before.retired
             if worker.endpoint != before.endpoint:
