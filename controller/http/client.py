@@ -98,7 +98,7 @@ class ControllerClient:
 
         scale: fixed-point units in 1.0; limit: the largest |value| of a contribution. pool_slots: makes it a pool, for
         a process group, with so many slots; precision: bits of its gradients' values. racks: workers in each rack.
-        places, minimum, evict_after: as of `serene.controller.jobs.elastic.Elastic`.
+        places, minimum, evict_after: as of `serene.controller.jobs.job.Elastic`.
         """
         by_rack = None if racks is None else list(racks)
         chosen = {

@@ -7,23 +7,11 @@ is readmitted, as a process is that was started again: it reads the sum of all c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from serene.controller.jobs.errors import BadRequest
-from serene.controller.jobs.job import Job, JobState, Worker, WorkerState
+from serene.controller.jobs.job import Elastic, Job, JobState, Worker, WorkerState
 
 LONGEST_S = 86400.0
-
-
-@dataclass(frozen=True)
-class Elastic:
-    """places: how many workers may take part at a time. minimum: nobody is evicted for silence where fewer would be
-    left, so that the others wait until somebody comes; who has said LEAVE counts as one of them. evict_after: seconds
-    of silence after which a member is evicted; None: never."""
-
-    places: int
-    minimum: int = 1
-    evict_after: float | None = None
 
 
 def elastic(

@@ -9,16 +9,12 @@ from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from serene.controller.jobs.plans import Policy
 from serene.controller.jobs.slots import SlotRange
 from serene.entries import Endpoint
 from serene.racks import NO_RACKS, Racks
 from serene.strategy import BSP, Strategy
-
-if TYPE_CHECKING:
-    from serene.controller.jobs.elastic import Elastic
 
 LONGEST_HISTORY = 1000  # epochs
 MOST_RETIRED = 64  # earlier incarnations of a worker that are remembered
@@ -102,6 +98,17 @@ class JobEpoch:
     @classmethod
     def of(cls, job: Job) -> JobEpoch:
         return cls(job.id, job.session, job.epoch)
+
+
+@dataclass(frozen=True)
+class Elastic:
+    """places: how many workers may take part at a time. minimum: nobody is evicted for silence where fewer would be
+    left, so that the others wait until somebody comes; who has said LEAVE counts as one of them. evict_after: seconds
+    of silence after which a member is evicted; None: never."""
+
+    places: int
+    minimum: int = 1
+    evict_after: float | None = None
 
 
 @dataclass

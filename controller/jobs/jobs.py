@@ -13,9 +13,8 @@ from dataclasses import replace
 
 from serene.controller.jobs import joining
 from serene.controller.jobs import precision as precisions
-from serene.controller.jobs.elastic import Elastic
 from serene.controller.jobs.errors import BadRequest, Conflict, InTheWay, NoSuchJob
-from serene.controller.jobs.job import EpochBegun, Job, JobState, Report, Worker, WorkerState
+from serene.controller.jobs.job import Elastic, EpochBegun, Job, JobState, Report, Worker, WorkerState
 from serene.controller.jobs.plans import Leave, Policy, Readmission, Refusal, Start, Swap, Waiting
 from serene.controller.jobs.slots import SlotRange, first_fit, free_ranges
 from serene.entries import Endpoint

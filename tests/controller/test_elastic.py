@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from serene.controller.http.client import ControllerClient, Rejected
-from serene.controller.jobs.elastic import Elastic, evictions, starts_without
-from serene.controller.jobs.job import Job, JobState, WorkerState
+from serene.controller.jobs.elastic import evictions, starts_without
+from serene.controller.jobs.job import Elastic, Job, JobState, WorkerState
 from serene.entries import Endpoint
 from serene.strategy import ASP, BSP, SSP, Quorum
 from serene.wire import Op
@@ -71,7 +71,7 @@ def test_more_processes_than_places(client: ControllerClient, hosts: list[Host])
 def test_who_dies_is_evicted_and_its_place_is_free_to_any_host(
     client: ControllerClient, hosts: list[Host], strategy: BSP | SSP | ASP | Quorum
 ) -> None:
-    client.create_job(2, strategy, places=2, evict_after=0.5)
+    client.create_job(2, strategy, places=2, evict_after=2)
     session = join(hosts[:2], 0)[0]["session"]
     stays = {"session": session, "epoch": 1, "seq": 1}
     hosts[1].push(0, 1, [1], **stays)
