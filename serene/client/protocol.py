@@ -66,7 +66,7 @@ class Membership:
     workers: int
     lost_sessions: int = 0  # how many of the job's sessions the switch has lost before this one
     racks: int = 1  # over which the job's workers are divided
-    members: int = 0  # how many of the workers take part
+    members: int = 0  # how many of the workers take part, as the field of the header says it
     first: int = 0  # how many workers the racks before this worker's have
 
 
@@ -487,7 +487,7 @@ class Protocol:
     def members(self) -> int:
         """How many workers take part, by what was heard last."""
         newest = self.exchange.announcement if self.exchange.announced else self.exchange.policy
-        return self.membership.members if newest is None else self._members(int(newest["members"]))
+        return self._members(self.membership.members if newest is None else int(newest["members"]))
 
     def _members(self, field: int) -> int:
         """How many workers take part, by an answer's field ``members``; a pool's also says its values' precision."""

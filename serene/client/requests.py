@@ -12,7 +12,7 @@ from serene.client.transport import LARGEST_PAYLOAD, Transport
 from serene.errors import SereneError
 from serene.fixedpoint import LARGEST
 from serene.racks import MAX_RACKS
-from serene.wire import HEADER, MEMBERSHIP, Op, control_payload, in_header, members_in, membership
+from serene.wire import HEADER, MEMBERSHIP, Op, control_payload, in_header, membership
 
 FROM_THE_CONTROLLER = (Op.REFUSED, Op.WAIT, Op.BYE)  # answers to requests; WELCOME comes from the switch
 
@@ -162,5 +162,5 @@ def parse_welcome(payload: bytes) -> Membership:
         limit=int(body["limit"]),
         workers=int(body["workers"]) or MOST_WORKERS,
         lost_sessions=int(body["lost_sessions"]),
-        members=members_in(int(header["members"])) or MOST_WORKERS,
+        members=int(header["members"]),
     )
