@@ -16,6 +16,7 @@ from serene.controller.automatic.choices import shipped
 from serene.controller.automatic.runner import AutomaticRunner
 from serene.controller.clock import SYSTEM, Clock
 from serene.controller.events import Events
+from serene.controller.jobs.elastic import elastic
 from serene.controller.jobs.errors import BadRequest, Conflict, InTheWay
 from serene.controller.jobs.job import EpochBegun, Job, JobEpoch, JobState, Report
 from serene.controller.jobs.jobs import Jobs
@@ -85,7 +86,7 @@ class Coordinator:
         self._metrics = Metrics()
         self._upkeep = Upkeep(
             self.jobs, self.switch, self.telemetry, self.events, self._lock,
-            grace_s=settings.grace_s, gone_after_s=settings.gone_after, delete=self._delete,
+            grace_s=settings.grace_s, gone_after_s=settings.gone_after, delete=self._delete, evict=self._evict,
             clock=clock,
         )  # fmt: skip
         self._admission = Admission(
@@ -145,13 +146,20 @@ class Coordinator:
         pool_slots: int | None = None,
         racks: Sequence[int] | None = None,
         precision: int = 32,
+        places: int | None = None,
+        minimum: int | None = None,
+        evict_after: float | None = None,
     ) -> JobStatus:
         """A new job; the arguments as of `Jobs.create`, but racks: workers at each leaf, 0 for a leaf without any; by
-        default they are divided evenly. scale: by default `FixedPoint.of`. Finished jobs in its way are deleted."""
+        default they are divided evenly. scale: by default `FixedPoint.of`. places, minimum, evict_after: as of
+        `Elastic`. Finished jobs in its way are deleted."""
+        changing = elastic(workers, places, minimum, evict_after, self.jobs.max_workers, self.switch.rack_count)
+        if changing is not None and pool_slots is not None:
+            raise BadRequest("places, minimum and evict_after: expected without pool_slots, for a pool's workers stay")
         create = partial(
             self.jobs.create, workers, strategy, job=job, limit=limit, pool_slots=pool_slots,
-            scale=FixedPoint.of(workers).scale if scale is None else scale,
-            racks=self._racks(workers, racks), precision=precision,
+            scale=FixedPoint.of(changing.places if changing else workers).scale if scale is None else scale,
+            racks=self._racks(workers, racks), precision=precision, elastic=changing,
         )  # fmt: skip
         async with self._lock:
             return self.job_status((await self._create(create)).id)
@@ -168,6 +176,8 @@ class Coordinator:
         self.telemetry.forget(created.id)
         self.recorder.forget(created.id)
         waits = f"job {created.id} created: waits for {created.workers_expected} workers, {created.strategy}"
+        if created.elastic is not None:
+            waits += f", {created.elastic.places} places"
         self.events.emit("job_created", waits, job=created.id)
         self.automatic.stop(created.id)
         return created
@@ -328,6 +338,10 @@ class Coordinator:
                 decided = Decision(decided, frozenset(job.evicted()))
             reason = f"{name}: {decided.reason}" if decided.reason else name
             return await self._put_in_force(job, decided.strategy, decided.evicted, reason)
+
+    async def _evict(self, job: Job, evicted: frozenset[int], reason: str) -> None:
+        """Has exactly these workers be evicted. The caller holds the lock."""
+        await self._put_in_force(job, job.in_force, evicted, reason)
 
     async def _put_in_force(self, job: Job, strategy: Strategy, evicted: frozenset[int], reason: str) -> bool:
         """Puts a strategy in force under which exactly these workers are evicted, by at most one swap. Whether there

@@ -10,8 +10,9 @@ from collections.abc import Awaitable, Callable, Collection
 from serene.client.restoration import ROUNDS as RESTORING_ROUNDS
 from serene.controller.clock import SYSTEM, Clock
 from serene.controller.events import Events
+from serene.controller.jobs.elastic import evictions, is_deserted, starts_without
 from serene.controller.jobs.errors import Conflict
-from serene.controller.jobs.job import Job, JobState
+from serene.controller.jobs.job import Job, JobState, WorkerState
 from serene.controller.jobs.jobs import Jobs
 from serene.controller.status.explain import SILENT_S
 from serene.controller.status.model import workers
@@ -31,7 +32,7 @@ POLL_S = 1.0  # how often counters are read by themselves
 class Upkeep:
     """Looks after all jobs. lock: held by whatever changes a job. grace_s: how long a finished job's entries stay.
     gone_after_s: after so long a silence a worker counts as gone. delete: awaited with a job and the reason, while the
-    lock is held."""
+    lock is held; evict: likewise, with the workers that are to be evicted from then on."""
 
     def __init__(
         self,
@@ -44,6 +45,7 @@ class Upkeep:
         grace_s: float,
         gone_after_s: float,
         delete: Callable[[Job, str], Awaitable[None]],
+        evict: Callable[[Job, frozenset[int], str], Awaitable[None]],
         clock: Clock = SYSTEM,
     ) -> None:
         self._clock = clock
@@ -54,7 +56,7 @@ class Upkeep:
         self._lock = lock
         self._grace_s = grace_s
         self._gone_after_s = gone_after_s
-        self._delete = delete
+        self._delete, self._evict = delete, evict
         self._in_doubt: set[int] = (
             set()
         )  # jobs whose removal failed: the switch may hold all, a part or nothing of them
@@ -99,6 +101,9 @@ class Upkeep:
             if job.state is JobState.RUNNING and self._switch.connected:  # else each tick would spend an epoch
                 await self._end_restoration(job)
                 await self._end_abandoned(job)
+                await self._evict_silent(job)
+            if job.state is JobState.WAITING and starts_without(job, self._clock.unix()):
+                job.absent = sum(worker.state is WorkerState.EXPECTED for worker in job.workers)
             if job.state is not JobState.FINISHED:
                 if job.pool:
                     await self._end_pool(job)
@@ -125,12 +130,33 @@ class Upkeep:
 
     async def _end_abandoned(self, job: Job) -> None:
         """Ends a job that all members have left and whose evicted workers have been silent for long enough."""
-        if not job.members() and not self.active(job):
+        if (not job.members() or is_deserted(job, self._silent_s(job))) and not self.active(job):
+            silent_ones = [*job.members(), *job.evicted()]
             plan = self._jobs.plan_abandoned(job.id)
             await self._switch.swap(plan)
             self._jobs.abandoned(plan, self._clock.unix())
-            silent = f"{workers(job.evicted(), job.racks.name)} silent for {self._gone_after_s:g} s"
+            silent = f"{workers(sorted(silent_ones), job.racks.name)} silent for {self._gone_after_s:g} s"
             self._events.emit("job_finished", f"job {job.id} finished: {silent}", job=job.id)
+
+    async def _evict_silent(self, job: Job) -> None:
+        """Evicts members of an elastic job that are silent, and readmits those that are heard again."""
+        if job.elastic is None or job.elastic.evict_after is None or job.state is not JobState.RUNNING:
+            return
+        await self._telemetry.refresh(min(POLL_S, job.elastic.evict_after / 4))
+        before = set(job.evicted())
+        evicted, silenced = evictions(job, self._silent_s(job))
+        if evicted != before:
+            gone = sorted(evicted - before)
+            await self._evict(job, evicted, f"{workers(gone, job.racks.name)} silent" if gone else "heard again")
+        job.silenced = silenced & frozenset(job.evicted())
+
+    def _silent_s(self, job: Job) -> dict[int, float]:
+        """Seconds for which each worker has been silent; a process that has just come has not been."""
+        now = self._clock.steady()
+        return {
+            worker.id: min(self._telemetry.silent_s(job.id, worker), now - worker.readmitted_at)
+            for worker in job.workers
+        }
 
     async def _end_pool(self, job: Job) -> None:
         """Ends a pool of which a worker is silent, and tells the others: it needs all of its workers, each of which

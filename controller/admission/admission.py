@@ -142,6 +142,11 @@ class Admission:
             who = "worker" if len(plan.missing) == 1 else "workers"
             missing = ", ".join(self._jobs[plan.job].racks.name(worker) for worker in plan.missing)
             text = f"waits for {who} {missing}" if missing else "restores the sums that a switch has lost"
+            if missing and job is not None and job.absent:
+                more = len(plan.missing) - job.absent
+                text = (
+                    f"waits for {more} more {'worker' if more == 1 else 'workers'}, at any of {len(job.workers)} places"
+                )
             await self._answer(request, self._answerer.wait, f"job {plan.job} {text}")
         elif isinstance(plan, Start):
             await self._switch.start(plan)
@@ -167,6 +172,7 @@ class Admission:
         job = self._jobs[plan.job]
         worker = job.workers[plan.worker]
         name = job.racks.name(plan.worker)
+        again = worker.state in (WorkerState.RUNNING, WorkerState.EVICTED)
 
         def come_back() -> None:
             worker.move(plan.new)
@@ -181,12 +187,11 @@ class Admission:
             raise
         self._jobs.readmitted(plan, self._clock.unix())
         self._jobs[plan.job].workers[plan.worker].readmitted_at = self._clock.steady()
-        self._events.emit(
-            "worker_readmitted",
-            f"job {plan.job}: worker {name} restarted at {plan.new}, epoch {plan.swap.policy.epoch}",
-            job=plan.job,
-            worker=plan.worker,
-        )
+        epoch = plan.swap.policy.epoch
+        kind, what = "worker_readmitted", f"worker {name} restarted at {plan.new}, epoch {epoch}"
+        if job.elastic is not None and not again:
+            kind, what = "worker_joined", f"worker {name} joined, epoch {epoch}: {job.taken}"
+        self._events.emit(kind, f"job {plan.job}: {what}", job=plan.job, worker=plan.worker)
 
     async def _answer(self, request: Request, make: Callable[..., bytes], text: str) -> None:
         """Answers, unless the same worker was answered just now, or too many answers went out of its port. make: builds
@@ -237,7 +242,8 @@ class Admission:
         if plan.answered:
             await self._switch.send(request.sender, self._answerer.bye(request, job_over=plan.job_over))
         if news:
-            self._events.emit("worker_left", f"job {plan.job}: worker {name} left", job=plan.job, worker=plan.worker)
+            left = f"worker {name} left" + (f": {job.taken}" if job.elastic is not None else "")
+            self._events.emit("worker_left", f"job {plan.job}: {left}", job=plan.job, worker=plan.worker)
             if plan.job_over:
                 await self._on_job_over(plan.job)
 

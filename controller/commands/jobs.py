@@ -59,6 +59,15 @@ def create_job(
         str | None,
         typer.Option(metavar="N", help="Over so many racks, or 3,3,2 workers at each leaf; default: over all."),
     ] = None,
+    places: Annotated[
+        int | None, typer.Option(metavar="N", help="Others join later, as long as fewer than N take part.")
+    ] = None,
+    minimum: Annotated[
+        int | None, typer.Option(metavar="N", help="So many members stay, whoever is silent; default 1.")
+    ] = None,
+    evict_after: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Of silence, until nobody waits for a worker any more.")
+    ] = None,
     controller: Url = None,
 ) -> None:
     """Create a job, which starts when its workers have joined."""
@@ -66,7 +75,11 @@ def create_job(
         placed = cache(lambda: _by_rack(workers, racks, client))
         chosen = make(lambda: parse(strategy, lambda name: number_of(name, placed)))
         sizes = None if racks is None else make(placed).sizes
-        print(view.job_line(client.create_job(workers, chosen, job=job, scale=scale, limit=limit, racks=sizes)))
+        created = client.create_job(
+            workers, chosen, job=job, scale=scale, limit=limit, racks=sizes, places=places, minimum=minimum,
+            evict_after=evict_after,
+        )  # fmt: skip
+        print(view.job_line(created))
 
 
 def _by_rack(workers: int, racks: str | None, client: ControllerClient) -> Racks:

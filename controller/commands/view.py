@@ -70,7 +70,10 @@ def job_line(job: JobStatus) -> str:
     line = f"job {job.job}{named}: {job.state.value}, {job.strategy}"
     if job.state is JobState.WAITING:
         here = sum(worker.state is not WorkerState.EXPECTED for worker in job.workers)
-        return f"{line}, {here} of {job.workers_expected} workers here"
+        places = f", {job.places} places" if job.places is not None else ""
+        return f"{line}, {here} of {job.workers_expected} workers here{places}"
+    if job.places is not None:
+        line += f", {sum(worker.state is WorkerState.RUNNING for worker in job.workers)} of {job.places} places"
     bits = f" in {job.precision} bits" if job.pool else ""
     line += f"{bits}, epoch {job.epoch}, {job.vector_length} values in {job.slots} slots"
     return f"{line}; {automatic_in_words(job.automatic, Racks(tuple(job.racks)))}" if job.automatic else line

@@ -90,16 +90,20 @@ class ControllerClient:
         pool_slots: int | None = None,
         racks: Sequence[int] | None = None,
         precision: int | None = None,
+        places: int | None = None,
+        minimum: int | None = None,
+        evict_after: float | None = None,
     ) -> JobStatus:
         """Makes a job, and returns it. The controller chooses the id, and other numbers, that are not given.
 
         scale: fixed-point units in 1.0; limit: the largest |value| of a contribution. pool_slots: makes it a pool, for
         a process group, with so many slots; precision: bits of its gradients' values. racks: workers in each rack.
+        places, minimum, evict_after: as of `serene.controller.jobs.job.Elastic`.
         """
         by_rack = None if racks is None else list(racks)
         chosen = {
             "job": job, "scale": scale, "limit": limit, "pool_slots": pool_slots, "racks": by_rack,
-            "precision": precision,
+            "precision": precision, "places": places, "minimum": minimum, "evict_after": evict_after,
         }  # fmt: skip
         given = {name: value for name, value in chosen.items() if value is not None}
         return self._ask(JOB, "POST", "/v1/jobs", {"workers": workers, "strategy": to_dict(strategy), **given})

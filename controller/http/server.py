@@ -49,6 +49,9 @@ class NewJob(BaseModel):
     pool_slots: int | None = None  # makes it a pool, whose slots are used in turn
     racks: Annotated[list[int], Field(max_length=256)] | None = None  # workers in each rack
     precision: int = 32  # bits of a pool's gradients' values
+    places: int | None = None  # how many workers may take part; by default as many as begin
+    minimum: int | None = None  # members that stay, whoever is silent
+    evict_after: float | None = Field(default=None, allow_inf_nan=False)  # seconds of silence
 
 
 class WantedPlace(BaseModel):
@@ -113,8 +116,9 @@ def application(
     @app.post("/v1/jobs")
     async def create_job(new: NewJob) -> Json:
         created = await coordinator.create_job(
-            new.workers, new.strategy, new.job, new.scale, new.limit, new.pool_slots, new.racks, new.precision
-        )
+            new.workers, new.strategy, new.job, new.scale, new.limit, new.pool_slots, new.racks, new.precision,
+            new.places, new.minimum, new.evict_after,
+        )  # fmt: skip
         return Json(created, 201)
 
     @app.delete("/v1/jobs/{job}")

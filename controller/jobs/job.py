@@ -102,6 +102,17 @@ class JobEpoch:
         return cls(job.id, job.session, job.epoch)
 
 
+@dataclass(frozen=True)
+class Elastic:
+    """places: how many workers may take part at a time. minimum: nobody is evicted for silence where fewer would be
+    left, so that the others wait until somebody comes; who has said LEAVE counts as one of them. evict_after: seconds
+    of silence after which a member is evicted; None: never."""
+
+    places: int
+    minimum: int = 1
+    evict_after: float | None = None
+
+
 @dataclass
 class Job:
     """One training run. ``slots`` is None while it has none; session and epoch are 0 before it runs."""
@@ -117,6 +128,9 @@ class Job:
     racks: Racks = NO_RACKS  # which workers are in which rack; with one switch, all are in rack 0
     pool: bool = False  # its slots are used in turn (serene/client/pool.py), under BSP, by the workers that began it
     precision: int = 32  # bits of the values of a pool's gradients
+    elastic: Elastic | None = None  # its workers come and go
+    silenced: frozenset[int] = frozenset()  # of an elastic job, the workers that were evicted for silence
+    lost_at: float = 0.0  # when its session was lost, in Unix seconds
     asked_at: float = -math.inf  # when it was made, or a worker last asked to join, on the monotonic clock
     session: int = 0
     epoch: int = 0
@@ -142,9 +156,11 @@ class Job:
     history: deque[EpochBegun] = field(default_factory=lambda: deque(maxlen=LONGEST_HISTORY))  # the latest of these
 
     def __post_init__(self) -> None:
-        self.workers = [Worker(worker) for worker in range(self.workers_expected)]
+        places = self.elastic.places if self.elastic is not None else self.workers_expected
+        self.workers = [Worker(worker) for worker in range(places)]
+        self.absent = places - self.workers_expected
         if not self.racks.sizes:
-            self.racks = Racks((self.workers_expected,))
+            self.racks = Racks((places,))
 
     def worker_at(self, rack: int, place: int) -> Worker | None:
         """The worker with number ``place`` in that rack; None: there is none."""
@@ -181,6 +197,11 @@ class Job:
     def members(self) -> list[int]:
         """The members' numbers, for which a strategy is compiled."""
         return [worker.id for worker in self.workers if worker.state is WorkerState.RUNNING]
+
+    @property
+    def taken(self) -> str:
+        """``4 of 8 places``: how many workers take part, of those that could."""
+        return f"{len(self.members())} of {len(self.workers)} places"
 
     @property
     def in_force(self) -> Strategy:
@@ -253,7 +274,7 @@ class Job:
         free = (WorkerState.LEFT, WorkerState.EVICTED)
         come = self.returning.union(active)
         self.returning = frozenset(worker.id for worker in self.workers if worker.state in free and worker.id in come)
-        self.returns_until = now + RETURN_S
+        self.returns_until, self.lost_at = now + RETURN_S, now
         self.workers = [
             Worker(
                 worker.id,
@@ -272,6 +293,9 @@ class Job:
         self.began_at, self.began_clock = known.began_at, known.began_clock
         self.lost, self.lost_before = known.lost, known.lost_before
         self.name, self.settings = known.name, known.settings
+        if known.elastic is not None:
+            self.elastic, self.silenced = known.elastic, known.silenced
+            self.workers_expected = known.workers_expected
         for worker, before in zip(self.workers, known.workers, strict=False):
             worker.retired = before.retired
             if worker.endpoint != before.endpoint:

@@ -14,13 +14,13 @@ from dataclasses import replace
 from serene.controller.jobs import joining
 from serene.controller.jobs import precision as precisions
 from serene.controller.jobs.errors import BadRequest, Conflict, InTheWay, NoSuchJob
-from serene.controller.jobs.job import EpochBegun, Job, JobState, Report, Worker, WorkerState
+from serene.controller.jobs.job import Elastic, EpochBegun, Job, JobState, Report, Worker, WorkerState
 from serene.controller.jobs.plans import Leave, Policy, Readmission, Refusal, Start, Swap, Waiting
 from serene.controller.jobs.slots import SlotRange, first_fit, free_ranges
 from serene.entries import Endpoint
 from serene.errors import choices
 from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE, LARGEST, POOL_SCALE
-from serene.racks import Racks
+from serene.racks import NO_RACKS, Racks
 from serene.strategy import ASP, BSP, Strategy, shrunk
 from serene.wire import MOST_IN_POOL
 
@@ -71,20 +71,21 @@ class Jobs:
         pool_slots: int | None = None,
         racks: Racks | None = None,
         precision: int = 32,
+        elastic: Elastic | None = None,
     ) -> Job:
         """A new job that waits for ``workers`` workers.
 
         job: its id; None: a free one. scale: fixed-point units in 1.0. limit: the largest |value| of a contribution.
         pool_slots: makes it a pool, which has that many slots from now on. racks: which workers are in which rack;
-        None: all are at one switch. precision: bits of the values of a pool's gradients at first. Raises BadRequest,
-        Conflict, or the strategy's own error where it does not fit the workers; InTheWay where this would succeed once
-        another job is deleted, which has finished.
+        None: all are at one switch. precision: bits of the values of a pool's gradients at first. elastic: others join
+        later. Raises BadRequest, Conflict, or the strategy's own error where it does not fit the workers; InTheWay
+        where this would succeed once another job is deleted, which has finished.
         """
         if not 1 <= workers <= self.max_workers:
             raise BadRequest(f"a job of {workers} workers: expected 1 to {self.max_workers}")
         precisions.check_scale(workers, scale, limit)
         strategy.compile(range(workers))
-        created = Job(self._free_id(job), workers, strategy, scale, limit, racks=racks or Racks((workers,)))
+        created = Job(self._free_id(job), workers, strategy, scale, limit, racks=racks or NO_RACKS, elastic=elastic)
         if pool_slots is not None:
             self._make_pool(created, pool_slots)
         if precision != created.precision:
@@ -110,8 +111,7 @@ class Jobs:
             raise BadRequest(f"a pool of {job.workers_expected} workers: expected 1 to {MOST_IN_POOL}")
         if not 1 <= slots <= self.total_slots:
             raise BadRequest(f"pool_slots {slots}: expected 1 to {self.total_slots}")
-        # The switch keeps it for a controller that takes the job over.
-        job.pool, job.scale, job.limit = True, POOL_SCALE, LARGEST / POOL_SCALE
+        job.pool, job.scale, job.limit = True, POOL_SCALE, LARGEST / POOL_SCALE  # known to who takes the job over
 
     def check_no_pool(self, job_id: int) -> None:
         """Raises Conflict for a pool, whose strategy and members cannot change, and NoSuchJob."""
@@ -199,10 +199,9 @@ class Jobs:
             if first_fit(self.total_slots, self._taken({job.id, *(other.id for other in finished)}), count):
                 raise InTheWay(min((other for other in finished if not other.over), key=_gives_way))
             longest = max((gap.count for gap in free_ranges(self.total_slots, taken)), default=0)
-            return Refusal(
-                f"vector_length {vector_length} needs {count} slots of {self.lanes} values: at most "
-                f"{longest} of the switch's {self.total_slots} are free in a row (serenectl up --slots N has more)"
-            )
+            there = f"at most {longest} of the switch's {self.total_slots} are free in a row"
+            needed = f"vector_length {vector_length} needs {count} slots of {self.lanes} values"
+            return Refusal(f"{needed}: {there} (serenectl up --slots N has more)")
         job.slots = slots
         job.slots_needed = count
         job.vector_length = vector_length
@@ -226,7 +225,7 @@ class Jobs:
         policy = Policy(session, 1, first, fields)
         return Start(
             job.id, job.slots, job.vector_length, job.scale, job.limit_units, members, job.lost_sessions, policy,
-            job.racks,
+            job.racks, job.elastic.places if job.elastic is not None else len(members),
         )  # fmt: skip
 
     def note_session(self, session: int) -> None:

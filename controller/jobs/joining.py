@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from serene.controller.jobs.elastic import is_free
 from serene.controller.jobs.job import Job, JobState, Worker
 from serene.controller.jobs.plans import Refusal
 from serene.entries import Endpoint
@@ -20,7 +21,8 @@ def refusal(
         return Refusal(f"job {job.id} has finished; '{anew}' makes it anew")
     if not job.has_had(session):
         return Refusal(f"session {session} of job {job.id} is over, and this is another job: start the worker anew")
-    if worker.endpoint is not None and worker.endpoint.host != endpoint.host and not worker.given:
+    given = worker.given or is_free(job, worker)
+    if worker.endpoint is not None and worker.endpoint.host != endpoint.host and not given:
         return Refusal(f"worker {name} of job {job.id} is at {worker.endpoint}, not at {endpoint}")
     displaced = worker.endpoint is not None and worker.endpoint.incarnation != endpoint.incarnation
     if endpoint.incarnation in worker.retired or (goes_on and displaced and session == job.session):

@@ -30,7 +30,7 @@ class Start:
     """Everybody has joined: a session begins, after ``lost_sessions`` others that the switch has lost.
 
     scale: fixed-point units in 1.0; limit: the largest |value| of a contribution, in units. racks: where all workers of
-    the job belong; members: those that are there, by number in the job.
+    the job belong; members: those that are there, by number in the job. places: how many workers may take part.
     """
 
     job: int
@@ -42,6 +42,7 @@ class Start:
     lost_sessions: int
     policy: Policy
     racks: Racks = NO_RACKS
+    places: int = 0
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,9 @@ function show() {
 }
 
 function facts(job) {
-  const parts = [job.state, `epoch ${job.epoch}`, `${job.workers.length} worker${job.workers.length > 1 ? "s" : ""}`];
+  const taken = job.workers.filter((worker) => worker.state === "running").length;
+  const many = job.places ? `${taken} of ${job.places} places` : `${job.workers.length} worker${job.workers.length > 1 ? "s" : ""}`;
+  const parts = [job.state, `epoch ${job.epoch}`, many];
   if (job.vector_length) parts.push(`${job.vector_length.toLocaleString("en")} values in ${job.slots} slots`);
   const lost = job.lost_sessions;
   if (lost) parts.push(`the switch lost its state ${lost === 1 ? "once" : `${lost} times`}`);

@@ -114,6 +114,7 @@ class _Job:
         self.workers = {worker.worker: worker for worker in job.workers}
         waited_for = [worker for worker in job.workers if worker.state is WorkerState.RUNNING or _restores(job, worker)]
         self.members = [worker.worker for worker in waited_for]
+        self.elastic = job.places is not None
         self.policy = _policy(job, self.members)
 
     def explain(self, worker: WorkerStatus) -> Explanation:
@@ -125,7 +126,8 @@ class _Job:
         if state is WorkerState.JOINED:
             return _said(number, state.value, f"{who} has joined and waits for the job to start")
         if state is WorkerState.LEFT:
-            return _said(number, state.value, f"{who} has left")
+            never = self.elastic and worker.port is None
+            return _said(number, state.value, f"{who}: a free place" if never else f"{who} has left")
         if state is WorkerState.EVICTED and number in self.members:
             return _said(number, state.value, f"{who} is evicted; it takes part in restoring the sums")
         if state is WorkerState.EVICTED and worker.port is None:

@@ -142,6 +142,9 @@ class JobStatus(Model):
     lost_sessions: int
     restoring: bool
     workers_expected: int
+    places: int | None = None  # of a job whose workers come and go, how many may take part
+    minimum: int | None = None  # so many of them stay members
+    evict_after: float | None = None  # seconds of silence until one is evicted
     racks: list[int]  # workers in each rack
     first_slot: int | None
     slots: int

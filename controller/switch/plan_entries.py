@@ -41,7 +41,7 @@ def job_entries(plan: Start, switch: SwitchAddress) -> Updates:
     return [
         +entries.job_group(plan.job, plan.members),
         *(+entries.address(plan.job, worker, at, switch) for worker, at in plan.members.items()),
-        +job_entry(plan, len(plan.members)),
+        +job_entry(plan, max(plan.places, len(plan.members))),
     ]
 
 

@@ -127,6 +127,11 @@ class Client:
         return self._joined.epoch
 
     @property
+    def members(self) -> int:
+        """How many workers take part now, as far as this one has heard. Raises SereneError before `join`."""
+        return self._joined.members
+
+    @property
     def round(self) -> int:
         """The round, within its epoch, of the iteration under way, or of the next one."""
         return self._joined.round
@@ -353,19 +358,14 @@ class Client:
         return Update(
             delta=difference if in_units else dequantise(difference, self._fixed),
             contributions=most,
-            epoch=read.epoch,
-            round=read.round,
-            sync_mask=read.sync_mask,
-            staleness=read.staleness,
-            quorum=read.quorum,
-            read_mode=read.read_mode,
-            members=read.members,
+            epoch=read.epoch, round=read.round, sync_mask=read.sync_mask, staleness=read.staleness,
+            quorum=read.quorum, read_mode=read.read_mode, members=read.members,
             network_s=ended - began - read.waited_s,
             waiting_s=read.waited_s,
             retransmissions=protocol.counts.retransmissions - retransmissions,
             clipped=clipped,
             overflow_possible=most > self._fixed.capacity,
-        )
+        )  # fmt: skip
 
     def _exchange_packets(self, protocol: Protocol, began: float, timeout_s: float = math.inf) -> None:
         self._heard_at = self._asked_at = began

@@ -41,6 +41,7 @@ READ_MODES = np.isin(np.arange(2**8), list(ReadMode))  # by the value of a byte:
 _ANSWER, _NUDGE = int(Op.ANSWER), int(Op.NUDGE)  # NumPy is slow at comparing with an enum
 REORDERING = 16  # a packet that so many later ones overtook was lost, not delayed
 PROBES = 4  # slots sent again when nothing is heard
+ROWS = 1024  # slots that are copied at a time
 NOTHING = np.zeros((0, 0), np.int32)  # in place of a difference that nobody needs any more
 MOST_WORKERS = 256  # of a job over racks; a byte, which does not hold it, says 0
 
@@ -65,6 +66,7 @@ class Membership:
     workers: int
     lost_sessions: int = 0  # how many of the job's sessions the switch has lost before this one
     racks: int = 1  # over which the job's workers are divided
+    members: int = 0  # how many of the workers take part, as the field of the header says it
     first: int = 0  # how many workers the racks before this worker's have
 
 
@@ -456,7 +458,8 @@ class Protocol:
             raise RuntimeError("the iteration is not finished")
         same = np.arange(len(self.held_totals))[slots]
         same = same[self.exchange.new_totals[same] == self.held_totals[same]]
-        self.exchange.new_values[same] = self.held_values[same]
+        for rows in np.array_split(same, -(-len(same) // ROWS) or 1):
+            self.exchange.new_values[rows] = self.held_values[rows]
 
     def _finish(self, slots: slice | np.ndarray, difference: np.ndarray) -> Read:
         policy = self.exchange.policy
@@ -488,6 +491,12 @@ class Protocol:
             self.epoch = self.exchange.announced
             self.exchange.rounds[:] = 0
         return read
+
+    @property
+    def members(self) -> int:
+        """How many workers take part, by what was heard last."""
+        newest = self.exchange.announcement if self.exchange.announced else self.exchange.policy
+        return self._members(self.membership.members if newest is None else int(newest["members"]))
 
     def _members(self, field: int) -> int:
         """How many workers take part, by an answer's field ``members``; a pool's also says its values' precision."""

@@ -162,4 +162,5 @@ def parse_welcome(payload: bytes) -> Membership:
         limit=int(body["limit"]),
         workers=int(body["workers"]) or MOST_WORKERS,
         lost_sessions=int(body["lost_sessions"]),
+        members=int(header["members"]),
     )

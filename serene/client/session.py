@@ -37,9 +37,10 @@ class Session:
 
     apply: is given each sum of contributions that was read, float32[vector_length] in gradient units, to change the
     worker's parameters by; not called by `Parts`, which hand out what was read. join_timeout_s: for every join.
-    on_lost: is told when the switch has lost the session, before the worker joins the next one. ``facts``: what the
-    program adds to the reports; it may write loss, accuracy and compute_s (seconds) there. If it does not write
-    compute_s, all the time between exchanges counts as computing.
+    on_lost: is told when the switch has lost the session, before the worker joins the next one. on_members: is told
+    how many workers take part, once it has joined, and whenever a read says that somebody has come or gone.
+    ``facts``: what the program adds to the reports; it may write loss, accuracy and compute_s (seconds) there. If it
+    does not write compute_s, all the time between exchanges counts as computing.
     """
 
     def __init__(
@@ -49,11 +50,13 @@ class Session:
         *,
         join_timeout_s: float = 60.0,
         on_lost: Callable[[SessionLost], None] = lambda lost: None,
+        on_members: Callable[[int], None] = lambda members: None,
     ) -> None:
         self.client = client
         self._apply = apply
         self._join_timeout_s = join_timeout_s
-        self._on_lost = on_lost
+        self._on_lost, self._on_members = on_lost, on_members
+        self.members = 0  # how many workers take part, as it was heard last; 0 before ``join``
         client.while_waiting = lambda: self.report("waiting")
         self.facts: dict[str, Any] = {"loss": None, "accuracy": None, "compute_s": 0.0}
         self._compute_s = 0.0  # facts["compute_s"] when the last exchange ended
@@ -81,7 +84,13 @@ class Session:
         """Joins, and catches up with what the job did before. Raises as `Client.join` and `Client.exchange`."""
         membership = self.client.join(self._join_timeout_s)
         self._take(self.catch_up())
+        self._note_members()
         return membership
+
+    def _note_members(self) -> None:
+        if self.client.members != self.members:
+            self.members = self.client.members
+            self._on_members(self.members)
 
     def exchange(self, gradient: np.ndarray) -> Update | None:
         """Contributes a gradient, as `Client.exchange` takes it, and applies what was read. Returns None where the
@@ -110,6 +119,7 @@ class Session:
             except SessionLost as lost:
                 with allowed():
                     missed = self.resume(lost)
+                self._note_members()
                 if self._take(missed):
                     self.iteration += 1
                     return None
@@ -118,6 +128,7 @@ class Session:
         self.network_s += update.network_s
         self.waiting_s += update.waiting_s
         self.reads_at_risk += update.overflow_possible
+        self._note_members()
         return update
 
     def finish(self, timeout_s: float) -> bool:

@@ -115,10 +115,14 @@ class Schedule:
     def start(self) -> None:
         self.controller.start()
         for place in self.places:
-            self.time.at(self._rng.uniform(0.0, 0.01), place.start)
+            self.time.at(self.begins_at(place), place.start)
         self.time.at(self._rng.expovariate(1 / self.plan.swap_every_s), self._swap)
         if self._hostile is not None:
             self._hostile.start()
+
+    def begins_at(self, place: Place) -> float:
+        """When a place's first process is started, in virtual seconds."""
+        return self._rng.uniform(0.0, 0.01)
 
     def close(self) -> None:
         """Ends all processes and removes the jobs' entries from the switch, except the policies: they keep the
@@ -229,7 +233,7 @@ class Schedule:
         port, data = int.from_bytes(frame[:2], "big") >> 7, frame[2:]
         if port in self._port_of:
             here = self.places[self._port_of[port]].incarnations
-            if int.from_bytes(data[INCARNATION], "big") != here[-1].client.incarnation:
+            if here and int.from_bytes(data[INCARNATION], "big") != here[-1].client.incarnation:
                 self.happened[f"{Op(data[OP]).name} of an older incarnation"] += 1
         late = PACKET_IN_LATE_S if self._rng.random() < 0.1 else 0.0
         self.time.at(late, lambda: self.controller.hear(number, PacketIn(port, data)))
@@ -244,10 +248,11 @@ class Schedule:
 
     def _told(self, port: int, frames: list[bytes]) -> None:
         for frame in frames:
-            if len(frame) > OP and frame[OP] in _TOLD:
-                incarnations = self.places[self._port_of[port]].incarnations
-                if int.from_bytes(frame[INCARNATION], "big") != incarnations[-1].client.incarnation:
-                    self.happened[f"{Op(frame[OP]).name} to an older incarnation"] += 1
+            incarnations = self.places[self._port_of[port]].incarnations
+            if len(frame) <= OP or frame[OP] not in _TOLD or not incarnations:
+                continue
+            if int.from_bytes(frame[INCARNATION], "big") != incarnations[-1].client.incarnation:
+                self.happened[f"{Op(frame[OP]).name} to an older incarnation"] += 1
 
     # -- workers ---------------------------------------------------------------------------------------------
 

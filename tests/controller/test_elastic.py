@@ -1,0 +1,147 @@
+"""Jobs whose workers come and go, on each target: hosts that speak in whole frames, and the jobs' state machine.
+
+What these tests cannot see: training; many joins and deaths at once (tests/dataplane/test_elastic_runs.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from serene.controller.http.client import ControllerClient, Rejected
+from serene.controller.jobs.elastic import evictions, starts_without
+from serene.controller.jobs.job import Elastic, Job, JobState, WorkerState
+from serene.entries import Endpoint
+from serene.strategy import ASP, BSP, SSP, Quorum
+from serene.wire import Op
+from tests.controller.hosts import Host, join
+from tests.controller.processes import ControllerProcess, serenectl, until
+
+
+@pytest.fixture
+def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
+    """The controller without jobs."""
+    yield controller.client
+    for job in controller.client.jobs():
+        controller.client.delete_job(job.job)
+
+
+def members(client: ControllerClient) -> list[int]:
+    return [worker.worker for worker in client.job(0).workers if worker.state == "running"]
+
+
+def test_it_begins_with_workers_and_others_come_at_any_place(client: ControllerClient, hosts: list[Host]) -> None:
+    client.create_job(2, BSP(), places=4)
+    waits = hosts[2].ask(lambda: hosts[2].hello(0, 3, 5), Op.WAIT)
+    assert waits.text == "job 0 waits for 1 more worker, at any of 4 places"
+    hosts[0].ask(lambda: hosts[0].hello(0, 0, 5), Op.WELCOME)
+    welcome = hosts[2].ask(lambda: hosts[2].hello(0, 3, 5), Op.WELCOME)
+    assert (welcome["sync_mask"], welcome["quorum"], welcome["members"]) == (0b1001, 2, 2)
+    session = welcome["session"]
+    fields = {"session": session, "seq": 1}
+    hosts[0].push(0, 0, [1], **fields, epoch=1)
+    hosts[2].ask(lambda: hosts[2].push(0, 3, [2], **fields, epoch=1), Op.ANSWER)
+
+    welcome = hosts[1].ask(lambda: hosts[1].hello(0, 1, 5), Op.WELCOME)
+    assert (welcome["epoch"], welcome["sync_mask"], welcome["quorum"], welcome["members"]) == (2, 0b1011, 3, 3)
+    read = hosts[1].ask(
+        lambda: hosts[1].send(Op.PULL, 0, 1, bytes(1280), session=session, epoch=2, seq=2**31), Op.ANSWER
+    )
+    assert (int.from_bytes(read.body[:4], "big"), read["total"]) == (3, 2), "who comes begins with the sum of the rest"
+    assert (
+        serenectl("status", controller=client.url)
+        .stdout.splitlines()[1]
+        .startswith("job 0: running, BSP, 3 of 4 places, epoch 2, ")
+    )
+    assert "worker 2: a free place" in [said.text for said in client.explain(0).workers]
+
+
+def test_more_processes_than_places(client: ControllerClient, hosts: list[Host]) -> None:
+    client.create_job(1, ASP(), places=2)
+    hosts[0].ask(lambda: hosts[0].hello(0, 0, 5), Op.WELCOME)
+    hosts[1].ask(lambda: hosts[1].hello(0, 1, 5), Op.WELCOME)
+    beyond = hosts[2].ask(lambda: hosts[2].hello(0, 2, 5), Op.REFUSED)
+    assert beyond.text == "job 0 has no worker 2: expected 0 to 1"
+    taken = hosts[2].ask(lambda: hosts[2].hello(0, 1, 5), Op.REFUSED)
+    assert taken.text.startswith("worker 1 of job 0 is at ")
+
+
+@pytest.mark.parametrize("strategy", [BSP(), SSP(2), ASP(), Quorum(2)], ids=str)
+def test_who_dies_is_evicted_and_its_place_is_free_to_any_host(
+    client: ControllerClient, hosts: list[Host], strategy: BSP | SSP | ASP | Quorum
+) -> None:
+    client.create_job(2, strategy, places=2, evict_after=2)
+    session = join(hosts[:2], 0)[0]["session"]
+    stays = {"session": session, "epoch": 1, "seq": 1}
+    hosts[1].push(0, 1, [1], **stays)
+
+    def left_alone() -> bool:
+        hosts[0].push(0, 0, [1], **stays)  # a worker that waits sends again
+        return members(client) == [0]
+
+    until(left_alone, "the silent worker is evicted")
+    assert client.job(0).workers[1].state == "evicted"
+    newcomer = hosts[2].ask(lambda: hosts[2].hello(0, 1, 5), Op.WELCOME)
+    assert newcomer["members"] == 2
+    assert client.job(0).workers[1].port == 3
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"places": 3}, "places 3: expected 4, as many as workers, to 32"),
+        ({"places": 33}, "places 33: expected 4, as many as workers, to 32"),
+        ({"minimum": 5}, "minimum 5: expected 1 to 4, as many as workers"),
+        ({"minimum": 0}, "minimum 0: expected 1 to 4, as many as workers"),
+        ({"evict_after": 0.1}, "evict_after 0.1: expected 0.5 to 86400 seconds"),
+        ({"places": 5, "pool_slots": 4}, "places, minimum and evict_after: expected without pool_slots"),
+    ],
+)
+def test_what_is_impossible_is_one_line(client: ControllerClient, asked: dict[str, int], said: str) -> None:
+    with pytest.raises(Rejected, match=said):
+        client.create_job(4, BSP(), **asked)  # type: ignore[arg-type]
+    assert not client.jobs()
+
+
+def elastic_job(states: str, minimum: int = 1, evict_after: float = 5.0) -> Job:
+    """states: a letter for each place: r running, e evicted for silence, m evicted by hand, l left."""
+    job = Job(0, 1, BSP(), 1, 1.0, JobState.RUNNING, elastic=Elastic(len(states), minimum, evict_after))
+    known = {"r": WorkerState.RUNNING, "e": WorkerState.EVICTED, "m": WorkerState.EVICTED, "l": WorkerState.LEFT}
+    for worker, letter in zip(job.workers, states, strict=True):
+        worker.state = known[letter]
+        worker.endpoint = Endpoint(worker.id + 1, "02:00:00:00:00:01", "10.0.0.1", 5000, 1)
+    job.silenced = frozenset(place for place, letter in enumerate(states) if letter == "e")
+    return job
+
+
+@pytest.mark.parametrize(
+    ("states", "minimum", "silent", "evicted", "for_silence"),
+    [
+        ("rrr", 1, [6, 0, 0], {0}, {0}),
+        ("rrr", 2, [7, 6, 0], {0}, {0}),
+        ("rrr", 3, [7, 6, 0], set(), set()),
+        ("rr", 1, [9, 8], {0}, {0}),
+        ("re", 1, [0, 6], {1}, {1}),
+        ("re", 1, [0, 1], set(), set()),
+        ("rm", 1, [0, 1], {1}, set()),
+        ("re", 1, [6, 1], {0}, {0}),
+        ("rl", 1, [6, 6], set(), set()),
+        ("rrll", 3, [6, 0, 9, 9], {0}, {0}),
+    ],
+)
+def test_who_is_evicted_for_silence(
+    states: str, minimum: int, silent: list[float], evicted: set[int], for_silence: set[int]
+) -> None:
+    """The most silent first, and `minimum` members stay. Who was evicted by hand is not readmitted."""
+    job = elastic_job(states, minimum)
+    assert evictions(job, dict(enumerate(silent))) == (frozenset(evicted), frozenset(for_silence))
+
+
+def test_a_lost_session_begins_again_without_the_dead() -> None:
+    job = elastic_job("rrr", minimum=2)
+    job.reset(now=100.0)
+    job.workers[0].state = WorkerState.JOINED
+    assert not starts_without(job, 200.0), "fewer than the minimum are there"
+    job.workers[1].state = WorkerState.JOINED
+    assert [starts_without(job, now) for now in (104.9, 105.0)] == [False, True]

@@ -1,0 +1,56 @@
+"""Jobs whose workers come and go, with real clients and the real controller, under random runs.
+
+Nothing is found while the rules are right, and each rule that is broken on purpose is found. More of them:
+`python -m serene.experiments.correctness.elastic`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from serene.client import Client
+from serene.controller.upkeep import Upkeep
+from serene.experiments.correctness.elastic import play
+from serene.experiments.correctness.virtual.checks import Balance, Violation
+from serene.experiments.correctness.virtual.switch import P4Switch
+from serene.program import Program
+from tests.model_switch import ModelSwitch
+from tests.planted import OFTEN, Line, planted
+
+RUNS = 20
+FAULTS = {
+    "who comes begins without reading": Line(
+        Client, "_begin_session", "not welcome.lost_sessions and welcome.epoch == 1", "True"
+    ),
+    "who dies is not evicted": Line(Upkeep, "_evict_silent", "if evicted != before:", "if False:"),
+    "a job whose last members died does not end": Line(
+        Upkeep, "_end_abandoned", "is_deserted(job, self._silent_s(job))", "False"
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ["model", "p4"])
+def test_the_right_rules(kind: str) -> None:
+    """And everything that may befall a run does, or these would prove little."""
+    switch, happened = ModelSwitch() if kind == "model" else P4Switch(Program.load()), Counter[str]()
+    for seed in range(RUNS):
+        outcome = play(switch, seed, OFTEN)  # raises Violation
+        assert outcome.balance == Balance(), seed
+        happened.update(outcome.happened)
+    expected = {"joined later", "died and came back", "died for good", "evicted", "stood still", "restarted"}
+    assert expected - set(happened) == set()
+
+
+@pytest.mark.parametrize("rule", FAULTS)
+def test_a_broken_rule_is_found(rule: str) -> None:
+    switch = ModelSwitch()
+    with planted(FAULTS[rule]):
+        for seed in range(100):
+            try:
+                if play(switch, seed).balance != Balance():
+                    return
+            except Violation:
+                return
+    raise AssertionError("not found")
