@@ -20,7 +20,7 @@ SETTINGS_OF_bench := SEED_JSON
 SETTINGS_OF_reproduce := FULL OUT CLUSTER CLUSTER_OPTIONS
 SETTINGS_OF_network-study := FULL EMULATED OUT CLUSTER CLUSTER_OPTIONS
 SETTINGS_OF_pytorch-study := OUT
-SETTINGS_OF_compare := STRATEGIES MODELS CSV OUT
+SETTINGS_OF_compare := STRATEGIES MODELS CELLS SEEDS CSV RUNS OUT
 SETTINGS_OF_schedules := RACKS RUNS FIRST TAKE_OVERS OUT
 SETTINGS_OF_swaps := TARGET WORKERS RACKS OUT
 SETTINGS_OF_fuzz := PACKETS SEED
@@ -73,6 +73,8 @@ SEED_JSON :=
 OUT :=
 RUNS :=
 DEATHS := 20
+CELLS :=
+SEEDS :=
 FIRST :=
 FRONTIER :=
 TORCH :=
@@ -105,8 +107,9 @@ help:
 	@echo "make reproduce     the paper's experiment in Mininet, and a report: about 15 min; FULL=1 hours; can be resumed"
 	@echo "make network-study how much network training needs, with the switch in it: minutes; FULL=1 up to an hour; EMULATED=1 in Mininet, too"
 	@echo "make pytorch-study real PyTorch models through the switch and through gloo; can be resumed"
-	@echo "make compare       strategies' times to the accuracy over that of the best fixed one, in virtual time (half an hour); can be resumed"
-	@echo "                   STRATEGIES=auto,dssp (beside the fixed ones) MODELS=softmax CSV=regret.csv"
+	@echo "make compare       strategies' times to the accuracy over that of the best fixed one, in virtual time (an hour); can be resumed"
+	@echo "                   STRATEGIES=auto,ssp:2,my.py:Mine (beside the fixed ones) MODELS=softmax CELLS='none, 4 workers; changing'"
+	@echo "                   SEEDS=1,2,3 CSV=regret.csv RUNS=runs.csv"
 	@echo "make simgrid       installs SimGrid (Debian), the reference engine, and compares with it"
 	@echo "make schedules     random runs with faults and swaps, 10,000 for each pair of strategies (an hour or more); RACKS=3 over a tree"
 	@echo "                   RUNS=1000 FIRST=2000 OUT=part.json (some of them; python -m serene.experiments.correctness.tallies adds up parts)"
@@ -181,7 +184,9 @@ simgrid: setup
 
 compare: setup
 	@$(VENV_PYTHON) -m serene.experiments.straggler_study.regret $(if $(value STRATEGIES),--strategies $(call quoted,STRATEGIES)) \
-		$(if $(value MODELS),--models $(call quoted,MODELS)) $(if $(value CSV),--csv $(call quoted,CSV)) $(if $(value OUT),--out $(call quoted,OUT))
+		$(if $(value MODELS),--models $(call quoted,MODELS)) $(if $(value CELLS),--cells $(call quoted,CELLS)) \
+		$(if $(value SEEDS),--seeds $(call quoted,SEEDS)) $(if $(value CSV),--csv $(call quoted,CSV)) \
+		$(if $(value RUNS),--runs $(call quoted,RUNS)) $(if $(value OUT),--out $(call quoted,OUT))
 
 schedules: setup
 	@$(VENV_PYTHON) -m serene.experiments.correctness.schedules $(if $(filter-out 1,$(value RACKS)),--racks $(call quoted,RACKS)) \

@@ -7,7 +7,17 @@ docs/automatic-strategies.md shows how to write one.
 """
 
 from serene.controller.automatic.base import Automatic, Decision, Observation, WorkerView
-from serene.controller.automatic.loading import AUTOMATIC, BEST, SHIPPED, Terms, automatic_parts, checked, load, terms
+from serene.controller.automatic.loading import (
+    AUTOMATIC,
+    BEST,
+    SHIPPED,
+    Terms,
+    automatic_parts,
+    checked,
+    load,
+    source,
+    terms,
+)
 from serene.controller.automatic.observer import Observer
 from serene.controller.automatic.sight import Sight
 from serene.controller.automatic.trust import BadAutomatic
@@ -27,5 +37,6 @@ __all__ = [
     "automatic_parts",
     "checked",
     "load",
+    "source",
     "terms",
 ]

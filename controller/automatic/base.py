@@ -20,8 +20,8 @@ class WorkerView:
     """One worker, as the switch's counters and its reports show it. Times in seconds; None: not known yet.
 
     is_member: the others may have to wait for it; False while it is evicted. rounds: iterations that it has contributed
-    since the session began. silent_s: since anything was heard of it. iteration_s, compute_s, slowest_s: of its recent
-    iterations, the mean time of a whole one, the mean time of computing, and the longest time of computing.
+    since the session began. silent_s: since anything was heard of it. iteration_s, compute_s, slowest_s, latest_s: of
+    its recent iterations, the mean time of a whole one, and the mean, the longest and the latest time of computing.
     waiting_share: the share, 0 to 1, of its recent time in the present epoch in which it waited for others. loss: as it
     reported last.
     """
@@ -33,6 +33,7 @@ class WorkerView:
     iteration_s: float | None
     compute_s: float | None
     slowest_s: float | None
+    latest_s: float | None
     waiting_share: float | None
     loss: float | None
 

@@ -7,12 +7,14 @@ import sys
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from serene.controller.automatic.adsp import Adsp
 from serene.controller.automatic.base import (
     LONGEST_PERIOD_S,
     SHORTEST_PERIOD_S,
@@ -24,6 +26,7 @@ from serene.controller.automatic.base import (
 from serene.controller.automatic.dssp import DSSP
 from serene.controller.automatic.evict import Evict
 from serene.controller.automatic.pacing import Pacing
+from serene.controller.automatic.saina import Saina
 from serene.controller.automatic.sync_switch import SyncSwitch
 from serene.controller.automatic.trust import BadAutomatic, trusted_source
 from serene.controller.automatic.waiting import Waiting
@@ -35,6 +38,8 @@ SHIPPED: Mapping[str, type[Automatic]] = {
     BEST: Pacing,
     "dssp": DSSP,
     "sync-switch": SyncSwitch,
+    "saina": Saina,
+    "adsp": Adsp,
     "waiting": Waiting,
     "evict": Evict,
 }
@@ -63,14 +68,17 @@ class FromFunction(Automatic):
 
 
 def automatic_parts(text: str) -> tuple[str, dict[str, object]]:
-    """Name and parameters of an automatic strategy, written as ``auto``, ``auto:dssp`` or ``auto:waiting:above=0.3``.
-    Raises BadStrategy."""
+    """Name and parameters of an automatic strategy, written as ``auto``, ``auto:dssp``, ``auto:waiting:above=0.3`` or
+    ``auto:FILE.py:NAME``. Raises BadStrategy."""
     if text == AUTOMATIC.removesuffix(":"):
         return BEST, {}
     name, _, rest = text.removeprefix(AUTOMATIC).partition(":")
+    if name.endswith(".py"):
+        attribute, _, rest = rest.partition(":")
+        name = f"{name}:{attribute}"
     pairs = [item.partition("=") for item in filter(None, rest.split(","))]
-    if name not in SHIPPED or not all(equals and value for _, equals, value in pairs):
-        names = choices([AUTOMATIC + known for known in SHIPPED])
+    if not (name in SHIPPED or ".py:" in name) or not all(equals and value for _, equals, value in pairs):
+        names = choices([AUTOMATIC + known for known in (*SHIPPED, "FILE.py:NAME")])
         raise BadStrategy(f"no automatic strategy {text!r}; expected {names}, parameters as :key=value,...")
     return name, {key: value for key, _, value in pairs}
 
@@ -89,6 +97,15 @@ def load(name: str, parameters: Mapping[str, object] | None = None) -> Automatic
     except BaseException as error:  # the user's code
         raise BadAutomatic(f"{name}: {type(error).__name__}: {error}") from None
     return automatic
+
+
+@cache
+def source(name: str) -> str:
+    """The program text of an automatic strategy, named as for ``load``: results of another text are not this one's.
+    Raises BadAutomatic."""
+    if name in SHIPPED:
+        return inspect.getsource(sys.modules[SHIPPED[name].__module__])
+    return trusted_source(name.rpartition(":")[0]).decode()
 
 
 def _made(name: str, made: Any, given: Mapping[str, object]) -> Automatic:

@@ -15,9 +15,11 @@ RECENT = 8  # readings that "recent" covers
 
 @dataclass(frozen=True)
 class Reading:
-    """What a worker reported at one moment: iterations and seconds since it began, and its epoch."""
+    """What a worker reported at one moment: iterations that it has done and that it has computed, and seconds since it
+    began, and its epoch."""
 
     iterations: int
+    computed: int
     epoch: object
     compute_s: float
     network_s: float
@@ -45,23 +47,25 @@ class Observer:
         known.loss = number((report or {}).get("loss"))
         if known.readings and reading.iterations < known.readings[-1].iterations:
             known.readings.clear()  # the worker was started anew
-        if not known.readings or reading.iterations > known.readings[-1].iterations:
+        if not known.readings or reading.computed > known.readings[-1].computed:
             known.readings.append(reading)
 
     def view(self, worker: int, *, rounds: int, is_member: bool, silent_s: float) -> WorkerView:
         """What is known of a worker; the keyword arguments are fields of the view."""
         known = self._workers.get(worker, _Worker())
         steps = list(known.readings)
-        iteration = compute = slowest = waiting = None
+        iteration = compute = slowest = latest = waiting = None
         if len(steps) > 1:
             first, last = steps[0], steps[-1]
-            count = last.iterations - first.iterations
-            spent = [getattr(last, part) - getattr(first, part) for part in ("compute_s", "network_s", "waiting_s")]
-            total = sum(spent)
-            iteration, compute = total / count, spent[0] / count
+            each = [(b.compute_s - a.compute_s) / (b.computed - a.computed) for a, b in pairwise(steps)]
+            compute = (last.compute_s - first.compute_s) / (last.computed - first.computed)
+            slowest, latest = max(each), each[-1]
             waiting = _waiting_share([step for step in steps if step.epoch == last.epoch])
-            slowest = max((b.compute_s - a.compute_s) / (b.iterations - a.iterations) for a, b in pairwise(steps))
-        return WorkerView(worker, is_member, rounds, silent_s, iteration, compute, slowest, waiting, known.loss)
+            done = last.iterations - first.iterations
+            if done:
+                exchanged = last.network_s + last.waiting_s - first.network_s - first.waiting_s
+                iteration = compute + exchanged / done
+        return WorkerView(worker, is_member, rounds, silent_s, iteration, compute, slowest, latest, waiting, known.loss)
 
 
 def _waiting_share(steps: Sequence[Reading]) -> float | None:
@@ -79,7 +83,9 @@ def _reading(report: Mapping[str, object]) -> Reading | None:
     if not isinstance(iterations, int) or any(number is None for number in sums):
         return None
     compute, network, waiting = (number or 0.0 for number in sums)
-    return Reading(iterations, report.get("epoch"), compute, network, waiting)
+    # In an exchange, the time of computing is already that of the next iteration.
+    computed = iterations + (report.get("state") in ("exchanging", "waiting"))
+    return Reading(iterations, computed, report.get("epoch"), compute, network, waiting)
 
 
 def number(value: object) -> float | None:

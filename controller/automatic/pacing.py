@@ -1,45 +1,40 @@
-"""Waits for as many workers as are nearly always on time: k-of-n, whose k follows how many are late at once.
+"""BSP that stops waiting for who is late: a round is complete when all workers have contributed but those that are late
+just now.
 
-Late gradients count when they come, so k-of-n loses none, and who is on time reads complete rounds, nearly as fresh as
-under BSP. The last worker is never waited for, so that its first pause costs nothing; half of the workers always are.
-SAINA (IEEE TSC 2023) adapts k, too, by the times of whole rounds; here late workers are counted, whether it is always
-the same one or now this one and now that one, so that nothing has to be tried. It reads no loss.
+Late gradients count when they come, so none is lost, and who is on time reads complete rounds, as fresh as under BSP.
+A worker is late while it computes longer than the fastest by a part of a step, and stays so until it has done an
+iteration in time; so a worker that is always slow is not waited for, a pause costs a fraction of a step, and where
+nobody is late this is BSP. Further workers have to be later than the first quarter of them, because every gradient that
+is not waited for is stale. SAINA (IEEE TSC 2023) adapts k to the loss, and Decoupled DiLoCo (arXiv 2604.21428) gives
+late workers a window of grace. It reads no loss.
 """
 
 from __future__ import annotations
 
 import math
-from collections import deque
 from dataclasses import dataclass
 from typing import ClassVar
 
 from serene.controller.automatic.base import Automatic, Decision, Observation, WorkerView, expect, expect_period
-from serene.errors import numbers
-from serene.strategy import Quorum
-
-FEWEST = 16  # looks before the first decision
-STEADY = 1.3  # a slow worker's longest iteration over its mean one, at most, if it is slow in all of them
+from serene.strategy import BSP, Quorum
 
 
 @dataclass
 class Pacing(Automatic):
-    """late: by what share of a step without waiting a worker has to be behind the fastest to be late. often: k workers
-    are on time in this share of the looks. remember: looks that count, the latest ones. period: seconds between looks,
-    each of which may be followed by a swap."""
+    """near: by how many steps without waiting a worker has to be behind the fastest to be late, while at most a quarter
+    of the workers are. far: the same for further workers. period: seconds between looks, each of which may be followed
+    by a swap."""
 
-    late: float = 0.25
-    often: float = 0.97
-    remember: int = 100
+    near: float = 0.25
+    far: float = 1.0
     period: float = 0.1
     needs: ClassVar[tuple[str, ...]] = ("compute_s",)
 
     def __post_init__(self) -> None:
-        expect("pacing", "late", self.late, 0.01, 100)
-        expect("pacing", "often", self.often, 0.5, 1)
-        expect("pacing", "remember", self.remember, FEWEST, 1e6)
+        expect("pacing", "near", self.near, 0.01, 100)
+        expect("pacing", "far", self.far, self.near, 100)
         expect_period("pacing", self.period)
         self.period_s = self.period
-        self._late: deque[frozenset[int]] = deque(maxlen=self.remember)  # who was late, look by look
 
     def decide(self, seen: Observation) -> Decision | None:
         workers = seen.barrier
@@ -47,33 +42,34 @@ class Pacing(Automatic):
         if len(workers) < 2 or not known:
             return None
         fastest = min(known, key=lambda worker: worker.compute_s or math.inf)
-        compute_s = fastest.compute_s or math.inf
-        bound = compute_s + self.late * (_busy_s(fastest) or compute_s)
-        self._late.append(frozenset(worker.id for worker in workers if _is_late(worker, bound)))
-        count = len(workers)
-        k = max(count - self._absent(count), count // 2, 1)
+        late = self._late(workers, fastest)
+        k = max(len(workers) - len(late), math.ceil(len(workers) / 2))
         evicted = frozenset(worker.id for worker in seen.workers if not worker.is_member)
-        return Decision(Quorum(k), evicted, self._reason(k, count))
+        strategy = Quorum(k) if k < len(workers) else BSP()
+        return Decision(strategy, evicted, _reason(late, k, len(workers), seen))
 
-    def _absent(self, count: int) -> int:
-        """How many of so many workers are not waited for."""
-        if len(self._late) < FEWEST:
-            return max(count // 4, 1)
-        counts = sorted(len(late) for late in self._late)
-        return max(counts[math.ceil(self.often * len(counts)) - 1], 1)
+    def _late(self, workers: list[WorkerView], fastest: WorkerView) -> list[WorkerView]:
+        """The workers that are late, the latest first."""
+        compute_s = fastest.compute_s or 0.0
+        step_s = _busy_s(fastest) or compute_s
 
-    def _reason(self, k: int, count: int) -> str:
-        late = sorted(frozenset().union(*self._late))
-        who = f"worker {numbers(late)} was late" if late else "nobody was late"
-        return f"in the last {len(self._late)} looks {who}: a round waits for {k} of {count}"
+        def behind(worker: WorkerView) -> float:
+            return (max(worker.silent_s, worker.latest_s or 0.0) - compute_s) / step_s
+
+        late: list[WorkerView] = []
+        for worker in sorted(workers, key=behind, reverse=True):
+            few = len(late) < max(len(workers) // 4, 1)
+            if behind(worker) <= (self.near if few else self.far):
+                break
+            late.append(worker)
+        return late
 
 
-def _is_late(worker: WorkerView, bound: float) -> bool:
-    """Whether a worker has computed for longer than this by now, or does so in all of its iterations."""
-    if worker.silent_s > bound:
-        return True
-    compute_s, slowest_s = worker.compute_s, worker.slowest_s
-    return compute_s is not None and slowest_s is not None and bound < compute_s and slowest_s < STEADY * compute_s
+def _reason(late: list[WorkerView], k: int, count: int, seen: Observation) -> str:
+    ids = ", ".join(map(str, sorted(worker.id for worker in late)))
+    who = f"worker{'s' * (len(late) > 1)} {ids} {'are' if len(late) > 1 else 'is'} late" if late else "nobody is late"
+    blind = "" if any(worker.loss is not None for worker in seen.barrier) else "; no losses are reported"
+    return f"{who}: a round waits for {k} of {count} (by waiting alone{blind})"
 
 
 def _busy_s(worker: WorkerView) -> float | None:

@@ -42,7 +42,7 @@ def draw(results: Results, path: Path) -> None:
             waited.append(total)
         below.plot([0.0, *(row["t"] for row in rows)], waited, color=colour, linewidth=1.4)
     end = max([row["t"] for row in results.rows], default=1.0)
-    changes = [change for change in summary["strategy"] if change["t"] < end]
+    changes = [change for change in summary["changes"] if change["t"] < end]
     for change in changes[1:]:
         for each in (above, below):
             each.axvline(change["t"], color=colour_of(change["strategy"]), linewidth=0.8, linestyle="--")

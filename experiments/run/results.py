@@ -23,6 +23,11 @@ from serene.workers import architectures
 Json = dict[str, Any]
 ACCURACIES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.82, 0.84, 0.85, 0.86, 0.88, 0.9, 0.91, 0.92, 0.95)
 
+UNITS = {
+    "t": "t_s",
+    "t_unix": "t_unix_s",
+}  # columns of metrics.csv whose names do not say their units, and what they say
+
 
 class Incomplete(SereneError):
     """A worker left no results, or had not begun to train."""
@@ -110,7 +115,8 @@ def collect(
         "initial_accuracy": workers[0]["initial_accuracy"],
         "final_accuracy": workers[0]["final_accuracy"],
         "waiting_s": [round(worker["waiting_s"], 3) for worker in workers],
-        "strategy": [asdict(change) for change in changes(counted.history, start)]
+        "strategy": settings.strategy_text,
+        "changes": [asdict(change) for change in changes(counted.history, start)]
         or [asdict(Change(0.0, 1, counted.strategy))],
         "events": [{"t": round(event["t_unix"] - start, 3), "event": event["event"]} for event in events],
         "contributions_sent": sum(worker["contributions_sent"] for worker in workers)
@@ -211,9 +217,9 @@ def write(results: Results, work: Work, out: Path, further: Iterable[Callable[[R
 
     def fill(part: Path) -> None:
         with (part / "metrics.csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(results.rows[0]) if results.rows else ["t"])
-            writer.writeheader()
-            writer.writerows(results.rows)
+            writer = csv.writer(file)
+            writer.writerow(["run", *(UNITS.get(name, name) for name in (results.rows[0] if results.rows else ("t",)))])
+            writer.writerows([out.name, *row.values()] for row in results.rows)
         (part / "summary.json").write_text(json.dumps(results.summary, indent=2) + "\n")
         for worker in range(results.summary["workers"]):
             for name in (f"worker-{worker}.json", f"parameters-{worker}.npy"):

@@ -7,7 +7,7 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from serene.controller.automatic import automatic_parts
+from serene.controller.automatic import AUTOMATIC, automatic_parts
 from serene.errors import SereneError, choices
 from serene.experiments.shared.build import commit
 from serene.faults import Faults
@@ -66,6 +66,15 @@ class Settings:
     def rule(self) -> str:
         """The strategy in words, or who chooses it."""
         return f"auto: {self.automatic[0]}" if self.automatic is not None else str(self.strategy)
+
+    @property
+    def strategy_text(self) -> str:
+        """The strategy as one word, as STRATEGY= takes it: ssp:3, or auto:pacing."""
+        if self.automatic is None:
+            return to_text(self.strategy)
+        name, parameters = self.automatic
+        given = ",".join(f"{key}={value}" for key, value in parameters.items())
+        return f"{AUTOMATIC}{name}{':' if given else ''}{given}"
 
     @property
     def by_rack(self) -> Racks:

@@ -11,7 +11,7 @@ from typing import Any
 
 from serene.controller.automatic import AUTOMATIC
 from serene.errors import SereneError, choices
-from serene.experiments.straggler_study.strategies import check_strategy
+from serene.experiments.straggler_study.strategies import automatic_source, check_strategy
 from serene.program import Program
 from serene.racks import Racks
 from serene.workers import architectures, data, stragglers
@@ -24,7 +24,7 @@ SOFTMAX, NOTHING = "softmax", "nothing"
 TREE, NO_SWITCH = "tree", "none"  # data planes of a cell, beside the compiled program's variants
 LEARNERS = (*architectures.MODELS, SOFTMAX, NOTHING)
 LANES = 320  # values in a packet of the MTU-1500 program, by which rates are counted
-RESULTS_VERSIONS = {"simulated": 5, "emulated": 4}  # an engine's is to be raised when its earlier results are wrong
+RESULTS_VERSIONS = {"simulated": 6, "emulated": 4}  # an engine's is to be raised when its earlier results are wrong
 
 
 class BadCell(SereneError):
@@ -55,7 +55,9 @@ class RackNetwork:
 
 @dataclass(frozen=True)
 class Cell:
-    """One run. model: one of LEARNERS. learning_rate: None for the model's own. stands_for: how many parameters the
+    """One run. model: one of LEARNERS. learning_rate: None for the model's own. momentum: of
+    softmax regression alone, 0 to less than 1; each worker keeps a velocity, which a read moves once. until: a
+    simulated run ends when the smoothed accuracy is this; 0: after all steps. stands_for: how many parameters the
     simulated network carries, if that is more than the model has; so timing can be studied with a small model.
 
     exchange, target, packets, link_mbit: as in a run's settings, for the emulated engine. network, racks: for the
@@ -73,7 +75,9 @@ class Cell:
     steps: int = 120
     compute_ms: float = 100.0
     learning_rate: float | None = None
+    momentum: float = 0.0
     eval_every: int = 3
+    until: float = 0.0
     stands_for: int = 0
     batch_size: int = 32
     exchange: str = "switch"
@@ -102,16 +106,19 @@ class Cell:
 
     @property
     def digest(self) -> str:
-        """Identifies the cell's result, by its settings, its program and the version of its engine's results: 16 hex
-        digits."""
-        text = json.dumps(
-            [RESULTS_VERSIONS.get(self.engine), _compiled(self.data_plane), self.to_dict()], sort_keys=True
-        )
+        """Identifies the cell's result, by its settings, its program, the source of an automatic strategy, and the
+        version of its engine's results: 16 hex digits."""
+        parts = [RESULTS_VERSIONS.get(self.engine), _compiled(self.data_plane), self.to_dict()]
+        if self.automatic:
+            parts.append(automatic_source(self.strategy))
+        text = json.dumps(parts, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings. Without ``racks`` if there are none, so that digests are those of before there were racks."""
-        return {name: value for name, value in asdict(self).items() if name != "racks" or value is not None}
+        """The settings. Without ``racks``, ``momentum`` and ``until`` if there are none, so that digests are those of
+        before there were any."""
+        absent = {"racks": None, "momentum": 0.0, "until": 0.0}
+        return {name: value for name, value in asdict(self).items() if name not in absent or value != absent[name]}
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Cell:
@@ -137,6 +144,7 @@ class Cell:
             ("seed", 0, 2**31 - 1),
             ("stands_for", 0, 10**9),
             ("batch_size", 1, 10**5),
+            ("until", 0, 1),
             ("link_mbit", 0, 1000),
             ("share", 0, 0.99),
         ):
@@ -149,6 +157,10 @@ class Cell:
                     raise BadCell(f"network: {item.name} {getattr(part, item.name)}: expected 0 or more")
         if self.learning_rate is not None and not 0 < self.learning_rate < float("inf"):
             raise BadCell(f"learning rate {self.learning_rate}: expected a number above 0")
+        if not 0 <= self.momentum < 1:
+            raise BadCell(f"momentum {self.momentum}: expected 0 to less than 1")
+        if self.momentum and self.model != SOFTMAX:
+            raise BadCell(f"momentum {self.momentum}: only {SOFTMAX} has it, not {self.model}")
         if self.engine == "emulated":
             self._check_emulated()
         elif self.exchange != "switch":

@@ -193,7 +193,7 @@ def _trace(cell: Cell, found: Results, staleness: np.ndarray) -> Trace:
         for name in ("contributions_sent", "contributions_applied", "packets", "retransmissions", "clipped_values")
     }
     facts["reads_at_risk"] = sum(worker["reads_at_risk"] for worker in found.workers)
-    swaps = tuple(Swap(change["t"], change["strategy"]) for change in summary["strategy"])
+    swaps = tuple(Swap(change["t"], change["strategy"]) for change in summary["changes"])
     slots = max(summary["contributions_sent"] / len(steps), 1.0)
     return Trace(cell, steps, staleness / slots, swaps, summary["initial_accuracy"], facts)
 

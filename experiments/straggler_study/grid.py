@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from serene.experiments.run.settings import BMV2, computing_ms
 from serene.experiments.straggler_study.cell import NOTHING, SOFTMAX, TARGETS, Cell, Network, RackNetwork
@@ -35,12 +36,14 @@ THROUGH_SWITCH = ("bsp", "ssp:10", "asp", "quorum:3", AUTOMATIC)
 OF_SERVERS = ("bsp", "ssp:10", "asp")
 
 
+@cache
 def frame_bits() -> int:
     """Bits on the wire of a packet of the MTU-1500 program."""
     program = Program.load("serene")
     return 8 * (ENCAPSULATION_BYTES + HEADER.itemsize + 4 * program.lanes)
 
 
+@cache
 def computing(share: float, model: str) -> float:
     """Milliseconds that an iteration computes, so that the exchange through a switch is that share of a step."""
     return computing_ms(share, LINKS[share], PARAMETERS[model], Program.load("serene"))

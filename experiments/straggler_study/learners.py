@@ -33,13 +33,15 @@ class Softmax:
 
     def __init__(self, cell: Cell, worker: int) -> None:
         whole = _pooled(cell.dataset)
-        self._test, self._test_labels = whole[2], whole[3]
+        self._test, self._test_labels = whole[2][:EVALUATED], whole[3][:EVALUATED]
         part = slice(worker, None, cell.workers)
         self._images, self._labels = whole[0][part], whole[1][part]
         self._classes = int(whole[1].max()) + 1
         self._key = (cell.seed, worker)
         self._rate = np.float32((cell.learning_rate or SOFTMAX_RATE) / cell.workers)
+        self._momentum = np.float32(cell.momentum)
         self._weights = np.zeros((self._images.shape[1], self._classes), np.float32)
+        self._velocity = np.zeros_like(self._weights)
 
     @property
     def size(self) -> int:
@@ -57,7 +59,8 @@ class Softmax:
         return (images.T @ shares / BATCH).reshape(-1), loss
 
     def apply(self, delta: np.ndarray) -> None:
-        self._weights = self._weights - self._rate * delta.reshape(self._weights.shape)
+        self._velocity = self._momentum * self._velocity + delta.reshape(self._weights.shape)
+        self._weights = self._weights - self._rate * self._velocity
 
     def accuracy(self) -> float:
         return float(((self._test @ self._weights).argmax(axis=1) == self._test_labels).mean())

@@ -1,9 +1,10 @@
 """The regret of every strategy: ``python -m serene.experiments.straggler_study.regret``, or `make compare`.
 
 Regret is a strategy's time to the accuracy over that of the best fixed strategy of the same cell in hindsight; 1.00 is
-as good as if one had known. Everything runs in virtual time, with real gradients and the compiled program. Runs are
-kept in ``--out``, so a command that was stopped goes on. ``--csv`` writes ``cell,strategy,regret``: the mean time of
-the seeds over the best fixed strategy's mean time.
+as good as if one had known. Everything runs in virtual time, with real gradients and the compiled program. A run ends
+when it has reached the accuracy. Runs are kept in ``--out``, so a command that was stopped goes on. ``--csv`` writes
+``cell,strategy,regret``: the mean time of the seeds over the best fixed strategy's mean time; ``--runs`` writes a row
+for each run (docs/results/README.md).
 """
 
 from __future__ import annotations
@@ -14,11 +15,8 @@ if __name__ == "__main__":
     end_quietly()
 
 import argparse
-import csv
-import io
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields, replace
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,27 +25,19 @@ from rich.table import Table
 
 from serene import outputs
 from serene.arguments import Parser
+from serene.controller.automatic import AUTOMATIC as PREFIX
 from serene.errors import SereneError, choices
 from serene.experiments.shared import studies
-from serene.experiments.straggler_study.cell import SOFTMAX, Cell, Network
-from serene.experiments.straggler_study.grid import LINKS, PARAMETERS, SHARES, computing, fixed, frame_bits
+from serene.experiments.straggler_study import rows
+from serene.experiments.straggler_study.cases import OPTIMISERS, STEPS, Case, cases
+from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.measures import curve
+from serene.experiments.straggler_study.regret_table import COLUMNS, Regret, summary, to_csv, write_page
 from serene.experiments.straggler_study.store import Store
+from serene.experiments.straggler_study.strategies import check_strategy
 from serene.experiments.straggler_study.sweep import Parallel, sweep
 from serene.experiments.straggler_study.trace import Trace
 
-STEPS = 100
-STRAGGLERS = {
-    "none": "none",
-    "always": "heterogeneous:factor=3.0,workers=0",
-    "heterogeneous": "heterogeneous:factor=1.5,workers=0+1",
-    "random": "slow_worker:probability=0.15,low=0.5,high=2.0",
-    "pauses": "slow_worker:probability=0.02,low=10.0,high=20.0",
-    "changing": "heterogeneous:factor=3.0,workers=0,first=34,last=66",
-}
-# A mild rate and one near the edge, where staleness costs accuracy.
-RATES = {SOFTMAX: {"mild": 0.5, "edge": 3.0}, "mlp": {"mild": 0.05, "edge": 0.3}}
-SIZES = {SOFTMAX: (4, 8, 16), "mlp": (4,)}
 SEEDS, TARGET_SEEDS = (1, 2, 3), (101, 102)
 TARGET_AT = 0.6  # the target is what BSP without stragglers has after this part of its steps, with TARGET_SEEDS
 
@@ -56,89 +46,39 @@ AUTOMATIC = {
     "auto": "auto:pacing",
     "dssp": "auto:dssp:period=0.1",
     "sync-switch": f"auto:sync-switch:after={STEPS // 4},period=0.1",
+    "saina": "auto:saina:period=0.1",
+    "adsp": "auto:adsp:probe=1.5,epoch=30.0,period=0.1",
     "waiting": "auto:waiting:period=0.1",
 }
-MARKS = ("<!-- regret: begin -->", "<!-- regret: end -->")
 NEVER = 2.0  # a run that does not reach the target counts as so many times its length
 
 
-@dataclass(frozen=True)
-class Case:
-    """A cell without strategy and seed."""
-
-    model: str
-    rate: str
-    share: float
-    straggler: str
-    workers: int
-
-    @property
-    def name(self) -> str:
-        """The cell in results' files."""
-        return f"{self.model} {self.rate}, share {self.share:.0%}, {self.straggler}, {self.workers} workers"
-
-    def cell(self, strategy: str, seed: int) -> Cell:
-        """One run."""
-        network = Network(worker_pps=LINKS[self.share] * 1e6 / frame_bits(), switch_pps=0, latency_us=50)
-        return Cell(
-            workers=self.workers, model=self.model, straggler=STRAGGLERS[self.straggler], strategy=strategy, seed=seed,
-            steps=STEPS, compute_ms=round(computing(self.share, "mlp"), 3), eval_every=2, share=self.share,
-            learning_rate=RATES[self.model][self.rate], stands_for=PARAMETERS["mlp"], network=network,
-        )  # fmt: skip
-
-    def fixed(self) -> tuple[str, ...]:
-        """The fixed strategies, of which the best one in hindsight is the measure."""
-        return fixed(self.workers)
-
-    def calm(self) -> Case:
-        """The case by which the target is chosen."""
-        return replace(self, straggler="none", share=SHARES[1])
+def targets(chosen: Sequence[Case], store: Store) -> dict[Case, float]:
+    """The accuracy to reach in each of these cells, 0 to 1, from runs that the store has."""
+    found = {}
+    for calm in {case.calm() for case in chosen}:
+        reached = []
+        for seed in TARGET_SEEDS:
+            learned = curve(_trace(store, calm.cell("bsp", seed)))
+            reached.append(float(learned.accuracy[learned.steps <= TARGET_AT * STEPS].max()))
+        found[calm] = round(float(np.mean(reached)), 4)
+    return {case: found[case.calm()] for case in chosen}
 
 
-def cases() -> Iterator[Case]:
-    """All cases."""
-    for model, sizes in SIZES.items():
-        for workers in sizes:
-            for rate in RATES[model]:
-                for share in SHARES:
-                    for straggler in STRAGGLERS:
-                        yield Case(model, rate, share, straggler, workers)
-
-
-def cells(chosen: Sequence[Case], automatic: Mapping[str, str]) -> list[Cell]:
-    """All runs, each once."""
-    targets = (case.calm().cell("bsp", seed) for case in chosen for seed in TARGET_SEEDS)
-    judged = (
-        case.cell(strategy, seed)
-        for case in chosen
-        for strategy in (*case.fixed(), *automatic.values())
-        for seed in SEEDS
-    )
-    return list(dict.fromkeys((*targets, *judged)))
-
-
-def target(case: Case, store: Store) -> float:
-    """The accuracy to reach, 0 to 1."""
-    reached = []
-    for seed in TARGET_SEEDS:
-        learned = curve(_trace(store, case.calm().cell("bsp", seed)))
-        reached.append(float(learned.accuracy[learned.steps <= TARGET_AT * STEPS].max()))
-    return float(np.mean(reached))
-
-
-def seconds(cell: Cell, wanted: float, store: Store) -> float:
-    """Virtual seconds to the accuracy ``wanted``; NEVER times the run's length, if it is not reached."""
+def seconds(cell: Cell, store: Store) -> float:
+    """Virtual seconds to the accuracy at which the cell ends; NEVER times the run's length, if it is not reached."""
     learned = curve(_trace(store, cell))
-    reached = learned.reaches(wanted)
+    reached = learned.reaches(cell.until)
     return reached[0] if reached else NEVER * float(learned.t[-1])
 
 
-def regrets(case: Case, automatic: Mapping[str, str], store: Store) -> dict[str, float]:
+def regrets(
+    case: Case, until: float, automatic: Mapping[str, str], store: Store, seeds: Sequence[int] = SEEDS
+) -> dict[str, float]:
     """Each strategy's mean time over that of the best fixed strategy, by the strategy's name; k-of-n for k = 3/4 n is
-    "quorum"."""
-    wanted = target(case, store)
+    "quorum". until: the accuracy to reach."""
     means = {
-        name: float(np.mean([seconds(case.cell(strategy, seed), wanted, store) for seed in SEEDS]))
+        name: float(np.mean([seconds(case.cell(strategy, seed, until), store) for seed in seeds]))
         for name, strategy in {**{each: each for each in case.fixed()}, **automatic}.items()
     }
     best = min(means[each] for each in case.fixed())
@@ -152,57 +92,78 @@ def _trace(store: Store, cell: Cell) -> Trace:
     return trace
 
 
+def automatic_of(text: str) -> dict[str, str]:
+    """The strategies beside the fixed ones, as cells name them, by the names that ``--strategies`` has, separated by
+    commas: keys of AUTOMATIC, fixed ones such as ssp:10, or FILE.py:NAME. Raises BadStrategy or BadAutomatic."""
+    found = {}
+    for name in text.split(",") if text else AUTOMATIC:
+        strategy = AUTOMATIC.get(name, f"{PREFIX}{name}" if ".py:" in name else name)
+        check_strategy(strategy, 4)
+        found[name] = strategy
+    return found
+
+
+def chosen_cases(text: str, names: str) -> list[Case]:
+    """The cells of these models whose names contain one of these texts; both separated by ``,`` and ``;``. Raises
+    SereneError where there are none."""
+    models = text.split(",")
+    wanted = [part.strip() for part in names.split(";")]
+    found = [case for case in cases() if case.model in models and any(part in case.name for part in wanted)]
+    if not found:
+        example = next(cases()).name
+        raise SereneError(
+            f"no cells of --models {text} --cells {names!r}: models are {choices(OPTIMISERS)}, and a cell is called "
+            f"like {example!r}"
+        )
+    return found
+
+
 def run(options: argparse.Namespace, console: Console) -> None:
     """Runs what is missing, and prints the table. Raises SereneError."""
-    chosen = [case for case in cases() if case.model in options.models.split(",")]
-    if not chosen:
-        raise SereneError(f"--models {options.models}: expected {choices(RATES)}, separated by commas")
-    automatic = dict(AUTOMATIC)
-    if options.strategies:
-        automatic = {name: AUTOMATIC.get(name, name) for name in options.strategies.split(",")}
-    store = Store(options.out)
-    sweep(cells(chosen, automatic), store, console, Parallel(options.parallel))
-    found = [
-        Regret(case.name, name, round(value, 3))
-        for case in chosen
-        for name, value in regrets(case, automatic, store).items()
-    ]
+    chosen, automatic = chosen_cases(options.models, options.cells), automatic_of(options.strategies)
+    try:
+        seeds = [int(seed) for seed in options.seeds.split(",")]
+    except ValueError:
+        raise SereneError(f"--seeds {options.seeds}: expected whole numbers, separated by commas") from None
+    store, parallel = Store(options.out), Parallel(options.parallel)
+    calm = {case: [case.calm().cell("bsp", seed) for seed in TARGET_SEEDS] for case in chosen}
+    if options.so_far:
+        chosen = [case for case in chosen if all(map(store.has, calm[case]))]
+    else:
+        sweep(list(dict.fromkeys(cell for pair in calm.values() for cell in pair)), store, console, parallel)
+    until = targets(chosen, store)
+    if options.so_far:
+        fixed = {case: _runs(case, case.fixed(), seeds, until) for case in chosen}
+        chosen = [case for case in chosen if all(map(store.has, fixed[case]))]
+    judged, found = [], []
+    if not options.so_far:
+        sweep(
+            [run for case in chosen for run in _runs(case, (*case.fixed(), *automatic.values()), seeds, until)],
+            store, console, parallel,
+        )  # fmt: skip
+    for case in chosen:
+        there = {
+            name: strategy
+            for name, strategy in automatic.items()
+            if all(map(store.has, _runs(case, (strategy,), seeds, until)))
+        }
+        judged += _runs(case, (*case.fixed(), *there.values()), seeds, until)
+        for name, value in regrets(case, until[case], there, store, seeds).items():
+            found.append(Regret(case.name, name, round(value, 3)))
+    if not found:
+        raise SereneError(f"{options.out}: no cell has been run with all fixed strategies yet")
     console.print(_table(found))
     if options.csv:
         outputs.write_text(options.csv, to_csv(found))
+    if options.runs:
+        outputs.write_text(options.runs, rows.to_csv([rows.of_trace(_trace(store, cell)) for cell in judged]))
     if options.page:
         write_page(options.page, found)
 
 
-@dataclass(frozen=True)
-class Regret:
-    """A row of the results."""
-
-    cell: str
-    strategy: str
-    regret: float
-
-    @property
-    def straggler(self) -> str:
-        """The key in STRAGGLERS."""
-        return self.cell.split(", ")[2]
-
-
-COLUMNS = ("strategy", "mean", "worst", "at most 1.05", *STRAGGLERS)
-
-
-def summary(found: Sequence[Regret]) -> list[tuple[str, ...]]:
-    """The table's rows, the best mean first. Its last columns are means by straggler."""
-    by: dict[str, list[Regret]] = {}
-    for each in found:
-        by.setdefault(each.strategy, []).append(each)
-    rows = []
-    for name, mine in sorted(by.items(), key=lambda item: np.mean([each.regret for each in item[1]])):
-        values = np.array([each.regret for each in mine])
-        kinds = [np.mean([each.regret for each in mine if each.straggler == kind]) for kind in STRAGGLERS]
-        numbers = (f"{number:.2f}" for number in (values.mean(), values.max()))
-        rows.append((name, *numbers, f"{np.mean(values <= 1.05):.0%}", *(f"{mean:.2f}" for mean in kinds)))
-    return rows
+def _runs(case: Case, strategies: Iterable[str], seeds: Sequence[int], until: Mapping[Case, float]) -> list[Cell]:
+    """The runs of a cell with each of these strategies, each once."""
+    return [case.cell(strategy, seed, until[case]) for strategy in dict.fromkeys(strategies) for seed in seeds]
 
 
 def _table(found: Sequence[Regret]) -> Table:
@@ -214,31 +175,6 @@ def _table(found: Sequence[Regret]) -> Table:
     return shown
 
 
-def to_csv(found: Iterable[Regret]) -> str:
-    """``cell,strategy,regret``, a row each."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(field.name for field in fields(Regret))
-    writer.writerows(astuple(each) for each in found)
-    return text.getvalue()
-
-
-def from_csv(text: str) -> list[Regret]:
-    """What ``to_csv`` wrote."""
-    return [Regret(row["cell"], row["strategy"], float(row["regret"])) for row in csv.DictReader(io.StringIO(text))]
-
-
-def write_page(page: Path, found: Sequence[Regret]) -> None:
-    """Writes the table into a page, between the lines of MARKS. Raises SereneError if the page lacks them."""
-    text = page.read_text()
-    first, last = (text.find(mark) for mark in MARKS)
-    if not 0 <= first < last:
-        raise SereneError(f"{page} has no line {MARKS[0]} with a line {MARKS[1]} after it")
-    lines = [COLUMNS, ("---",) * len(COLUMNS), *summary(found)]
-    table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-    outputs.write_text(page, f"{text[:first]}{MARKS[0]}\n{table}\n{text[last:]}")
-
-
 def main() -> int:
     parser = Parser(prog="python -m serene.experiments.straggler_study.regret", description=__doc__,
                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
@@ -246,11 +182,16 @@ def main() -> int:
     add(
         "--strategies",
         default="",
-        help=f"beside the fixed ones: {choices(AUTOMATIC)}, or a strategy (default: all of these)",
+        help=f"beside the fixed ones: {choices(AUTOMATIC)}, a fixed one such as mixed:0, or FILE.py:NAME, separated by "
+        "commas (default: all of these that have names)",
     )
-    add("--models", default=",".join(RATES), help=f"{choices(RATES)}, separated by commas (default both)")
-    add("--out", type=Path, default=Path("runs/regret"), help="directory for the runs (default runs/regret)")
+    add("--models", default=",".join(OPTIMISERS), help=f"{choices(OPTIMISERS)}, separated by commas (default: both)")
+    add("--cells", default="", help="only cells whose name contains one of these texts, separated by ; (default: all)")
+    add("--seeds", default=",".join(map(str, SEEDS)), help="seeds to judge by, separated by commas (default: 1,2,3)")
+    add("--out", type=Path, default=Path("runs/regret"), help="directory for the runs (default: runs/regret)")
+    add("--so-far", action="store_true", help="run nothing: the cells and strategies whose runs are there")
     add("--csv", type=Path, help="file for the regrets")
+    add("--runs", type=Path, help="file for the runs, a row each")
     add("--page", type=Path, help="a page that has the table, which is written anew")
     add("--parallel", type=int, default=os.cpu_count() or 1, help="runs at a time (default: one for each processor)")
     return studies.main(parser.parse_args(), run)

@@ -7,6 +7,10 @@ the straggler's delay, and packets on their way (``Network``). Everything follow
 Packets travel in groups of ``GROUP``, each packet with its own time. A switch processes a group when the last packet of
 it has arrived, so that packets of two workers may be reordered by less than the time of a group. That holds between the
 switches of a tree, too.
+
+A packet may stand for many (``Cell.stands_for``). Then it takes their time on each link, but the links work at the same
+time, as they do for the many; and what is sent again takes the time of one, since a worker that hears nothing sends a
+few packets again, not all (``serene.client.protocol.PROBES``).
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from serene.experiments.straggler_study.automatic import Reports, RunningStrateg
 from serene.experiments.straggler_study.cell import LANES, Cell
 from serene.experiments.straggler_study.dataplane import FIRST_EPOCH, SESSION, DataPlane, OneSwitch, Port, Tree
 from serene.experiments.straggler_study.learners import Learner, learner
+from serene.experiments.straggler_study.measures import SMOOTHING
 from serene.experiments.straggler_study.queues import Queue
 from serene.experiments.straggler_study.strategies import automatic, first_strategy
 from serene.experiments.straggler_study.trace import STEP, Swap, Trace
@@ -32,7 +37,7 @@ from serene.fixedpoint import FixedPoint
 from serene.program import Program
 from serene.racks import Racks
 from serene.strategy import Strategy, shrunk
-from serene.wire import ENCAPSULATION_BYTES
+from serene.wire import ENCAPSULATION_BYTES, headers_of
 from serene.workers import architectures, data
 from serene.workers.stragglers import parse
 
@@ -55,15 +60,16 @@ class Link:
     queue: Queue
     latency_s: float
 
-    def carry(self, ready: np.ndarray) -> np.ndarray:
-        """When packets arrive, float64[n], that are sent at these times, float64[n], ascending."""
-        return self.queue.serve(ready) + self.latency_s
+    def carry(self, ready: np.ndarray, parts: np.ndarray | float = 1.0) -> np.ndarray:
+        """When packets arrive, float64[n], that are sent at these times, float64[n], ascending. parts: as for
+        `Queue.serve`."""
+        return self.queue.serve(ready, parts) + self.latency_s
 
 
 @dataclass
 class Worker:
     """The state of a worker. up: its link to the switch. inbox: payloads that have arrived, uint8[n, bytes] each.
-    arrived: the event that it waits for. done: iterations."""
+    arrived: the event that it waits for. done: iterations. sendings: how often it sent something."""
 
     id: int
     protocol: Protocol
@@ -73,6 +79,7 @@ class Worker:
     inbox: list[np.ndarray] = field(default_factory=list)
     arrived: simpy.Event | None = None
     done: int = 0
+    sendings: int = 0
     left: bool = False
 
 
@@ -95,11 +102,14 @@ class Simulation:
         # How many packets of 320 values each packet of this program stands for.
         self._weight = -(-max(size, cell.stands_for) // LANES) / slots
         network, racks = cell.network, cell.racks
-        self._switches = [self._queue(network.switch_pps) for _ in self.plane.switches]
+        worker_s = self._weight / network.worker_pps if network.worker_pps else 0.0
+        uplink_s = self._weight / racks.uplink_pps if racks is not None and racks.uplink_pps else 0.0
+        slowest_s, root = max(worker_s, uplink_s), len(self.plane.switches) - 1
+        self._switches = [self._queue(network.switch_pps, worker_s) for _ in self.plane.switches]
         self._links = {
-            port: self._link(network.worker_pps, network.latency_us)
+            port: self._link(network.worker_pps, network.latency_us, slowest_s)
             if isinstance(end, int) or racks is None
-            else self._link(racks.uplink_pps, racks.uplink_latency_us)
+            else self._link(racks.uplink_pps, racks.uplink_latency_us, slowest_s if port[0] == root else worker_s)
             for port, end in self.plane.ends.items()
         }
         self._fixed = FixedPoint.of(cell.workers)
@@ -115,27 +125,39 @@ class Simulation:
         self._size = size
         self._swaps = [Swap(0.0, str(self._strategy))]
         self._rows: list[tuple[float | int, ...]] = []
+        self._recent = np.zeros(
+            (cell.workers, SMOOTHING)
+        )  # each worker's latest accuracies, as `measures.curve` has them
+        self._reached = self._env.event()
         self._at_risk = 0
         self._evicted: frozenset[int] = frozenset()
         self._swapped_at = 0.0
         chosen = automatic(cell.strategy)
         self._running = None if chosen is None else RunningStrategy(chosen)
 
-    def _queue(self, pps: float) -> Queue:
-        return Queue(self._weight / pps if pps else 0.0)
+    def _queue(self, pps: float, before_s: float | None = None) -> Queue:
+        """before_s: how long the slowest link before took for all that a packet stands for; None: there is none."""
+        if not pps:
+            return Queue(0.0)
+        whole = self._weight / pps
+        # The first of the many arrives by so much earlier than the last.
+        ahead_s = None if before_s is None else before_s * (1 - 1 / self._weight)
+        return Queue(whole, None if ahead_s is None else max(whole - ahead_s, 1 / pps))
 
-    def _link(self, pps: float, latency_us: float) -> Link:
-        return Link(self._queue(pps), latency_us * 1e-6)
+    def _link(self, pps: float, latency_us: float, before_s: float | None = None) -> Link:
+        return Link(self._queue(pps, before_s), latency_us * 1e-6)
 
     def run(self) -> Trace:
-        """Simulates until every worker has done its steps and left. Raises Stuck."""
+        """Simulates until every worker has done its steps and left, or the accuracy is reached at which the cell ends:
+        then contributions may be under way, and fewer applied than sent. Raises Stuck."""
         began = time.perf_counter()
         initial = self.workers[0].learner.accuracy()
         try:
+            self._recent[:] = initial
             processes = [self._env.process(self._train(worker)) for worker in self.workers]
             if self._running is not None:
                 self._env.process(self._decide(self._running))
-            self._env.run(until=simpy.AllOf(self._env, processes))
+            self._env.run(until=simpy.AnyOf(self._env, [simpy.AllOf(self._env, processes), self._reached]))
             applied = sum(self.plane.count("contributions", worker.id) for worker in self.workers)
             dropped = self.plane.dropped()
             staleness = np.array([self.plane.staleness(worker.id) for worker in self.workers]) / self.plane.slots
@@ -146,7 +168,7 @@ class Simulation:
         steps = np.array(self._rows, STEP)
         counts = [worker.protocol.counts for worker in self.workers]
         facts = {
-            "contributions_sent": sum(worker.done for worker in self.workers) * self.plane.slots,
+            "contributions_sent": sum(worker.protocol.seq for worker in self.workers) * self.plane.slots,
             "contributions_applied": applied,
             "dropped": dropped,
             "packets": sum(count.sent + count.received for count in counts),
@@ -189,6 +211,10 @@ class Simulation:
         reports.send("computing", env.now, step, loss)
         evaluated = step % cell.eval_every == 0 or step == cell.steps
         accuracy = worker.learner.accuracy() if evaluated else float("nan")
+        if evaluated and cell.until:
+            self._recent[worker.id] = [*self._recent[worker.id, 1:], np.float32(accuracy)]
+            if self._recent.mean() >= cell.until and not self._reached.triggered:
+                self._reached.succeed()
         self._rows.append((worker.id, step, began, pushed, env.now, read.waited_s, read.epoch, most, loss, accuracy))
 
     def _quantised(self, gradient: np.ndarray) -> np.ndarray:
@@ -217,7 +243,11 @@ class Simulation:
         payloads = worker.protocol.packets(self._env.now)
         if not len(payloads):
             return
-        times = worker.up.carry(np.full(len(payloads), self._env.now))
+        worker.sendings += 1
+        # What is sent again probes for an answer: a few packets, not all those that a packet here stands for.
+        attempts = worker.protocol.exchange.attempts[headers_of(payloads)["slot"]]
+        parts = np.where(attempts > 1, 1 / self._weight, 1.0)
+        times = worker.up.carry(np.full(len(payloads), self._env.now), parts)
         frames = self.plane.frames(worker.id, payloads)
         entrance = self.plane.entrances[worker.id]
         for start in range(0, len(payloads), self._group):
@@ -277,7 +307,9 @@ class Simulation:
 
     def _shown(self, worker: Worker) -> tuple[int, dict[str, int], int, Reports]:
         counters = {name: self.plane.count(name, worker.id) for name in SPOKE}
-        return worker.id, counters, counters["contributions"] // self.plane.slots, worker.reports
+        # The switch hears the first of the many that a packet stands for at once, not when the last has arrived.
+        heard = {**counters, "repeats": counters["repeats"] + worker.sendings}
+        return worker.id, heard, counters["contributions"] // self.plane.slots, worker.reports
 
 
 def _plane(cell: Cell, size: int, strategy: Strategy) -> DataPlane:

@@ -37,6 +37,10 @@ class Store:
                 path.unlink()
             return None
 
+    def has(self, cell: Cell) -> bool:
+        """Whether there is a file with a cell's result. It may turn out to be unreadable."""
+        return self.path(cell).exists()
+
     def keep(self, cell: Cell, trace: Trace) -> None:
         """Writes a cell's result. Raises CannotWrite; the message says where the result is instead."""
         trace.save(self.path(cell))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from serene.controller.automatic import AUTOMATIC, Automatic, automatic_parts, load
+from serene.controller.automatic import AUTOMATIC, Automatic, automatic_parts, load, source
 from serene.errors import choices
 from serene.strategy import BSP, NAMES, BadStrategy, Strategy, parse
 
@@ -11,6 +11,11 @@ from serene.strategy import BSP, NAMES, BadStrategy, Strategy, parse
 def automatic(text: str) -> Automatic | None:
     """The automatic strategy that a text names; None for a fixed one. Raises BadStrategy or BadAutomatic."""
     return load(*automatic_parts(text)) if text.startswith(AUTOMATIC) else None
+
+
+def automatic_source(text: str) -> str:
+    """The program text of the automatic strategy that a text names. Raises as ``automatic``."""
+    return source(automatic_parts(text)[0])
 
 
 def first_strategy(text: str) -> Strategy:

@@ -32,7 +32,7 @@ PAGE = ROOT / "docs" / "automatic-strategies.md"
 
 
 def view(worker: int, pace: float = 0.1, **fields: Any) -> WorkerView:
-    whole = WorkerView(worker, True, 10, 0.0, pace * 1.2, pace, pace, 0.1, 1.0)
+    whole = WorkerView(worker, True, 10, 0.0, pace * 1.2, pace, pace, pace, 0.1, 1.0)
     return replace(whole, **fields)
 
 
@@ -73,52 +73,90 @@ def test_dssp_does_not_look_at_evicted_workers_and_waits_for_times() -> None:
 # -- pacing --------------------------------------------------------------------------------------------------
 
 
-def paced(automatic: Automatic, looks: int, *views: WorkerView) -> Decision:
-    for _ in range(looks):
-        decided = automatic.decide(seen(*views))
+def paced(*views: WorkerView) -> Decision:
+    decided = load("pacing").decide(seen(*views))
     assert isinstance(decided, Decision)
     return decided
 
 
-def test_pacing_begins_by_waiting_for_three_quarters_and_then_for_all_but_one() -> None:
-    automatic, calm = load("pacing"), [view(worker) for worker in range(8)]
-    assert paced(automatic, 1, *calm).strategy == Quorum(6)
-    decided = paced(automatic, 20, *calm)
-    assert decided.strategy == Quorum(7)
-    assert decided.reason == "in the last 21 looks nobody was late: a round waits for 7 of 8"
+def test_pacing_is_bsp_while_nobody_is_late() -> None:
+    decided = paced(*(view(worker, 0.1 + 0.003 * worker) for worker in range(8)))
+    assert decided.strategy == BSP()
+    assert decided.reason == "nobody is late: a round waits for 8 of 8 (by waiting alone)"
 
 
-@pytest.mark.parametrize("late", [{"pace": 0.2}, {"silent_s": 0.2}])
-def test_pacing_waits_for_nobody_who_is_late_whether_slow_or_silent(late: dict[str, float]) -> None:
-    decided = paced(load("pacing"), 20, *(view(worker, **(late if worker < 3 else {})) for worker in range(8)))
-    assert decided.strategy == Quorum(5)
-    assert "worker 0, 1 or 2 was late" in decided.reason
+@pytest.mark.parametrize("late", [{"latest_s": 0.14}, {"silent_s": 0.14}])
+def test_pacing_does_not_wait_for_a_late_worker_whether_slow_or_silent(late: dict[str, float]) -> None:
+    decided = paced(*(view(worker, **(late if worker < 2 else {})) for worker in range(8)))
+    assert decided.strategy == Quorum(6)
+    assert decided.reason == "workers 0, 1 are late: a round waits for 6 of 8 (by waiting alone)"
+
+
+@pytest.mark.parametrize(("latest_s", "expected"), [(0.14, Quorum(6)), (0.3, Quorum(5))])
+def test_pacing_asks_more_of_workers_beyond_the_first_quarter(latest_s: float, expected: Strategy) -> None:
+    assert paced(*(view(worker, latest_s=latest_s if worker < 3 else 0.1) for worker in range(8))).strategy == expected
 
 
 def test_pacing_waits_for_half_of_the_workers_at_least() -> None:
-    decided = paced(load("pacing"), 20, view(0), *(view(worker, 0.3) for worker in range(1, 8)))
-    assert decided.strategy == Quorum(4)
+    assert paced(view(0), *(view(worker, 0.5) for worker in range(1, 8))).strategy == Quorum(4)
 
 
-def test_pacing_forgets_a_regime_that_is_over() -> None:
-    automatic = load("pacing", {"remember": 20})
-    calm = [view(worker) for worker in range(4)]
-    assert paced(automatic, 20, view(0, 0.3), view(1, 0.3), *calm[2:]).strategy == Quorum(2)
-    assert paced(automatic, 20, *calm).strategy == Quorum(3)
-
-
-def test_pacing_takes_random_delays_of_all_for_no_slow_worker() -> None:
-    views = [view(worker, 0.1 + 0.02 * worker, slowest_s=0.4) for worker in range(8)]
-    assert paced(load("pacing"), 20, *views).strategy == Quorum(7)
+def test_pacing_readmits_a_worker_after_an_iteration_in_time() -> None:
+    calm = [view(worker) for worker in range(3)]
+    assert paced(*calm, view(3, slowest_s=0.9, latest_s=0.9)).strategy == Quorum(3)
+    assert paced(*calm, view(3, slowest_s=0.9, latest_s=0.1)).strategy == BSP()
 
 
 def test_pacing_keeps_evicted_workers_evicted_and_waits_for_times() -> None:
-    views = [view(0), view(1), view(2), view(3, is_member=False, silent_s=9.0)]
-    decided = paced(load("pacing"), 20, *views)
-    assert decided.strategy == Quorum(2)
+    decided = paced(view(0), view(1), view(2), view(3, is_member=False, silent_s=9.0))
+    assert decided.strategy == BSP()
     assert decided.evicted == {3}
     assert load("pacing").decide(seen(view(0, compute_s=None), view(1, compute_s=None))) is None
     assert load("pacing").decide(seen(view(0))) is None
+
+
+def test_pacing_says_that_it_has_no_losses() -> None:
+    assert paced(view(0, loss=None), view(1, loss=None)).reason.endswith("(by waiting alone; no losses are reported)")
+
+
+# -- saina and adsp, which are built from their papers ---------------------------------------------------------
+
+
+def losses(automatic: Automatic, values: list[float], rounds: float = 1.0) -> list[Strategy]:
+    """What is decided, look by look, when four workers report these losses, so many rounds apart."""
+    decided = []
+    for look, loss in enumerate(values):
+        workers = [view(worker, loss=loss, rounds=int(rounds * look)) for worker in range(4)]
+        answer = automatic.decide(replace(seen(*workers), t=float(look)))
+        assert isinstance(answer, Decision)
+        decided.append(answer.strategy)
+    return decided
+
+
+def test_saina_waits_for_one_more_whenever_the_loss_falls_no_more() -> None:
+    falling = [2.0 * 0.9**look for look in range(40)]
+    assert set(losses(load("saina", {"window": 5}), falling)) == {Quorum(2)}
+    flat = losses(load("saina", {"window": 5}), [1.0] * 40)
+    assert list(dict.fromkeys(flat)) == [Quorum(2), Quorum(3), BSP()]
+    assert flat.index(Quorum(3)) == 10, "two windows"
+
+
+def test_adsp_tightens_the_bound_while_that_makes_the_loss_fall_faster() -> None:
+    """1 / loss grows by 1 a second under the first bound, by 2 under the second and by 1 under the third."""
+    grown, level = [], 1.0
+    for bound in (1.0, 2.0, 1.0):
+        grown += [level + bound * second for second in range(11)]
+        level = grown[-1]
+    decided = losses(load("adsp", {"probe": 10}), [1 / value for value in grown])
+    assert list(dict.fromkeys(decided)) == [SSP(15), SSP(7), SSP(3)]
+    assert decided[-1] == SSP(7)
+
+
+def test_adsp_searches_again_after_an_epoch_and_waits_for_nobody_without_losses() -> None:
+    decided = losses(load("adsp", {"probe": 1, "epoch": 20}), [1.0] * 22)
+    assert decided[3:21] == [SSP(15)] * 18, "no bound makes a difference, so the loosest stays"
+    assert decided[21] == SSP(7), "a new search"
+    assert losses(load("adsp"), [0.0]) == [SSP(15)]
 
 
 # -- sync-switch ---------------------------------------------------------------------------------------------
@@ -204,6 +242,21 @@ def test_times_are_those_of_recent_iterations() -> None:
     assert told.slowest_s == pytest.approx(0.5)
     assert told.waiting_share == pytest.approx(0.8 / 2.0)
     assert (told.silent_s, told.loss) == (0.5, 2.0)
+
+
+def test_a_report_in_an_exchange_has_the_computing_of_one_more_iteration() -> None:
+    """Each iteration computes 0.1 s, the last one 0.3 s. The looks happen to find the worker in different states."""
+    observer = Observer()
+    for done, spent, state in (
+        (1, 0.1, "computing"),
+        (1, 0.2, "exchanging"),
+        (2, 0.2, "computing"),
+        (3, 0.4, "waiting"),
+        (5, 0.7, "computing"),
+    ):
+        observer.note(0, {**report(done, spent, 0.0), "state": state})
+    told = observer.view(0, rounds=5, is_member=True, silent_s=0.0)
+    assert (told.compute_s, told.slowest_s, told.latest_s) == pytest.approx((0.6 / 4, 0.3, 0.3))
 
 
 def test_who_asks_again_is_not_silent_and_who_is_released_may_be() -> None:
@@ -303,7 +356,7 @@ def test_a_function_is_enough(tmp_path: Path) -> None:
         (
             "bssp",
             {},
-            "no automatic strategy 'bssp'; there are pacing, dssp, sync-switch, waiting, evict or FILE.py:NAME",
+            f"no automatic strategy 'bssp'; there are {', '.join(SHIPPED)} or FILE.py:NAME",
         ),
         ("mine.py", {}, "mine.py: which of its strategies? expected mine.py:NAME"),
         ("dssp", {"hi": "3"}, "dssp has no parameter hi; it has low, high, tolerance or period"),

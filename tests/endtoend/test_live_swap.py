@@ -39,7 +39,7 @@ def test_strategies_change_while_a_slow_worker_trains(target: str, tmp_path: Pat
     assert summary["contributions_sent"] == summary["contributions_applied"] == WORKERS * STEPS * SLOTS
     assert summary["final_accuracy"] > 0.8
 
-    told = summary["strategy"]
+    told = summary["changes"]
     assert [entry["strategy"] for entry in told] == ["BSP", *(name for *_, name in SWAPS)]
     assert [entry["epoch"] for entry in told] == [1, 2, 3, 4]
     assert 0 == told[0]["t"] < told[1]["t"] < told[2]["t"] < told[3]["t"] < summary["wall_s"]

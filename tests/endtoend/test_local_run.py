@@ -115,7 +115,7 @@ def test_a_clock_that_is_set_meanwhile_changes_no_time(tmp_path: Path, hours: in
     assert 30 * 0.1 <= summary["wall_s"] < took_s
     assert all(t is None or 0 < t < took_s for t in summary["seconds_to_accuracy"].values())
     for worker in range(2):
-        times = [float(row["t"]) for row in run.rows(worker)]
+        times = [float(row["t_s"]) for row in run.rows(worker)]
         assert times == sorted(times) and len(times) == 30
 
 
@@ -192,7 +192,7 @@ def test_events_come_at_the_workers_own_steps(tmp_path: Path) -> None:
     assert [event["event"].partition(" at")[0] for event in played] == [
         "restart switch", "restart worker 1", "restart worker 1", "restart controller",
     ]  # fmt: skip
-    rows = [[float(row["t"]) for row in training.rows(worker)] for worker in range(2)]
+    rows = [[float(row["t_s"]) for row in training.rows(worker)] for worker in range(2)]
     for event, iteration in zip(played, (6, 9, 12, 16), strict=True):
         assert sum(t <= event["t"] for t in rows[1]) >= iteration, event
     # One whose answer was lost with the session is not done again.

@@ -60,7 +60,7 @@ def test_every_contribution_is_counted_once_through_swaps_of_every_kind(target: 
         assert interfaces() == set() and run.alive() == {}
     summary = run.summary()
     assert summary["contributions_sent"] == summary["contributions_applied"] == workers * steps * SLOTS
-    told = [entry["strategy"] for entry in summary["strategy"]]
+    told = [entry["strategy"] for entry in summary["changes"]]
     assert len(told) == 1 + len(SWAPS) and told[0] == told[-1] == "BSP", told
     for worker in range(workers):
         assert [int(row["step"]) for row in run.rows(worker)] == list(range(1, steps + 1))

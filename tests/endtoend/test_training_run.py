@@ -111,7 +111,7 @@ def test_every_step_of_every_worker_is_a_row(run: Run) -> None:
         assert [int(row["round"]) for row in rows] == list(range(STEPS))
         assert {int(row["epoch"]) for row in rows} == {1}
         assert {int(row["contributions"]) for row in rows} == {WORKERS}
-        times = [float(row["t"]) for row in rows]
+        times = [float(row["t_s"]) for row in rows]
         assert times == sorted(times)
         assert times[0] >= 0 and times[-1] <= run.summary()["wall_s"] + 0.01
 
@@ -126,7 +126,8 @@ def test_the_times_add_up(run: Run) -> None:
 
 
 def test_the_strategy_in_force_is_told_once(run: Run) -> None:
-    assert run.summary()["strategy"] == [{"t": 0.0, "epoch": 1, "strategy": "BSP"}]
+    assert run.summary()["strategy"] == "bsp"
+    assert run.summary()["changes"] == [{"t": 0.0, "epoch": 1, "strategy": "BSP"}]
 
 
 def test_the_picture_is_a_picture(run: Run) -> None:

@@ -95,7 +95,8 @@ def test_links_between_switches_take_their_time() -> None:
     racks = RackNetwork(2, uplink_pps=500, uplink_latency_us=UPLINK_US)
     cell = Cell(model=NOTHING, workers=2, steps=5, compute_ms=40, stands_for=320 * 8, racks=racks)
     trace = simulate(replace(cell, network=Network(worker_pps=1000, latency_us=50)))
-    expected = 0.040 + 2 * 8 / 1000 + 2 * 8 / 500 + ROUND_TRIP  # eight packets' worth on each link, each way
+    # Eight packets follow one another over each link, each way; the slowest link sets the pace of the last seven.
+    expected = 0.040 + 2 * 1 / 1000 + 2 * 1 / 500 + 7 / 500 + ROUND_TRIP
     for worker in range(2):
         # In the first two rounds there is more on the links, as the epoch has begun.
         assert np.allclose(np.diff(ended(trace, worker))[1:], expected, atol=1e-9)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import csv
 from io import StringIO
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 
+from serene.controller.automatic import BadAutomatic
 from serene.errors import SereneError
-from serene.experiments.straggler_study import regret
+from serene.experiments.straggler_study import late, regret, rows
+from serene.experiments.straggler_study.cases import STEPS, STRAGGLERS, Case, cases
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.measures import curve
-from serene.experiments.straggler_study.regret import Case, Regret, from_csv, regrets, summary, to_csv, write_page
+from serene.experiments.straggler_study.regret import automatic_of, chosen_cases, main, targets
+from serene.experiments.straggler_study.regret_table import Regret, from_csv, summary, to_csv, write_page
 from serene.experiments.straggler_study.store import Store
 from serene.experiments.straggler_study.sweep import Parallel, sweep
+from serene.strategy import BadStrategy
 from serene.workers import stragglers
 from tests.controller.processes import ROOT
 
@@ -24,36 +30,62 @@ RESULTS, PAGE = ROOT / "docs" / "results" / "regret.csv", ROOT / "docs" / "autom
 def test_the_best_fixed_strategy_has_no_regret_and_the_others_have_their_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(regret, "SEEDS", (1,))
+    """The command whole: it ends with the files, and what it runs again it finds."""
     monkeypatch.setattr(regret, "TARGET_SEEDS", (101,))
-    case, automatic, store = Case("softmax", "mild", 0.65, "always", 4), {"auto": "auto:pacing"}, Store(tmp_path)
-    sweep(regret.cells([case], automatic), store, Console(file=StringIO()), Parallel(2))
-    found = regrets(case, automatic, store)
-    assert set(found) == {"bsp", "ssp:1", "ssp:3", "ssp:10", "asp", "quorum", "auto"}
-    assert min(value for name, value in found.items() if name != "auto") == 1.0
+    out, csv_file, runs_file, mine = (tmp_path / name for name in ("runs", "regret.csv", "runs.csv", "mine.py"))
+    mine.write_text("from serene.strategy import Quorum\ndef Mine(seen):\n    return Quorum(3)\n")
+    case, name = Case("softmax", "mild", 0.65, "always", 4), f"{mine}:Mine"
+    options = {"--strategies": f"auto,ssp:2,{name}", "--cells": case.name, "--seeds": "1", "--out": out}
+    command = ["regret", *(str(part) for pair in options.items() for part in pair), "--parallel", "2"]
+    for more in ([], ["--csv", str(csv_file), "--runs", str(runs_file)]):
+        monkeypatch.setattr("sys.argv", [*command, *more])
+        assert main() == 0
+    found = {each.strategy: each.regret for each in from_csv(csv_file.read_text())}
+    assert set(found) == {"bsp", "ssp:1", "ssp:3", "ssp:10", "asp", "quorum", "auto", "ssp:2", name}
+    assert (
+        min(value for key, value in found.items() if key in ("bsp", "ssp:1", "ssp:3", "ssp:10", "asp", "quorum")) == 1
+    )
+    store = Store(out)
+    until = targets([case], store)[case]
 
     def took(strategy: str) -> float:
-        trace = store.get(case.cell(strategy, 1))
+        trace = store.get(case.cell(strategy, 1, until))
         assert trace is not None
-        return float(curve(trace).reaches(regret.target(case, store))[0])  # type: ignore[index]
+        return float(curve(trace).reaches(until)[0])  # type: ignore[index]
 
-    assert found["quorum"] / found["bsp"] == pytest.approx(took("quorum:3") / took("bsp"))
-    assert found["auto"] / found["bsp"] == pytest.approx(took("auto:pacing") / took("bsp"))
+    assert found["quorum"] / found["bsp"] == pytest.approx(took("quorum:3") / took("bsp"), rel=2e-3)
+    assert found["auto"] / found["bsp"] == pytest.approx(took("auto:pacing") / took("bsp"), rel=2e-3)
+    with runs_file.open(newline="") as file:
+        runs = {row["strategy"]: row for row in csv.DictReader(file)}
+    assert len(runs) == 9
+    assert float(runs["quorum:3"]["s_to_until"]) == pytest.approx(took("quorum:3"), abs=1e-3)
+    assert runs["asp"]["seed"] == "1" and float(runs["asp"]["share"]) == 0.65
 
 
 def test_a_run_that_never_arrives_counts_twice_its_length(tmp_path: Path) -> None:
-    cell, store = Cell(model="softmax", steps=6, workers=2), Store(tmp_path)
+    cell, store = Cell(model="softmax", steps=6, workers=2, until=1.0), Store(tmp_path)
     sweep([cell], store, Console(file=StringIO()), Parallel(1))
     trace = store.get(cell)
     assert trace is not None
-    assert regret.seconds(cell, 1.1, store) == pytest.approx(2 * trace.steps["ended"].max())
+    assert regret.seconds(cell, store) == pytest.approx(2 * trace.steps["ended"].max())
+    assert rows.of_trace(trace)["s_to_until"] == ""
     with pytest.raises(SereneError, match="was not run"):
-        regret.seconds(Cell(model="softmax", steps=7), 0.5, store)
+        regret.seconds(Cell(model="softmax", steps=7, until=0.5), store)
+
+
+def test_strategies_and_cells_that_do_not_exist_are_named() -> None:
+    with pytest.raises(BadStrategy, match="bps"):
+        automatic_of("auto,bps")
+    with pytest.raises(BadAutomatic, match="no such file"):
+        automatic_of("missing.py:Mine")
+    with pytest.raises(SereneError, match="a cell is called like 'softmax mild, share 5%, none, 4 workers'"):
+        chosen_cases("softmax", "5 workers")
+    assert {case.workers for case in chosen_cases("softmax,mlp", ", 8 workers; 16 workers")} == {8, 16}
 
 
 def test_the_regime_that_changes_does_so_after_a_third_and_after_two() -> None:
-    profile = stragglers.parse(regret.STRAGGLERS["changing"])
-    slow = [step for step in range(1, regret.STEPS + 1) if profile.delay(0, step, 0.1, 1) > 0]
+    profile = stragglers.parse(STRAGGLERS["changing"])
+    slow = [step for step in range(1, STEPS + 1) if profile.delay(0, step, 0.1, 1) > 0]
     assert (slow[0], slow[-1], len(slow)) == (34, 66, 33)
     assert profile.delay(1, 40, 0.1, 1) == 0
     with pytest.raises(stragglers.BadStraggler, match="1 <= first <= last"):
@@ -64,7 +96,7 @@ def test_the_page_shows_the_results(tmp_path: Path) -> None:
     """Whoever changes one makes the other anew: `make compare CSV=docs/results/regret.csv`."""
     found = from_csv(RESULTS.read_text())
     assert to_csv(found) == RESULTS.read_text()
-    assert {each.cell for each in found} == {case.name for case in regret.cases()}
+    assert {each.cell for each in found} <= {case.name for case in cases()}
     copy = tmp_path / "page.md"
     copy.write_text(PAGE.read_text())
     write_page(copy, found)
@@ -78,4 +110,10 @@ def test_a_summary_s_row() -> None:
     cells = ("m mild, share 5%, none, 4 workers", "m mild, share 5%, always, 4 workers")
     rows = summary([Regret(cells[0], "a", 1.0), Regret(cells[1], "a", 1.5), Regret(cells[0], "b", 1.1)])
     assert [row[0] for row in rows] == ["b", "a"]
-    assert rows[1][:6] == ("a", "1.25", "1.50", "50%", "1.00", "1.50")
+    assert rows[1][:7] == ("a", "2", "1.25", "1.50", "50%", "1.00", "1.50")
+
+
+def test_gradients_that_are_late_damp_a_large_rate_and_do_nothing_at_a_small_one() -> None:
+    (mild, mild_late), (large, large_late) = ([late.row(rate, count) for count in (0, 4)] for rate in late.RATES)
+    assert np.abs(mild - mild_late).max() < 0.04
+    assert large_late[1] - large[1] > 0.1

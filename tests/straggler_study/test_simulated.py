@@ -7,7 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from serene.experiments.straggler_study.cell import NOTHING, SOFTMAX, Cell, Network
+from serene.experiments.straggler_study.cases import Case
+from serene.experiments.straggler_study.cell import NOTHING, SOFTMAX, BadCell, Cell, Network
+from serene.experiments.straggler_study.learners import learner
+from serene.experiments.straggler_study.measures import curve
 from serene.experiments.straggler_study.simulated import Simulation, simulate
 from serene.workers.train import EVALUATED
 from serene.workers.training import Trainer
@@ -92,9 +95,47 @@ def test_links_and_switch_take_their_time() -> None:
     network = Network(worker_pps=1000, switch_pps=4000, latency_us=50)
     cell = Cell(model=NOTHING, workers=1, steps=3, compute_ms=10, stands_for=320 * 8, network=network)
     trace = simulate(cell)
-    # Eight packets' worth on the way up, at the switch, and on the way down.
-    expected = 0.010 + 8 / 1000 + 8 / 4000 + 8 / 1000 + ROUND_TRIP
+    # Eight packets' worth on the way up. When the last one is there, the switch and the way down have the first seven
+    # behind them.
+    expected = 0.010 + 8 / 1000 + 1 / 4000 + 1 / 1000 + ROUND_TRIP
     assert np.allclose(ended(trace, 0), expected * np.arange(1, 4), atol=1e-9)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.30, 0.65])
+def test_a_few_packets_that_stand_for_many_take_as_long_as_the_many(share: float) -> None:
+    """The exchange's share of a step is what the cell was made for, and nothing is sent twice where nobody waits."""
+    trace = simulate(replace(Case(SOFTMAX, "mild", share, "none", 4).cell("bsp", 1), steps=8))
+    steps = trace.steps
+    exchange_s, compute_s = (steps["ended"] - steps["pushed"]).mean(), (steps["pushed"] - steps["began"]).mean()
+    assert exchange_s / (exchange_s + compute_s) == pytest.approx(share, abs=0.01)
+    assert trace.facts["retransmissions"] == 0
+
+
+@pytest.mark.parametrize("share", [0.05, 0.30, 0.65])
+def test_a_worker_that_sends_is_not_silent_until_its_packets_have_arrived(share: float) -> None:
+    """Otherwise pacing takes everybody for late where an exchange takes long."""
+    trace = simulate(replace(Case(SOFTMAX, "mild", share, "none", 4).cell("auto:pacing", 1), steps=20))
+    assert [swap.strategy for swap in trace.swaps] == ["BSP"]
+
+
+def test_a_run_that_ends_at_its_accuracy_has_the_time_of_the_whole_run() -> None:
+    cell = Cell(model=SOFTMAX, straggler=SLOW, strategy="ssp:3", steps=40, eval_every=2)
+    whole = curve(simulate(cell))
+    until = float(whole.accuracy[whole.steps <= 20].max())
+    short = simulate(replace(cell, until=until))
+    assert curve(short).reaches(until) == whole.reaches(until)
+    assert short.steps["step"].max() < 40
+
+
+def test_momentum_is_added_once_for_each_read() -> None:
+    plain, heavy = (learner(Cell(model=SOFTMAX, workers=1, learning_rate=0.5, momentum=m), 0) for m in (0.0, 0.5))
+    gradient = plain.gradient(1)[0]
+    for each in (plain, heavy):
+        for _ in range(2):
+            each.apply(gradient)
+    assert np.allclose(heavy._weights, 2.5 / 2 * plain._weights), "1 + 1.5 steps, not 2"  # type: ignore[attr-defined]
+    with pytest.raises(BadCell, match="only softmax has it"):
+        Cell(model="mlp", momentum=0.9).check()
 
 
 def test_groups_of_packets_change_little() -> None:

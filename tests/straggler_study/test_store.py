@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from serene.controller.automatic import source
 from serene.experiments.shared.studies import Busy
 from serene.experiments.straggler_study import cell as cell_module
 from serene.experiments.straggler_study.cell import Cell, Network, RackNetwork
@@ -18,7 +19,8 @@ from serene.experiments.straggler_study.trace import BadTrace, Trace
 CELL = Cell(model="softmax", steps=4, straggler="slow_worker", strategy="ssp:1")
 OTHERS = {
     "engine": "emulated", "workers": 3, "model": "cnn", "dataset": "mnist", "straggler": "none", "strategy": "asp",
-    "seed": 9, "steps": 5, "compute_ms": 9.0, "learning_rate": 0.9, "eval_every": 9, "stands_for": 9, "batch_size": 9,
+    "seed": 9, "steps": 5, "compute_ms": 9.0, "learning_rate": 0.9, "eval_every": 9, "momentum": 0.9,
+    "until": 0.9, "stands_for": 9, "batch_size": 9,
     "exchange": "gloo", "target": "bmv2", "packets": "scapy", "link_mbit": 9.0, "share": 0.9,
     "network": asdict(Network(9, 9, 9)), "racks": asdict(RackNetwork(2)),
 }  # fmt: skip
@@ -30,6 +32,16 @@ def test_each_setting_makes_another_result() -> None:
     digests = [CELL.digest, *(cell.digest for cell in cells)]
     assert len(set(digests)) == len(digests)
     assert replace(CELL).digest == CELL.digest
+
+
+def test_a_digest_is_of_the_program_text_of_an_automatic_strategy(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    digests = []
+    for bound in (1, 2):
+        file.write_text(f"from serene.strategy import SSP\ndef Mine(seen):\n    return SSP({bound})\n")
+        source.cache_clear()
+        digests.append(replace(CELL, strategy=f"auto:{file}:Mine").digest)
+    assert digests[0] != digests[1]
 
 
 @pytest.mark.parametrize("model", ["mlp", "softmax", "nothing"])

@@ -227,7 +227,8 @@ def test_a_run_gives_the_bits_of_one_process_and_the_same_summary(exchange: str,
         assert (summary["contributions_applied"], summary["miscounted"]) == (applied, [])
         assert f"contributions sent {applied}, applied {applied}: every one counted once" in output
     assert (summary["exchange"], summary["target"]) == (exchange, "loopback")
-    assert summary["strategy"] == [{"t": 0.0, "epoch": 1, "strategy": "BSP"}]
+    assert summary["strategy"] == "bsp"
+    assert summary["changes"] == [{"t": 0.0, "epoch": 1, "strategy": "BSP"}]
     assert set(summary["seconds_to_accuracy"]) >= {"0.80", "0.90"}
 
 

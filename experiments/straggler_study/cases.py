@@ -1,0 +1,96 @@
+"""The cells in which strategies are compared by their regret (regret.py): everything but strategy and seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from serene.experiments.straggler_study.cell import SOFTMAX, Cell, Network
+from serene.experiments.straggler_study.grid import DATASET, LINKS, PARAMETERS, SHARES, computing, fixed, frame_bits
+
+STEPS = 100
+STRAGGLERS = {
+    "none": "none",
+    "always": "heterogeneous:factor=3.0,workers=0",
+    "heterogeneous": "heterogeneous:factor=1.5,workers=0+1",
+    "random": "slow_worker:probability=0.15,low=0.5,high=2.0",
+    "pauses": "slow_worker:probability=0.02,low=10.0,high=20.0",
+    "changing": "heterogeneous:factor=3.0,workers=0,first=34,last=66",
+}
+
+
+@dataclass(frozen=True)
+class Optimiser:
+    """A learning rate, and the momentum with it, 0 to less than 1."""
+
+    rate: float
+    momentum: float = 0.0
+
+
+# A mild rate, one at which staleness costs accuracy, and one with momentum, where it costs more.
+OPTIMISERS = {
+    SOFTMAX: {
+        "mild": Optimiser(0.5),
+        "edge": Optimiser(2.0),
+        "momentum": Optimiser(0.3, 0.9),
+        "mild momentum": Optimiser(0.1, 0.9),
+    },
+    "mlp": {"mild": Optimiser(0.05), "edge": Optimiser(0.2)},
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A cell without strategy and seed. rate: a key of OPTIMISERS[model]; straggler: of STRAGGLERS."""
+
+    model: str
+    rate: str
+    share: float
+    straggler: str
+    workers: int
+
+    @property
+    def name(self) -> str:
+        """The cell in results' files."""
+        return f"{self.model} {self.rate}, share {self.share:.0%}, {self.straggler}, {self.workers} workers"
+
+    def cell(self, strategy: str, seed: int, until: float = 0.0) -> Cell:
+        """One run, which ends when the accuracy is ``until``; 0: after all steps."""
+        network = Network(worker_pps=LINKS[self.share] * 1e6 / frame_bits(), switch_pps=0, latency_us=50)
+        optimiser = OPTIMISERS[self.model][self.rate]
+        return Cell(
+            workers=self.workers, model=self.model, dataset=DATASET, straggler=STRAGGLERS[self.straggler],
+            strategy=strategy, seed=seed, steps=STEPS, until=until, eval_every=4, share=self.share,
+            compute_ms=round(computing(self.share, "mlp"), 3), learning_rate=optimiser.rate,
+            momentum=optimiser.momentum, stands_for=PARAMETERS["mlp"], network=network,
+        )  # fmt: skip
+
+    def fixed(self) -> tuple[str, ...]:
+        """The fixed strategies, of which the best one in hindsight is the measure."""
+        return fixed(self.workers)
+
+    def calm(self) -> Case:
+        """The case by which the target is chosen."""
+        return replace(self, straggler="none", share=SHARES[1])
+
+
+# Of which rates and shares a model's cells are, by the number of workers. The first ones take the least processor time.
+SIZES: dict[str, dict[int, tuple[tuple[str, ...], tuple[float, ...]]]] = {
+    SOFTMAX: {
+        4: (("mild", "edge", "momentum"), SHARES),
+        8: (("mild", "edge", "momentum"), SHARES),
+        16: (("mild", "edge", "momentum"), SHARES),
+        32: (("mild", "edge", "momentum"), SHARES[1:2]),
+    },
+    "mlp": {4: (("mild", "edge"), (SHARES[0], SHARES[-1]))},
+}
+
+
+def cases() -> Iterator[Case]:
+    """All cells."""
+    for model, sizes in SIZES.items():
+        for workers, (rates, shares) in sizes.items():
+            for rate in rates:
+                for share in shares:
+                    for straggler in STRAGGLERS:
+                        yield Case(model, rate, share, straggler, workers)

@@ -1,0 +1,72 @@
+"""The regrets as a file, ``cell,strategy,regret``, and as the table of a page."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+
+import numpy as np
+
+from serene import outputs
+from serene.errors import SereneError
+from serene.experiments.straggler_study.cases import STRAGGLERS
+
+MARKS = ("<!-- regret: begin -->", "<!-- regret: end -->")
+COLUMNS = ("strategy", "cells", "mean", "worst", "at most 1.05", *STRAGGLERS)
+
+
+@dataclass(frozen=True)
+class Regret:
+    """A row of the results."""
+
+    cell: str
+    strategy: str
+    regret: float
+
+    @property
+    def straggler(self) -> str:
+        """The key in STRAGGLERS."""
+        return self.cell.split(", ")[2]
+
+
+def summary(found: Sequence[Regret]) -> list[tuple[str, ...]]:
+    """The table's rows, the best mean first. Its last columns are means by straggler."""
+    by: dict[str, list[Regret]] = {}
+    for each in found:
+        by.setdefault(each.strategy, []).append(each)
+    rows = []
+    for name, mine in sorted(by.items(), key=lambda item: np.mean([each.regret for each in item[1]])):
+        values = np.array([each.regret for each in mine])
+        kinds = [[each.regret for each in mine if each.straggler == kind] for kind in STRAGGLERS]
+        numbers = (f"{number:.2f}" for number in (values.mean(), values.max()))
+        means = (f"{np.mean(kind):.2f}" if kind else "-" for kind in kinds)
+        rows.append((name, str(len(mine)), *numbers, f"{np.mean(values <= 1.05):.0%}", *means))
+    return rows
+
+
+def to_csv(found: Iterable[Regret]) -> str:
+    """``cell,strategy,regret``, a row each."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(field.name for field in fields(Regret))
+    writer.writerows(astuple(each) for each in found)
+    return text.getvalue()
+
+
+def from_csv(text: str) -> list[Regret]:
+    """What ``to_csv`` wrote."""
+    return [Regret(row["cell"], row["strategy"], float(row["regret"])) for row in csv.DictReader(io.StringIO(text))]
+
+
+def write_page(page: Path, found: Sequence[Regret]) -> None:
+    """Writes the table into a page, between the lines of MARKS. Raises SereneError if the page lacks them."""
+    text = page.read_text()
+    first, last = (text.find(mark) for mark in MARKS)
+    if not 0 <= first < last:
+        raise SereneError(f"{page} has no line {MARKS[0]} with a line {MARKS[1]} after it")
+    lines = [COLUMNS, ("---",) * len(COLUMNS), *summary(found)]
+    table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    outputs.write_text(page, f"{text[:first]}{MARKS[0]}\n{table}\n{text[last:]}")
