@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run-mininet run-local test bench reproduce network-study pytorch-study simgrid compare schedules soak \
-	swaps profile fuzz mutants p4 p4-tofino shell lint clean
+	swaps profile fuzz mutants p4 p4-tofino shell docs lint clean
 
 # What everything runs with. PYTHON is the reader's: the interpreter that set-up makes this environment of.
 VENV_PYTHON := .venv/bin/python
@@ -111,6 +111,7 @@ help:
 	@echo "make p4            compile p4src with p4c-bm2-ss, where it is installed"
 	@echo "make p4-tofino     compile p4src/tna with p4c-barefoot and bfas, where they are installed; FRONTIER=1 all variants"
 	@echo "make shell         p4runtime-shell on the running switch (in an environment of its own)"
+	@echo "make docs          these pages as a site with search, in build/site"
 	@echo "make lint          ruff and mypy"
 	@echo "make clean         remove build output, caches and environments"
 	@echo
@@ -191,6 +192,10 @@ p4-tofino:
 
 shell:
 	@scripts/shell
+
+docs: setup
+	@NO_MKDOCS_2_WARNING=1 $(VENV_PYTHON) -m mkdocs build --strict --quiet
+	@echo "build/site: $(VENV_PYTHON) -m http.server --bind 127.0.0.1 --directory build/site 8000"
 
 lint: setup
 	@.venv/bin/ruff check .
