@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run-mininet run-local test bench reproduce network-study pytorch-study pytorch-suites simgrid compare schedules soak \
-	chaos swaps profile fuzz mutants p4 p4-tofino p4-suites shell lint clean
+	chaos swaps profile fuzz mutants p4 p4-tofino p4-suites shell docs lint clean
 
 # What everything runs with. PYTHON is the reader's: the interpreter that set-up makes this environment of.
 VENV_PYTHON := .venv/bin/python
@@ -126,6 +126,7 @@ help:
 	@echo "                   NGSDN=, P4_LEARNING=, P4C= and BMV2= name (as root)"
 	@echo "make p4-tofino     compile p4src/tna with p4c-barefoot and bfas, where they are installed; FRONTIER=1 all variants"
 	@echo "make shell         p4runtime-shell on the running switch (in an environment of its own)"
+	@echo "make docs          these pages as a site with search, in build/site"
 	@echo "make lint          ruff and mypy"
 	@echo "make clean         remove build output, caches and environments"
 	@echo
@@ -228,6 +229,10 @@ p4-tofino:
 
 shell:
 	@scripts/shell
+
+docs: setup
+	@NO_MKDOCS_2_WARNING=1 $(VENV_PYTHON) -m mkdocs build --strict --quiet
+	@echo "build/site: $(VENV_PYTHON) -m http.server --bind 127.0.0.1 --directory build/site 8000"
 
 lint: setup
 	@.venv/bin/ruff check .

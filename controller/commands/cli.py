@@ -76,51 +76,58 @@ def up(
         list[str] | None,
         typer.Option(
             metavar="HOST:PORT",
-            help=f"Its P4Runtime server, {DEFAULT_SWITCH} by default. With several switches each has a name: "
-            "root=HOST:PORT, and leaf1=HOST:PORT and so on in the order of the racks.",
+            help=f"The switch's P4Runtime server; default {DEFAULT_SWITCH}. Several switches have names: "
+            "root=HOST:PORT, then leaf1=HOST:PORT and so on in the order of the racks.",
         ),
     ] = None,
     switch_ca: Annotated[
-        str, typer.Option(metavar="FILE", help="TLS: the authority (PEM) that vouches for the switch.")
+        str, typer.Option(metavar="FILE", help="TLS: the certificate authority (PEM) of the switch's certificate.")
     ] = "",
-    switch_cert: Annotated[str, typer.Option(metavar="FILE", help="TLS: the certificate to show the switch.")] = "",
-    switch_key: Annotated[str, typer.Option(metavar="FILE", help="TLS: that certificate's key.")] = "",
+    switch_cert: Annotated[str, typer.Option(metavar="FILE", help="TLS: the controller's certificate.")] = "",
+    switch_key: Annotated[str, typer.Option(metavar="FILE", help="TLS: the key of --switch-cert.")] = "",
     device_id: Annotated[int, typer.Option(metavar="N", help="P4Runtime device id.")] = 0,
     ports: Annotated[
-        str, typer.Option(metavar="1-4", help="Ports that ordinary traffic is flooded to.")
+        str, typer.Option(metavar="1-4", help="Ports to which the switch floods ordinary traffic.")
     ] = DEFAULT_PORTS,
-    uplink: Annotated[int, typer.Option(metavar="PORT", help="With several switches, a leaf's port to the root.")] = (
+    uplink: Annotated[int, typer.Option(metavar="PORT", help="With several switches: a leaf's port to the root.")] = (
         DEFAULT_UPLINK
     ),
     program: Annotated[str, typer.Option(metavar="NAME", help=f"The P4 program: {choices(VARIANTS)}.")] = "serene",
     slots: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Of the program; each holds as many values as a packet. 8192 by default."),
+        typer.Option(metavar="N", help="Slots of the program; each holds as many values as a packet. 8192 by default."),
     ] = None,
-    election_id: Annotated[int, typer.Option(metavar="N", help="The highest one commands the switch.")] = 1,
+    election_id: Annotated[
+        int, typer.Option(metavar="N", help="P4Runtime election id; the highest commands the switch.")
+    ] = 1,
     http: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help=f"Where to listen; elsewhere than on loopback only with ${TOKEN}.")
+        str, typer.Option(metavar="HOST:PORT", help=f"Address to listen at; outside loopback only with ${TOKEN}.")
     ] = DEFAULT_HTTP,
     socket: Annotated[
         str,
-        typer.Option(metavar="/PATH", help="Listen at this Unix socket, too; in the background there always is one."),
+        typer.Option(
+            metavar="/PATH", help="Also listen at this Unix socket; a controller in the background always has one."
+        ),
     ] = "",
-    wait: Annotated[float, typer.Option(metavar="SECONDS", help="For the switch to answer.")] = 10.0,
+    wait: Annotated[float, typer.Option(metavar="SECONDS", help="Seconds to wait for the switch to answer.")] = 10.0,
     gone_after: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Of silence, until an evicted worker no longer keeps its job.")
+        float,
+        typer.Option(
+            metavar="SECONDS", help="Seconds of silence before an evicted worker stops keeping the job alive."
+        ),
     ] = 30.0,
     foreground: Annotated[bool, typer.Option("--foreground", help="Stay in the foreground, log to stderr.")] = False,
     local: Annotated[
-        bool, typer.Option("--local", help="Start an embedded switch, whose --ports programs on this machine use.")
+        bool, typer.Option("--local", help="Start an embedded switch; --ports are for programs on this machine.")
     ] = False,
     udp_ports: Annotated[
-        str, typer.Option(metavar="PORT:SWITCH:HOST,...", help="The switch's ports that are UDP sockets on loopback.")
+        str, typer.Option(metavar="PORT:SWITCH:HOST,...", help="Switch ports that are UDP sockets on loopback.")
     ] = "",
     shm: Annotated[
-        bool, typer.Option("--shm", help="With --local: the ports are shared memory, which is faster than UDP.")
+        bool, typer.Option("--shm", help="With --local: ports in shared memory, which is faster than UDP.")
     ] = False,
     shm_ports: Annotated[
-        str, typer.Option(metavar="PORT:/PATH,...", help="The switch's ports that are memory shared with processes.")
+        str, typer.Option(metavar="PORT:/PATH,...", help="Switch ports in memory shared with processes.")
     ] = "",
 ) -> None:
     """Start the controller and bring the switch up."""
@@ -231,9 +238,10 @@ def _options(chosen: dict[str, object]) -> list[str]:
 
 @app.command()
 def down(
-    force: Annotated[bool, typer.Option("--force", help="Also while a job is running.")] = False, controller: Url = None
+    force: Annotated[bool, typer.Option("--force", help="Stop them even while a job is running.")] = False,
+    controller: Url = None,
 ) -> None:
-    """Stop the controller, and the switch that `up --local` started; another goes on forwarding and aggregating."""
+    """Stop the controller, and the switch that `up --local` started. Any other switch keeps running."""
     with ControllerClient(controller) as client:
         before = client.status()
         running = [str(job.job) for job in before.jobs if job.state == JobState.RUNNING]
@@ -277,7 +285,7 @@ def _await_removal(socket: str) -> None:
 
 @app.command()
 def status(as_json: AsJson = False, controller: Url = None) -> None:
-    """The switch, its jobs and their workers."""
+    """Show the switch, its jobs and their workers."""
     with ControllerClient(controller) as client:
         now = client.status()
     if as_json:
@@ -288,7 +296,7 @@ def status(as_json: AsJson = False, controller: Url = None) -> None:
 
 @app.command()
 def watch(controller: Url = None) -> None:
-    """The same, live, until Ctrl-C; the last state stays. Into a pipe: a block whenever something changed."""
+    """Show the status live until Ctrl-C. Into a pipe it prints a block whenever something changes."""
     screen = console()
     with ControllerClient(controller) as client:
         if screen.is_terminal:
@@ -316,7 +324,7 @@ def watch(controller: Url = None) -> None:
 
 @app.command()
 def doctor() -> None:
-    """Look at this machine: what is missing or in the way, and what to do; status 1 if nothing can run."""
+    """Check this machine: what is missing, what is in the way, and how to fix it. Exit status 1 if nothing can run."""
     doctors.tell()
 
 
@@ -327,7 +335,7 @@ def explain(
     as_json: AsJson = False,
     controller: Url = None,
 ) -> None:
-    """Say why each worker waits: for whom, in which round, and what would let it go on."""
+    """Explain why each worker waits: for whom, in which round, and what would end the wait."""
     with ControllerClient(controller) as client:
         chosen = only_job(client) if job is None else job
         found = client.explain(chosen, None if worker is None else worker_of(client, chosen, worker))
@@ -345,7 +353,7 @@ app.command()(trace)
 
 @app.command()
 def evict(worker: WorkerOption, job: JobOption = None, controller: Url = None) -> None:
-    """Evict a worker: nobody waits for it any more; what it sends still counts."""
+    """Evict a worker: nobody waits for it any more, but its contributions still count."""
     with ControllerClient(controller) as client:
         chosen = only_job(client) if job is None else job
         epoch = client.evict(chosen, worker_of(client, chosen, worker)).epoch

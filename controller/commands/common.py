@@ -28,11 +28,11 @@ Url = Annotated[
         envvar=CONTROLLER,
         metavar="URL",
         show_envvar=False,
-        help=f"Where the controller is, http://HOST:PORT or unix:/PATH (or ${CONTROLLER}).",
+        help=f"Address of the controller: http://HOST:PORT or unix:/PATH; default ${CONTROLLER}.",
     ),
 ]
-JobOption = Annotated[int | None, typer.Option("--job", metavar="ID", help="Which job; default the only one.")]
-AsJson = Annotated[bool, typer.Option("--json", help="The controller's JSON as it is.")]
+JobOption = Annotated[int | None, typer.Option("--job", metavar="ID", help="Job; default: the only one.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the controller's JSON.")]
 
 
 def make(made: Callable[[], T]) -> T:

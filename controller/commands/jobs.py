@@ -46,18 +46,20 @@ def create_job(
     workers: Annotated[int, typer.Option(metavar="N", help="Workers that will join.")],
     strategy: Annotated[
         str,
-        typer.Option(metavar="NAME", help="bsp, ssp:3, asp, quorum:3 or mixed:3,5 (over racks also mixed:0.3,1.2)."),
+        typer.Option(
+            metavar="NAME", help="Strategy: bsp, ssp:3, asp, quorum:3 or mixed:3,5 (over racks also mixed:0.3,1.2)."
+        ),
     ] = "bsp",
     job: Annotated[
-        int | None, typer.Option(metavar="ID", help="Default: a free one. A finished job gives way.")
+        int | None, typer.Option(metavar="ID", help="Job id; default: a free one. It replaces a finished job.")
     ] = None,
     scale: Annotated[int | None, typer.Option(metavar="UNITS", help="Fixed-point units in 1.0.")] = None,
     limit: Annotated[
-        float | None, typer.Option(metavar="VALUE", help="The largest |value| of a contribution; default 8.")
+        float | None, typer.Option(metavar="VALUE", help="Largest magnitude of a contribution's values; default 8.")
     ] = None,
     racks: Annotated[
         str | None,
-        typer.Option(metavar="N", help="Over so many racks, or 3,3,2 workers at each leaf; default: over all."),
+        typer.Option(metavar="N", help="Number of racks, or workers at each leaf as 3,3,2; default: all racks."),
     ] = None,
     places: Annotated[
         int | None, typer.Option(metavar="N", help="Others join later, as long as fewer than N take part.")
@@ -99,7 +101,7 @@ def _by_rack(workers: int, racks: str | None, client: ControllerClient) -> Racks
 
 @jobs.command("delete")
 def delete_job(job: Annotated[int, typer.Argument(metavar="ID")], controller: Url = None) -> None:
-    """Delete a job; its workers are not admitted any more."""
+    """Delete a job. Its workers are refused from then on."""
     with ControllerClient(controller) as client:
         client.delete_job(job)
     print(f"job {job} deleted")

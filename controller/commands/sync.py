@@ -65,7 +65,7 @@ def sync_mixed(
     job: JobOption = None,
     controller: Url = None,
 ) -> None:
-    """Some workers never wait; the others do for each other."""
+    """Some workers never wait. The others wait for each other."""
     given = required("--async-workers", async_workers, "worker ids, for example 3,5")
     named = [worker.strip() for worker in given.split(",")]
     if not all(re.fullmatch(r"\d+(\.\d+)?", worker) for worker in named):
@@ -79,15 +79,16 @@ def sync_mixed(
 @sync.command("auto", context_settings={"ignore_unknown_options": True})
 def sync_auto(
     name: Annotated[
-        str, typer.Argument(metavar="[NAME]", help=f"{choices(SHIPPED)}, or FILE.py:NAME; off ends it.")
+        str,
+        typer.Argument(metavar="[NAME]", help=f"{choices(SHIPPED)}, or FILE.py:NAME; off keeps the strategy in force."),
     ] = BEST,
     parameters: Annotated[
-        list[str] | None, typer.Argument(metavar="[--PARAMETER VALUE]...", help="Its parameters.")
+        list[str] | None, typer.Argument(metavar="[--PARAMETER VALUE]...", help="Parameters of the automatic strategy.")
     ] = None,
     job: JobOption = None,
     controller: Url = None,
 ) -> None:
-    """An automatic strategy decides from now on."""
+    """Let a program choose the strategy (an automatic strategy)."""
     given = _parameters(parameters or [])
     if ":" in name:
         name = str(Path(name).absolute())  # the controller may have been started elsewhere

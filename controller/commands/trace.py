@@ -15,26 +15,30 @@ from serene.errors import SereneError
 
 
 def trace(
-    switch: Annotated[str, typer.Option(metavar="HOST:PORT", help="Its P4Runtime server.")] = DEFAULT_SWITCH,
+    switch: Annotated[str, typer.Option(metavar="HOST:PORT", help="The switch's P4Runtime server.")] = DEFAULT_SWITCH,
     switch_ca: Annotated[
-        str, typer.Option(metavar="FILE", help="TLS: the authority (PEM) that vouches for the switch.")
+        str, typer.Option(metavar="FILE", help="TLS: the certificate authority (PEM) of the switch's certificate.")
     ] = "",
-    switch_cert: Annotated[str, typer.Option(metavar="FILE", help="TLS: the certificate to show the switch.")] = "",
-    switch_key: Annotated[str, typer.Option(metavar="FILE", help="TLS: that certificate's key.")] = "",
+    switch_cert: Annotated[str, typer.Option(metavar="FILE", help="TLS: this command's certificate.")] = "",
+    switch_key: Annotated[str, typer.Option(metavar="FILE", help="TLS: the key of --switch-cert.")] = "",
     port: Annotated[
-        str | None, typer.Option(metavar="1-4", help="Packets that come by these ports (0 to 511); default all.")
+        str | None,
+        typer.Option(metavar="1-4", help="Only packets that arrive at these ports (0 to 511); default: all."),
     ] = None,
     match: Annotated[
-        str, typer.Option(metavar="EXPRESSION", help="Packets like this: 'udp.dst == 24142 and ipv4.ttl < 64'.")
+        str,
+        typer.Option(metavar="EXPRESSION", help="Only packets that match, as 'udp.dst == 24142 and ipv4.ttl < 64'."),
     ] = "",
-    dropped: Annotated[bool, typer.Option("--dropped", help="Only packets of which something was dropped.")] = False,
-    count: Annotated[int, typer.Option(metavar="N", min=0, help="Stop after so many; 0: never.")] = 0,
-    bytes: Annotated[int, typer.Option(metavar="N", min=0, max=1 << 16, help="Show so many bytes of each packet.")] = 0,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="A JSON object on a line of its own for each packet.")
+    dropped: Annotated[
+        bool, typer.Option("--dropped", help="Only packets that were dropped, or of which a copy was.")
     ] = False,
+    count: Annotated[int, typer.Option(metavar="N", min=0, help="Stop after N packets; 0: never.")] = 0,
+    bytes: Annotated[
+        int, typer.Option(metavar="N", min=0, max=1 << 16, help="Show the first N bytes of each packet.")
+    ] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each packet as a JSON object on one line.")] = False,
 ) -> None:
-    """Show what packets meet in the switch: parser states, tables, actions, registers, drops."""
+    """Trace packets through the switch: parser states, tables, actions, registers, drops."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's own log, beside the error that it returns
     import grpc  # imported here: it would double the start-up time of every command
 

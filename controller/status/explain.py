@@ -141,7 +141,7 @@ class _Job:
         if silent > SILENT_S:
             dead = f"if it is dead: restart it, or 'serenectl evict --job {self.id} --worker {name}'"
             if self.pool:
-                dead = "if it is dead: start all ranks again; a process group's job goes on with nobody less"
+                dead = "if it is dead: start all ranks again; a process group's job cannot continue with fewer ranks"
             return _said(
                 number,
                 "silent",

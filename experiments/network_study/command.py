@@ -88,7 +88,7 @@ def _emulate(folder: Path, console: Console) -> None:
         command = module(f"serene.experiments.network_study.emulated.{name}", "--out", str(folder))
         status = subprocess.run(mortal(command), check=False).returncode
         if status:
-            raise Failed(f"the emulated network was not measured whole (status {status}); the same command goes on")
+            raise Failed(f"the measurement of the emulated network is incomplete (status {status}); rerun to resume")
 
 
 def _ask(cells: list[Cell], path: Path, console: Console, parallel: int, cluster: Cluster) -> None:

@@ -255,7 +255,7 @@ def emulated(rows: Sequence[dict[str, Any]]) -> Table:
 
 def scaled(rows: Sequence[dict[str, Any]]) -> Table:
     """The simulator's own time and memory."""
-    head = ["hosts", "method", "seconds", "peak memory [MB]", "of it libraries"]
+    head = ["hosts", "method", "seconds", "peak memory [MB]", "of which libraries"]
     return head, [
         [
             f"{row['hosts']:,} ({row['layers']} layers)", row["method"], f"{row['engine_s']:.2f}",

@@ -133,6 +133,6 @@ def _attempt(do: Callable[[T], R], driver: Build | None, task: T) -> Outcome[R]:
     try:
         return Outcome(do(task))
     except CannotWrite as error:  # the next task could not write either
-        return Outcome(refused=f"{error}; what was done before stays: the same command goes on")
+        return Outcome(refused=f"{error}; finished cells are kept: rerun to resume")
     except Exception as error:
         return Outcome(trouble=f"{type(error).__name__}: {error}{f' (on {here})' if driver is not None else ''}")

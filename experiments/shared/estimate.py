@@ -34,5 +34,5 @@ def announcement(done: int, whole: int, seconds: float, measured: int) -> str:
     follows = f"by what {measured:,} of them took on this machine" if measured else "a guess: none was done here before"
     return (
         f"{whole:,} cells, {done:,} of them done already. The others will take {in_words(seconds)} on this machine "
-        f"({follows}). Ctrl-C stops at any time: what is done stays, and the same command goes on"
+        f"({follows}). Ctrl-C stops at any time: finished cells are kept; rerun to resume"
     )

@@ -64,13 +64,13 @@ def _main(options: argparse.Namespace, run: Callable[[argparse.Namespace, Consol
         return 1
     except OSError as error:
         print(
-            f"error: cannot write {error.filename or options.out}: {error.strerror}; what is done stays in "
-            f"{options.out}: the same command goes on",
+            f"error: cannot write {error.filename or options.out}: {error.strerror}; finished cells are kept in "
+            f"{options.out}: rerun to resume",
             file=sys.stderr,
         )
         return 1
     except KeyboardInterrupt:
-        print(f"stopped; what is done stays in {options.out}: the same command goes on", file=sys.stderr)
+        print(f"stopped; finished cells are kept in {options.out}: rerun to resume", file=sys.stderr)
         return STATUS
     return 0
 
@@ -106,7 +106,7 @@ def work(
                     with held():
                         keep(each.task, cast(R, each.result))
                 except CannotWrite as error:
-                    raise CannotWrite(f"{error}; what was done before stays: the same command goes on") from error
+                    raise CannotWrite(f"{error}; finished cells are kept: rerun to resume") from error
             else:
                 failures.append(f"  {label(each.task)}: {each.trouble}")
             progress.update(bar, advance=1, last=label(each.task))

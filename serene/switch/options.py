@@ -127,26 +127,24 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("json", nargs="?", help="a program to run at once; else a controller pushes one")
+    add("json", nargs="?", help="program to load at the start; without it a controller pushes one")
     add("-i", "--interface", action="append", type=parse_port, default=[], metavar="PORT@INTERFACE",
         help="attach an interface, PORT@udp:LOCAL[:PEER] for UDP on loopback, or PORT@shm:/PATH for memory shared "
         "with a process; repeatable")  # fmt: skip
     add("--join-udp", action="store_true",
-        help="hand runs of equal UDP packets to the kernel as one buffer, which it cuts again")  # fmt: skip
+        help="pass runs of equal UDP packets to the kernel as one buffer (segmentation offload)")  # fmt: skip
     add("--crc", action="append", type=_crc, default=[], metavar=CRC_USAGE,
         help="the CRC of a hash of algorithm crc16_custom or crc32_custom, by the calculation's name in the JSON; with "
         "the polynomial alone the rest is BMv2's default; repeatable")  # fmt: skip
     add("--slots", type=int, metavar="N",
-        help="of Serene's program, if it is given here; if a controller pushes it: serenectl up --slots")  # fmt: skip
+        help="slots of Serene's program, if it is given here; if a controller pushes it: serenectl up --slots")  # fmt: skip
     add("--no-p4", action="store_true", help="start without a program")
     add("--device-id", type=int, default=0, help="P4Runtime device id (default 0)")
     add("--thrift-port", type=int, metavar="N",
-        help="a port that is open for whoever waits for it; no Thrift server: connections are closed")  # fmt: skip
+        help="open this port for scripts that wait for it; connections are closed (no Thrift server)")  # fmt: skip
     add("-v", "--version", action="store_true", help="print the version")
-    add("--json-version", action="store_true", help="print the newest version of BMv2's JSON that is understood")
-    add(
-        "--show-completion", action=_ShowCompletion, nargs=0, help="print what bash needs to complete this command line"
-    )
+    add("--json-version", action="store_true", help="print the newest supported version of BMv2's JSON")
+    add("--show-completion", action=_ShowCompletion, nargs=0, help="print the bash completion script")
     _add_left_out(parser, LEFT_OUT)
     log = parser.add_argument_group("log")
     log.add_argument("-L", "--log-level", choices=LOG_LEVELS, help="default: trace with --log-console or --log-file "
@@ -154,20 +152,24 @@ def _parser() -> argparse.ArgumentParser:
     log.add_argument("--log-console", action="store_true", help="log to standard output, every packet")
     log.add_argument("--log-file", metavar="FILE", help="log to FILE.txt, every packet")
     log.add_argument("--log-flush", action="store_true", help="accepted: every line of the file is flushed")
-    log.add_argument("--log-file-max-size", type=int, default=5 << 20, metavar="BYTES", help="then a new file begins")
-    log.add_argument("--log-file-max-files", type=int, default=3, metavar="N", help="old log files that are kept")
+    log.add_argument(
+        "--log-file-max-size",
+        type=int,
+        default=5 << 20,
+        metavar="BYTES",
+        help="size of a log file; then a new file begins",
+    )
+    log.add_argument("--log-file-max-files", type=int, default=3, metavar="N", help="number of old log files to keep")
     log.add_argument(
         "--dump-packet-data",
         type=int,
         default=0,
         metavar="BYTES",
-        help="log so many bytes of every packet that comes or leaves",
+        help="log the first N bytes of every packet received or sent",
     )
-    log.add_argument(
-        "--trace", action="store_true", help="print what every packet meets, as a tree, to standard output"
-    )
+    log.add_argument("--trace", action="store_true", help="print a trace of every packet to standard output")
     log.add_argument("--pcap", nargs="?", const=".", metavar="DIR",
-                     help="write what comes and leaves by each port to DIR/NAME_in.pcap, NAME_out.pcap")  # fmt: skip
+                     help="capture each port's packets in DIR/NAME_in.pcap and NAME_out.pcap")  # fmt: skip
     return parser
 
 
@@ -176,7 +178,7 @@ def _target_parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--grpc-server-addr", default="127.0.0.1:9559", metavar="HOST:PORT", help="default 127.0.0.1:9559")
     add("--grpc-server-ssl", action="store_true", help="TLS; takes --grpc-server-cert and --grpc-server-key")
-    add("--grpc-server-cacert", metavar="FILE", help="certificates that clients' ones are checked against")
+    add("--grpc-server-cacert", metavar="FILE", help="certificate authority (PEM) for clients' certificates")
     add("--grpc-server-cert", metavar="FILE", help="the server's certificate")
     add("--grpc-server-key", metavar="FILE", help="its key")
     add("--grpc-server-with-client-auth", action="store_true", help="clients need a certificate")

@@ -74,7 +74,7 @@ def test_a_silent_one_that_holds_up_the_rest() -> None:
 
 def test_of_a_process_group_no_rank_is_evicted_nor_started_alone() -> None:
     _, advice = told(1, worker(0, "waiting"), worker(1, silent_s=8.0), pool=True)
-    assert advice == "if it is dead: start all ranks again; a process group's job goes on with nobody less"
+    assert advice == "if it is dead: start all ranks again; a process group's job cannot continue with fewer ranks"
 
 
 def test_so_far_behind_that_no_bound_helps() -> None:

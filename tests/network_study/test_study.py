@@ -221,7 +221,7 @@ def test_stopped_and_gone_on(tmp_path: Path) -> None:
     process.send_signal(signal.SIGTERM)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert f"stopped; what is done stays in {tmp_path}: the same command goes on" in said
+    assert f"stopped; finished cells are kept in {tmp_path}: rerun to resume" in said
     until(lambda: not _alive(process.pid), "the simulations' processes to end")
     for line in path.read_text().splitlines():
         assert json.loads(line)["answer"]

@@ -39,7 +39,7 @@ def test_what_is_done_here_says_how_long_the_rest_takes(tmp_path: Path, monkeypa
     monkeypatch.setattr(grid, "why_not", lambda cell: "")
     said = duration.announced(CELLS, store, lambda cell: 2)
     assert said.startswith("4 cells, 0 of them done already. The others will take about 33 minutes on this machine (a ")
-    assert "Ctrl-C stops at any time: what is done stays, and the same command goes on" in said
+    assert "Ctrl-C stops at any time: finished cells are kept; rerun to resume" in said
     done = run_cell(None, CELLS[0])
     store.keep(CELLS[0], replace(done, facts={**done.facts, "engine_s": 500.0}))
     said = duration.announced([*CELLS, CELLS[0]], store, lambda cell: 1)

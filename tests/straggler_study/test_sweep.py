@@ -48,7 +48,7 @@ def test_a_result_that_cannot_be_written_ends_the_sweep_and_is_kept_elsewhere(tm
     """The next ones could not be written either; what was done before stays."""
     store = Store(tmp_path)
     store.path(CELLS[1]).mkdir()  # cannot be replaced by a file
-    with pytest.raises(CannotWrite, match=r"Is a directory; it is in .* instead; .*the same command goes on"):
+    with pytest.raises(CannotWrite, match=r"Is a directory; it is in .* instead; .*rerun to resume"):
         sweep([CELLS[0], CELLS[1], CELLS[2]], store, quiet(), Parallel(1))
     assert store.get(CELLS[0]) is not None
 
@@ -60,7 +60,7 @@ def test_a_disk_that_is_full_midway_ends_the_sweep(tmp_path: Path, monkeypatch: 
         store = Store(place / "cells")
         store.keep(CELLS[0], noted(store, CELLS[0]))
         fill(place)
-        with pytest.raises(ClusterFailed, match=r"No space left on device; .* the same command goes on"):
+        with pytest.raises(ClusterFailed, match=r"No space left on device; .* rerun to resume"):
             list(work_off(CELLS[1:], partial(noted, store), threads))
         assert store.get(CELLS[0]) is not None
 
