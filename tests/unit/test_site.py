@@ -152,7 +152,7 @@ def test_the_strategy_of_the_tutorial() -> None:
     bridge = runpy.run_path(str(ROOT / "examples/bridge.py"))["Bridge"]()
 
     def seen(slowest_s: float | None) -> Observation:
-        view = WorkerView(0, True, 5, 0.0, 0.3, 0.25, slowest_s, 0.1, None)
+        view = WorkerView(0, True, 5, 0.0, 0.3, 0.25, slowest_s, slowest_s, 0.1, None)
         return Observation(1.0, 1, 1.0, BSP(), [view])
 
     strategies = [getattr(bridge.decide(seen(slowest_s)), "strategy", None) for slowest_s in (None, 0.3, 0.6)]
