@@ -137,7 +137,7 @@ def _parser() -> argparse.ArgumentParser:
         help="the CRC of a hash of algorithm crc16_custom or crc32_custom, by the calculation's name in the JSON; with "
         "the polynomial alone the rest is BMv2's default; repeatable")  # fmt: skip
     add("--slots", type=int, metavar="N",
-        help="slots of Serene's program given here; for one that a controller pushes: serenectl up --slots")  # fmt: skip
+        help="slots of Serene's program given here; a controller that pushes it has its own --slots")  # fmt: skip
     add("--no-p4", action="store_true", help="start without a program")
     add("--device-id", type=int, default=0, help="P4Runtime device id (default 0)")
     add("--thrift-port", type=int, metavar="N",
