@@ -231,7 +231,7 @@ shell:
 	@scripts/shell
 
 docs: setup
-	@NO_MKDOCS_2_WARNING=1 $(VENV_PYTHON) -m mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(VENV_PYTHON) -m mkdocs build --quiet
 	@echo "build/site: $(VENV_PYTHON) -m http.server --bind 127.0.0.1 --directory build/site 8000"
 
 lint: setup

@@ -73,8 +73,10 @@ def notebook(path: Path) -> str:
 
 
 def source_page(path: Path) -> str:
+    """A source file as a page, which the search leaves out: it would stand before the pages that explain it."""
     name = path.relative_to(ROOT)
-    return f"# `{name}`\n\n````{LANGUAGES.get(path.suffix, 'text')}\n{path.read_text().rstrip()}\n````\n"
+    hidden = "---\nsearch:\n  exclude: true\n---\n\n"
+    return f"{hidden}# `{name}`\n\n````{LANGUAGES.get(path.suffix, 'text')}\n{path.read_text().rstrip()}\n````\n"
 
 
 def targets(text: str) -> list[str]:
