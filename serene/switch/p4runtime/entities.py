@@ -75,7 +75,8 @@ class Entities:
         if kind is None:
             raise invalid("a read request without an entity")
         if kind == "table_entry":
-            yield from self.tables.read(wanted.table_entry)
+            wanted = self._translation.incoming(wanted, self._written)
+            yield from map(self._translation.outgoing, self.tables.read(wanted.table_entry))
             return
         reader = getattr(self, f"_read_{kind}", None)
         if reader is None:
@@ -92,8 +93,7 @@ class Entities:
     def _written(self) -> Iterator[p4r.Entity]:
         """Everything that may hold values of translated types."""
         for defaults in (False, True):
-            for entry in self.tables.read(p4r.TableEntry(is_default_action=defaults)):
-                yield p4r.Entity(table_entry=entry)
+            yield from self.tables.read(p4r.TableEntry(is_default_action=defaults))
         for member in self._profiles.read_members(p4r.ActionProfileMember()):
             yield p4r.Entity(action_profile_member=member)
         for value_set in self._value_sets.read(p4r.ValueSetEntry()):
