@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from serene.controller.admission.frames import LONGEST_TEXT
+from serene.controller.admission.frames import LARGEST_NUMBER, LONGEST_TEXT
 from serene.controller.coordinator import Coordinator
 from serene.controller.http.answers import Json, to_json
 from serene.controller.http.cookie import give
@@ -31,6 +31,7 @@ from serene.http import token
 from serene.strategy import BSP
 
 Fact = Annotated[str, Field(max_length=LONGEST_TEXT)]  # as long as one that a worker reports
+Number = Annotated[int, Field(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
 SNAPSHOT_S = 0.2  # between two snapshots of the live stream
 MOST_STREAMS = 32  # open at once
 STREAM_COUNTERS_S = 0.5  # counters of a snapshot are at most this old
@@ -62,7 +63,7 @@ class WantedPlace(BaseModel):
     name: Annotated[str, Field(max_length=LONGEST_NAME)]
     process: Annotated[str, Field(min_length=1, max_length=64)]
     workers: Annotated[int, Field(ge=1, le=256)]
-    settings: Annotated[dict[Fact, int | Fact], Field(max_length=32)]
+    settings: Annotated[dict[Fact, Number | Fact], Field(max_length=32)]
     strategy: StrategyField = BSP()
     scale: int
     limit: int

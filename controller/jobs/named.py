@@ -18,6 +18,7 @@ from serene.controller.jobs.jobs import Jobs
 from serene.fixedpoint import LARGEST
 
 LONGEST_NAME = 64
+MOST_VALUES = 4  # of a setting that are named where processes differ
 REPORTED = "setting."  # before a setting's name in a worker's reports
 NAME_REPORTED = "job_name"
 STILL_THERE_S = 5.0  # a process asks several times a second; one that has not for so long has died
@@ -157,10 +158,11 @@ class Named:
         gathering = self._gatherings.setdefault(name, _Gathering())
         if now - gathering.refused_at > HEARING_S:
             gathering = self._gatherings[name] = _Gathering()
-        known = gathering.arrivals.get(asks.process)
-        gathering.arrivals[asks.process] = _Arrival(asks, now, known is not None and known.told)
         gathering.arrivals = live = gathering.live(now)
-        expected = max(arrival.asks.workers for arrival in live.values())
+        expected = max([asks.workers, *(arrival.asks.workers for arrival in live.values())])
+        known = live.get(asks.process)
+        if known is not None or len(live) < expected:  # else it is one too many, and need not be remembered
+            live[asks.process] = _Arrival(asks, now, known is not None and known.told)
         if text := differences(name, [arrival.asks for arrival in live.values()]):
             return self._refuse(name, gathering, asks, text, len(live) >= expected, now)
         gathering.differ_since = math.inf
@@ -178,7 +180,8 @@ class Named:
         if not complete and now - gathering.differ_since < ALL_DIFFER_S:
             return Awaits(text)  # so that those that are about to come are told, too
         gathering.refused_at = min(gathering.refused_at, now)
-        gathering.arrivals[asks.process].told = True
+        if asks.process in gathering.arrivals:
+            gathering.arrivals[asks.process].told = True
         if complete and all(arrival.told for arrival in gathering.arrivals.values()):
             del self._gatherings[name]
         raise Conflict(text)
@@ -240,9 +243,15 @@ def differences(name: str, asked: list[Asks]) -> str:
     parts = []
     for setting, values in said.items():
         if len(values) > 1 or sum(values.values()) < len(asked):
-            each = [f"{value} in {count} process{'es'[: 2 * (count > 1)]}" for value, count in values.items()]
+            each = [f"{value} in {_processes(count)}" for value, count in values.most_common(MOST_VALUES)]
+            if others := sum(values.values()) - sum(count for _, count in values.most_common(MOST_VALUES)):
+                each.append(f"others in {_processes(others)}")
             parts.append(f"{setting} is {' and '.join(each)}")
     return f"the processes of job {name!r} differ: {'; '.join(parts)}" if parts else ""
+
+
+def _processes(count: int) -> str:
+    return f"{count} process{'es'[: 2 * (count > 1)]}"
 
 
 def _differ(sides: Mapping[str, Mapping[str, Fact]]) -> str:

@@ -183,14 +183,15 @@ class Host:
             self._hello()
         return bool(wanted)
 
-    def ask(self, request: Callable[[], object], *expected: Op) -> Answer:
-        """Repeats a request, as a worker does, until one of the expected answers comes, and returns that."""
+    def ask(self, request: Callable[[], object], *expected: Op, echoing: int | None = None) -> Answer:
+        """Repeats a request, as a worker does, until one of the expected answers comes, and returns that. echoing: only
+        one that names this session, as the request does: what was sent of an earlier one may come late."""
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
             request()
             answer = self.hear(0.2)
             while answer is not None:
-                if answer.op in expected:
+                if answer.op in expected and echoing in (None, answer["session"]):
                     return answer
                 answer = self.hear(0.05)
         raise AssertionError(f"no {' or '.join(op.name for op in expected)} within {PATIENCE_S} s")

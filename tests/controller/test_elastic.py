@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from serene.controller.http.client import ControllerClient, Rejected
-from serene.controller.jobs.elastic import evictions, starts_without
+from serene.controller.jobs.elastic import evictions, is_deserted, starts_without
 from serene.controller.jobs.job import Elastic, Job, JobState, WorkerState
 from serene.entries import Endpoint
 from serene.strategy import ASP, BSP, SSP, Quorum
@@ -136,6 +136,16 @@ def test_who_is_evicted_for_silence(
     """The most silent first, and `minimum` members stay. Who was evicted by hand is not readmitted."""
     job = elastic_job(states, minimum)
     assert evictions(job, dict(enumerate(silent))) == (frozenset(evicted), frozenset(for_silence))
+
+
+@pytest.mark.parametrize(
+    ("states", "silent", "deserted"),
+    [("rl", [6, 0], True), ("rl", [4, 0], False), ("rr", [6, 6], False), ("rrl", [6, 0, 0], False)],
+)
+def test_a_job_ends_when_who_is_left_is_silent_and_others_wait_for_its_end(
+    states: str, silent: list[float], deserted: bool
+) -> None:
+    assert is_deserted(elastic_job(states), dict(enumerate(silent))) is deserted
 
 
 def test_a_lost_session_begins_again_without_the_dead() -> None:

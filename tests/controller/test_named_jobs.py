@@ -101,6 +101,23 @@ def test_all_processes_hear_of_every_difference() -> None:
     assert office.come("c") == Awaits("1 of 2 processes of job 'gpt' are here")
 
 
+def test_processes_beyond_the_job_are_not_remembered() -> None:
+    """Else each of thousands would cost the controller a look at all others, and a line as long as they are many."""
+    office, heard = Office(), set()
+    for number in range(100):
+        asks = Asks(f"p{number}", 10, {"every": number}, 1, 1)
+        try:
+            heard.add(str(office.named.come("gpt", asks, office.now)))
+        except Conflict as refusal:
+            heard.add(str(refusal))
+    assert len(office.named._gatherings["gpt"].arrivals) == 10
+    assert max(map(len, heard)) < 200
+    each = " and ".join(f"{number} in 1 process" for number in range(4))
+    assert f"the processes of job 'gpt' differ: every is {each} and others in 6 processes" in heard
+    office.now += STILL_THERE_S
+    assert office.come("a") and office.come("b") and isinstance(office.come("c"), Awaits)
+
+
 def test_settings_that_differ_do_not_wait_for_a_process_that_does_not_come() -> None:
     office = Office()
 
@@ -234,6 +251,7 @@ def test_places_over_http(start: StartController) -> None:
             ({"limit": 2**31}, "limit 2147483648 units for 2 workers: expected 1 to"),
             ({"workers": 0}, "workers: Input should be greater than or equal to 1"),
             ({"settings": {"x": 1.5}}, "settings.x"),
+            ({"settings": {"x": 2**53 + 1}}, "settings.x"),
             ({"what": 1}, "what: Extra inputs are not permitted"),
         ):
             answer = ask("c", **changes)

@@ -216,6 +216,24 @@ def test_plain_writes_pass_python_by(halves: tuple[Half, Half], monkeypatch: pyt
         assert len(plain.entries(p4r.TableEntry(table_id=info.preamble.id))) == 50
 
 
+def test_messages_given_twice_are_merged(halves: tuple[Half, Half]) -> None:
+    """As protobuf has it of two fields where one is meant: random bytes hardly ever make such."""
+    plain, python = halves
+    info = next(t for t in plain.schema.tables.values() if t.preamble.name.endswith("by_lpm"))
+    whole, more = p4r.Update(type=INSERT), p4r.Update()
+    one = whole.entity.table_entry
+    one.table_id = info.preamble.id
+    one.match.add(field_id=1).lpm.value, one.match[0].lpm.prefix_len = b"\x0a\0\0\0", 8
+    one.action.action.action_id = next(r.id for r in info.action_refs if plain.schema.actions[r.id].params)
+    one.action.action.params.add(param_id=1, value=b"\5")
+    more.entity.table_entry.controller_metadata = 7
+    data = more.SerializeToString() + whole.SerializeToString()
+    request = b"\x22" + bytes([len(data)]) + data  # field 4, of so many bytes
+    assert python.write(p4r.WriteRequest.FromString(request)) == plain.write_all(request) == [""]
+    found = check_same(plain, python, random.Random(0))
+    assert [entry.controller_metadata for entry in found if entry.match == one.match] == [7]
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_broken_encodings_are_what_protobuf_makes_of_them(halves: tuple[Half, Half], seed: int) -> None:
     plain, python = halves

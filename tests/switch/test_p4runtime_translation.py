@@ -28,8 +28,8 @@ TYPES = {
 
 
 def translated() -> p4i.P4Info:
-    """The probe's P4Info with strings for ports, for the 8 bits of a (VRFs) and for what by_scoped finds (next hops);
-    with 17 bits for the 16 of b in by_exact; and without the last field of packet-ins."""
+    """The probe's P4Info with strings for ports, for the 8 bits of a (VRFs) and for what by_scoped and by_lpm find
+    (next hops); with 17 bits for the 16 of b in by_exact; and without the last field of packet-ins."""
     info = load_p4info(P4INFO)
     for name, spec in TYPES.items():
         info.type_info.new_types[name].CopyFrom(spec)
@@ -44,7 +44,8 @@ def translated() -> p4i.P4Info:
     for table in ("by_scoped", "by_optional", "by_idle"):
         give(tables[table].match_fields, "a", "vrf_t")
     give(tables["by_exact"].match_fields, "b", "wide_t")
-    give(actions["found_scoped"].params, "value", "hop_t")
+    for action in ("found_scoped", "found_lpm"):
+        give(actions[action].params, "value", "hop_t")
     for header in info.controller_packet_metadata:
         give(header.metadata, "ingress_port" if header.preamble.name == "packet_in" else "egress_port", "port_t")
         if header.preamble.name == "packet_in":
@@ -107,6 +108,29 @@ def test_strings_are_read_as_they_were_written(client: Translated) -> None:
     found = {bytes(entry.match[0].exact.value): entry for entry in client.read(client.key("by_scoped"))}
     assert set(found) == {b"default", "café".encode()}
     assert found["café".encode()].action.action.params[0].value == b"blue"
+
+
+def test_short_strings_are_not_taken_for_numbers(client: Translated) -> None:
+    """The engine reads entries of numbers by itself; these would fit as such."""
+    written = [client.scoped(vrf, hop) for vrf, hop in (("a", "b"), ("1", "2"), ("b", "a"))]
+    client.insert(*written)
+    assert client.probe(Probe(a=1))[0].by_scoped == 2
+    assert client.probe(Probe(a=ord("a")))[0].by_scoped == client.probe(Probe(a=ord("1")))[0].by_scoped == 0xFFFF
+    client.modify(client.scoped("1", "7"))
+    assert client.probe(Probe(a=1))[0].by_scoped == 7
+    client.delete(client.scoped("1"))
+    found = client.read(client.key("by_scoped"))
+    assert sorted(bytes(entry.match[0].exact.value) for entry in found) == [b"a", b"b"]
+
+
+def test_a_short_string_as_a_parameter_alone(client: Translated) -> None:
+    entry = p4r.TableEntry(table_id=client.id("tables", "by_lpm"))
+    entry.match.add(field_id=1).lpm.value, entry.match[0].lpm.prefix_len = number(10 << 24), 8
+    entry.action.action.action_id = client.id("actions", "found_lpm")
+    entry.action.action.params.add(param_id=1, value=b"2")
+    client.insert(entry)
+    assert client.read(client.key("by_lpm")) == [entry]
+    assert client.probe(Probe(address=10 << 24))[0].by_lpm == 2
 
 
 def test_an_optional_string(client: Translated) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from finsy.proto import p4d, p4i, p4r
 
@@ -74,15 +74,11 @@ class Entities:
         kind = wanted.WhichOneof("entity")
         if kind is None:
             raise invalid("a read request without an entity")
-        if kind == "table_entry":
-            yield from self.tables.read(wanted.table_entry)
-            return
         reader = getattr(self, f"_read_{kind}", None)
         if reader is None:
             raise unimplemented(f"reading a {kind} is not supported on this switch")
-        for result in reader(getattr(self._translation.incoming(wanted, self._written), kind)):
-            answer = p4r.Entity()
-            getattr(answer, kind).CopyFrom(result)
+        found = reader(getattr(self._translation.incoming(wanted, self._written), kind))
+        for answer in found if kind == "table_entry" else _entities(kind, found):
             yield self._translation.outgoing(answer)
 
     def take_over_strings(self, old: Entities) -> None:
@@ -92,8 +88,7 @@ class Entities:
     def _written(self) -> Iterator[p4r.Entity]:
         """Everything that may hold values of translated types."""
         for defaults in (False, True):
-            for entry in self.tables.read(p4r.TableEntry(is_default_action=defaults)):
-                yield p4r.Entity(table_entry=entry)
+            yield from self.tables.read(p4r.TableEntry(is_default_action=defaults))
         for member in self._profiles.read_members(p4r.ActionProfileMember()):
             yield p4r.Entity(action_profile_member=member)
         for value_set in self._value_sets.read(p4r.ValueSetEntry()):
@@ -105,6 +100,10 @@ class Entities:
 
     def _write_table_entry(self, kind: int, entry: p4r.TableEntry) -> None:
         self.tables.write(kind, entry)
+
+    def _read_table_entry(self, wanted: p4r.TableEntry) -> Iterator[p4r.Entity]:
+        """In whole entities, as the engine writes them: there may be many."""
+        return self.tables.read(wanted)
 
     def _write_direct_counter_entry(self, kind: int, entry: p4r.DirectCounterEntry) -> None:
         _only_modify(kind, "a direct counter")
@@ -242,6 +241,13 @@ class Entities:
         if wanted.digest_id:
             self.schema.digest(wanted.digest_id)
         return (entry for entry in self.digests.entries() if wanted.digest_id in (0, entry.digest_id))
+
+
+def _entities(kind: str, found: Iterator[Any]) -> Iterator[p4r.Entity]:
+    for result in found:
+        answer = p4r.Entity()
+        getattr(answer, kind).CopyFrom(result)
+        yield answer
 
 
 def _in_parts(cells: range, name: str, read: Callable[[str, int, int], list[T]]) -> Iterator[tuple[int, T]]:

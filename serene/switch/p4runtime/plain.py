@@ -95,6 +95,7 @@ def _is_plain(schema: Schema, table: p4i.Table, program: Table) -> bool:
     actions = {schema.action_name(reference.id) for reference in table.action_refs}
     return (
         bool(widths)
+        and not schema.translation.has_strings(table)
         and len(actions) == len(table.action_refs)
         and program.profile is None
         and not program.idle_timeouts

@@ -108,6 +108,13 @@ class Translation:
             raise invalid(f"type {name!r} has {self.strings[name].width} bits in one place and {width} in another")
         return self.strings[name]
 
+    def has_strings(self, table: p4i.Table) -> bool:
+        """Whether controllers write strings in this table's entries."""
+        actions = {reference.id for reference in table.action_refs}
+        return any(owner == table.preamble.id for owner, _ in self._matches) or any(
+            owner in actions for owner, _ in self._params
+        )
+
     # -- packet-in and packet-out ----------------------------------------------------------------------------
 
     def _header(self, name: str) -> ControllerHeader:
