@@ -26,6 +26,7 @@ def run(notebook: dict[str, Any]) -> Iterator[tuple[dict[str, Any], list[dict[st
     """Runs the code cells in their order. Yields each with its outputs: what it printed, and the figures that it left
     open. Raises what a cell raises."""
     names: dict[str, Any] = {"__name__": "__main__"}
+    open_before = set(plt.get_fignums())
     for cell in notebook["cells"]:
         if cell["cell_type"] != "code":
             continue
@@ -36,12 +37,12 @@ def run(notebook: dict[str, Any]) -> Iterator[tuple[dict[str, Any], list[dict[st
         if printed.getvalue():
             text = printed.getvalue().splitlines(keepends=True)
             outputs.append({"output_type": "stream", "name": "stdout", "text": text})
-        for number in plt.get_fignums():
+        for number in sorted(set(plt.get_fignums()) - open_before):
             image = io.BytesIO()
             plt.figure(number).savefig(image, format="png", dpi=100, bbox_inches="tight", metadata={"Software": None})
             data = {"image/png": base64.b64encode(image.getvalue()).decode(), "text/plain": ["<Figure>"]}
             outputs.append({"output_type": "display_data", "data": data, "metadata": {}})
-        plt.close("all")
+            plt.close(number)
         yield cell, outputs
 
 

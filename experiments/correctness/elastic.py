@@ -5,6 +5,11 @@ python -m serene.experiments.correctness.elastic [--runs 1000] [--first 0]
 
 from __future__ import annotations
 
+from serene.interrupts import end_quietly, ended
+
+if __name__ == "__main__":
+    end_quietly()
+
 import argparse
 import sys
 import time
@@ -56,4 +61,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(ended(main))

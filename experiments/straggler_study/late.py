@@ -7,6 +7,11 @@ counted once, with the same weight. Prints the mean accuracy of three seeds.
 
 from __future__ import annotations
 
+from serene.interrupts import end_quietly, ended
+
+if __name__ == "__main__":
+    end_quietly()
+
 from collections.abc import Sequence
 
 import numpy as np
@@ -49,4 +54,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(ended(main))

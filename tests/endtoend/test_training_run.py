@@ -21,8 +21,8 @@ NOBODY = "65534"
 SUMMARY = {
     "target", "exchange", "workers", "model", "dataset", "batch_size", "learning_rate", "packets_by", "straggler",
     "steps", "compute_ms", "exchange_share", "wall_s", "seconds_to_accuracy", "initial_accuracy", "final_accuracy",
-    "waiting_s", "strategy", "contributions_sent", "contributions_applied", "retransmissions", "clipped_values",
-    "miscounted",
+    "waiting_s", "strategy", "changes", "slots", "contributions_sent", "contributions_applied", "retransmissions",
+    "clipped_values", "miscounted",
     "packets", "events", "contributions_under_way", "stopped", "seed", "racks", "link_mbit", "uplink_mbit", "program",
     "data_dir", "faults", "mininet", "command", "version", "commit", "machine",
 }  # fmt: skip

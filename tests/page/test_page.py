@@ -132,6 +132,9 @@ def test_forms(page: Chrome, controller: ControllerProcess, switch: SwitchProces
     assert controller.client.job(0).strategy == Mixed((0, 2), 2)
 
     button(page, "Let it decide").click()
+    until_text(page, "#notice", "pacing decides")
+    page.find_element(By.NAME, "automatic-name").send_keys("dssp")
+    button(page, "Let it decide").click()
     until_text(page, "#notice", "dssp decides")
     assert controller.client.job(0).automatic is not None
     until_text(page, "#decides", "dssp decides: 0 decisions")

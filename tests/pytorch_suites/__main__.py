@@ -24,12 +24,12 @@ def why_known(name: str) -> str | None:
     return next((why for start, why in KNOWN.items() if name.startswith(start)), None)
 
 
-def compared(gloo: dict[str, Ended], serene: dict[str, Ended]) -> list[str]:
+def compared(gloo: dict[str, Ended], ours: dict[str, Ended]) -> list[str]:
     """A line for each test that gloo passes and serene does not."""
     return [
-        f"{name}: {serene[name].status}: {why_known(name) or serene[name].why}"
+        f"{name}: {ours[name].status}: {why_known(name) or ours[name].why}"
         for name, ended in sorted(gloo.items())
-        if ended.status == "passed" and serene[name].status != "passed"
+        if ended.status == "passed" and ours[name].status != "passed"
     ]
 
 

@@ -5,6 +5,11 @@ python -m tests.torch.chaos DEATHS SEED
 
 from __future__ import annotations
 
+from serene.interrupts import end_quietly, ended
+
+if __name__ == "__main__":
+    end_quietly()
+
 import os
 import random
 import subprocess
@@ -146,4 +151,4 @@ def main(deaths: int, seed: int) -> None:
 if __name__ == "__main__":
     if len(sys.argv) != 3 or not all(argument.isdecimal() for argument in sys.argv[1:]):
         raise SystemExit(f"DEATHS and SEED are {' and '.join(sys.argv[1:]) or 'missing'}: expected whole numbers")
-    main(*map(int, sys.argv[1:]))
+    raise SystemExit(ended(lambda: main(*map(int, sys.argv[1:]))))

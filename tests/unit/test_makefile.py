@@ -40,7 +40,7 @@ def test_the_usual_variables_are_taken_everywhere(target: str) -> None:
         (["run-mininet", "workers=4"], "did you mean WORKERS?"),
         (["run-local", "STALENESS=3"], "did you mean STRATEGY=ssp:3?"),
         (["run-local", "STALENESS=3"], "which takes BATCH_SIZE, COMPUTE_MS, DATASET,"),
-        (["test", "WORKERS=8"], "WORKERS: no setting of make test, which takes none"),
+        (["test", "WORKERS=8"], "WORKERS: no setting of make test, which takes TORCH"),
         (["swaps", "STEPS=8"], "STEPS: no setting of make swaps, which takes OUT, RACKS, TARGET, WORKERS"),
         (["WORKERS=8"], "WORKERS: no setting of make help"),
         (["lint", "it's=8"], "it's: no setting of make lint"),
