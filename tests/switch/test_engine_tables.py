@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import threading
 import time
@@ -13,23 +12,13 @@ import pytest
 
 from serene.switch import Exact, Lpm, Match, Optional, Range, Switch, Ternary
 from serene.switch.control import DuplicateEntry, TableFull
+from tests.switch.enlarged import TABLES, enlarged
 from tests.switch.p4rt_controller import PATIENCE_S
-from tests.switch.p4rt_probe import JSON, Probe
+from tests.switch.p4rt_probe import Probe
 from tests.switch.sanitizers import loaded_flags
 
 ENTRIES = 3000
-TABLES = ("by_exact", "by_lpm", "by_ternary", "by_range", "by_optional")
 MISSES = {"by_exact": 9}  # the default entry's answer; of the others 0
-
-
-def enlarged(size: int, *tables: str) -> bytes:
-    """The probe's program, with tables of this size."""
-    program = json.loads(JSON.read_text())
-    for pipeline in program["pipelines"]:
-        for table in pipeline["tables"]:
-            if table["name"].split(".")[-1] in tables:
-                table["max_size"] = size
-    return json.dumps(program).encode()
 
 
 @dataclass(frozen=True)
