@@ -389,3 +389,9 @@ def test_whom_a_worker_knows_to_be_in_its_sum(racks: int, policy: dict[str, int]
     protocol.receive(answer(**policy), 0.0)
     protocol.finish()
     assert Remains.of(protocol).vote.counted == counted
+
+
+def test_a_welcome_of_256_members() -> None:
+    """Its field holds 0 then, as that of an answer."""
+    joined = replace(worker().membership, workers=256, members=0)
+    assert Protocol(2, 1, joined, window=Window(1)).members == 256

@@ -12,7 +12,7 @@ import pytest
 
 from serene.switch import Exact, Lpm, Match, Optional, Range, Switch, Ternary
 from serene.switch.control import DuplicateEntry, TableFull
-from tests.switch.large_tables import TABLES, enlarged
+from tests.switch.enlarged import TABLES, enlarged
 from tests.switch.p4rt_controller import PATIENCE_S
 from tests.switch.p4rt_probe import Probe
 from tests.switch.sanitizers import loaded_flags

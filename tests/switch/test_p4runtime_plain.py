@@ -14,7 +14,7 @@ from serene.switch import Switch
 from serene.switch.p4runtime.entities import Entities
 from serene.switch.p4runtime.pipeline import Schema
 from serene.switch.p4runtime.status import Failure
-from tests.switch.large_tables import TABLES, enlarged
+from tests.switch.enlarged import TABLES, enlarged
 from tests.switch.p4rt_controller import load_p4info
 from tests.switch.p4rt_probe import P4INFO
 from tests.switch.sanitizers import loaded_flags

@@ -1,4 +1,4 @@
-"""The probe's program with large tables, one for each kind of match."""
+"""The probe's program with larger tables."""
 
 from __future__ import annotations
 
