@@ -3,6 +3,7 @@ its own, and tells the controller that it is there."""
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import time
@@ -17,7 +18,9 @@ from serene.torch.opening import Controller, transport_to
 from serene.torch.placement import RACK, own_rack
 from serene.torch.work import Runner, SwitchWork
 
+LOG = logging.getLogger("serene.torch")
 ASK_EVERY_S = 0.1
+WARN_AFTER_S = 3.0  # of waiting for a place
 LEAVE_TIMEOUT_S = 2.0  # for what is under way to end, where the worker does not wait for the others
 
 Setting = int | float | str
@@ -56,13 +59,17 @@ def find_place(controller: Controller, wanted: Wanted, timeout_s: float) -> tupl
         "limit": wanted.limit,
         "rack": rack,
     }
-    until = time.monotonic() + timeout_s
+    began, warned = time.monotonic(), False
     while True:
         found = controller.place(asked)
         if found["job"] is not None:
             return found["job"], found["worker"], found["place"], rack
-        if time.monotonic() > until:
+        waited = time.monotonic() - began
+        if waited > timeout_s:
             raise SereneError(f"no place in job {wanted.name!r} within {timeout_s:g} s: {found['waits']}")
+        if waited > WARN_AFTER_S and not warned:
+            warned = True
+            LOG.warning("waits for a place, up to %g s: %s", timeout_s, found["waits"])
         time.sleep(ASK_EVERY_S)
 
 
