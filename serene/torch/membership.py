@@ -91,7 +91,7 @@ class Member:
     def __init__(self, controller: Controller, wanted: Wanted, values: int, into: np.ndarray, timeout_s: float) -> None:
         self.job, self.worker, place, rack = find_place(controller, wanted, timeout_s)
         self._into = into
-        self._ending = self._left = False
+        self._ending = self.left = False
         self.iterations = 0
         transport = transport_to(controller.access(self.job, values), self.worker)
         try:
@@ -126,7 +126,7 @@ class Member:
 
     def leave(self, timeout_s: float) -> bool:
         """Leaves, waits until all others have left, and reads the rest. Whether all came within the time."""
-        self._left = True
+        self.left = True
         over: list[bool] = []
         self._submit(lambda: over.append(self._finish(timeout_s))).wait()
         self._stop(timeout_s)
@@ -134,9 +134,9 @@ class Member:
 
     def abandon(self) -> None:
         """Leaves in the middle of the training, also in the middle of an exchange."""
-        if self._left:
+        if self.left:
             return
-        self._ending = self._left = True
+        self._ending = self.left = True
         self._submit(self.session.abandon)
         self._stop(LEAVE_TIMEOUT_S + self.session.client.silence_s)
 
