@@ -3,6 +3,7 @@ its own, and tells the controller that it is there."""
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import time
@@ -17,7 +18,9 @@ from serene.torch.opening import Controller, transport_to
 from serene.torch.placement import RACK, own_rack
 from serene.torch.work import Runner, SwitchWork
 
+LOG = logging.getLogger("serene.torch")
 ASK_EVERY_S = 0.1
+WARN_AFTER_S = 3.0  # of waiting for a place
 LEAVE_TIMEOUT_S = 2.0  # for what is under way to end, where the worker does not wait for the others
 
 Setting = int | float | str
@@ -56,13 +59,17 @@ def find_place(controller: Controller, wanted: Wanted, timeout_s: float) -> tupl
         "limit": wanted.limit,
         "rack": rack,
     }
-    until = time.monotonic() + timeout_s
+    began, warned = time.monotonic(), False
     while True:
         found = controller.place(asked)
         if found["job"] is not None:
             return found["job"], found["worker"], found["place"], rack
-        if time.monotonic() > until:
+        waited = time.monotonic() - began
+        if waited > timeout_s:
             raise SereneError(f"no place in job {wanted.name!r} within {timeout_s:g} s: {found['waits']}")
+        if waited > WARN_AFTER_S and not warned:
+            warned = True
+            LOG.warning("waits for a place, up to %g s: %s", timeout_s, found["waits"])
         time.sleep(ASK_EVERY_S)
 
 
@@ -84,7 +91,7 @@ class Member:
     def __init__(self, controller: Controller, wanted: Wanted, values: int, into: np.ndarray, timeout_s: float) -> None:
         self.job, self.worker, place, rack = find_place(controller, wanted, timeout_s)
         self._into = into
-        self._ending = self._left = False
+        self._ending = self.left = False
         self.iterations = 0
         transport = transport_to(controller.access(self.job, values), self.worker)
         try:
@@ -119,7 +126,7 @@ class Member:
 
     def leave(self, timeout_s: float) -> bool:
         """Leaves, waits until all others have left, and reads the rest. Whether all came within the time."""
-        self._left = True
+        self.left = True
         over: list[bool] = []
         self._submit(lambda: over.append(self._finish(timeout_s))).wait()
         self._stop(timeout_s)
@@ -127,9 +134,9 @@ class Member:
 
     def abandon(self) -> None:
         """Leaves in the middle of the training, also in the middle of an exchange."""
-        if self._left:
+        if self.left:
             return
-        self._ending = self._left = True
+        self._ending = self.left = True
         self._submit(self.session.abandon)
         self._stop(LEAVE_TIMEOUT_S + self.session.client.silence_s)
 

@@ -8,7 +8,6 @@ and the parameters become what all workers' changes have made of them (`serene.t
 
 from __future__ import annotations
 
-import atexit
 import logging
 import math
 import os
@@ -84,7 +83,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if self._controller.find(job) is not None:  # it runs: this process begins with what the others have
             self._begin()
             self._join(self._begun.first_reach())
-        _leave_with_the_process(self)
+        _close_in_children(self)
 
     # -- as any optimizer ------------------------------------------------------------------------------------
 
@@ -260,6 +259,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         scale = scale_for(reach if self._limit is None else self._limit, self._expected)
         wanted = Wanted(self.job, self._expected, self._settings(), self._strategy, scale, limit)
         self._member = Member(self._controller, wanted, replica.values, replica.sum.numpy(), self._timeout_s)
+        weakref.finalize(self, _leave, self._member, self.job, os.getpid())
         replica.begin(self._member.scale, self._member.limit)
         LOG.info("worker %d of job %s (%d)", self._member.worker, self.job, self._member.job)
         if bool(replica.sum.any()):
@@ -330,17 +330,22 @@ def _check(job: str, workers: int, every: int, limit: float | None) -> None:
         raise SereneError(f"limit={limit}: expected {LIMITS[0]:g} to {LIMITS[1]:g}")
 
 
-def _leave_with_the_process(optimizer: DistributedOptimizer) -> None:
-    """Has a program that ends without `close`, or by an exception, leave its job all the same."""
-    there = weakref.ref(optimizer)
+def _leave(member: Member, job: str, process: int) -> None:
+    """Has a program that lets go of its optimizer, or ends, without `close` leave its job all the same."""
+    if os.getpid() == process and not member.left:
+        LOG.warning(
+            "job %r is left without close(): what this worker has yet to send is lost, and its parameters may lack "
+            "what the others have sent",
+            job,
+        )
+        member.abandon()
 
-    def leave() -> None:
-        if (left := there()) is not None:
-            left._abandon()
+
+def _close_in_children(optimizer: DistributedOptimizer) -> None:
+    there = weakref.ref(optimizer)
 
     def close_in_child() -> None:
         if (left := there()) is not None:
             left._close_in_child()
 
-    atexit.register(leave)
     os.register_at_fork(after_in_child=close_in_child)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import io
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,8 @@ from torch.optim import SGD, Adam, AdamW, Optimizer
 from serene.errors import SereneError
 from serene.http import CONTROLLER
 from serene.torch import DistributedOptimizer
+from serene.torch.opening import Controller
+from tests.controller.processes import until
 from tests.ports import some_port
 from tests.torch.local import Local
 
@@ -217,6 +220,19 @@ def test_steps_between_exchanges_and_what_is_left_at_the_end() -> None:
         assert member is not None and ours.close()
         assert member.iterations == 3
         near(shared, plain)
+
+
+def test_a_program_that_lets_go_of_it_without_closing_has_left(caplog: pytest.LogCaptureFixture) -> None:
+    """As a function does that returns its model alone: the process lives on, and the others must not wait for it."""
+    model = network()
+    optimizer = DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="forgotten", workers=1)
+    train(model, optimizer, range(2))
+    controller = Controller()
+    assert controller.find("forgotten") is not None
+    del optimizer
+    gc.collect()
+    until(lambda: controller.find("forgotten") is None, "the worker has left", 30.0)
+    assert "job 'forgotten' is left without close(): what this worker has yet to send is lost" in caplog.text
 
 
 # -- what is refused -----------------------------------------------------------------------------------------
