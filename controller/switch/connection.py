@@ -66,6 +66,11 @@ class NotPrimary(SwitchError):
     """Another controller holds the switch."""
 
 
+class IdInUse(NotPrimary):
+    """Another stream has this election id: a second controller's, or that of a controller which has just ended, and
+    whose end the switch has not noticed yet."""
+
+
 async def within(timeout_s: float, work: Coroutine[Any, Any, T]) -> T:
     """What ``work`` returns. Raises asyncio.TimeoutError when it takes longer. Before Python 3.12, `asyncio.wait_for`
     loses a cancellation that comes together with the result: who runs for ever would then never end."""
@@ -381,7 +386,7 @@ class P4RuntimeConnection:
                 return await self._client.receive()
         except fy.P4ClientError as error:
             if error.code == fy.GRPCStatusCode.INVALID_ARGUMENT:  # P4Runtime's answer to an election id in use
-                raise NotPrimary(self._held_by(self.election_id)) from None
+                raise IdInUse(self._held_by(self.election_id)) from None
             raise self._explained(error) from None
         except RuntimeError:  # how P4Client reports that the switch closed the stream
             raise Unreachable(f"the {self._switch} closed the connection") from None

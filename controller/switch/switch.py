@@ -22,6 +22,7 @@ from serene.controller.settings import Settings, ShmPort, UdpPort
 from serene.controller.switch import plan_entries
 from serene.controller.switch.connection import (
     Connection,
+    IdInUse,
     Learned,
     NotPrimary,
     P4RuntimeConnection,
@@ -39,6 +40,7 @@ from serene.program import Program
 LOG = logging.getLogger("serene.controller")
 
 RETRY_S = 0.5
+ID_BECOMES_FREE_S = 5.0  # for so long a controller that starts waits for an election id which another stream has
 CONNECT_TIMEOUT_S = 10.0
 LEARNING_PAUSE_S = 0.02  # between two writes, each of which may delay an admission
 
@@ -178,12 +180,17 @@ class Switch:
         it is connected again when the connection is lost."""
         now = asyncio.get_running_loop().time
         end = now() + deadline_s
+        id_is_free_by = now() + ID_BECOMES_FREE_S
         while not self.connected:
             answered = False
             try:
                 await self._connect(max(end - now(), RETRY_S))
                 answered = True
                 await self._take_over()
+            except IdInUse:
+                if now() >= id_is_free_by:
+                    raise
+                await asyncio.sleep(RETRY_S)
             except Unreachable:
                 if now() >= end:
                     if answered:

@@ -3,18 +3,47 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 
 import finsy as fy
 import pytest
 
-from serene.controller.switch.connection import P4RuntimeConnection, Unanswered, Unreachable
+from serene.controller.switch.connection import IdInUse, P4RuntimeConnection, Unanswered, Unreachable
 from serene.controller.switch.switch import Switch, SwitchOptions
 from serene.entries import SwitchAddress
 from serene.program import Program
 from serene.wire import SWITCH_IP, SWITCH_MAC
+from tests.controller.coordinating import commanding
 from tests.controller.processes import SwitchProcess
 
 PATIENCE_S = 30.0
+ASKS_THE_SWITCH = True  # the tests themselves are clients of the switch
+
+
+def test_a_controller_waits_for_the_switch_to_notice_that_its_predecessor_ended(
+    switch: SwitchProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A switch may notice late; then it refuses the election id, which its successor has, too."""
+    monkeypatch.setattr("serene.controller.switch.switch.ID_BECOMES_FREE_S", PATIENCE_S)
+    opening = P4RuntimeConnection.open
+    refused = asyncio.Event()
+
+    async def watched(connection: P4RuntimeConnection) -> None:
+        try:
+            await opening(connection)
+        except IdInUse:
+            refused.set()
+            raise
+
+    async def play() -> None:
+        async with AsyncExitStack() as successors:
+            async with commanding(switch.grpc):
+                monkeypatch.setattr(P4RuntimeConnection, "open", watched)
+                coming = asyncio.create_task(successors.enter_async_context(commanding(switch.grpc)))
+                await asyncio.wait_for(refused.wait(), PATIENCE_S)
+            assert (await coming).switch.connected
+
+    asyncio.run(play())
 
 
 def test_a_packet_is_not_sent_by_another_stream(switch: SwitchProcess) -> None:
