@@ -13,7 +13,7 @@ from google.protobuf import text_format
 
 from serene.entries import Entry
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 class Controller:

@@ -97,7 +97,7 @@ def test_a_swap_ends_it(switch: P4Switch, strategy: Strategy) -> None:
 
     def live(worker: int, pool: Pool) -> None:
         pool.all_reduce(given[worker][:10])
-        begun.wait(30)
+        begun.wait(120)
         pool.all_reduce(given[worker])
 
     for error in run.play(live):

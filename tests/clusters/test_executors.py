@@ -151,7 +151,7 @@ def test_a_pool_ends_with_its_owner_whatever_its_processes_do(tmp_path: Path) ->
     try:
         until(lambda: all(task.exists() for task in begun), f"both tasks have begun; it says {run.output}")
         run.process.kill()
-        run.wait(30)
+        run.wait(120)
         until(lambda: not run.alive(), "its processes are gone", 20)
     finally:
         run.end()

@@ -10,7 +10,7 @@ from serene.controller.coordinator import Coordinator
 from serene.controller.settings import settings
 from tests.controller.processes import PORTS
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 @asynccontextmanager

@@ -25,7 +25,7 @@ from serene.wire import (
     membership,
 )
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 LANES = 320
 # <linux/if_packet.h>, <linux/if_ether.h>; the socket module has no names for them.
 _SOL_PACKET, _PACKET_IGNORE_OUTGOING, _ETH_P_ALL = 263, 23, 3

@@ -27,7 +27,7 @@ from tests.ports import some_port, some_ports
 from tests.support.warm_process import WarmProcess, run
 
 PORTS = 3
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]

@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 def at_once(url: str, *commands: Callable[[ControllerClient], T]) -> list[T]:
     """Each over a connection of its own, begun together."""
-    begin = Barrier(len(commands), timeout=30)
+    begin = Barrier(len(commands), timeout=120)
 
     def give(command: Callable[[ControllerClient], T]) -> T:
         with ControllerClient(url) as client:
@@ -156,5 +156,5 @@ def test_an_automatic_strategy_is_for_the_job_it_was_asked_for(client: Controlle
         client.delete_job(0)
         client.create_job(3, BSP(), job=0)
         go.touch()
-        assert chosen.result(30) == "job 0 was replaced by another job meanwhile: nothing was changed"
+        assert chosen.result(120) == "job 0 was replaced by another job meanwhile: nothing was changed"
     assert client.job(0).automatic is None

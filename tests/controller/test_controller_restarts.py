@@ -143,7 +143,7 @@ def test_what_is_planned_holds_for_the_switch_that_is_there(
         finally:
             stop = True
         for one in given:
-            one.result(30)
+            one.result(120)
     job = client.job(0)
     hosts[0].forget()
     welcome = hosts[0].ask(lambda: hosts[0].hello(0, 0, 5), Op.WELCOME)

@@ -33,7 +33,7 @@ def worker(switch: SwitchProcess, number: int) -> Client:
 
 def test_swaps_under_way_lose_nothing(switch: SwitchProcess, client: ControllerClient) -> None:
     client.create_job(WORKERS, BSP())
-    in_step = threading.Barrier(WORKERS, timeout=30)
+    in_step = threading.Barrier(WORKERS, timeout=120)
 
     def train(number: int) -> tuple[np.ndarray, list[int], int]:
         with worker(switch, number) as member:
@@ -51,7 +51,7 @@ def test_swaps_under_way_lose_nothing(switch: SwitchProcess, client: ControllerC
                 total += update.delta
                 epochs.append(update.epoch)
             member.report({"iteration": STEPS, "state": "finished"})
-            assert member.leave_and_wait(30.0)
+            assert member.leave_and_wait(120.0)
             return total + member.pull().delta, epochs, member.contributions_sent
 
     with ThreadPoolExecutor(WORKERS) as pool:
@@ -84,12 +84,12 @@ def test_deletion_ends_a_worker_that_waits(switch: SwitchProcess, client: Contro
     client.create_job(2, BSP())
     with worker(switch, 0) as waiting, worker(switch, 1) as idle, ThreadPoolExecutor(2) as pool:
         for joining in [pool.submit(member.join) for member in (waiting, idle)]:
-            joining.result(30)
+            joining.result(120)
         blocked = pool.submit(waiting.exchange, np.ones(VALUES, np.float32))
         until(lambda: client.status().jobs[0].workers[0].blocked, "the switch has not answered worker 0")
         client.delete_job(0)
         with pytest.raises(Refused, match=r"job 0 was deleted|there is no job 0"):
-            blocked.result(30)
+            blocked.result(120)
 
 
 @pytest.mark.parametrize("how", [Session.leave, Session.abandon], ids=["leave", "abandon"])
@@ -102,9 +102,9 @@ def test_who_leaves_as_the_switch_loses_its_state_keeps_nobody_waiting(
     with ThreadPoolExecutor(2) as pool, worker(switch, 0) as one, worker(switch, 1) as other:
         stays, leaves = (Session(each, lambda delta: None) for each in (one, other))
         for done in [pool.submit(each.join) for each in (stays, leaves)]:
-            done.result(30)
+            done.result(120)
         for exchanged in [pool.submit(each.exchange, ones) for each in (stays, leaves)]:
-            exchanged.result(30)
+            exchanged.result(120)
         switch.restart()
         left = pool.submit(how, leaves)
         pool.submit(stays.exchange, ones).result(60)

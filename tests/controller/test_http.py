@@ -39,7 +39,7 @@ def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
 
 @pytest.fixture
 def http(client: ControllerClient) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=client.url, trust_env=False, timeout=30.0) as plain:
+    with httpx.Client(base_url=client.url, trust_env=False, timeout=120.0) as plain:
         yield plain
 
 

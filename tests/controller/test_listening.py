@@ -32,7 +32,7 @@ from tests.ports import some_port
 from tests.runs import private_network
 
 TOKEN = "a-token-that-nobody-guesses"
-get = partial(httpx.get, trust_env=False, timeout=30.0)
+get = partial(httpx.get, trust_env=False, timeout=120.0)
 
 
 @pytest.fixture(scope="module")
@@ -221,7 +221,7 @@ HEADERS: list[tuple[list[bytes], str]] = [
 def test_no_request_without_the_token(guarded: ControllerProcess, path: Path) -> None:
     """By either way, whatever it asks for."""
     for base, transport in ((guarded.url, None), ("http://localhost", httpx.HTTPTransport(uds=str(path)))):
-        with httpx.Client(base_url=base, transport=transport, trust_env=False, timeout=30.0) as http:
+        with httpx.Client(base_url=base, transport=transport, trust_env=False, timeout=120.0) as http:
             for given, said in HEADERS:
                 headers = [(b"Authorization", value) for value in given]
                 for method, at in (

@@ -16,7 +16,7 @@ from serene.wire import SWITCH_IP, SWITCH_MAC
 from tests.controller.coordinating import commanding
 from tests.controller.processes import SwitchProcess
 
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 ASKS_THE_SWITCH = True  # the tests themselves are clients of the switch
 
 

@@ -235,7 +235,7 @@ def body(process: str, **changes: object) -> dict[str, object]:
 
 def test_places_over_http(start: StartController) -> None:
     controller = start("--gone-after", "1")
-    with httpx.Client(base_url=controller.url, trust_env=False, timeout=30.0) as http:
+    with httpx.Client(base_url=controller.url, trust_env=False, timeout=120.0) as http:
 
         def ask(process: str, **changes: object) -> httpx.Response:
             return http.post("/v1/places", json=body(process, **changes))

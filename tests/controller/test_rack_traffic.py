@@ -19,7 +19,7 @@ SIZES = (2, 1)
 ROUNDS = 20  # in each of which every host has an address that no switch has heard of
 EXCHANGES = 100  # in a round: some of them while one switch knows a host already and another does not
 PACE_S = 0.05  # without a frame, before the next exchange: a busy switch drops what its queues have no room for
-PATIENCE_S = 10.0
+PATIENCE_S = 120.0
 
 
 class Host:

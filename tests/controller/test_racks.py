@@ -79,17 +79,17 @@ def test_a_worker_is_where_its_hello_comes_from(tree: Tree, client: ControllerCl
         tree.client(0, 0, VALUES, says=2) as liar,
         pytest.raises(Refused, match="worker 0 says that it is in rack 2, but its HELLO came from rack 0"),
     ):
-        liar.join(10.0)
+        liar.join(120.0)
     with (
         tree.client(1, 1, VALUES) as too_many,
         pytest.raises(Refused, match="job 0 has no worker 1 in rack 1: expected 0 to 0"),
     ):
-        too_many.join(10.0)
+        too_many.join(120.0)
     with (
         tree.client(2, 0, VALUES) as elsewhere,
         pytest.raises(Refused, match="job 0 has no workers in rack 2: it has 2, 1, 0 by rack"),
     ):
-        elsewhere.join(10.0)
+        elsewhere.join(120.0)
 
 
 def test_swaps_under_way_lose_nothing(tree: Tree, client: ControllerClient) -> None:
@@ -138,23 +138,23 @@ def test_a_worker_that_is_restarted_or_evicted_comes_back(tree: Tree, client: Co
     with tree.client(0, 0, VALUES) as one, tree.client(1, 0, VALUES) as two, ThreadPoolExecutor(3) as pool:
         first = tree.client(1, 1, VALUES)
         for joining in [pool.submit(member.join) for member in (one, two, first)]:
-            joining.result(30)
+            joining.result(120)
         assert [member.protocol.number for member in (one, two, first)] == [0, 1, 2]
         gradient = np.ones(VALUES, np.float32)
         for update in [pool.submit(member.exchange, gradient) for member in (one, two, first)]:
-            assert (update.result(30).delta == 3).all()
+            assert (update.result(120).delta == 3).all()
         first.close()
         with tree.client(1, 1, VALUES, lane=1) as again:
-            again.join(30.0)
+            again.join(120.0)
             caught = again.catch_up()
             assert caught is not None and (caught.delta == 3).all()
             assert [worker.state for worker in client.job(0).workers] == ["running"] * 3
             assert "worker 1.1 restarted" in client.job(0).history[-1].reason
             client.evict(0, 2)
             for update in [pool.submit(member.exchange, gradient) for member in (one, two)]:
-                update.result(30)
+                update.result(120)
             for update in [pool.submit(member.exchange, gradient) for member in (one, two)]:
-                update.result(30)
+                update.result(120)
             client.readmit(0, 2)
             assert [worker.state for worker in client.job(0).workers] == ["running"] * 3
 
@@ -168,7 +168,7 @@ def test_status_and_explain_say_which_rack_and_level(
         ending.callback(client.delete_job, 0)  # which lets go who waits
         sessions = [Session(tree.client(*place, VALUES)) for place in ((0, 0), (0, 1), (1, 0))]
         for joining in [pool.submit(session.join) for session in sessions]:
-            joining.result(30)
+            joining.result(120)
         gradient = np.ones(VALUES, np.float32)
 
         def waits(number: int, *by: int) -> Explanation:
@@ -189,7 +189,7 @@ def test_status_and_explain_say_which_rack_and_level(
         assert (rest.level, rest.racks) == ("root", [1])
         third = pool.submit(sessions[2].exchange, gradient)
         for done in (first, second, third):
-            done.result(30)
+            done.result(120)
         third = pool.submit(sessions[2].exchange, gradient)
         second = pool.submit(sessions[1].exchange, gradient)
         own = waits(1, 0)
@@ -211,7 +211,7 @@ def test_status_and_explain_say_which_rack_and_level(
         evicted = serenectl("evict", "--worker", "0.0", controller=daemon.url)
         assert evicted.stdout == "job 0: worker 0.0 is evicted, epoch 2\n"
         for done in (second, third):  # nobody waits for it any more
-            done.result(30)
+            done.result(120)
         for session in sessions:
             session.client.close()
 

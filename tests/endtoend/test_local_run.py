@@ -131,7 +131,7 @@ def test_stopped_before_it_has_begun(run: Run) -> None:
 def test_sigkill(run: Run) -> None:
     run.until_training()
     run.process.kill()
-    run.wait(30)
+    run.wait(120)
     until(lambda: not run.alive(), "every process has ended", 20)
     assert not run.out.exists()
 

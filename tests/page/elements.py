@@ -8,7 +8,7 @@ from selenium.webdriver.remote.webelement import WebElement
 
 from tests.controller.processes import until
 
-PATIENCE_S = 60
+PATIENCE_S = 120
 
 
 def text(page: Chrome, selector: str) -> str:

@@ -31,7 +31,7 @@ def controller(switch: object, tmp_path_factory: pytest.TempPathFactory) -> Iter
 @pytest.fixture
 def http(controller: ControllerProcess) -> Iterator[httpx.Client]:
     """Without the token."""
-    with httpx.Client(base_url=controller.url, trust_env=False, timeout=30.0) as plain:
+    with httpx.Client(base_url=controller.url, trust_env=False, timeout=120.0) as plain:
         yield plain
 
 

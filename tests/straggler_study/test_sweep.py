@@ -121,7 +121,7 @@ def test_a_killed_sweep_leaves_no_process_and_goes_on_later(number: signal.Signa
     try:
         until(lambda: any((tmp_path / "cells").glob("*.npz")), f"a first result; it says {run.output}", 180)
         run.process.send_signal(number)
-        run.wait(30)
+        run.wait(120)
         until(lambda: not run.alive(), "its processes are gone", 20)
     finally:
         run.end()

@@ -17,7 +17,7 @@ from serene.topologies.processes import bmv2
 from tests.suites.checkouts import Suite
 
 PAIRS = 8
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 INSIDE = "SERENE_P4_SUITES"  # set in the namespace
 GRPC, THRIFT = 9559, 9090  # nobody else is in the namespace
 

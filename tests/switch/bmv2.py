@@ -30,7 +30,7 @@ from tests.p4rt import Controller
 from tests.ports import some_ports
 
 SWITCH = "simple_switch_grpc"
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 def why_not() -> str:

@@ -14,7 +14,7 @@ import grpc
 from finsy.proto import p4i, p4r, p4r_grpc, rpc_status
 from google.protobuf import text_format
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 Code = grpc.StatusCode
 _CODES = {code.value[0]: code for code in Code}
 _election_ids = itertools.count(100)  # a switch never forgets the highest one

@@ -29,7 +29,7 @@ from tests.ports import some_port, some_ports
 from tests.switch.p4rt_controller import Controller, load_p4info, until
 from tests.switch.p4rt_probe import JSON, P4INFO, Probe
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 COMMAND = [sys.executable, "-m", "serene.switch.cli"]
 
 

@@ -13,7 +13,7 @@ from tests.switch.conftest import Target
 from tests.switch.p4rt_controller import new_election_id
 from tests.switch.p4rt_probe import CPU_PORT, JSON, P4INFO, Probe
 
-PATIENCE_S = 15.0
+PATIENCE_S = 120.0
 
 
 def switch(target: Target, name: str = "s1", **options: Any) -> fy.Switch:

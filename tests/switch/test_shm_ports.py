@@ -31,7 +31,7 @@ RING_BYTES, ALIGN = 4 << 20, 64  # runtime/shm.h
 WRITTEN, READ, ASLEEP, BYTES = 0, 64, 128, 192  # in a ring
 RING_SIZE = BYTES + RING_BYTES
 TO_SWITCH, TO_HOST = 0, RING_SIZE
-PATIENCE_S = 20.0
+PATIENCE_S = 120.0
 
 pytestmark = pytest.mark.skipif(library() is None, reason="shared memory needs a C compiler")
 

@@ -14,7 +14,7 @@ from serene.switch.p4runtime.watching import NoTraces, watch
 from serene.switch.trace import Step, step_from_json
 from tests.switch.p4rt_controller import until
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 class Watch:
