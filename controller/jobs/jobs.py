@@ -105,7 +105,7 @@ class Jobs:
         if job.strategy != BSP():
             raise BadRequest(
                 f"a pool runs under BSP, not {job.strategy}: its slots hold other values from one round to the next. "
-                "Under another strategy each parameter needs slots of its own: SwitchReducer in docs/pytorch.md"
+                "Every strategy is for shared training: DistributedOptimizer in docs/pytorch.md"
             )
         if job.workers_expected > MOST_IN_POOL:
             raise BadRequest(f"a pool of {job.workers_expected} workers: expected 1 to {MOST_IN_POOL}")
@@ -118,7 +118,7 @@ class Jobs:
         if self[job_id].pool:
             raise Conflict(
                 f"job {job_id} is a process group's: it stays under BSP with the workers that it began with, or its "
-                "sums would be wrong. SwitchReducer in docs/pytorch.md takes every strategy"
+                "sums would be wrong. Shared training takes every strategy: DistributedOptimizer in docs/pytorch.md"
             )
 
     def _free_id(self, wanted: int | None) -> int:

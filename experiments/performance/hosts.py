@@ -13,7 +13,6 @@ import resource
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -21,10 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from serene.client import Client, FrameTransport, Pool, Session, ShmTransport, Transport, UdpTransport
+from serene.client import Client, FrameTransport, Pool, ShmTransport, Transport, UdpTransport
 from serene.client.blocks import Layout
-from serene.client.parts import Parts
-from serene.client.updates import PartUpdate
 from serene.fixedpoint import DEFAULT_SCALE
 from serene.workers.packets import PACKETS
 
@@ -87,38 +84,6 @@ def serene(options: Json) -> Json:
         measured["window"] = client.window
         client.leave()
     return measured
-
-
-def overlap(options: Json) -> Json:
-    """Iterations of a backward pass through equal layers, with the exchange at the same time, and after it.
-
-    The backward pass is emulated by sleeping, because the hosts share the machine's processors.
-    """
-    expected = _expected(options)
-    mine = gradient(options["worker"], options["values"])
-    bound = _rounding(options, expected)
-    layers = np.split(mine, options["layers"])
-    layer_s = options["backward_s"] / options["layers"]
-    with Client(UdpTransport(), 0, options["worker"], options["values"]) as client:
-        slots = client.join().slots // options["layers"]
-
-        def overlapped() -> np.ndarray:
-            results: list[Future[PartUpdate]] = []
-            for layer in reversed(range(options["layers"])):
-                time.sleep(layer_s)
-                results.append(parts.submit(layer * slots, layers[layer]))
-            return np.concatenate([result.result().delta for result in reversed(results)])
-
-        def in_turn() -> np.ndarray:
-            for _ in layers:
-                time.sleep(layer_s)
-            return client.exchange(mine).delta
-
-        with Parts(Session(client)) as parts:
-            at_once = _repeat(overlapped, expected, bound, options)
-        after = _repeat(in_turn, expected, bound, options)
-        client.leave()
-    return {"seconds": at_once["seconds"], "in_turn_s": after["seconds"]}
 
 
 def _join(options: Json, backend: str = "gloo") -> None:
@@ -302,40 +267,22 @@ def _iterations(options: Json, module: Any, model: Any, optimiser: Any) -> Json:
 
 
 def shared(options: Json) -> Json:
-    """Iterations of `ddp` by shared training, or with ``hook`` by DistributedDataParallel's hook."""
-    import torch.distributed as dist
-
-    os.environ.update(options["environment"])
-    _join(options)
-    measured = _hooked_iterations(options) if options["hook"] else _shared_iterations(options)
-    dist.barrier()
-    dist.destroy_process_group()
-    return measured
-
-
-def _shared_iterations(options: Json) -> Json:
+    """Iterations of `ddp` by shared training."""
     import torch
+    import torch.distributed as dist
 
     from serene.torch import DistributedOptimizer
 
+    os.environ.update(options["environment"])
+    _join(options)  # for the barriers between the iterations
     model = _network()
     own = torch.optim.SGD(model.parameters(), lr=0.01)
     overlap = options["overlap"]
     with DistributedOptimizer(own, job="bench", workers=options["workers"], overlap=overlap) as optimizer:
-        return _iterations(options, model, model, optimizer)
-
-
-def _hooked_iterations(options: Json) -> Json:
-    import torch
-    from torch.nn.parallel import DistributedDataParallel
-
-    from serene.torch import SwitchReducer, reduce_bucket
-
-    module = _network()
-    model = DistributedDataParallel(module, bucket_cap_mb=options["bucket_mb"])
-    with SwitchReducer(module, worker=options["worker"]) as reducer:
-        model.register_comm_hook(reducer, reduce_bucket)
-        return _iterations(options, module, model, torch.optim.SGD(module.parameters(), lr=0.01))
+        measured = _iterations(options, model, model, optimizer)
+    dist.barrier()
+    dist.destroy_process_group()
+    return measured
 
 
 def pushes(options: Json) -> Json:
@@ -371,7 +318,6 @@ def frames(options: Json) -> Json:
 
 PARTS = {
     "serene": serene,
-    "overlap": overlap,
     "gloo": gloo,
     "pool": pool,
     "gloo_large": gloo_large,

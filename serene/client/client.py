@@ -26,7 +26,7 @@ from serene.client.protocol import Counts, Membership, Protocol
 from serene.client.requests import NoAnswer, Requests, SessionLost
 from serene.client.restoration import ALL, Remains, Restored, restore
 from serene.client.transport import Transport, TransportError
-from serene.client.updates import CaughtUp, PartUpdate, Update
+from serene.client.updates import CaughtUp, Update
 from serene.client.window import LARGEST_WINDOW, Window
 from serene.errors import SereneError
 from serene.fixedpoint import FixedPoint
@@ -248,7 +248,7 @@ class Client:
         remains = self._remains
         if self._caught_up and not self._unread:
             return None
-        before = protocol.held_values.copy() if remains is None else remains.read
+        before = protocol.held_values.copy() if remains is None else remains.held
         restored = None
         if protocol.membership.epoch == 1:  # where nobody joins again: that begins an epoch
             restored = restore(protocol, remains, lambda values: self._contribute(protocol, values))
@@ -301,12 +301,6 @@ class Client:
         for payload in self._requests.answers(0.0):
             self._check_session(payload)
 
-    def ask_while_waiting(self) -> int:
-        """To be called while something is under way: asks at most every ``silence_s`` whether the session goes on, also
-        where packets come. Returns how often the switch has said that it does."""
-        self._ask(self._asked_at)
-        return self._requests.confirmations
-
     def _ask(self, last: float) -> None:
         now = self.clock()
         if now - last > self.silence_s:
@@ -332,6 +326,11 @@ class Client:
                 f"a gradient of shape {gradient.shape}: expected ({self._vector_length},), as the job's vector has"
             )
         protocol = self._contributing
+        if not protocol.done:
+            raise SereneError(
+                "an earlier exchange of this worker has failed, and nobody knows whether it counts: call join() and "
+                "catch_up() first"
+            )
         clipped = quantise(gradient, self._fixed, protocol)
         self.clipped_values += clipped
         self.contributions_sent += protocol.membership.slots
@@ -401,20 +400,6 @@ class Client:
         trouble = self._transport.trouble()
         return f" (cannot send: {trouble})" if trouble else ""
 
-    # -- part by part (serene.client.parts) -------------------------------------------------------------------
-
-    def begin_part(self, slots: slice, gradient: np.ndarray) -> None:
-        """Contributes float32[n], n > 0, to as many slots as it takes, none of which has a part under way; the last one
-        is filled up with zeros. Raises BadGradient, and SereneError as ``exchange``."""
-        protocol = self._contributing
-        now, lanes = self.clock(), protocol.membership.lanes
-        if protocol.done:
-            self._heard_at = self._asked_at = now
-        self.clipped_values += quantise(gradient, self._fixed, protocol, slots.start * lanes)
-        protocol.values.reshape(-1)[slots.start * lanes + len(gradient) : slots.stop * lanes] = 0
-        self.contributions_sent += slots.stop - slots.start
-        protocol.begin_part(slots, now)
-
     def skip_catch_up(self) -> None:
         """For a pool (serene.client.pool), which has nothing to catch up with, whatever the epoch."""
         self._caught_up = True
@@ -430,21 +415,6 @@ class Client:
         """Contributes what was written to ``protocol.values`` of these slots. slots: their numbers, int[n]."""
         self._contributing.begin_slots(slots)
         self.contributions_sent += len(slots)
-
-    def part_done(self, slots: slice) -> bool:
-        """Whether all of these slots are answered. Raises SereneError for a worker that has not joined or caught up."""
-        return self._running.part_done(slots)
-
-    def finish_part(self, slots: slice) -> PartUpdate:
-        """What was contributed to these slots since they were read last, once ``part_done``."""
-        read = self._running.finish_part(slots)
-        delta = dequantise(np.ascontiguousarray(read.difference).reshape(-1), self._fixed)
-        return PartUpdate(delta, read.members, int(read.contributions.max()) > self._fixed.capacity)
-
-    def wake_with(self, descriptor: int) -> None:
-        """``exchange_round`` ends early when this descriptor becomes readable; -1 for none."""
-        if self._fast is not None:
-            self._fast.wake_with(descriptor)
 
     def plain_round(self, protocol: Protocol) -> bool:
         """Sends what the protocol has to send, and receives once. Whether anything came."""

@@ -52,7 +52,7 @@ struct exchange {                /* serene.client.fastpath._Exchange */
     uint32_t session, epoch, newest_epoch, seen, odd, backoff, reordering;
     uint32_t run_most;           /* packets in one message, which the kernel cuts apart; 1: it cannot */
     uint8_t job, worker, pulling, stalled, flowing, measured;
-    int32_t socket, wake, error;
+    int32_t socket, error;
     int32_t refused;             /* errno of the first packet that the network did not take; 0: it took all */
 };
 
@@ -77,16 +77,15 @@ static double now_s(void) {
 
 /* -- numbers ------------------------------------------------------------------------------------------------ */
 
-/* float32[count] into packets, from a value's place in the vector on: serene.fixedpoint.quantise, big-endian.
- * Returns how many values were clipped, or -1 when one is not finite. */
-int64_t quantise(const float *from, uint64_t first, uint64_t count, double scale, double limit, uint8_t *payloads,
+/* float32[count], a vector, into packets: serene.fixedpoint.quantise, big-endian. Returns how many values were clipped,
+ * or -1 when one is not finite. */
+int64_t quantise(const float *from, uint64_t count, double scale, double limit, uint8_t *payloads,
                  uint32_t payload_bytes, uint32_t lanes) {
     int64_t clipped = 0;
     int finite = 1;
     while (count) {
-        uint64_t slot = first / lanes, lane = first % lanes;
-        uint64_t part = lanes - lane < count ? lanes - lane : count;
-        uint32_t *to = (uint32_t *)(payloads + slot * payload_bytes + HEADER_BYTES) + lane;
+        uint64_t part = lanes < count ? lanes : count;
+        uint32_t *to = (uint32_t *)(payloads + HEADER_BYTES);
         uint32_t over = 0, bad = 0;
         for (uint64_t i = 0; i < part; i++) {
             double value = from[i];
@@ -98,7 +97,7 @@ int64_t quantise(const float *from, uint64_t first, uint64_t count, double scale
         }
         clipped += over;
         finite &= !bad;
-        from += part, first += part, count -= part;
+        from += part, count -= part, payloads += payload_bytes;
     }
     return finite ? clipped : -1;
 }
@@ -115,7 +114,7 @@ void dequantise(int32_t *difference, uint64_t count, double scale) {
 
 struct flight {
     uint32_t in_flight, in_network;  /* slots: not answered; of those, not lost and not waiting in the switch */
-    uint32_t part, cursor;           /* which slot to look at next: the seq of its part, and its number */
+    uint32_t cursor;                 /* the number of the slot to look at next */
     double sent_last;
 };
 
@@ -130,28 +129,13 @@ static struct flight flight_of(const struct exchange *exchange) {
     return flight;
 }
 
-static int is_next(const struct exchange *exchange, uint32_t slot, uint32_t part) {
-    return exchange->state[slot] == UNSENT && exchange->awaited[slot] == part;
-}
-
-/* Moves the cursor to the next unsent slot; how many slots of its part from there on can be sent together, for their
- * packets lie side by side. 0: none is left. Parts go in the order in which they were begun, for workers that send in
- * different orders wait for one another. */
+/* Moves the cursor to the next unsent slot; how many slots from there on can be sent together, for their packets lie
+ * side by side. 0: none is left. */
 static uint32_t next_run(const struct exchange *exchange, struct flight *at, uint32_t most) {
-    while (at->cursor < exchange->slots && !is_next(exchange, at->cursor, at->part)) at->cursor++;
-    if (at->cursor == exchange->slots) {
-        uint32_t first = exchange->slots;
-        for (uint32_t slot = 0; slot < exchange->slots; slot++)
-            if (exchange->state[slot] == UNSENT
-                && (first == exchange->slots || exchange->awaited[slot] < exchange->awaited[first]))
-                first = slot;
-        if (first == exchange->slots) return 0;
-        at->part = exchange->awaited[first];
-        at->cursor = first;
-    }
+    while (at->cursor < exchange->slots && exchange->state[at->cursor] != UNSENT) at->cursor++;
     if (most > exchange->slots - at->cursor) most = exchange->slots - at->cursor;
-    uint32_t run = 1;
-    while (run < most && is_next(exchange, at->cursor + run, at->part)) run++;
+    uint32_t run = 0;
+    while (run < most && exchange->state[at->cursor + run] == UNSENT) run++;
     return run;
 }
 
@@ -432,25 +416,25 @@ static int await(struct exchange *exchange, struct flight *flight, struct pool *
     if (left < 0) left = 0;      /* a worker that was kept from running first looks whether something has come */
     struct timespec wait = {(time_t)left, (long)(1e9 * (left - floor(left)))};
     short events = room ? POLLIN | POLLOUT : POLLIN;
-    struct pollfd waits[2] = {{.fd = exchange->socket, .events = events}, {.fd = exchange->wake, .events = POLLIN}};
+    struct pollfd waits = {.fd = exchange->socket, .events = events};
     struct shm_end *shm = exchange->shm;
     int there = shm && shm->memory && !shm_sleep(shm);
-    if (shm) waits[0] = (struct pollfd){.fd = shm->closed ? -1 : shm->socket, .events = POLLIN};
+    if (shm) waits = (struct pollfd){.fd = shm->closed ? -1 : shm->socket, .events = POLLIN};
     if (there) wait = (struct timespec){0};
     else if (shm && room && left > RING_ROOM_S) wait = (struct timespec){0, (long)(1e9 * RING_ROOM_S)};
-    int ready = ppoll(waits, 2, &wait, NULL);
+    int ready = ppoll(&waits, 1, &wait, NULL);
     if (ready < 0) {
         if (errno == EINTR) return WOKEN;
         exchange->error = errno;
         return BROKEN;
     }
-    if (shm && waits[0].revents) shm_woken(shm);
+    if (shm && waits.revents) shm_woken(shm);
     if (!ready && !there) return shm && room && left > RING_ROOM_S ? GO_ON : SILENCE;
     int answered = pool ? receive_pieces(pool, flight) : receive_batch(exchange, flight);
     if (answered < 0) return BROKEN;
     if (exchange->odd) return ODD_PACKETS;
     if (answered && overtaken(exchange)) return OVERTAKEN;
-    return waits[1].revents ? WOKEN : GO_ON;
+    return GO_ON;
 }
 
 /* Goes on until every slot is answered or something happens that the protocol has to decide. */

@@ -55,7 +55,7 @@ class Outcome(IntEnum):
     SILENCE = 1  # nothing came within the timeout
     ODD_PACKETS = 2  # packets came that the protocol or the client has to look at
     OVERTAKEN = 3  # a slot was overtaken by later ones, so its packet is lost
-    WOKEN = 4  # by the descriptor of ``wake_with``, or a signal
+    WOKEN = 4  # by a signal
     BROKEN = 5  # the socket failed
     DISAGREEMENT = 6  # this and the next ones: of a pool only (serene.client.fastpool)
     NO_MORE = 7  # a sum lacks contributions, or a piece is left that must not be begun
@@ -82,7 +82,7 @@ class _Exchange(ctypes.Structure):
             "odd", "backoff", "reordering", "run_most",
         )],
         *[(name, ctypes.c_uint8) for name in ("job", "worker", "pulling", "stalled", "flowing", "measured")],
-        *[(name, ctypes.c_int32) for name in ("socket", "wake", "error", "refused")],
+        *[(name, ctypes.c_int32) for name in ("socket", "error", "refused")],
     )  # fmt: skip
 
 
@@ -109,9 +109,9 @@ class Link:
     shm: int = 0
 
 
-def quantise(gradient: np.ndarray, fixed: FixedPoint, protocol: Protocol, first: int = 0) -> int:
-    """Writes float32[n] into ``protocol.values``, from value ``first`` of the vector on, or a whole vector as it is,
-    int32[n] in units. Returns how many were clipped.
+def quantise(gradient: np.ndarray, fixed: FixedPoint, protocol: Protocol) -> int:
+    """Writes a vector into ``protocol.values``: float32[n], or as it is int32[n] in units. Returns how many were
+    clipped.
 
     Raises BadGradient for NaN and infinities; then ``protocol.values`` are undefined.
     """
@@ -123,7 +123,7 @@ def quantise(gradient: np.ndarray, fixed: FixedPoint, protocol: Protocol, first:
         flat = np.ascontiguousarray(gradient, np.float32)
         compiled.quantise.restype = ctypes.c_int64
         clipped = compiled.quantise(
-            ctypes.c_void_p(flat.ctypes.data), ctypes.c_uint64(first), ctypes.c_uint64(len(flat)),
+            ctypes.c_void_p(flat.ctypes.data), ctypes.c_uint64(len(flat)),
             ctypes.c_double(fixed.scale), ctypes.c_double(fixed.limit), ctypes.c_void_p(protocol.payloads.ctypes.data),
             ctypes.c_uint32(protocol.payloads.shape[1]), ctypes.c_uint32(protocol.membership.lanes),
         )  # fmt: skip
@@ -131,8 +131,7 @@ def quantise(gradient: np.ndarray, fixed: FixedPoint, protocol: Protocol, first:
             return int(clipped)
     # Also where the C code met a value that is not finite: FixedPoint.quantise says which.
     values, clipped = fixed.quantise(gradient)
-    places = np.arange(first, first + len(gradient))
-    protocol.values[np.divmod(places, protocol.membership.lanes)] = values
+    protocol.write(values)
     return clipped
 
 
@@ -153,12 +152,9 @@ def dequantise(difference: np.ndarray, fixed: FixedPoint) -> np.ndarray:
 
 
 class FastPath:
-    """One worker's protocol over one link. wake: a descriptor that ends ``run`` when it is readable; -1 for none.
-    run_most: packets handed to the kernel in one buffer."""
+    """One worker's protocol over one link. run_most: packets handed to the kernel in one buffer."""
 
-    def __init__(
-        self, compiled: ctypes.CDLL, protocol: Protocol, link: Link, wake: int = -1, run_most: int = RUN_MOST
-    ) -> None:
+    def __init__(self, compiled: ctypes.CDLL, protocol: Protocol, link: Link, run_most: int = RUN_MOST) -> None:
         self._compiled = compiled
         self._protocol = protocol
         head_bytes, payload_bytes = len(link.head), protocol.payloads.shape[1]
@@ -181,7 +177,7 @@ class FastPath:
             worker=protocol.worker, reordering=REORDERING, largest_window=protocol.window.largest,
             run_most=min(run_most, RUN_MOST_BYTES // payload_bytes) if link.cuts else 1,
             first_timeout=FIRST_TIMEOUT_S, shortest_timeout=SHORTEST_TIMEOUT_S, longest_timeout=LONGEST_TIMEOUT_S,
-            socket=link.descriptor, wake=wake, shm=link.shm,
+            socket=link.descriptor, shm=link.shm,
         )  # fmt: skip
 
     def run(self) -> Outcome:
@@ -203,10 +199,6 @@ class FastPath:
     def refused(self) -> int:
         """errno of the first packet of the last ``run`` that the network did not take; 0: it took all."""
         return int(self._exchange.refused)
-
-    def wake_with(self, descriptor: int) -> None:
-        """``run`` ends with WOKEN when this becomes readable; -1 for none."""
-        self._exchange.wake = descriptor
 
     def odd_packets(self) -> tuple[np.ndarray, np.ndarray]:
         """What came with ODD_PACKETS, for the protocol and the client: UDP payloads, uint8[n, bytes], and their

@@ -95,7 +95,7 @@ class PlainPool:
         state = self._protocol.exchange.state
         slots = np.array([slot for slot in self._under_way if state[slot] == ANSWERED], np.int64)
         if slots.size:
-            read = self._protocol.finish_part(slots)
+            read = self._protocol.finish_slots(slots)
             # Nobody contributes to a slot again before all are known to have read it: so a read with as many
             # contributions as there are workers holds one of each, whatever was in force meanwhile.
             if (read.contributions != self._layout.workers).any():

@@ -9,8 +9,7 @@ invented loss, and in virtual time.
         send(protocol.packets(now)); ...; protocol.receive(payloads, now)
     read = protocol.finish()
 
-A vector may also go in parts, each a range of slots with rounds of its own: ``begin_part`` and ``finish_part``. Parts
-that are under way together go out under one epoch, in the order in which they were begun.
+A pool's slots (`serene.client.pool`) have rounds of their own: ``begin_slots`` and ``finish_slots``.
 
 ``serene.client.fastpath`` does the same as ``packets`` and ``receive`` in C, on the arrays of this class, while nothing
 unusual happens.
@@ -126,10 +125,7 @@ class Protocol:
         self.seq = 0  # the last contribution's
         self.held_values = np.zeros((slots, lanes), np.uint32)  # as read last: cumulative
         self.held_totals = np.zeros(slots, np.uint32)  # contributions that these hold
-        self.iterations = 0  # how many were contributed to every slot and read
-        self.last: Read | None = None  # what the last of them read, without the difference
-        self.in_parts = False  # whether any of them was contributed part by part
-        self.overtaken = False  # a part was begun before all parts of the iteration before its own
+        self.last: Read | None = None  # what the last iteration read, without the difference
         self.whole = 0  # contributions that a read has to hold: a pool's workers; 0 where it may hold any number
         self.payloads = np.zeros((slots, HEADER.itemsize + 4 * lanes), np.uint8)  # what a slot sends
         self._headers = self.payloads[:, : HEADER.itemsize].view(HEADER)[:, 0]
@@ -138,13 +134,11 @@ class Protocol:
         self._headers["session"], self._headers["incarnation"] = self.membership.session, self.incarnation
         self.values = self.payloads[:, HEADER.itemsize :].view(">i4")  # contributions: write, then begin
         self.exchange = Exchange(slots, lanes)
-        self._begun_at: tuple[np.ndarray, np.ndarray] | None = None  # of parts: what was held when they began
         self._pulls = 0
 
     def go_on_from(self, before: Protocol) -> None:
         """Takes over what an earlier incarnation of the same client had read and sent in this session."""
         self.seq, self.last = before.seq, before.last
-        self.iterations, self.in_parts = before.iterations, before.in_parts
         for ours, theirs in ((self.held_values, before.held_values), (self.held_totals, before.held_totals)):
             ours[:] = theirs
         self.exchange.new_totals[:] = self.held_totals
@@ -183,24 +177,14 @@ class Protocol:
     def begin(self, now: float) -> None:
         """Begins an iteration with what was written to ``self.values``. Raises as ``push``."""
         self._expect_done()
-        self.begin_part(slice(None), now)
-
-    def begin_part(self, slots: slice, now: float) -> None:
-        """Begins a contribution to some slots, with what was written to their ``self.values``. Raises RuntimeError if
-        one of them is under way."""
-        if (self.exchange.state[slots] != ANSWERED).any():
-            raise RuntimeError("the last iteration of these slots is not finished")
-        if slots != slice(None):
-            self._keep(slots)
         self.seq += 1
-        if self.done:
-            self.exchange.restart(now)
-        self._begin(Op.PUSH, slots, self.seq)
+        self.exchange.restart(now)
+        self._begin(Op.PUSH, slice(None), self.seq)
 
     def begin_slots(self, slots: np.ndarray) -> None:
         """Begins a contribution to some slots, each in its own round and under the seq after its last one. slots: their
-        numbers, int[n]; otherwise as `begin_part`. For pools, which never use `begin_part`: what is known of a pool's
-        exchange is reset when a collective begins, not whenever nothing is under way."""
+        numbers, int[n]. For pools: what is known of a pool's exchange is reset when a collective begins, not here.
+        Raises RuntimeError if one of them is under way."""
         if (self.exchange.state[slots] != ANSWERED).any():
             raise RuntimeError("the last contributions of these slots are not finished")
         self._begin(Op.PUSH, slots, self.exchange.awaited[slots] + np.uint32(1))
@@ -237,23 +221,6 @@ class Protocol:
         self.exchange.due[slots] = False
         self.exchange.state[slots] = UNSENT
 
-    def _keep(self, slots: slice) -> None:
-        """Keeps what these slots hold at the beginning of an iteration, for ``held_before``."""
-        self.in_parts = True
-        self.overtaken |= bool((self.exchange.rounds[slots] > self.exchange.rounds.min()).any())
-        if self._begun_at is None:
-            self._begun_at = (np.zeros_like(self.held_values), np.zeros_like(self.held_totals))
-        self._begun_at[0][slots], self._begun_at[1][slots] = self.held_values[slots], self.held_totals[slots]
-
-    def held_before(self) -> tuple[np.ndarray, np.ndarray]:
-        """The sums and totals as they were read before the iteration under way, or before the next one: uint32[slots,
-        lanes] and uint32[slots], not to be written to."""
-        if self._begun_at is None:
-            return self.held_values, self.held_totals
-        begun = self._contributing | (self.exchange.rounds > self.exchange.rounds.min())
-        values = np.where(begun[:, None], self._begun_at[0], self.held_values)
-        return values, np.where(begun, self._begun_at[1], self.held_totals)
-
     @property
     def done(self) -> bool:
         """Nothing is under way."""
@@ -261,14 +228,8 @@ class Protocol:
 
     @property
     def iterating(self) -> bool:
-        """An iteration, or a part of one, has begun and is not over. A PULL is no iteration."""
-        return bool(self._contributing.any() or (self.exchange.rounds != self.exchange.rounds[0]).any())
-
-    @property
-    def _contributing(self) -> np.ndarray:
-        """Which slots' contributions are under way."""
-        under_way: np.ndarray = self.exchange.state != ANSWERED
-        return under_way & (not self.exchange.pulling)
+        """An iteration has begun and is not over. A PULL is no iteration."""
+        return not self.done and not self.exchange.pulling
 
     def packets(self, now: float) -> np.ndarray:
         """What to send now: uint8[n, payload bytes], UDP payloads; n may be 0."""
@@ -425,10 +386,6 @@ class Protocol:
         self.window.answered(accepted.size)
         self.round_trip.progressed()
 
-    def part_done(self, slots: slice | np.ndarray) -> bool:
-        """Whether all of these slots are answered."""
-        return bool((self.exchange.state[slots] == ANSWERED).all())
-
     def finish(self) -> Read:
         """The iteration's result, once ``done``; moves on to the next round, or into the epoch that was announced.
         Raises RuntimeError before that."""
@@ -440,12 +397,18 @@ class Protocol:
             self.exchange.new_values,
             np.zeros(self.held_values.shape, np.uint32),
         )
+        if self.exchange.pulling:
+            self.seq = max(self.seq, self.exchange.seen)
+        else:
+            self.last = replace(read, difference=NOTHING)
+        if self.exchange.announced:  # all slots of one iteration go out under one epoch
+            self.epoch = self.exchange.announced
+            self.exchange.rounds[:] = 0
         return read
 
-    def finish_part(self, slots: slice | np.ndarray) -> Read:
-        """The result of some slots, once ``part_done``; these move on to their next round, and when no part is under
-        way, all into the epoch that was announced. ``waited_s`` is that of all parts under way together. Raises
-        RuntimeError before ``part_done``."""
+    def finish_slots(self, slots: np.ndarray) -> Read:
+        """The result of some slots of a pool, once they are answered; these move on to their next round. Raises
+        RuntimeError before that."""
         self._complete(slots)
         difference = (self.exchange.new_values[slots] - self.held_values[slots]).view(np.int32)
         self.held_values[slots] = self.exchange.new_values[slots]
@@ -454,7 +417,7 @@ class Protocol:
     def _complete(self, slots: slice | np.ndarray) -> None:
         """Raises RuntimeError unless these slots are answered. Those whose answer brought nothing new read what they
         hold."""
-        if not self.part_done(slots) or self.exchange.policy is None:
+        if (self.exchange.state[slots] != ANSWERED).any() or self.exchange.policy is None:
             raise RuntimeError("the iteration is not finished")
         same = np.arange(len(self.held_totals))[slots]
         same = same[self.exchange.new_totals[same] == self.held_totals[same]]
@@ -478,18 +441,8 @@ class Protocol:
             waited_s=self.exchange.waited_s,
         )
         self.held_totals[slots] = self.exchange.new_totals[slots]
-        if self.exchange.pulling:
-            self.seq = max(self.seq, self.exchange.seen)
-        else:
-            self.exchange.rounds[slots] += 1
-        if self.iterating:
-            return read
         if not self.exchange.pulling:
-            self.iterations, self.last = self.iterations + 1, replace(read, difference=NOTHING)
-        # Not before an iteration's last part: all its slots go out under one epoch.
-        if self.exchange.announced and not self.whole:
-            self.epoch = self.exchange.announced
-            self.exchange.rounds[:] = 0
+            self.exchange.rounds[slots] += 1
         return read
 
     @property

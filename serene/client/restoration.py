@@ -177,23 +177,18 @@ def outcome(votes: list[Vote], worker: int, known: Mapping[int, Restored] | None
 class Remains:
     """What a worker keeps of a lost session.
 
-    held: uint32[slots, lanes], the sum as it was read before the iteration under way, so that every slot holds the same
-    iterations. read: the same as it was read last: of an iteration in parts, some parts may have been read. overtaken:
-    no sum holds whole iterations, because a part was contributed before all of the iteration before its own. known: by
-    session, what the votes meant in later sessions, which were lost before this worker had read the restored sum.
+    held: uint32[slots, lanes], the sum as it was read last. known: by session, what the votes meant in later sessions,
+    which were lost before this worker had read the restored sum.
     """
 
     held: np.ndarray
-    read: np.ndarray
     vote: Vote
-    overtaken: bool
     known: dict[int, Restored] = field(default_factory=dict)
 
     @classmethod
     def of(cls, protocol: Protocol) -> Remains:
         """protocol: as it was when the session was lost."""
         last, unfinished = protocol.last, protocol.iterating
-        held, totals = protocol.held_before()
         # A snapshot of round r, when everybody was waited for, holds every counted worker's contribution up to r. Over
         # racks, sync_mask tells of the worker's own rack alone.
         everybody, counted = protocol.membership.workers, ALL
@@ -201,15 +196,15 @@ class Remains:
             everybody, counted = last.sync_mask.bit_count(), last.sync_mask
         certain = last is not None and last.read_mode is ReadMode.SNAPSHOT and last.quorum == everybody
         vote = Vote(
-            finished=protocol.iterations if protocol.in_parts else protocol.seq - unfinished,
-            held=int(totals.min()),
+            finished=protocol.seq - unfinished,
+            held=int(protocol.held_totals.min()),
             epoch=last.epoch if last else 0,
             round=last.round if last else -1,
             session=protocol.membership.session,
             under_way=protocol.epoch if unfinished else 0,
             counted=counted if certain else 0,
         )
-        return cls(held, protocol.held_values, vote, protocol.overtaken)
+        return cls(protocol.held_values, vote)
 
 
 def restore(protocol: Protocol, remains: Remains | None, contribute: Callable[[np.ndarray], None]) -> Restored:
@@ -217,11 +212,6 @@ def restore(protocol: Protocol, remains: Remains | None, contribute: Callable[[n
     contribute: exchanges an iteration's values, int32[slots, lanes]. Raises NoRoomToVote, or SereneError where nobody
     can know what to restore; and as ``contribute``."""
     slots, lanes = protocol.held_values.shape
-    if remains and remains.overtaken:
-        raise SereneError(
-            f"the switch has lost the sums of job {protocol.job}, and they cannot be restored: not every slot was "
-            "contributed in every iteration"
-        )
     vote = replace(remains.vote, voted=max(remains.known, default=0)) if remains else Vote()
     mine = ballot(vote, protocol.number, protocol.membership.workers, slots, lanes)
     contribute(mine)

@@ -36,7 +36,7 @@ class Session:
     """One worker's training, over a client that the session closes.
 
     apply: is given each sum of contributions that was read, float32[vector_length] in gradient units, to change the
-    worker's parameters by; not called by `Parts`, which hand out what was read. join_timeout_s: for every join.
+    worker's parameters by. join_timeout_s: for every join.
     on_lost: is told when the switch has lost the session, before the worker joins the next one. on_members: is told
     how many workers take part, once it has joined, and whenever a read says that somebody has come or gone.
     ``facts``: what the program adds to the reports; it may write loss, accuracy and compute_s (seconds) there. If it

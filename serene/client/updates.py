@@ -39,16 +39,6 @@ class Update:
 
 
 @dataclass(frozen=True)
-class PartUpdate:
-    """What the exchange of a part of a vector brought: delta, float32[slots * lanes], members and overflow_possible as
-    in `Update`."""
-
-    delta: np.ndarray
-    members: int
-    overflow_possible: bool
-
-
-@dataclass(frozen=True)
 class CaughtUp:
     """What a worker that joined late, or again, has to apply to its parameters: delta, contributions and
     overflow_possible as in `Update`.

@@ -1,4 +1,4 @@
-"""PyTorch through the switch: the process group ``serene``, and a hook for DistributedDataParallel.
+"""PyTorch through the switch: the process group ``serene``, and optimizers that train together.
 
     torch.distributed.init_process_group("serene")      # sums of floating-point numbers go through the switch
 
@@ -16,11 +16,9 @@ import torch.distributed as dist
 
 if TYPE_CHECKING:
     from serene.torch.feedback import ErrorFeedback as ErrorFeedback
-    from serene.torch.feedback import held_back as held_back
+    from serene.torch.feedback import mean_with_residual as mean_with_residual
     from serene.torch.group import CollectiveFailed as CollectiveFailed
     from serene.torch.group import SwitchGroup as SwitchGroup
-    from serene.torch.hook import SwitchReducer as SwitchReducer
-    from serene.torch.hook import reduce_bucket as reduce_bucket
     from serene.torch.optimizer import DistributedOptimizer as DistributedOptimizer
 
 BACKEND = "serene"
@@ -29,9 +27,7 @@ _MODULE_OF = {
     "DistributedOptimizer": "serene.torch.optimizer",
     "ErrorFeedback": "serene.torch.feedback",
     "SwitchGroup": "serene.torch.group",
-    "SwitchReducer": "serene.torch.hook",
-    "held_back": "serene.torch.feedback",
-    "reduce_bucket": "serene.torch.hook",
+    "mean_with_residual": "serene.torch.feedback",
 }
 __all__ = [
     "BACKEND",
@@ -39,9 +35,7 @@ __all__ = [
     "DistributedOptimizer",
     "ErrorFeedback",
     "SwitchGroup",
-    "SwitchReducer",
-    "held_back",
-    "reduce_bucket",
+    "mean_with_residual",
 ]
 
 

@@ -1,10 +1,10 @@
 """Error feedback for DistributedDataParallel: what few bits lost of a gradient is sent with the next one.
 
     model = DistributedDataParallel(module)
-    model.register_comm_hook(ErrorFeedback(), held_back)
+    model.register_comm_hook(ErrorFeedback(), mean_with_residual)
 
-Each rank holds back its own values, parameter by parameter, in float64: eight bytes for each value. Under a given scale
-there are eight more, for what is lost because it would be too much to hold back. DistributedDataParallel says which
+Each rank keeps its own residuals, parameter by parameter, in float64: eight bytes for each value. Under a given scale
+there are eight more, for what is lost because a residual would become too large. DistributedDataParallel says which
 parameters a bucket's values belong to, so nothing is mixed up where it makes its buckets anew.
 """
 
@@ -61,14 +61,13 @@ class ErrorFeedback:
         self._group = chosen
         self._held, self._lost = PerParameter(), PerParameter()
 
-    def held_back(self, parameter: Tensor) -> Tensor:
-        """What is held back of a parameter's gradients so far, and is sent with the next one: float64, shaped like
-        it."""
+    def residual(self, parameter: Tensor) -> Tensor:
+        """What of a parameter's gradients so far was not sent, and goes with the next one: float64, shaped like it."""
         return self._held.of(parameter)
 
     def lost(self, parameter: Tensor) -> Tensor:
-        """What of a parameter's gradients so far was neither sent nor held back, since more than 2^22 limits would have
-        been held back, under a fixed scale or IntSGD's: float64, shaped like it."""
+        """What of a parameter's gradients so far is neither sent nor in the residual, which under a fixed scale or
+        IntSGD's holds up to 2^22 limits: float64, shaped like it."""
         return self._lost.of(parameter)
 
     def mean(self, bucket: GradBucket) -> Future[Tensor]:
@@ -79,13 +78,13 @@ class ErrorFeedback:
         lost = self._lost.of_bucket(parameters) if self._group.scale_is_given else None
         if held.numel() != buffer.numel():
             raise SereneError(
-                f"a bucket of {buffer.numel()} values has parameters of {held.numel()}: what is held back cannot be "
+                f"a bucket of {buffer.numel()} values has parameters of {held.numel()}: their residuals cannot be "
                 "told apart"
             )
         work = self._group.mean_with_feedback(buffer, held, lost)
         return work.get_future().then(lambda done: done.value()[0])
 
 
-def held_back(state: ErrorFeedback, bucket: GradBucket) -> Future[Tensor]:
+def mean_with_residual(state: ErrorFeedback, bucket: GradBucket) -> Future[Tensor]:
     """The hook for ``register_comm_hook``. It looks at the annotations, which have to be types, not strings."""
     return state.mean(bucket)

@@ -67,16 +67,6 @@ def test_no_more_than_the_window_is_in_flight() -> None:
     assert headers_of(protocol.packets(0.002))["slot"].tolist() == [4, 5]
 
 
-def test_parts_leave_in_the_order_in_which_they_began() -> None:
-    """Not in that of their slots: of two workers, each could fill its window with what the other has not sent yet."""
-    protocol = worker(slots=10, window=4)
-    for slots in (slice(6, 9), slice(0, 3), slice(9, 10)):
-        protocol.begin_part(slots, 0.0)
-    assert headers_of(protocol.packets(0.0))["slot"].tolist() == [6, 7, 8, 0]
-    protocol.receive(np.concatenate([answer(slot, seq=1) for slot in (6, 7, 8)]), 0.001)
-    assert headers_of(protocol.packets(0.001))["slot"].tolist() == [1, 2, 9]
-
-
 def test_what_waits_in_the_switch_does_not_fill_the_window_for_good() -> None:
     protocol = pushing(slots=12, window=4)
     for already_sent in (4, 8):
@@ -343,20 +333,14 @@ def test_a_welcome_is_read_whole() -> None:
     assert parse_welcome(payload) == Membership(9, 3, 79510, 249, 320, 2**20, 2**23, 4)
 
 
-@pytest.mark.parametrize("in_parts", [False, True], ids=["whole", "in parts"])
 @pytest.mark.parametrize("heard", [0, 1], ids=["unanswered", "half answered"])
-def test_a_read_under_way_is_no_iteration(in_parts: bool, heard: int) -> None:
+def test_a_read_under_way_is_no_iteration(heard: int) -> None:
     """What was contributed last is finished, and in the sum that the worker votes with."""
     protocol = worker(slots=2)
-    for slots in (slice(0, 1), slice(1, 2)) if in_parts else (slice(None),):
-        protocol.begin_part(slots, 0.0)
+    protocol.begin(0.0)
     protocol.packets(0.0)
     protocol.receive(np.concatenate([answer(slot, seq=protocol.exchange.awaited[slot]) for slot in (0, 1)]), 0.0)
-    if in_parts:
-        for slots in (slice(0, 1), slice(1, 2)):
-            protocol.finish_part(slots)
-    else:
-        protocol.finish()
+    protocol.finish()
     at_rest = Remains.of(protocol)
     protocol.pull(1.0)
     protocol.packets(1.0)
@@ -364,7 +348,7 @@ def test_a_read_under_way_is_no_iteration(in_parts: bool, heard: int) -> None:
         protocol.receive(answer(slot, value=9, seq=protocol.exchange.awaited[slot], total=6), 1.0)
     remains = Remains.of(protocol)
     assert remains.vote == at_rest.vote == Vote(1, 3, epoch=1, round=0, session=SESSION, counted=0b111)
-    assert (remains.held == 5).all() and (remains.read == 5).all()
+    assert (remains.held == 5).all()
     ended = outcome([Vote(2, 3, epoch=1, round=1, session=SESSION), remains.vote], 1)
     assert ended == Restored(0, contained=False, repeated=False, lost=0, missed=0)
 

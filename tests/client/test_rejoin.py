@@ -109,8 +109,7 @@ def test_nothing_is_contributed_between_a_second_join_and_its_read(plane: Embedd
     worker.join()
     wire.sent.clear()
     uses: list[Callable[[], object]] = [
-        lambda: worker.exchange(ONES), worker.pull, lambda: worker.begin_part(slice(0, 1), ONES[:320]),
-        lambda: worker.begin_slots(np.arange(1)),
+        lambda: worker.exchange(ONES), worker.pull, lambda: worker.begin_slots(np.arange(1)),
     ]  # fmt: skip
     sent = worker.contributions_sent
     for use in uses:
@@ -118,7 +117,7 @@ def test_nothing_is_contributed_between_a_second_join_and_its_read(plane: Embedd
             use()
     assert worker.protocol.done and worker.contributions_sent == sent and wire.sent == []
     worker.catch_up()
-    worker.begin_part(slice(0, SLOTS), ONES)
+    worker.exchange(ONES)
 
 
 def test_nothing_is_contributed_after_a_second_join_that_has_failed(plane: EmbeddedDataPlane) -> None:

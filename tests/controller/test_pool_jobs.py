@@ -50,10 +50,10 @@ def test_where_there_is_no_room_no_pool_is_made() -> None:
 @pytest.mark.parametrize("strategy", [ASP(), SSP(2)])
 def test_another_strategy_is_refused_with_the_way_out(strategy: ASP | SSP) -> None:
     jobs = new_jobs()
-    with pytest.raises(BadRequest, match=r"a pool runs under BSP, not .* SwitchReducer in docs/pytorch\.md"):
+    with pytest.raises(BadRequest, match=r"a pool runs under BSP, not .* DistributedOptimizer in docs/pytorch\.md"):
         jobs.create(2, strategy, pool_slots=3)
     jobs.create(2, BSP(), pool_slots=3)
-    with pytest.raises(Conflict, match=r"it stays under BSP .* SwitchReducer in docs/pytorch\.md"):
+    with pytest.raises(Conflict, match=r"it stays under BSP .* DistributedOptimizer in docs/pytorch\.md"):
         jobs.plan_swap(0, strategy)
 
 

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from serene.client.window import SMALLEST_WINDOW
 from serene.entries import CPU_PORT, Entry
 from serene.experiments.correctness import schedules, soak
 from serene.experiments.correctness.virtual.checks import Balance, Sent, Violation, balance
@@ -127,51 +126,6 @@ def test_no_stuck_worker(switch: P4Switch, first: Strategy) -> None:
         events = Event(3, Action.PAUSE_WORKER, 0, 5.0), Event(5, Action.RESTART_WORKER, 1, 2.0)
         strategies = itertools.cycle([first, BSP(), SSP(10), SSP(1), ASP()])
         assert play(switch, plan(seed, ROUGH, *events, swaps=30), strategies).swaps > 5
-
-
-class IncarnationInParts(Incarnation):
-    """Contributes part by part, in an order of its own, through a window that is smaller than a part."""
-
-    def exchange(self, gradient: np.ndarray) -> np.ndarray:
-        self.protocol.window.size = SMALLEST_WINDOW
-        slots, lanes = self.replica.shape
-        to_begin = [slice(first, first + 6) for first in range(0, slots, 6)]
-        assert self.contributing is not None
-        np.random.default_rng(self.contributing.number).shuffle(to_begin)
-        delta = np.zeros_like(gradient)
-        under_way: list[slice] = []
-        while to_begin or under_way:
-            if to_begin:
-                under_way.append(to_begin.pop())
-                self.client.begin_part(under_way[-1], gradient[self._values(under_way[-1], lanes)])
-            self.client.exchange_round()
-            for part in [part for part in under_way if self.client.part_done(part)]:
-                under_way.remove(part)
-                delta[self._values(part, lanes)] = self.client.finish_part(part).delta
-        return delta
-
-    @staticmethod
-    def _values(part: slice, lanes: int) -> slice:
-        return slice(part.start * lanes, part.stop * lanes)
-
-
-class PlaceInParts(Place):
-    incarnation_type = IncarnationInParts
-
-
-class InParts(Schedule):
-    def place(self, worker: int) -> Place:
-        return PlaceInParts(self, worker)
-
-
-@pytest.mark.parametrize("faults", [FINE, ROUGH], ids=["fine", "rough"])
-def test_parts_in_any_order(switch: P4Switch, faults: PacketFaults) -> None:
-    """Though each window may be full of parts that the others have not begun: exactly once, and nobody is stuck."""
-    for seed in range(8):
-        chosen = replace(plan(seed, faults), slots=24)
-        assert InParts(switch, chosen, alternating(FAMILIES, seed, 3)).run().balance == Balance()
-        fixed = replace(chosen, swaps=0)
-        assert InParts(switch, fixed, itertools.repeat(BSP())).run().bsp_reads > 0
 
 
 def test_killing_the_controller_never_stops_training(switch: P4Switch) -> None:

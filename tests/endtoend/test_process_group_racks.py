@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from serene.controller.http.client import ControllerClient
-from serene.strategy import BSP
 from serene.torch.placement import RACK
 from tests.endtoend.process_groups import STEPS, end, hosts, losses_with_gloo, said, start, torchrun
 
@@ -43,14 +42,6 @@ def test_torchrun_over_racks_trains_as_with_gloo(target: str, program: str, tmp_
             assert all(worker.contributions >= 2 * STEPS for worker in job.workers), "sums go through the switches"
     assert gloo[-5:].mean() < 0.9 * gloo[0] or program == "sharded", "it learns nothing"
     np.testing.assert_allclose(json.loads(out.read_text()), gloo, rtol=NEAR[program])
-
-
-def test_the_hook_over_racks_trains_as_gloo_does(target: str, tmp_path: Path) -> None:
-    with hosts(target, tmp_path, ranks=RANKS, racks=RACKS) as network, ControllerClient(network.unix_url) as client:
-        client.create_job(RANKS, BSP(), racks=[2, 2])
-        end(start(network, tmp_path, ["-m", "tests.torch.hooked", str(RACKS)]), tmp_path)
-        assert client.job(0).racks == [2, 2] and client.job(0).workers[3].contributions > 0
-    assert [text.strip().splitlines()[-1] for text in said(tmp_path)] == ["the same"] * RANKS
 
 
 def test_a_rank_in_another_rack_than_it_says(target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from serene.torch import ErrorFeedback, SwitchGroup, held_back
+from serene.torch import ErrorFeedback, SwitchGroup, mean_with_residual
 
 STEPS = 6
 
@@ -41,7 +41,7 @@ def is_kept(of: Callable[[Tensor], Tensor], parameter: Tensor) -> bool:
 def sparse_gradient(rank: int) -> list[float]:
     """The mean over the ranks of a sparse gradient, which goes through gloo, in a model with error feedback."""
     model = DistributedDataParallel(nn.Embedding(6, 1, sparse=True))
-    model.register_comm_hook(ErrorFeedback(), held_back)
+    model.register_comm_hook(ErrorFeedback(), mean_with_residual)
     model(torch.tensor([rank, 5])).sum().backward()
     gradient = model.module.weight.grad
     assert gradient is not None and gradient.is_sparse
@@ -56,7 +56,7 @@ def main() -> None:
     layers = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 16), nn.ReLU(), nn.Linear(16, 16))
     model = DistributedDataParallel(layers, bucket_cap_mb=0.002)
     feedback = ErrorFeedback()
-    model.register_comm_hook(feedback, held_back)
+    model.register_comm_hook(feedback, mean_with_residual)
     generator = torch.Generator().manual_seed(dist.get_rank())
     given, read = [], []
     for _ in range(STEPS):
@@ -71,7 +71,7 @@ def main() -> None:
         nn.functional.mse_loss(model(inputs), inputs).backward()  # type: ignore[no-untyped-call]
         read.append(torch.cat(gradients(layers)) * ranks)
         model.zero_grad()
-    held = torch.cat([feedback.held_back(parameter).reshape(-1) for parameter in layers.parameters()])
+    held = torch.cat([feedback.residual(parameter).reshape(-1) for parameter in layers.parameters()])
     all_held = [torch.zeros_like(held) for _ in range(ranks)]
     dist.all_gather(all_held, held, group=plain)
     apart = [one - other for one, other in zip(exact(given), exact([*read, *all_held]), strict=True)]
@@ -81,7 +81,7 @@ def main() -> None:
         "apart": float(max(map(abs, apart))),
         "held": float(held.abs().max()),
         "precision": group._pool.precision,
-        "kept": [is_kept(of, next(layers.parameters())) for of in (feedback.held_back, feedback.lost)],
+        "kept": [is_kept(of, next(layers.parameters())) for of in (feedback.residual, feedback.lost)],
         "sparse": sparse_gradient(dist.get_rank()),
         "buckets": len(feedback._held._by_bucket),
     }

@@ -1,22 +1,21 @@
 """One rank that sums until something goes wrong, and prints the error that it gets.
 
     ... python -m tests.torch.failing OUT [timeout_s=300] [uneven=RANK] [leaves=RANK] [raises=RANK]
-        [dies=RANK] [breaks=RANK] [grows=RANK] [lags=RANK] [forks=RANK] [after=STEPS] [way=WAY]
+        [breaks=RANK] [grows=RANK] [forks=RANK] [after=STEPS] [way=WAY]
 
-WAY is how it sums: 0 by all_reduce; 1 likewise, but asynchronously; 2 by DistributedDataParallel's backward(); 3
-likewise, by the hook in job 0. After a few steps it makes OUT/began-RANK. OUT/step-RANK has the number of steps done,
-and OUT/failed-RANK the time of the error in Unix seconds.
+WAY is how it sums: 0 by all_reduce; 1 likewise, but asynchronously; 2 by DistributedDataParallel's backward(). After
+a few steps it makes OUT/began-RANK. OUT/step-RANK has the number of steps done, and OUT/failed-RANK the time of the
+error in Unix seconds.
 
 What the given rank does at step ``after``: uneven: sums another number of values; leaves: destroys its group; raises:
-ends its program by an exception; dies: is killed; breaks: has no memory left in its pool; grows: sums more than fits
-memory; lags: computes for a quarter of the timeout. again: one more collective after an error. forks: the rank has a
-child process, like one of a DataLoader, which ends when OUT/over exists.
+ends its program by an exception; breaks: has no memory left in its pool; grows: sums more than fits memory. again: one
+more collective after an error. forks: the rank has a child process, like one of a DataLoader, which ends when OUT/over
+exists.
 """
 
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
 from datetime import timedelta
@@ -27,10 +26,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from serene.client import FrameTransport
-from serene.controller.http.client import ControllerClient
 from serene.errors import SereneError
-from serene.torch import SwitchReducer, reduce_bucket
 
 
 def all_reduce(values: torch.Tensor) -> None:
@@ -54,30 +50,16 @@ def backward(values: torch.Tensor) -> None:
     model()(values[:, :100]).sum().backward()
 
 
-def hooked_backward(values: torch.Tensor) -> None:
-    if not reducers:
-        rank = dist.get_rank()
-        with ControllerClient(os.environ["SERENE_CONTROLLER"]) as controller:
-            at = controller.status().switch.udp_ports[rank]
-        transport = FrameTransport(at.port - 1, local=("127.0.0.1", at.host), switch=("127.0.0.1", at.switch))
-        reducers.append(SwitchReducer(model().module, worker=rank, transport=transport))
-        model().register_comm_hook(reducers[0], reduce_bucket)
-    backward(values)
-
-
 def without_memory(*_: object, **__: object) -> None:
     raise MemoryError("none left")
 
 
-reducers: list[SwitchReducer] = []
-WAYS = [all_reduce, all_reduce_asynchronously, backward, hooked_backward]
+WAYS = [all_reduce, all_reduce_asynchronously, backward]
 
 
 def main(out: Path, settings: dict[str, float]) -> None:
     rank = int(os.environ["RANK"])
-    hook = settings.get("way") == WAYS.index(hooked_backward)
-    backend = "gloo" if hook else "serene"
-    dist.init_process_group(backend, timeout=timedelta(seconds=settings.get("timeout_s", 300)))
+    dist.init_process_group("serene", timeout=timedelta(seconds=settings.get("timeout_s", 300)))
     if settings.get("forks") == rank and os.fork() == 0:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         os.dup2(1, 2)
@@ -93,14 +75,10 @@ def main(out: Path, settings: dict[str, float]) -> None:
                 break
             if at_the_step and settings.get("raises") == rank:
                 raise ValueError("a mistake in the program")
-            if at_the_step and settings.get("dies") == rank:
-                os.kill(os.getpid(), signal.SIGKILL)
             if at_the_step and settings.get("breaks") == rank:
                 dist.group.WORLD._pool.all_reduce = without_memory  # type: ignore[union-attr]
             if at_the_step and settings.get("grows") == rank:
                 dist.all_reduce(torch.ones(1).expand(1 << 50), async_op=True)  # and nobody waits for it
-            if at_the_step and settings.get("lags") == rank:
-                time.sleep(settings["timeout_s"] / 4)
             uneven = at_the_step and settings.get("uneven") == rank
             add_up(torch.ones((7, 100 + uneven)))
             step += 1

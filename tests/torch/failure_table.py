@@ -2,8 +2,8 @@
 
     python -m tests.torch.failure_table
 
-Four ranks of DistributedDataParallel, by the process group and by the hook, on one machine; the group's timeout is
-20 s. A rank that has said nothing after 75 s either goes on or waits. The whole takes about ten minutes.
+Four ranks of DistributedDataParallel by the process group, on one machine; the group's timeout is 20 s. A rank that has
+said nothing after 75 s either goes on or waits. The whole takes about five minutes.
 """
 
 from __future__ import annotations
@@ -22,12 +22,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from serene.strategy import BSP
 from tests.controller.processes import ROOT, until
 from tests.torch.local import Local, local_switch, start_ranks
 
 RANKS, TIMEOUT_S, PATIENCE_S, LOOK_S = 4, 20, 75, 3
-WAYS = {"process group": 2, "hook": 3}  # as `tests.torch.failing` numbers them
+BY_DDP = 2  # as `tests.torch.failing` numbers the ways
 VICTIMS = ["rank 1", "the switch", "the switch, and started again", "the controller"]
 
 
@@ -50,13 +49,11 @@ def steps(folder: Path) -> list[str]:
     return [(folder / f"step-{rank}").read_text() for rank in range(RANKS)]
 
 
-def row(way: str, victim: str) -> list[str]:
+def row(victim: str) -> list[str]:
     """One row of the table: what each rank says after the victim was killed, and after how long."""
     with tempfile.TemporaryDirectory() as name, local_switch(Path(name), "--ports", f"1-{RANKS}") as local:
         folder = Path(name)
-        if way == "hook":
-            local.client.create_job(RANKS, BSP())
-        arguments = ["-m", "tests.torch.failing", name, f"way={WAYS[way]}", f"timeout_s={TIMEOUT_S}"]
+        arguments = ["-m", "tests.torch.failing", name, f"way={BY_DDP}", f"timeout_s={TIMEOUT_S}"]
         ranks = start_ranks(local, RANKS, arguments)
         try:
             until(lambda: all((folder / f"began-{rank}").exists() for rank in range(RANKS)), "all train", 120)
@@ -90,11 +87,10 @@ def _said(process: subprocess.Popen[str], failed: Path, began: float, goes_on: b
 
 
 def main() -> None:
-    print("| killed | by | rank | says |\n|---|---|---|---|")
+    print("| killed | rank | says |\n|---|---|---|")
     for victim in VICTIMS:
-        for way in WAYS:
-            for rank, said in enumerate(row(way, victim)):
-                print(f"| {victim} | {way} | {rank} | {said} |", flush=True)
+        for rank, said in enumerate(row(victim)):
+            print(f"| {victim} | {rank} | {said} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from serene.controller.http.client import ControllerClient
-from serene.torch import ErrorFeedback, SwitchGroup, held_back
+from serene.torch import ErrorFeedback, SwitchGroup, mean_with_residual
 from tests.torch.error_feedback import exact, gradients
 
 STEPS = 21
@@ -41,7 +41,7 @@ def main() -> None:
     model = DistributedDataParallel(layers, bucket_cap_mb=0.002)
     kept = feedback() if feedback is not None else None
     if kept is not None:
-        model.register_comm_hook(kept, held_back)
+        model.register_comm_hook(kept, mean_with_residual)
     group = dist.group.WORLD
     assert isinstance(group, SwitchGroup) and group._pool is not None and group.job is not None
     generator = torch.Generator().manual_seed(dist.get_rank())
@@ -65,7 +65,7 @@ def main() -> None:
         model.zero_grad()
     accounts = list(read)
     if kept is not None:
-        for of in (kept.held_back, kept.lost):
+        for of in (kept.residual, kept.lost):
             accounts += everybodys(torch.cat([of(parameter).reshape(-1) for parameter in layers.parameters()]), plain)
     apart = [one - other for one, other in zip(exact(given), exact(accounts), strict=True)]
     pool = group._pool

@@ -84,9 +84,14 @@ def network(settings: Settings) -> nn.Module:
 
 
 def optimizer_of(model: nn.Module, name: str) -> torch.optim.Optimizer:
-    if name == "sgd":
-        return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    if name in ("sgd", "plain"):
+        return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9 if name == "sgd" else 0.0)
     return torch.optim.AdamW(model.parameters(), lr=3e-3)
+
+
+def batches(number: int) -> torch.Generator:
+    """What worker `number` draws its batches with."""
+    return torch.Generator().manual_seed(100 + number)
 
 
 def batch(generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -127,7 +132,7 @@ def main(settings: Settings) -> None:
             return contribution
 
         Replica.contribute = noted  # type: ignore[method-assign,assignment]
-    generator = torch.Generator().manual_seed(100 + settings.number)
+    generator = batches(settings.number)
     slow = random.Random(settings.number)
     with optimizer, open(f"{settings.out}.losses", "w", buffering=1) as losses:
         for step in range(settings.steps) if settings.steps else count():

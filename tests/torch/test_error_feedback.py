@@ -17,7 +17,7 @@ WORKERS = 2  # the mean is half the sum, to the bit
 
 
 @pytest.mark.parametrize("bits", ["16", "8"])
-def test_what_is_read_and_what_is_held_back_are_the_gradients(local: Local, bits: str) -> None:
+def test_what_is_read_and_the_residuals_are_the_gradients(local: Local, bits: str) -> None:
     ranks = start_ranks(local, WORKERS, ["-m", "tests.torch.error_feedback"], [{"SERENE_PRECISION": bits}] * WORKERS)
     for said in [json.loads(text.splitlines()[-1]) for text in outputs(ranks)]:
         assert said["precision"] == int(bits) and said["buckets"] > 1
@@ -27,7 +27,7 @@ def test_what_is_read_and_what_is_held_back_are_the_gradients(local: Local, bits
         assert said["sparse"] == [0.5, 0.5, 0, 0, 0, 1]
 
 
-def test_what_is_held_back_goes_with_its_parameter() -> None:
+def test_a_residual_goes_with_its_parameter() -> None:
     """From bucket to bucket, as DistributedDataParallel makes them anew."""
     kept = PerParameter()
     first, second, third = (nn.Parameter(torch.zeros(size)) for size in (3, 4, 5))

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from serene.strategy import BSP
 from tests.controller.processes import missing, until
 from tests.torch import leaving
 from tests.torch.local import PATIENCE_S, Local, local_switch, outputs, start_ranks
@@ -55,24 +54,6 @@ def test_a_rank_that_is_killed(local: Local, tmp_path: Path, way: int) -> None:
         assert said[rank].startswith(f"rank {rank}: CollectiveFailed: all_reduce of float32["), said[rank]
         assert said[rank].endswith("], SUM: rank 1 of the group has died")
     assert [process.returncode for process in processes] == [0, -signal.SIGKILL, 0]
-
-
-def test_a_rank_of_the_hooks_that_is_killed(mine: Local, tmp_path: Path) -> None:
-    """Soon after the group's timeout each other rank says whom it has waited for."""
-    mine.client.create_job(WORKERS, BSP())
-    processes = start(mine, tmp_path, way=3, timeout_s=20)
-    processes[1].kill()
-    said = told(outputs(processes, expect=None))
-    for rank in (0, 2):
-        assert said[rank] == f"rank {rank}: NoAnswer: waited 20 s for rank 1", said[rank]
-
-
-def test_a_rank_of_the_hooks_that_waits_longer_than_the_store_is_kept(mine: Local, tmp_path: Path) -> None:
-    """Rank 0 keeps PyTorch's store, and its patience is over first: rank 2 still says whom both have waited for."""
-    mine.client.create_job(WORKERS, BSP())
-    said = told(outputs(start(mine, tmp_path, way=3, timeout_s=12, dies=1, lags=2), expect=None))
-    for rank in (0, 2):
-        assert said[rank] == f"rank {rank}: NoAnswer: waited 12 s for rank 1", said[rank]
 
 
 def test_a_rank_that_is_killed_and_has_children(local: Local, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
+from serene.client import Refused
 from serene.errors import SereneError
 from serene.http import CONTROLLER
 from serene.torch import DistributedOptimizer
@@ -220,6 +221,18 @@ def test_steps_between_exchanges_and_what_is_left_at_the_end() -> None:
         assert member is not None and ours.close()
         assert member.iterations == 3
         near(shared, plain)
+
+
+def test_a_job_that_is_deleted_fails_the_next_step(local: Local) -> None:
+    model = network()
+    optimizer = DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="deleted", workers=1)
+    train(model, optimizer, range(2))
+    (job,) = (job for job in local.client.jobs() if job.name == "deleted")
+    local.client.delete_job(job.job)
+    with pytest.raises(Refused, match=f"job {job.job} was deleted"):
+        train(model, optimizer, range(1))
+    with pytest.raises(SereneError, match="an earlier exchange of this worker has failed"):
+        train(model, optimizer, range(1))
 
 
 def test_a_program_that_lets_go_of_it_without_closing_has_left(caplog: pytest.LogCaptureFixture) -> None:

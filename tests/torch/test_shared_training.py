@@ -9,10 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from torch import nn
 
+from serene.controller.automatic.observer import Observer
 from serene.faults import Faults, PacketFaults
-from serene.strategy import ASP, BSP, SSP, Quorum, Strategy
+from serene.strategy import ASP, BSP, SSP, Quorum, Strategy, parse
 from tests.controller.processes import SwitchProcess, embedded_switch, missing, until
+from tests.torch import sharing
 from tests.torch.local import local_switch
 from tests.torch.sharers import Plant, check, said, saved, worker_process
 
@@ -65,6 +68,46 @@ def test_replicas_end_as_the_sum_of_what_was_sent(
     for number in range(WORKERS):
         losses = plant.losses(number)
         assert np.mean(losses[-10:]) < 0.8 * np.mean(losses[:3]), "it learns nothing"
+
+
+def test_sgd_without_momentum_steps_by_the_mean_of_the_gradients(setup: Setup) -> None:
+    """As DistributedDataParallel does, within what a unit rounds off."""
+    plant, steps = setup(), 30
+    said(*(plant.start(number, optimizer="plain", steps=steps) for number in range(WORKERS)))
+    model = sharing.network(sharing.Settings(""))
+    optimizer = sharing.optimizer_of(model, "plain")
+    draws = [sharing.batches(number) for number in range(WORKERS)]
+    for _ in range(steps):
+        optimizer.zero_grad()
+        for points, labels in map(sharing.batch, draws):
+            loss = nn.functional.cross_entropy(model(points), labels) / WORKERS
+            loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+    expected = nn.utils.parameters_to_vector(model.parameters()).detach().numpy()
+    np.testing.assert_allclose(plant.saved(0).parameters, expected, rtol=0, atol=1e-5)
+
+
+def test_the_controller_sees_what_a_worker_does(setup: Setup) -> None:
+    """That it waits, and how long a step computes: without that an automatic strategy is blind."""
+    plant = setup()
+    workers = [plant.start(0), plant.start(1), plant.start(2, waits_at=20)]
+
+    def told(number: int) -> dict[str, object]:
+        jobs = plant.controller.client.jobs()
+        return dict(jobs[0].workers[number].report or {}) if jobs and jobs[0].workers else {}
+
+    plant.reached(0, 20)
+    places = range(WORKERS)
+    until(lambda: sum(told(place).get("state") == "waiting" for place in places) == WORKERS - 1, "the others wait")
+    waits = next(place for place in places if told(place)["state"] == "waiting")
+    observer = Observer()
+    observer.note(0, told(waits))
+    plant.go()
+    said(*workers)
+    observer.note(0, told(waits))
+    seen = observer.view(0, rounds=2, is_member=True, silent_s=0.0)
+    assert None not in (seen.iteration_s, seen.compute_s, seen.slowest_s, seen.waiting_share)
+    assert told(waits)["state"] == "finished"
 
 
 def test_packets_are_lost_and_come_twice(setup: Setup) -> None:
@@ -124,6 +167,38 @@ def test_a_switch_and_a_controller_are_started_again(setup: Setup, switch: Switc
     again = plant.start(3, steps=20)
     said(*stays, again)
     check([plant.saved(number) for number in (0, 1, 3)], dead.sent)
+
+
+@pytest.mark.parametrize("strategy", ["ssp:3", "asp"])
+def test_replicas_are_the_same_though_the_switch_was_started_again(
+    setup: Setup, switch: SwitchProcess, strategy: str
+) -> None:
+    """A contribution may be lost or repeated, but it is so for all of them; and the strategy stays."""
+    plant = setup()
+    workers = [plant.start(number, steps=60, strategy=strategy, waits_at=40) for number in range(WORKERS)]
+    plant.reached(0, 10)
+    switch.restart()
+    until(lambda: plant.controller.client.job(0).lost_sessions == 1, "the job has lost a session")
+    until(lambda: not plant.controller.client.job(0).restoring, "its sums are restored")
+    assert plant.controller.client.job(0).strategy == parse(strategy)
+    plant.go()
+    said(*workers)
+    first, *others = (plant.saved(number) for number in range(WORKERS))
+    for other in others:
+        np.testing.assert_array_equal(other.read, first.read)
+        np.testing.assert_array_equal(other.parameters, first.parameters)
+
+
+def test_a_switch_and_a_controller_that_are_lost_at_once_end_the_training(setup: Setup, switch: SwitchProcess) -> None:
+    """Nobody knows the job any more, and every worker is told so."""
+    plant = setup()
+    workers = [plant.start(number, steps=0) for number in range(WORKERS)]
+    plant.reached(0, 9)
+    plant.controller.kill()
+    switch.restart()
+    plant.start_controller()
+    for text in said(*workers, expect=1):
+        assert "Refused" in text and "there is no job 0" in text, text
 
 
 # -- what is refused -----------------------------------------------------------------------------------------
