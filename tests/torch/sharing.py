@@ -46,6 +46,9 @@ class Settings:
     width: int = 64
     limit: float | None = None
     bad_at: int = -1
+    places: int | None = None
+    minimum: int | None = None
+    evict_after: float | None = None
     ledger: bool = False
 
 
@@ -112,10 +115,12 @@ def main(settings: Settings) -> None:
     torch.set_num_threads(1)
     model = network(settings)
     start = nn.utils.parameters_to_vector(model.parameters()).detach().clone()
+    heard: list[int] = []
     optimizer = DistributedOptimizer(
         optimizer_of(model, settings.optimizer),
         job=settings.job, workers=settings.workers, every=settings.every, overlap=settings.overlap,
         strategy=settings.strategy, limit=settings.limit, timeout_s=120.0,
+        places=settings.places, minimum=settings.minimum, evict_after=settings.evict_after, on_members=heard.append,
     )  # fmt: skip
     ledger = Ledger(Path(f"{settings.out}.ledger"), start.numel(), create=True) if settings.ledger else None
     if ledger is not None:
@@ -151,7 +156,10 @@ def main(settings: Settings) -> None:
                 time.sleep(0.03)
         all_left = optimizer.close()
     save(settings, model, optimizer, start)
-    print(f"worker {optimizer.worker}: {'all have left' if all_left else 'others are missing'}", flush=True)
+    print(
+        f"worker {optimizer.worker}: {'all have left' if all_left else 'others are missing'}; members {heard}",
+        flush=True,
+    )
     os._exit(0)
 
 
