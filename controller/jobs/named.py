@@ -194,7 +194,7 @@ class Named:
             raise Conflict(f"job {job.name!r} runs already: {said}")
         who = job.name or "", asks.process
         since = self._waiting.setdefault(who, now)
-        for worker in _by_preference(job, now - since):
+        for worker in self._by_preference(job, now - since):
             if self._vacant(job, worker, now) and asks.rack in (None, job.racks.place(worker.id)[0]):
                 self._claims[job.tag, worker.id] = _Claim(asks.process, now)
                 worker.given = True
@@ -220,16 +220,16 @@ class Named:
         # While a job waits, because its session was lost, its workers are about to come back: who does not has died.
         return self._silent_s(job, worker) >= VACANT_S
 
-
-def _by_preference(job: Job, waited_s: float) -> list[Worker]:
-    """The places that a process may get, the best one first."""
-    left = [worker for worker in job.workers if worker.state is WorkerState.LEFT]
-    others = [worker for worker in job.workers if worker.state is not WorkerState.LEFT]
-    if job.elastic is not None and job.elastic.evict_after is not None:
-        left.sort(key=lambda worker: worker.endpoint is not None)  # nobody waits for a dead member for long
-        return [*left, *others]
-    # First those of dead members, which hold up the others; it takes a while to know that a member is dead.
-    return [*others, *(left if waited_s >= VACANT_S else ())]
+    def _by_preference(self, job: Job, waited_s: float) -> list[Worker]:
+        """The places that a process may get, the best one first."""
+        left = [worker for worker in job.workers if worker.state is WorkerState.LEFT]
+        others = [worker for worker in job.workers if worker.state is not WorkerState.LEFT]
+        if job.elastic is not None and job.elastic.evict_after is not None:  # nobody waits for a dead member for long
+            left.sort(key=lambda worker: worker.endpoint is not None)
+            # Of the silent ones the first is most certainly dead, not only slow.
+            return [*left, *sorted(others, key=lambda worker: -self._silent_s(job, worker))]
+        # First those of dead members, which hold up the others; it takes a while to know that a member is dead.
+        return [*others, *(left if waited_s >= VACANT_S else ())]
 
 
 def _check(name: str, asks: Asks) -> None:

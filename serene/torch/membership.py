@@ -105,7 +105,7 @@ class Member:
         for attempts_left in reversed(range(JOIN_ATTEMPTS)):
             self.job, self.worker, place = find_place(controller, wanted, process, rack, timeout_s)
             try:
-                self.session = self._join(controller, place, rack, values, timeout_s)
+                self._join(controller, place, rack, values, timeout_s)
                 break
             except Refused as refused:  # by a controller, perhaps, that was started since and did not give the place
                 if not attempts_left:
@@ -114,21 +114,20 @@ class Member:
         self._read()
         self._runner = Runner(f"serene-job-{self.job}", self._idle)
 
-    def _join(self, controller: Controller, place: int, rack: int | None, values: int, timeout_s: float) -> Session:
+    def _join(self, controller: Controller, place: int, rack: int | None, values: int, timeout_s: float) -> None:
         transport = transport_to(controller.access(self.job, values), self.worker)
         try:
             client = Client(transport, self.job, place, values, rack=rack)
         except BaseException:
             transport.close()
             raise
-        session = Session(client, join_timeout_s=timeout_s)
+        self.session = Session(client, join_timeout_s=timeout_s)
         client.while_waiting = self._while_waiting
         try:
-            session.join()
+            self.session.join()
         except BaseException:
             client.close()
             raise
-        return session
 
     @property
     def workers(self) -> int:
