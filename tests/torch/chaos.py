@@ -2,11 +2,11 @@
 
 python -m tests.torch.chaos DEATHS SEED
 
-Sixteen workers train under ASP, in a job whose workers come and go. Each step takes half a second, as a large model's
-would. Every two seconds something dies: in 50 deaths 48 workers, one controller and one switch, as the seed has it. A
-worker that has died is started again at once, and begins with the parameters of the rest; nothing is read from a
-checkpoint. Goodput is the number of steps done while things died, by what the same time holds of them where nothing
-dies, in a minute before and a minute after.
+24 workers train under ASP, in a job whose workers come and go. Each step takes a second, as a large model's would.
+Every two seconds something dies: of 100 deaths 98 are workers', one is the controller's and one the switch's, as the
+seed has it. A worker that has died is started again at once, and begins with the parameters of the rest; nothing is
+read from a checkpoint. Goodput is the number of steps done while things died, by what the same time holds of them
+where nothing dies, in half a minute before and half a minute after.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ LANES = 320
 STEPS_BETWEEN = 5  # of some worker, from one death to the next
 JUST_NOW_S = 0.05  # a contribution may be lost with the switch for so long after its worker has read the answer
 
-MANY = 16  # workers of the long form
+MANY, PLACES = 24, 32  # workers of the long form
 EVERY_S = 2.0  # from one death to the next
-QUIET_S = 60.0  # before and after the deaths
-COMPUTE_S = 0.5
-KINDS = ("worker",) * 48 + ("controller", "switch")
+QUIET_S = 30.0  # before and after the deaths
+COMPUTE_S = 1.0
+KINDS = ("worker",) * 98 + ("controller", "switch")
 WIDTH = 76  # of the hidden layer: the parameters fill five slots
 LONG: dict[str, Any] = {
     "workers": MANY,
-    "places": 2 * MANY,
+    "places": PLACES,
     "minimum": 2,
     "evict_after": 2.0,
     "strategy": "asp",
@@ -227,11 +227,11 @@ def main(deaths: int, seed: int) -> None:
     for library in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(library, "1")  # as in tests/conftest.py
     with tempfile.TemporaryDirectory() as folder:
-        switch = SwitchProcess("embedded", Path(folder) / "switch.log", ports=2 * MANY)
+        switch = SwitchProcess("embedded", Path(folder) / "switch.log", ports=PLACES)
         plant = Plant(switch, Path(folder))
         try:
             chaos = Chaos(plant, seed, KINDS, MANY, compute_s=COMPUTE_S, **LONG)
-            chaos.goes_on(10 * MANY)
+            chaos.goes_on(5 * MANY)
             quiet = [rate(chaos, QUIET_S)]
             print(f"{quiet[0]:.1f} steps a second while nothing dies", flush=True)
             before, began, died = chaos.steps(), time.monotonic(), Counter[str]()
@@ -245,7 +245,7 @@ def main(deaths: int, seed: int) -> None:
                     share = (chaos.steps() - before) / took / quiet[0]
                     print(f"{number + 1} of {deaths} deaths, {took:.0f} s, goodput {share:.3f}", flush=True)
             done, took = chaos.steps() - before, time.monotonic() - began
-            chaos.goes_on(10 * MANY)
+            chaos.goes_on(5 * MANY)
             quiet.append(rate(chaos, QUIET_S))
             total = chaos.steps()
             result, doubtful = chaos.end()
