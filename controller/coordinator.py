@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 
 from serene.controller.admission.admission import Admission
@@ -18,7 +18,7 @@ from serene.controller.clock import SYSTEM, Clock
 from serene.controller.events import Events
 from serene.controller.jobs.elastic import elastic
 from serene.controller.jobs.errors import BadRequest, Conflict, InTheWay
-from serene.controller.jobs.job import EpochBegun, Job, JobEpoch, JobState, Report
+from serene.controller.jobs.job import Elastic, EpochBegun, Job, JobEpoch, JobState, Report, Worker
 from serene.controller.jobs.jobs import Jobs
 from serene.controller.jobs.named import Asks, Awaits, Complete, Dead, Named, Place
 from serene.controller.jobs.plans import Swap
@@ -80,7 +80,7 @@ class Coordinator:
             max_workers=program.max_workers * self.switch.rack_count,
         )
         self.telemetry = Telemetry(self.switch, self.jobs, clock)
-        self._named = Named(self.jobs, lambda job, worker: self.telemetry.silent_s(job.id, worker))
+        self._named = Named(self.jobs, self._silent_s)
         self.recorder = Recorder()
         self.automatic = AutomaticRunner(self.jobs, self.telemetry, self.events, self._enact)
         self._metrics = Metrics()
@@ -125,7 +125,11 @@ class Coordinator:
 
     def _on_report(self, job_id: int, worker: int, report: Report) -> None:
         self.recorder.note(job_id, worker, report, self._clock.unix())
-        self._named.learn(self.jobs[job_id], report)
+
+    def _silent_s(self, job: Job, worker: Worker) -> float:
+        if job.state is JobState.WAITING:
+            return self._clock.unix() - job.lost_at
+        return self.telemetry.silent_s(job.id, worker)
 
     async def _on_job_over(self, job_id: int) -> None:
         await self.telemetry.refresh()
@@ -153,7 +157,7 @@ class Coordinator:
         """A new job; the arguments as of `Jobs.create`, but racks: workers at each leaf, 0 for a leaf without any; by
         default they are divided evenly. scale: by default `FixedPoint.of`. places, minimum, evict_after: as of
         `Elastic`. Finished jobs in its way are deleted."""
-        changing = elastic(workers, places, minimum, evict_after, self.jobs.max_workers, self.switch.rack_count)
+        changing = self._elastic(workers, places, minimum, evict_after)
         if changing is not None and pool_slots is not None:
             raise BadRequest("places, minimum and evict_after: expected without pool_slots, for a pool's workers stay")
         create = partial(
@@ -163,6 +167,11 @@ class Coordinator:
         )  # fmt: skip
         async with self._lock:
             return self.job_status((await self._create(create)).id)
+
+    def _elastic(
+        self, workers: int, places: int | None, minimum: int | None, evict_after: float | None
+    ) -> Elastic | None:
+        return elastic(workers, places, minimum, evict_after, self.jobs.max_workers, self.switch.rack_count)
 
     async def _create(self, create: Callable[[], Job]) -> Job:
         """Makes a job; those that have finished and are in its way are deleted. The caller holds the lock."""
@@ -182,9 +191,13 @@ class Coordinator:
         self.automatic.stop(created.id)
         return created
 
-    async def find_place(self, name: str, asks: Asks, strategy: Strategy) -> PlaceStatus:
+    async def find_place(
+        self, name: str, asks: Asks, strategy: Strategy, places: int | None = None, minimum: int | None = None,
+        evict_after: float | None = None,
+    ) -> PlaceStatus:  # fmt: skip
         """Gives a process a place in the job of this name, which is made under this strategy when all processes of a
-        new one are there. Raises as `Named.come` and `create_job`."""
+        new one are there. places, minimum, evict_after: as of `create_job`. Raises as `Named.come` and `create_job`."""
+        asks = replace(asks, elastic=self._elastic(asks.workers, places, minimum, evict_after))
         async with self._lock:
             while True:
                 found = self._named.come(name, asks, self._clock.steady())
@@ -203,7 +216,7 @@ class Coordinator:
             by_rack = [complete.racks.get(rack, 0) for rack in range(self.switch.rack_count)]
         create = partial(
             self.jobs.create, workers, strategy, scale=complete.scale, limit=complete.asked.limit / complete.scale,
-            racks=self._racks(workers, by_rack),
+            racks=self._racks(workers, by_rack), elastic=complete.asked.elastic,
         )  # fmt: skip
         self._named.made(await self._create(create), name, complete, self._clock.steady())
 

@@ -292,6 +292,8 @@ class Upkeep:
                 return True
             job = job_from(job_id, found, self._clock.unix())
             self._jobs.take_over(job)
+            if known is None:
+                self._telemetry.presume_silent(job_id, job.silenced)
             how = "all workers have left" if job.state is JobState.FINISHED else "as it runs"
             self._events.emit(
                 "job_taken_over",

@@ -1,91 +1,26 @@
-"""Elastic training: when a rank dies, torchrun starts all ranks again, and they go on from the last checkpoint.
+"""Workers that come and go: four begin, up to eight take part, and who dies is waited for no longer than two seconds.
 
-    torchrun --nproc-per-node 4 --max-restarts 3 examples/elastic.py --checkpoint training.pt
-
-With ``--die-at 120`` the last rank kills itself before that step, the first time: a failure to recover from.
+serenectl up --local
+python examples/elastic.py     # four times; then, at any time, as often as you like
+torchrun --standalone --nproc-per-node 1 --max-restarts 3 examples/elastic.py     # or so: who dies is started again
 """
 
-import argparse
-import json
-import os
-import signal
-from pathlib import Path
-
 import torch
-import torch.distributed as dist
-from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
+from torch import nn
 
-SAVE_EVERY = 25
+from serene.torch import DistributedOptimizer
 
-
-def network() -> nn.Module:
-    torch.manual_seed(1)
-    return nn.Sequential(nn.Linear(32, 128), nn.Tanh(), nn.Linear(128, 1))
-
-
-def batch(step: int) -> tuple[Tensor, Tensor]:
-    """A rank's batch for a step: points, float32[32, 32], and a function of them to learn, float32[32, 1]."""
-    generator = torch.Generator().manual_seed(1000 * dist.get_rank() + step)
-    inputs = torch.randn(32, 32, generator=generator)
-    return inputs, inputs[:, :1] * inputs[:, 1:2] + torch.sin(2 * inputs[:, 2:3])
-
-
-def train(arguments: argparse.Namespace) -> list[float]:
-    """The losses of all steps, averaged over the ranks."""
-    rank, last = dist.get_rank(), dist.get_world_size() - 1
-    model = DistributedDataParallel(network())
-    if arguments.optimiser == "sgd":
-        optimiser = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-    else:
-        optimiser = torch.optim.Adam(model.parameters(), lr=0.002)
-    losses: list[float] = []
-    if arguments.checkpoint.exists():
-        saved = torch.load(arguments.checkpoint)
-        model.module.load_state_dict(saved["model"])
-        optimiser.load_state_dict(saved["optimiser"])
-        losses = saved["losses"]
-        if rank == 0:
-            print(f"goes on from step {len(losses)}", flush=True)
-    first_time = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0"
-    while len(losses) < arguments.steps:
-        step = len(losses)
-        if step == arguments.die_at and first_time and rank == last:
-            os.kill(os.getpid(), signal.SIGKILL)
-        inputs, wanted = batch(step)
-        optimiser.zero_grad()
-        loss = nn.functional.mse_loss(model(inputs), wanted)
+torch.manual_seed(1)  # the same first parameters for all workers, also for those that join later
+model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 4))
+own = torch.optim.AdamW(model.parameters(), lr=1e-3)
+torch.seed()  # and other data for each
+elastic = {"workers": 4, "places": 8, "minimum": 2, "evict_after": 2.0}
+with DistributedOptimizer(own, job="elastic", **elastic, on_members=lambda n: print(n, "workers")) as optimizer:
+    for _ in range(400):
+        points = torch.randn(32, 64)
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(points), points[:, :4].argmax(dim=1))
         loss.backward()
-        optimiser.step()
-        mean = loss.detach()
-        dist.all_reduce(mean, op=dist.ReduceOp.AVG)
-        losses.append(mean.item())
-        if rank == 0 and len(losses) % SAVE_EVERY == 0:
-            saved = {"model": model.module.state_dict(), "optimiser": optimiser.state_dict(), "losses": losses}
-            # Saved beside it first: a rank that is killed while it writes leaves the previous checkpoint whole.
-            beside = arguments.checkpoint.with_suffix(".new")
-            torch.save(saved, beside)
-            beside.replace(arguments.checkpoint)
-            print(f"step {len(losses)}: loss {losses[-1]:.4f}", flush=True)
-    return losses
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--backend", default="serene")
-    parser.add_argument("--optimiser", choices=("sgd", "adam"), default="sgd")
-    parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--checkpoint", type=Path, required=True, help="a file, read if it exists, written by rank 0")
-    parser.add_argument("--die-at", type=int, metavar="STEP", help="the last rank kills itself before this step, once")
-    parser.add_argument("--losses", help="a file for the losses of all steps, averaged over the ranks")
-    arguments = parser.parse_args()
-
-    dist.init_process_group(arguments.backend)
-    losses = train(arguments)
-    if arguments.losses and dist.get_rank() == 0:
-        Path(arguments.losses).write_text(json.dumps(losses))
-    dist.destroy_process_group()  # only after `train` has freed the model: see docs/pytorch.md, At the end
-
-
-if __name__ == "__main__":
-    main()
+        optimizer.step()
+print(f"worker {optimizer.worker}: loss {loss.item():.3f}, sum of the parameters "
+      f"{sum(parameter.double().sum().item() for parameter in model.parameters()):.9f}")  # fmt: skip

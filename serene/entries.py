@@ -54,12 +54,14 @@ Updates = list[Update]
 @dataclass(frozen=True)
 class Entry(Entity):
     """A table's entry; every match is exact. table, action: the last part of their names. match, params: by name, in
-    the program's order. action: empty where only the key matters."""
+    the program's order. action: empty where only the key matters. note: of the controller to itself, which the data
+    plane does not see (P4Runtime's ``metadata``)."""
 
     table: str
     match: Mapping[str, int]
     action: str = ""
     params: Mapping[str, int] = field(default_factory=dict)
+    note: bytes = b""
 
     @property
     def key(self) -> tuple[str, tuple[int, ...]]:
@@ -198,7 +200,7 @@ def job_group(job: int, members: Mapping[int, Endpoint], *others: tuple[int, int
 
 def job(
     job: int, *, first_slot: int, slots: int, vector_length: int, scale: int, limit: int, workers: int,
-    lost_sessions: int,
+    lost_sessions: int, note: bytes = b"",
 ) -> Entry:  # fmt: skip
     """limit: in units of 1 / scale. workers: up to 256, which is 0 in the entry."""
     params = {
@@ -211,7 +213,7 @@ def job(
         "lost_sessions": lost_sessions,
         "share": -(-65536 // workers),  # rounded up: the data plane multiplies by it instead of dividing
     }
-    return Entry("job", {"job": job}, "set_job", params)
+    return Entry("job", {"job": job}, "set_job", params, note)
 
 
 def policy(job: int, session: int, epoch: int, fields: PolicyFields, members: int | None = None) -> Entry:

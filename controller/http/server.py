@@ -68,6 +68,9 @@ class WantedPlace(BaseModel):
     scale: int
     limit: int
     rack: Annotated[int, Field(ge=0, le=255)] | None = None
+    places: int | None = None  # as of a new job
+    minimum: int | None = None
+    evict_after: float | None = Field(default=None, allow_inf_nan=False)
 
 
 class Precision(BaseModel):
@@ -130,7 +133,10 @@ def application(
     @app.post("/v1/places")
     async def find_place(wanted: WantedPlace) -> Json:
         asks = Asks(wanted.process, wanted.workers, wanted.settings, wanted.scale, wanted.limit, wanted.rack)
-        return Json(await coordinator.find_place(wanted.name, asks, wanted.strategy))
+        found = await coordinator.find_place(
+            wanted.name, asks, wanted.strategy, wanted.places, wanted.minimum, wanted.evict_after
+        )
+        return Json(found)
 
     @app.put("/v1/jobs/{job}/strategy")
     async def set_strategy(job: int, strategy: Annotated[StrategyField, Body()]) -> Json:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from serene.controller.jobs import joining
+from serene.controller.jobs import joining, notes
 from serene.controller.jobs import precision as precisions
 from serene.controller.jobs.errors import BadRequest, Conflict, InTheWay, NoSuchJob
 from serene.controller.jobs.job import Elastic, EpochBegun, Job, JobState, Report, Worker, WorkerState
@@ -225,7 +225,7 @@ class Jobs:
         policy = Policy(session, 1, first, fields)
         return Start(
             job.id, job.slots, job.vector_length, job.scale, job.limit_units, members, job.lost_sessions, policy,
-            job.racks, job.elastic.places if job.elastic is not None else len(members),
+            job.racks, job.elastic.places if job.elastic is not None else len(members), notes.of(job),
         )  # fmt: skip
 
     def note_session(self, session: int) -> None:

@@ -2,7 +2,9 @@
 
 The processes of a new job are *gathered*: each asks again and again until all are there. Then their settings are
 compared, so that all of them hear of a difference, and the job is made. A process that comes while the job runs gets
-the place of a worker that is silent or has left.
+the place of a worker that is silent or has left, or, in a job whose workers come and go, one that nobody has. A
+controller that was started again gathers anew the processes that still ask, and knows those jobs that have begun
+(`serene.controller.jobs.notes`).
 """
 
 from __future__ import annotations
@@ -13,14 +15,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from serene.controller.jobs.errors import BadRequest, Conflict
-from serene.controller.jobs.job import Fact, Job, JobState, Report, Worker, WorkerState
+from serene.controller.jobs.job import Elastic, Fact, Job, JobState, Worker, WorkerState
 from serene.controller.jobs.jobs import Jobs
 from serene.fixedpoint import LARGEST
 
 LONGEST_NAME = 64
 MOST_VALUES = 4  # of a setting that are named where processes differ
-REPORTED = "setting."  # before a setting's name in a worker's reports
-NAME_REPORTED = "job_name"
 STILL_THERE_S = 5.0  # a process asks several times a second; one that has not for so long has died
 ALL_DIFFER_S = 3.0  # after a difference was seen, until nobody else is waited for
 HEARING_S = 10.0  # for all processes to hear that their settings differ
@@ -33,7 +33,7 @@ PATIENCE_S = 15.0  # for a place to become free
 class Asks:
     """A process asks for a place. process: its number, drawn at random. workers: how many it expects in the job.
     settings: what all processes have to say alike. scale: fixed-point units in 1.0 that would suit it. limit: in units.
-    rack: where it is; None with one switch."""
+    rack: where it is; None with one switch. elastic: how workers come and go; None: they stay."""
 
     process: str
     workers: int
@@ -41,6 +41,11 @@ class Asks:
     scale: int
     limit: int
     rack: int | None = None
+    elastic: Elastic | None = None
+
+    @property
+    def places(self) -> int:
+        return self.workers if self.elastic is None else self.elastic.places
 
 
 @dataclass(frozen=True)
@@ -102,8 +107,8 @@ class _Claim:
 
 
 class Named:
-    """The names of one controller. silent_s: for how many seconds a job's worker has not been heard. Times are on the
-    monotonic clock, in seconds."""
+    """The names of one controller. silent_s: for how many seconds a job's worker has not been heard; of one that waits
+    for its workers after it has lost its session, since when that is. Times are on the monotonic clock, in seconds."""
 
     def __init__(self, jobs: Jobs, silent_s: Callable[[Job, Worker], float]) -> None:
         self._jobs = jobs
@@ -130,16 +135,6 @@ class Named:
         for worker, process in enumerate(complete.processes):
             self._claims[job.tag, worker] = _Claim(process, now)
         self._gatherings.pop(name, None)
-
-    @staticmethod
-    def learn(job: Job, report: Report) -> None:
-        """Learns a job's name from a worker's report: a controller that was started again has lost it."""
-        name = report.get(NAME_REPORTED)
-        if job.name is None and not job.pool and isinstance(name, str) and 0 < len(name) <= LONGEST_NAME:
-            job.name = name
-            job.settings = {
-                key.removeprefix(REPORTED): value for key, value in report.items() if key.startswith(REPORTED)
-            }
 
     def _forget(self, now: float) -> None:
         """Forgets the processes that ask no more, and the places of jobs that are gone."""
@@ -199,9 +194,7 @@ class Named:
             raise Conflict(f"job {job.name!r} runs already: {said}")
         who = job.name or "", asks.process
         since = self._waiting.setdefault(who, now)
-        # First those of dead members, which hold up the others; it takes a while to know that a member is dead.
-        left = [worker for worker in job.workers if worker.state is WorkerState.LEFT and now - since >= VACANT_S]
-        for worker in [*(each for each in job.workers if each.state is not WorkerState.LEFT), *left]:
+        for worker in self._by_preference(job, now - since):
             if self._vacant(job, worker, now) and asks.rack in (None, job.racks.place(worker.id)[0]):
                 self._claims[job.tag, worker.id] = _Claim(asks.process, now)
                 worker.given = True
@@ -210,28 +203,43 @@ class Named:
         taken = f"all {len(job.workers)} places of job {job.name!r} are taken"
         if now - since > PATIENCE_S:
             del self._waiting[who]
-            raise Conflict(f"{taken}, by workers that are there: one process more than it has workers")
+            has = "workers" if job.elastic is None else "places"
+            raise Conflict(f"{taken}, by workers that are there: one process more than it has {has}")
         return Awaits(f"{taken}: waits for one whose process has died")
 
     def _vacant(self, job: Job, worker: Worker, now: float) -> bool:
         claim = self._claims.get((job.tag, worker.id))
         if claim is not None and now - claim.at < CLAIMED_S:
             return False
-        if worker.endpoint is None:
-            return True
         if worker.state is WorkerState.LEFT:  # it may wait for the others' last contributions
-            return now - worker.left_at >= VACANT_S
-        return job.state is JobState.RUNNING and self._silent_s(job, worker) >= VACANT_S
+            return worker.endpoint is None or now - worker.left_at >= VACANT_S
+        if job.state is JobState.RUNNING and worker.endpoint is None:
+            return True
+        if worker.state is WorkerState.JOINED:
+            return False
+        # While a job waits, because its session was lost, its workers are about to come back: who does not has died.
+        return self._silent_s(job, worker) >= VACANT_S
+
+    def _by_preference(self, job: Job, waited_s: float) -> list[Worker]:
+        """The places that a process may get, the best one first."""
+        left = [worker for worker in job.workers if worker.state is WorkerState.LEFT]
+        others = [worker for worker in job.workers if worker.state is not WorkerState.LEFT]
+        if job.elastic is not None and job.elastic.evict_after is not None:  # nobody waits for a dead member for long
+            left.sort(key=lambda worker: worker.endpoint is not None)
+            # Of the silent ones the first is most certainly dead, not only slow.
+            return [*left, *sorted(others, key=lambda worker: -self._silent_s(job, worker))]
+        # First those of dead members, which hold up the others; it takes a while to know that a member is dead.
+        return [*others, *(left if waited_s >= VACANT_S else ())]
 
 
 def _check(name: str, asks: Asks) -> None:
     if not (name and len(name) <= LONGEST_NAME and name.isprintable()):
         raise BadRequest(f"job {name!r}: expected a name of 1 to {LONGEST_NAME} printable characters")
-    largest = LARGEST // max(asks.workers, 1)
+    largest = LARGEST // max(asks.places, 1)
     if not 1 <= asks.scale <= largest:
-        raise BadRequest(f"scale {asks.scale} for {asks.workers} workers: expected 1 to {largest}")
+        raise BadRequest(f"scale {asks.scale} for {asks.places} workers: expected 1 to {largest}")
     if not 1 <= asks.limit <= largest:
-        raise BadRequest(f"limit {asks.limit} units for {asks.workers} workers: expected 1 to {largest}")
+        raise BadRequest(f"limit {asks.limit} units for {asks.places} workers: expected 1 to {largest}")
 
 
 def differences(name: str, asked: list[Asks]) -> str:

@@ -30,7 +30,8 @@ class Start:
     """Everybody has joined: a session begins, after ``lost_sessions`` others that the switch has lost.
 
     scale: fixed-point units in 1.0; limit: the largest |value| of a contribution, in units. racks: where all workers of
-    the job belong; members: those that are there, by number in the job. places: how many workers may take part.
+    the job belong; members: those that are there, by number in the job. places: how many workers may take part. note:
+    what a controller that takes the job over reads back (`serene.controller.jobs.notes`).
     """
 
     job: int
@@ -43,6 +44,7 @@ class Start:
     policy: Policy
     racks: Racks = NO_RACKS
     places: int = 0
+    note: bytes = b""
 
 
 @dataclass(frozen=True)

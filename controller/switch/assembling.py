@@ -151,5 +151,5 @@ def _whole(decides: InstalledJob, here: dict[int, InstalledJob], leaves: int) ->
     return InstalledJob(
         slots=any_leaf.slots, vector_length=any_leaf.vector_length, scale=any_leaf.scale, limit=any_leaf.limit,
         workers=sum(racks.sizes), lost_sessions=any_leaf.lost_sessions, session=decides.session, epoch=decides.epoch,
-        fields=fields, members=members, strays=strays, racks=racks,
+        fields=fields, members=members, strays=strays, racks=racks, note=any_leaf.note,
     )  # fmt: skip

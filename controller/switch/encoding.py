@@ -24,7 +24,7 @@ def encoded(entity: Entity) -> Any:
     """As an entity of finsy, which knows the names by the P4Info."""
     if isinstance(entity, Entry):
         action = fy.Action(entity.action, **entity.params) if entity.action else None
-        return fy.P4TableEntry(entity.table, match=fy.Match(entity.match), action=action)
+        return fy.P4TableEntry(entity.table, match=fy.Match(entity.match), action=action, metadata=entity.note)
     if isinstance(entity, Group):
         return fy.P4MulticastGroupEntry(entity.number, replicas=list(entity.replicas))
     if isinstance(entity, Cell):
@@ -40,7 +40,7 @@ def encoded_updates(updates: Updates) -> list[Any]:
 def decoded(entries: Iterable[fy.P4TableEntry]) -> list[Entry]:
     """The entries that controllers have written, as read from a switch."""
     return [
-        Entry(entry.table_id, dict(entry.match), entry.action.name, dict(entry.action.args))
+        Entry(entry.table_id, dict(entry.match), entry.action.name, dict(entry.action.args), entry.metadata)
         for entry in entries
         if not entry.is_default_action and entry.match is not None and isinstance(entry.action, fy.Action)
     ]

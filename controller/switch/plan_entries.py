@@ -26,6 +26,7 @@ def job_entry(plan: Start, members: int) -> Entry:
         limit=plan.limit,
         workers=members,
         lost_sessions=plan.lost_sessions,
+        note=plan.note,
     )
 
 
@@ -83,6 +84,7 @@ class InstalledJob:
     strays: list[tuple[int, Endpoint]] = field(default_factory=list)  # entries in `member` beyond a worker's one
     racks: Racks | None = None  # of a job over several switches
     lost: bool = False  # one of several switches has lost its part, so the session is over; the others say the rest
+    note: bytes = b""  # as of `Start`
     absent: int = 0  # then: of the workers that seem to take part, so many do not, and nobody knows which
     # What one switch of a tree holds besides (controller/switch/tree_entries.py); policies by (session, epoch):
     prepared: dict[tuple[int, int], PolicyFields] = field(default_factory=dict)
@@ -145,7 +147,7 @@ def installed(held: Iterable[Entry]) -> Installed:
             job = found.job(key["job"])
             job.slots = SlotRange(args["first_slot"], args["slots"])
             job.vector_length, job.scale, job.limit = args["vector_length"], args["scale"], args["limit"]
-            job.workers, job.lost_sessions = args["workers"], args["lost_sessions"]
+            job.workers, job.lost_sessions, job.note = args["workers"], args["lost_sessions"], entry.note
         elif entry.table == "policy":
             job = found.job(key["job"])
             job.session, job.epoch = args["session"], args["epoch"]

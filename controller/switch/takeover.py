@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from serene.controller.jobs import notes
 from serene.controller.jobs.job import Job, JobState, WorkerState
 from serene.controller.jobs.plans import Policy
 from serene.controller.switch.plan_entries import InstalledJob
@@ -46,6 +47,7 @@ def job_from(job_id: int, found: InstalledJob, now: float) -> Job:
             worker.state = WorkerState.RUNNING
         else:
             worker.state = WorkerState.EVICTED if worker.endpoint is not None and members else WorkerState.LEFT
+    notes.take(job, found.note)
     job.begin_epoch(Policy(found.session, found.epoch, strategy, found.fields), "taken over", now)
     return job
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from serene.controller.clock import SYSTEM, Clock
@@ -76,6 +76,11 @@ class Telemetry:
         known."""
         now, who = self._now(), (job, worker.id)
         return min(self._silence.seconds(who, self._counted_at.get(who, now)), now - worker.reported_at)
+
+    def presume_silent(self, job: int, workers: Iterable[int]) -> None:
+        """Takes these workers for silent until they are heard: their job is being taken over, and they were not."""
+        for worker in workers:
+            self._silence.presume((job, worker))
 
     def staleness_of(self, job: int, worker: int) -> Sequence[int]:
         """How many of a worker's contributions had a staleness of 0, 1, ... 14, and 15 or more rounds."""

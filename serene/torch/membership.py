@@ -8,19 +8,20 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from serene.client import Client, Session, SessionLost
+from serene.client import Client, Refused, Session, SessionLost
 from serene.errors import SereneError
-from serene.torch.opening import Controller, transport_to
+from serene.torch.opening import Controller, NoController, transport_to
 from serene.torch.placement import RACK, own_rack
 from serene.torch.work import Runner, SwitchWork
 
 LOG = logging.getLogger("serene.torch")
 ASK_EVERY_S = 0.1
 WARN_AFTER_S = 3.0  # of waiting for a place
+JOIN_ATTEMPTS = 3
 LEAVE_TIMEOUT_S = 2.0  # for what is under way to end, where the worker does not wait for the others
 
 Setting = int | float | str
@@ -33,7 +34,8 @@ class Ended(SereneError):
 @dataclass(frozen=True)
 class Wanted:
     """What a process asks the controller for. settings: what all processes have to say alike; strategy: as JSON, in
-    force until somebody changes it; scale: units in 1.0 that suit it; limit: of a contribution, in units."""
+    force until somebody changes it; scale: units in 1.0 that suit it; limit: of a contribution, in units. elastic:
+    places, minimum and evict_after, as of `serene.controller.jobs.job.Elastic`; empty where the workers stay."""
 
     name: str
     workers: int
@@ -41,35 +43,42 @@ class Wanted:
     strategy: Mapping[str, object]
     scale: int
     limit: int
+    elastic: Mapping[str, float | None] = field(default_factory=dict)
 
 
-def find_place(controller: Controller, wanted: Wanted, timeout_s: float) -> tuple[int, int, int, int | None]:
-    """The job, the worker's number in the job, its number in its rack, and the rack, None with one switch. Waits for
-    the other processes of a new job, or for a place to become free. Raises SereneError with the controller's reason, or
-    with what it has waited for in vain."""
-    racks = controller.racks()
-    rack = _rack(racks) if racks > 1 else None
+def find_place(
+    controller: Controller, wanted: Wanted, process: str, rack: int | None, timeout_s: float
+) -> tuple[int, int, int]:
+    """The job, the worker's number in the job, and its number in its rack. process: this one's number, which tells it
+    from others; rack: None with one switch. Waits for the other processes of a new job, for a place to become free, or
+    for a controller that is being started again. Raises SereneError with the controller's reason, or with what it has
+    waited for in vain."""
     asked = {
         "name": wanted.name,
-        "process": secrets.token_hex(8),
+        "process": process,
         "workers": wanted.workers,
         "settings": dict(wanted.settings),
         "strategy": dict(wanted.strategy),
         "scale": wanted.scale,
         "limit": wanted.limit,
         "rack": rack,
+        **wanted.elastic,
     }
     began, warned = time.monotonic(), False
     while True:
-        found = controller.place(asked)
-        if found["job"] is not None:
-            return found["job"], found["worker"], found["place"], rack
+        try:
+            found = controller.place(asked)
+            if found["job"] is not None:
+                return found["job"], found["worker"], found["place"]
+            waits = found["waits"]
+        except NoController as error:
+            waits = str(error)
         waited = time.monotonic() - began
         if waited > timeout_s:
-            raise SereneError(f"no place in job {wanted.name!r} within {timeout_s:g} s: {found['waits']}")
+            raise SereneError(f"no place in job {wanted.name!r} within {timeout_s:g} s: {waits}")
         if waited > WARN_AFTER_S and not warned:
             warned = True
-            LOG.warning("waits for a place, up to %g s: %s", timeout_s, found["waits"])
+            LOG.warning("waits for a place, up to %g s: %s", timeout_s, waits)
         time.sleep(ASK_EVERY_S)
 
 
@@ -89,10 +98,23 @@ class Member:
     """
 
     def __init__(self, controller: Controller, wanted: Wanted, values: int, into: np.ndarray, timeout_s: float) -> None:
-        self.job, self.worker, place, rack = find_place(controller, wanted, timeout_s)
+        racks = controller.racks()  # which fails at once where there is no controller
+        rack, process = _rack(racks) if racks > 1 else None, secrets.token_hex(8)
         self._into = into
         self._ending = self.left = False
-        self.iterations = 0
+        for attempts_left in reversed(range(JOIN_ATTEMPTS)):
+            self.job, self.worker, place = find_place(controller, wanted, process, rack, timeout_s)
+            try:
+                self._join(controller, place, rack, values, timeout_s)
+                break
+            except Refused as refused:  # by a controller, perhaps, that was started since and did not give the place
+                if not attempts_left:
+                    raise
+                LOG.info("asks for a place again: %s", refused)
+        self._read()
+        self._runner = Runner(f"serene-job-{self.job}", self._idle)
+
+    def _join(self, controller: Controller, place: int, rack: int | None, values: int, timeout_s: float) -> None:
         transport = transport_to(controller.access(self.job, values), self.worker)
         try:
             client = Client(transport, self.job, place, values, rack=rack)
@@ -100,17 +122,17 @@ class Member:
             transport.close()
             raise
         self.session = Session(client, join_timeout_s=timeout_s)
-        self.session.facts["job_name"] = wanted.name
-        self.session.facts.update({f"setting.{name}": value for name, value in wanted.settings.items()})
         client.while_waiting = self._while_waiting
         try:
             self.session.join()
         except BaseException:
             client.close()
             raise
-        self.workers = client.membership.workers  # that take part, as the last answer said
-        self._read()
-        self._runner = Runner(f"serene-job-{self.job}", self._idle)
+
+    @property
+    def workers(self) -> int:
+        """How many take part, as the last answer said."""
+        return max(self.session.members, 1)
 
     @property
     def scale(self) -> int:
@@ -154,10 +176,7 @@ class Member:
     # -- in the worker's own thread --------------------------------------------------------------------------
 
     def _exchange(self, contribution: np.ndarray) -> None:
-        update = self.session.exchange(contribution)
-        if update is not None:
-            self.workers = max(update.members, 1)
-        self.iterations += 1
+        self.session.exchange(contribution)
         self._read()
 
     def _finish(self, timeout_s: float) -> bool:

@@ -41,6 +41,10 @@ class NotOpened(SereneError):
     """The group gets no job; the message says which rank lacked what."""
 
 
+class NoController(SereneError):
+    """Nobody answers where the controller should be, or it does not answer in time."""
+
+
 class OpeningFailed(SereneError, RuntimeError):
     """A rank has died, or is late, while a group is made. Then there is no group at all, not through gloo either."""
 
@@ -141,9 +145,9 @@ class Controller:
                 response = http.request(method, path, json=body)
                 answer = response.json()
         except httpx.ReadTimeout:
-            raise SereneError(silent(self.url, HTTP_TIMEOUT_S)) from None
+            raise NoController(silent(self.url, HTTP_TIMEOUT_S)) from None
         except (httpx.TransportError, httpx.InvalidURL, ValueError):
-            raise SereneError(
+            raise NoController(
                 f"no controller at {self.url}: start one with 'serenectl up --local', or name it in ${CONTROLLER}"
             ) from None
         said = answer if isinstance(answer, dict) else {}

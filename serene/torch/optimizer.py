@@ -31,6 +31,7 @@ from serene.torch.work import SwitchWork
 LOG = logging.getLogger("serene.torch")
 MOST_WORKERS = 256
 LIMITS = (0.5, 2.0**30)
+EVICT_AFTER_S, LEAST_EVICT_AFTER_S, MOST_EVICT_AFTER_S = 10.0, 0.5, 86400.0
 
 
 class DistributedOptimizer(torch.optim.Optimizer):
@@ -38,14 +39,18 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     optimizer: any; it changes this worker's parameters. job: the job's name at the controller that $SERENE_CONTROLLER
     names; the first processes make the job, under ``strategy``, which 'serenectl sync' changes. workers: processes that
-    train together. every: steps of the optimizer from one exchange to the next. overlap: exchange in the background
-    while the next steps are computed. limit: how far a parameter may move from where it began, in its own unit; by
-    default that follows from the first updates. timeout_s: how long to wait for the other processes, at the beginning
-    and in `close`.
+    train together; with ``places``, ``minimum`` or ``evict_after``, those with which the training begins: then others
+    come and go. places: how many may take part at a time, by default ``workers``. evict_after: seconds of silence after
+    which nobody waits for a worker any more, 10 by default. minimum: fewer members than these are waited for all the
+    same, by default 1. on_members: called by `step` with `workers`, once it has joined, and whenever somebody has come
+    or gone. every: steps of the optimizer from one exchange to the next. overlap: exchange in the background while the
+    next steps are computed. limit: how far a parameter may move from where it began, in its own unit; by default that
+    follows from the first updates. timeout_s: how long to wait for the other processes, at the beginning and in
+    `close`.
 
-    The first exchange waits for all processes. A process that comes later, in the place of one that has died, has the
-    others' parameters once it is made. Raises SereneError for impossible arguments, without a controller, for
-    parameters that the switch has no room for, and for a job that runs with other settings.
+    The first exchange waits for all ``workers``. A process that comes later has the others' parameters once it is made.
+    Raises SereneError for impossible arguments, without a controller, for parameters that the switch has no room for,
+    and for a job that runs with other settings.
     """
 
     def __init__(
@@ -58,9 +63,14 @@ class DistributedOptimizer(torch.optim.Optimizer):
         overlap: bool = False,
         limit: float | None = None,
         strategy: str = "bsp",
+        places: int | None = None,
+        minimum: int | None = None,
+        evict_after: float | None = None,
+        on_members: Callable[[int], None] = lambda workers: None,
         timeout_s: float = 600.0,
     ) -> None:
         _check(job, workers, every, limit)
+        self._elastic = _elastic(workers, places, minimum, evict_after)
         self._strategy = to_dict(parse(strategy))
         parse(strategy).compile(range(workers))
         self.optimizer = optimizer
@@ -68,6 +78,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         super().__setstate__({"defaults": optimizer.defaults})
         self.job, self.every, self.overlap = job, every, overlap
         self._expected, self._limit, self._timeout_s = workers, limit, timeout_s
+        self._places = int(self._elastic.get("places", workers))
+        self._on_members, self._told = on_members, 0  # told: how many there were
         self._process = os.getpid()
         self._controller = Controller()
         self._replica: Replica | None = None
@@ -251,13 +263,14 @@ class DistributedOptimizer(torch.optim.Optimizer):
             "parameters": f"{len(self._trained())} of {replica.values:,} values",
             "digest of their shapes": shapes,
             "digest of their first values": start,
+            **{name: f"{value:g}" for name, value in self._elastic.items()},
         }
 
     def _join(self, reach: float) -> None:
         replica = self._begun
-        limit = limit_for(self._expected)
-        scale = scale_for(reach if self._limit is None else self._limit, self._expected)
-        wanted = Wanted(self.job, self._expected, self._settings(), self._strategy, scale, limit)
+        limit = limit_for(self._places)
+        scale = scale_for(reach if self._limit is None else self._limit, self._places)
+        wanted = Wanted(self.job, self._expected, self._settings(), self._strategy, scale, limit, self._elastic)
         self._member = Member(self._controller, wanted, replica.values, replica.sum.numpy(), self._timeout_s)
         weakref.finalize(self, _leave, self._member, self.job, os.getpid())
         replica.begin(self._member.scale, self._member.limit)
@@ -286,6 +299,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
             replica.take()
         replica.show()
         self._warn_of_reach()
+        if self.workers != self._told:
+            self._told = self.workers
+            self._on_members(self._told)
 
     def _wait(self) -> None:
         """Until what is under way is over. Raises what it failed with."""
@@ -317,6 +333,23 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if self._member is not None:
             self._member.close()
             self._closed, self._member = True, None
+
+
+def _elastic(
+    workers: int, places: int | None, minimum: int | None, evict_after: float | None
+) -> dict[str, int | float]:
+    """How workers come and go; empty where they stay."""
+    if places is None and minimum is None and evict_after is None:
+        return {}
+    places, minimum = places if places is not None else workers, minimum if minimum is not None else 1
+    evict_after = EVICT_AFTER_S if evict_after is None else float(evict_after)
+    if not workers <= places <= MOST_WORKERS:
+        raise SereneError(f"places={places}: expected {workers}, as many as workers, to {MOST_WORKERS}")
+    if not 1 <= minimum <= workers:
+        raise SereneError(f"minimum={minimum}: expected 1 to {workers}, as many as workers")
+    if not LEAST_EVICT_AFTER_S <= evict_after <= MOST_EVICT_AFTER_S:
+        raise SereneError(f"evict_after={evict_after:g}: expected {LEAST_EVICT_AFTER_S:g} to {MOST_EVICT_AFTER_S:g} s")
+    return {"places": places, "minimum": minimum, "evict_after": evict_after}
 
 
 def _check(job: str, workers: int, every: int, limit: float | None) -> None:

@@ -97,18 +97,18 @@ class Process:
 
 
 class SwitchProcess:
-    """A switch without a program. Its ports 1 to PORTS lead to UDP ports of loopback, or, with BMv2, to veth pairs:
+    """A switch without a program. Its ports 1 to ``ports`` lead to UDP ports of loopback, or, with BMv2, to veth pairs:
     those after the ``others`` that other switches have. unix: whether it serves P4Runtime at a Unix socket, for tests
     that are its clients: gRPC's threads may have been started before, in another network namespace."""
 
-    def __init__(self, target: str, log: Path, others: int = 0, *, unix: bool = False) -> None:
+    def __init__(self, target: str, log: Path, others: int = 0, *, unix: bool = False, ports: int = PORTS) -> None:
         self.target = target
         self._others = others
         self.log = log
         self.grpc = f"unix:{log.with_suffix('.sock')}" if unix else f"127.0.0.1:{some_port()}"
-        udp = some_ports(2 * PORTS, socket.SOCK_DGRAM)
-        self.udp_ports = dict(enumerate(udp[:PORTS], 1))
-        self.peer_udp_ports = dict(enumerate(udp[PORTS:], 1))
+        udp = some_ports(2 * ports, socket.SOCK_DGRAM)
+        self.udp_ports = dict(enumerate(udp[:ports], 1))
+        self.peer_udp_ports = dict(enumerate(udp[ports:], 1))
         self._links: dict[int, Link] = {}
         self.start()
 
@@ -164,7 +164,7 @@ class ControllerProcess(Process):
     def __init__(
         self, switch: SwitchProcess, log: Path, *options: str, http: str | None = None, warm: bool = True
     ) -> None:
-        self._begin(switch.grpc, log, http, warm, "--ports", f"1-{PORTS}", *options)
+        self._begin(switch.grpc, log, http, warm, "--ports", f"1-{len(switch.udp_ports)}", *options)
 
     @classmethod
     def of(cls, switch: str, log: Path, *options: str) -> ControllerProcess:

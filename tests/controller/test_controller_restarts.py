@@ -7,13 +7,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+import httpx
 import pytest
 
 from serene.controller.http.client import ControllerClient, Rejected
 from serene.strategy import ASP, BSP, SSP
 from serene.wire import Op
 from tests.controller.hosts import Host, join
-from tests.controller.processes import Start, SwitchProcess, states, until
+from tests.controller.processes import ControllerProcess, Start, SwitchProcess, states, until
 
 
 def test_a_lost_session_s_workers_come_back(switch: SwitchProcess, start: Start, hosts: list[Host]) -> None:
@@ -168,3 +169,31 @@ def test_a_process_whose_place_was_taken_does_not_go_on_in_it(start: Start, host
     refused = worker.ask(lambda: worker.hello(0, 0, 5, session, epoch=1), Op.REFUSED, Op.WELCOME)
     assert refused.text == "another process has taken the place of worker 0 of job 0"
     assert second.client.job(0).workers[0].incarnation == 77
+
+
+def test_a_second_controller_knows_who_is_not_waited_for(start: Start, hosts: list[Host]) -> None:
+    """Its name, minimum and evict_after: it evicts who is silent, and readmits who was evicted and is heard again."""
+    first = start()
+    for process in ("a", "b"):
+        asked = {"process": process, "workers": 2, "places": 3, "minimum": 1, "evict_after": 1.5}
+        named = {"name": "gpt", "settings": {"every": 1}, "scale": 2**20, "limit": 2**20}
+        httpx.post(f"{first.url}/v1/places", json={**asked, **named}).raise_for_status()
+    session = join(hosts[:2], 0)[0]["session"]
+
+    def running(client: ControllerClient) -> list[int]:
+        return [worker for worker, state in enumerate(states(client)) if state == "running"]
+
+    fields = {"session": session, "epoch": 1, "seq": 1}
+    hosts[1].push(0, 1, [1], **fields)
+
+    def left_alone(controller: ControllerProcess, stays: int) -> bool:
+        hosts[stays].push(0, stays, [1], **fields)
+        return running(controller.client) == [stays]
+
+    until(lambda: left_alone(first, 0), "the silent worker is evicted")
+    first.kill()
+    second = start()
+    job = second.client.job(0)
+    assert (job.name, job.places, job.minimum, job.evict_after) == ("gpt", 3, 1, 1.5)
+    assert running(second.client) == [0], "who was silent still is"
+    until(lambda: left_alone(second, 1), "one is heard again, and the other is silent")

@@ -11,7 +11,8 @@ from finsy.p4entity import decode_entity, encode_updates
 from finsy.proto import p4r
 
 from serene import entries
-from serene.controller.jobs.job import Job, JobState
+from serene.controller.jobs import notes
+from serene.controller.jobs.job import Elastic, Job, JobState
 from serene.controller.jobs.jobs import Jobs
 from serene.controller.jobs.plans import Policy, Readmission, Start
 from serene.controller.jobs.slots import SlotRange
@@ -120,6 +121,22 @@ def test_which_sessions_were_its_own_is_remembered() -> None:
     jobs.take_over(job_from(0, second, NOW))
     assert jobs[0] is not ours
     assert [jobs[0].has_had(session) for session in (6, 7, 8, 9)] == [True, True, False, True]
+
+
+@pytest.mark.parametrize("elastic", [None, Elastic(6, 2, 3.0)])
+def test_a_note_tells_what_the_data_plane_need_not_know(elastic: Elastic | None) -> None:
+    job = Job(0, 4, BSP(), 1024, 8.0, name="gpt", settings={"every": 1, "optimizer": "AdamW"}, elastic=elastic)
+    places = len(job.workers)
+    again = job_from(0, replace(found(BSP().compile([0, 1, 2]), [0, 1, 2, 3], workers=places), note=notes.of(job)), NOW)
+    assert (again.name, again.settings, again.elastic) == ("gpt", job.settings, elastic)
+    assert (again.workers_expected, len(again.workers)) == (4, places)
+    assert again.silenced == (frozenset() if elastic is None else {3})
+
+
+@pytest.mark.parametrize("note", [b"", b"{", b'{"name": 5}', b"\xff"])
+def test_a_note_of_another_release(note: bytes) -> None:
+    job = job_from(0, replace(found(BSP().compile([0, 1]), [0, 1], workers=2), note=note), NOW)
+    assert (job.name, job.elastic, states(job)) == (None, None, ["running", "running"])
 
 
 def test_a_worker_has_one_place() -> None:

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from serene.controller.jobs.errors import BadRequest, Conflict
-from serene.controller.jobs.job import Job, JobState, Worker
+from serene.controller.jobs.job import Elastic, Job, JobState, Worker
 from serene.controller.jobs.jobs import Jobs
 from serene.controller.jobs.named import (
     ALL_DIFFER_S,
@@ -24,7 +24,7 @@ from serene.controller.jobs.named import (
     Named,
     Place,
 )
-from serene.controller.jobs.plans import Readmission
+from serene.controller.jobs.plans import Readmission, Waiting
 from serene.racks import Racks
 from serene.strategy import BSP
 from tests.controller.planning import NOW, at, new_jobs, reason, started
@@ -37,8 +37,9 @@ SETTINGS = {"workers": 2, "every": 1}
 class Office:
     """Names without a switch, and a clock that the test sets."""
 
-    def __init__(self) -> None:
+    def __init__(self, elastic: Elastic | None = None) -> None:
         self.jobs: Jobs = new_jobs()
+        self.elastic = elastic
         self.silent: dict[int, float] = {}
         self.named = Named(self.jobs, self._silent_s)
         self.now = 100.0
@@ -48,11 +49,13 @@ class Office:
 
     def come(self, process: str, name: str = "gpt", rack: int | None = None, **settings: object) -> object:
         """As the coordinator does: the job is made when all are there."""
-        asks = Asks(process, 2, {**SETTINGS, **settings}, 2**20, 2**20, rack)  # type: ignore[dict-item]
+        said = {**SETTINGS, **settings}
+        asks = Asks(process, 2, said, 2**20, 2**20, rack, self.elastic)  # type: ignore[arg-type]
         found = self.named.come(name, asks, self.now)
         if isinstance(found, Complete):
             racks = None if found.racks is None else Racks.of([found.racks.get(rack, 0) for rack in range(2)])
-            self.named.made(self.jobs.create(len(found.processes), BSP(), racks=racks), name, found, self.now)
+            made = self.jobs.create(len(found.processes), BSP(), racks=racks, elastic=found.asked.elastic)
+            self.named.made(made, name, found, self.now)
             return self.come(process, name, rack, **settings)
         return found
 
@@ -199,14 +202,26 @@ def test_places_over_racks() -> None:
     assert office.come("a", rack=1) == Place(job, 1) and office.come("b", rack=0) == Place(job, 0)
 
 
-def test_a_workers_report_tells_the_name() -> None:
-    """To a controller that was started again."""
-    job = new_jobs().create(2, BSP())
-    report: dict[str, bool | int | float | str | None] = {"job_name": "gpt", "setting.every": 1, "iteration": 3}
-    Named.learn(job, report)
-    assert (job.name, job.settings) == ("gpt", {"every": 1})
-    Named.learn(job, {"job_name": "other"})
-    assert job.name == "gpt"
+def test_a_newcomer_gets_a_place_that_nobody_has_at_once() -> None:
+    """And one that was freed once its last process cannot come back."""
+    office = Office(Elastic(4, 1, 2.0))
+    job = office.running()
+    office.silent[0] = VACANT_S  # a dead member: it is evicted before long, so nobody takes its place first
+    assert [office.come(process) for process in "cd"] == [Place(job, 2), Place(job, 3)]
+    assert office.come("e") == Place(job, 0)
+    assert isinstance(office.come("f"), Awaits)
+
+
+def test_places_of_a_job_that_has_lost_its_session_are_its_workers() -> None:
+    """Until it is clear who does not come back."""
+    office = Office()
+    job = office.running()
+    job.reset()
+    office.silent = {0: VACANT_S - 0.1, 1: VACANT_S - 0.1}
+    assert isinstance(office.come("c"), Awaits)
+    office.silent = {0: VACANT_S, 1: VACANT_S}
+    assert isinstance(office.jobs.hello(0, 0, at(1), 5, NOW), Waiting)
+    assert office.come("c") == Place(job, 1)
 
 
 @pytest.mark.parametrize("name", ["", "a\nb", "x" * 65])

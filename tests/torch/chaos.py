@@ -1,6 +1,12 @@
 """Deaths of workers, the controller and the switch in one training, and an account of every contribution.
 
 python -m tests.torch.chaos DEATHS SEED
+
+24 workers train under ASP, in a job whose workers come and go. Each step takes a second, as a large model's would.
+Every two seconds something dies: of 100 deaths 98 are workers', one is the controller's and one the switch's, as the
+seed has it. A worker that has died is started again at once, and begins with the parameters of the rest; nothing is
+read from a checkpoint. Goodput is the number of steps done while things died, by what the same time holds of them
+where nothing dies, in half a minute before and half a minute after.
 """
 
 from __future__ import annotations
@@ -12,52 +18,91 @@ if __name__ == "__main__":
 
 import os
 import random
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
+from torch import nn
 
+from serene.controller.status.model import JobStatus
 from serene.strategy import ASP, BSP, SSP, Quorum
 from tests.controller.processes import SwitchProcess, until
-from tests.torch.sharers import PATIENCE_S, Plant, said
-from tests.torch.sharing import Ledger
+from tests.torch.sharers import PATIENCE_S, Plant, Result, said
+from tests.torch.sharing import Ledger, Settings, batch, network
 
 WORKERS = 3
 LANES = 320
 STEPS_BETWEEN = 5  # of some worker, from one death to the next
+JUST_NOW_S = 0.05  # a contribution may be lost with the switch for so long after its worker has read the answer
+
+MANY, PLACES = 24, 32  # workers of the long form
+EVERY_S = 2.0  # from one death to the next
+QUIET_S = 30.0  # before and after the deaths
+COMPUTE_S = 1.0
+KINDS = ("worker",) * 98 + ("controller", "switch")
+WIDTH = 76  # of the hidden layer: the parameters fill five slots
+LONG: dict[str, Any] = {
+    "workers": MANY,
+    "places": PLACES,
+    "minimum": 2,
+    "evict_after": 2.0,
+    "strategy": "asp",
+    "width": WIDTH,
+}
+UNDISTURBED = 3  # trainings with other data, in which nothing dies
 
 
 class Chaos:
-    """A training of so many workers, whose processes die as the seed says. kinds: worker, controller, switch."""
+    """A training of ``alive`` workers, whose processes die as the seed says. kinds: worker, controller, switch.
+    settings: of `tests.torch.sharing`."""
 
-    def __init__(self, plant: Plant, seed: int, kinds: tuple[str, ...]) -> None:
-        self.plant, self.kinds = plant, kinds
+    def __init__(self, plant: Plant, seed: int, kinds: tuple[str, ...], alive: int = WORKERS, **settings: Any) -> None:
+        self.plant, self.kinds, self.settings = plant, kinds, settings
         self.random = random.Random(seed)
         self.processes: dict[int, subprocess.Popen[str]] = {}
         self.started = 0
-        for _ in range(WORKERS):
+        self._steps_of_dead = 0
+        self._repeated: list[np.ndarray] = []  # under way when a switch died
+        self._lost: list[np.ndarray] = []  # over just before
+        for _ in range(alive):
             self._start_worker()
 
     def _start_worker(self) -> None:
-        self.processes[self.started] = self.plant.start(self.started, steps=0, ledger=True)
+        self.processes[self.started] = self.plant.start(self.started, steps=0, ledger=True, **self.settings)
         self.started += 1
 
-    def _steps(self) -> int:
-        return sum(len(self.plant.losses(number)) for number in self.processes)
+    def steps(self) -> int:
+        """By all workers so far."""
+        return self._steps_of_dead + sum(len(self.plant.losses(number)) for number in self.processes)
+
+    def check_alive(self) -> None:
+        """A worker that found no controller when it began is started again, as torchrun would; no other has ended."""
+        for number in [number for number, process in self.processes.items() if process.poll() is not None]:
+            text = self.processes.pop(number).communicate()[0]
+            assert "NoController: no controller at" in text and not self.plant.losses(number), text
+            self._start_worker()
 
     def goes_on(self, steps: int) -> None:
         """Until the workers have done so many more steps, all together, and none has ended."""
-        goal = self._steps() + steps
+        goal = self.steps() + steps
 
         def there() -> bool:
-            ended = [number for number, process in self.processes.items() if process.poll() is not None]
-            assert not ended, [self.processes[number].communicate()[0] for number in ended]
-            return self._steps() >= goal
+            self.check_alive()
+            return self.steps() >= goal
 
         until(there, f"{goal} steps", PATIENCE_S)
+
+    @property
+    def job(self) -> JobStatus:
+        return next(job for job in self.plant.controller.client.jobs() if job.name == "training")
 
     def die(self) -> str:
         """One death, and a new life."""
@@ -66,28 +111,47 @@ class Chaos:
             number = self.random.choice(sorted(self.processes))
             process = self.processes.pop(number)
             process.kill()
-            process.wait()
+            process.communicate()
+            self._steps_of_dead += len(self.plant.losses(number))
             self._start_worker()
         elif kind == "controller":
             self.plant.controller.kill()
             self.plant.start_controller()
-            until(lambda: [job for job in self.plant.controller.client.jobs() if job.name], "it knows the job's name")
+            until(lambda: self.job, "it knows the job")
         else:
-            lost = self.plant.controller.client.job(0).lost_sessions
-            self.plant.switch.restart()
+            lost = self.job.lost_sessions
+            self.plant.switch.kill()
+            if "strategy" in self.settings:  # not BSP, under which nothing is lost or repeated
+                self._note_latest()
+            self.plant.switch.start()
 
             def restored() -> bool:
-                job = self.plant.controller.client.job(0)
+                job = self.job
                 return job.lost_sessions > lost and job.state == "running" and not job.restoring
 
             until(restored, "the sums are restored", PATIENCE_S)
         return kind
 
+    def _note_latest(self) -> None:
+        for number in self.processes:
+            file = self._ledger(number)
+            if file.exists():
+                latest, under_way, ago_s = Ledger(file, self._values(file)).latest
+                if under_way or ago_s < JUST_NOW_S:
+                    (self._repeated if under_way else self._lost).append(latest)
+
+    def _ledger(self, number: int) -> Path:
+        return Path(f"{self.plant.folder}/worker-{number}.ledger")
+
+    @staticmethod
+    def _values(file: Path) -> int:
+        return (file.stat().st_size // 4 - 2) // 3
+
     def swap(self) -> None:
         self.plant.controller.client.set_strategy(0, self.random.choice([BSP(), SSP(2), ASP(), Quorum(2)]))
 
-    def end(self) -> int:
-        """All leave. Returns how many contributions were under way when their processes died."""
+    def end(self) -> tuple[Result, int]:
+        """All leave. Returns a replica, and how many contributions were under way when their processes died."""
         (self.plant.folder / "end").touch()
         said(*self.processes.values())
         results = [self.plant.saved(number) for number in self.processes]
@@ -97,7 +161,7 @@ class Chaos:
         values = len(results[0].read)
         sent, doubtful = np.zeros(values, np.int64), []
         for number in range(self.started):
-            file = Path(f"{self.plant.folder}/worker-{number}.ledger")
+            file = self._ledger(number)
             if not file.exists():  # it died before its first step
                 continue
             if number in self.processes:
@@ -107,42 +171,98 @@ class Chaos:
             sent += ledger.sent
             if (contribution := ledger.under_way) is not None:
                 doubtful.append(contribution)
-        account(results[0].read - sent, doubtful)
-        return len(doubtful)
+        account(results[0].read - sent, [*doubtful, *self._repeated], self._lost)
+        return results[0], len(doubtful)
 
 
-def account(left: np.ndarray, doubtful: list[np.ndarray]) -> None:
-    """What is left of the sum when all that was sent for certain is taken off: in each slot, each contribution that was
-    under way when its process died is in it once or not at all."""
+def account(left: np.ndarray, doubtful: Sequence[np.ndarray], lost: Sequence[np.ndarray] = ()) -> None:
+    """What is left of the sum, modulo 2^32, when all that was sent for certain is taken off: in each slot, each
+    contribution that was under way when its process or the switch died is in it once or not at all, and each that was
+    read just before a switch died may be missing. One that is named several times was under way several times."""
+    left = (left.astype(np.int64) + 2**31) % 2**32 - 2**31
+    most, least = Counter(each.tobytes() for each in doubtful), Counter(each.tobytes() for each in lost)
+    kinds = list(dict.fromkeys([*most, *least]))
     for first in range(0, len(left), LANES):
         slot = left[first : first + LANES].astype(np.float64)
-        if not doubtful:
+        if not kinds:
             np.testing.assert_array_equal(slot, 0)
             continue
-        each = np.stack([contribution[first : first + LANES] for contribution in doubtful], axis=1).astype(np.float64)
+        columns = [np.frombuffer(each, np.int32)[first : first + LANES] for each in kinds]
+        each = np.stack(columns, axis=1).astype(np.float64)
         counted = np.round(np.linalg.lstsq(each, slot, rcond=None)[0])
-        assert set(counted) <= {0.0, 1.0}, f"slot {first // LANES}: {counted}"
+        for kind, often in zip(kinds, counted, strict=True):
+            assert -least[kind] <= often <= most[kind], f"slot {first // LANES}: {counted}"
         np.testing.assert_array_equal(each @ counted, slot)
+
+
+def loss_of(parameters: np.ndarray) -> float:
+    """Of the long form's network with these parameters, float32[values], on points that nobody trained with."""
+    model = network(Settings(out="", width=WIDTH))
+    nn.utils.vector_to_parameters(torch.from_numpy(parameters), model.parameters())
+    batches = [batch(torch.Generator().manual_seed(1_000_000 + number)) for number in range(256)]
+    points, labels = torch.cat([one[0] for one in batches]), torch.cat([one[1] for one in batches])
+    with torch.no_grad():
+        return float(nn.functional.cross_entropy(model(points), labels))
+
+
+def undisturbed(plant: Plant, run: int, steps: int) -> float:
+    """The final loss of a training with data of its own in which nothing dies. steps: by all workers together. Its
+    workers do not wait between steps."""
+    first = 100_000 * (run + 1)
+    numbers = range(first, first + MANY)
+    said(*(plant.start(number, steps=steps // MANY, **LONG, job=f"undisturbed {run}") for number in numbers))
+    return loss_of(plant.saved(first).parameters)
+
+
+def rate(chaos: Chaos, seconds: float) -> float:
+    """Steps a second, by all workers together, where nothing dies."""
+    before, began = chaos.steps(), time.monotonic()
+    while time.monotonic() < began + seconds:
+        time.sleep(0.5)
+        chaos.check_alive()
+    return (chaos.steps() - before) / (time.monotonic() - began)
 
 
 def main(deaths: int, seed: int) -> None:
     for library in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(library, "1")  # as in tests/conftest.py
     with tempfile.TemporaryDirectory() as folder:
-        switch = SwitchProcess("embedded", Path(folder) / "switch.log")
+        switch = SwitchProcess("embedded", Path(folder) / "switch.log", ports=PLACES)
         plant = Plant(switch, Path(folder))
         try:
-            chaos = Chaos(plant, seed, ("worker", "worker", "worker", "controller", "switch"))
-            began = time.monotonic()
-            chaos.goes_on(30)
+            chaos = Chaos(plant, seed, KINDS, MANY, compute_s=COMPUTE_S, **LONG)
+            chaos.goes_on(5 * MANY)
+            quiet = [rate(chaos, QUIET_S)]
+            print(f"{quiet[0]:.1f} steps a second while nothing dies", flush=True)
+            before, began, died = chaos.steps(), time.monotonic(), Counter[str]()
             for number in range(deaths):
-                print(f"death {number + 1} of {deaths}: {chaos.die()}", flush=True)
-                chaos.goes_on(STEPS_BETWEEN)
-            doubtful = chaos.end()
+                while time.monotonic() < began + number * EVERY_S:
+                    time.sleep(0.02)
+                chaos.check_alive()
+                died[chaos.die()] += 1
+                if (number + 1) % 50 == 0:
+                    took = time.monotonic() - began
+                    share = (chaos.steps() - before) / took / quiet[0]
+                    print(f"{number + 1} of {deaths} deaths, {took:.0f} s, goodput {share:.3f}", flush=True)
+            done, took = chaos.steps() - before, time.monotonic() - began
+            chaos.goes_on(5 * MANY)
+            quiet.append(rate(chaos, QUIET_S))
+            total = chaos.steps()
+            result, doubtful = chaos.end()
+            loss = loss_of(result.parameters)
+            kinds = ", ".join(f"{kind} {often}" for kind, often in sorted(died.items()))
             print(
-                f"{deaths} deaths in {time.monotonic() - began:.0f} s, {doubtful} with a contribution under way: every "
+                f"{deaths} deaths in {took:.0f} s ({kinds}), {doubtful} workers with a contribution under way: every "
                 "contribution is accounted for, and all replicas are the same"
             )
+            print(
+                f"goodput {done / took / statistics.mean(quiet):.3f}: {done} steps, {done / took:.1f} a second; while "
+                f"nothing dies {quiet[0]:.1f} before and {quiet[1]:.1f} after",
+                flush=True,
+            )
+            (plant.folder / "end").unlink()
+            seeds = [undisturbed(plant, run, total) for run in range(UNDISTURBED)]
+            print(f"loss {loss:.5f} after {total} steps; undisturbed {', '.join(f'{each:.5f}' for each in seeds)}")
         finally:
             plant.stop()
             switch.stop()

@@ -26,10 +26,11 @@ from serene.torch.replica import Replica
 
 @dataclass(frozen=True)
 class Settings:
-    """pauses: the probability that a step takes 30 ms longer. waits_at: before this step it waits for the file ``go``
-    beside ``out``; before that it writes what it has sent so far. width: of the hidden layer. bad_at: the step whose
-    loss is not finite. steps: 0 for as many as there are until a file ``end`` is beside ``out``. ledger: keep what was
-    sent in FILE.ledger, step by step, so that it is there when the process is killed (not with overlap)."""
+    """pauses: the probability that a step takes 30 ms longer. compute_s: by how much each does. waits_at: before this
+    step it waits for the file ``go`` beside ``out``; before that it writes what it has sent so far. width: of the
+    hidden layer. bad_at: the step whose loss is not finite. steps: 0 for as many as there are until a file ``end`` is
+    beside ``out``. ledger: keep what was sent in FILE.ledger, step by step, so that it is there when the process is
+    killed (not with overlap)."""
 
     out: str
     number: int = 0
@@ -46,18 +47,31 @@ class Settings:
     width: int = 64
     limit: float | None = None
     bad_at: int = -1
+    places: int | None = None
+    minimum: int | None = None
+    evict_after: float | None = None
+    compute_s: float = 0.0
     ledger: bool = False
 
 
 class Ledger:
     """What one process has sent, in memory that outlives it: the sum of the contributions that are over, and the one
     that is under way. file: int32[3, values] behind a word that says which row has the sum, and whether one is under
-    way; one word is written at once."""
+    way; one word is written at once. Another word has the time, in ms, when the last one was over."""
 
     def __init__(self, file: Path, values: int, create: bool = False) -> None:
         shape = 2 + 3 * values
         self._words = np.memmap(file, np.int32, "w+" if create else "r+", shape=(shape,))
         self._rows = self._words[2:].reshape(3, values)
+
+    @property
+    def latest(self) -> tuple[np.ndarray, bool, float]:
+        """The latest contribution, whether it is under way, and if it is not, how many seconds ago it was over."""
+        while True:
+            before = self._words[:2].copy()
+            row = self._rows[2].copy()
+            if np.array_equal(before, self._words[:2]):
+                return row, bool(before[0] & 2), ((time.monotonic_ns() // 10**6 - int(before[1])) % 2**31) / 1e3
 
     @property
     def sent(self) -> np.ndarray:
@@ -75,6 +89,7 @@ class Ledger:
     def over(self) -> None:
         row = int(self._words[0] & 1)
         self._rows[1 - row] = self._rows[row] + self._rows[2]
+        self._words[1] = time.monotonic_ns() // 10**6 % 2**31
         self._words[0] = 1 - row
 
 
@@ -117,10 +132,12 @@ def main(settings: Settings) -> None:
     torch.set_num_threads(1)
     model = network(settings)
     start = nn.utils.parameters_to_vector(model.parameters()).detach().clone()
+    heard: list[int] = []
     optimizer = DistributedOptimizer(
         optimizer_of(model, settings.optimizer),
         job=settings.job, workers=settings.workers, every=settings.every, overlap=settings.overlap,
         strategy=settings.strategy, limit=settings.limit, timeout_s=120.0,
+        places=settings.places, minimum=settings.minimum, evict_after=settings.evict_after, on_members=heard.append,
     )  # fmt: skip
     ledger = Ledger(Path(f"{settings.out}.ledger"), start.numel(), create=True) if settings.ledger else None
     if ledger is not None:
@@ -154,9 +171,13 @@ def main(settings: Settings) -> None:
             losses.write(f"{loss.item()}\n")
             if slow.random() < settings.pauses:
                 time.sleep(0.03)
+            time.sleep(settings.compute_s)
         all_left = optimizer.close()
     save(settings, model, optimizer, start)
-    print(f"worker {optimizer.worker}: {'all have left' if all_left else 'others are missing'}", flush=True)
+    print(
+        f"worker {optimizer.worker}: {'all have left' if all_left else 'others are missing'}; members {heard}",
+        flush=True,
+    )
     os._exit(0)
 
 

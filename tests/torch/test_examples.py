@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +17,14 @@ from tests.controller.processes import ROOT, until
 from tests.support.warm import warm_python
 from tests.torch.local import PATIENCE_S, Local, outputs, start_ranks
 
-RANKS, ELASTIC_RANKS, STEPS = 2, 4, 200
+RANKS, RESTARTED_RANKS, STEPS = 2, 4, 200
 # The largest difference between two losses, as a part of the loss. With two ranks the switch's sums are off by 2^-26 of
 # a block's largest value, gloo's by 2^-24 of themselves; the rest is what 200 steps make of it.
-NEAR = {"ddp": 1e-4, "elastic": 1e-3, "sharded": 5e-3}
+NEAR = {"ddp": 1e-4, "restarts": 1e-3, "sharded": 5e-3}
 
 
 def torchrun(local: Local, program: str, *arguments: str) -> str:
-    ranks = ELASTIC_RANKS if program == "elastic" else RANKS
+    ranks = RESTARTED_RANKS if program == "restarts" else RANKS
     command = [warm_python(), "-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--max-restarts", "1"]
     command += ["--master-port", "0", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]
     done = subprocess.run(
@@ -56,12 +59,12 @@ def test_the_losses_are_gloos(local: Local, tmp_path: Path, program: str, optimi
 
 
 @pytest.mark.parametrize("backend", ["gloo", "serene"])
-@pytest.mark.parametrize("program", ["ddp", "elastic"])
+@pytest.mark.parametrize("program", ["ddp", "restarts"])
 def test_gloos_threads_end_with_the_process_group(local: Local, tmp_path: Path, program: str, backend: str) -> None:
     """Where a model of DistributedDataParallel lives longer, it waits for them with Python's lock in its hand, which
     they need to let go of the last tensor (docs/pytorch.md, At the end)."""
     arguments = [f"examples/{program}.py", "--backend", backend, "--steps", "3"]
-    if program == "elastic":
+    if program == "restarts":
         arguments += ["--checkpoint", str(tmp_path / "checkpoint.pt")]
     for said in outputs(start_ranks(local, RANKS, ["-m", "tests.torch.gloo_threads", *arguments])):
         assert said.splitlines()[-1] == "0 threads of gloo's", said
@@ -71,12 +74,12 @@ def test_gloos_threads_end_with_the_process_group(local: Local, tmp_path: Path, 
 @pytest.mark.parametrize("optimiser", ["sgd", "adam"])
 def test_torchrun_goes_on_from_the_checkpoint(local: Local, tmp_path: Path, optimiser: str) -> None:
     """A rank kills itself at step 120: the others fail, all are started again, and go on from step 100."""
-    theirs = losses(local, "elastic", "gloo", optimiser, tmp_path, "--checkpoint", str(tmp_path / "gloo.pt"))
+    theirs = losses(local, "restarts", "gloo", optimiser, tmp_path, "--checkpoint", str(tmp_path / "gloo.pt"))
     out = tmp_path / "serene.json"
     arguments = ["--optimiser", optimiser, "--checkpoint", str(tmp_path / "serene.pt"), "--die-at", "120"]
-    said = torchrun(local, "elastic", *arguments, "--losses", str(out))
+    said = torchrun(local, "restarts", *arguments, "--losses", str(out))
     assert "goes on from step 100" in said
-    np.testing.assert_allclose(json.loads(out.read_text()), theirs, rtol=NEAR["elastic"])
+    np.testing.assert_allclose(json.loads(out.read_text()), theirs, rtol=NEAR["restarts"])
 
 
 def test_shared_training(local: Local) -> None:
@@ -92,7 +95,55 @@ def test_shared_training(local: Local) -> None:
         timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
-    said = re.findall(r"worker (\d): loss (\S+), sum of the parameters (-?\d+\.\d{9})", done.stdout)
-    assert sorted(worker for worker, _, _ in said) == ["0", "1", "2", "3"]
-    assert len({parameters for _, _, parameters in said}) == 1
+    assert sorted(ended_alike(done.stdout, 4)) == [0, 1, 2, 3]
+
+
+def ended_alike(text: str, workers: int) -> list[int]:
+    """The numbers of so many workers, which have said at the end that they learned, and have the same parameters."""
+    said = re.findall(r"worker (\d): loss (\S+), sum of the parameters (-?\d+\.\d{9})", text)
+    assert len(said) == workers, text
+    assert len({parameters for _, _, parameters in said}) == 1, text
     assert all(float(loss) < 0.9 for _, loss, _ in said), "it learns nothing"
+    return [int(worker) for worker, _, _ in said]
+
+
+def workers_of(agent: str) -> list[int]:
+    """The processes that torchrun has started, by the environment that it was given."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            said = (process / "environ").read_bytes().split(b"\0")
+            if f"AGENT={agent}".encode() in said and any(each.startswith(b"TORCHELASTIC_") for each in said):
+                found.append(int(process.name))
+    return found
+
+
+@pytest.mark.timeout(600)
+def test_torchrun_starts_one_worker_again(local: Local) -> None:
+    """Whoever was killed begins again, with the parameters of the others, who go on without it meanwhile; another one
+    joins later, without torchrun."""
+    command = [warm_python(), "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "1"]
+    environment = {**local.environment, "PYTHON_EXEC": warm_python(), "PYTHONUNBUFFERED": "1"}
+
+    def start(*program: str, agent: str = "") -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            program, cwd=ROOT, env={**environment, "AGENT": agent}, text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+    agents = [f"{os.getpid()} {number}" for number in range(4)]
+    started = [start(*command, "--max-restarts", "3", "examples/elastic.py", agent=agent) for agent in agents]
+    try:
+        until(lambda: any(worker.iteration > 20 for job in local.client.jobs() for worker in job.workers), "they train",
+              PATIENCE_S)  # fmt: skip
+        (dies,) = workers_of(agents[0])
+        os.kill(dies, signal.SIGKILL)
+        until(lambda: [each for each in workers_of(agents[0]) if each != dies], "it is started again", PATIENCE_S)
+        started.append(start(warm_python(), "examples/elastic.py"))
+        texts = [process.communicate(timeout=PATIENCE_S)[0] for process in started]
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+    assert [process.returncode for process in started] == [0] * 5, texts
+    ended_alike("".join(texts), 5)

@@ -219,7 +219,7 @@ def test_steps_between_exchanges_and_what_is_left_at_the_end() -> None:
         train(shared, ours)
         member = ours._member
         assert member is not None and ours.close()
-        assert member.iterations == 3
+        assert member.session.iteration == 3
         near(shared, plain)
 
 

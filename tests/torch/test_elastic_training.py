@@ -1,0 +1,77 @@
+"""Shared training whose workers come and go: who comes begins with the parameters of the rest, who dies holds nobody up
+for long, and all end as the same bits, which are the start plus what was sent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from serene.http import CONTROLLER
+from serene.torch import DistributedOptimizer
+from serene.torch.membership import Wanted, find_place
+from serene.torch.opening import Controller
+from tests.controller.processes import embedded_switch, states, until
+from tests.torch.sharers import PATIENCE_S, Plant, check, said
+from tests.torch.sharing import Settings, network, optimizer_of
+
+pytestmark = pytest.mark.timeout(600)
+ELASTIC = {"workers": 2, "places": 3, "minimum": 1, "evict_after": 1.5}
+
+
+@pytest.fixture
+def plant(tmp_path: Path) -> Iterator[Plant]:
+    for switch in embedded_switch(tmp_path / "switch.log"):
+        made = Plant(switch, tmp_path)
+        yield made
+        made.stop()
+        for log in tmp_path.glob("controller-*.log"):
+            assert "Traceback" not in log.read_text()
+
+
+@pytest.mark.parametrize("strategy", ["bsp", "ssp:2", "asp", "quorum:1"])
+def test_one_joins_one_dies_and_one_takes_its_place(plant: Plant, strategy: str) -> None:
+    """With the controller that is started again in between: it still knows after how long a worker is evicted."""
+    settings = {**ELASTIC, "strategy": strategy}
+    stays = plant.start(0, steps=0, **settings)
+    dies = plant.start(1, steps=0, waits_at=10, **settings)
+    dead = plant.saved(1)
+    joins = plant.start(2, steps=0, **settings)
+    until(lambda: states(plant.controller.client) == ["running"] * 3, "it has joined", PATIENCE_S)
+    dies.kill()
+    dies.wait()
+    plant.controller.kill()
+    plant.start_controller()
+    until(lambda: "evicted" in states(plant.controller.client), "who is dead is evicted")
+    for number in (0, 2):
+        plant.reached(number, len(plant.losses(number)) + 10)
+    assert plant.losses(2)[0] < plant.losses(0)[0], "it begins anew"
+    comes = plant.start(3, steps=0, **settings)
+    plant.reached(3, 10)
+    (plant.folder / "end").touch()
+    texts = said(stays, joins, comes)
+    check([plant.saved(number) for number in (0, 2, 3)], dead.sent)
+    assert re.search(r"members \[2, (3, 2, )?3", texts[0]), texts
+
+
+def test_a_controller_is_started_again_before_the_job_has_begun(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that waits for others asks the next controller, as does one that had been given a place."""
+    first = plant.start(0, **ELASTIC)
+    assert first.stdout is not None
+    assert any("1 of 2 processes of job 'training' are here" in line for line in first.stdout)  # it says so after 3 s
+    plant.controller.kill()
+    plant.start_controller()
+
+    monkeypatch.setenv(CONTROLLER, plant.controller.url)
+    own = optimizer_of(network(Settings(out="")), "sgd")
+    ghost = DistributedOptimizer(own, job="training", **ELASTIC)  # type: ignore[arg-type]
+    elastic = {name: value for name, value in ELASTIC.items() if name != "workers"}
+    wanted = Wanted("training", 2, ghost._settings(), {"name": "bsp"}, 1, 1, elastic)
+    find_place(Controller(), wanted, "ghost", None, PATIENCE_S)  # both have places, and this one never joins
+    plant.controller.kill()
+    plant.start_controller()
+    said(first, plant.start(1, **ELASTIC))
+    assert [job.name for job in plant.controller.client.jobs()] == ["training"]
+    check([plant.saved(number) for number in (0, 1)])
