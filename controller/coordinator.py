@@ -37,6 +37,7 @@ from serene.controller.status.model import (
     SwapStatus,
 )
 from serene.controller.status.recorder import Recorder
+from serene.controller.status.slow import SlowWorkers
 from serene.controller.status.snapshot import job_status, status
 from serene.controller.switch.connection import SwitchError, Unanswered
 from serene.controller.switch.fabric import Fabric, OnConnected, OnPacket, fabric
@@ -82,6 +83,7 @@ class Coordinator:
         self.telemetry = Telemetry(self.switch, self.jobs, clock)
         self._named = Named(self.jobs, self._silent_s)
         self.recorder = Recorder()
+        self.slow = SlowWorkers()
         self.automatic = AutomaticRunner(self.jobs, self.telemetry, self.events, self._enact)
         self._metrics = Metrics()
         self._upkeep = Upkeep(
@@ -124,7 +126,10 @@ class Coordinator:
         self._admission.on_packet(rack, port, frame)
 
     def _on_report(self, job_id: int, worker: int, report: Report) -> None:
-        self.recorder.note(job_id, worker, report, self._clock.unix())
+        now = self._clock.unix()
+        self.recorder.note(job_id, worker, report, now)
+        if (found := self.slow.note(self.jobs[job_id], worker, report, now)) is not None:
+            self.events.emit("slow_worker", found, job=job_id)
 
     def _silent_s(self, job: Job, worker: Worker) -> float:
         if job.state is JobState.WAITING:
@@ -184,6 +189,7 @@ class Coordinator:
         created.asked_at = self._clock.steady()
         self.telemetry.forget(created.id)
         self.recorder.forget(created.id)
+        self.slow.forget(created.id)
         waits = f"job {created.id} created: waits for {created.workers_expected} workers, {created.strategy}"
         if created.elastic is not None:
             waits += f", {created.elastic.places} places"
@@ -253,6 +259,7 @@ class Coordinator:
         self.jobs.delete(job.id)
         self.telemetry.forget(job.id)
         self.recorder.forget(job.id)
+        self.slow.forget(job.id)
         self.events.emit("job_deleted", why, job=job.id)
 
     async def set_strategy(self, job_id: int, strategy: Strategy) -> SwapStatus:
@@ -416,8 +423,9 @@ class Coordinator:
             except asyncio.TimeoutError:
                 LOG.warning("counters: a switch has not answered within %g s", COUNTERS_TIMEOUT_S)
         return status(
-            self._listening, self.switch, self.jobs, self.telemetry, self.automatic, self._admission.overlooked
-        )
+            self._listening, self.switch, self.jobs, self.telemetry, self.automatic, self.slow,
+            self._admission.overlooked,
+        )  # fmt: skip
 
     async def metrics(self) -> bytes:
         """The metrics in Prometheus' text format."""
@@ -457,7 +465,7 @@ class Coordinator:
 
     def job_status(self, job_id: int) -> JobStatus:
         """The status of one job, with counters as they were read last."""
-        return job_status(self.jobs[job_id], self.telemetry, self.automatic)
+        return job_status(self.jobs[job_id], self.telemetry, self.automatic, self.slow)
 
 
 def _place(found: Place | Awaits) -> PlaceStatus:

@@ -76,7 +76,9 @@ def job_line(job: JobStatus) -> str:
         line += f", {sum(worker.state is WorkerState.RUNNING for worker in job.workers)} of {job.places} places"
     bits = f" in {job.precision} bits" if job.pool else ""
     line += f"{bits}, epoch {job.epoch}, {job.vector_length} values in {job.slots} slots"
-    return f"{line}; {automatic_in_words(job.automatic, Racks(tuple(job.racks)))}" if job.automatic else line
+    if job.automatic:
+        line += f"; {automatic_in_words(job.automatic, Racks(tuple(job.racks)))}"
+    return f"{line}; {job.slow.text}" if job.slow is not None else line
 
 
 def drops_line(switch: SwitchStatus) -> str:

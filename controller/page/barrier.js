@@ -21,7 +21,8 @@ export function headline(job, told, record, now) {
   const share = waitingShare(members(job).map((worker) => record.worker(worker.worker)), now);
   const waited = samples.reduce((sum, [, , count]) => sum + count, 0);
   const silent = told.workers.filter((worker) => worker.state === "silent").map((worker) => worker.worker);
-  const end = silent.length ? ` ${upper(named(job, silent))} ${silent.length > 1 ? "are" : "is"} silent.` : "";
+  const slow = job.slow ? ` ${upper(job.slow.text)}.` : "";
+  const end = (silent.length ? ` ${upper(named(job, silent))} ${silent.length > 1 ? "are" : "is"} silent.` : "") + slow;
   if (share < 2) return `Nobody waits.${end}`;
   const start = `The workers wait ${Math.round(share)} % of the time`;
   if (!waited) return `${start}.${end}`;

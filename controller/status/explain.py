@@ -70,7 +70,8 @@ def headline(status: Status, job_id: int) -> str:
             f"then {strategy} follows"
         )
     automatic = f", {automatic_in_words(job.automatic, racks)}" if job.automatic else ""
-    return f"job {job_id} runs under {strategy}{automatic}, epoch {job.epoch}"
+    slow = f"; {job.slow.text}" if job.slow is not None else ""
+    return f"job {job_id} runs under {strategy}{automatic}, epoch {job.epoch}{slow}"
 
 
 def _level(switch: NamedSwitchStatus) -> str:

@@ -124,6 +124,20 @@ class EpochStatus(Model):
     reason: str
 
 
+class SlowWorker(Model):
+    """The worker that the others of a job under BSP wait for in nearly every step (`serene.controller.status.slow`).
+    since: in Unix seconds. lateness_s: by how much a step would be shorter without it; step_s: how long a step takes.
+    where: what of it is slow. why: in words; text: also which worker."""
+
+    worker: int
+    since: float
+    lateness_s: float
+    step_s: float
+    where: Literal["computing", "network"]
+    why: str
+    text: str
+
+
 class JobStatus(Model):
     """One job. name: by which its processes found it, if they did. strategy: the wanted one; while the sums are being
     restored (``restoring``), BSP is in force. slots: how many it needs; first_slot: where they are, None while it has
@@ -139,6 +153,7 @@ class JobStatus(Model):
     pool: bool  # a process group's job, which stays under BSP with the workers that it began with
     precision: int  # bits of a pool's gradients' values; 32 for other jobs
     automatic: AutomaticStatus | None
+    slow: SlowWorker | None = None
     lost_sessions: int
     restoring: bool
     workers_expected: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from serene.controller.automatic.runner import AutomaticRunner
-from serene.controller.jobs.job import EpochBegun, Job, Worker
+from serene.controller.jobs.job import EpochBegun, Job, JobState, Worker
 from serene.controller.jobs.jobs import Jobs
 from serene.controller.status.model import (
     EpochStatus,
@@ -14,6 +14,7 @@ from serene.controller.status.model import (
     SwitchStatus,
     WorkerStatus,
 )
+from serene.controller.status.slow import SlowWorkers
 from serene.controller.switch.counters import Counters
 from serene.controller.switch.fabric import Fabric
 from serene.controller.switch.telemetry import Telemetry
@@ -27,6 +28,7 @@ def status(
     jobs: Jobs,
     telemetry: Telemetry,
     automatic: AutomaticRunner,
+    slow: SlowWorkers,
     overlooked: int,
 ) -> Status:
     """The status of everything. overlooked: how many requests of workers there was no room for."""
@@ -50,7 +52,7 @@ def status(
             requests_overlooked=overlooked,
         ),
         switches=_named(switch),
-        jobs=[job_status(job, telemetry, automatic, SHORT_HISTORY) for job in jobs],
+        jobs=[job_status(job, telemetry, automatic, slow, SHORT_HISTORY) for job in jobs],
     )
 
 
@@ -71,7 +73,9 @@ def _named(fabric: Fabric) -> list[NamedSwitchStatus]:
     ]
 
 
-def job_status(job: Job, telemetry: Telemetry, automatic: AutomaticRunner, latest: int = 0) -> JobStatus:
+def job_status(
+    job: Job, telemetry: Telemetry, automatic: AutomaticRunner, slow: SlowWorkers, latest: int = 0
+) -> JobStatus:
     """The status of one job. latest: how many epochs of its history; 0: all that are remembered."""
     running = automatic.of(job.id)
     return JobStatus(
@@ -84,6 +88,7 @@ def job_status(job: Job, telemetry: Telemetry, automatic: AutomaticRunner, lates
         pool=job.pool,
         precision=job.precision,
         automatic=running.status() if running is not None else None,
+        slow=slow.of(job.id) if job.state is JobState.RUNNING else None,
         lost_sessions=job.lost_sessions,
         restoring=job.restoring,
         workers_expected=job.workers_expected,

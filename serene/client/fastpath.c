@@ -254,7 +254,8 @@ static int is_framed(const struct exchange *exchange, const uint8_t *row) {
 struct batch {
     double sent_last;            /* when the last of the `once` slots was sent */
     uint32_t accepted;           /* slots that were answered */
-    uint32_t once, in_network;   /* of these: by an echo of their only transmission; those that were in the network */
+    uint32_t echoes, once;       /* of these: by an echo; by an echo of their only transmission */
+    uint32_t in_network;         /* and those that were in the network */
 };
 
 static int is_echo(const struct exchange *exchange, const uint8_t *packet, uint32_t slot) {
@@ -274,7 +275,7 @@ static int is_awaited(const struct exchange *exchange, const uint8_t *packet, ui
 static void answered(struct exchange *exchange, const uint8_t *packet, uint32_t slot, struct batch *batch) {
     if (!is_echo(exchange, packet, slot)) {
         exchange->releases++;
-    } else if (exchange->attempts[slot] == 1) {
+    } else if (batch->echoes++, exchange->attempts[slot] == 1) {
         batch->once++;
         if (exchange->sent_at[slot] > batch->sent_last) batch->sent_last = exchange->sent_at[slot];
     }
@@ -332,7 +333,7 @@ static void progressed(struct exchange *exchange, const struct batch *batch, dou
     if (exchange->flowing) {
         double sample = (now - exchange->heard_at) / batch->accepted;
         exchange->pace_s += exchange->pace_s > 0 ? (sample - exchange->pace_s) / 8 : sample;
-    } else if (!batch->once) {
+    } else if (!batch->echoes) {
         double network = 2 * batch->accepted * exchange->pace_s;
         if (exchange->measured && exchange->smoothed > network) network = exchange->smoothed;
         double waited = now - exchange->busy_at - network;

@@ -36,6 +36,7 @@ from serene.client.reports import Reports
 from serene.client.requests import NoAnswer, Refused, SessionLost
 from serene.client.transport import Transport
 from serene.errors import SereneError
+from serene.steps import REPORTED, StepTimes
 from serene.wire import HEADER, Op, ReadMode, control_payload, in_header, members_in, precision_in
 
 ASK_S = 0.2  # to wait for the answer when the switch is asked how many workers are missing
@@ -98,6 +99,10 @@ class Pool:
         self.waiting_s = 0.0  # in collectives, for other workers
         self.clipped_values = self.lost_values = 0  # how many of this worker's, under given scales
         self.limit, self.limit_bits = math.inf, 32  # of the last collective under a given scale
+        self._steps = StepTimes()
+        self._step = 0  # how many steps have ended
+        self._step_began = (0.0, 0.0, 0.0)  # compute_s, network_s and waiting_s then
+        self._marked = False  # the caller says where a step ends
 
     def __enter__(self) -> Self:
         return self
@@ -126,6 +131,20 @@ class Pool:
         """To be called about every second between collectives: the controller ends the job of a pool when a worker is
         silent."""
         self._reports.say("computing")
+
+    def end_step(self) -> None:
+        """Says that the collectives since the last call were one step's, for `serenectl explain`. Without any call each
+        collective is a step."""
+        self._marked = True
+        self._note_step()
+
+    def _note_step(self) -> None:
+        now = (self.compute_s, self.network_s, self.waiting_s)
+        computing, exchanging, waiting = (sum_ - began for sum_, began in zip(now, self._step_began, strict=True))
+        if exchanging > 0:
+            self._steps.add(self._step, computing, exchanging, waiting)
+            self._step += 1
+        self._step_began = now
 
     # -- membership ------------------------------------------------------------------------------------------
 
@@ -243,6 +262,8 @@ class Pool:
             self._ended_at = self._clock()
             self.network_s += self._ended_at - began
             self.collectives += 1
+            if not self._marked:
+                self._note_step()
             self._reports.say("computing")
 
     def unit_of(self, limit: float, bits: int = 32) -> int:
@@ -365,4 +386,5 @@ class Pool:
             "packets_sent": client.counts.sent,
             "packets_received": client.counts.received,
             "contributions_sent": client.contributions_sent,
+            REPORTED: self._steps.text(),
         }

@@ -363,9 +363,10 @@ class Protocol:
         if exchange.flowing:
             sample = (now - exchange.heard_at) / accepted.size
             exchange.pace_s += (sample - exchange.pace_s) / 8 if exchange.pace_s else sample
-        elif not once.any():
-            # Releases, or answers to packets sent again: the time since anything happened was spent at the barrier,
-            # except for the round trip, in which packets that come together may have followed one another.
+        elif not echo[accepted].any():
+            # Releases alone: the time since anything happened was spent at the barrier, except for the round trip, in
+            # which packets that come together may have followed one another. (Who gets an echo was the last to come,
+            # also where its packet was sent again: then its own network took the time.)
             network = max(self.round_trip.smoothed or 0.0, 2 * accepted.size * exchange.pace_s)
             exchange.waited_s += max(now - exchange.busy_at - network, 0.0)
         exchange.flowing = True

@@ -28,6 +28,7 @@ from serene.client.reports import Reports
 from serene.client.requests import NoAnswer, Refused, SessionLost
 from serene.client.updates import CaughtUp, Update
 from serene.interrupts import allowed
+from serene.steps import REPORTED, StepTimes
 
 LOG = logging.getLogger("serene")
 
@@ -71,6 +72,7 @@ class Session:
         self.contributions_lost = 0  # with them, per slot, of all workers together, less those in the sum twice
         self.iterations_repeated = 0  # contributed again though the restored sums may hold them
         self._reports = Reports(client, self.telemetry)
+        self._steps = StepTimes()
 
     def __enter__(self) -> Self:
         return self
@@ -105,6 +107,10 @@ class Session:
         self.report("exchanging")
         self._ended_at = None
         update = self._exchange(gradient)
+        if update is not None:
+            exchange_s = update.network_s + update.waiting_s
+            compute_s = self.facts["compute_s"] - self._compute_s
+            self._steps.add(update.round, compute_s, exchange_s, update.waiting_s, update.epoch)
         self._compute_s, self._ended_at = self.facts["compute_s"], self.client.clock()
         if not counts_itself:
             self.report("computing")
@@ -250,4 +256,5 @@ class Session:
             "sessions_lost": self.sessions_lost,
             "contributions_lost": self.contributions_lost,
             "iterations_repeated": self.iterations_repeated,
+            REPORTED: self._steps.text(),
         }

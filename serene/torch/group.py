@@ -34,7 +34,8 @@ from serene.client.collective import Disagreement
 from serene.client.pool import Pool
 from serene.errors import SereneError
 from serene.torch.gloo import GlooGroup
-from serene.torch.opening import JobAccess, NotOpened, gradient_bits, gradient_scale, open_pool
+from serene.torch.notices import LongWaits, SlowRank, await_ranks
+from serene.torch.opening import Controller, JobAccess, NotOpened, gradient_bits, gradient_scale, open_pool
 from serene.torch.ring import RankGone, Ring
 from serene.torch.scaling import Scaling
 from serene.torch.warning import warn_user
@@ -63,8 +64,11 @@ class SwitchGroup(GlooGroup):
     """
 
     def __init__(self, store: Store, rank: int, size: int, timeout: timedelta, *, ranks: Sequence[int] = ()) -> None:
+        ours = PrefixStore("serene", store)
+        if size > 1:
+            await_ranks(ours, rank, size, timeout, ranks)
         super().__init__(store, rank, size, timeout)
-        self._store = PrefixStore("serene", store)
+        self._store = ours
         self._timeout = timeout
         self.summed = 0  # collectives that were submitted to go through the switch
         self._took_part = 0  # the number of the last one that this rank took part in
@@ -76,7 +80,10 @@ class SwitchGroup(GlooGroup):
         self._runner: Runner | None = None
         self._ring: Ring | None = None
         self._access: JobAccess | None = None
+        self._waits: LongWaits | None = None
+        self._slow: SlowRank | None = None
         self._scaling: Scaling | None = None
+        self._backward: int | None = None  # the last backward pass whose gradients were summed
         if size > 1:
             self._open(rank, size, ranks)
         else:  # one rank needs neither, but a wrong setting is refused as it is with more ranks
@@ -89,7 +96,7 @@ class SwitchGroup(GlooGroup):
     def _open(self, rank: int, size: int, ranks: Sequence[int]) -> None:
         try:
             world = (dist.get_rank(), dist.get_world_size()) if ranks else (rank, size)
-            self._pool, self._ring, self._access = open_pool(self._store, rank, size, self._timeout, world)
+            self._pool, self._ring, self._access, placement = open_pool(self._store, rank, size, self._timeout, world)
         except NotOpened as error:
             if not ranks:
                 raise
@@ -98,6 +105,10 @@ class SwitchGroup(GlooGroup):
                 warnings.warn(text, RuntimeWarning, stacklevel=2)
         else:
             LOG.info("ranks %s: job %d", ranks or "all", self._access.job)
+            self._waits = LongWaits(self._store, rank, size, self._access.job)
+            if rank == 0 and not ranks:
+                asked = partial(Controller().slow, self._access.job)
+                self._slow = SlowRank(self._access.job, asked, placement.ranks(size))
 
     @property
     def job(self) -> int | None:
@@ -282,7 +293,8 @@ class SwitchGroup(GlooGroup):
         assert self._pool is not None and self._ring is not None
         if self._failed is not None:
             raise CollectiveFailed(str(self._failed)) from self._failed
-        self._pool.while_waiting = partial(self._ring.check, number)
+        assert self._waits is not None
+        self._pool.while_waiting = partial(self._while_waiting, number, call)
         try:
             flat = _flat(inputs, writable=in_place)
             self._add_up(flat, backward, feedback, signature, timeout)
@@ -297,6 +309,13 @@ class SwitchGroup(GlooGroup):
             self._failed = CollectiveFailed(f"{call}: {reason}")
             self._ring.fail(reason)
             raise self._failed from error
+        finally:
+            self._waits.over()
+
+    def _while_waiting(self, number: int, call: str) -> None:
+        assert self._ring is not None and self._waits is not None
+        self._ring.check(number)
+        self._waits.waiting(number, call)
 
     def _add_up(
         self, flat: Tensor, backward: int | None, feedback: Sequence[Tensor], signature: bytes, timeout: timedelta
@@ -306,6 +325,9 @@ class SwitchGroup(GlooGroup):
         assert self._pool is not None and self._scaling is not None
         values, timeout_s = flat.numpy(), timeout.total_seconds()
         held, lost = [*(part.numpy() for part in feedback), None, None][:2]
+        if backward is not None and backward != self._backward:
+            self._backward = backward
+            self._pool.end_step()
         bits, unit = self._scaling.of(backward)
         gradients = backward is not None and self._scaling.given
         told = signature + b" of gradients" if gradients else signature
@@ -363,6 +385,8 @@ class SwitchGroup(GlooGroup):
             if self._left:
                 return
             self._left = True
+        if self._slow is not None:
+            self._slow.stop()
         if self._runner.stop(max(patience_s, STOP_TIMEOUT_S)):
             self._ring.leave(self._took_part)
             self._pool.leave(LEAVE_TIMEOUT_S)

@@ -129,6 +129,11 @@ class Controller:
                 f"{switch['lanes']} values)"
             )
 
+    def slow(self, job: int) -> Mapping[str, Any] | None:
+        """The job's slow worker, if there is one: the fields of `serene.controller.status.model.SlowWorker`."""
+        found: Mapping[str, Any] | None = self._ask("GET", f"/v1/jobs/{job}")["slow"]
+        return found
+
     def delete(self, job: int) -> None:
         """Deletes a job."""
         self._ask("DELETE", f"/v1/jobs/{job}")
@@ -188,7 +193,7 @@ def _expect_the_same(theirs: Mapping[str, str]) -> None:
 
 def open_pool(
     store: Store, rank: int, size: int, timeout: timedelta, world: tuple[int, int]
-) -> tuple[Pool, Ring, JobAccess]:
+) -> tuple[Pool, Ring, JobAccess, Placement]:
     """To be called by every rank of the group: all get a pool that has joined, or all raise NotOpened. Where a rank is
     missing, the others raise OpeningFailed. timeout: for each step that a rank waits for others. world: this process's
     rank in the default group, and that group's size."""
@@ -201,7 +206,7 @@ def open_pool(
 
 def _open(
     store: Store, rank: int, size: int, timeout: timedelta, world: tuple[int, int]
-) -> tuple[Pool, Ring, JobAccess]:
+) -> tuple[Pool, Ring, JobAccess, Placement]:
     racks, settings = _told_by_first(store, "first", rank, lambda: [Controller().racks(), _settings()], timeout)
     placement = _placement(store, rank, size, racks, settings, timeout, world)
     told = _told_by_first(store, "access", rank, lambda: asdict(Controller().create(size, placement.sizes)), timeout)
@@ -226,7 +231,7 @@ def _open(
         except (SereneError, OSError, RuntimeError) as refused:  # RuntimeError: of the store
             problem = f"{refused} (a rank's rack is ${RACK})" if placement.racks else str(refused)
         _agree(store, "joined", rank, size, problem, timeout)
-        return pool, ring, access
+        return pool, ring, access, placement
     except BaseException:
         if pool is not None:
             pool.close()

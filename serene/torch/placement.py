@@ -38,6 +38,10 @@ class Placement:
             return None, rank
         return self.racks[rank], self.racks[:rank].count(self.racks[rank])
 
+    def ranks(self, size: int) -> list[int]:
+        """The rank of each worker, by its number in the job."""
+        return sorted(range(size), key=lambda rank: (self.racks[rank] if self.racks else 0, rank))
+
 
 def own_rack(racks: int, rank: int, size: int) -> int:
     """The rack of this process, of so many: as $SERENE_RACK says, else as if all ranks were divided evenly over the

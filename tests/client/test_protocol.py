@@ -288,6 +288,11 @@ def test_waiting_is_the_time_that_a_release_took() -> None:
     protocol = pushing()
     protocol.receive(answer(), 2.0)
     assert protocol.finish().waited_s == 0
+    protocol = pushing()
+    deadline = protocol.deadline()
+    assert deadline is not None and len(protocol.packets(deadline)) == 1
+    protocol.receive(answer(), 2.0)
+    assert protocol.finish().waited_s == 0, "its own network took the time: it was the last to come"
 
 
 def test_answers_that_follow_one_another_are_no_waiting() -> None:

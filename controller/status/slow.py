@@ -1,0 +1,188 @@
+"""Which worker the others wait for, step after step, by the steps that all workers of a job under BSP report.
+
+All-reduce makes every worker's step equally long, so none can tell from its own side who is slow; but each knows how
+long its packets waited in the switch. docs/telemetry.md has the rule, and what it finds and does not find.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from serene.controller.jobs.job import Job, Report, WorkerState
+from serene.controller.status.model import SlowWorker
+from serene.steps import MOST, REPORTED, Steps, steps_in
+from serene.strategy import BSP
+
+# Of so many latest steps a worker has to be the last in so many, by more than so many standard deviations of its
+# lateness: the less it differs from chance, the more steps are needed. Normal noise does so once in a million windows.
+RULES = ((10, 8, 1.5), (20, 16, 0.75), (40, 32, 0.25))
+SHARE = 0.03  # and in the median by so much of the step
+WINDOW, NEEDED, _ = RULES[0]
+HISTORY = RULES[-1][0]  # steps, by which the deviation is measured
+PASSED_OVER = 6  # for every so many others, one may have been later, by chance
+ENDED = 5  # a worker is slow no more when it was clearly late in fewer of the last WINDOW steps
+MEDIAN_OF_DIFFERENCES = 1.05  # of normal noise: its standard deviation over the median of |difference of two samples|
+
+
+@dataclass(frozen=True)
+class Found:
+    """The slow worker of some steps. index: its column. lateness_s: by how much it was later than the last of the
+    others, in the median. step_s: how long a step took. computing: whether it computed that
+    much longer; else its network is slow. began: the row of the first step in which it was late."""
+
+    index: int
+    lateness_s: float
+    step_s: float
+    computing: bool
+    began: int
+
+
+def lateness(waiting: np.ndarray, passed_over: int = 0) -> np.ndarray:
+    """How much later each worker was than the last of the others, or with ``passed_over`` than the last but so many.
+    Less than 0: it was earlier. waiting: float64[steps, workers > passed_over + 1], how long each waited for others;
+    returns the same shape."""
+    ordered = np.sort(waiting, axis=1)
+    other, next_ = ordered[:, passed_over, None], ordered[:, passed_over + 1, None]
+    late: np.ndarray = np.where(waiting <= other, next_, other) - waiting
+    return late
+
+
+def slow_one(times: np.ndarray, named: int | None = None) -> Found | None:
+    """The worker that the others wait for, if there is one. times: float64[steps, workers, PARTS], the latest last;
+    the last HISTORY steps count. named: the column of the one that was slow until now."""
+    steps, workers, _ = times.shape
+    if steps < NEEDED or workers < 2:
+        return None
+    computing, exchanging, waiting = np.moveaxis(times[-HISTORY:], 2, 0)
+    step_s = float(np.median((computing + exchanging)[-WINDOW:]))
+    late = lateness(waiting, (workers - 1) // PASSED_OVER)
+    varies = MEDIAN_OF_DIFFERENCES * np.median(np.abs(np.diff(late, axis=0)), axis=0)
+    shorter = lateness(waiting)  # what a step would have been shorter without it
+    is_slow = np.zeros(workers, bool)
+    for window, needed, deviations in RULES:
+        clearly = late[-window:] > np.maximum(deviations * varies, SHARE * step_s / 2)
+        typical = np.median(shorter[-window:], axis=0)
+        is_slow = (clearly.sum(axis=0) >= needed) & (typical >= SHARE * step_s)
+        if is_slow.any():
+            break
+    if named is not None and not is_slow.any():
+        is_slow[named] = (late[-WINDOW:, named] > SHARE * step_s / 2).sum() >= ENDED
+    if not is_slow.any():
+        return None
+    index = int(np.argmax(np.where(is_slow, typical, -math.inf)))
+    others = np.delete(computing[-WINDOW:], index, axis=1)
+    longer = float(np.median(computing[-WINDOW:, index] - np.median(others, axis=1)))
+    began = len(late) - len(clearly) + int(np.argmax(clearly[:, index]))
+    return Found(index, float(typical[index]), step_s, longer >= typical[index] / 2, began)
+
+
+@dataclass
+class _Job:
+    """One job's steps. The rows are of steps that all members have reported."""
+
+    session: int
+    epoch: int
+    members: list[int]
+    reported: dict[int, tuple[Steps, dict[tuple[int, int], np.ndarray]]] = field(default_factory=dict)
+    rows: deque[tuple[float, np.ndarray]] = field(default_factory=lambda: deque(maxlen=HISTORY))
+    last: int = -1  # the number of the first step after the rows
+    slow: SlowWorker | None = None
+
+
+class SlowWorkers:
+    """Remembers, of each job under BSP, the latest steps of its workers, and which one is slow."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[int, _Job] = {}
+
+    def of(self, job: int) -> SlowWorker | None:
+        """The job's slow worker, if there is one."""
+        return self._jobs[job].slow if job in self._jobs else None
+
+    def forget(self, job: int) -> None:
+        """Forgets a job's steps: its id is about to be used anew."""
+        self._jobs.pop(job, None)
+
+    def note(self, job: Job, worker: int, report: Report, t: float) -> str | None:
+        """Takes in a worker's report, which came at ``t`` (Unix seconds). Returns what is new, in words: a worker is
+        slow, or is slow no more."""
+        members = [each.id for each in job.workers if each.state is WorkerState.RUNNING]
+        if not isinstance(job.strategy, BSP) or worker not in members:
+            return None
+        steps = steps_in(report.get(REPORTED))
+        if steps is None:
+            return None
+        known = self._jobs.get(job.id)
+        if known is not None and known.session == job.session and steps.epoch < known.epoch:
+            return None  # of a worker that has not heard of the new epoch
+        if known is None or (known.session, known.epoch, known.members) != (job.session, steps.epoch, members):
+            slow = known.slow if known is not None and known.session == job.session else None
+            known = self._jobs[job.id] = _Job(job.session, steps.epoch, members, slow=slow)
+        table = known.reported[worker][1] if worker in known.reported else {}
+        known.reported[worker] = (steps, _with(table, steps))
+        return self._decide(known, job) if self._complete(known, t) else None
+
+    @staticmethod
+    def _complete(known: _Job, t: float) -> bool:
+        """Adds the rows that all members have reported by now. Whether there are any."""
+        if len(known.reported) < len(known.members):
+            return False
+        each = max(steps.each for steps, _ in known.reported.values())
+        tables = [known.reported[member][1] for member in known.members]
+        new = sorted(
+            first for size, first in tables[0]
+            if size == each and first >= known.last and all((size, first) in table for table in tables)
+        )  # fmt: skip
+        for first in new:
+            known.rows.append((t, np.stack([table[each, first] for table in tables])))
+            known.last = first + each
+        return bool(new)
+
+    @staticmethod
+    def _decide(known: _Job, job: Job) -> str | None:
+        before, members = known.slow, known.members
+        named = members.index(before.worker) if before is not None and before.worker in members else None
+        found = slow_one(np.stack([times for _, times in known.rows]), named)
+        name = job.racks.name
+        if found is None:
+            known.slow = None
+            return None if before is None else f"job {job.id}: worker {name(before.worker)} is slow no more"
+        worker = members[found.index]
+        same = before is not None and before.worker == worker
+        since = before.since if before is not None and same else known.rows[found.began][0]
+        known.slow = SlowWorker(
+            worker=worker, since=since, lateness_s=found.lateness_s, step_s=found.step_s,
+            where="computing" if found.computing else "network",
+            why=(why := _in_words(found, since)),
+            text=f"worker {name(worker)} is slow: {why}",
+        )  # fmt: skip
+        return None if same else f"job {job.id}: {known.slow.text}"
+
+
+def _in_words(found: Found, since: float) -> str:
+    per_cent = 100 * found.lateness_s / found.step_s
+    why = "it computes longer" if found.computing else "its network is slow"
+    return (
+        f"the others wait {1e3 * found.lateness_s:.1f} ms a step for it ({per_cent:.0f} % of the step) since "
+        f"{time.strftime('%H:%M:%S', time.localtime(since))}; {why}"
+    )
+
+
+def _with(table: Mapping[tuple[int, int], np.ndarray], steps: Steps) -> dict[tuple[int, int], np.ndarray]:
+    """The latest means by how many steps they are of, and the first one's number; those of a report, and of twice as
+    many steps: a worker of the same job may report these, whose steps were just a little shorter."""
+    new = dict(table)
+    for row, times in enumerate(steps.times):
+        new[steps.each, steps.first + row * steps.each] = times
+    twice = 2 * steps.each
+    for size, first in list(new):
+        if size == steps.each and first % twice == 0 and (size, first + size) in new:
+            new[twice, first] = (new[size, first] + new[size, first + size]) / 2
+    oldest = steps.first - 2 * MOST * steps.each
+    return {key: times for key, times in new.items() if key[1] >= oldest}

@@ -1,0 +1,85 @@
+"""How long a worker's latest steps took, as its reports carry it: a short text, which a packet has room for.
+
+Steps shorter than `SHORTEST_S` are averaged over 2, 4, 8, ... of them, which begin at multiples of that number: so
+those of different workers can be compared, whenever each of them reports.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+REPORTED = "steps"  # the fact's name in a report
+SHORTEST_S = 0.05
+MOST = 8  # averages in a report; and the most steps that one is of is LONGEST
+LONGEST = 128
+PARTS = 3  # of a step: computing, exchanging, of that waiting
+_HEAD = struct.Struct("<IIH")
+_LARGEST_MS = float(np.finfo(np.float16).max)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """A worker's latest steps. epoch, first: of the first one, and its number in the epoch. each: how many steps each
+    row is the mean of. times: float64[n, PARTS], seconds."""
+
+    epoch: int
+    first: int
+    each: int
+    times: np.ndarray
+
+
+class StepTimes:
+    """Remembers one worker's latest steps."""
+
+    def __init__(self) -> None:
+        self._epoch = self._next = 0
+        self._latest: deque[tuple[float, float, float]] = deque(maxlen=(MOST + 1) * LONGEST)
+
+    def add(self, number: int, compute_s: float, exchange_s: float, waiting_s: float, epoch: int = 0) -> None:
+        """Takes note of a step that has ended. number: in its epoch. exchange_s: includes waiting_s."""
+        if (epoch, number) != (self._epoch, self._next):
+            self._latest.clear()
+        self._epoch, self._next = epoch, number + 1
+        self._latest.append((compute_s, exchange_s, waiting_s))
+
+    def text(self) -> str | None:
+        """The latest ones, up to 100 characters; None before there are any."""
+        if not self._latest:
+            return None
+        times = np.array(self._latest)
+        typical = float(np.median(times[-MOST:, :2].sum(axis=1)))
+        each = 1
+        while each * typical < SHORTEST_S and each < LONGEST:
+            each *= 2
+        end = self._next // each * each  # whole averages alone
+        count = min((end - (self._next - len(times))) // each, MOST)
+        if count < 1:
+            return None
+        first = end - count * each
+        from_, to = first - self._next + len(times), end - self._next + len(times)
+        means = times[from_:to].reshape(count, each, PARTS).mean(axis=1)
+        packed = np.clip(1e3 * means, 0, _LARGEST_MS).astype("<f2").tobytes()
+        return base64.b64encode(_HEAD.pack(self._epoch, first, each) + packed).decode()
+
+
+def steps_in(text: object) -> Steps | None:
+    """What a report's text says; None for anything else, since a worker may report anything."""
+    if not isinstance(text, str):
+        return None
+    try:
+        packed = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    if len(packed) <= _HEAD.size or (len(packed) - _HEAD.size) % (2 * PARTS):
+        return None
+    epoch, first, each = _HEAD.unpack_from(packed)
+    times = np.frombuffer(packed, "<f2", offset=_HEAD.size).reshape(-1, PARTS).astype(np.float64) / 1e3
+    if len(times) > MOST or not 1 <= each <= LONGEST or first % each or not np.isfinite(times).all() or times.min() < 0:
+        return None
+    return Steps(epoch, first, each, times)

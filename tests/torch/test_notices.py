@@ -1,0 +1,72 @@
+"""What ranks say on stderr: for whom they wait, and which rank is slow."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from torch._C._distributed_c10d import HashStore
+
+from serene.torch.notices import LongWaits, await_ranks
+from tests.controller.processes import until
+from tests.torch.local import Local, outputs, start_ranks
+
+SOON = timedelta(seconds=60)
+
+
+def test_a_rank_that_does_not_come_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
+    store = HashStore()
+    store.set("here/1", "")
+    await_ranks(store, 0, 4, SOON, patience_s=0.1)
+    await_ranks(store, 1, 4, SOON, patience_s=0.1)
+    assert capsys.readouterr().err == (
+        "serene: rank 0 has waited 0.1 s for ranks 2, 3 to make the process group; 'serenectl status' shows which jobs "
+        "there are\n"
+    )
+    await_ranks(store, 2, 4, SOON, (4, 5, 6, 7), patience_s=0.1)
+    store.set("here/3", "")
+    await_ranks(store, 0, 4, SOON, (4, 5, 6, 7), patience_s=0.1)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [
+        ({1: 3}, "rank 0 has waited 0.1 s for rank 2, in all_reduce; 'serenectl explain --job 5' tells more"),
+        ({1: 3, 2: 2}, "rank 0 has waited 0.1 s for rank 2, in all_reduce; 'serenectl explain --job 5' tells more"),
+        ({1: 3, 2: 3}, "rank 0 has waited 0.1 s for the switch: all ranks are there, in all_reduce; 'serenectl status' "
+                       "tells more"),
+    ],
+)  # fmt: skip
+def test_a_rank_that_keeps_the_others_waiting_is_named(
+    capsys: pytest.CaptureFixture[str], others: dict[int, int], said: str
+) -> None:
+    """others: the last collective in which each other rank has waited."""
+    store = HashStore()
+    for rank, number in others.items():
+        store.set(f"waits/{rank}", str(number))
+    waits, heard = LongWaits(store, 0, 3, 5, patience_s=0.1), ""
+    deadline = time.monotonic() + 60
+    while not heard and time.monotonic() < deadline:
+        waits.waiting(3, "all_reduce")
+        heard = capsys.readouterr().err
+        time.sleep(0.01)
+    waits.over()
+    assert heard == f"serene: {said}\n"
+
+
+def test_the_slow_rank_is_named_on_rank_0(local: Local, tmp_path: Path) -> None:
+    ranks = start_ranks(local, 3, ["-m", "tests.torch.lagging", str(tmp_path)])
+    try:
+        until(lambda: any(job.slow is not None for job in local.client.jobs()), "a rank is named", 120)
+        explained = local.serenectl("explain").stdout
+        assert ranks[0].stdout is not None
+        line = ranks[0].stdout.readline()
+    finally:
+        (tmp_path / "over").touch()
+        said = outputs(ranks)
+    assert "worker 1 is slow: the others wait " in explained
+    assert line.startswith("serene: rank 1 is slow: the others wait "), (line, said)
+    assert "it computes longer. 'serenectl explain --job " in line
