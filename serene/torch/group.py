@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
+from multiprocessing.util import Finalize
 from typing import Any
 
 import torch
@@ -34,7 +35,8 @@ from serene.client.collective import Disagreement
 from serene.client.pool import Pool
 from serene.errors import SereneError
 from serene.torch.gloo import GlooGroup
-from serene.torch.opening import JobAccess, NotOpened, gradient_bits, gradient_scale, open_pool
+from serene.torch.opening import JobAccess, NotOpened, address_of_gloo, gradient_bits, gradient_scale, open_pool
+from serene.torch.placement import Placement
 from serene.torch.ring import RankGone, Ring
 from serene.torch.scaling import Scaling
 from serene.torch.warning import warn_user
@@ -63,8 +65,9 @@ class SwitchGroup(GlooGroup):
     """
 
     def __init__(self, store: Store, rank: int, size: int, timeout: timedelta, *, ranks: Sequence[int] = ()) -> None:
-        super().__init__(store, rank, size, timeout)
-        self._store = PrefixStore("serene", store)
+        ours = PrefixStore("serene", store)
+        super().__init__(store, rank, size, timeout, address_of_gloo(ours, rank, size, timeout))
+        self._store = ours
         self._timeout = timeout
         self.summed = 0  # collectives that were submitted to go through the switch
         self._took_part = 0  # the number of the last one that this rank took part in
@@ -76,6 +79,7 @@ class SwitchGroup(GlooGroup):
         self._runner: Runner | None = None
         self._ring: Ring | None = None
         self._access: JobAccess | None = None
+        self._placement = Placement()
         self._scaling: Scaling | None = None
         if size > 1:
             self._open(rank, size, ranks)
@@ -89,7 +93,7 @@ class SwitchGroup(GlooGroup):
     def _open(self, rank: int, size: int, ranks: Sequence[int]) -> None:
         try:
             world = (dist.get_rank(), dist.get_world_size()) if ranks else (rank, size)
-            self._pool, self._ring, self._access = open_pool(self._store, rank, size, self._timeout, world)
+            opened = open_pool(self._store, rank, size, self._timeout, world)
         except NotOpened as error:
             if not ranks:
                 raise
@@ -97,7 +101,8 @@ class SwitchGroup(GlooGroup):
                 text = f"the group of the ranks {_listed(ranks)} goes through gloo: {error}"
                 warnings.warn(text, RuntimeWarning, stacklevel=2)
         else:
-            LOG.info("ranks %s: job %d", ranks or "all", self._access.job)
+            self._pool, self._ring, self._access, self._placement = opened
+            LOG.info("ranks %s: job %d, through %s", ranks or "all", self._access.job, self._access.way)
 
     @property
     def job(self) -> int | None:
@@ -108,6 +113,11 @@ class SwitchGroup(GlooGroup):
     def scale_is_given(self) -> bool:
         """Whether gradients have a given scale, so that error feedback may lose values."""
         return self._scaling is not None and self._scaling.given
+
+    @property
+    def error(self) -> Exception | None:
+        """What a collective has failed with, after which the group sums no more; None if none has."""
+        return self._failed
 
     def getBackendName(self) -> str:
         return "serene"
@@ -282,7 +292,7 @@ class SwitchGroup(GlooGroup):
         assert self._pool is not None and self._ring is not None
         if self._failed is not None:
             raise CollectiveFailed(str(self._failed)) from self._failed
-        self._pool.while_waiting = partial(self._ring.check, number)
+        self._pool.while_waiting = partial(self._check, number)
         try:
             flat = _flat(inputs, writable=in_place)
             self._add_up(flat, backward, feedback, signature, timeout)
@@ -297,6 +307,13 @@ class SwitchGroup(GlooGroup):
             self._failed = CollectiveFailed(f"{call}: {reason}")
             self._ring.fail(reason)
             raise self._failed from error
+
+    def _check(self, number: int) -> None:
+        """Raises where the collective of this number, which is under way, cannot end, or is not to."""
+        if self._failed is not None:
+            raise self._failed
+        assert self._ring is not None
+        self._ring.check(number)
 
     def _add_up(
         self, flat: Tensor, backward: int | None, feedback: Sequence[Tensor], signature: bytes, timeout: timedelta
@@ -363,15 +380,18 @@ class SwitchGroup(GlooGroup):
             if self._left:
                 return
             self._left = True
+        died = [self._placement.worker(rank) for rank in self._ring.died()]
         if self._runner.stop(max(patience_s, STOP_TIMEOUT_S)):
             self._ring.leave(self._took_part)
-            self._pool.leave(LEAVE_TIMEOUT_S)
-            self._pool.close()
-            self._pool = None
         else:
             ended = f"rank {self.rank()} has ended in the middle of a collective"
-            self._failed = CollectiveFailed(ended)  # for the collectives that are queued
+            self._failed = CollectiveFailed(ended)  # ends the collective that is under way, and those that are queued
             self._ring.fail(ended)
+            if not self._runner.stop(STOP_TIMEOUT_S):
+                return
+        self._pool.leave(LEAVE_TIMEOUT_S, died)
+        self._pool.close()
+        self._pool = None
 
     def close_in_child(self) -> None:
         """Closes the sockets in a child that was forked (by a DataLoader, say): while a child has them, nobody notices
@@ -415,6 +435,7 @@ def _end_with_the_process(group: SwitchGroup) -> None:
             left.close_in_child()
 
     atexit.register(leave)
+    Finalize(None, leave, exitpriority=0)  # in a process of multiprocessing, which may end without atexit
     os.register_at_fork(after_in_child=close_in_child)
 
 

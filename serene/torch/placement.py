@@ -38,6 +38,11 @@ class Placement:
             return None, rank
         return self.racks[rank], self.racks[:rank].count(self.racks[rank])
 
+    def worker(self, rank: int) -> int:
+        """A rank's number in the job, which counts one rack after the other."""
+        rack, place = self.of(rank)
+        return place if rack is None else place + sum(other < rack for other in self.racks)
+
 
 def own_rack(racks: int, rank: int, size: int) -> int:
     """The rack of this process, of so many: as $SERENE_RACK says, else as if all ranks were divided evenly over the

@@ -27,10 +27,9 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from serene.client import FrameTransport
-from serene.controller.http.client import ControllerClient
 from serene.errors import SereneError
 from serene.torch import SwitchReducer, reduce_bucket
+from serene.torch.opening import Controller, transport_to
 
 
 def all_reduce(values: torch.Tensor) -> None:
@@ -57,9 +56,7 @@ def backward(values: torch.Tensor) -> None:
 def hooked_backward(values: torch.Tensor) -> None:
     if not reducers:
         rank = dist.get_rank()
-        with ControllerClient(os.environ["SERENE_CONTROLLER"]) as controller:
-            at = controller.status().switch.udp_ports[rank]
-        transport = FrameTransport(at.port - 1, local=("127.0.0.1", at.host), switch=("127.0.0.1", at.switch))
+        transport = transport_to(Controller().access(0, 0), rank)
         reducers.append(SwitchReducer(model().module, worker=rank, transport=transport))
         model().register_comm_hook(reducers[0], reduce_bucket)
     backward(values)
