@@ -15,7 +15,7 @@ RUN_SETTINGS := WORKERS RACKS STRATEGY STRAGGLER STEPS TARGET MODEL DATASET DATA
 SETTINGS_OF_run-mininet := $(RUN_SETTINGS)
 SETTINGS_OF_run-local := $(RUN_SETTINGS)
 SETTINGS_OF_test := TORCH
-SETTINGS_OF_pytorch-suites := TORCH OUT
+SETTINGS_OF_pytorch-suites := TORCH PYTORCH
 SETTINGS_OF_bench := SEED_JSON
 SETTINGS_OF_reproduce := FULL OUT CLUSTER CLUSTER_OPTIONS
 SETTINGS_OF_network-study := FULL EMULATED OUT CLUSTER CLUSTER_OPTIONS
@@ -78,6 +78,7 @@ SEEDS :=
 FIRST :=
 FRONTIER :=
 TORCH :=
+PYTORCH :=
 
 # A setting as one word for the shell, as it was given: neither make nor the shell reads anything into it.
 quoted = '$(subst ','\'',$(value $(1)))'
@@ -102,7 +103,7 @@ help:
 	@echo "make run-local     the same without root or Mininet: UDP on loopback, the embedded switch"
 	@echo "make test          all tests that this machine can run (sets up what it needs)"
 	@echo "                   TORCH=2.15.0 (the tests of PyTorch's process group on that version, in an environment of its own)"
-	@echo "make pytorch-suites PyTorch's own tests on gloo and on the process group serene (an hour); TORCH=2.15.0"
+	@echo "make pytorch-suites PyTorch's own tests on gloo and on the process group serene (an hour); TORCH=2.15.0 PYTORCH= (a checkout)"
 	@echo "make bench         how fast it is, as ratios: to gloo, BMv2 and scapy (needs root); SEED_JSON= the authors' program"
 	@echo "make reproduce     the paper's experiment in Mininet, and a report: about 15 min; FULL=1 hours; can be resumed"
 	@echo "make network-study how much network training needs, with the switch in it: minutes; FULL=1 up to an hour; EMULATED=1 in Mininet, too"
@@ -164,7 +165,7 @@ test: setup
 
 pytorch-suites: setup
 	@$(if $(value TORCH),scripts/torch-environment $(call quoted,TORCH))
-	@$(TORCH_PYTHON) -m tests.pytorch_suites $(if $(value OUT),--out $(call quoted,OUT))
+	@$(TORCH_PYTHON) -m tests.pytorch_suites $(if $(value PYTORCH),--pytorch $(call quoted,PYTORCH))
 
 bench: setup
 	@$(VENV_PYTHON) -m serene.experiments.performance.bench $(if $(value SEED_JSON),--seed-json $(call quoted,SEED_JSON))

@@ -9,11 +9,13 @@ from collections.abc import Awaitable, Callable, Collection
 
 from serene.client.restoration import ROUNDS as RESTORING_ROUNDS
 from serene.controller.clock import SYSTEM, Clock
+from serene.controller.commands import local
 from serene.controller.events import Events
 from serene.controller.jobs.elastic import evictions, is_deserted, starts_without
 from serene.controller.jobs.errors import Conflict
 from serene.controller.jobs.job import Job, JobState, WorkerState
 from serene.controller.jobs.jobs import Jobs
+from serene.controller.settings import ShmPort, UdpPort
 from serene.controller.status.explain import SILENT_S
 from serene.controller.status.model import workers
 from serene.controller.switch.connection import SwitchError
@@ -27,6 +29,7 @@ LOG = logging.getLogger("serene.controller")
 
 TICK_S = 0.25  # how often jobs are looked at
 POLL_S = 1.0  # how often counters are read by themselves
+GONE_S = 2.5  # a rank gives a sign every second; after so long it is asked whether its process is there
 
 
 class Upkeep:
@@ -168,8 +171,20 @@ class Upkeep:
             active = self.active(job)
             missing = [worker for worker in job.members() if worker not in active]
             silent, who = bool(missing), f"{workers(missing)} silent" if missing else ""
+            if not silent and await self._processes_are_gone(job):
+                await self._delete(job, f"job {job.id} is over: the processes of {workers(job.members())} are gone")
         if silent:
             await self._delete(job, f"job {job.id} is over: {who} for {self._gone_after_s:g} s")
+
+    async def _processes_are_gone(self, job: Job) -> bool:
+        """Whether the kernel says so: all members are silent, and no process has their ports of a local switch."""
+        members = [job.workers[member] for member in job.members()]
+        if any(self._telemetry.silent_s(job.id, member) < GONE_S for member in members):
+            return False
+        options = self._switch.switches[0].options
+        ports: list[UdpPort | ShmPort] = [*options.udp_ports, *options.shm_ports]
+        taken = {member.endpoint.port for member in members if member.endpoint is not None}
+        return bool(ports) and await asyncio.to_thread(local.is_deserted, options.address, ports, taken)
 
     async def _end_deserted(self, job: Job) -> None:
         """Ends a named job all of whose workers are silent: each reports about every second. Until then processes that

@@ -46,9 +46,8 @@ for ending in (signal.SIGTERM, signal.SIGHUP):
     if signal.getsignal(ending) is signal.SIG_DFL:
         signal.signal(ending, _end)
 
-# NumPy and PyTorch would start a thread for each processor in each of a test's many processes.
-for library in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(library, "1")
+for library, threads in warm.ONE_THREAD.items():
+    os.environ.setdefault(library, threads)
 
 # What is imported and collected is never garbage. The collector does not search it, which would take a third of the
 # time of the collection, and time again in tests that make many objects.

@@ -217,14 +217,18 @@ class Admission:
 
     async def _leave(self, request: Request) -> None:
         sent = None
+        died: list[int] = []
         try:
-            said = request.facts().get("contributions_sent")
+            facts = request.facts()
+            said = facts.get("contributions_sent")
             sent = said if type(said) is int and said >= 0 else None
+            if isinstance(said := facts.get("died"), list):
+                died = [worker for worker in said if type(worker) is int]
         except NotARequest as error:
             self._complain(request.sender.behind, str(error))
         job = self._jobs[request.job]
         plan = self._jobs.plan_leave(
-            request.job, request.worker, request.sender, sent, self._active(job), request.session
+            request.job, request.worker, request.sender, sent, self._active(job), request.session, died
         )
         news = plan.counts and job.workers[plan.worker].state is not WorkerState.LEFT
         alone = replace(plan, swap=None)

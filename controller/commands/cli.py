@@ -123,8 +123,9 @@ def up(
     udp_ports: Annotated[
         str, typer.Option(metavar="PORT:SWITCH:HOST,...", help="Switch ports that are UDP sockets on loopback.")
     ] = "",
-    shm: Annotated[
-        bool, typer.Option("--shm", help="With --local: ports in shared memory, which is faster than UDP.")
+    udp: Annotated[
+        bool,
+        typer.Option("--udp", help="With --local: ports that are UDP sockets, not shared memory, which is faster."),
     ] = False,
     shm_ports: Annotated[
         str, typer.Option(metavar="PORT:/PATH,...", help="Switch ports in memory shared with processes.")
@@ -135,8 +136,8 @@ def up(
         raise BadChoice("--udp-ports with --local: expected one of them")
     if local and shm_ports:
         raise BadChoice("--shm-ports with --local: expected one of them")
-    if shm and not local:
-        raise BadChoice("--shm without --local: expected --local --shm, or --shm-ports for a switch that is there")
+    if udp and not local:
+        raise BadChoice("--udp without --local: expected --local --udp, or --udp-ports for a switch that is there")
     check_token()
     at = ",".join(switch or [DEFAULT_SWITCH])
     if local and "=" in at:
@@ -163,7 +164,7 @@ def up(
     # Held: an interrupt must not come while the switch runs and nothing has noted that it does.
     with held(), nullcontext() if foreground else background.alone(background.Files.of(chosen.http)):
         if local:
-            with _local_switch(chosen, shm, keep=not foreground) as there:
+            with _local_switch(chosen, udp, keep=not foreground) as there:
                 summary = _start(there, foreground)
         else:
             summary = _start(chosen, foreground)
@@ -174,10 +175,10 @@ def up(
 
 
 @contextmanager
-def _local_switch(chosen: Settings, shm: bool, *, keep: bool) -> Iterator[Settings]:
+def _local_switch(chosen: Settings, udp: bool, *, keep: bool) -> Iterator[Settings]:
     """Settings for a controller of an embedded switch that this starts, unless an earlier one runs. keep: leaves the
     switch running when the context ends, unless by an error."""
-    ports, started = local_switch.start(chosen.switch, port_numbers(chosen.ports), shm=shm)
+    ports, started = local_switch.start(chosen.switch, port_numbers(chosen.ports), udp=udp)
     by_kind = {
         "udp_ports": ",".join(f"{at.port}:{at.switch}:{at.host}" for at in ports if isinstance(at, UdpPort)),
         "shm_ports": ",".join(f"{at.port}:{at.path}" for at in ports if isinstance(at, ShmPort)),
@@ -221,7 +222,9 @@ def _start(chosen: Settings, foreground: bool) -> str:
         chosen = chosen if chosen.socket else chosen.model_copy(update={"socket": files.socket_path()})
         pid = background.start(["up", "--foreground", *_options(chosen.model_dump())], url, files)
         now = client.status()
-        lines = [line for line in (*view.switch_lines(now), view.room_line(now.switch)) if line]
+        lines = [
+            line for line in (*view.switch_lines(now), view.ports_line(now.switch), view.room_line(now.switch)) if line
+        ]
     lines += [f"controller at {url}, pid {pid}, log {files.log}", f"live page: {url}/"]
     if chosen.socket:
         lines.append(f"from network namespaces of this machine: {CONTROLLER}={UNIX}{chosen.socket}")

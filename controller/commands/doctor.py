@@ -19,13 +19,15 @@ from pathlib import Path
 
 from serene import distribution
 from serene.controller.commands import background
+from serene.controller.commands.local import shared_memory_works
 from serene.controller.http.client import ControllerClient, NoController, NotAController, Rejected
 from serene.controller.settings import DEFAULT_SWITCH, host_and_port
-from serene.errors import SereneError
+from serene.errors import SereneError, choices
 from serene.http import DEFAULT_HTTP
 from serene.native.build import compiler
 from serene.native.cache import safe_cache
 from serene.native.errors import CompilerMissing, UnsafeCache
+from serene.wire import SERENE_UDP_PORT, SWITCH_IP
 
 OLDEST_PYTHON = (3, 10)
 PROBE_TIMEOUT_S = 20
@@ -73,6 +75,7 @@ def findings() -> Iterator[Finding]:
     yield from _mininet()
     yield from _kernel()
     yield _memory()
+    yield _gloo()
     yield from _optional()
     yield from _ports()
     yield from _leftovers()
@@ -160,10 +163,27 @@ def _kernel() -> Iterator[Finding]:
 
 
 def _memory() -> Finding:
-    shared = Path("/dev/shm")
-    if os.access(shared, os.W_OK):
-        return Finding(Mark.GOOD, "shared memory", f"{shutil.disk_usage(shared).free >> 20} MiB free in {shared}")
-    return Finding(Mark.ABSENT, "shared memory", f"{shared} cannot be written", "needed by 'up --local --shm' alone")
+    if shared_memory_works():
+        return Finding(Mark.GOOD, "shared memory", "for the ports of 'serenectl up --local'")
+    advice = "the ports of 'serenectl up --local' are UDP sockets then, which are slower"
+    return Finding(Mark.ABSENT, "shared memory", "this kernel or sandbox does not give any (memfd_create)", advice)
+
+
+def _gloo() -> Finding:
+    """The network interface of what PyTorch's process group does not send to the switch."""
+    named = os.environ.get("GLOO_SOCKET_IFNAME")
+    there = [name for _, name in socket.if_nameindex()]
+    if named and named not in there:
+        advice = f"expected {choices(there)}; or unset it: the interface that leads to the switch is taken"
+        return Finding(Mark.ABSENT, "gloo's interface", f"GLOO_SOCKET_IFNAME is {named!r}, and there is none", advice)
+    if named:
+        return Finding(Mark.GOOD, "gloo's interface", f"{named}, as GLOO_SOCKET_IFNAME says")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((SWITCH_IP, SERENE_UDP_PORT))
+        except OSError:
+            return Finding(Mark.GOOD, "gloo's interface", f"loopback: nothing leads to a switch at {SWITCH_IP}")
+        return Finding(Mark.GOOD, "gloo's interface", f"that of {probe.getsockname()[0]}, which leads to {SWITCH_IP}")
 
 
 def _optional() -> Iterator[Finding]:

@@ -1,5 +1,5 @@
-"""The embedded switch of `serenectl up --local`: a process of its own, whose ports are UDP sockets on loopback, or
-memory shared with the processes that use them.
+"""The embedded switch of `serenectl up --local`: a process of its own, whose ports are memory shared with the
+processes that use them, or UDP sockets on loopback.
 
 It goes on when the controller dies, as any switch does. The next `serenectl up --local` finds it by a file, its record,
 which is locked as long as the switch lives, and `serenectl down` stops it. The record stays: the next switch takes the
@@ -15,7 +15,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import astuple, fields
 from pathlib import Path
@@ -32,6 +32,7 @@ ATTEMPTS = 5  # another program may take a port between our look at it and the s
 START_TIMEOUT_S = 60.0
 LEASE_TIMEOUT_S = 5.0  # for a switch to say whether a port is free
 RECORD_TIMEOUT_S = 5.0  # for a process that has the lock to note which switch it has started, or to release the lock
+LONGEST_PATH = 108  # bytes of a Unix socket's path, with a zero
 STARTING = 0  # in place of a pid: the process that has the lock has started no switch yet
 READY = "serene-switch: P4Runtime on"  # what a switch prints when it is ready
 
@@ -47,10 +48,10 @@ class NotStopped(SereneError):
     """The switch of `serenectl up --local` could not be stopped."""
 
 
-def start(address: str, ports: Sequence[int], *, shm: bool = False) -> tuple[Ports, bool]:
+def start(address: str, ports: Sequence[int], *, udp: bool = False) -> tuple[Ports, bool]:
     """Starts a switch whose P4Runtime server is at ``address``, unless a local one runs there. Returns its ports, and
-    whether it was started now. ports: numbers of the ports of one that is started; shm: they are shared memory. Raises
-    NoLocalSwitch or NoFolder."""
+    whether it was started now. ports: numbers of the ports of one that is started, which are shared memory where that
+    works, or with ``udp``, UDP sockets. Raises NoLocalSwitch or NoFolder."""
     host, grpc_port = host_and_port(address)
     if not is_loopback(host):
         raise NoLocalSwitch(f"--switch {address}: expected an address of loopback with --local")
@@ -65,8 +66,8 @@ def start(address: str, ports: Sequence[int], *, shm: bool = False) -> tuple[Por
                 f"something listens at {address} already: if it is a switch, leave --local out, or choose another "
                 "address with --switch"
             )
-        if shm:
-            paths = [ShmPort(port, str(_record(address).with_name(f"switch-{grpc_port}-port{port}"))) for port in ports]
+        paths = [ShmPort(port, str(_record(address).with_name(f"switch-{grpc_port}-port{port}"))) for port in ports]
+        if not udp and shared_memory_works([at.path for at in paths]):
             _run(address, paths, file)
             return paths, True
         before = [at for at in _ports_before(file) if isinstance(at, UdpPort)]
@@ -83,6 +84,15 @@ def start(address: str, ports: Sequence[int], *, shm: bool = False) -> tuple[Por
             else:
                 break
     return chosen, True
+
+
+def shared_memory_works(paths: Sequence[str] = ()) -> bool:
+    """Whether ports of the switch can be shared memory, at these paths."""
+    try:
+        os.close(os.memfd_create("serene-probe", os.MFD_ALLOW_SEALING))  # as serene/switch/runtime/shm.h
+    except (AttributeError, OSError):  # no Linux, or a sandbox without the system call
+        return False
+    return all(len(os.fsencode(path)) < LONGEST_PATH for path in paths)
 
 
 def _run(address: str, ports: Sequence[UdpPort | ShmPort], file: IO[str]) -> None:
@@ -156,14 +166,15 @@ def _switch_of(address: str, ports: Sequence[UdpPort | ShmPort]) -> Iterator[tup
         yield (there[0], file) if there is not None and there[1] == list(ports) and _has(there[0], file) else None
 
 
-def is_deserted(address: str, ports: Sequence[UdpPort | ShmPort]) -> bool:
-    """Whether no program uses any of these ports of the switch at ``address``: the kernel frees those of processes that
-    have died. False for a switch that `start` has not started, or that is in another network namespace, where the same
-    numbers are other ports."""
+def is_deserted(address: str, ports: Sequence[UdpPort | ShmPort], numbers: Container[int] | None = None) -> bool:
+    """Whether no program uses any of these ports of the switch at ``address``, or of those of them with these numbers:
+    the kernel frees those of processes that have died. False for a switch that `start` has not started, or that is in
+    another network namespace, where the same numbers are other ports."""
     with _switch_of(address, ports) as there:
         if there is None or not _is_here(there[0]):
             return False
-    return not any(_is_leased(at.path) if isinstance(at, ShmPort) else not _free(at.host) for at in ports)
+    asked = [at for at in ports if numbers is None or at.port in numbers]
+    return not any(_is_leased(at.path) if isinstance(at, ShmPort) else not _free(at.host) for at in asked)
 
 
 def _is_here(pid: int) -> bool:

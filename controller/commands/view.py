@@ -38,6 +38,14 @@ def switch_lines(status: Status) -> list[str]:
     return lines
 
 
+def ports_line(switch: SwitchStatus) -> str:
+    """How many ports programs on this machine may take, and of which kind; "" where the switch is elsewhere."""
+    for ports, kind in ((switch.shm_ports, "shared memory"), (switch.udp_ports, "UDP on loopback")):
+        if ports:
+            return f"{len(ports)} ports for programs on this machine: {kind}"
+    return ""
+
+
 def room_line(switch: SwitchStatus) -> str:
     """``room for 11,200,000 values, 9.7 bytes of memory each (108 MB)``; "" where the program does not say.
     Over racks: of a leaf's memory."""

@@ -140,6 +140,7 @@ class Job:
     lost: set[int] = field(default_factory=set)  # which ones, as far as they are known
     lost_before: int = 0  # sessions before this one may have been this job's, too, and lost
     restoring: bool = False  # the workers are restoring the sums of a lost session, under BSP
+    died: set[int] = field(default_factory=set)  # a pool's workers of which others say that their processes are gone
     absent: int = 0  # of the expected workers, so many will not come, and nobody knows which
     returning: frozenset[int] = frozenset()  # workers that need not come, but are waited for until ``returns_until``
     returns_until: float = 0.0  # in Unix seconds

@@ -18,7 +18,7 @@ STOP_S = 20.0
 
 @contextmanager
 def local_switch(ranks: int) -> Iterator[ControllerClient]:
-    """``serenectl up --local --shm`` with a port for each rank, until the end of the block. Child processes find it by
+    """``serenectl up --local`` with a port for each rank, until the end of the block. Child processes find it by
     this process's environment. Raises NotReady."""
     grpc, http = free_ports(9659, 8659)
     url = f"http://127.0.0.1:{http}"
@@ -26,7 +26,7 @@ def local_switch(ranks: int) -> Iterator[ControllerClient]:
     with tempfile.TemporaryDirectory(prefix="serene-study-") as folder:
         before = {name: os.environ.get(name) for name in (CONTROLLER, "XDG_RUNTIME_DIR")}
         os.environ.update({CONTROLLER: url, "XDG_RUNTIME_DIR": folder})
-        command = [program("serenectl"), "up", "--local", "--shm", "--foreground", *options]
+        command = [program("serenectl"), "up", "--local", "--foreground", *options]
         controller = Background("controller", command, Path(folder, "controller.log"))
         try:
             with ControllerClient(url) as client:

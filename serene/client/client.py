@@ -15,7 +15,7 @@ import logging
 import math
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -274,10 +274,10 @@ class Client:
         self._exchange_packets(protocol, self.clock())
         protocol.finish()
 
-    def leave(self, timeout_s: float = 10.0) -> bool:
+    def leave(self, timeout_s: float = 10.0, died: Collection[int] = ()) -> bool:
         """Says LEAVE until the controller says BYE, or the time is up, in which three HELLOs fit, by which it hears of
-        another session. Whether the whole job is over. Raises SessionLost, Refused or BadWelcome."""
-        return self._leave(timeout_s, wait_for_others=False)
+        another session. Whether the job is over. died: as of `Leaving`. Raises SessionLost, Refused or BadWelcome."""
+        return self._leave(timeout_s, died, wait_for_others=False)
 
     def leave_and_wait(self, timeout_s: float) -> bool:
         """Says LEAVE, and waits until every worker has left, so that a last ``pull`` reads everything; or until the
@@ -287,11 +287,11 @@ class Client:
         """
         return self._leave(timeout_s, wait_for_others=True)
 
-    def _leave(self, timeout_s: float, *, wait_for_others: bool) -> bool:
+    def _leave(self, timeout_s: float, died: Collection[int] = (), *, wait_for_others: bool) -> bool:
         self._left = self._protocol is not None
         return Leaving(
             self._requests, self.clock, self.contributions_sent, self._hello, self.silence_s, self._check_session,
-            self._why_no_answer,
+            self._why_no_answer, died,
         ).run(timeout_s, wait_for_others=wait_for_others)  # fmt: skip
 
     def ask_while_idle(self) -> None:

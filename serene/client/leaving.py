@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from serene.client.requests import Refused, Requests
 from serene.wire import HEADER, Op
@@ -21,7 +21,8 @@ PATIENCE_S = 7.5
 class Leaving:
     """One worker's departure.
 
-    clock: in seconds. contributions_sent: packets in this session, which the controller is told. hello: says HELLO;
+    clock: in seconds. contributions_sent: packets in this session, which the controller is told, as are ``died``, the
+    workers of the job whose processes this one knows to have died: nobody waits for their LEAVE. hello: says HELLO;
     called every ``hello_every_s`` seconds. check_session: is shown every answer, and may raise what ends the departure.
     why: why there may be no answer, for who reads the warning.
     """
@@ -35,10 +36,11 @@ class Leaving:
         hello_every_s: float,
         check_session: Callable[[bytes], None],
         why: Callable[[], str],
+        died: Collection[int] = (),
     ) -> None:
         self._requests = requests
         self._clock = clock
-        self._body = json.dumps({"contributions_sent": contributions_sent}).encode()
+        self._body = json.dumps({"contributions_sent": contributions_sent, "died": sorted(died)}).encode()
         self._hello, self._hello_every_s = hello, hello_every_s
         self._check_session, self._why = check_session, why
         self._has_left = False

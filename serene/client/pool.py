@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -169,12 +169,12 @@ class Pool:
         )
         return welcome
 
-    def leave(self, timeout_s: float = 5.0) -> bool:
+    def leave(self, timeout_s: float = 5.0, died: Collection[int] = ()) -> bool:
         """Leaves the job, as `Client.leave`; whether the whole job is over, or over for this worker. The others can end
         the collective that this worker has ended, and begin no other."""
         self._reports.say("finished", force=True)
         try:
-            return self._client.leave(timeout_s)
+            return self._client.leave(timeout_s, died)
         except (SessionLost, Refused):
             return True
 

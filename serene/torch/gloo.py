@@ -3,6 +3,7 @@ overrides it."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from datetime import timedelta
@@ -19,13 +20,16 @@ from torch.distributed import (  # type: ignore[attr-defined]
 )
 from torch.distributed.distributed_c10d import _create_process_group_wrapper
 
+INTERFACE = "GLOO_SOCKET_IFNAME"  # of PyTorch's: the name of gloo's network interface
+
 # Names by which PyTorch's C++ code looks for a Python version of a method that has another name in Python.
 CALLED_FROM_CPP = {"recvAnysource": "recv_anysource"}
 
 
 class GlooGroup(ProcessGroup):
     """One process's side of a group whose collectives are gloo's. store: with keys for this group alone. timeout: for a
-    collective.
+    collective. address: the IP address of this host at which the others reach it; None: gloo looks for one itself, as
+    it does where $GLOO_SOCKET_IFNAME names an interface.
 
     PyTorch looks for a Python version of each collective, and where there is none calls gloo's with the GIL held.
     Gloo's threads need the GIL to release a tensor, while they hold a lock that gloo's call waits for: a deadlock. So
@@ -33,9 +37,9 @@ class GlooGroup(ProcessGroup):
     its calls release the GIL.
     """
 
-    def __init__(self, store: Store, rank: int, size: int, timeout: timedelta) -> None:
+    def __init__(self, store: Store, rank: int, size: int, timeout: timedelta, address: str | None = None) -> None:
         super().__init__(rank, size)  # type: ignore[call-arg]  # the other form takes no overrides
-        gloo: Backend = ProcessGroupGloo(PrefixStore("gloo", store), rank, size, timeout=timeout)
+        gloo = _gloo(PrefixStore("gloo", store), rank, size, timeout, address)
         if get_debug_level() == DebugLevel.DETAIL:  # compares the ranks' calls, as PyTorch does for gloo
             gloo = _create_process_group_wrapper(gloo, "detail", store, rank, size, timeout)
         kind = ProcessGroup.BackendType.GLOO
@@ -44,6 +48,15 @@ class GlooGroup(ProcessGroup):
         for group in (self, self._plain):
             group._set_default_backend(kind)
             group._register_backend(torch.device("cpu"), kind, gloo)
+
+
+def _gloo(store: Store, rank: int, size: int, timeout: timedelta, address: str | None) -> Backend:
+    if address is None or os.environ.get(INTERFACE):
+        return ProcessGroupGloo(store, rank, size, timeout=timeout)
+    options = ProcessGroupGloo._Options()  # type: ignore[attr-defined]
+    options._timeout = timeout
+    options._devices = [ProcessGroupGloo.create_device(hostname=address)]
+    return ProcessGroupGloo(store, rank, size, options)
 
 
 def collectives() -> set[str]:

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
+from multiprocessing.util import Finalize
 from typing import Any
 
 import torch
@@ -35,7 +36,16 @@ from serene.client.pool import Pool
 from serene.errors import SereneError
 from serene.torch.gloo import GlooGroup
 from serene.torch.notices import LongWaits, SlowRank, await_ranks
-from serene.torch.opening import Controller, JobAccess, NotOpened, gradient_bits, gradient_scale, open_pool
+from serene.torch.opening import (
+    Controller,
+    JobAccess,
+    NotOpened,
+    address_of_gloo,
+    gradient_bits,
+    gradient_scale,
+    open_pool,
+)
+from serene.torch.placement import Placement
 from serene.torch.ring import RankGone, Ring
 from serene.torch.scaling import Scaling
 from serene.torch.warning import warn_user
@@ -67,7 +77,7 @@ class SwitchGroup(GlooGroup):
         ours = PrefixStore("serene", store)
         if size > 1:
             await_ranks(ours, rank, size, timeout, ranks)
-        super().__init__(store, rank, size, timeout)
+        super().__init__(store, rank, size, timeout, address_of_gloo(ours, rank, size, timeout))
         self._store = ours
         self._timeout = timeout
         self.summed = 0  # collectives that were submitted to go through the switch
@@ -80,6 +90,7 @@ class SwitchGroup(GlooGroup):
         self._runner: Runner | None = None
         self._ring: Ring | None = None
         self._access: JobAccess | None = None
+        self._placement = Placement()
         self._waits: LongWaits | None = None
         self._slow: SlowRank | None = None
         self._scaling: Scaling | None = None
@@ -96,7 +107,7 @@ class SwitchGroup(GlooGroup):
     def _open(self, rank: int, size: int, ranks: Sequence[int]) -> None:
         try:
             world = (dist.get_rank(), dist.get_world_size()) if ranks else (rank, size)
-            self._pool, self._ring, self._access, placement = open_pool(self._store, rank, size, self._timeout, world)
+            opened = open_pool(self._store, rank, size, self._timeout, world)
         except NotOpened as error:
             if not ranks:
                 raise
@@ -104,11 +115,12 @@ class SwitchGroup(GlooGroup):
                 text = f"the group of the ranks {_listed(ranks)} goes through gloo: {error}"
                 warnings.warn(text, RuntimeWarning, stacklevel=2)
         else:
-            LOG.info("ranks %s: job %d", ranks or "all", self._access.job)
+            self._pool, self._ring, self._access, self._placement = opened
+            LOG.info("ranks %s: job %d, through %s", ranks or "all", self._access.job, self._access.way)
             self._waits = LongWaits(self._store, rank, size, self._access.job)
             if rank == 0 and not ranks:
                 asked = partial(Controller().slow, self._access.job)
-                self._slow = SlowRank(self._access.job, asked, placement.ranks(size))
+                self._slow = SlowRank(self._access.job, asked, self._placement.ranks(size))
 
     @property
     def job(self) -> int | None:
@@ -119,6 +131,11 @@ class SwitchGroup(GlooGroup):
     def scale_is_given(self) -> bool:
         """Whether gradients have a given scale, so that error feedback may lose values."""
         return self._scaling is not None and self._scaling.given
+
+    @property
+    def error(self) -> Exception | None:
+        """What a collective has failed with, after which the group sums no more; None if none has."""
+        return self._failed
 
     def getBackendName(self) -> str:
         return "serene"
@@ -313,7 +330,10 @@ class SwitchGroup(GlooGroup):
             self._waits.over()
 
     def _while_waiting(self, number: int, call: str) -> None:
+        """Raises where the collective of this number, which is under way, cannot end, or is not to."""
         assert self._ring is not None and self._waits is not None
+        if self._failed is not None:
+            raise self._failed
         self._ring.check(number)
         self._waits.waiting(number, call)
 
@@ -387,15 +407,18 @@ class SwitchGroup(GlooGroup):
             self._left = True
         if self._slow is not None:
             self._slow.stop()
+        died = [self._placement.worker(rank) for rank in self._ring.died()]
         if self._runner.stop(max(patience_s, STOP_TIMEOUT_S)):
             self._ring.leave(self._took_part)
-            self._pool.leave(LEAVE_TIMEOUT_S)
-            self._pool.close()
-            self._pool = None
         else:
             ended = f"rank {self.rank()} has ended in the middle of a collective"
-            self._failed = CollectiveFailed(ended)  # for the collectives that are queued
+            self._failed = CollectiveFailed(ended)  # ends the collective that is under way, and those that are queued
             self._ring.fail(ended)
+            if not self._runner.stop(STOP_TIMEOUT_S):
+                return
+        self._pool.leave(LEAVE_TIMEOUT_S, died)
+        self._pool.close()
+        self._pool = None
 
     def close_in_child(self) -> None:
         """Closes the sockets in a child that was forked (by a DataLoader, say): while a child has them, nobody notices
@@ -439,6 +462,7 @@ def _end_with_the_process(group: SwitchGroup) -> None:
             left.close_in_child()
 
     atexit.register(leave)
+    Finalize(None, leave, exitpriority=0)  # in a process of multiprocessing, which may end without atexit
     os.register_at_fork(after_in_child=close_in_child)
 
 

@@ -66,6 +66,13 @@ class JobAccess:
     shm_ports: Sequence[tuple[int, str]] = ()
     precision: int = 32
 
+    @property
+    def way(self) -> str:
+        """What the packets go through, in words."""
+        if self.shm_ports:
+            return "shared memory"
+        return "UDP on loopback" if self.udp_ports else f"UDP to {self.switch_ip}"
+
 
 class Controller:
     """What a group asks of the controller. Each method raises SereneError where it does not answer or refuses."""
@@ -119,6 +126,10 @@ class Controller:
             [(at["port"], at["path"]) for at in switch["shm_ports"]],
             precision,
         )
+
+    def way_to_switch(self) -> dict[str, Any]:
+        """How to reach the switch, for no job."""
+        return asdict(self._access(self._status()["switch"], 0, 0))
 
     def check_room(self, values: int) -> None:
         """Raises SereneError where the switch is too small for a vector of so many values."""
@@ -316,11 +327,25 @@ def _ways(access: JobAccess) -> list[Callable[[], Transport]]:
 
 def _our_address(access: JobAccess) -> str:
     """The IP address at which the other ranks reach this machine."""
-    if access.udp_ports or access.shm_ports:
-        return LOOPBACK
+    return LOOPBACK if access.udp_ports or access.shm_ports else address_towards(access.switch_ip)
+
+
+def address_towards(switch_ip: str) -> str:
+    """This host's IP address on the way to the switch. Raises OSError."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect((access.switch_ip, SERENE_UDP_PORT))
+        probe.connect((switch_ip, SERENE_UDP_PORT))
         return str(probe.getsockname()[0])
+
+
+def address_of_gloo(store: Store, rank: int, size: int, timeout: timedelta) -> str | None:
+    """The IP address of this host at which gloo can reach it: that on the way to the switch, as for what goes through
+    the switch. None where nobody knows the way. Raises OpeningFailed where rank 0 is missing."""
+    if size == 1:
+        return None
+    try:
+        return _our_address(JobAccess(**_told_by_first(store, "switch", rank, Controller().way_to_switch, timeout)))
+    except (NotOpened, OSError):  # what there is to say of it, `open_pool` says
+        return None
 
 
 def _agree(store: Store, what: str, rank: int, size: int, error: str, timeout: timedelta) -> None:

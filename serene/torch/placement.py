@@ -42,6 +42,11 @@ class Placement:
         """The rank of each worker, by its number in the job."""
         return sorted(range(size), key=lambda rank: (self.racks[rank] if self.racks else 0, rank))
 
+    def worker(self, rank: int) -> int:
+        """A rank's number in the job, which counts one rack after the other."""
+        rack, place = self.of(rank)
+        return place if rack is None else place + sum(other < rack for other in self.racks)
+
 
 def own_rack(racks: int, rank: int, size: int) -> int:
     """The rack of this process, of so many: as $SERENE_RACK says, else as if all ranks were divided evenly over the

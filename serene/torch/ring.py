@@ -48,6 +48,7 @@ class Ring:
         self._peers = {forward: after, backward: before}
         self._said = dict.fromkeys(self._peers, b"")  # so far
         self._left: dict[int, int] = {}  # by rank: in how many collectives it took part
+        self._died: set[int] = set()  # ranks that are known to have died
         for peer in self._peers:
             peer.setblocking(False)
 
@@ -58,7 +59,14 @@ class Ring:
             if after < collective:
                 raise RankGone(f"rank {rank} of the group has left it, or its program has ended")
 
+    def died(self) -> set[int]:
+        """The ranks that have died, as far as this one knows."""
+        with suppress(RankGone):
+            self._hear()
+        return self._died
+
     def _hear(self) -> None:
+        gone: list[str] = []
         for peer, rank in list(self._peers.items()):
             try:
                 while part := peer.recv(READ_BYTES):
@@ -70,16 +78,22 @@ class Ring:
             try:
                 told = json.loads(self._said[peer])
             except ValueError:
-                raise RankGone(f"rank {rank} of the group has died") from None
+                self._died.add(rank)
+                gone.append(f"rank {rank} of the group has died")
+                continue
             if "failed" in told:
-                raise RankGone(told["failed"])
+                self._died.update(told.get("died", ()))
+                gone.append(told["failed"])
+                continue
             self._left[rank] = told["left after"]
             del self._peers[peer]
             peer.close()
+        if gone:
+            raise RankGone(gone[0])
 
     def fail(self, why: str) -> None:
         """Tells the neighbours, and through them all others, why a collective has failed; closes the connections."""
-        self._end({"failed": why[:LONGEST]})
+        self._end({"failed": why[:LONGEST], "died": sorted(self._died)})
 
     def leave(self, collectives: int) -> None:
         """Tells the neighbours in how many collectives this rank has taken part; closes the connections."""

@@ -8,13 +8,10 @@ shows how many contributions of each worker it holds, and the rest has to be wha
 
 from __future__ import annotations
 
-import os
-
 from serene.interrupts import end_quietly, ended
 
 if __name__ == "__main__":
     end_quietly()
-    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # the server of warm Pythons has one thread
 
 import argparse
 import random

@@ -56,7 +56,7 @@ def listens(address: str) -> bool:
 
 
 def test_from_up_to_down(local: Local) -> None:
-    local.up("--ports", "1-3,7")
+    local.up("--udp", "--ports", "1-3,7")
     switch = local.client.status().switch
     assert [port.port for port in switch.udp_ports] == [1, 2, 3, 7]
     assert switch.ip == "10.0.0.254"
@@ -74,7 +74,7 @@ def test_from_up_to_down(local: Local) -> None:
 
 def test_ports_of_shared_memory(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs lease them, and sum through them; none is left behind."""
-    local.up("--shm", "--ports", "1-3")
+    local.up("--ports", "1-3")
     switch = local.client.status().switch
     assert [port.port for port in switch.shm_ports] == [1, 2, 3] and not switch.udp_ports
     monkeypatch.setenv("SERENE_CONTROLLER", local.client.url)
@@ -100,7 +100,7 @@ def test_ports_of_shared_memory(local: Local, monkeypatch: pytest.MonkeyPatch) -
     local.serenectl("down")
     assert not list(local.folder.glob("*-port*"))
     for options, words in (
-        (["--shm"], "--shm without --local"),
+        (["--udp"], "--udp without --local"),
         (["--local", "--shm-ports", "1:/run/port"], "--shm-ports with --local"),
         (["--shm-ports", "1"], "expected PORT:/PATH"),
     ):
@@ -120,7 +120,7 @@ def job_of_two() -> list[Pool]:
     return pools
 
 
-@pytest.mark.parametrize("options", [[], ["--shm"]], ids=["udp", "shm"])
+@pytest.mark.parametrize("options", [[], ["--udp"]], ids=["shm", "udp"])
 def test_down_does_not_wait_for_processes_that_have_died(
     local: Local, monkeypatch: pytest.MonkeyPatch, options: list[str]
 ) -> None:
@@ -164,7 +164,7 @@ def test_a_second_controller_is_refused_and_nothing_is_disturbed(local: Local) -
         1, f"error: a controller runs at {local.client.url} already ('serenectl down' stops it)\n",
     )  # fmt: skip
     assert listens(local.switch)
-    assert local.client.status().switch.udp_ports == before.udp_ports
+    assert local.client.status().switch.shm_ports == before.shm_ports
 
 
 def test_a_controller_elsewhere_is_told_how_to_have_a_switch_of_its_own(local: Local) -> None:
@@ -179,8 +179,8 @@ def test_a_controller_elsewhere_is_told_how_to_have_a_switch_of_its_own(local: L
     assert listens(local.switch)
     second = local.serenectl("up", "--local", "--switch", *others, "--http", http, "--ports", "1-2")
     assert second.returncode == 0, second
-    assert not set(local.client.status().switch.udp_ports) & set(
-        ControllerClient(f"http://{http}").status().switch.udp_ports
+    assert not set(local.client.status().switch.shm_ports) & set(
+        ControllerClient(f"http://{http}").status().switch.shm_ports
     )
     down = local.serenectl("down", "--controller", f"http://{http}")
     assert down.returncode == 0 and down.stdout.endswith("the switch stopped, too\n")
@@ -262,7 +262,7 @@ def test_a_switch_that_another_process_is_about_to_start(held: IO[str], monkeypa
 
 def test_the_switch_outlives_a_controller_that_is_killed(local: Local) -> None:
     local.up("--ports", "1-2")
-    ports = local.client.status().switch.udp_ports
+    ports = local.client.status().switch.shm_ports
     local.client.create_job(2, BSP())
     os.kill(int(next(local.folder.glob("controller-*.pid")).read_text()), signal.SIGKILL)
 
@@ -276,26 +276,26 @@ def test_the_switch_outlives_a_controller_that_is_killed(local: Local) -> None:
     until(gone, "the controller is gone")
     switch_pid = json.loads(record(local).read_text())[0]
     local.up()
-    assert local.client.status().switch.udp_ports == ports
+    assert local.client.status().switch.shm_ports == ports
     assert json.loads(record(local).read_text())[0] == switch_pid
 
 
 def test_the_next_switch_has_the_same_udp_ports(local: Local) -> None:
     """Programs that train through it hear of the new one at once: that their sums are lost."""
-    local.up("--ports", "1-2")
+    local.up("--udp", "--ports", "1-2")
     before = local.client.status().switch.udp_ports
     os.kill(json.loads(record(local).read_text())[0], signal.SIGKILL)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as program:
         program.bind(("127.0.0.1", before[0].host))
         until(lambda: not listens(local.switch), "the switch is gone")
         assert local.serenectl("down").returncode == 0
-        local.up("--ports", "1-2")
+        local.up("--udp", "--ports", "1-2")
         assert local.client.status().switch.udp_ports == before
         until(lambda: listens(local.switch), "there is another switch")
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taker:
             local.serenectl("down")
             taker.bind(("127.0.0.1", before[1].switch))
-            local.up("--ports", "1-2")
+            local.up("--udp", "--ports", "1-2")
             assert not set(local.client.status().switch.udp_ports) & set(before)
 
 

@@ -109,6 +109,17 @@ def test_who_leaves_changes_no_format() -> None:
         jobs.plan_precision(0, 32)
 
 
+def test_nobody_waits_for_a_worker_that_died() -> None:
+    """As any of the others says."""
+    jobs = running(3)
+    first = jobs.plan_leave(0, 0, at(1), None, died=[2])
+    jobs.left(first, NOW)
+    assert not first.job_over
+    last = jobs.plan_leave(0, 1, at(2), None)
+    jobs.left(last, NOW)
+    assert last.job_over and jobs[0].state is JobState.FINISHED
+
+
 @pytest.mark.parametrize("bits", [0, 4, 64])
 def test_other_bits_are_refused_with_those_that_there_are(bits: int) -> None:
     with pytest.raises(BadRequest, match=f"{bits} bits: expected 32, 16 or 8"):

@@ -41,11 +41,10 @@ def hosts(
         yield network
 
 
-def environment(network: MininetNetwork, rank: int) -> dict[str, str]:
+def environment(network: MininetNetwork) -> dict[str, str]:
     return {
         **os.environ,
         "SERENE_CONTROLLER": network.unix_url,
-        "GLOO_SOCKET_IFNAME": f"h{rank + 1}-eth0",  # as with gloo alone: all hosts have the same name
         "OMP_NUM_THREADS": "1",
     }
 
@@ -58,7 +57,7 @@ def start(network: MininetNetwork, folder: Path, arguments: Sequence[str]) -> li
         variables |= {"MASTER_ADDR": MASTER[0], "MASTER_PORT": MASTER[1]}
         with (folder / f"rank-{rank}.log").open("wb") as log:
             command = [warm_python(), *arguments]
-            env = {**environment(network, rank), **variables}
+            env = {**environment(network), **variables}
             processes.append(network.popen(rank, command, stdout=log, stderr=log, cwd=str(ROOT), env=env))
     return processes
 
@@ -71,7 +70,7 @@ def torchrun(network: MininetNetwork, folder: Path, arguments: Sequence[str]) ->
         nodes += ["--master-addr", MASTER[0], "--master-port", MASTER[1]]
         with (folder / f"rank-{rank}.log").open("wb") as log:
             command = [sys.executable, *TORCHRUN, *nodes, *arguments]
-            env = environment(network, rank)
+            env = environment(network)
             processes.append(network.popen(rank, command, stdout=log, stderr=log, cwd=str(ROOT), env=env))
     return processes
 

@@ -1,60 +1,124 @@
-"""``python -m tests.pytorch_suites [--out FILE]``: PyTorch's tests that come with it, on gloo and on serene.
+"""``python -m tests.pytorch_suites``: PyTorch's own tests on gloo, and those that pass there on serene.
 
-Prints how many passed on each, and every test that gloo passes and serene does not. Its exit status says whether there
-is one whose name is not in KNOWN.
+    make pytorch-suites                    those that come with PyTorch
+    make pytorch-suites PYTORCH=~/pytorch  and, of a checkout of that version, those in CHECKOUT
+
+Prints how many passed on each, and why the others did not. Writes docs/results/pytorch-suites.csv and the table of
+docs/pytorch-suites.md, in which suites that did not run now keep their rows. The exit status says whether there is a
+difference whose reason is not in KNOWN.
 """
 
 from __future__ import annotations
 
+from serene.interrupts import end_quietly, ended
+
+if __name__ == "__main__":
+    end_quietly()
+
 import argparse
-import os
+import csv
 import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
 
-from tests.pytorch_suites.playing import Ended, play
+from tests.controller.processes import ROOT
+from tests.pytorch_suites.playing import Ended, Suite, play, shipped
 from tests.torch.local import local_switch
 
-RUNS = ((3, "OFF"), (4, "OFF"), (3, "DETAIL"))
-KNOWN = {"test_monitored_barrier": "`dist.monitored_barrier` refuses every backend but gloo by name"}
+RESULTS = ROOT / "docs/results/pytorch-suites.csv"
+PAGE = ROOT / "docs/pytorch-suites.md"
+BEGIN, END = "<!-- suites: begin -->\n", "<!-- suites: end -->"
+COLUMNS = ("pytorch", "suite", "test", "gloo", "serene", "why")
+SHIPPED = (
+    shipped(["Distributed"], "distributed_test, 3 ranks", 3),
+    shipped(["UnderAutograd", "Comparison"], "ddp_under_dist_autograd_test"),
+    shipped(["Distributed"], "distributed_test, 3 ranks, TORCH_DISTRIBUTED_DEBUG=DETAIL", 3, "DETAIL"),
+    shipped(["Distributed"], "distributed_test, 4 ranks", 4),
+)
+CHECKOUT = (
+    "test_c10d_functional_native", "test_functional_api", "_composable/test_replicate", "test_device_mesh",
+    "_composable/fsdp/test_fully_shard_training", "tensor/test_dtensor", "tensor/test_redistribute",
+)  # fmt: skip
+KNOWN = {
+    "Distributed.test_get_backend": "expects the name of the backend to be gloo",
+    "Distributed.test_monitored_barrier": "`dist.monitored_barrier` refuses every backend but gloo by name",
+}
 
 
-def why_known(name: str) -> str | None:
-    return next((why for start, why in KNOWN.items() if name.startswith(start)), None)
+def why_known(test: str) -> str | None:
+    return next((why for start, why in KNOWN.items() if test.startswith(start)), None)
 
 
-def compared(gloo: dict[str, Ended], ours: dict[str, Ended]) -> list[str]:
-    """A line for each test that gloo passes and serene does not."""
-    return [
-        f"{name}: {ours[name].status}: {why_known(name) or ours[name].why}"
-        for name, ended in sorted(gloo.items())
-        if ended.status == "passed" and ours[name].status != "passed"
-    ]
+def rows(suite: Suite) -> Iterator[dict[str, str]]:
+    """A row for each test that gloo passes or fails. What it skips needs a GPU or another backend."""
+    with tempfile.TemporaryDirectory() as folder, local_switch(Path(folder)) as local:
+        gloo = play("gloo", suite, local.environment)
+        passed = [test for test, ended in gloo.items() if ended.status == "passed"]
+        ours = play("serene", suite, local.environment, passed) if passed else {}
+    for test, theirs in sorted(gloo.items()):
+        if theirs.status != "skipped":
+            mine = ours.get(test, Ended("not run"))
+            why = "" if mine.status == "passed" else why_known(test) or mine.why or theirs.why
+            columns = (torch.__version__, suite.name, test, theirs.status, mine.status, why)
+            yield dict(zip(COLUMNS, columns, strict=True))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="make pytorch-suites")
-    parser.add_argument("--out", type=Path, help="a file for what is printed")
-    parser.add_argument("--ranks", type=int, choices=(3, 4), help="only the runs of so many ranks")
-    arguments = parser.parse_args()
-    lines, unknown = [f"PyTorch {torch.__version__}"], 0
-    for ranks, debug in RUNS:
-        if arguments.ranks not in (None, ranks):
+def table(results: Sequence[dict[str, str]]) -> str:
+    """A line for each suite and version of PyTorch."""
+    lines = ["| PyTorch | suite | tests | gloo passes | serene passes | differences |", "|---|---|---|---|---|---|"]
+    for version, suite in dict.fromkeys((row["pytorch"], row["suite"]) for row in results):
+        of = [row for row in results if (row["pytorch"], row["suite"]) == (version, suite)]
+        passed = [sum(row[backend] == "passed" for row in of) for backend in ("gloo", "serene")]
+        names: dict[str, list[str]] = {}
+        for row in of:
+            if row["gloo"] == "passed" != row["serene"]:
+                names.setdefault(row["why"], []).append(f"`{row['test'].rpartition('.')[2]}`")
+        differences = "; ".join(f"{', '.join(tests)}: {why}" for why, tests in names.items())
+        lines.append(f"| {version} | {suite} | {len(of)} | {passed[0]} | {passed[1]} | {differences} |")
+    return "\n".join(lines) + "\n"
+
+
+def write(results: Sequence[dict[str, str]]) -> None:
+    """The file of results, and the page's table."""
+    with RESULTS.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(results)
+    head, rest = PAGE.read_text().split(BEGIN)
+    PAGE.write_text(f"{head}{BEGIN}\n{table(results)}\n{END}{rest.split(END)[1]}")
+
+
+def read() -> list[dict[str, str]]:
+    """What the file of results has."""
+    with RESULTS.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make pytorch-suites", allow_abbrev=False)
+    parser.add_argument("--pytorch", type=Path, help="a checkout of PyTorch, of the version that is installed")
+    parser.add_argument("--suite", action="append", help="only these, by name")
+    options = parser.parse_args()
+    suites = list(SHIPPED)
+    if options.pytorch:
+        folder = options.pytorch.expanduser().resolve() / "test/distributed"
+        there = [name for name in CHECKOUT if (folder / f"{name}.py").exists()]
+        if not there:
+            parser.error(f"--pytorch {options.pytorch}: none of {', '.join(CHECKOUT)} in {folder}")
+        suites += [Suite(Path(name).name, folder / f"{name}.py", "not nccl") for name in there]
+    unknown = 0
+    for suite in suites:
+        if options.suite and suite.name not in options.suite:
             continue
-        with tempfile.TemporaryDirectory() as folder, local_switch(Path(folder)) as local:
-            ended = {backend: play(backend, ranks, local.environment, debug=debug) for backend in ("serene", "gloo")}
-        passed = {name: sum(one.status == "passed" for one in of.values()) for name, of in ended.items()}
-        differences = compared(ended["gloo"], ended["serene"])
-        unknown += sum(why_known(line.split(":")[0]) is None for line in differences)
-        setting = "" if debug == "OFF" else f", TORCH_DISTRIBUTED_DEBUG={debug}"
-        lines += [f"{ranks} ranks{setting}: of {len(ended['gloo'])} tests gloo passes {passed['gloo']}, serene "
-                  f"{passed['serene']}", *(f"    {line}" for line in differences)]  # fmt: skip
-        print("\n".join(lines[-1 - len(differences) :]), flush=True)
-    if arguments.out:
-        arguments.out.write_text("\n".join(lines) + os.linesep)
-    raise SystemExit(unknown > 0)
+        new = list(rows(suite))
+        print(table(new).splitlines()[-1], flush=True)
+        unknown += sum(row["gloo"] == "passed" != row["serene"] and why_known(row["test"]) is None for row in new)
+        replaced = (torch.__version__, suite.name)
+        write([*(row for row in read() if (row["pytorch"], row["suite"]) != replaced), *new])
+    return int(unknown > 0)
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(ended(main))

@@ -2,55 +2,83 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.controller.processes import ROOT
 
-SUITE = "tests/pytorch_suites/shipped.py"
-TEST_TIMEOUT_S = 120
+TEST_TIMEOUT_S = 300  # PyTorch's own, for a test's ranks
 ELSEWHERE = "not nccl and not cuda and not Cuda and not gpu"  # GPUs' own, skipped on a CPU after some seconds each
+
+LONGEST = 200  # characters of why a test failed
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A file of tests. ranks: of those tests that take as many as they are told; 0 where each says it itself. choice:
+    for pytest's -k. debug: for $TORCH_DISTRIBUTED_DEBUG."""
+
+    name: str
+    file: Path
+    choice: str
+    ranks: int = 0
+    debug: str = "OFF"
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a test ended. status: passed, failed or skipped. why: of the latter two, the first line."""
+    """How a test ended. status: passed, failed or skipped. why: of the latter two, in a line."""
 
     status: str
     why: str = ""
 
 
-def play(
-    backend: str, ranks: int, environment: Mapping[str, str], chosen: Sequence[str] = (), *, debug: str = "OFF"
-) -> dict[str, Ended]:
-    """How each test ended, by name. environment: for its processes. chosen: the names, all if empty. debug: for
-    $TORCH_DISTRIBUTED_DEBUG. Raises RuntimeError where nothing ran."""
+def shipped(classes: Collection[str], name: str, ranks: int = 0, debug: str = "OFF") -> Suite:
+    choice = f"({' or '.join(classes)}) and {ELSEWHERE}"
+    return Suite(name, ROOT / "tests/pytorch_suites/shipped.py", choice, ranks, debug)
+
+
+def play(backend: str, suite: Suite, environment: Mapping[str, str], chosen: Collection[str] = ()) -> dict[str, Ended]:
+    """How each test ended, by class and name, as "Distributed.test_gather". environment: for its processes. chosen:
+    those to play, all if empty. Raises RuntimeError where nothing ran."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.xml"
         given = {
             **environment,
-            "BACKEND": backend,
-            "WORLD_SIZE": str(ranks),
-            "TORCH_DISTRIBUTED_DEBUG": debug,
+            "BACKEND": "gloo",
+            "PLAYED": backend,
+            "WORLD_SIZE": str(suite.ranks or 4),
+            "TORCH_DISTRIBUTED_DEBUG": suite.debug,
             "DISTRIBUTED_TESTS_DEFAULT_TIMEOUT": str(TEST_TIMEOUT_S),
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(suite.file.parent), environment.get("PYTHONPATH", "")]),
+            "PRELOAD": "tests.pytorch_suites.shipped",
         }
-        command = [sys.executable, "-m", "pytest", SUITE, "-q", "-p", "no:cacheprovider", f"--junitxml={out}"]
-        command += ["-k", " or ".join(chosen) if chosen else ELSEWHERE]
+        ids = [f"{suite.file}::{name.replace('.', '::')}" for name in chosen]
+        command = [
+            *(sys.executable, "-m", "pytest", "-q", "-p", "tests.pytorch_suites.played", "-p", "no:cacheprovider"),
+            *("-o", f"timeout={2 * TEST_TIMEOUT_S}", f"--rootdir={suite.file.parent}", f"--junitxml={out}"),
+            *(ids or [str(suite.file), "-k", suite.choice]),
+        ]
         done = subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, check=False)
-        if not out.exists():
+        ended = dict(_ended(case) for case in ET.parse(out).iter("testcase")) if out.exists() else {}
+        if not ended or set(chosen) - set(ended):
             raise RuntimeError(done.stdout[-2000:] + done.stderr[-2000:])
-        results = {}
-        for case in ET.parse(out).iter("testcase"):
-            ended = Ended("passed")
-            for child in case:
-                if child.tag in ("failure", "error", "skipped"):
-                    status = "skipped" if child.tag == "skipped" else "failed"
-                    said = [line for line in (child.text or "").splitlines() if "Error" in line]
-                    ended = Ended(status, (said or [child.get("message", "")])[-1].strip())
-            results[case.get("name", "")] = ended
-        return {name: ended for name, ended in results.items() if not chosen or name in chosen}
+        return ended
+
+
+def _ended(case: ET.Element) -> tuple[str, Ended]:
+    ended = Ended("passed")
+    for child in case:
+        if child.tag in ("failure", "error", "skipped"):
+            said = [
+                line for line in (child.text or "").splitlines() if "Error" in line and "common_distributed" not in line
+            ]
+            status = "skipped" if child.tag == "skipped" else "failed"
+            ended = Ended(status, (said or [child.get("message", "")])[-1].removeprefix("E ").strip())
+    return f"{case.get('classname', '').rpartition('.')[2]}.{case.get('name', '')}", ended

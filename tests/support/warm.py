@@ -59,6 +59,11 @@ END = b"\n"
 FILES = 4  # descriptors that a caller sends: its three streams and its network namespace
 
 
+# NumPy and PyTorch would start a thread for each processor: in each of a test's many processes, and in a server, which
+# could not be forked then.
+ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
+
+
 def begin_session() -> None:
     """To be called in the first process of a run of the tests, before it starts other processes or a server: all of
     them find the same servers then, which end when this process does, however it ends."""
@@ -97,6 +102,7 @@ def server(modules: str) -> Path:
                 stdin=lifeline,
                 stdout=subprocess.PIPE,
                 cwd=ROOT,
+                env={**os.environ, **ONE_THREAD},
                 start_new_session=True,  # a terminal's Ctrl-C ends the tests, and thereby the server
             )
             assert process.stdout is not None

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from serene.controller.jobs.job import JobState
 from tests.controller.processes import missing, until
 from tests.torch import leaving
 from tests.torch.local import PATIENCE_S, Local, local_switch, outputs, start_ranks
@@ -97,6 +98,13 @@ def test_a_group_that_is_destroyed_ends_what_is_under_way(local: Local) -> None:
         assert text.split() == ["True"] * leaving.COLLECTIVES
 
 
+def test_processes_of_multiprocessing_leave_when_they_end(mine: Local) -> None:
+    """Though they destroy no group, and Python runs nothing of atexit in them."""
+    for text in outputs(start_ranks(mine, 2, ["-m", "tests.torch.leaving", "forked"])):
+        assert text.split() == ["True"] * leaving.COLLECTIVES
+    assert [job.state for job in mine.client.jobs()] == [JobState.FINISHED]
+
+
 @pytest.mark.parametrize("again", [0, 1])
 def test_ranks_that_disagree(local: Local, tmp_path: Path, again: int) -> None:
     """All say who wanted what; and the group still serves."""
@@ -143,10 +151,12 @@ def test_a_controller_that_is_killed(mine: Local, tmp_path: Path) -> None:
     mine.up()  # so that there is one to stop
 
 
-def test_a_job_of_ranks_that_were_all_killed_does_not_stay(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", [[], ["--udp"]], ids=["shm", "udp"])
+def test_a_job_of_ranks_that_were_all_killed_does_not_stay(tmp_path: Path, way: list[str]) -> None:
+    """The kernel says that their ports are free."""
     if lacking := missing("embedded"):
         pytest.skip(f"the embedded switch needs {lacking}")
-    with local_switch(tmp_path, "--gone-after", "2") as local:
+    with local_switch(tmp_path, "--gone-after", "3600", *way) as local:
         processes = start(local, tmp_path)
         assert [job.pool for job in local.client.jobs()] == [True]
         for process in processes:

@@ -88,11 +88,16 @@ def test_a_program_may_have_many_files_open(threads: ThreadPoolExecutor) -> None
 
 
 @pytest.mark.parametrize(
-    ("rest", "heard"),
-    [(b'"on rank 1: it is full"}', "on rank 1: it is full"), (b"", "rank 1 of the group has died")],
+    ("rest", "heard", "died"),
+    [
+        (b'"on rank 1: it is full", "died": [7]}', "on rank 1: it is full", {7}),
+        (b"", "rank 1 of the group has died", {1}),
+    ],
     ids=["whole", "killed"],
 )
-def test_what_comes_in_parts_is_read_when_it_is_whole(threads: ThreadPoolExecutor, rest: bytes, heard: str) -> None:
+def test_what_comes_in_parts_is_read_when_it_is_whole(
+    threads: ThreadPoolExecutor, rest: bytes, heard: str, died: set[int]
+) -> None:
     """As a long text does over a network."""
     store = HashStore()
     with socket.create_server((HOST, 0)) as listener:
@@ -109,6 +114,7 @@ def test_what_comes_in_parts_is_read_when_it_is_whole(threads: ThreadPoolExecuto
             neighbour.sendall(rest)
             neighbour.shutdown(socket.SHUT_WR)
             assert gone(ring, 1) == gone(ring, 1) == heard
+            assert ring.died() == died
             ring.close()
 
 

@@ -123,10 +123,10 @@ def test_packets_are_lost_and_come_twice(setup: Setup) -> None:
     assert plant.links is not None and plant.links.lost > 10
 
 
-def test_over_ports_of_shared_memory(tmp_path: Path) -> None:
+def test_over_udp_ports(tmp_path: Path) -> None:
     if lacking := missing("embedded"):
         pytest.skip(f"the embedded switch needs {lacking}")
-    with local_switch(tmp_path, "--shm", "--ports", "1-3") as local:
+    with local_switch(tmp_path, "--udp", "--ports", "1-3") as local:
         said(*(worker_process(tmp_path, number, local.client.url, strategy="ssp:1") for number in range(WORKERS)))
     check([saved(tmp_path / f"worker-{number}.npz") for number in range(WORKERS)])
 
