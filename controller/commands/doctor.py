@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import json
 import os
 import platform
 import re
@@ -16,6 +17,7 @@ from enum import Enum
 from http import HTTPStatus
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from serene import distribution
 from serene.controller.commands import background
@@ -27,9 +29,11 @@ from serene.http import DEFAULT_HTTP
 from serene.native.build import compiler
 from serene.native.cache import safe_cache
 from serene.native.errors import CompilerMissing, UnsafeCache
-from serene.wire import SERENE_UDP_PORT, SWITCH_IP
+from serene.program import Program
+from serene.wire import ENCAPSULATION_BYTES, HEADER, SERENE_UDP_PORT, SWITCH_IP
 
 OLDEST_PYTHON = (3, 10)
+IP_BYTES = ENCAPSULATION_BYTES - 14 + HEADER.itemsize  # of a PUSH, beside its values
 PROBE_TIMEOUT_S = 20
 # Commands for a network namespace of the probe's own, which ends with it.
 VETH = "ip link add probe0 type veth peer name probe1"
@@ -74,6 +78,7 @@ def findings() -> Iterator[Finding]:
     yield _cache()
     yield from _mininet()
     yield from _kernel()
+    yield from _cards()
     yield _memory()
     yield _gloo()
     yield from _optional()
@@ -160,6 +165,53 @@ def _kernel() -> Iterator[Finding]:
         else:
             advice = f"{use} needs it: a kernel that has it, or a container that may (--privileged)"
             yield Finding(Mark.ABSENT, what, trouble, advice)
+
+
+def _cards() -> Iterator[Finding]:
+    """Network cards, and interfaces made of one, as ports of a switch: docs/switches.md has what was tried."""
+    ip = _tool("ip")
+    if ip is None:
+        yield Finding(Mark.ABSENT, "network cards", "not looked at without ip", "apt-get install iproute2")
+        return
+    told = subprocess.run([ip, "-json", "-details", "link"], capture_output=True, text=True, check=False)
+    for link in filter(None, json.loads(told.stdout or "[]")):
+        yield from as_port(link, _merges(link["ifname"]))
+
+
+def as_port(link: dict[str, Any], merges: bool) -> Iterator[Finding]:
+    """What an interface lacks as a switch's port. link: as ``ip -json -details link`` describes it; merges: whether the
+    card merges the packets that it receives (LRO)."""
+    name, mtu, most = link["ifname"], int(link["mtu"]), int(link.get("max_mtu") or 0)
+    made = link.get("linkinfo", {})
+    mode = made.get("info_data", {}).get("mode", "")
+    if made.get("info_kind") in ("macvlan", "ipvlan") and mode != "passthru":
+        text = f"{name} is {made['info_kind']} ({mode}): it hears only what is sent to its own address"
+        advice = "as a switch's port it has to be 'type macvlan mode passthru'"
+        yield Finding(Mark.ABSENT, "network cards", text, advice)
+        return
+    if "parentdev" not in link:  # a virtual interface
+        return
+    plain, jumbo = (IP_BYTES + 4 * Program.load(program).lanes for program in ("serene", "serene_jumbo"))
+    lacks = []
+    if mtu < jumbo:
+        wanted = plain if most and most < jumbo else jumbo
+        if mtu < wanted:
+            lacks.append(f"'ip link set {name} mtu {wanted}' at least" + (" for serene_jumbo" if mtu >= plain else ""))
+    if merges:
+        lacks.append(f"'ethtool -K {name} lro off'")
+    takes = "no program's packets" if mtu < plain else "serene's packets" if mtu < jumbo else "all programs' packets"
+    says = "serene-switch makes it promiscuous; a virtual machine's host has to allow that"
+    mark = Mark.ABSENT if mtu < plain or merges else Mark.GOOD
+    text = f"{name}, MTU {mtu} for {takes}{', merges packets (LRO)' if merges else ''}"
+    yield Finding(mark, "network cards", text, "as a switch's port: " + "; ".join([*lacks, says]))
+
+
+def _merges(name: str) -> bool:
+    ethtool = _tool("ethtool")
+    if ethtool is None:
+        return False
+    told = subprocess.run([ethtool, "-k", name], capture_output=True, text=True, check=False)
+    return bool(re.search(r"^large-receive-offload: on", told.stdout, re.MULTILINE))
 
 
 def _memory() -> Finding:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,12 @@ import typer
 
 from serene.controller.settings import DEFAULT_SWITCH, BadSettings, host_and_port, port_numbers, settings
 from serene.errors import SereneError
+
+
+class Format(str, Enum):
+    """How packets are printed."""
+
+    TEXT, JSON, PROTO = "text", "json", "proto"
 
 
 def trace(
@@ -36,7 +43,10 @@ def trace(
     bytes: Annotated[
         int, typer.Option(metavar="N", min=0, max=1 << 16, help="Show the first N bytes of each packet.")
     ] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print each packet as a JSON object on one line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    form: Annotated[
+        Format, typer.Option("--format", help="json: an object a packet; proto: BMv2's PacketTrace, a line a copy.")
+    ] = Format.TEXT,
 ) -> None:
     """Trace packets through the switch: parser states, tables, actions, registers, drops."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's own log, beside the error that it returns
@@ -45,6 +55,7 @@ def trace(
     from serene.switch.loaded import MAX_PORTS
     from serene.switch.p4runtime.watching import NoTraces, watch
     from serene.switch.trace import step_from_json
+    from serene.switch.trace_proto import lines
     from serene.switch.trace_text import text
 
     # Checks that the files are there, and which of them go together.
@@ -69,11 +80,19 @@ def trace(
     else:
         opened = grpc.insecure_channel(switch, limits)
     with opened as channel:
+        traced = 0
         try:
             for answer in watch(channel, wanted, ready):
                 if "lost" in answer:
                     print(f"{answer['lost']} packets came too fast to be traced", file=sys.stderr, flush=True)
+                    continue
+                if as_json or form is Format.JSON:
+                    said = json.dumps(answer)
+                elif form is Format.PROTO:
+                    said = "\n".join(lines(step_from_json(answer), traced))
                 else:
-                    print(json.dumps(answer) if as_json else text(step_from_json(answer)), flush=True)
+                    said = text(step_from_json(answer))
+                print(said, flush=True)
+                traced += 1
         except NoTraces as error:
             raise SereneError(f"{switch}: {error}") from None

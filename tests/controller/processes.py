@@ -167,10 +167,10 @@ class ControllerProcess(Process):
         self._begin(switch.grpc, log, http, warm, "--ports", f"1-{len(switch.udp_ports)}", *options)
 
     @classmethod
-    def of(cls, switch: str, log: Path, *options: str) -> ControllerProcess:
+    def of(cls, switch: str, log: Path, *options: str, warm: bool = True) -> ControllerProcess:
         """A controller of the switches that ``--switch`` names."""
         made = cls.__new__(cls)
-        made._begin(switch, log, None, True, *options)
+        made._begin(switch, log, None, warm, *options)
         return made
 
     def _begin(self, switch: str, log: Path, http: str | None, warm: bool, *options: str) -> None:

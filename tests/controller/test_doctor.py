@@ -111,6 +111,44 @@ def test_links_that_a_killed_run_has_left(
     assert set(left.text.partition(":")[0].split(", ")) == set(ends) and "mn -c" in left.advice
 
 
+@pytest.mark.parametrize(
+    ("mtu", "max_mtu", "merges", "mark", "words"),
+    [
+        (
+            1500,
+            65535,
+            False,
+            Mark.GOOD,
+            "MTU 1500 for serene's packets 'ip link set eth9 mtu 3652' at least for serene_jumbo;",
+        ),
+        (1500, 1500, False, Mark.GOOD, "MTU 1500 for serene's packets serene-switch makes it promiscuous"),
+        (9000, 9000, False, Mark.GOOD, "MTU 9000 for all programs' packets serene-switch makes it promiscuous"),
+        (1300, 9000, False, Mark.ABSENT, "MTU 1300 for no program's packets 'ip link set eth9 mtu 3652' at least;"),
+        (9000, 9000, True, Mark.ABSENT, "packets, merges packets (LRO) 'ethtool -K eth9 lro off'; serene-switch"),
+    ],
+)
+def test_a_network_card_as_a_port(mtu: int, max_mtu: int, merges: bool, mark: Mark, words: str) -> None:
+    """As ``ip`` describes a virtio card: a namespace of the test's own has none."""
+    card = {"ifname": "eth9", "mtu": mtu, "max_mtu": max_mtu, "parentbus": "virtio", "parentdev": "virtio2"}
+    (one,) = doctor.as_port(card, merges)
+    advice = one.advice.removeprefix("as a switch's port: ")
+    assert one.mark is mark and words in f"{one.text} {advice}"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="interfaces take root")
+def test_an_interface_made_of_a_card_hears_all_or_its_own() -> None:
+    with private_network():
+        for command in (
+            "add lower type veth peer name other", "add own link lower type macvlan mode bridge",
+            "add every link other type macvlan mode passthru",
+        ):  # fmt: skip
+            subprocess.run(["ip", "link", *command.split()], check=True)
+        cards = found("network cards")
+        assert [one.what for one in doctor.findings()].count("network cards") == 1
+    assert cards.text == "own is macvlan (bridge): it hears only what is sent to its own address"
+    assert "mode passthru" in cards.advice
+
+
 def test_without_unshare_the_kernel_is_not_blamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_tool", lambda name: None if name == "unshare" else name)
     features = found("kernel features")

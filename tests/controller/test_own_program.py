@@ -1,14 +1,22 @@
-"""What the controller sees of a program that trains with `Session` and says nothing of its computing."""
+"""Programs of users' own: what the controller sees of one that trains with `Session` and says nothing of its computing,
+and a P4 program with a rule that docs/tutorial/own-p4-change.md adds."""
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import httpx
 import numpy as np
+import pytest
 
 from serene.client import Client, Session
 from serene.strategy import BSP
-from tests.controller.processes import ControllerProcess, SwitchProcess, until
+from tests.controller.processes import ROOT, Start, SwitchProcess, serenectl, until
 
 VALUES = 700
 
@@ -17,8 +25,9 @@ def session_of(switch: SwitchProcess, worker: int) -> Session:
     return Session(Client(switch.transport(worker), 0, worker, VALUES))
 
 
-def test_between_its_exchanges_it_computes(switch: SwitchProcess, controller: ControllerProcess) -> None:
+def test_between_its_exchanges_it_computes(switch: SwitchProcess, start: Start) -> None:
     """Worker 0 keeps no account of its time, worker 1 does."""
+    controller = start()
     controller.client.create_job(2, BSP())
     sessions = [session_of(switch, worker) for worker in range(2)]
 
@@ -43,3 +52,62 @@ def test_between_its_exchanges_it_computes(switch: SwitchProcess, controller: Co
         for session in sessions:
             session.client.close()
         controller.client.delete_job(0)
+
+
+@pytest.fixture(scope="module")
+def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Serene's program with the page's change, compiled as the page says."""
+    if shutil.which("p4c-bm2-ss") is None:
+        pytest.skip("needs p4c-bm2-ss")
+    page = (ROOT / "docs" / "tutorial" / "own-p4-change.md").read_text()
+    folder = tmp_path_factory.mktemp("own")
+    shutil.copytree(ROOT / "p4src", folder / "mine" / "p4src", ignore=shutil.ignore_patterns("build"))
+    (change,) = re.findall(r"^```diff\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (folder / "change.diff").write_text(change)
+    for command in re.findall(r"^    \$ ((?:git apply|p4c-bm2-ss).*)$", page, re.MULTILINE):
+        within = folder / "mine" / "p4src" if command.startswith("p4c") else folder
+        subprocess.run(command, shell=True, cwd=within, check=True)
+    return folder / "mine" / "mine.json"
+
+
+def test_a_rule_of_ones_own_is_a_metric(start: Start, switch: SwitchProcess, changed: Path) -> None:
+    """It drops contributions, so workers send them again; each counts once all the same."""
+    controller = start("--program", str(changed))
+    controller.client.create_job(2, BSP())
+    totals = np.zeros((2, VALUES), np.float32)
+    sessions = [
+        Session(Client(switch.transport(worker), 0, worker, VALUES), _adds(totals[worker])) for worker in range(2)
+    ]
+
+    def dropped() -> float:
+        found = re.search(
+            r'^serene_switch_dropped_packets_total{reason="on_purpose"} (.*)$',
+            httpx.get(f"{controller.url}/metrics").text,
+            re.M,
+        )
+        assert found is not None
+        return float(found[1])
+
+    steps = 0
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(Session.join, sessions))
+            for steps in range(1, 5001):
+                list(pool.map(lambda session: session.exchange(np.ones(VALUES, np.float32)), sessions))
+                if steps % 50 == 0 and dropped():
+                    break
+            assert dropped() > 0
+            assert all(pool.map(lambda session: session.finish(60), sessions))
+    finally:
+        for session in sessions:
+            session.client.close()
+    assert (totals == 2 * steps).all()
+    assert "dropped packets: on purpose " in serenectl("status", controller=controller.url).stdout
+    controller.client.delete_job(0)
+
+
+def _adds(total: np.ndarray) -> Callable[[np.ndarray], None]:
+    def apply(delta: np.ndarray) -> None:
+        total[:] += delta
+
+    return apply

@@ -1,7 +1,7 @@
 """What others wrote for BMv2, run on it (where it is installed) and on serene-switch.
 
     make p4-suites UP4=~/up4 P4_GUIDE=~/p4-guide ...      PTF suites, p4c's packet tests, loading of every program
-    .venv/bin/python -m tests.suites --up4 ~/up4 --write  ... and writes the table of docs/engine.md
+    .venv/bin/python -m tests.suites --up4 ~/up4 --write  ... and writes docs/results/p4-suites.csv
 
 Needs root, for a network namespace of its own, and p4c-bm2-ss for all that is not compiled already. Nothing is written
 into the checkouts.
@@ -15,11 +15,13 @@ if __name__ == "__main__":
     end_quietly()
 
 import argparse
+import csv
+import io
 import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.suites.checkouts import CHECKOUTS, ROOT, NotThere, Suite, check, programs, suites
@@ -28,6 +30,9 @@ from tests.suites.ptf_runs import PYTHON, run_suite
 from tests.suites.switches import available, enter_namespace
 
 DOCUMENT = ROOT / "docs" / "engine.md"
+RESULTS = ROOT / "docs" / "results" / "p4-suites.csv"
+COLUMNS = ("suite", "checkout", "tests", "bmv2", "ours", "differences")
+PARTS = ("ptf", "loading", "stf")
 BEGIN, END = "<!-- suites: begin -->", "<!-- suites: end -->"
 NAMES = {"bmv2": "BMv2", "serene-switch": "ours"}
 
@@ -41,15 +46,16 @@ class Row:
     passed: dict[str, int]
     differences: tuple[str, ...] = ()
     needs: str = ""
+    checkout: str = ""  # its commit
 
     @property
     def behind(self) -> bool:
         """Whether BMv2 passes what ours does not."""
         return any("BMv2 alone" in text for text in self.differences)
 
-    def text(self) -> str:
+    def cells(self) -> tuple[str, ...]:
         counts = [self.needs or str(self.passed.get(switch, "-")) for switch in NAMES]
-        return f"| {self.suite} | {self.tests or '-'} | {' | '.join(counts)} | {'; '.join(self.differences)} |"
+        return self.suite, self.checkout, str(self.tests or "-"), *counts, "; ".join(self.differences)
 
 
 def compared(suite: str, outcomes: dict[str, dict[str, str]]) -> Row:
@@ -104,7 +110,8 @@ def _parser() -> argparse.ArgumentParser:
     for name, (repository, _) in CHECKOUTS.items():
         parser.add_argument(f"--{name.lower().replace('_', '-')}", type=Path, help=f"a checkout of {repository}")
     parser.add_argument("--switch", choices=("both", *NAMES), default="both", help="default: those that are there")
-    parser.add_argument("--write", action="store_true", help="writes the table in docs/engine.md")
+    parser.add_argument("--only", choices=PARTS, action="append", help="default: all parts")
+    parser.add_argument("--write", action="store_true", help=f"writes {RESULTS.relative_to(ROOT)} and its table")
     return parser
 
 
@@ -124,37 +131,49 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("error: needs root, for a network namespace of its own", file=sys.stderr)
         return 2
     enter_namespace()
-    switches, rows = available(options.switch), []
+    switches, rows, parts = available(options.switch), [], options.only or PARTS
     for name, path in given.items():
-        for row in (*_ptf_rows(name, path, switches), _loading_row(name, path, switches)):
-            print(row.text(), flush=True)
-            rows.append(row)
-    if "P4C" in given:
+        ptf = _ptf_rows(name, path, switches) if "ptf" in parts else ()
+        loading = (_loading_row(one, path, switches) for one in [name] if "loading" in parts)
+        for row in (*ptf, *loading):
+            rows.append(replace(row, checkout=commit_of(path)))
+            print(line(rows[-1].cells()), flush=True)
+            if options.write:
+                write_results(rows)
+    if "P4C" in given and "stf" in parts:
         command = [sys.executable, "-m", "tests.switch.stf_samples", "--p4c", str(given["P4C"])]
         subprocess.run(command + (["--bmv2"] if "bmv2" in switches else []), check=False)
-    if options.write:
-        write_table(rows)
     return int(any(row.behind for row in rows))
 
 
-def write_table(rows: Sequence[Row], document: Path = DOCUMENT) -> None:
-    """Replaces the rows of the suites that ran, and keeps those of suites that did not run this time."""
-    text = document.read_text()
-    head, rest = text.split(BEGIN)
-    table, tail = rest.split(END)
-    new = {row.suite: row.text() for row in rows if row.tests}
-    for line in table.splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if line.startswith("|") and len(cells) > 1 and cells[0] not in ("suite", "---"):
-            new.setdefault(cells[0], line)
-    lines = [
-        "",
-        "| suite | tests | BMv2 | ours | differences |",
-        "|---|---|---|---|---|",
-        *(new[key] for key in sorted(new)),
-        "",
-    ]
-    document.write_text(head + BEGIN + "\n".join(lines) + END + tail)
+def commit_of(checkout: Path) -> str:
+    """The checkout's commit, shortened; empty where git does not know."""
+    asked = ["git", "-C", str(checkout), "rev-parse", "--short=7", "HEAD"]
+    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def write_results(rows: Sequence[Row], results: Path = RESULTS, document: Path = DOCUMENT) -> None:
+    """Replaces the rows of the suites that ran, and keeps those of suites that did not run this time; and writes the
+    document's table of them."""
+    kept = dict[str, tuple[str, ...]]()
+    if results.exists():
+        with results.open(newline="") as file:
+            kept = {cells[0]: tuple(cells) for cells in list(csv.reader(file))[1:]}
+    kept |= {row.suite: row.cells() for row in rows if row.tests}
+    written = io.StringIO()
+    table = csv.writer(written, lineterminator="\n")
+    table.writerow(COLUMNS)
+    table.writerows(kept[suite] for suite in sorted(kept))
+    results.write_text(written.getvalue())
+    head, rest = document.read_text().split(BEGIN)
+    _, tail = rest.split(END)
+    titles = ("suite", "commit", "tests", "BMv2", "ours", "differences")
+    lines = [line(titles), "|---|---|---|---|---|---|", *(line(kept[suite]) for suite in sorted(kept))]
+    document.write_text(head + BEGIN + "\n".join(["", *lines, ""]) + END + tail)
 
 
 if __name__ == "__main__":

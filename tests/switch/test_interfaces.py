@@ -1,4 +1,4 @@
-"""Frames as they come from and go to interfaces: a veth pair in a network namespace of its own."""
+"""Frames as they come from and go to interfaces, in network namespaces of the tests' own."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tests.switch.attachments import CASES, Case, outcome
 
 ROOT = Path(__file__).parents[2]
 TAGGED = bytes.fromhex("020000000002020000000001810020648888") + b"a frame with a VLAN tag" * 3
@@ -62,3 +64,13 @@ def test_vlan_tags_stay(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert [bytes.fromhex(frame) for frame in json.loads(done.stdout)] == frames
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to make interfaces")
+@pytest.mark.parametrize(
+    "case", [Case("macvlan passthru"), Case(offloads="gro on, forwarding UDP runs")], ids=lambda case: case.name
+)
+def test_workers_and_tcp_through_interfaces(case: Case, tmp_path: Path) -> None:
+    """Two rows of docs/switches.md; `python -m tests.switch.attachments` prints all."""
+    assert case in CASES
+    assert outcome(case, tmp_path) == {"training": "yes", "TCP": "yes"}

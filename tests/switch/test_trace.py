@@ -9,6 +9,7 @@ import re
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from serene.switch import ControlError, Exact, MeterRates, Switch, load_program
 from serene.switch.codegen import generate
 from serene.switch.engine import RUNTIME
 from serene.switch.trace import Step
+from serene.switch.trace_proto import messages
 from serene.switch.trace_text import text
 from serene.wire import Op
 from tests.frames import frame, request
@@ -142,6 +144,39 @@ def test_a_copy_that_is_dropped_does_not_say_why_the_packet_is(type_: int, where
         "marked to drop by MirrorEgress.drop_copy in egress",
         f"marked to drop by {side}.drop_original in {where}",
     ]
+
+
+def test_bmv2s_messages_have_a_copy_each() -> None:
+    """A clone is parsed before its egress; what recirculates has been through the deparser."""
+    with Switch.load(JSON.with_name("mirror.json")) as switch:
+        switch.clone_session_set(5, [(4, 0)])
+        _, trace = switch.process(1, bytes(12) + b"\0\1", trace=True)
+    clone, original = messages(trace, 7)
+    assert [stages(clone), stages(original)] == [["parser", "ingress", "parser", "egress"], ["parser", "ingress"]]
+    assert (clone.input.packet_id, clone.input.ingress_port, clone.root.WhichOneof("outcome")) == (7, 1, "drop")
+    seen = set()
+    with Switch.load(PROGRAMS["shapes"][0]) as switch:
+        for port, packet in shapes():
+            outputs, trace = switch.process(port, packet, trace=True)
+            told = list(messages(trace, 0))
+            left = [
+                (one.root.transmit.egress_port, one.root.transmit.packet_size)
+                for one in told
+                if stages(one)[-1] == "deparser"
+            ]
+            assert left == [(to, len(data)) for to, data in outputs]
+            assert len(told) == len(left) + len(list(trace.all("drop")))
+            again = sum(step.values["type"] == "recirculated" for step in trace.all("ingress"))
+            assert all(stages(one).count("deparser") == 1 + again for one in told if stages(one)[-1] == "deparser")
+            seen.add(again)
+    assert len(seen) > 1
+
+
+def stages(message: Any) -> list[str]:
+    """The names of the stages that were entered, each of which was left next."""
+    events = [event.pipeline_stage for event in message.root.events]
+    assert [event.direction for event in events] == [1, 2] * (len(events) // 2)
+    return [event.stage_name for event in events[::2]]
 
 
 def test_log_msg_is_told() -> None:

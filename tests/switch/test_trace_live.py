@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from google.protobuf import text_format
 from scapy.utils import rdpcap
 
 from serene import layers
@@ -22,6 +23,7 @@ from serene.switch.p4runtime import P4RuntimeServer, UdpPort
 from serene.switch.p4runtime.observers import MAX_WATCHERS, WAITING_STEPS, Watcher
 from serene.switch.trace import Step, step_from_json
 from serene.switch.trace_filter import BadFilter, parse
+from serene.switch.trace_proto import PacketTrace
 from serene.wire import Op
 from tests.disks import disk
 from tests.frames import frame, request
@@ -246,9 +248,9 @@ def test_a_filter_knows_addresses() -> None:
         parse("udp.dst == 24142 or udp.dst == 1", program)
 
 
-@pytest.mark.parametrize("as_json", [False, True])
-def test_serenectl_trace(hosts: Hosts, server: P4RuntimeServer, as_json: bool) -> None:
-    wanted = ["--port", "0-1,255", "--match", "probe.a == 2", "--count", "1", *["--json"] * as_json]
+@pytest.mark.parametrize("form", ["", "--json", "--format=proto"])
+def test_serenectl_trace(hosts: Hosts, server: P4RuntimeServer, form: str) -> None:
+    wanted = ["--port", "0-1,255", "--match", "probe.a == 2", "--count", "1", *filter(None, [form])]
     with serenectl("--switch", f"127.0.0.1:{server.port}", *wanted) as running:
         assert running.stderr is not None
         assert running.stderr.readline() == f"packets of 127.0.0.1:{server.port} are traced\n"
@@ -257,7 +259,10 @@ def test_serenectl_trace(hosts: Hosts, server: P4RuntimeServer, as_json: bool) -
             hosts.send(1, a=a)
         out, _ = running.communicate(timeout=PATIENCE_S)
     assert running.returncode == 0
-    if as_json:
+    if form == "--format=proto":
+        (message,) = (text_format.Parse(line, PacketTrace()) for line in out.splitlines())
+        assert (message.input.ingress_port, message.root.transmit.egress_port) == (1, 2)
+    elif form:
         packet = step_from_json(json.loads(out))
         assert packet.values["port"] == 1 and values(packet, "probe")["a"] == 2
         assert packet.json() == json.loads(out)

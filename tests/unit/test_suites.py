@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.suites import checkouts
-from tests.suites.__main__ import BEGIN, END, Row, compared, main, write_table
+from tests.suites.__main__ import BEGIN, END, Row, compared, line, main, write_results
 from tests.suites.loading import load
 from tests.suites.ptf_runs import outcomes_of
 
@@ -37,20 +37,21 @@ Ran 4 tests
 
 def test_a_row_says_who_passes_what_alone() -> None:
     row = compared("s", {"bmv2": {"a": "pass", "b": "pass"}, "serene-switch": {"a": "pass", "b": "refused"}})
-    assert row.text() == "| s | 2 | 2 | 1 | b: BMv2 alone (refused) |" and row.behind
+    assert line(row.cells()) == "| s |  | 2 | 2 | 1 | b: BMv2 alone (refused) |" and row.behind
     row = compared("s", {"bmv2": {"a": "fail"}, "serene-switch": {"a": "pass"}})
-    assert row.text() == "| s | 1 | 0 | 1 | a: ours alone (fail) |" and not row.behind
+    assert line(row.cells()) == "| s |  | 1 | 0 | 1 | a: ours alone (fail) |" and not row.behind
 
 
 def test_rows_of_suites_that_did_not_run_stay(tmp_path: Path) -> None:
-    document = tmp_path / "page.md"
+    document, results = tmp_path / "page.md", tmp_path / "results.csv"
     document.write_text(f"before\n{BEGIN}\n{END}\nafter\n")
-    write_table([Row("x", 1, {"bmv2": 1}), Row("y", 2, {"bmv2": 2})], document)
-    write_table([Row("x", 0, {}, needs="needs p4c"), Row("y", 2, {"serene-switch": 2})], document)
+    write_results([Row("x", 1, {"bmv2": 1}, checkout="abc"), Row("y", 2, {"bmv2": 2})], results, document)
+    write_results([Row("x", 0, {}, needs="needs p4c"), Row("y", 2, {"serene-switch": 2})], results, document)
     assert document.read_text().splitlines() == [
-        "before", BEGIN, "| suite | tests | BMv2 | ours | differences |", "|---|---|---|---|---|",
-        "| x | 1 | 1 | - |  |", "| y | 2 | - | 2 |  |", END, "after",
+        "before", BEGIN, "| suite | commit | tests | BMv2 | ours | differences |", "|---|---|---|---|---|---|",
+        "| x | abc | 1 | 1 | - |  |", "| y |  | 2 | - | 2 |  |", END, "after",
     ]  # fmt: skip
+    assert results.read_text().splitlines()[1:] == ["x,abc,1,1,-,", "y,,2,-,2,"]
 
 
 def test_suites_of_a_checkout(tmp_path: Path) -> None:
