@@ -22,8 +22,9 @@ class WorkerView:
     is_member: the others may have to wait for it; False while it is evicted. rounds: iterations that it has contributed
     since the session began. silent_s: since anything was heard of it. iteration_s, compute_s, slowest_s, latest_s: of
     its recent iterations, the mean time of a whole one, and the mean, the longest and the latest time of computing.
-    waiting_share: the share, 0 to 1, of its recent time in the present epoch in which it waited for others. loss: as it
-    reported last.
+    waiting_share: the share, 0 to 1, of its recent time in the present epoch in which it waited for others. loss,
+    momentum (of its optimiser, 0 to less than 1): as it reported last. agreement, agreement_after: the mean cosines,
+    recently, of its gradient with the others' of the same exchange, and of its next gradient with these (-1 to 1).
     """
 
     id: int
@@ -36,6 +37,9 @@ class WorkerView:
     latest_s: float | None
     waiting_share: float | None
     loss: float | None
+    momentum: float | None = None
+    agreement: float | None = None
+    agreement_after: float | None = None
 
 
 @dataclass(frozen=True)

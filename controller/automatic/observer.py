@@ -16,7 +16,7 @@ RECENT = 8  # readings that "recent" covers
 @dataclass(frozen=True)
 class Reading:
     """What a worker reported at one moment: iterations that it has done and that it has computed, and seconds since it
-    began, and its epoch."""
+    began, and its epoch; and the sums of `serene.client.agreement`, None if it has none."""
 
     iterations: int
     computed: int
@@ -24,12 +24,14 @@ class Reading:
     compute_s: float
     network_s: float
     waiting_s: float
+    agreement: tuple[float, float] | None
 
 
 @dataclass
 class _Worker:
     readings: deque[Reading] = field(default_factory=lambda: deque(maxlen=RECENT + 1))
     loss: float | None = None
+    momentum: float | None = None
 
 
 class Observer:
@@ -44,7 +46,7 @@ class Observer:
         reading = _reading(report or {})
         if reading is None:
             return
-        known.loss = number((report or {}).get("loss"))
+        known.loss, known.momentum = (number((report or {}).get(key)) for key in ("loss", "momentum"))
         if known.readings and reading.iterations < known.readings[-1].iterations:
             known.readings.clear()  # the worker was started anew
         if not known.readings or reading.computed > known.readings[-1].computed:
@@ -65,7 +67,19 @@ class Observer:
             if done:
                 exchanged = last.network_s + last.waiting_s - first.network_s - first.waiting_s
                 iteration = compute + exchanged / done
-        return WorkerView(worker, is_member, rounds, silent_s, iteration, compute, slowest, latest, waiting, known.loss)
+        return WorkerView(
+            worker, is_member, rounds, silent_s, iteration, compute, slowest, latest, waiting,
+            known.loss, known.momentum, *_agreement(steps),
+        )  # fmt: skip
+
+
+def _agreement(steps: Sequence[Reading]) -> tuple[float | None, float | None]:
+    """The mean cosines of an iteration, before and after the update."""
+    sums = [(step.iterations, *step.agreement) for step in steps if step.agreement is not None]
+    done = sums[-1][0] - sums[0][0] if sums else 0
+    if not done:
+        return None, None
+    return (sums[-1][1] - sums[0][1]) / done, (sums[-1][2] - sums[0][2]) / done
 
 
 def _waiting_share(steps: Sequence[Reading]) -> float | None:
@@ -80,12 +94,14 @@ def _waiting_share(steps: Sequence[Reading]) -> float | None:
 def _reading(report: Mapping[str, object]) -> Reading | None:
     iterations = report.get("iteration")
     sums = [number(report.get(key)) for key in ("compute_s", "network_s", "waiting_s")]
-    if not isinstance(iterations, int) or any(number is None for number in sums):
+    if not isinstance(iterations, int) or any(value is None for value in sums):
         return None
-    compute, network, waiting = (number or 0.0 for number in sums)
+    compute, network, waiting = (value or 0.0 for value in sums)
+    before, after = (number(report.get(key)) for key in ("agreement", "agreement_after"))
     # In an exchange, the time of computing is already that of the next iteration.
     computed = iterations + (report.get("state") in ("exchanging", "waiting"))
-    return Reading(iterations, computed, report.get("epoch"), compute, network, waiting)
+    agreement = None if before is None or after is None else (before, after)
+    return Reading(iterations, computed, report.get("epoch"), compute, network, waiting, agreement)
 
 
 def number(value: object) -> float | None:

@@ -1,29 +1,42 @@
-"""BSP that stops waiting for who is late: a round is complete when all workers have contributed but those that are late
-just now.
+"""A barrier that waits for no more workers than late gradients cost: who is late is not waited for, and how many may be
+late follows from what a late gradient is worth in this training.
 
-Late gradients count when they come, so none is lost, and who is on time reads complete rounds, as fresh as under BSP.
+Late gradients count when they come, so none is lost, but they are of old parameters. What that costs is measured by the
+workers (`serene.client.agreement`): where gradients turn against the last update, training oscillates, and only a few
+may be late. With momentum an old gradient has its effect for many updates more (asynchrony adds to momentum: Mitliagkas
+et al., Allerton 2016), so only who is far behind is not waited for. Otherwise late gradients are as good as others, and
+where workers are late by turns nobody waits. SAINA (IEEE TSC 2023) adapts k to the loss.
+
 A worker is late while it computes longer than the fastest by a part of a step, and stays so until it has done an
 iteration in time; so a worker that is always slow is not waited for, a pause costs a fraction of a step, and where
-nobody is late this is BSP. Further workers have to be later than the first quarter of them, because every gradient that
-is not waited for is stale. SAINA (IEEE TSC 2023) adapts k to the loss, and Decoupled DiLoCo (arXiv 2604.21428) gives
-late workers a window of grace. It reads no loss.
+nobody is late this is BSP.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from serene.controller.automatic.base import Automatic, Decision, Observation, WorkerView, expect, expect_period
-from serene.strategy import BSP, Quorum
+from serene.strategy import ASP, BSP, Quorum, Strategy
+
+LEAST_AGREEMENT = 0.01  # of gradients, a mean cosine: below it, what is left of it after an update is noise
+# What is left of it where training oscillates is below this; from -0.4 to -1 there, and above -0.2 elsewhere.
+TURNED = -0.3
+MOMENTUM = 0.5  # from which on late gradients do harm
+# With momentum, by how many steps a worker has to be behind, twice in a row, not to be waited for: with a quarter of
+# the gradients one round late, training with momentum 0.9 needs 1.5 times as many rounds.
+HARM = 0.6
 
 
 @dataclass
 class Pacing(Automatic):
-    """near: by how many steps without waiting a worker has to be behind the fastest to be late, while at most a quarter
-    of the workers are. far: the same for further workers. period: seconds between looks, each of which may be followed
-    by a swap."""
+    """near: by how many steps without waiting a worker has to be behind the fastest to be late; half as many where
+    late gradients' worth is known, and there is no momentum. far: the same for more than a quarter of the workers where
+    it is not known; with momentum, a worker that was in time before has to be twice as far. period: seconds between
+    looks, each of which may be followed by a swap."""
 
     near: float = 0.25
     far: float = 1.0
@@ -35,41 +48,94 @@ class Pacing(Automatic):
         expect("pacing", "far", self.far, self.near, 100)
         expect_period("pacing", self.period)
         self.period_s = self.period
+        self._first_s: float | None = None  # when the first contribution was there
+        # By worker: how many iterations it had done, and how long it computed in the last and in the one before.
+        self._times: dict[int, tuple[int, float, float]] = {}
 
     def decide(self, seen: Observation) -> Decision | None:
         workers = seen.barrier
-        known = [worker for worker in workers if worker.compute_s]
-        if len(workers) < 2 or not known:
+        if len(workers) < 2:
             return None
-        fastest = min(known, key=lambda worker: worker.compute_s or math.inf)
-        late = self._late(workers, fastest)
-        k = max(len(workers) - len(late), math.ceil(len(workers) / 2))
+        for worker in workers:
+            rounds, last, _ = self._times.get(worker.id, (-1, 0.0, 0.0))
+            if worker.latest_s is not None and worker.rounds != rounds:
+                self._times[worker.id] = worker.rounds, worker.latest_s, last
+        known = [worker for worker in workers if worker.compute_s]
+        if known:
+            strategy, why = self._chosen(workers, min(known, key=lambda worker: worker.compute_s or math.inf))
+        else:
+            absent = [worker for worker in workers if not worker.rounds]
+            if len(absent) in (0, len(workers)):
+                return None
+            strategy, why = _without(self._missing(seen.t, absent, workers), len(workers), "of the first iteration")
         evicted = frozenset(worker.id for worker in seen.workers if not worker.is_member)
-        strategy = Quorum(k) if k < len(workers) else BSP()
-        return Decision(strategy, evicted, _reason(late, k, len(workers), seen))
+        return Decision(strategy, evicted, why)
 
-    def _late(self, workers: list[WorkerView], fastest: WorkerView) -> list[WorkerView]:
-        """The workers that are late, the latest first."""
-        compute_s = fastest.compute_s or 0.0
-        step_s = _busy_s(fastest) or compute_s
+    def _missing(self, t: float, absent: list[WorkerView], workers: Sequence[WorkerView]) -> list[WorkerView]:
+        """Before any time is known: who is late with its first contribution. t: seconds since the session began."""
+        self._first_s = self._first_s or t
+        far = 2 * self.far if _momentum(workers) >= MOMENTUM else self.near
+        return absent[: _few(workers)] if t > (1 + far) * self._first_s else []
 
-        def behind(worker: WorkerView) -> float:
-            return (max(worker.silent_s, worker.latest_s or 0.0) - compute_s) / step_s
+    def _chosen(self, workers: Sequence[WorkerView], fastest: WorkerView) -> tuple[Strategy, str]:
+        """The strategy, and why."""
+        computes_s = fastest.compute_s or 0.0
+        step_s = _busy_s(fastest) or computes_s
 
-        late: list[WorkerView] = []
-        for worker in sorted(workers, key=behind, reverse=True):
-            few = len(late) < max(len(workers) // 4, 1)
-            if behind(worker) <= (self.near if few else self.far):
-                break
-            late.append(worker)
-        return late
+        def behind(seconds: float | None) -> float:
+            return ((seconds or 0.0) - computes_s) / step_s
+
+        def lateness(worker: WorkerView) -> float:
+            return behind(max(worker.silent_s, worker.latest_s or 0.0))
+
+        count, few, momentum, left = len(workers), _few(workers), _momentum(workers), _left(workers)
+        near = self.near if left is None or momentum >= MOMENTUM else self.near / 2
+        late = [worker for worker in sorted(workers, key=lateness, reverse=True) if lateness(worker) > near]
+        recently = [worker for worker in workers if worker not in late and behind(worker.slowest_s) > near]
+        if momentum >= MOMENTUM:
+            again = {worker.id: behind(min(self._times.get(worker.id, (0, 0.0, 0.0))[1:])) for worker in late}
+            late = [each for each in late if again[each.id] > HARM or behind(each.silent_s) > 2 * self.far]
+            return _without(late[:few], count, f"late gradients do harm, the momentum being {momentum:g}")
+        if left is None:
+            further = [worker for worker in late[few:] if lateness(worker) > self.far]
+            why = "by waiting alone: what late gradients are worth is not known"
+            return _without([*late[:few], *further][: count // 2], count, why)
+        share = f"{left:.1f} of gradients' agreement is left one update later"
+        if left < TURNED and (late or recently):
+            k = count - few
+            return Quorum(k), f"workers are late: a round waits for {k} of {count} (few may be late: {share})"
+        if recently or len(late) > few:
+            return ASP(), f"workers are late by turns: nobody waits (late gradients are good: {share})"
+        return _without(late, count, share)
 
 
-def _reason(late: list[WorkerView], k: int, count: int, seen: Observation) -> str:
+def _few(workers: Sequence[WorkerView]) -> int:
+    """A quarter of the workers."""
+    return max(len(workers) // 4, 1)
+
+
+def _without(late: Sequence[WorkerView], count: int, because: str) -> tuple[Strategy, str]:
+    """A barrier without these workers, in words."""
+    k = count - len(late)
     ids = ", ".join(map(str, sorted(worker.id for worker in late)))
     who = f"worker{'s' * (len(late) > 1)} {ids} {'are' if len(late) > 1 else 'is'} late" if late else "nobody is late"
-    blind = "" if any(worker.loss is not None for worker in seen.barrier) else "; no losses are reported"
-    return f"{who}: a round waits for {k} of {count} (by waiting alone{blind})"
+    return Quorum(k) if late else BSP(), f"{who}: a round waits for {k} of {count} ({because})"
+
+
+def _momentum(workers: Sequence[WorkerView]) -> float:
+    """The largest that is reported, 0 where none is."""
+    return max(worker.momentum or 0.0 for worker in workers)
+
+
+def _left(workers: Sequence[WorkerView]) -> float | None:
+    """What is left of gradients' agreement one update later, about -1 to 1; None where it is not known."""
+    pairs = [
+        (each.agreement, each.agreement_after)
+        for each in workers
+        if each.agreement is not None and each.agreement_after is not None
+    ]
+    before, after = (sum(each) for each in zip(*pairs, strict=True)) if pairs else (0.0, 0.0)
+    return after / before if before > LEAST_AGREEMENT * len(pairs) else None
 
 
 def _busy_s(worker: WorkerView) -> float | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from serene.client.agreement import Agreement
 from serene.client.reports import REPORT_EVERY_S
 from serene.controller.automatic import Automatic, Decision, Observation, Observer
 from serene.controller.switch.silence import Silence, spoken
@@ -15,8 +16,10 @@ from serene.strategy import Strategy
 @dataclass
 class Reports:
     """A worker's reports, as `serene.client.Session` sends them. sums: seconds since the run began, which the
-    simulation adds to. latest: the last report that was sent."""
+    simulation adds to, as to agreement. momentum: of the optimiser. latest: the last report that was sent."""
 
+    momentum: float = 0.0
+    agreement: Agreement = field(default_factory=Agreement)
     sums: dict[str, float] = field(default_factory=lambda: dict.fromkeys(("compute_s", "network_s", "waiting_s"), 0.0))
     latest: dict[str, object] | None = None
     _sent_at: float = -REPORT_EVERY_S
@@ -28,6 +31,7 @@ class Reports:
         if force or ended or now - self._sent_at >= REPORT_EVERY_S:
             self._sent_at = now
             self.latest = {"state": state, "iteration": iteration, "loss": loss, **self.sums}
+            self.latest.update(self.agreement.facts(), momentum=self.momentum)
 
 
 class RunningStrategy:

@@ -75,7 +75,7 @@ class Worker:
     protocol: Protocol
     learner: Learner
     up: Link
-    reports: Reports = field(default_factory=Reports)
+    reports: Reports
     inbox: list[np.ndarray] = field(default_factory=list)
     arrived: simpy.Event | None = None
     done: int = 0
@@ -118,7 +118,7 @@ class Simulation:
         self.workers = [
             Worker(
                 worker, Protocol(0, self.plane.numbers[worker], membership, self.plane.incarnation), each,
-                self._link(network.worker_pps, network.latency_us),
+                self._link(network.worker_pps, network.latency_us), Reports(cell.momentum),
             )
             for worker, each in enumerate(learners)
         ]  # fmt: skip
@@ -202,7 +202,9 @@ class Simulation:
         worker.protocol.push(self._quantised(gradient), pushed)
         yield from self._exchange(worker)
         read = worker.protocol.finish()
-        worker.learner.apply(self._fixed.dequantise(read.difference.reshape(-1)[: self._size]))
+        delta = self._fixed.dequantise(read.difference.reshape(-1)[: self._size])
+        reports.agreement.note(gradient, delta)
+        worker.learner.apply(delta)
         most = int(read.contributions.max())
         self._at_risk += most > self._fixed.capacity
         worker.done = step

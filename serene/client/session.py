@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from typing_extensions import Self
 
+from serene.client.agreement import Agreement
 from serene.client.client import Client
 from serene.client.leaving import PATIENCE_S
 from serene.client.protocol import Membership
@@ -40,8 +41,9 @@ class Session:
     worker's parameters by. join_timeout_s: for every join.
     on_lost: is told when the switch has lost the session, before the worker joins the next one. on_members: is told
     how many workers take part, once it has joined, and whenever a read says that somebody has come or gone.
-    ``facts``: what the program adds to the reports; it may write loss, accuracy and compute_s (seconds) there. If it
-    does not write compute_s, all the time between exchanges counts as computing.
+    ``facts``: what the program adds to the reports; it may write loss, accuracy, the optimiser's momentum (0 to less
+    than 1) and compute_s (seconds) there. If it does not write compute_s, all the time between exchanges counts as
+    computing.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Session:
         self.sessions_lost = 0  # sessions that the switch has lost
         self.contributions_lost = 0  # with them, per slot, of all workers together, less those in the sum twice
         self.iterations_repeated = 0  # contributed again though the restored sums may hold them
+        self._agreement = Agreement()
         self._reports = Reports(client, self.telemetry)
         self._steps = StepTimes()
 
@@ -129,6 +132,7 @@ class Session:
                 if self._take(missed):
                     self.iteration += 1
                     return None
+        self._agreement.note(gradient, update.delta)
         self._apply(update.delta)
         self.iteration, self.epoch, self.round = self.iteration + 1, update.epoch, update.round
         self.network_s += update.network_s
@@ -246,6 +250,7 @@ class Session:
             "at_epoch": client.epoch,
             "at_round": client.round,
             **self.facts,
+            **self._agreement.facts(),
             "network_s": self.network_s,
             "waiting_s": self.waiting_s,
             "retransmissions": client.counts.retransmissions,

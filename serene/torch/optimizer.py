@@ -272,6 +272,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         scale = scale_for(reach if self._limit is None else self._limit, self._places)
         wanted = Wanted(self.job, self._expected, self._settings(), self._strategy, scale, limit, self._elastic)
         self._member = Member(self._controller, wanted, replica.values, replica.sum.numpy(), self._timeout_s)
+        self._member.session.facts["momentum"] = max(map(_momentum, self.param_groups))
         weakref.finalize(self, _leave, self._member, self.job, os.getpid())
         replica.begin(self._member.scale, self._member.limit)
         LOG.info("worker %d of job %s (%d)", self._member.worker, self.job, self._member.job)
@@ -350,6 +351,11 @@ def _elastic(
     if not LEAST_EVICT_AFTER_S <= evict_after <= MOST_EVICT_AFTER_S:
         raise SereneError(f"evict_after={evict_after:g}: expected {LEAST_EVICT_AFTER_S:g} to {MOST_EVICT_AFTER_S:g} s")
     return {"places": places, "minimum": minimum, "evict_after": evict_after}
+
+
+def _momentum(group: dict[str, Any]) -> float:
+    """A parameter group's momentum, 0 to less than 1, as SGD or Adam have it."""
+    return float(group.get("momentum") or (group.get("betas") or (0.0,))[0])
 
 
 def _check(job: str, workers: int, every: int, limit: float | None) -> None:

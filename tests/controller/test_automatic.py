@@ -79,26 +79,93 @@ def paced(*views: WorkerView) -> Decision:
     return decided
 
 
+ALONE = "(by waiting alone: what late gradients are worth is not known)"
+SLOW = {"slowest_s": 0.3, "latest_s": 0.3}  # seconds; the others compute for 0.1
+ONCE = {"slowest_s": 0.3}  # but in time now
+
+
+def eight(*late: dict[str, Any], left: float | None = None, momentum: float | None = None) -> list[WorkerView]:
+    """Workers, the first of which are late. left: of gradients' agreement, one update later."""
+    agreement: dict[str, Any] = {} if left is None else {"agreement": 0.4, "agreement_after": 0.4 * left}
+    views = [view(worker, momentum=momentum, **agreement) for worker in range(8)]
+    return [replace(each, **more) for each, more in zip(views, [*late, *[{}] * 8], strict=False)]
+
+
 def test_pacing_is_bsp_while_nobody_is_late() -> None:
     decided = paced(*(view(worker, 0.1 + 0.003 * worker) for worker in range(8)))
     assert decided.strategy == BSP()
-    assert decided.reason == "nobody is late: a round waits for 8 of 8 (by waiting alone)"
+    assert decided.reason == f"nobody is late: a round waits for 8 of 8 {ALONE}"
 
 
 @pytest.mark.parametrize("late", [{"latest_s": 0.14}, {"silent_s": 0.14}])
 def test_pacing_does_not_wait_for_a_late_worker_whether_slow_or_silent(late: dict[str, float]) -> None:
-    decided = paced(*(view(worker, **(late if worker < 2 else {})) for worker in range(8)))
+    decided = paced(*eight(late, late))
     assert decided.strategy == Quorum(6)
-    assert decided.reason == "workers 0, 1 are late: a round waits for 6 of 8 (by waiting alone)"
+    assert decided.reason == f"workers 0, 1 are late: a round waits for 6 of 8 {ALONE}"
 
 
 @pytest.mark.parametrize(("latest_s", "expected"), [(0.14, Quorum(6)), (0.3, Quorum(5))])
 def test_pacing_asks_more_of_workers_beyond_the_first_quarter(latest_s: float, expected: Strategy) -> None:
-    assert paced(*(view(worker, latest_s=latest_s if worker < 3 else 0.1) for worker in range(8))).strategy == expected
+    assert paced(*eight(*[{"latest_s": latest_s}] * 3)).strategy == expected
 
 
 def test_pacing_waits_for_half_of_the_workers_at_least() -> None:
     assert paced(view(0), *(view(worker, 0.5) for worker in range(1, 8))).strategy == Quorum(4)
+
+
+@pytest.mark.parametrize(
+    ("late", "left", "expected", "why"),
+    [
+        ([], 0.7, BSP(), "nobody is late: a round waits for 8 of 8"),
+        ([SLOW], 0.7, Quorum(7), "worker 0 is late: a round waits for 7 of 8"),
+        ([SLOW] * 3, 0.7, ASP(), "workers are late by turns: nobody waits"),
+        ([SLOW, ONCE], 0.7, ASP(), "workers are late by turns: nobody waits"),
+        ([ONCE], 0.0, ASP(), "workers are late by turns: nobody waits"),
+        ([SLOW] * 3, -0.7, Quorum(6), "workers are late: a round waits for 6 of 8 (few may be late: -0.7"),
+        ([ONCE], -0.7, Quorum(6), "workers are late: a round waits for 6 of 8 (few may be late: -0.7"),
+        ([], -0.7, BSP(), "nobody is late: a round waits for 8 of 8"),
+    ],
+)
+def test_pacing_lets_workers_be_late_as_far_as_late_gradients_are_worth_it(
+    late: list[dict[str, float]], left: float, expected: Strategy, why: str
+) -> None:
+    decided = paced(*eight(*late, left=left))
+    assert (decided.strategy, decided.reason[: len(why)]) == (expected, why)
+
+
+def test_pacing_does_not_believe_an_agreement_that_may_be_noise() -> None:
+    views = [replace(each, agreement=0.005, agreement_after=-0.005) for each in eight(ONCE)]
+    assert paced(*views).reason == f"nobody is late: a round waits for 8 of 8 {ALONE}"
+
+
+def test_pacing_with_momentum_leaves_out_only_who_is_far_behind_or_always_slow() -> None:
+    pacing = load("pacing")
+
+    def decided(**late: Any) -> Strategy:
+        answer = pacing.decide(seen(*eight(late, left=0.9, momentum=0.9)))
+        assert isinstance(answer, Decision)
+        return answer.strategy
+
+    assert decided(rounds=10, silent_s=0.3) == BSP()
+    assert decided(rounds=10, silent_s=0.35) == Quorum(7)  # by more than two steps of 0.108 s
+    assert decided(rounds=11, **SLOW) == BSP()  # the first time
+    assert decided(rounds=12, **SLOW) == Quorum(7)
+    assert decided(rounds=13, **ONCE) == BSP()
+
+
+@pytest.mark.parametrize(
+    ("momentum", "t", "expected"), [(None, 3.0, Quorum(7)), (0.9, 3.0, BSP()), (0.9, 6.5, Quorum(7))]
+)
+def test_pacing_does_not_wait_for_who_is_late_with_the_first_iteration(
+    momentum: float | None, t: float, expected: Strategy
+) -> None:
+    pacing = load("pacing")
+    views = [replace(each, compute_s=None, momentum=momentum) for each in eight({"rounds": 0})]
+    assert pacing.decide(replace(seen(*[replace(each, rounds=0) for each in views]), t=1.0)) is None
+    for now, strategy in ((2.0, BSP()), (t, expected)):
+        answer = pacing.decide(replace(seen(*views), t=now))
+        assert isinstance(answer, Decision)
+        assert answer.strategy == strategy
 
 
 def test_pacing_readmits_a_worker_after_an_iteration_in_time() -> None:
@@ -113,10 +180,6 @@ def test_pacing_keeps_evicted_workers_evicted_and_waits_for_times() -> None:
     assert decided.evicted == {3}
     assert load("pacing").decide(seen(view(0, compute_s=None), view(1, compute_s=None))) is None
     assert load("pacing").decide(seen(view(0))) is None
-
-
-def test_pacing_says_that_it_has_no_losses() -> None:
-    assert paced(view(0, loss=None), view(1, loss=None)).reason.endswith("(by waiting alone; no losses are reported)")
 
 
 # -- saina and adsp, which are built from their papers ---------------------------------------------------------
@@ -242,6 +305,19 @@ def test_times_are_those_of_recent_iterations() -> None:
     assert told.slowest_s == pytest.approx(0.5)
     assert told.waiting_share == pytest.approx(0.8 / 2.0)
     assert (told.silent_s, told.loss) == (0.5, 2.0)
+
+
+def test_the_agreement_of_gradients_is_that_of_recent_iterations() -> None:
+    observer = Observer()
+    observer.note(0, report(1, 0.1, 0.0, momentum=0.9))  # its first exchange: nothing is known of gradients
+    told = observer.view(0, rounds=1, is_member=True, silent_s=0.0)
+    assert (told.momentum, told.agreement, told.agreement_after) == (0.9, None, None)
+    for step in range(2, 21):
+        after = 0.3 * step if step <= 12 else 3.6 - 0.2 * (step - 12)
+        observer.note(0, report(step, 0.1 * step, 0.0, agreement=0.4 * step, agreement_after=after))
+    told = observer.view(0, rounds=20, is_member=True, silent_s=0.0)
+    assert told.momentum is None
+    assert (told.agreement, told.agreement_after) == pytest.approx((0.4, -0.2))
 
 
 def test_a_report_in_an_exchange_has_the_computing_of_one_more_iteration() -> None:

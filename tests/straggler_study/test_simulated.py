@@ -118,6 +118,14 @@ def test_a_worker_that_sends_is_not_silent_until_its_packets_have_arrived(share:
     assert [swap.strategy for swap in trace.swaps] == ["BSP"]
 
 
+@pytest.mark.parametrize(("rate", "expected"), [("mild", "ASP"), ("edge", "3-of-n"), ("momentum", "BSP")])
+def test_pacing_sees_what_late_gradients_are_worth(rate: str, expected: str) -> None:
+    """What is in force in the middle of a run in which two of four workers take one and a half times as long."""
+    trace = simulate(replace(Case(SOFTMAX, rate, 0.05, "heterogeneous", 4).cell("auto:pacing", 101), steps=40))
+    middle = trace.steps["ended"].max() / 2
+    assert [swap.strategy for swap in trace.swaps if swap.t < middle][-1] == expected
+
+
 def test_a_run_that_ends_at_its_accuracy_has_the_time_of_the_whole_run() -> None:
     cell = Cell(model=SOFTMAX, straggler=SLOW, strategy="ssp:3", steps=40, eval_every=2)
     whole = curve(simulate(cell))

@@ -63,14 +63,23 @@ MAKES: list[Make] = [
 ]
 
 
-@pytest.mark.parametrize("make", MAKES, ids=["sgd", "adamw", "adagrad", "1e-6", "10"])
-def test_it_does_what_the_plain_one_does(make: Make) -> None:
-    """Within a thousandth of how far the parameters went: a unit a step, whose effect the training may enlarge."""
+@pytest.mark.parametrize(
+    ("make", "momentum"),
+    [*zip(MAKES, (0.9, 0.9, 0.0, 0.0, 0.0), strict=True)],
+    ids=["sgd", "adamw", "adagrad", "1e-6", "10"],
+)
+def test_it_does_what_the_plain_one_does(make: Make, momentum: float) -> None:
+    """Within a thousandth of how far the parameters went: a unit a step, whose effect the training may enlarge. And it
+    reports what automatic strategies decide by."""
     plain, shared = network(), network()
     train(plain, make(plain.parameters()), range(5))
     with DistributedOptimizer(make(shared.parameters()), job="plain", workers=1) as optimizer:
         assert isinstance(optimizer, Optimizer)
         train(shared, optimizer, range(5))
+        assert optimizer._member is not None
+        told = optimizer._member.session.telemetry()
+        assert told["momentum"] == momentum
+        assert {"agreement", "agreement_after"} <= told.keys()
     moved = max((p - q).abs().max().item() for p, q in zip(plain.parameters(), network().parameters(), strict=True))
     near(shared, plain, max(moved / 200, optimizer.unit))
 
