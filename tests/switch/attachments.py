@@ -8,6 +8,11 @@ each sum is checked, and then each host sends the other some megabytes over TCP 
 
 from __future__ import annotations
 
+from serene.interrupts import end_quietly, ended
+
+if __name__ == "__main__":
+    end_quietly()
+
 import argparse
 import contextlib
 import hashlib
@@ -275,4 +280,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(ended(main))
