@@ -32,6 +32,7 @@ from serene.experiments.straggler_study import rows
 from serene.experiments.straggler_study.cases import OPTIMISERS, STEPS, Case, cases
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.measures import curve
+from serene.experiments.straggler_study.regret_bars import NEVER, bars
 from serene.experiments.straggler_study.regret_table import COLUMNS, Regret, summary, to_csv, write_page
 from serene.experiments.straggler_study.store import Store
 from serene.experiments.straggler_study.strategies import check_strategy
@@ -42,15 +43,15 @@ SEEDS, TARGET_SEEDS = (1, 2, 3), (101, 102)
 TARGET_AT = 0.6  # the target is what BSP without stragglers has after this part of its steps, with TARGET_SEEDS
 
 # All with the same period, the virtual trainings being short. Sync-Switch: BSP for a quarter of the steps, as theirs.
+BEST = "auto"
 AUTOMATIC = {
-    "auto": "auto:pacing",
+    BEST: "auto:pacing",
     "dssp": "auto:dssp:period=0.1",
     "sync-switch": f"auto:sync-switch:after={STEPS // 4},period=0.1",
     "saina": "auto:saina:period=0.1",
     "adsp": "auto:adsp:probe=1.5,epoch=30.0,period=0.1",
     "waiting": "auto:waiting:period=0.1",
 }
-NEVER = 2.0  # a run that does not reach the target counts as so many times its length
 
 
 def targets(chosen: Sequence[Case], store: Store) -> dict[Case, float]:
@@ -152,13 +153,15 @@ def run(options: argparse.Namespace, console: Console) -> None:
             found.append(Regret(case.name, name, round(value, 3)))
     if not found:
         raise SereneError(f"{options.out}: no cell has been run with all fixed strategies yet")
-    console.print(_table(found))
+    runs = [rows.of_trace(_trace(store, cell)) for cell in judged]
+    told = bars(runs, AUTOMATIC[BEST]) if BEST in {each.strategy for each in found} else ""
+    console.print(_table(found), told, sep="\n")
     if options.csv:
         outputs.write_text(options.csv, to_csv(found))
     if options.runs:
-        outputs.write_text(options.runs, rows.to_csv([rows.of_trace(_trace(store, cell)) for cell in judged]))
+        outputs.write_text(options.runs, rows.to_csv(runs))
     if options.page:
-        write_page(options.page, found)
+        write_page(options.page, found, told)
 
 
 def _runs(case: Case, strategies: Iterable[str], seeds: Sequence[int], until: Mapping[Case, float]) -> list[Cell]:

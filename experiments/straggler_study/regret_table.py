@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
@@ -61,12 +62,12 @@ def from_csv(text: str) -> list[Regret]:
     return [Regret(row["cell"], row["strategy"], float(row["regret"])) for row in csv.DictReader(io.StringIO(text))]
 
 
-def write_page(page: Path, found: Sequence[Regret]) -> None:
-    """Writes the table into a page, between the lines of MARKS. Raises SereneError if the page lacks them."""
+def write_page(page: Path, found: Sequence[Regret], told: str) -> None:
+    """Writes a paragraph and the table into a page, between the lines of MARKS. Raises SereneError if it lacks them."""
     text = page.read_text()
     first, last = (text.find(mark) for mark in MARKS)
     if not 0 <= first < last:
         raise SereneError(f"{page} has no line {MARKS[0]} with a line {MARKS[1]} after it")
     lines = [COLUMNS, ("---",) * len(COLUMNS), *summary(found)]
     table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-    outputs.write_text(page, f"{text[:first]}{MARKS[0]}\n{table}\n{text[last:]}")
+    outputs.write_text(page, f"{text[:first]}{MARKS[0]}\n{textwrap.fill(told, 130)}\n\n{table}\n{text[last:]}")
