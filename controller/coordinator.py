@@ -127,7 +127,7 @@ class Coordinator:
         self.recorder.note(job_id, worker, report, self._clock.unix())
 
     def _silent_s(self, job: Job, worker: Worker) -> float:
-        if job.state is JobState.WAITING:
+        if worker.endpoint is None:
             return self._clock.unix() - job.lost_at
         return self.telemetry.silent_s(job.id, worker)
 
