@@ -132,7 +132,7 @@ class Coordinator:
             self.events.emit("slow_worker", found, job=job_id)
 
     def _silent_s(self, job: Job, worker: Worker) -> float:
-        if job.state is JobState.WAITING:
+        if worker.endpoint is None:
             return self._clock.unix() - job.lost_at
         return self.telemetry.silent_s(job.id, worker)
 

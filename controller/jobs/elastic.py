@@ -12,6 +12,7 @@ from serene.controller.jobs.errors import BadRequest
 from serene.controller.jobs.job import Elastic, Job, JobState, Worker, WorkerState
 
 LONGEST_S = 86400.0
+BACK_S = 5.0  # a worker asks every two seconds whether its session goes on, so all that live are back by then
 
 
 def elastic(
@@ -75,4 +76,4 @@ def starts_without(job: Job, now: float) -> bool:
     if job.elastic is None or job.elastic.evict_after is None or not job.lost_sessions:
         return False
     here = sum(worker.state is WorkerState.JOINED for worker in job.workers)
-    return now - job.lost_at >= job.elastic.evict_after and here >= job.elastic.minimum
+    return now - job.lost_at >= max(job.elastic.evict_after, BACK_S) and here >= job.elastic.minimum

@@ -26,6 +26,7 @@ ALL_DIFFER_S = 3.0  # after a difference was seen, until nobody else is waited f
 HEARING_S = 10.0  # for all processes to hear that their settings differ
 VACANT_S = 5.0  # a worker reports every second; the place of one that was silent for so long is free
 CLAIMED_S = 10.0  # for a process to join, once it has a place
+BACK_S = 10.0  # for a process to come back after its session was lost; until then its place is its own
 PATIENCE_S = 15.0  # for a place to become free
 
 
@@ -107,8 +108,8 @@ class _Claim:
 
 
 class Named:
-    """The names of one controller. silent_s: for how many seconds a job's worker has not been heard; of one that waits
-    for its workers after it has lost its session, since when that is. Times are on the monotonic clock, in seconds."""
+    """The names of one controller. silent_s: for how many seconds a job's worker has not been heard; of one that has
+    not come back since the session was lost, since when that is. Times are on the monotonic clock, in seconds."""
 
     def __init__(self, jobs: Jobs, silent_s: Callable[[Job, Worker], float]) -> None:
         self._jobs = jobs
@@ -194,6 +195,8 @@ class Named:
             raise Conflict(f"job {job.name!r} runs already: {said}")
         who = job.name or "", asks.process
         since = self._waiting.setdefault(who, now)
+        if job.state is JobState.WAITING:  # for its workers to come back
+            self._waiting[who] = now
         for worker in self._by_preference(job, now - since):
             if self._vacant(job, worker, now) and asks.rack in (None, job.racks.place(worker.id)[0]):
                 self._claims[job.tag, worker.id] = _Claim(asks.process, now)
@@ -211,21 +214,18 @@ class Named:
         claim = self._claims.get((job.tag, worker.id))
         if claim is not None and now - claim.at < CLAIMED_S:
             return False
+        if worker.endpoint is None:  # since the session was lost, its process may be about to come back
+            return not worker.evicted or self._silent_s(job, worker) >= BACK_S
         if worker.state is WorkerState.LEFT:  # it may wait for the others' last contributions
-            return worker.endpoint is None or now - worker.left_at >= VACANT_S
-        if job.state is JobState.RUNNING and worker.endpoint is None:
-            return True
-        if worker.state is WorkerState.JOINED:
-            return False
-        # While a job waits, because its session was lost, its workers are about to come back: who does not has died.
-        return self._silent_s(job, worker) >= VACANT_S
+            return now - worker.left_at >= VACANT_S
+        return job.state is JobState.RUNNING and self._silent_s(job, worker) >= VACANT_S
 
     def _by_preference(self, job: Job, waited_s: float) -> list[Worker]:
         """The places that a process may get, the best one first."""
         left = [worker for worker in job.workers if worker.state is WorkerState.LEFT]
         others = [worker for worker in job.workers if worker.state is not WorkerState.LEFT]
         if job.elastic is not None and job.elastic.evict_after is not None:  # nobody waits for a dead member for long
-            left.sort(key=lambda worker: worker.endpoint is not None)
+            left.sort(key=lambda worker: (worker.endpoint is not None, worker.evicted))  # first those that nobody had
             # Of the silent ones the first is most certainly dead, not only slow.
             return [*left, *sorted(others, key=lambda worker: -self._silent_s(job, worker))]
         # First those of dead members, which hold up the others; it takes a while to know that a member is dead.

@@ -26,7 +26,7 @@ from serene.torch.opening import PRECISION
 ROOT = Path(__file__).resolve().parents[2]
 SERENE, GLOO = "serene", "gloo"
 BACKENDS = (SERENE, MIRRORED, GLOO)
-EXAMPLES = ("ddp", "sharded", "elastic")
+EXAMPLES = ("ddp", "sharded", "restarts")
 TASKS = ("resnet", "transformer")
 MAGNITUDES = "magnitudes"
 PATIENCE_S = 1800.0  # for one training; one that takes longer hangs
@@ -41,7 +41,7 @@ class NotTrained(SereneError):
 @dataclass(frozen=True)
 class Cell:
     """One training. what: one of EXAMPLES or TASKS, or MAGNITUDES. backend: one of BACKENDS. die_at: the step before
-    which a rank of ``elastic`` kills itself; 0: none does. bits: the gradients' precision in the switch."""
+    which a rank of ``restarts`` kills itself; 0: none does. bits: the gradients' precision in the switch."""
 
     what: str
     backend: str
@@ -66,7 +66,7 @@ class Cell:
             command += ["-m", "serene.experiments.pytorch_study.mirrored"]
         if self.what in EXAMPLES:
             command += [f"examples/{self.what}.py", "--optimiser", self.optimiser]
-            if self.what == "elastic":
+            if self.what == "restarts":
                 command += ["--checkpoint", str(folder / "checkpoint.pt")]
             if self.die_at:
                 command += ["--die-at", str(self.die_at)]

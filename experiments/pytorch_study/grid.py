@@ -25,8 +25,8 @@ class Grid:
         return Cell(what, backend, optimiser, steps=self.steps, ranks=self.ranks, die_at=die_at)
 
     def killed(self, optimiser: str) -> Cell:
-        """The elastic example through the switch, with a rank that is killed when three fifths are done."""
-        return self.example("elastic", optimiser, SERENE, die_at=self.steps * 3 // 5)
+        """The restarted example through the switch, with a rank that is killed when three fifths are done."""
+        return self.example("restarts", optimiser, SERENE, die_at=self.steps * 3 // 5)
 
     def task(self, what: str, backend: str, seed: int, bits: int = 32) -> Cell:
         """The training of a task."""

@@ -50,7 +50,7 @@ def _example(grid: Grid, results: Results, what: str) -> Iterable[list[str]]:
         course = losses(results, reference)
         mirrored = Parting.of(results, grid.example(what, optimiser, MIRRORED), reference)
         cells = {what: grid.example(what, optimiser, SERENE)}
-        if what == "elastic":
+        if what == "restarts":
             cells[f"{what}, a rank killed at step {grid.killed(optimiser).die_at}"] = grid.killed(optimiser)
         for name, cell in cells.items():
             ours = Parting.of(results, cell, reference)

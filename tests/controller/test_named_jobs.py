@@ -12,6 +12,7 @@ from serene.controller.jobs.job import Elastic, Job, JobState, Worker
 from serene.controller.jobs.jobs import Jobs
 from serene.controller.jobs.named import (
     ALL_DIFFER_S,
+    BACK_S,
     CLAIMED_S,
     HEARING_S,
     PATIENCE_S,
@@ -217,9 +218,10 @@ def test_places_of_a_job_that_has_lost_its_session_are_its_workers() -> None:
     office = Office()
     job = office.running()
     job.reset()
-    office.silent = {0: VACANT_S - 0.1, 1: VACANT_S - 0.1}
+    office.silent = {0: BACK_S - 0.1, 1: BACK_S - 0.1}
     assert isinstance(office.come("c"), Awaits)
-    office.silent = {0: VACANT_S, 1: VACANT_S}
+    office.now += PATIENCE_S + 0.1
+    office.silent = {0: BACK_S, 1: BACK_S}
     assert isinstance(office.jobs.hello(0, 0, at(1), 5, NOW), Waiting)
     assert office.come("c") == Place(job, 1)
 

@@ -1,4 +1,4 @@
-"""The example of shared training in Mininet's hosts, at one switch and over racks: every worker ends with the same
+"""The examples of shared training in Mininet's hosts, at one switch and over racks: every worker ends with the same
 parameters."""
 
 from __future__ import annotations
@@ -15,21 +15,25 @@ from tests.endtoend.process_groups import end, hosts, said, start
 
 pytestmark = [pytest.mark.mininet, pytest.mark.timeout(600)]
 
-WORKERS = 4
 
-
-@pytest.mark.parametrize("racks", [1, 2])
-def test_all_workers_end_with_the_same_parameters(target: str, racks: int, tmp_path: Path) -> None:
-    with hosts(target, tmp_path, ranks=WORKERS, racks=racks) as network, ControllerClient(network.unix_url) as client:
-        workers = start(network, tmp_path, ["examples/shared.py"])
+@pytest.mark.parametrize(("program", "workers", "racks"), [("shared", 4, 1), ("shared", 4, 2), ("elastic", 5, 1)])
+def test_all_workers_end_with_the_same_parameters(
+    target: str, program: str, workers: int, racks: int, tmp_path: Path
+) -> None:
+    """Of the elastic example, which begins with four, one joins later."""
+    with hosts(target, tmp_path, ranks=workers, racks=racks) as network, ControllerClient(network.unix_url) as client:
+        processes = start(network, tmp_path, [f"examples/{program}.py"])
         until(lambda: [job for job in client.jobs() if job.state == "running"], "the job runs", 240)
         client.set_strategy(0, ASP())
-        end(workers, tmp_path)
+        end(processes, tmp_path)
         job = client.job(0)
-        assert (job.name, sum(job.racks), len(job.racks)) == ("example", WORKERS, racks)
+        places = 8 if program == "elastic" else workers
+        assert (job.name, sum(job.racks), len(job.racks)) == (
+            "elastic" if program == "elastic" else "example", places, racks
+        )  # fmt: skip
     ended = [
         re.search(r"worker (\d): loss (\S+), sum of the parameters (-?\d+\.\d{9})", text) for text in said(tmp_path)
     ]
-    assert sorted(found[1] for found in ended if found) == ["0", "1", "2", "3"]
+    assert len({found[1] for found in ended if found}) == workers
     assert len({found[3] for found in ended if found}) == 1
     assert all(float(found[2]) < 0.9 for found in ended if found), "it learns nothing"

@@ -83,7 +83,7 @@ def test_how_far_losses_are_apart(results: Results) -> None:
 def test_the_tables(results: Results) -> None:
     found = line(examples(GRID, results), "ddp", "adam")
     assert found[2:] == ["2.0000, 0.1000", "2.0e-05", "2.0e-05", "5", "4.0e-05", "4.0e-05", "5"]
-    assert line(examples(GRID, results), "elastic, a rank killed at step 12", "sgd")[4] == "2.0e-05"
+    assert line(examples(GRID, results), "restarts, a rank killed at step 12", "sgd")[4] == "2.0e-05"
     found = line(tasks(GRID, results), "resnet")
     assert found[1:] == [
         "1,234", "4", "0.6200, 0.7200", "0.6000, 0.7000", "0.6700 and 0.6500", "0.0707 and 0.0707", "250 and 250",

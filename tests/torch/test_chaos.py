@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.controller.processes import embedded_switch
-from tests.torch.chaos import STEPS_BETWEEN, Chaos, account
+from tests.torch.chaos import STEPS_BETWEEN, WIDTH, Chaos, account
 from tests.torch.sharers import Plant
 
 
@@ -21,10 +22,21 @@ def plant(tmp_path: Path) -> Iterator[Plant]:
         made.stop()
 
 
+ELASTIC = {"workers": 3, "places": 6, "evict_after": 1.5, "strategy": "asp", "compute_s": 0.05, "width": WIDTH}
+
+
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("kinds", [("worker", "controller"), ("switch", "worker")], ids=str)
-def test_every_contribution_is_accounted_for(plant: Plant, kinds: tuple[str, ...]) -> None:
-    chaos = Chaos(plant, 1, kinds)
+@pytest.mark.parametrize(
+    ("kinds", "settings"),
+    [
+        (("worker", "controller"), {}),
+        (("switch", "worker"), {}),
+        (("worker", "controller"), ELASTIC),
+    ],
+    ids=str,
+)
+def test_every_contribution_is_accounted_for(plant: Plant, kinds: tuple[str, ...], settings: dict[str, Any]) -> None:
+    chaos = Chaos(plant, 1, kinds, **settings)
     chaos.goes_on(30)
     died = []
     for _ in range(4):
@@ -34,6 +46,7 @@ def test_every_contribution_is_accounted_for(plant: Plant, kinds: tuple[str, ...
             chaos.swap()
     assert set(died) == set(kinds), "the seed makes all kinds die"
     chaos.end()
+    assert all("NoController: no controller at" in text for text in chaos.ended), chaos.ended
 
 
 def test_the_account_sees_what_is_lost_and_what_counts_twice() -> None:
@@ -45,3 +58,6 @@ def test_the_account_sees_what_is_lost_and_what_counts_twice() -> None:
     for wrong in (2 * one, one + 1, -two):
         with pytest.raises(AssertionError):
             account(wrong, [one, two])
+    account(2 * one - two, [one, one], [two])  # under way when the switch died, and when its process did
+    with pytest.raises(AssertionError):
+        account(-two, [two], [one])

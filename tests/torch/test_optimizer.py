@@ -279,6 +279,9 @@ def test_groups_are_added_before_the_first_step_or_not_at_all() -> None:
         ({"workers": 0}, "workers=0: expected 1 to 256"),
         ({"every": 0}, "every=0: expected 1 or more"),
         ({"limit": 0.0}, r"limit=0.0: expected 0.5 to 1.07374e\+09"),
+        ({"workers": 4, "places": 3}, "places=3: expected 4, as many as workers, to 256"),
+        ({"minimum": 2}, "minimum=2: expected 1 to 1, as many as workers"),
+        ({"evict_after": 0.1}, "evict_after=0.1: expected 0.5 to 86400 s"),
         ({"strategy": "bps"}, "no strategy 'bps'; expected bsp"),
         ({"strategy": "quorum:3", "workers": 2}, "quorum"),
     ],
@@ -312,6 +315,13 @@ def test_the_others_do_not_come() -> None:
     with pytest.raises(
         SereneError, match=r"no place in job 'alone' within 0\.3 s: 1 of 2 processes of job 'alone' are"
     ):
+        train(model, optimizer, range(1))
+
+
+def test_more_places_than_the_switch_has() -> None:
+    model = network()
+    optimizer = DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="wide", workers=2, places=33)
+    with pytest.raises(SereneError, match="places 33: expected 2, as many as workers, to 32"):
         train(model, optimizer, range(1))
 
 

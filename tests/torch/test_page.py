@@ -23,8 +23,10 @@ def test_programs_name_what_there_is(program: str) -> None:
     exec("\n".join(line for line in program.splitlines() if line.startswith(("import ", "from "))), {})
 
 
-def test_the_page_shows_the_example() -> None:
-    assert PROGRAMS[0].strip() in (ROOT / "examples/shared.py").read_text()
+@pytest.mark.parametrize(("page", "example"), [("pytorch", "shared"), ("elastic", "elastic")])
+def test_the_page_shows_the_example(page: str, example: str) -> None:
+    programs = re.findall(r"```python\n(.*?)```", (ROOT / f"docs/{page}.md").read_text(), re.DOTALL)
+    assert programs[0].strip() in (ROOT / f"examples/{example}.py").read_text()
 
 
 def in_a_network_of_its_own() -> list[str]:
