@@ -17,7 +17,7 @@ from types import TracebackType
 
 import grpc
 import numpy as np
-from finsy.proto import p4r, p4r_grpc
+from finsy.proto import p4i, p4r, p4r_grpc
 from mininet.net import Mininet
 
 from serene.experiments.performance import router
@@ -76,13 +76,13 @@ def frame(rule: Rule, some: random.Random) -> bytes:
     return data + b"\xff" * (FRAME_BYTES - len(data))  # no EtherType that a host's kernel would answer
 
 
-def _number(value: int) -> bytes:
+def encoded(value: int) -> bytes:
     return value.to_bytes(max((value.bit_length() + 7) // 8, 1), "big")
 
 
 def route_entry(route: Route) -> p4r.TableEntry:
     entry = _entry(router.ROUTES)
-    entry.match.add(field_id=1).lpm.value, entry.match[0].lpm.prefix_len = _number(route[0]), route[1]
+    entry.match.add(field_id=1).lpm.value, entry.match[0].lpm.prefix_len = encoded(route[0]), route[1]
     return entry
 
 
@@ -92,7 +92,7 @@ def rule_entry(rule: Rule, priority: int) -> p4r.TableEntry:
     for number, (value, mask) in enumerate(rule, 1):
         if mask:
             given = entry.match.add(field_id=number).ternary
-            given.value, given.mask = _number(value), _number(mask)
+            given.value, given.mask = encoded(value), encoded(mask)
     return entry
 
 
@@ -105,9 +105,9 @@ def _entry(table: int) -> p4r.TableEntry:
 
 
 class Controller:
-    """The primary controller of a switch that runs the router."""
+    """The primary controller of a switch, which gets this program."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, config: bytes, p4info: p4i.P4Info) -> None:
         self._channel = grpc.insecure_channel(f"127.0.0.1:{port}", [("grpc.max_receive_message_length", -1)])
         grpc.channel_ready_future(self._channel).result(PATIENCE_S)
         self._stub = p4r_grpc.P4RuntimeStub(self._channel)
@@ -118,8 +118,8 @@ class Controller:
         next(self._stream)
         kinds = p4r.SetForwardingPipelineConfigRequest
         request = kinds(action=kinds.VERIFY_AND_COMMIT, election_id=p4r.Uint128(low=1))
-        request.config.p4info.CopyFrom(router.p4info(SIZE, SIZE))
-        request.config.p4_device_config = router.program(SIZE, SIZE)
+        request.config.p4info.CopyFrom(p4info)
+        request.config.p4_device_config = config
         self._stub.SetForwardingPipelineConfig(request, timeout=PATIENCE_S)
 
     def write(self, kind: p4r.Update.Type.ValueType, entries: Sequence[p4r.TableEntry]) -> float:
@@ -146,9 +146,10 @@ class Controller:
 
 
 class RouterNetwork:
-    """A Mininet host at port 1 of a switch of this target, which runs the router; from ``with`` on."""
+    """A Mininet host at port 1 of a switch of this target, which runs a program; from ``with`` on."""
 
-    def __init__(self, target: str, work: Path) -> None:
+    def __init__(self, target: str, work: Path, config: bytes, p4info: p4i.P4Info) -> None:
+        self._program = config, p4info
         self._kind: type[P4Switch] = {"bmv2": Bmv2Switch, "embedded": EmbeddedSwitch}[target]
         self._work = work
         self._net = Mininet(topo=Star(1, switch="s1"), controller=None, build=False, switch=self._made)
@@ -161,7 +162,7 @@ class RouterNetwork:
             with held():  # a node that is interrupted in a command takes no other one
                 self._net.build()
                 self._net["s1"].start([])
-            self.controller = Controller(self._net["s1"].p4runtime_port)
+            self.controller = Controller(self._net["s1"].p4runtime_port, *self._program)
         except BaseException:
             self._net.stop()
             raise
@@ -193,8 +194,12 @@ class RouterNetwork:
 
 
 @contextlib.contextmanager
-def router_network(target: str) -> Iterator[RouterNetwork]:
-    with tempfile.TemporaryDirectory() as work, RouterNetwork(target, Path(work)) as network:
+def router_network(
+    target: str, config: bytes = router.program(SIZE, SIZE), p4info: p4i.P4Info | None = None
+) -> Iterator[RouterNetwork]:
+    """The network with this program, by default the router."""
+    p4info = p4info or router.p4info(SIZE, SIZE)
+    with tempfile.TemporaryDirectory() as work, RouterNetwork(target, Path(work), config, p4info) as network:
         yield network
 
 
