@@ -104,7 +104,7 @@ def test_what_was_started_ends_when_a_later_part_cannot_start(tmp_path: Path) ->
 
 def test_another_program_than_sais_is_refused(tmp_path: Path) -> None:
     """The name and P4Info of another one; and a file without its P4Info."""
-    with pytest.raises(SereneError, match="PINS_JSON=.*serene.json: expected what p4c-bm2-ss makes of p4c's pins"):
+    with pytest.raises(SereneError, match=r"PINS_JSON=.*serene\.json: expected what p4c-bm2-ss makes of p4c's pins"):
         pins.Pins(Program.load("serene").config_path)
-    with pytest.raises(SereneError, match="PINS_JSON=.*No such file"):
+    with pytest.raises(SereneError, match=r"PINS_JSON=.*No such file"):
         pins.Pins(tmp_path / "pins.json")
