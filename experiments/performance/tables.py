@@ -182,15 +182,17 @@ class RouterNetwork:
         words = Path(f"/proc/{self._net['s1'].process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
-    def packets_s(self, frames: Sequence[bytes], repeats: int, seconds: float) -> tuple[Samples, Samples]:
+    def packets_s(self, frames: Sequence[bytes], repeats: int, seconds: float) -> tuple[Samples, Samples, Samples]:
         """Frames a second that come back to the host, for each repeat; and for each second of processor time that the
-        switch needs, over all of them. Raises BenchFailed."""
+        switch and that the host needs, over all of them. Raises BenchFailed."""
         path = self._work / "frames.txt"  # too long for a command line
         path.write_text("\n".join(frame.hex() for frame in frames))
         before = self._processor_s()
         options: Json = {"frames": str(path), "repeats": repeats, "seconds": seconds}
         (result,) = run_parts(MininetHosts(self._net), {0: ("frames", options)}, self._work, PATIENCE_S)
-        return tuple(result["rates"]), (result["answered"] / (self._processor_s() - before),)
+        answered = result["answered"]
+        switch_s, host_s = self._processor_s() - before, result["processor_s"]
+        return tuple(result["rates"]), (answered / switch_s,), (answered / host_s,)
 
 
 @contextlib.contextmanager
@@ -206,7 +208,7 @@ def router_network(
 def measure(target: str, repeats: int, seconds: float) -> dict[str, Samples]:
     """Of one target: seconds of ``writes`` and of ``deletes`` of 10,000 routes; ``bytes`` of a route among 100,000;
     packets/s with ``routes``, and with 50, 500 and 5,000 rules, for each repeat; and packets for each second of the
-    switch's processor time (``routes, processor``). Raises BenchFailed and NotReady."""
+    switch's processor time (``routes, processor``) and of the host's. Raises BenchFailed and NotReady."""
     insert, delete = p4r.Update.INSERT, p4r.Update.DELETE
     found: dict[str, Samples] = {}
     with router_network(target) as network:
@@ -225,7 +227,7 @@ def measure(target: str, repeats: int, seconds: float) -> dict[str, Samples]:
         frames = [
             frame(((value, _high(32, bits)), *anything), some) for value, bits in some.sample(many[:10_000], 4096)
         ]
-        found["routes"], found["routes, processor"] = network.packets_s(frames, repeats, seconds)
+        found["routes"], found["routes, processor"], found["routes, host"] = network.packets_s(frames, repeats, seconds)
         held_rules = 0
         every = rules(5000, 4)
         for count in (50, 500, 5000):
@@ -234,7 +236,7 @@ def measure(target: str, repeats: int, seconds: float) -> dict[str, Samples]:
             held_rules = count
             frames = [frame(some.choice(every[:count]), some) for _ in range(4096)]
             what = f"{count} rules"
-            found[what], found[f"{what}, processor"] = network.packets_s(frames, repeats, seconds)
+            found[what], found[f"{what}, processor"], _ = network.packets_s(frames, repeats, seconds)
     return found
 
 
@@ -300,7 +302,7 @@ def host_part(options: Json) -> Json:
         link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, np.array([0, SILENCE_S * 1e6], np.int64).tobytes())
         out, back = _Batch(link.fileno()), _Batch(link.fileno())
         known = {frame.tobytes() for frame in frames}
-        rates, total = [], 0
+        rates, total, started = [], 0, time.process_time()
         for number in range(options["repeats"] + 1):
             began, answered, in_flight, at = time.perf_counter(), 0, 0, 0
             while time.perf_counter() - began < options["seconds"]:
@@ -325,4 +327,4 @@ def host_part(options: Json) -> Json:
                 rates.append(answered / (time.perf_counter() - began))
             while back.receive(WINDOW):
                 pass  # the next one begins with nothing in flight
-    return {"rates": rates, "answered": total}
+    return {"rates": rates, "answered": total, "processor_s": time.process_time() - started}
