@@ -16,7 +16,7 @@ SETTINGS_OF_run-mininet := $(RUN_SETTINGS)
 SETTINGS_OF_run-local := $(RUN_SETTINGS)
 SETTINGS_OF_test := TORCH
 SETTINGS_OF_pytorch-suites := TORCH PYTORCH
-SETTINGS_OF_bench := SEED_JSON
+SETTINGS_OF_bench := SEED_JSON PINS_JSON
 SETTINGS_OF_reproduce := FULL OUT CLUSTER CLUSTER_OPTIONS
 SETTINGS_OF_network-study := FULL EMULATED OUT CLUSTER CLUSTER_OPTIONS
 SETTINGS_OF_pytorch-study := OUT
@@ -70,6 +70,7 @@ CLUSTER :=
 CLUSTER_OPTIONS :=
 EMULATED :=
 SEED_JSON :=
+PINS_JSON :=
 OUT :=
 RUNS :=
 DEATHS := 1000
@@ -104,7 +105,8 @@ help:
 	@echo "make test          all tests that this machine can run (sets up what it needs)"
 	@echo "                   TORCH=2.15.0 (the tests of PyTorch's process group on that version, in an environment of its own)"
 	@echo "make pytorch-suites PyTorch's own tests on gloo and on the process group serene (an hour); TORCH=2.15.0 PYTORCH= (a checkout)"
-	@echo "make bench         how fast it is, as ratios: to gloo, BMv2 and scapy (needs root); SEED_JSON= the authors' program"
+	@echo "make bench         how fast it is, as ratios: to gloo, BMv2 and scapy (needs root); SEED_JSON= the authors' program;"
+	@echo "                   PINS_JSON= p4c's pins_middleblock.p4, compiled"
 	@echo "make reproduce     the paper's experiment in Mininet, and a report: about 15 min; FULL=1 hours; can be resumed"
 	@echo "make network-study how much network training needs, with the switch in it: minutes; FULL=1 up to an hour; EMULATED=1 in Mininet, too"
 	@echo "make pytorch-study real PyTorch models through the switch and through gloo; can be resumed"
@@ -168,7 +170,8 @@ pytorch-suites: setup
 	@$(TORCH_PYTHON) -m tests.pytorch_suites $(if $(value PYTORCH),--pytorch $(call quoted,PYTORCH))
 
 bench: setup
-	@$(VENV_PYTHON) -m serene.experiments.performance.bench $(if $(value SEED_JSON),--seed-json $(call quoted,SEED_JSON))
+	@$(VENV_PYTHON) -m serene.experiments.performance.bench $(if $(value SEED_JSON),--seed-json $(call quoted,SEED_JSON)) \
+		$(if $(value PINS_JSON),--pins-json $(call quoted,PINS_JSON))
 
 reproduce: setup
 	@$(VENV_PYTHON) -m serene.experiments.straggler_study --grid $(if $(FULL),full,quick) --out $(if $(value OUT),$(call quoted,OUT),runs/straggler) $(ELSEWHERE)

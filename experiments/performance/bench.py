@@ -30,7 +30,7 @@ from rich.table import Table
 from serene import outputs
 from serene.arguments import Parser
 from serene.client import blocks
-from serene.experiments.performance import racks, seed, tables
+from serene.experiments.performance import pins, racks, seed, tables
 from serene.experiments.performance.networks import BridgeHosts, serene_network, with_job
 from serene.experiments.performance.one_machine import measure, slowest_of
 from serene.experiments.performance.parts import BenchFailed, Json, run_parts
@@ -300,8 +300,8 @@ def packets(seed_json: Path | None) -> Iterator[Row]:
         )  # fmt: skip
 
 
-def large_tables() -> Iterator[Row]:
-    """Writes, memory and packets of large tables, in both switches; and what more ternary entries cost."""
+def large_tables(pins_json: Path | None) -> Iterator[Row]:
+    """Writes, memory and packets of large tables, in both switches; what more ternary entries cost; a large program."""
     lacking = "" if shutil.which(BMV2) else f"{BMV2} is not installed"
     theirs = {} if lacking else tables.measure("bmv2", REPEATS, SECONDS / 3)
     ours = tables.measure("embedded", REPEATS, SECONDS / 3)
@@ -318,10 +318,18 @@ def large_tables() -> Iterator[Row]:
     ):  # fmt: skip
         less = unit != "packets/s"
         yield Row(work, unit, less, bar, ours[what], theirs.get(what, ()), BMV2, missing=lacking)
+    work = "packets by 10,000 routes, a second of the switch's processor time"
+    yield Row(work, "packets/s", False, None, ours["routes, processor"], ours["routes, host"], "of the sending host's")
     rates = tables.in_process(REPEATS)
     for count in (500, 5000):
         work = f"packets by {count:,} ternary entries, in process, a second of processor time"
         yield Row(work, "packets/s", False, 0.5, rates[count], rates[50], "by 50 entries")
+    lacking = lacking or ("" if pins_json else "not run, PINS_JSON= is not given")
+    found = {} if lacking or not pins_json else pins.measure(pins_json, REPEATS, SECONDS / 3)
+    for number, what in enumerate(("from a Mininet host", "a second of the switch's processor time")):
+        peer, own = (found[target][number] if found else () for target in ("bmv2", "embedded"))
+        work = f"packets through pins_middleblock.p4, {what}"
+        yield Row(work, "packets/s", False, 10.0, own, peer, BMV2, missing=lacking)
 
 
 def scapy() -> Iterator[Row]:
@@ -343,7 +351,7 @@ def scapy() -> Iterator[Row]:
         )
 
 
-def rows(seed_json: Path | None) -> Iterator[Row]:
+def rows(seed_json: Path | None, pins_json: Path | None) -> Iterator[Row]:
     """Measures and yields one row after the other."""
     measurements: list[Callable[[], Row]] = [
         partial(all_reduce, 4, 100_000, 1.5, 0.036),
@@ -371,7 +379,7 @@ def rows(seed_json: Path | None) -> Iterator[Row]:
     yield from one_machine(100_000)
     yield from untraced(Program.load("serene"))
     yield from by_format()
-    yield from large_tables()
+    yield from large_tables(pins_json)
     yield from packets(seed_json)
 
 
@@ -419,9 +427,10 @@ def table(measured: Sequence[Row]) -> Table:
 def main() -> int:
     parser = Parser(prog="python -m serene.experiments.performance.bench", description="How fast it is, as ratios.")
     parser.add_argument("--seed-json", type=Path, help="the authors' program as p4c-bm2-ss compiled it, run as a peer")
-    parser.add_argument("--tables", action="store_true", help="only the rows of large tables")
+    parser.add_argument("--pins-json", type=Path, help="p4c's pins_middleblock.p4 as p4c-bm2-ss compiled it")
+    parser.add_argument("--tables", action="store_true", help="only the rows of large tables and programs")
     arguments = parser.parse_args()
-    seed_json = arguments.seed_json
+    seed_json, pins_json = arguments.seed_json, arguments.pins_json
     console = terminal.console(220, highlight=False)
 
     def work() -> None:
@@ -429,8 +438,10 @@ def main() -> int:
         try:
             if seed_json is not None:
                 seed.check(seed_json)
+            if pins_json is not None:
+                pins.Pins(pins_json)
             outputs.check_file(OUTPUT, outputs.MB)
-            for row in large_tables() if arguments.tables else rows(seed_json):
+            for row in large_tables(pins_json) if arguments.tables else rows(seed_json, pins_json):
                 measured.append(row)
                 console.print(f"measured: {row.work}", style="dim")
             text = json.dumps([{**asdict(row), "ratio": row.ratio} for row in measured], indent=2) + "\n"

@@ -17,7 +17,7 @@ from types import TracebackType
 
 import grpc
 import numpy as np
-from finsy.proto import p4r, p4r_grpc
+from finsy.proto import p4i, p4r, p4r_grpc
 from mininet.net import Mininet
 
 from serene.experiments.performance import router
@@ -76,13 +76,13 @@ def frame(rule: Rule, some: random.Random) -> bytes:
     return data + b"\xff" * (FRAME_BYTES - len(data))  # no EtherType that a host's kernel would answer
 
 
-def _number(value: int) -> bytes:
+def encoded(value: int) -> bytes:
     return value.to_bytes(max((value.bit_length() + 7) // 8, 1), "big")
 
 
 def route_entry(route: Route) -> p4r.TableEntry:
     entry = _entry(router.ROUTES)
-    entry.match.add(field_id=1).lpm.value, entry.match[0].lpm.prefix_len = _number(route[0]), route[1]
+    entry.match.add(field_id=1).lpm.value, entry.match[0].lpm.prefix_len = encoded(route[0]), route[1]
     return entry
 
 
@@ -92,7 +92,7 @@ def rule_entry(rule: Rule, priority: int) -> p4r.TableEntry:
     for number, (value, mask) in enumerate(rule, 1):
         if mask:
             given = entry.match.add(field_id=number).ternary
-            given.value, given.mask = _number(value), _number(mask)
+            given.value, given.mask = encoded(value), encoded(mask)
     return entry
 
 
@@ -105,9 +105,9 @@ def _entry(table: int) -> p4r.TableEntry:
 
 
 class Controller:
-    """The primary controller of a switch that runs the router."""
+    """The primary controller of a switch, which gets this program."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, config: bytes, p4info: p4i.P4Info) -> None:
         self._channel = grpc.insecure_channel(f"127.0.0.1:{port}", [("grpc.max_receive_message_length", -1)])
         grpc.channel_ready_future(self._channel).result(PATIENCE_S)
         self._stub = p4r_grpc.P4RuntimeStub(self._channel)
@@ -118,8 +118,8 @@ class Controller:
         next(self._stream)
         kinds = p4r.SetForwardingPipelineConfigRequest
         request = kinds(action=kinds.VERIFY_AND_COMMIT, election_id=p4r.Uint128(low=1))
-        request.config.p4info.CopyFrom(router.p4info(SIZE, SIZE))
-        request.config.p4_device_config = router.program(SIZE, SIZE)
+        request.config.p4info.CopyFrom(p4info)
+        request.config.p4_device_config = config
         self._stub.SetForwardingPipelineConfig(request, timeout=PATIENCE_S)
 
     def write(self, kind: p4r.Update.Type.ValueType, entries: Sequence[p4r.TableEntry]) -> float:
@@ -146,9 +146,10 @@ class Controller:
 
 
 class RouterNetwork:
-    """A Mininet host at port 1 of a switch of this target, which runs the router; from ``with`` on."""
+    """A Mininet host at port 1 of a switch of this target, which runs a program; from ``with`` on."""
 
-    def __init__(self, target: str, work: Path) -> None:
+    def __init__(self, target: str, work: Path, config: bytes, p4info: p4i.P4Info) -> None:
+        self._program = config, p4info
         self._kind: type[P4Switch] = {"bmv2": Bmv2Switch, "embedded": EmbeddedSwitch}[target]
         self._work = work
         self._net = Mininet(topo=Star(1, switch="s1"), controller=None, build=False, switch=self._made)
@@ -161,7 +162,7 @@ class RouterNetwork:
             with held():  # a node that is interrupted in a command takes no other one
                 self._net.build()
                 self._net["s1"].start([])
-            self.controller = Controller(self._net["s1"].p4runtime_port)
+            self.controller = Controller(self._net["s1"].p4runtime_port, *self._program)
         except BaseException:
             self._net.stop()
             raise
@@ -181,27 +182,33 @@ class RouterNetwork:
         words = Path(f"/proc/{self._net['s1'].process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
-    def packets_s(self, frames: Sequence[bytes], repeats: int, seconds: float) -> tuple[Samples, Samples]:
+    def packets_s(self, frames: Sequence[bytes], repeats: int, seconds: float) -> tuple[Samples, Samples, Samples]:
         """Frames a second that come back to the host, for each repeat; and for each second of processor time that the
-        switch needs, over all of them. Raises BenchFailed."""
+        switch and that the host needs, over all of them. Raises BenchFailed."""
         path = self._work / "frames.txt"  # too long for a command line
         path.write_text("\n".join(frame.hex() for frame in frames))
         before = self._processor_s()
         options: Json = {"frames": str(path), "repeats": repeats, "seconds": seconds}
         (result,) = run_parts(MininetHosts(self._net), {0: ("frames", options)}, self._work, PATIENCE_S)
-        return tuple(result["rates"]), (result["answered"] / (self._processor_s() - before),)
+        answered = result["answered"]
+        switch_s, host_s = self._processor_s() - before, result["processor_s"]
+        return tuple(result["rates"]), (answered / switch_s,), (answered / host_s,)
 
 
 @contextlib.contextmanager
-def router_network(target: str) -> Iterator[RouterNetwork]:
-    with tempfile.TemporaryDirectory() as work, RouterNetwork(target, Path(work)) as network:
+def router_network(
+    target: str, config: bytes = router.program(SIZE, SIZE), p4info: p4i.P4Info | None = None
+) -> Iterator[RouterNetwork]:
+    """The network with this program, by default the router."""
+    p4info = p4info or router.p4info(SIZE, SIZE)
+    with tempfile.TemporaryDirectory() as work, RouterNetwork(target, Path(work), config, p4info) as network:
         yield network
 
 
 def measure(target: str, repeats: int, seconds: float) -> dict[str, Samples]:
     """Of one target: seconds of ``writes`` and of ``deletes`` of 10,000 routes; ``bytes`` of a route among 100,000;
     packets/s with ``routes``, and with 50, 500 and 5,000 rules, for each repeat; and packets for each second of the
-    switch's processor time (``routes, processor``). Raises BenchFailed and NotReady."""
+    switch's processor time (``routes, processor``) and of the host's. Raises BenchFailed and NotReady."""
     insert, delete = p4r.Update.INSERT, p4r.Update.DELETE
     found: dict[str, Samples] = {}
     with router_network(target) as network:
@@ -220,7 +227,7 @@ def measure(target: str, repeats: int, seconds: float) -> dict[str, Samples]:
         frames = [
             frame(((value, _high(32, bits)), *anything), some) for value, bits in some.sample(many[:10_000], 4096)
         ]
-        found["routes"], found["routes, processor"] = network.packets_s(frames, repeats, seconds)
+        found["routes"], found["routes, processor"], found["routes, host"] = network.packets_s(frames, repeats, seconds)
         held_rules = 0
         every = rules(5000, 4)
         for count in (50, 500, 5000):
@@ -229,7 +236,7 @@ def measure(target: str, repeats: int, seconds: float) -> dict[str, Samples]:
             held_rules = count
             frames = [frame(some.choice(every[:count]), some) for _ in range(4096)]
             what = f"{count} rules"
-            found[what], found[f"{what}, processor"] = network.packets_s(frames, repeats, seconds)
+            found[what], found[f"{what}, processor"], _ = network.packets_s(frames, repeats, seconds)
     return found
 
 
@@ -295,7 +302,7 @@ def host_part(options: Json) -> Json:
         link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, np.array([0, SILENCE_S * 1e6], np.int64).tobytes())
         out, back = _Batch(link.fileno()), _Batch(link.fileno())
         known = {frame.tobytes() for frame in frames}
-        rates, total = [], 0
+        rates, total, started = [], 0, time.process_time()
         for number in range(options["repeats"] + 1):
             began, answered, in_flight, at = time.perf_counter(), 0, 0, 0
             while time.perf_counter() - began < options["seconds"]:
@@ -320,4 +327,4 @@ def host_part(options: Json) -> Json:
                 rates.append(answered / (time.perf_counter() - began))
             while back.receive(WINDOW):
                 pass  # the next one begins with nothing in flight
-    return {"rates": rates, "answered": total}
+    return {"rates": rates, "answered": total, "processor_s": time.process_time() - started}

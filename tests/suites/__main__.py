@@ -22,9 +22,10 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
-from tests.suites.checkouts import CHECKOUTS, ROOT, NotThere, Suite, check, programs, suites
+from tests.suites.checkouts import CHECKOUTS, COMPILER, ROOT, NotCompiled, NotThere, Suite, check, programs, suites
 from tests.suites.loading import load
 from tests.suites.ptf_runs import PYTHON, run_suite
 from tests.suites.switches import available, enter_namespace
@@ -73,8 +74,10 @@ def compared(suite: str, outcomes: dict[str, dict[str, str]]) -> Row:
     return Row(suite, len(tests), passed, tuple(differences))
 
 
-def _ptf_rows(name: str, checkout: Path, switches: Sequence[str]) -> Iterator[Row]:
+def _ptf_rows(name: str, checkout: Path, switches: Sequence[str], words: Sequence[str]) -> Iterator[Row]:
     for suite in suites(name, checkout):
+        if words and not any(word in suite.name for word in words):
+            continue
         yield _ptf_row(suite, switches)
 
 
@@ -82,7 +85,12 @@ def _ptf_row(suite: Suite, switches: Sequence[str]) -> Row:
     if not PYTHON.exists():
         return Row(f"PTF, {suite.name}", 0, {}, needs="needs `make p4-suites`'s environment")
     try:
-        return compared(f"PTF, {suite.name}", {switch: run_suite(suite, switch) for switch in switches})
+        outcomes = {switch: run_suite(suite, switch) for switch in switches}
+        if not any(outcomes.values()):
+            return Row(f"PTF, {suite.name}", 0, {}, needs="ptf ran no test")
+        return compared(f"PTF, {suite.name}", outcomes)
+    except NotCompiled as error:
+        return Row(f"PTF, {suite.name}", 0, {}, needs=f"{COMPILER} refuses the program: {error}")
     except NotThere as error:
         return Row(f"PTF, {suite.name}", 0, {}, needs=str(error))
 
@@ -111,6 +119,7 @@ def _parser() -> argparse.ArgumentParser:
         parser.add_argument(f"--{name.lower().replace('_', '-')}", type=Path, help=f"a checkout of {repository}")
     parser.add_argument("--switch", choices=("both", *NAMES), default="both", help="default: those that are there")
     parser.add_argument("--only", choices=PARTS, action="append", help="default: all parts")
+    parser.add_argument("--suite", action="append", default=[], help="part of a PTF suite's name; default: all suites")
     parser.add_argument("--write", action="store_true", help=f"writes {RESULTS.relative_to(ROOT)} and its table")
     return parser
 
@@ -133,9 +142,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     enter_namespace()
     switches, rows, parts = available(options.switch), [], options.only or PARTS
     for name, path in given.items():
-        ptf = _ptf_rows(name, path, switches) if "ptf" in parts else ()
+        ptf = _ptf_rows(name, path, switches, options.suite) if "ptf" in parts else ()
         loading = (_loading_row(one, path, switches) for one in [name] if "loading" in parts)
-        for row in (*ptf, *loading):
+        for row in chain(ptf, loading):
             rows.append(replace(row, checkout=commit_of(path)))
             print(line(rows[-1].cells()), flush=True)
             if options.write:

@@ -231,7 +231,7 @@ def _time_since_hit(entry: p4r.TableEntry) -> None:
         (_no_table, ["table 0", "ProbeIngress.by_exact"]),
         (_direct_meter, ["ProbeIngress.by_exact", "no direct meter"]),
         (_idle_timeout, ["idle_timeout_ns", "idle timeout"]),
-        (_time_since_hit, ["ProbeIngress.by_exact", "time_since_last_hit"]),
+        (_time_since_hit, ["time_since_last_hit"]),
     ],
     ids=lambda value: value.__name__.strip("_") if callable(value) else "",
 )

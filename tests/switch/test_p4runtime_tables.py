@@ -397,11 +397,17 @@ def test_idle_timeouts_that_make_no_sense(embedded_primary: Controller) -> None:
         embedded_primary.read(wanted)
 
 
-def test_an_idle_timeout_on_a_table_without(primary: Controller) -> None:
-    """In PI's words: p4-guide's suite compares them."""
-    failed = primary.refused("INSERT", primary.entry("by_scoped", {"a": 1}, "found_scoped", 1, idle_timeout_ns=1))
+def test_refused_times_in_pis_words(primary: Controller) -> None:
+    """p4-guide's suite compares them."""
+    entry = primary.entry("by_scoped", {"a": 1}, "found_scoped", 1, idle_timeout_ns=1)
+    failed = primary.refused("INSERT", entry)
     assert failed.codes == [Code.INVALID_ARGUMENT]
     assert failed.messages == ["idle_timeout_ns must be set to 0 for tables which do not support idle timeout"]
+    entry.idle_timeout_ns = 0
+    entry.time_since_last_hit.elapsed_ns = 1
+    failed = primary.refused("INSERT", entry)
+    assert failed.codes == [Code.INVALID_ARGUMENT]
+    assert failed.messages == ["has_time_since_last_hit must not be set in WriteRequest"]
 
 
 # -- reading --------------------------------------------------------------------------------------------------

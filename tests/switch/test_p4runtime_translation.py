@@ -248,6 +248,15 @@ def test_a_packet_in_header_that_the_program_lacks(client: Translated) -> None:
         client.set_pipeline("VERIFY", JSON.read_bytes(), info)
 
 
+def test_a_program_that_sends_no_packet_in_header() -> None:
+    """SAI's, compiled without its parts for BMv2: the P4Info alone has the header."""
+    info = translated()
+    for at, field in enumerate(info.controller_packet_metadata[0].metadata):
+        field.name = f"elsewhere_{at}"
+    header = Schema(info, load_program(JSON)).translation.packet_in
+    assert (header.bytes, header.unpack(b"")) == (0, [])
+
+
 def test_ports_have_the_names_of_interfaces() -> None:
     schema = Schema(translated(), load_program(JSON), {"eth1": 4})
     port = schema.translation.port

@@ -15,8 +15,9 @@ from rich.console import Console
 pytest.importorskip("mininet")
 
 from serene.errors import SereneError
-from serene.experiments.performance import bench, seed
+from serene.experiments.performance import bench, pins, seed
 from serene.experiments.performance.parts import BenchFailed, run_parts
+from serene.program import Program
 
 
 def printed(row: bench.Row) -> str:
@@ -99,3 +100,11 @@ def test_what_was_started_ends_when_a_later_part_cannot_start(tmp_path: Path) ->
     with pytest.raises(OSError, match="no room"):
         run_parts(hosts, {0: ("pool", {}), 1: ("pool", {})}, tmp_path, 120.0)
     assert hosts.started[0].poll() is not None
+
+
+def test_another_program_than_sais_is_refused(tmp_path: Path) -> None:
+    """The name and P4Info of another one; and a file without its P4Info."""
+    with pytest.raises(SereneError, match=r"PINS_JSON=.*serene\.json: expected what p4c-bm2-ss makes of p4c's pins"):
+        pins.Pins(Program.load("serene").config_path)
+    with pytest.raises(SereneError, match=r"PINS_JSON=.*No such file"):
+        pins.Pins(tmp_path / "pins.json")

@@ -288,7 +288,7 @@ class Tables:
     def _check_idle(self, table: p4i.Table, entry: p4r.TableEntry) -> None:
         name = table.preamble.name
         if entry.HasField("time_since_last_hit"):
-            raise invalid(f"table {name!r}: time_since_last_hit can only be read")
+            raise invalid("has_time_since_last_hit must not be set in WriteRequest")  # PI's words, as below
         if not entry.idle_timeout_ns:
             return
         if entry.idle_timeout_ns < 0:

@@ -7,6 +7,7 @@ knows the program's numbers and widths only: those of ``Translation.p4info``.
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
@@ -16,6 +17,8 @@ from serene.switch.p4runtime.status import Failure, invalid
 from serene.switch.p4runtime.strings import NoNumberLeft, StringType
 from serene.switch.p4runtime.values import ControllerHeader, HeaderField, encode
 from serene.switch.program import Program
+
+log = logging.getLogger("serene.switch")
 
 PORT_FIELDS = ("ingress_port", "egress_port", "egress_spec")  # of standard_metadata
 
@@ -127,9 +130,12 @@ class Translation:
 
     def _program_header(self, name: str, fields) -> ControllerHeader:  # type: ignore[no-untyped-def]
         """A header as the program has it: its P4Info does not say how many bits a translated field has there, and may
-        leave out the last fields, that only fill up a byte."""
-        layouts = set()
+        leave out the last fields, that only fill up a byte. A program of which no header has one of packet_in's
+        fields in its place sends none."""
+        layouts, unknown = set(), True
         for header in self._program.headers.values():
+            pairs = zip(header.type.fields, fields, strict=False)
+            unknown &= header.metadata or all(own.name != field.name for own, field in pairs)
             known = {field.name: field.width for field in header.type.fields}
             widths = [known.get(field.name, 0) for field in fields]
             same = all(
@@ -138,6 +144,9 @@ class Translation:
             first = [field.name for field in header.type.fields[: len(fields)]]
             if not header.metadata and same and first == [field.name for field in fields]:
                 layouts.add((tuple(widths), header.type.bits))
+        if unknown and name == "packet_in":  # a program that puts none in front, as SAI's without its BMv2 parts
+            log.warning("the program has no %s header: packets to the controller come without metadata", name)
+            return ControllerHeader(name, [])
         if len(layouts) != 1:
             why = "several headers" if layouts else "no header"
             names = ", ".join(field.name for field in fields)
