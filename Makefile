@@ -109,7 +109,7 @@ help:
 	@echo "                   PINS_JSON= p4c's pins_middleblock.p4, compiled"
 	@echo "make reproduce     the paper's experiment in Mininet, and a report: about 15 min; FULL=1 hours; can be resumed"
 	@echo "make network-study how much network training needs, with the switch in it: minutes; FULL=1 up to an hour; EMULATED=1 in Mininet, too"
-	@echo "make pytorch-study real PyTorch models through the switch and through gloo; can be resumed"
+	@echo "make pytorch-study shared training beside PyTorch's DDP and PostLocalSGD: 540 trainings, hours; can be resumed"
 	@echo "make compare       strategies' times to the accuracy over that of the best fixed one, in virtual time (an hour); can be resumed"
 	@echo "                   STRATEGIES=auto,ssp:2,my.py:Mine (beside the fixed ones) MODELS=softmax CELLS='none, 4 workers; changing'"
 	@echo "                   SEEDS=1,2,3 CSV=regret.csv RUNS=runs.csv"

@@ -209,7 +209,7 @@ def report(grid: Grid, store: Store) -> str:
             float(np.median([seconds_to(result, target, share) for result in results]))
             for share, target in product(SHARES, TARGETS)
         ]
-        how = "held back" if feedback else "at random" if bits != 32 else "to nearest"
+        how = "error feedback" if feedback else "at random" if bits != 32 else "to nearest"
         reached = [f"{middle:.2f}" if np.isfinite(middle) else "never" for middle in middles]
         lines.append([model, str(workers), str(bits), how, f"{ends.mean():.4f}{spread}", *reached])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"

@@ -1,52 +1,46 @@
-"""The study's grid: which trainings it has."""
+"""The study's grid: which trainings it has, the most telling first."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import product
 
-from serene.experiments.pytorch_study.cells import BACKENDS, EXAMPLES, GLOO, MAGNITUDES, SERENE, Cell
-from serene.experiments.pytorch_study.mirrored import BACKEND as MIRRORED
+from serene.experiments.pytorch_study.cells import DDP, POST_LOCAL, SHARED, Cell
 
-OPTIMISERS = ("sgd", "adam")
-FEWER_BITS = (16, 8)
+STRATEGIES = ("bsp", "ssp:3", "asp", "quorum:3")
+EVERY = (1, 8, 32)
 
 
 @dataclass(frozen=True)
 class Grid:
-    """steps: of an example's training. task_steps: of each task's. seeds: of the tasks'."""
+    """steps: of each worker's own optimizer."""
 
-    ranks: int = 4
-    steps: int = 200
-    task_steps: dict[str, int] = field(default_factory=lambda: {"transformer": 120, "resnet": 80})
+    tasks: tuple[str, ...] = ("fashion", "transformer")
+    optimizers: tuple[str, ...] = ("sgd", "adamw")
+    stragglers: tuple[str, ...] = ("none", "one slow", "random")
     seeds: tuple[int, ...] = (1, 2, 3)
+    steps: int = 128
+    workers: int = 4
 
-    def example(self, what: str, optimiser: str, backend: str, die_at: int = 0) -> Cell:
-        """The training of an example."""
-        return Cell(what, backend, optimiser, steps=self.steps, ranks=self.ranks, die_at=die_at)
-
-    def killed(self, optimiser: str) -> Cell:
-        """The restarted example through the switch, with a rank that is killed when three fifths are done."""
-        return self.example("restarts", optimiser, SERENE, die_at=self.steps * 3 // 5)
-
-    def task(self, what: str, backend: str, seed: int, bits: int = 32) -> Cell:
-        """The training of a task."""
-        optimiser = "sgd" if what == "resnet" else "adam"
-        return Cell(what, backend, optimiser, seed, self.task_steps[what], self.ranks, bits=bits)
-
-    def magnitudes(self, backend: str) -> Cell:
-        """The sums of gradients of many magnitudes (magnitudes.py)."""
-        return Cell(MAGNITUDES, backend, steps=1, ranks=self.ranks)
+    def ways(self) -> list[tuple[str, str, int]]:
+        """Way, strategy and steps between exchanges."""
+        shared = [(SHARED, strategy, every) for every in EVERY for strategy in STRATEGIES]
+        return [(DDP, "bsp", 1), *((POST_LOCAL, "bsp", every) for every in EVERY if every > 1), *shared]
 
     def cells(self) -> list[Cell]:
-        """All trainings. With gloo mirrored, one seed of each task is enough to show how fast rounding errors grow."""
-        cells = [self.magnitudes(backend) for backend in (SERENE, GLOO)]
-        for what in EXAMPLES:
-            for optimiser in OPTIMISERS:
-                cells += [self.example(what, optimiser, backend) for backend in BACKENDS]
-        cells += [self.killed(optimiser) for optimiser in OPTIMISERS]
-        for what in self.task_steps:
-            cells += [self.task(what, backend, seed) for seed in self.seeds for backend in (SERENE, GLOO)]
-            cells.append(self.task(what, MIRRORED, self.seeds[0]))
-        for what in self.task_steps:
-            cells += [self.task(what, SERENE, seed, bits) for seed in self.seeds for bits in FEWER_BITS]
-        return cells
+        """All trainings, each once; by `_rank`, then one seed after another."""
+        every = [
+            Cell(task, optimizer, way, strategy, steps_between, stragglers, seed, self.steps, self.workers)
+            for task, seed, stragglers, (way, strategy, steps_between), optimizer in product(
+                self.tasks, self.seeds, self.stragglers, self.ways(), self.optimizers
+            )
+        ]
+        return sorted(every, key=self._rank)
+
+    def _rank(self, cell: Cell) -> int:
+        """First what compares shared training under BSP with DDP, of each task, and between them one seed of all
+        ways with random stragglers."""
+        first_task = cell.task == self.tasks[0]
+        if (cell.every, cell.strategy, cell.stragglers) == (1, "bsp", self.stragglers[0]):
+            return 0 if first_task else 2
+        return 1 if first_task and (cell.seed, cell.stragglers) == (self.seeds[0], self.stragglers[-1]) else 3

@@ -1,218 +1,120 @@
-"""The study's report: tables in Markdown, all numbers as CSV, and the picture. Functions raise NotTrained."""
+"""The study's results as one table of trainings (CSV), and as the page's table, which is made from that alone."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+import statistics
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from serene import outputs
-from serene.client.blocks import BITS
-from serene.experiments.pytorch_study.cells import EXAMPLES, GLOO, SERENE, Cell, Results
-from serene.experiments.pytorch_study.grid import OPTIMISERS, Grid
-from serene.experiments.pytorch_study.measures import (
-    EARLY,
-    NOTICEABLE,
-    Parting,
-    last_accuracies,
-    losses,
-    magnitude_errors,
-    step_ms,
-)
-from serene.experiments.pytorch_study.mirrored import BACKEND as MIRRORED
-from serene.experiments.pytorch_study.picture import draw
+from serene.experiments.pytorch_study.cells import Results
+from serene.experiments.pytorch_study.grid import Grid
+from serene.experiments.pytorch_study.tasks import TARGETS
 
-LAST = 10  # steps at the end, whose losses are averaged
-Row = Sequence[str | float | int]
+COLUMNS = ("task", "optimizer", "way", "strategy", "every", "stragglers", "seed", "steps", "s_to_target", "seconds",
+           "accuracy", "mbit_sent", "equal", "load", "date")  # fmt: skip
+Row = dict[str, str]
 
 
-def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def examples(grid: Grid, results: Results) -> str:
-    """The table of the examples: how their losses part from gloo's, and gloo mirrored from gloo."""
-    head = [
-        "program", "optimiser", "loss, first and last step", f"differs, steps 1-{EARLY}", f"steps 1-{grid.steps}",
-        f"from step on above {NOTICEABLE:.0e}", f"gloo mirrored, 1-{EARLY}", f"1-{grid.steps}", "from step on",
-    ]  # fmt: skip
-    return markdown(head, [line for what in EXAMPLES for line in _example(grid, results, what)])
-
-
-def _example(grid: Grid, results: Results, what: str) -> Iterable[list[str]]:
-    for optimiser in OPTIMISERS:
-        reference = grid.example(what, optimiser, GLOO)
-        course = losses(results, reference)
-        mirrored = Parting.of(results, grid.example(what, optimiser, MIRRORED), reference)
-        cells = {what: grid.example(what, optimiser, SERENE)}
-        if what == "restarts":
-            cells[f"{what}, a rank killed at step {grid.killed(optimiser).die_at}"] = grid.killed(optimiser)
-        for name, cell in cells.items():
-            ours = Parting.of(results, cell, reference)
-            ends = f"{course[0]:.4f}, {course[-1]:.4f}"
-            yield [name, optimiser, ends, *_parting(ours), *_parting(mirrored)]
-
-
-def _parting(parting: Parting) -> list[str]:
-    return [f"{parting.early:.1e}", f"{parting.largest:.1e}", str(parting.noticed or "never")]
-
-
-def tasks(grid: Grid, results: Results) -> str:
-    """The table of the tasks: their accuracies at the end, through the switch and by gloo."""
-    head = ["model", "parameters", "steps", *(f"{name}, seeds {_listed(grid.seeds)}" for name in (SERENE, GLOO)),
-            "means", "seeds' standard deviation", "ms a step"]  # fmt: skip
-    rows = []
-    for what, steps in grid.task_steps.items():
-        ours, theirs = (last_accuracies(results, grid, what, backend) for backend in (SERENE, GLOO))
-        parameters = results.result(grid.task(what, SERENE, grid.seeds[0]))["parameters"]
-        rows.append(
-            [
-                what, f"{parameters:,}", str(steps),
-                *(", ".join(f"{value:.4f}" for value in accuracies) for accuracies in (ours, theirs)),
-                f"{ours.mean():.4f} and {theirs.mean():.4f}",
-                f"{ours.std(ddof=1):.4f} and {theirs.std(ddof=1):.4f}",
-                " and ".join(f"{step_ms(results, grid, what, backend):.0f}" for backend in (SERENE, GLOO)),
-            ]
+def rows(grid: Grid, results: Results) -> list[Row]:
+    """A row for each training that is done. Raises NotTrained."""
+    found = []
+    for cell in grid.cells():
+        if (result := results.result(cell)) is None:
+            continue
+        reached = [seconds for seconds, _, accuracy in result["accuracies"] if accuracy >= TARGETS[cell.task]]
+        values = (
+            cell.task, cell.optimizer, cell.way, cell.strategy, cell.every, cell.stragglers, cell.seed, cell.steps,
+            f"{reached[0]:.2f}" if reached else "", f"{result['seconds']:.2f}", f"{result['accuracy']:.4f}",
+            f"{result['sent'] * 8 / 1e6:.2f}", "yes" if result["equal"] else "no", f"{result['load']:.1f}",
+            result["date"],
         )  # fmt: skip
-    return markdown(head, rows)
+        found.append(dict(zip(COLUMNS, map(str, values), strict=True)))
+    return found
 
 
-def precision(grid: Grid, results: Results) -> str:
-    """The table of the tasks with fewer bits: accuracies and losses at the end."""
-    head = ["model", "bits", f"accuracy, seeds {_listed(grid.seeds)}", "mean", "mean of the losses at the end"]
-    rows = []
-    for what in grid.task_steps:
-        for backend, bits in ((GLOO, 32), *((SERENE, bits) for bits in BITS)):
-            accuracies = last_accuracies(results, grid, what, backend, bits)
-            ends = [losses(results, grid.task(what, backend, seed, bits))[-LAST:].mean() for seed in grid.seeds]
-            rows.append(
-                [
-                    what, "gloo" if backend == GLOO else str(bits), ", ".join(f"{value:.4f}" for value in accuracies),
-                    f"{accuracies.mean():.4f}", f"{np.mean(ends):.4f}",
-                ]
-            )  # fmt: skip
-    return markdown(head, rows)
-
-
-def growth(grid: Grid, results: Results) -> str:
-    """The table of how fast losses part in the tasks' trainings."""
-    head = ["model", "losses differ", "step 1", "10", "20", "50", "last"]
-    rows = []
-    for what in grid.task_steps:
-        seed = grid.seeds[0]
-        reference = grid.task(what, GLOO, seed)
-        for backend, name in ((SERENE, "through the switch"), (MIRRORED, "gloo mirrored")):
-            differences = Parting.of(results, grid.task(what, backend, seed), reference).differences
-            at = [0, *(step - 1 for step in (10, 20, 50)), len(differences) - 1]
-            rows.append([what, name, *(f"{differences[step]:.1e}" if step < len(differences) else "" for step in at)])
-    return markdown(head, rows)
-
-
-def magnitudes(grid: Grid, results: Results) -> str:
-    """The table of errors by magnitude."""
-    head = ["largest gradient", "in its block", "blocks", "switch, median and worst", "gloo", "fixed scale"]
-    return markdown(
-        head,
-        [
-            [
-                f"{errors.magnitude:.0e}",
-                f"also {errors.beside:.0e}" if errors.beside else "nothing else",
-                str(len(errors.serene)),
-                *(
-                    f"{np.median(column):.1e}, {column.max():.1e}"
-                    for column in (errors.serene, errors.gloo, errors.fixed)
-                ),
-            ]
-            for errors in magnitude_errors(results, grid)
-            if not 0 < errors.beside < errors.magnitude  # smaller gradients in its block do not change a block's scale
-        ],
-    )
-
-
-def ran_on(results: Results, cells: Iterable[Cell]) -> list[str]:
-    """What the trainings ran on: a line for each combination of machine, system and versions, with the dates."""
-    dates: dict[str, set[str]] = {}
-    for cell in cells:
-        about = results.about(cell)
-        dates.setdefault("; ".join(about[name] for name in ("machine", "system", "versions")), set()).add(about["date"])
-    return [f"{what} ({' to '.join(dict.fromkeys((min(days), max(days))))})" for what, days in dates.items()]
-
-
-def text(grid: Grid, results: Results) -> str:
-    """The whole report."""
-    cells = grid.cells()
-    parts = [
-        *ran_on(results, cells),
-        f"{grid.ranks} ranks on one machine, through a pool of 512 slots; seeds {_listed(grid.seeds)}; "
-        f"{len(cells)} trainings",
-        examples(grid, results),
-        tasks(grid, results),
-        precision(grid, results),
-        growth(grid, results),
-        magnitudes(grid, results),
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
-def write(grid: Grid, results: Results, out: Path) -> str:
-    """Writes report.md, losses.csv, accuracies.csv, magnitudes.csv and pytorch-study.png into ``out``, and returns the
-    report's text. Raises CannotWrite."""
-    report = text(grid, results)
-    outputs.write_text(out / "report.md", report)
-    cells = grid.cells()
-    courses = [cell for cell in cells if cell.what in (*EXAMPLES, *grid.task_steps)]
-    _csv(
-        out / "losses.csv",
-        ["what", "optimiser", "backend", "bits", "seed", "die_at", "step", "loss"],
-        (
-            (cell.what, cell.optimiser, cell.backend, cell.bits, cell.seed, cell.die_at, step, loss)
-            for cell in courses
-            for step, loss in enumerate(losses(results, cell).tolist(), 1)
-        ),
-    )
-    _csv(
-        out / "accuracies.csv",
-        ["what", "backend", "bits", "seed", "step", "accuracy"],
-        (
-            (cell.what, cell.backend, cell.bits, cell.seed, step, accuracy)
-            for cell in cells
-            if cell.what in grid.task_steps
-            for step, accuracy in results.result(cell)["accuracies"]
-        ),
-    )
-    _csv(
-        out / "magnitudes.csv",
-        ["backend", "block", "magnitude", "beside", "values", "error", "fixed"],
-        (
-            (
-                backend,
-                number,
-                row["magnitude"],
-                max(row["beside"], default=0.0),
-                row["values"],
-                row["error"],
-                row["fixed"],
-            )
-            for backend in (SERENE, GLOO)
-            for number, row in enumerate(results.result(grid.magnitudes(backend)))
-        ),
-    )
-    draw(grid, results, out / "pytorch-study.png")
-    return report
-
-
-def _csv(path: Path, head: Sequence[str], rows: Iterable[Row]) -> None:
+def write_csv(path: Path, found: Sequence[Row]) -> None:
+    """Writes the rows. Raises CannotWrite."""
     file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(head)
-    writer.writerows(rows)
+    writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(found)
     outputs.write_text(path, file.getvalue())
 
 
-def _listed(seeds: Sequence[int]) -> str:
-    return ", ".join(map(str, seeds))
+def read_csv(path: Path) -> list[Row]:
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def table(found: Sequence[Row], grid: Grid) -> list[list[str]]:
+    """Of each way of training a line, after the head: by stragglers the accuracies at the end (mean and standard
+    deviation of the seeds) and the seconds to the target (median of the seeds; a seed that never got there counts as
+    endless)."""
+    head = ["task", "optimizer", "way", "every", "seeds"]
+    head += [f"accuracy, {stragglers}" for stragglers in grid.stragglers]
+    head += [f"s to target, {stragglers}" for stragglers in grid.stragglers]
+    head += ["Mbit a worker sends", "replicas equal"]
+    lines = [head]
+    for task in grid.tasks:
+        for optimizer in grid.optimizers:
+            for way, strategy, every in grid.ways():
+                wanted = {"task": task, "optimizer": optimizer, "way": way, "strategy": strategy, "every": str(every)}
+                here = [row for row in found if wanted.items() <= row.items()]
+                if here:
+                    name = strategy if way.startswith("shared") else way
+                    lines.append([task, optimizer, name, str(every), *_cells(here, grid)])
+    return lines
+
+
+def _cells(here: Sequence[Row], grid: Grid) -> list[str]:
+    by_stragglers = [[row for row in here if row["stragglers"] == stragglers] for stragglers in grid.stragglers]
+    counts = [len(some) for some in by_stragglers]
+    equal = sum(row["equal"] == "yes" for row in here)
+    return [
+        "/".join(map(str, counts)) if len(set(counts)) > 1 else str(counts[0]),
+        *(_said(some, _accuracy) for some in by_stragglers),
+        *(_said(some, _to_target) for some in by_stragglers),
+        f"{statistics.mean(float(row['mbit_sent']) for row in here):.1f}",
+        "yes" if equal == len(here) else f"{equal} of {len(here)}",
+    ]
+
+
+def _said(some: Sequence[Row], what: Callable[[Sequence[Row]], str]) -> str:
+    return what(some) if some else "-"
+
+
+def _accuracy(some: Sequence[Row]) -> str:
+    values = [float(row["accuracy"]) for row in some]
+    spread = f" ± {statistics.stdev(values):.3f}" if len(values) > 1 else ""
+    return f"{statistics.mean(values):.3f}{spread}"
+
+
+def _to_target(some: Sequence[Row]) -> str:
+    median = statistics.median(float(row["s_to_target"] or "inf") for row in some)
+    return "never" if median == float("inf") else f"{median:.1f}"
+
+
+def worse_than_ddp(found: Sequence[Row]) -> list[str]:
+    """Of shared training under BSP with an exchange each step: tasks and optimizers whose mean accuracy is further
+    below DDP's than the two spreads of the seeds together. Says nothing where fewer than two seeds of each are done."""
+    said = []
+    for task, optimizer in dict.fromkeys((row["task"], row["optimizer"]) for row in found):
+        ours, theirs = (
+            [
+                float(row["accuracy"])
+                for row in found
+                if (row["task"], row["optimizer"], row["every"], row["stragglers"]) == (task, optimizer, "1", "none")
+                and row["strategy"] == "bsp"
+                and row["way"].startswith(way)
+            ]
+            for way in ("shared", "DDP")
+        )
+        if min(len(ours), len(theirs)) < 2:
+            continue
+        spread = statistics.stdev(ours) + statistics.stdev(theirs)
+        if statistics.mean(ours) < statistics.mean(theirs) - spread:
+            said.append(f"{task} with {optimizer}")
+    return said

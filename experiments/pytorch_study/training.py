@@ -1,82 +1,197 @@
-"""The training of a task, as torchrun starts it on every rank. Losses and accuracies go into a file.
-
-torchrun --nproc-per-node 4 -m serene.experiments.pytorch_study.training --task resnet --losses losses.json
-"""
+"""One training of the study: a process for each worker, on this machine."""
 
 from __future__ import annotations
 
-import argparse
-import json
+import hashlib
+import multiprocessing
+import os
+import random
+import tempfile
+import threading
 import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from datetime import date
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import nn
+from torch import Tensor, nn
+from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
+from torch.distributed.optim import PostLocalSGDOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
-from serene.experiments.pytorch_study.tasks import TASKS, TEST_BATCH, Task
+from serene.experiments.pytorch_study.cells import DDP, SHARED, Cell, NotTrained
+from serene.experiments.pytorch_study.tasks import TASKS, Task
+from serene.experiments.shared.pool import end_with_owner
+from serene.http import CONTROLLER
+from serene.torch.optimizer import DistributedOptimizer
+from serene.wire import ENCAPSULATION_BYTES, HEADER
 
-EVALUATE_EVERY = 40  # steps
+PATIENCE_S = 600.0  # for one training; one that takes longer hangs
+LOOK_EVERY = 8  # steps from one look at the parameters to the next, at least
+TEST_BATCH = 250
+PAUSE_S = 0.02  # by which a straggler's step is longer
+OPTIMIZERS: Mapping[str, Callable[[Any, float], torch.optim.Optimizer]] = {
+    "sgd": lambda parameters, rate: torch.optim.SGD(parameters, lr=rate, momentum=0.9),
+    "adamw": lambda parameters, rate: torch.optim.AdamW(parameters, lr=rate),
+}
+# Whether a worker's step is a straggler's: by the worker's number, of so many, and a number drawn from 0 to 1.
+STRAGGLERS: Mapping[str, Callable[[int, int, float], bool]] = {
+    "none": lambda number, workers, drawn: False,
+    "one slow": lambda number, workers, drawn: number == workers - 1,
+    "random": lambda number, workers, drawn: drawn < 0.1,
+}
 
 
-def accuracy(model: nn.Module, task: Task) -> float:
-    """The accuracy on the test set, 0 to 1. Each rank evaluates a part of it."""
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    counts = torch.zeros(2)
-    model.eval()
-    with torch.no_grad():
-        inputs, labels = (examples[rank::ranks] for examples in task.test)
-        for some, right in zip(torch.split(inputs, TEST_BATCH), torch.split(labels, TEST_BATCH), strict=True):
-            hits = model(some).argmax(dim=1) == right
-            counts += torch.tensor([hits.sum(), hits.numel()], dtype=torch.float32)
-    model.train()
-    dist.all_reduce(counts)
-    return float(counts[0] / counts[1])
+def train(controller: str, cell: Cell) -> dict[str, Any]:
+    """Trains: ``losses`` of worker 0, its ``accuracies`` as [seconds, step, accuracy] until the task's target is
+    reached, its accuracy at the end ``accuracy``, ``seconds`` until the last worker has done its steps, ``sent`` bytes
+    of a worker (mean), whether all replicas are ``equal``, and the machine's ``load`` at the beginning. controller: its
+    address. Raises NotTrained."""
+    os.environ[CONTROLLER] = controller
+    torch.set_num_threads(1)  # before anything is computed: the workers are forked from this process
+    task, context = TASKS[cell.task](), multiprocessing.get_context("fork")
+    together = context.Barrier(cell.workers)
+    load = os.getloadavg()[0]
+    pipes, processes = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(cell.workers):
+            ours, theirs = context.Pipe(duplex=False)
+            given = (cell, task, number, str(Path(folder, "store")), together, theirs)
+            processes.append(context.Process(target=_in_process, args=given))
+            processes[-1].start()
+            theirs.close()
+            pipes.append(ours)
+        try:
+            told = _answers(pipes, time.monotonic() + PATIENCE_S)
+        finally:
+            for process in processes:
+                process.kill()
+                process.join()
+    return {
+        **told[0],
+        "seconds": max(each["seconds"] for each in told),
+        "sent": sum(each["sent"] for each in told) / len(told),
+        "equal": len({each["digest"] for each in told}) == 1,
+        "load": load,
+        "date": date.today().isoformat(),
+    }
 
 
-def train(which: str, steps: int, seed: int) -> dict[str, object]:
-    """Trains a task. Returns ``losses`` of all steps, averaged over the ranks, ``accuracies`` as [step, accuracy],
-    ``seconds`` of each step, and the number of ``parameters``."""
-    torch.manual_seed(seed)
-    task = TASKS[which]()
-    model = DistributedDataParallel(task.model, gradient_as_bucket_view=True)  # saves a copy of the gradients
-    draws = torch.Generator().manual_seed(1000 * seed + dist.get_rank())
-    losses, accuracies, seconds = [], [], []
-    for step in range(1, steps + 1):
+def _answers(pipes: list[Connection], until: float) -> list[dict[str, Any]]:
+    """What each worker has sent. Raises NotTrained as soon as one has failed."""
+    told: dict[int, dict[str, Any]] = {}
+    while len(told) < len(pipes):
+        waiting = [pipe for number, pipe in enumerate(pipes) if number not in told]
+        ready = wait(waiting, max(until - time.monotonic(), 0.0))
+        if not ready:
+            raise NotTrained(f"did not end within {PATIENCE_S:g} s")
+        for pipe in ready:
+            assert isinstance(pipe, Connection)
+            try:
+                answer = pipe.recv()
+            except EOFError:
+                answer = "a worker died"
+            if isinstance(answer, str):
+                raise NotTrained(answer)
+            told[pipes.index(pipe)] = answer
+    return [told[number] for number in range(len(pipes))]
+
+
+def _in_process(cell: Cell, task: Task, number: int, store: str, together: Any, answers: Connection) -> None:
+    threading.Thread(target=end_with_owner, daemon=True).start()
+    try:
+        told: object = _work(cell, task, number, store, together)
+    except Exception as error:
+        told = f"worker {number}: {type(error).__name__}: {error}"
+    answers.send(told)
+    answers.close()
+    os._exit(0)  # gloo's threads may abort at the interpreter's end: docs/pytorch.md, At the end
+
+
+def _work(cell: Cell, task: Task, number: int, store: str, together: Any) -> dict[str, Any]:
+    torch.manual_seed(cell.seed)
+    model = task.model()
+    own = OPTIMIZERS[cell.optimizer](model.parameters(), task.rates[cell.optimizer])
+    size = sum(parameter.numel() for parameter in model.parameters())
+    draws = torch.Generator().manual_seed(1000 * cell.seed + number)
+    pauses = random.Random(1000 * cell.seed + number)
+    losses, looks = [], []
+    with ExitStack() as stack:
+        forward, optimizer = _joined(cell, model, own, number, store, stack)
+        together.wait(PATIENCE_S)
         began = time.monotonic()
-        inputs, labels = task.train(draws, task.batch)
-        task.optimiser.zero_grad()
-        loss = nn.functional.cross_entropy(model(inputs), labels)
-        torch.autograd.backward(loss)
-        task.optimiser.step()
-        mean = loss.detach() / dist.get_world_size()
-        dist.all_reduce(mean)
-        losses.append(mean.item())
-        seconds.append(time.monotonic() - began)
-        if step % EVALUATE_EVERY == 0 or step == steps:
-            accuracies.append([step, accuracy(task.model, task)])
-            if dist.get_rank() == 0:
-                print(f"step {step}: loss {losses[-1]:.4f}, accuracy {accuracies[-1][1]:.4f}", flush=True)
-    parameters = sum(parameter.numel() for parameter in model.parameters())
-    return {"losses": losses, "accuracies": accuracies, "seconds": seconds, "parameters": parameters}
+        for step in range(1, cell.steps + 1):
+            inputs, labels = task.train(draws, task.batch)
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(forward(inputs), labels)
+            loss.backward()  # type: ignore[no-untyped-call]
+            if STRAGGLERS[cell.stragglers](number, cell.workers, pauses.random()):
+                time.sleep(PAUSE_S)
+            optimizer.step()
+            losses.append(loss.item())
+            if number == 0 and step % max(cell.every, LOOK_EVERY) == 0:
+                looks.append((time.monotonic() - began, step, _vector(model).clone()))
+        seconds = time.monotonic() - began
+    if isinstance(optimizer, DistributedOptimizer):
+        assert optimizer._member is not None
+        client = optimizer._member.session.client
+        packet = ENCAPSULATION_BYTES + HEADER.itemsize + 4 * client.membership.lanes
+        sent = client.counts.sent * packet
+    else:  # a ring's all-reduce, without headers: docs/network-study.md
+        sent = cell.steps // cell.every * 2 * (cell.workers - 1) * 4 * size // cell.workers
+    told = {
+        "seconds": seconds,
+        "sent": sent,
+        "digest": hashlib.blake2b(_vector(model).numpy().tobytes(), digest_size=8).hexdigest(),
+    }
+    if number == 0:
+        told |= {"losses": losses, "accuracy": accuracy(model, task.test), "parameters": size}
+        told["accuracies"] = _until_target(model, task, looks)
+    return told
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--backend", default="serene")
-    parser.add_argument("--task", choices=TASKS, required=True)
-    parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--losses", type=Path, required=True)
-    arguments = parser.parse_args()
+def _joined(
+    cell: Cell, model: nn.Module, own: torch.optim.Optimizer, number: int, store: str, stack: ExitStack
+) -> tuple[nn.Module, torch.optim.Optimizer]:
+    """What computes, and the optimizer. At the end of the stack the worker has left, and has all parameters."""
+    if cell.way == SHARED:
+        shared = DistributedOptimizer(
+            own, job=str(cell)[-64:], workers=cell.workers, every=cell.every, strategy=cell.strategy,
+            timeout_s=PATIENCE_S,
+        )  # fmt: skip
+        return model, stack.enter_context(shared)
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=number, world_size=cell.workers)
+    stack.callback(dist.barrier)
+    if cell.way == DDP:
+        return DistributedDataParallel(model), own
+    # It averages at the end of each period, not of its first step: so replicas are equal after the last period.
+    averager = PeriodicModelAverager(period=cell.every, warmup_steps=cell.every - 1)
+    return model, PostLocalSGDOptimizer(own, averager)
 
-    dist.init_process_group(arguments.backend)
-    found = train(arguments.task, arguments.steps, arguments.seed)
-    if dist.get_rank() == 0:
-        arguments.losses.write_text(json.dumps(found))
-    dist.destroy_process_group()  # only after `train` has freed the model: see docs/pytorch.md, At the end
+
+def _vector(model: nn.Module) -> Tensor:
+    return nn.utils.parameters_to_vector(model.parameters()).detach()
 
 
-if __name__ == "__main__":
-    main()
+def _until_target(model: nn.Module, task: Task, looks: list[tuple[float, int, Tensor]]) -> list[list[float]]:
+    found: list[list[float]] = []
+    for seconds, step, parameters in looks:
+        nn.utils.vector_to_parameters(parameters, model.parameters())
+        found.append([seconds, step, accuracy(model, task.test)])
+        if found[-1][2] >= task.target:
+            break
+    return found
+
+
+def accuracy(model: nn.Module, test: tuple[Tensor, Tensor]) -> float:
+    """The share of the test set's labels that the model tells right."""
+    right = total = 0
+    with torch.no_grad():
+        for inputs, labels in zip(*(torch.split(each, TEST_BATCH) for each in test), strict=True):
+            hits = model(inputs).argmax(dim=1) == labels
+            right, total = right + int(hits.sum()), total + hits.numel()
+    return right / total

@@ -121,7 +121,7 @@ class _Child:
 def _serve(pipe: Connection) -> None:
     """What a process of the pool does: calls functions until the pipe is closed or the owner ends. SIGINT is ignored: a
     terminal's Ctrl-C is for the owner to handle."""
-    threading.Thread(target=_end_with_owner, daemon=True).start()
+    threading.Thread(target=end_with_owner, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     with contextlib.suppress(EOFError):
@@ -142,7 +142,7 @@ def _pickled(error: Exception) -> memoryview:
         return ForkingPickler.dumps((False, RuntimeError(f"{type(error).__name__}: {error}")))
 
 
-def _end_with_owner() -> None:
+def end_with_owner() -> None:
     """Kills this process when the pool's owner ends. The kernel's parent-death signal would not do: the parent is the
     fork server, which stays until this process has ended."""
     owner = multiprocessing.parent_process()

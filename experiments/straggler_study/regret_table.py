@@ -11,8 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from serene import outputs
-from serene.errors import SereneError
+from serene.experiments.shared import studies
 from serene.experiments.straggler_study.cases import STRAGGLERS
 
 MARKS = ("<!-- regret: begin -->", "<!-- regret: end -->")
@@ -64,10 +63,4 @@ def from_csv(text: str) -> list[Regret]:
 
 def write_page(page: Path, found: Sequence[Regret], told: str) -> None:
     """Writes a paragraph and the table into a page, between the lines of MARKS. Raises SereneError if it lacks them."""
-    text = page.read_text()
-    first, last = (text.find(mark) for mark in MARKS)
-    if not 0 <= first < last:
-        raise SereneError(f"{page} has no line {MARKS[0]} with a line {MARKS[1]} after it")
-    lines = [COLUMNS, ("---",) * len(COLUMNS), *summary(found)]
-    table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-    outputs.write_text(page, f"{text[:first]}{MARKS[0]}\n{textwrap.fill(told, 130)}\n\n{table}\n{text[last:]}")
+    studies.write_table(page, MARKS, [COLUMNS, *summary(found)], textwrap.fill(told, 130))

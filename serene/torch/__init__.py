@@ -10,6 +10,7 @@ switch and what through gloo.
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 import torch.distributed as dist
@@ -47,11 +48,14 @@ def __getattr__(name: str) -> Any:
 
 def _make(options: Any, _: object) -> dist.ProcessGroup:
     """PyTorch calls this whenever a group of this backend is made. options: its `_DistributedBackendOptions`."""
-    from serene.torch.group import SwitchGroup
-    from serene.torch.store import of_this_attempt
+    from torch._C._distributed_c10d import PrefixStore
 
+    from serene.torch.group import SwitchGroup
+
+    # Ranks that torchrun starts again would else find what the ranks before them have left in the store.
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     return SwitchGroup(
-        of_this_attempt(options.store),
+        PrefixStore(f"attempt {attempt}", options.store),
         options.group_rank,
         options.group_size,
         options.timeout,

@@ -44,9 +44,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
     which nobody waits for a worker any more, 10 by default. minimum: fewer members than these are waited for all the
     same, by default 1. on_members: called by `step` with `workers`, once it has joined, and whenever somebody has come
     or gone. every: steps of the optimizer from one exchange to the next. overlap: exchange in the background while the
-    next steps are computed. limit: how far a parameter may move from where it began, in its own unit; by default that
-    follows from the first updates. timeout_s: how long to wait for the other processes, at the beginning and in
-    `close`.
+    next steps are computed. outer: momentum of the updates from one exchange to the next (Nesterov's, as DiLoCo's outer
+    one with a rate of 1), from 0 to less than 1. limit: how far a parameter may move from where it began, in its own
+    unit; by default that follows from the first updates. timeout_s: how long to wait for the other processes, at the
+    beginning and in `close`.
 
     The first exchange waits for all ``workers``. A process that comes later has the others' parameters once it is made.
     Raises SereneError for impossible arguments, without a controller, for parameters that the switch has no room for,
@@ -61,6 +62,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         workers: int,
         every: int = 1,
         overlap: bool = False,
+        outer: float = 0.0,
         limit: float | None = None,
         strategy: str = "bsp",
         places: int | None = None,
@@ -69,14 +71,14 @@ class DistributedOptimizer(torch.optim.Optimizer):
         on_members: Callable[[int], None] = lambda workers: None,
         timeout_s: float = 600.0,
     ) -> None:
-        _check(job, workers, every, limit)
+        _check(job, workers, every, outer, limit)
         self._elastic = _elastic(workers, places, minimum, evict_after)
         self._strategy = to_dict(parse(strategy))
         parse(strategy).compile(range(workers))
         self.optimizer = optimizer
         # What Optimizer's own __init__ sets beside parameter groups and state, which are the other optimizer's.
         super().__setstate__({"defaults": optimizer.defaults})
-        self.job, self.every, self.overlap = job, every, overlap
+        self.job, self.every, self.overlap, self.outer = job, every, overlap, outer
         self._expected, self._limit, self._timeout_s = workers, limit, timeout_s
         self._places = int(self._elastic.get("places", workers))
         self._on_members, self._told = on_members, 0  # told: how many there were
@@ -249,7 +251,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     def _begin(self) -> None:
         self._frozen = [named for named in self._named() if not named.parameter.requires_grad]
-        self._replica = Replica(self._trained())
+        self._replica = Replica(self._trained(), self.outer)
 
     def _settings(self) -> dict[str, Setting]:
         replica = self._begun
@@ -257,6 +259,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         return {
             "workers": self._expected,
             "every": self.every,
+            "outer": f"{self.outer:g}",
             "optimizer": type(self.optimizer).__name__,
             "strategy": ":".join(str(value) for value in self._strategy.values()),
             "limit": "by the first updates" if self._limit is None else f"{self._limit:.9g}",
@@ -358,13 +361,15 @@ def _momentum(group: dict[str, Any]) -> float:
     return float(group.get("momentum") or (group.get("betas") or (0.0,))[0])
 
 
-def _check(job: str, workers: int, every: int, limit: float | None) -> None:
+def _check(job: str, workers: int, every: int, outer: float, limit: float | None) -> None:
     if not (isinstance(job, str) and 0 < len(job) <= 64 and job.isprintable()):
         raise SereneError(f"job={job!r}: expected a name of 1 to 64 printable characters")
     if not 1 <= workers <= MOST_WORKERS:
         raise SereneError(f"workers={workers}: expected 1 to {MOST_WORKERS}")
     if every < 1:
         raise SereneError(f"every={every}: expected 1 or more")
+    if not 0 <= outer < 1:
+        raise SereneError(f"outer={outer}: expected 0 to less than 1")
     if limit is not None and not (math.isfinite(limit) and LIMITS[0] <= limit <= LIMITS[1]):
         raise SereneError(f"limit={limit}: expected {LIMITS[0]:g} to {LIMITS[1]:g}")
 

@@ -4,6 +4,10 @@ A worker's own optimiser changes its parameters. The *update* is by how much it 
 contribution; the contribution is that update, weighted and rounded to units. What rounding or the limit leaves, the
 *residual*, goes with the next one. The switch adds up all contributions modulo 2^32.
 
+An *outer momentum* (that of SlowMo and DiLoCo) is each worker's own: a worker adds it to its update before it sends
+that, so parameters stay the sum of what was sent. It is linear in the update. So under BSP the mean of the workers'
+outer steps is the outer step of the mean update, as DiLoCo has it.
+
 The sum never leaves plus or minus 2^31 units: whoever contributes keeps what it knows of the sum within `REACH`, and at
 most a few contributions, of at most `limit_for` units each, are made before their workers have read that it was
 crossed. So a read is the sum itself, however many contributions it holds, and however late it comes.
@@ -121,12 +125,13 @@ def _runs(named: Sequence[Named], most: int) -> list[_Run]:
 
 
 class Replica:
-    """One worker's parameters. parameters: on one device, in the same order on all workers.
+    """One worker's parameters. parameters: on one device, in the same order on all workers. outer: momentum of the
+    updates, Nesterov's, from 0 to less than 1.
 
     Raises BadParameters where there is none, or one that cannot be shared.
     """
 
-    def __init__(self, parameters: Sequence[Named]) -> None:
+    def __init__(self, parameters: Sequence[Named], outer: float = 0.0) -> None:
         _check(parameters)
         self._named = list(parameters)
         self.device = parameters[0].parameter.device
@@ -139,6 +144,8 @@ class Replica:
             self._start[run.where] = run.values().to(kind)
         pinned = self.device.type != "cpu"
         self._residual = torch.zeros(self.values, dtype=torch.float64, device=self.device)
+        self._outer = outer
+        self._velocity = torch.zeros(self.values if outer else 0, dtype=torch.float64, device=self.device)
         self.sum = torch.zeros(self.values, dtype=torch.int32, pin_memory=pinned)  # as it was read last
         self.contribution = torch.zeros(self.values, dtype=torch.int32, pin_memory=pinned)  # the last one
         self.sent = torch.zeros(self.values, dtype=torch.int32)  # the sum of all contributions of this worker
@@ -197,6 +204,9 @@ class Replica:
         for run in self._runs:
             update = run.values().to(torch.float64, copy=True)
             update -= self._parameters(run)
+            if self._outer:
+                velocity = self._velocity[run.where].mul_(self._outer).add_(update)
+                update.add_(velocity, alpha=self._outer)
             update += self._residual[run.where]
             units = (update / step).round_()
             self._fit(units, self._shown[run.where])

@@ -1,78 +1,132 @@
-"""Four ranks, through the switch and through gloo: the study's own way, for a few steps."""
+"""The study's own way to train, for a few steps, and what it makes of results."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from dataclasses import replace
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from rich.console import Console
 
-from serene.client.blocks import Layout
-from serene.experiments.pytorch_study.cells import GLOO, MAGNITUDES, SERENE, Cell, NotTrained, Results, train_in
-from serene.experiments.pytorch_study.measures import Parting, losses
-from serene.experiments.pytorch_study.mirrored import BACKEND as MIRRORED
+from serene.experiments.pytorch_study import __main__ as study
+from serene.experiments.pytorch_study import report, training
+from serene.experiments.pytorch_study.cells import DDP, POST_LOCAL, SHARED, Cell, NotTrained, Results
+from serene.experiments.pytorch_study.grid import Grid
 from serene.experiments.pytorch_study.switch import local_switch
-from tests.controller.processes import missing, until
-from tests.support.warm import warm_python
+from serene.experiments.shared.clusters import HERE
+from serene.experiments.shared.studies import Busy, alone, write_table
+from serene.http import CONTROLLER
+from tests.controller.processes import ROOT, missing
 
-RANKS, STEPS = 4, 12
-# A sum over four ranks is off by at most 2^-24 of a block's largest value through the switch, by about as much in gloo;
-# in so few steps training makes little of it.
-NEAR = 1e-5
-
+GRID = study.GRID
+RESULTS, PAGE = ROOT / "docs/results/pytorch-study.csv", ROOT / "docs/pytorch-study.md"
 pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Results]:
-    """Where trainings are kept, while there is a switch for them."""
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Trains a cell in the study's own process, while there is a switch."""
     if lacking := missing("embedded"):
         pytest.skip(f"the embedded switch needs {lacking}")
-    with pytest.MonkeyPatch.context() as patch, local_switch(RANKS) as controller:
-        patch.setenv("PYTHON_EXEC", warm_python())  # torchrun starts the ranks with it
-        yield Results(tmp_path_factory.mktemp("trainings"))
-        until(lambda: {job.state.value for job in controller.jobs()} <= {"finished"}, "all jobs are over")
+    out = tmp_path_factory.mktemp("study")
+    with local_switch(2), HERE.executor(1, out, (training.__name__,)) as executor:
+        controller = os.environ[CONTROLLER]  # the processes may come from a server that another test has started
+        yield lambda cell: executor.submit(training.train, controller, cell).result()
 
 
-def trained(results: Results, what: str, backend: str, optimiser: str = "sgd") -> Cell:
-    cell = Cell(what, backend, optimiser, steps=STEPS, ranks=RANKS)
-    for missing_one in results.missing([cell]):
-        results.keep(missing_one, train_in(results.directory, missing_one))
-    return cell
+def test_with_momentum_and_an_exchange_each_step_it_is_what_ddp_does(trained: Any) -> None:
+    """Momentum is linear: the mean of the workers' is that of their gradients' mean. Adam's second moment is not."""
+    cell = Cell("fashion", "sgd", SHARED, steps=16, workers=2)
+    ours, theirs = (trained(replace(cell, way=way)) for way in (SHARED, DDP))
+    np.testing.assert_allclose(ours["losses"], theirs["losses"], rtol=1e-3)
+    assert ours["equal"] and theirs["equal"]
+    # 29 slots of 1,362 bytes an exchange, at least; a ring of two sends each value once
+    assert ours["sent"] >= 16 * 29 * 1362 and theirs["sent"] == 16 * 9098 * 4
+    assert np.mean(ours["losses"][-4:]) < 0.9 * ours["losses"][0], "it learns nothing"
+    assert [step for _, step, _ in ours["accuracies"]] == [8, 16]
 
 
-@pytest.mark.parametrize(("what", "optimiser"), [("ddp", "adam"), ("sharded", "sgd")])
-def test_the_losses_of_an_example_are_gloos(results: Results, what: str, optimiser: str) -> None:
-    reference = trained(results, what, GLOO, optimiser)
-    parting = Parting.of(results, trained(results, what, SERENE, optimiser), reference)
-    assert len(parting.differences) == STEPS
-    assert parting.largest < NEAR
-    course = losses(results, reference)
-    assert course[-1] < course[0], "it learns nothing"
+@pytest.mark.parametrize("cell", [
+    Cell("fashion", "adamw", SHARED, "asp", 8, "random", steps=20, workers=2),
+    Cell("transformer", "sgd", POST_LOCAL, every=4, stragglers="one slow", steps=8, workers=2),
+])  # fmt: skip
+def test_replicas_end_equal(trained: Any, cell: Cell) -> None:
+    found = trained(cell)
+    assert found["equal"] and len(found["losses"]) == cell.steps
+    assert found["seconds"] > (cell.steps * training.PAUSE_S if cell.stragglers == "one slow" else 0)
 
 
-def test_gloo_with_its_ranks_reversed_differs_by_rounding(results: Results) -> None:
-    """It is what the switch's difference is compared with: not nothing, and no more than rounding."""
-    parting = Parting.of(results, trained(results, "ddp", MIRRORED, "adam"), trained(results, "ddp", GLOO, "adam"))
-    assert 0 < parting.largest < NEAR
+def test_a_training_that_fails_says_why(trained: Any) -> None:
+    with pytest.raises(NotTrained, match=r"worker \d: .*no strategy 'bps'; expected bsp"):
+        trained(Cell("fashion", "sgd", SHARED, "bps", steps=4, workers=2))
 
 
-def test_gradients_of_all_magnitudes_keep_their_digits(results: Results) -> None:
-    """Where a layer has its blocks to itself."""
-    rows = results.result(trained(results, MAGNITUDES, SERENE))
-    alone = [row for row in rows if not row["beside"]]
-    assert {row["magnitude"] for row in alone} >= {1e-7, 1e-3, 1e4}
-    bound = RANKS * 2.0 ** (2 - 28) + 2.0**-24  # docs/decisions/block-exponents.md, and the rounding to float32
-    # The bound is a part of the largest value on any rank, the error one of the largest sum, which may be smaller.
-    assert max(row["error"] for row in alone) < 2 * bound
-    lost = {row["magnitude"] for row in alone if row["fixed"] > 0.5}
-    assert lost == {1e-7, 1e3, 1e4}, "the fixed scale has neither small nor large ones"
-    assert len(rows) > len(alone)
-    assert Layout(RANKS, 320).values_per_block == max(row["values"] for row in rows)
+# -- results and their table ---------------------------------------------------------------------------------
 
 
-def test_a_training_that_fails_says_why(results: Results, tmp_path: Path) -> None:
-    cell = Cell("ddp", "nonesuch", steps=STEPS, ranks=1)
-    with pytest.raises(NotTrained, match=r"ended with status 1: .*[Nn]onesuch"):
-        train_in(tmp_path, cell)
-    assert list(tmp_path.iterdir()) == []
+def result(accuracies: list[list[float]], accuracy: float, equal: bool = True) -> dict[str, Any]:
+    return {"accuracies": accuracies, "accuracy": accuracy, "seconds": 9.0, "sent": 1e6, "equal": equal, "load": 1.0,
+            "date": "2026-11-25"}  # fmt: skip
+
+
+SMALL = Grid(tasks=("fashion",), optimizers=("sgd",), stragglers=("none", "random"), steps=8)
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Results:
+    """Of all but the last seed; with an exchange each step nobody gets to the target under ASP."""
+    found = Results(tmp_path / "trainings")
+    for cell in SMALL.cells():
+        if cell.seed < 3:
+            at = [[0.5, 8, 0.4], [cell.seed, 8, 0.7 if (cell.strategy, cell.every) == ("asp", 1) else 0.76]]
+            found.keep(cell, result(at, 0.78 + cell.seed / 100, equal=cell.way != POST_LOCAL))
+    return found
+
+
+def test_the_table_is_that_of_the_file(results: Results, tmp_path: Path) -> None:
+    found = report.rows(SMALL, results)
+    report.write_csv(tmp_path / "rows.csv", found)
+    assert report.read_csv(tmp_path / "rows.csv") == found
+    head, *lines = report.table(found[:-1], SMALL)
+    assert head[5:9] == ["accuracy, none", "accuracy, random", "s to target, none", "s to target, random"]
+    assert len(lines) == 15
+    by_way = {(line[2], line[3]): line[4:] for line in lines}
+    assert by_way["asp", "1"] == ["2", "0.795 ± 0.007", "0.795 ± 0.007", "never", "never", "8.0", "yes"]
+    assert by_way["bsp", "8"][3] == "1.5" and by_way[POST_LOCAL, "8"][-1] == "0 of 4"
+    assert by_way["quorum:3", "32"][:3] == ["2/1", "0.795 ± 0.007", "0.790"]
+
+
+def test_only_what_is_missing_is_trained(results: Results) -> None:
+    assert {cell.seed for cell in results.missing(SMALL.cells())} == {3}
+    results.path(SMALL.cells()[0]).write_text("{}")
+    with pytest.raises(NotTrained, match=r"is no result of this study; remove the file"):
+        results.missing(SMALL.cells())
+
+
+def test_the_table_so_far_needs_no_switch(
+    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(study, "local_switch", None)
+    options = study.parser().parse_args(["--out", str(tmp_path), "--so-far"])
+    study.run(options, Console(file=StringIO()), SMALL)
+    assert "60 of 90 trainings" in capsys.readouterr().out
+    options = study.parser().parse_args(["--out", str(tmp_path)])
+    with alone(results.directory), pytest.raises(Busy, match="in use by another run"):
+        study.run(options, Console(file=StringIO()), SMALL)
+
+
+def test_the_page_shows_the_results(tmp_path: Path) -> None:
+    """Whoever changes one makes the other anew: `make pytorch-study`."""
+    found = report.read_csv(RESULTS)
+    copy = tmp_path / "page.md"
+    copy.write_text(PAGE.read_text())
+    write_table(copy, study.MARKS, report.table(found, GRID))
+    assert copy.read_text() == PAGE.read_text()
+    assert {row["equal"] for row in found if row["way"] == SHARED} == {"yes"}
+    for said in report.worse_than_ddp(found):
+        assert f"Worse than DistributedDataParallel: {said}." in PAGE.read_text()

@@ -39,6 +39,7 @@ class Settings:
     steps: int = 30
     every: int = 1
     overlap: bool = False
+    outer: float = 0.0
     strategy: str = "bsp"
     optimizer: str = "sgd"
     pauses: float = 0.0
@@ -136,7 +137,7 @@ def main(settings: Settings) -> None:
     optimizer = DistributedOptimizer(
         optimizer_of(model, settings.optimizer),
         job=settings.job, workers=settings.workers, every=settings.every, overlap=settings.overlap,
-        strategy=settings.strategy, limit=settings.limit, timeout_s=120.0,
+        outer=settings.outer, strategy=settings.strategy, limit=settings.limit, timeout_s=120.0,
         places=settings.places, minimum=settings.minimum, evict_after=settings.evict_after, on_members=heard.append,
     )  # fmt: skip
     ledger = Ledger(Path(f"{settings.out}.ledger"), start.numel(), create=True) if settings.ledger else None

@@ -278,6 +278,7 @@ def test_groups_are_added_before_the_first_step_or_not_at_all() -> None:
         ({"job": ""}, "job='': expected a name of 1 to 64 printable characters"),
         ({"workers": 0}, "workers=0: expected 1 to 256"),
         ({"every": 0}, "every=0: expected 1 or more"),
+        ({"outer": 1.0}, "outer=1.0: expected 0 to less than 1"),
         ({"limit": 0.0}, r"limit=0.0: expected 0.5 to 1.07374e\+09"),
         ({"workers": 4, "places": 3}, "places=3: expected 4, as many as workers, to 256"),
         ({"minimum": 2}, "minimum=2: expected 1 to 1, as many as workers"),

@@ -82,6 +82,27 @@ def test_what_the_limit_cuts_comes_with_the_next_contributions() -> None:
     assert parameter.tolist() == [0.25, -1 / 2**10]
 
 
+def test_an_outer_momentum_is_that_of_the_mean_update() -> None:
+    """Nesterov's, though each worker has its own, of its own updates."""
+    torch.manual_seed(0)
+    owned = [torch.nn.Parameter(torch.zeros(50)) for _ in range(3)]
+    replicas = [Replica([Named("parameter", parameter)], outer=0.9) for parameter in owned]
+    for each in replicas:
+        each.begin(2**20, 2**24)
+    expected, velocity = torch.zeros(2, 50, dtype=torch.float64)
+    for _ in range(20):
+        updates = 0.01 * torch.randn(3, 50)
+        with torch.no_grad():
+            for parameter, update in zip(owned, updates, strict=True):
+                parameter.add_(update)
+        exchange(replicas, 3)
+        mean = updates.double().mean(dim=0)
+        velocity = 0.9 * velocity + mean
+        expected = expected + mean + 0.9 * velocity
+        assert all(torch.equal(parameter, owned[0]) for parameter in owned[1:])
+        torch.testing.assert_close(owned[0].double().detach(), expected, rtol=0, atol=1e-5)
+
+
 def test_what_is_under_way_counts_in_full_until_it_is_read() -> None:
     """A worker that went back to a third of its own update, while its moments go on, would learn badly with many steps
     between exchanges."""

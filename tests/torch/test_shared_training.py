@@ -50,7 +50,7 @@ def setup(switch: SwitchProcess, tmp_path: Path) -> Iterator[Setup]:
     [
         ("bsp", {"every": 2, "steps": 61}, [SSP(2), Quorum(2), BSP()]),
         ("ssp:3", {"optimizer": "adamw", "overlap": True}, [ASP(), BSP()]),
-        ("asp", {"pauses": 0.2}, [Quorum(2), SSP(1), ASP()]),
+        ("asp", {"pauses": 0.2, "every": 2, "outer": 0.5}, [Quorum(2), SSP(1), ASP()]),
         ("quorum:2", {"pauses": 0.2, "every": 4, "overlap": True, "optimizer": "adamw"}, [BSP(), Quorum(2)]),
     ],
     ids=str,
