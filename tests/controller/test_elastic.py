@@ -149,7 +149,8 @@ def test_a_job_ends_when_who_is_left_is_silent_and_others_wait_for_its_end(
 
 
 def test_a_lost_session_begins_again_without_the_dead() -> None:
-    job = elastic_job("rrr", minimum=2)
+    """Once all that live have had time to notice that it is lost, however soon who is silent is evicted."""
+    job = elastic_job("rrr", minimum=2, evict_after=1.5)
     job.reset(now=100.0)
     job.workers[0].state = WorkerState.JOINED
     assert not starts_without(job, 200.0), "fewer than the minimum are there"

@@ -10,7 +10,7 @@ import pytest
 
 from serene.controller.http.client import ControllerClient
 from serene.strategy import ASP
-from tests.controller.processes import until
+from tests.controller.processes import states, until
 from tests.endtoend.process_groups import end, hosts, said, start
 
 pytestmark = [pytest.mark.mininet, pytest.mark.timeout(600)]
@@ -22,9 +22,11 @@ def test_all_workers_end_with_the_same_parameters(
 ) -> None:
     """Of the elastic example, which begins with four, one joins later."""
     with hosts(target, tmp_path, ranks=workers, racks=racks) as network, ControllerClient(network.unix_url) as client:
-        processes = start(network, tmp_path, [f"examples/{program}.py"])
-        until(lambda: [job for job in client.jobs() if job.state == "running"], "the job runs", 240)
+        go = tmp_path / "go"
+        processes = start(network, tmp_path, ["-m", "tests.torch.held", "100", str(go), f"examples/{program}.py"])
+        until(lambda: client.jobs() and states(client).count("running") == workers, "all take part", 240)
         client.set_strategy(0, ASP())
+        go.touch()
         end(processes, tmp_path)
         job = client.job(0)
         places = 8 if program == "elastic" else workers

@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import subprocess
-from contextlib import suppress
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -107,39 +107,32 @@ def ended_alike(text: str, workers: int) -> list[int]:
     return [int(worker) for worker, _, _ in said]
 
 
-def workers_of(agent: str) -> list[int]:
-    """The processes that torchrun has started, by the environment that it was given."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            said = (process / "environ").read_bytes().split(b"\0")
-            if f"AGENT={agent}".encode() in said and any(each.startswith(b"TORCHELASTIC_") for each in said):
-                found.append(int(process.name))
-    return found
-
-
 @pytest.mark.timeout(600)
-def test_torchrun_starts_one_worker_again(local: Local) -> None:
-    """Whoever was killed begins again, with the parameters of the others, who go on without it meanwhile; another one
-    joins later, without torchrun."""
-    command = [warm_python(), "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "1"]
+def test_torchrun_starts_one_worker_again(local: Local, tmp_path: Path) -> None:
+    """Whoever was killed begins again, with the parameters of the others, who go on without it meanwhile; and another
+    one joins, without torchrun."""
+    go = tmp_path / "go"
     environment = {**local.environment, "PYTHON_EXEC": warm_python(), "PYTHONUNBUFFERED": "1"}
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "1", "--max-restarts", "3"]
 
-    def start(*program: str, agent: str = "") -> subprocess.Popen[str]:
+    def start(*arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            program, cwd=ROOT, env={**environment, "AGENT": agent}, text=True, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            [warm_python(), *arguments, "-m", "tests.torch.held", "100", str(go), "examples/elastic.py"],
+            cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
 
-    agents = [f"{os.getpid()} {number}" for number in range(4)]
-    started = [start(*command, "--max-restarts", "3", "examples/elastic.py", agent=agent) for agent in agents]
+    def taking_part() -> Counter[str]:
+        jobs = [job for job in local.client.jobs() if job.name == "elastic"]
+        return Counter(worker.state.value for job in jobs for worker in job.workers)
+
+    started = [start(*torchrun) for _ in range(4)]
     try:
-        until(lambda: any(worker.iteration > 20 for job in local.client.jobs() for worker in job.workers), "they train",
-              PATIENCE_S)  # fmt: skip
-        (dies,) = workers_of(agents[0])
-        os.kill(dies, signal.SIGKILL)
-        until(lambda: [each for each in workers_of(agents[0]) if each != dies], "it is started again", PATIENCE_S)
-        started.append(start(warm_python(), "examples/elastic.py"))
+        until(lambda: len(list(tmp_path.glob("go.*"))) == 4, "step 100", PATIENCE_S)
+        os.kill(int(next(tmp_path.glob("go.*")).suffix[1:]), signal.SIGKILL)
+        until(lambda: taking_part() == {"running": 4, "evicted": 1, "left": 3}, "it is started again", PATIENCE_S)
+        started.append(start())
+        until(lambda: taking_part()["running"] == 5, "another one joins", PATIENCE_S)
+        go.touch()
         texts = [process.communicate(timeout=PATIENCE_S)[0] for process in started]
     finally:
         for process in started:
