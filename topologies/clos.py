@@ -74,18 +74,21 @@ def spine_routes(ports: int, leaves: int) -> Routes:
 
 class Clos(Topo):  # type: ignore[misc]
     """So many ``leaves`` of ``ports // 2`` hosts each, and the spines of a bisection ``ratio``. ``link_mbit``: rate of
-    every link, each way; None: unlimited. Raises NotReady."""
+    every link, each way; None: unlimited. ``small_first``: whether links carry small packets first, see
+    `SwitchInterface`. Raises NotReady."""
 
     def build(
-        self, ports: int = 8, leaves: int = 4, ratio: float = 1.0, link_mbit: float | None = None, **unknown: Any
-    ) -> None:
+        self, ports: int = 8, leaves: int = 4, ratio: float = 1.0, link_mbit: float | None = None,
+        small_first: bool = False, **unknown: Any,
+    ) -> None:  # fmt: skip
         if unknown:  # Mininet's own command would only show a TypeError of Python's
-            raise NotReady(f"clos has no option {', '.join(unknown)}: expected ports, leaves, ratio or link_mbit")
+            valid = "ports, leaves, ratio, link_mbit or small_first"
+            raise NotReady(f"clos has no option {', '.join(unknown)}: expected {valid}")
         spines, half = spines_of(ports, ratio), ports // 2
         if not isinstance(leaves, int) or not 1 <= leaves <= min(ports, LARGEST // half):
             raise NotReady(f"{leaves} leaves of {half} hosts: expected 1 to {min(ports, LARGEST // half)}")
         # What may pass at once after a pause is kept small, two full frames, so that short transfers keep to the rate.
-        shaped = {"bw": link_mbit, "burst": "3028"} if link_mbit else {}
+        shaped = {"bw": link_mbit, "burst": "3028", "small_first": small_first} if link_mbit else {}
         ends = {"cls1": HostInterface, "cls2": SwitchInterface, "params1": shaped, "params2": shaped}
         for spine in range(spines):
             self.addSwitch(f"spine{spine + 1}", routes=spine_routes(ports, leaves))

@@ -36,9 +36,13 @@ MAX_HOSTS = 253  # in 10.0.0.0/24, where the switch is 10.0.0.254
 
 class SwitchInterface(Intf):  # type: ignore[misc]
     """A switch's end of a link, without IPv6, so that the kernel sends nothing of its own. ``bw``: limit of its rate,
-    in Mbit/s; ``burst``: what may pass at once after a pause, as tc takes it. Raises NotReady if tc cannot limit it."""
+    in Mbit/s; ``burst``: what may pass at once after a pause, as tc takes it. ``small_first``: whether packets of less
+    than 128 bytes, such as acknowledgements, pass before others that wait. Raises NotReady if tc cannot limit it."""
 
-    def config(self, mtu: int | None = None, bw: float | None = None, *, burst: str = "15k", **params: Any) -> Any:
+    def config(
+        self, mtu: int | None = None, bw: float | None = None, *, burst: str = "15k", small_first: bool = False,
+        **params: Any,
+    ) -> Any:  # fmt: skip
         result = super().config(**params)
         self.cmd("sysctl -qw", f"net.ipv6.conf.{self.name}.disable_ipv6=1")
         if mtu is not None:
@@ -47,16 +51,22 @@ class SwitchInterface(Intf):  # type: ignore[misc]
             # Not Mininet's TCIntf, which sets neither quantum nor cburst. tc's default quantum draws a warning from
             # some 20 Mbit/s up; with its default cburst, time by which the kernel's timer is late is lost: at 1 Gbit/s,
             # 5 %.
-            said = self.cmd("tc qdisc add dev", self, "root handle 5: htb default 1")
-            said += self.cmd(
-                "tc class add dev", self,
-                f"parent 5: classid 5:1 htb rate {bw}Mbit burst {burst} cburst {burst} quantum 15000",
-            )  # fmt: skip
+            said = self.cmd("tc qdisc add dev", self, f"root handle 5: htb default {3 if small_first else 1}")
+            said += self._class("parent 5: classid 5:1", bw, burst)
+            if small_first:
+                said += self._class("parent 5:1 classid 5:2", bw / 10, burst, f"ceil {bw}Mbit prio 0")
+                said += self._class("parent 5:1 classid 5:3", bw * 9 / 10, burst, f"ceil {bw}Mbit prio 1")
+                short = "u32 match u16 0x0000 0xff80 at 2"  # the length, in the IP header
+                said += self.cmd("tc filter add dev", self, f"parent 5: protocol ip {short} flowid 5:2")
             if said.strip():
                 raise NotReady(
                     f"cannot limit the rate of {self.name} to {bw:g} Mbit/s (no sch_htb here?): {said.strip()}"
                 )
         return result
+
+    def _class(self, where: str, bw: float, burst: str, more: str = "") -> str:
+        rate = f"htb rate {bw}Mbit {more} burst {burst} cburst {burst} quantum 15000"
+        return str(self.cmd("tc class add dev", self, where, rate))
 
 
 class HostInterface(SwitchInterface):
@@ -68,11 +78,9 @@ class HostInterface(SwitchInterface):
         mtu: int | None = None,
         bw: float | None = None,
         offload: bool = False,
-        *,
-        burst: str = "15k",
         **params: Any,
     ) -> Any:
-        result = super().config(mtu, bw, burst=burst, **params)
+        result = super().config(mtu, bw, **params)
         if not offload:
             self.cmd("ethtool -K", self, "tx off rx off tso off gso off gro off sg off")
         return result

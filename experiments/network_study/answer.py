@@ -41,7 +41,11 @@ def sentences(found: Findings, on_clos: Sequence[dict[str, Any]]) -> list[str]:
         f"{_between(faster, '.1f')} times as fast on the thin network as the best that hosts can do alone.",
     ]
     if on_clos:
-        ratios = [row["emulated_s"] / row["simulated_s"] for row in on_clos if not row.get("barrier")]
+        ratios = [
+            row["emulated_s"] / row["simulated_s"]
+            for row in on_clos
+            if not (row.get("barrier") or row.get("small_first"))
+        ]
         hosts_there = on_clos[0]["ports"] // 2 * on_clos[0]["leaves"]
         said.append(
             f"An emulated network of {hosts_there} hosts, with real bytes over TCP and through our P4 programs, takes "

@@ -22,7 +22,7 @@ from serene.experiments.network_study.flows.clos import Clos
 from serene.experiments.network_study.flows.model import LV08, model
 from serene.experiments.network_study.methods import method
 from serene.experiments.network_study.switch import SwitchSizes
-from serene.experiments.network_study.training import SERVERS, SWITCH, Training, train
+from serene.experiments.network_study.training import BY_SERVERS, SWITCH, Training, train
 from serene.experiments.shared.machine import Conditions, observed
 from serene.outputs import CannotWrite
 from serene.program import Program
@@ -112,7 +112,7 @@ class TrainingCell:
         default our program's. Raises SereneError."""
         exchange = _exchange(self.network, self.gradient_mb, sizes)
         workers = exchange.network.hosts
-        if self.how == SERVERS:
+        if self.how in BY_SERVERS:
             workers -= workers // SERVER_SHARE
         strategy = Quorum(math.ceil(QUORUM_SHARE * workers)) if self.strategy == "quorum" else parse(self.strategy)
         began = time.perf_counter()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from serene.experiments.network_study.cells import Answers, Cell, ExchangeCell
 from serene.experiments.network_study.methods import METHODS
-from serene.experiments.network_study.training import SERVERS
+from serene.experiments.network_study.training import BY_SERVERS
 from serene.experiments.shared import estimate, machine
 
 # Seconds that a simulation takes at r = 1, as measured on an Intel Xeon: with servers for each pair of hosts, else for
@@ -20,7 +20,7 @@ def expected_s(cell: Cell) -> float:
     network a step has more events."""
     hosts, ratio = cell.network.hosts, cell.network.ratio
     if not isinstance(cell, ExchangeCell):
-        return (TRAINING_BY_SERVERS_S if cell.how == SERVERS else TRAINING_S) * hosts * cell.iterations
+        return (TRAINING_BY_SERVERS_S if cell.how in BY_SERVERS else TRAINING_S) * hosts * cell.iterations
     return (SERVERS_S * hosts**2 if METHODS[cell.method].servers else OTHERS_S * hosts) / ratio
 
 

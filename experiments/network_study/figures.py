@@ -12,6 +12,7 @@ from serene.experiments.network_study.cells import MB, QUORUM_SHARE, Answers, Ex
 from serene.experiments.network_study.emulated.rows import title
 from serene.experiments.network_study.flows.clos import RATIOS, SIZES, Clos
 from serene.experiments.network_study.grid import (
+    BASE_MS,
     FAST,
     GRADIENTS_MB,
     LINKS,
@@ -160,7 +161,11 @@ def gradients(answers: Answers, path: Path) -> Path:
 def training(answers: Answers, grid: Grid, hosts: int, path: Path) -> Path:
     """Rounds a second under each straggler profile, with a bar for each exchange and strategy. Lines: least to most
     over the seeds."""
-    cells = [cell for cell in grid.trainings() if cell.network.hosts == hosts]
+    cells = [
+        cell
+        for cell in grid.trainings()
+        if (cell.network.hosts, cell.network.ratio, cell.compute_ms) == (hosts, TRAINING_RATIO, BASE_MS)
+    ]
     figure, axes = panels(1, len(STRAGGLERS), width=3.3, height=3.6, sharey=True)
     ways = [(SWITCH, strategy) for strategy in STRATEGIES] + [(SERVERS, strategy) for strategy in STRATEGIES]
     ways += [(how, "bsp") for how in LOCK_STEP]
@@ -177,7 +182,7 @@ def training(answers: Answers, grid: Grid, hosts: int, path: Path) -> Path:
             if len(speeds) > 1:
                 each.vlines(place + gap, min(speeds), max(speeds), color="#222222", linewidth=1)
         each.set_title(straggler.partition(":")[0], fontsize=10)
-        each.set_xticks([2, 7.6, 11.7], ["switch", "servers", "butterfly,\nring"], fontsize=8)
+        each.set_xticks([2, 7.6, 12.7], ["switch", "servers", "butterflies,\nrings"], fontsize=8)
         each.grid(axis="x", visible=False)
     axes[0][0].set_ylabel("rounds a second")
     one_legend(figure, axes)

@@ -14,7 +14,15 @@ from serene.experiments.network_study.exchange import Exchange
 from serene.experiments.network_study.flows import solver
 from serene.experiments.network_study.flows.clos import RATIOS, SIZES, Clos
 from serene.experiments.network_study.flows.model import LV08
-from serene.experiments.network_study.grid import LOCK_STEP, STRAGGLERS, STRATEGIES, Grid, ratio_name
+from serene.experiments.network_study.grid import (
+    BASE_MS,
+    LOCK_STEP,
+    STRAGGLERS,
+    STRATEGIES,
+    TRAINING_RATIO,
+    Grid,
+    ratio_name,
+)
 from serene.experiments.network_study.methods import MAIN, METHODS, VARIANTS
 from serene.experiments.network_study.reference import Pair
 from serene.experiments.network_study.schedules import leaf_spine_aggregation, ring
@@ -182,7 +190,8 @@ class Findings:
         return [
             self._answers[cell]
             for cell in self._grid.trainings()
-            if (cell.network.hosts, cell.how, cell.strategy, cell.straggler) == (hosts, how, strategy, straggler)
+            if (cell.network.hosts, cell.network.ratio, cell.how, cell.strategy, cell.straggler, cell.compute_ms)
+            == (hosts, TRAINING_RATIO, how, strategy, straggler, BASE_MS)
         ]
 
 

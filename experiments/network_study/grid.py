@@ -9,7 +9,7 @@ from itertools import product
 from serene.experiments.network_study.cells import Cell, ExchangeCell, NetworkCell, TrainingCell
 from serene.experiments.network_study.flows.clos import RATIOS, SIZES
 from serene.experiments.network_study.methods import MAIN, VARIANTS, Origin, names
-from serene.experiments.network_study.training import SERVERS, SWITCH
+from serene.experiments.network_study.training import PACKED, SERVERS, SWITCH
 
 LINKS = ((4.0, 0.2), (1.0, 0.2), (4.0, 1.0), (1.0, 1.0))  # GB/s and us
 SLOW = (3, 1024)  # the network of the paper's Figure 9
@@ -19,20 +19,29 @@ FAST = names(lambda method: method.origin is not Origin.VARIANT and not method.s
 
 STRATEGIES = ("bsp", "ssp:3", "ssp:10", "quorum", "asp")
 STRAGGLERS = ("none", "slow_worker", "heterogeneous", "failure:iteration=10")
-LOCK_STEP = ("layered-butterfly", "ring")  # methods for which training is simulated in lock step
-TRAINING_RATIO = 0.25
+THINNED = ("bsp", "ssp:3", "ssp:10", "asp")  # strategies that are simulated at every bisection ratio
+EXCHANGES = (SWITCH, SERVERS, PACKED)  # by which training is simulated under every strategy
+LOCK_STEP = ("flat-butterfly", "layered-butterfly", "ring", "hierarchical-ring")  # and those in lock step
+TRAINING_RATIO = 0.25  # at which every strategy and straggler is simulated
+BASE_MS = 100.0  # computing of an iteration
+LONG_MS = 1000.0  # computing of an iteration in which the exchange is a small part, on the smallest network
 
 
 @dataclass(frozen=True)
 class Grid:
     """Questions, with networks as (layers, hosts). ``others``: networks on which link speeds and routings are varied.
-    ``training``: networks on which training is simulated, with so many ``iterations`` and these ``seeds``."""
+    ``training``: networks on which training is simulated, each with so many ``iterations``, and these ``seeds``."""
 
     name: str
     others: tuple[tuple[int, int], ...]
     training: tuple[tuple[int, int], ...]
-    iterations: int
+    iterations: tuple[int, ...]
     seeds: tuple[int, ...]
+
+    @property
+    def compared(self) -> tuple[tuple[int, int], ...]:
+        """The networks on which all strategies are compared at TRAINING_RATIO: with one seed, the smallest alone."""
+        return self.training if len(self.seeds) > 1 else self.training[:1]
 
     def networks(self) -> list[tuple[int, int]]:
         return list(SIZES)
@@ -82,12 +91,31 @@ class Grid:
 
     def trainings(self) -> list[TrainingCell]:
         """Training by each exchange, under each strategy that it can do and each straggler profile."""
-        networks = [NetworkCell(layers, hosts, TRAINING_RATIO) for layers, hosts in self.training]
+        asked = [cell for size in self.training for cell in self.thinned(size)]
+        asked += self.thinned(self.training[0], LONG_MS)
+        for size, iterations, seed in [
+            (*each, seed) for each in zip(self.compared, self.iterations, strict=False) for seed in self.seeds
+        ]:
+            network = NetworkCell(*size, TRAINING_RATIO)
+            ways = [*product((SWITCH, SERVERS), STRATEGIES), *((how, "bsp") for how in LOCK_STEP)]
+            asked += [
+                TrainingCell(network, how, strategy, straggler, iterations=iterations, seed=seed)
+                for (how, strategy), straggler in product(ways, STRAGGLERS)
+            ]
+        return list(dict.fromkeys(asked))
+
+    def thinned(self, size: tuple[int, int], compute_ms: float = BASE_MS) -> list[TrainingCell]:
+        """Training on one network at every bisection ratio, for `thinness`, with the first seed: on the smallest
+        network under every strategy in THINNED and with stragglers, on larger ones without, under BSP and ASP."""
+        smallest = size == self.training[0]
+        ways = [*product(EXCHANGES, THINNED if smallest else ("bsp", "asp")), *((how, "bsp") for how in LOCK_STEP)]
         return [
-            TrainingCell(network, how, strategy, straggler, iterations=self.iterations, seed=seed)
-            for network, straggler, seed in product(networks, STRAGGLERS, self.seeds)
-            for how, strategy in [*product((SWITCH, SERVERS), STRATEGIES), *((how, "bsp") for how in LOCK_STEP)]
-        ]
+            TrainingCell(
+                NetworkCell(*size, ratio), how, strategy, straggler, compute_ms=compute_ms,
+                iterations=self.iterations[self.training.index(size)], seed=self.seeds[0],
+            )
+            for ratio, straggler, (how, strategy) in product(RATIOS, STRAGGLERS[: 3 if smallest else 1], ways)
+        ]  # fmt: skip
 
     def cells(self) -> Iterator[Cell]:
         """All questions; some come more than once."""
@@ -100,8 +128,8 @@ class Grid:
 
 
 GRIDS = {
-    "quick": Grid("quick", ((2, 128), (3, 256)), ((2, 128), (3, 1024)), 20, (1,)),
-    "full": Grid("full", ((2, 128), (2, 512), (3, 256)), ((2, 128), (2, 512), (3, 1024)), 60, (1, 2, 3)),
+    "quick": Grid("quick", ((2, 128), (3, 256)), ((2, 128), (3, 1024)), (30, 20), (1,)),
+    "full": Grid("full", ((2, 128), (2, 512), (3, 256)), ((2, 128), (2, 512), (3, 1024)), (60, 60, 60), (1, 2, 3)),
 }
 
 

@@ -62,7 +62,7 @@ def write(grid: Grid, answers: Answers, out: Path, console: Console, *, emulate:
         "gradients": figures.gradients(answers, out / "gradients.png"),
         "scaling": figures.scaling(scaled, out / "scaling.png"),
     }
-    for _, hosts in grid.training:
+    for _, hosts in grid.compared:
         drawn[f"training-{hosts}"] = figures.training(answers, grid, hosts, out / f"training-{hosts}.png")
     if emulated:
         drawn["emulation"] = figures.emulation(emulated, out / "emulation.png")
@@ -181,14 +181,14 @@ def _page(
             f"{switch.window} packets of a worker in flight, every link at line rate"
         ),
         training_text=(
-            f"Iterations of 100 ms (lognormal, sigma 5 %) and a gradient of 100 MB, r = 1/4, {grid.iterations} "
+            f"Iterations of 100 ms (lognormal, sigma 5 %) and a gradient of 100 MB, r = 1/4, {grid.iterations[0]} "
             f"iterations a worker, {len(grid.seeds)} seed(s). slow_worker: each iteration of any worker takes 0.5 to 2 "
             "times longer with probability 0.15; heterogeneous: one worker is twice as slow for good; failure: one "
             "worker stops for 5 s. Through the switch, values stream out and back over the worker's own link; servers "
             "are an eighth of the hosts. A job of our program has at most 32 workers: beyond that, leaves that add up "
             "are the workers of the next layer's job."
         ),
-        trainings=[(hosts, found.training(hosts)) for _, hosts in grid.training],
+        trainings=[(hosts, found.training(hosts)) for _, hosts in grid.compared],
         emulation=findings.emulated(emulated) if emulated else None,
         emulation_text=emulation_text,
         scaling=findings.scaled(scaled),

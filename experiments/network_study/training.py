@@ -4,7 +4,7 @@ Exchanges are flows, one for each worker. All flows of a leaf's workers share th
 variable of the max-min solver. The barrier is the switch's (docs/protocol.md), for whole rounds instead of slots: a
 worker that has finished c rounds goes on when c <= base + staleness bound; base: how many rounds a quorum has finished.
 
-``servers``  workers push to distributed parameter servers, wait for the barrier, and pull
+``servers``, ``servers-packed``  workers push to distributed or packed parameter servers, wait for the barrier, and pull
 ``switch``   leaf and upper switches add up; values stream out and back over the worker's own link, which it shares with
              nobody, and a worker that waits has its result when the contribution that it waited for has been sent
 others       the methods with ``lock_step``: an iteration takes the slowest worker's compute time, and the exchange
@@ -13,6 +13,7 @@ others       the methods with ``lock_step``: an iteration takes the slowest work
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,8 +28,9 @@ from serene.experiments.network_study.methods import METHODS, SYNCHRONOUS
 from serene.strategy import Strategy
 from serene.workers.stragglers import Straggler
 
-SERVERS, SWITCH = "servers", "switch"
-EXCHANGES = (SERVERS, SWITCH, *SYNCHRONOUS)
+SERVERS, PACKED, SWITCH = "servers", "servers-packed", "switch"
+BY_SERVERS = (SERVERS, PACKED)
+EXCHANGES = (*BY_SERVERS, SWITCH, *SYNCHRONOUS)
 FLOAT_SLACK = 1e-9  # rounding error of a flow's bytes, relative
 COMPUTING, SENDING, WAITING, READING = range(4)  # a worker's states
 
@@ -64,7 +66,7 @@ class Training:
 class Outcome:
     """What came of a run. ``seconds``: that it took. ``computing``, ``waiting``, ``network``: shares of all workers'
     time together, 0 to 1. ``ahead_mean``, ``ahead_max``: rounds that a worker was ahead of the slowest when it went
-    on."""
+    on. ``lateness``: of its gradients, see `lateness`."""
 
     workers: int
     seconds: float
@@ -74,6 +76,21 @@ class Outcome:
     network: float
     ahead_mean: float
     ahead_max: int
+    lateness: float
+
+
+def lateness(contributions: Sequence[tuple[int, int]], workers: int) -> float:
+    """By how many rounds gradients are late, beyond those of BSP, in the mean: 0 is BSP; without a barrier it is 1,
+    whoever is slow, because each worker contributes once while the others contribute so much as one round.
+
+    contributions: in the order in which they are added up, (worker, how many its sender had read). One that lacks m
+    others is late by m / n of n workers' rounds, of which BSP's have (n - 1) / 2n, as all of a round read the same sum.
+    """
+    if workers < 2 or not contributions:
+        return 0.0
+    missed = np.mean([place - read for place, (_, read) in enumerate(contributions)]) / workers
+    bsp = (workers - 1) / (2 * workers)
+    return float(missed - bsp) / bsp
 
 
 def train(training: Training, model: Model) -> Outcome:
@@ -86,6 +103,15 @@ def train(training: Training, model: Model) -> Outcome:
     run = _Run(training, model)
     run.play()
     return run.outcome()
+
+
+def simulated(training: Training, model: Model) -> list[tuple[int, int]]:
+    """The contributions of a run, as `lateness` takes them. Raises BadMethod for an exchange in lock step."""
+    if training.how in SYNCHRONOUS:
+        raise BadMethod(f"{training.how} knows lock step only; expected {', '.join((*BY_SERVERS, SWITCH))}")
+    run = _Run(training, model)
+    run.play()
+    return run.contributions
 
 
 class _Compute:
@@ -107,7 +133,8 @@ class _Compute:
 def _lock_step(training: Training, model: Model) -> Outcome:
     if str(training.strategy) != "BSP":
         raise BadMethod(
-            f"{training.how} knows lock step only, not {training.strategy}; expected BSP, or {SERVERS}, {SWITCH}"
+            f"{training.how} knows lock step only, not {training.strategy}; expected BSP, or "
+            f"{', '.join((*BY_SERVERS, SWITCH))}"
         )
     workers = training.exchange.network.hosts
     exchange_s = solver.run(training.exchange.network, METHODS[training.how].steps(training.exchange), model)
@@ -119,26 +146,41 @@ def _lock_step(training: Training, model: Model) -> Outcome:
     total = float(slowest.sum() + training.iterations * exchange_s)
     computing = float(times.mean(axis=1).sum()) / total
     waiting = float((slowest - times.mean(axis=1)).sum()) / total
-    return Outcome(workers, total, training.iterations / total, computing, waiting, 1 - computing - waiting, 0.0, 0)
+    return Outcome(
+        workers, total, training.iterations / total, computing, waiting, 1 - computing - waiting, 0.0, 0, 0.0
+    )
 
 
 class Bundles:
-    """All workers' flows in one direction, to the servers or from them, over the links of leaves, pods and servers."""
+    """All workers' flows in one direction, to the servers or from them, over the links of leaves, pods and servers.
 
-    def __init__(self, network: Clos, model: Model, servers: int) -> None:
+    packed: whether servers fill the first leaves, or are in all of them alike.
+    """
+
+    def __init__(self, network: Clos, model: Model, servers: int, *, packed: bool = False) -> None:
         speed = model.bandwidth_factor * network.bandwidth
         leaf = np.arange(network.leaves)
+        # How many servers each leaf has. A flow has as much to do with each server as with every other.
+        here = np.bincount(np.arange(servers) // network.half, minlength=leaf.size) if packed else leaf * 0 + 1
+        here = here / here.sum()
         capacity = [np.full(network.leaves, (network.up if network.layers == 2 else network.half) * speed)]
-        links, shares = [leaf], [np.full(network.leaves, 1 - 1 / network.leaves)]
+        links, shares = [leaf], [1 - here]
+        group, of_group = leaf, here
         if network.layers == 3:
+            group, of_group = leaf // network.half, here.reshape(network.groups, -1).sum(axis=1)
             capacity.append(np.full(network.groups, network.half * network.up * speed))
-            links.append(network.leaves + leaf // network.half)
-            shares.append(np.full(network.leaves, 1 - 1 / network.groups))
-        capacity.append(np.array([servers * speed]))
-        self._capacity = np.concatenate(capacity)
-        links.append(np.full(network.leaves, self._capacity.size - 1))
+            links.append(network.leaves + group)
+            shares.append(1 - of_group[group])
+        for number in np.flatnonzero(of_group) if packed else ():  # what goes into the servers' groups from the others
+            links.append(np.full(network.leaves, sum(part.size for part in capacity)))
+            capacity.append(np.array([(network.up if network.layers == 2 else network.half * network.up) * speed]))
+            shares.append(np.where(group == number, 0.0, of_group[number]))
+        links.append(np.full(network.leaves, sum(part.size for part in capacity)))
         shares.append(np.ones(network.leaves))
+        self._capacity = np.concatenate([*capacity, [servers * speed]])
         self._links, self._shares = np.stack(links), np.stack(shares)
+        self._users = np.zeros((self._capacity.size, network.leaves), dtype=bool)  # [link, leaf]
+        np.logical_or.at(self._users, (self._links, leaf[None, :]), self._shares > 0)
         self._speed = speed
         # The flows of a leaf have the same rate. So a flow ends when each flow of its leaf has carried, since the start
         # of the run, its size more than when it began.
@@ -180,9 +222,15 @@ class Bundles:
         return done
 
     def _solve(self) -> None:
+        load = np.bincount(self._links.ravel(), (self._shares * self._count).ravel(), minlength=self._capacity.size)
+        first = int((load / self._capacity).argmax())
+        level = self._capacity[first] / load[first] if load[first] else np.inf
         busy = np.flatnonzero(self._count)
         self._rate[:] = 0.0
-        if busy.size:
+        if level >= self._speed or self._users[first, busy].all():
+            # All flows stop growing at once: at their own links' rate, or when a link is full that all of them use.
+            self._rate[busy] = min(level, self._speed)
+        elif busy.size:
             layers = self._links.shape[0]
             self._rate[busy] = rates(
                 self._capacity,
@@ -210,12 +258,13 @@ class _Run:
     def __post_init__(self) -> None:
         exchange, how = self.training.exchange, self.training.how
         network = exchange.network
-        servers = network.hosts // SERVER_SHARE if how == SERVERS else 0
+        servers, packed = network.hosts // SERVER_SHARE if how in BY_SERVERS else 0, how == PACKED
         self.workers = network.hosts - servers
-        # Servers are distributed evenly, and so are the other hosts, which are the workers.
-        self.leaf: Ints = np.arange(self.workers) * network.leaves // self.workers
-        self.push = Bundles(network, self.model, servers) if servers else None
-        self.pull = Bundles(network, self.model, servers) if servers else None
+        # Distributed servers are in all leaves alike, and so are the workers; else workers are in the other leaves.
+        leaves = np.arange(self.workers) * network.leaves // self.workers
+        self.leaf: Ints = (np.arange(self.workers) + servers) // network.half if packed else leaves
+        self.push = Bundles(network, self.model, servers, packed=packed) if servers else None
+        self.pull = Bundles(network, self.model, servers, packed=packed) if servers else None
         links = network.longest if network.leaves > 1 else 2
         wire = exchange.size * exchange.switch.overhead * (1 + self.model.cross_traffic)
         speed = min(self.model.bandwidth_factor * network.bandwidth, exchange.switch.limit(network, links, links - 1))
@@ -231,6 +280,8 @@ class _Run:
         self.since = np.zeros(self.workers)
         self.spent = np.zeros(4)
         self.went: list[tuple[int, float, int]] = []  # (worker, when it went on, rounds ahead of the slowest)
+        self.contributions: list[tuple[int, int]] = []  # as `lateness` takes them
+        self.read = [0] * self.workers  # how many contributions each worker has read
         self.compute = _Compute(self.training)
         # Rounds that all workers together have done, with reading. `_compute` counts one whenever it begins the next;
         # that it also begins each worker's first is made up for here.
@@ -272,6 +323,7 @@ class _Run:
             self.push.add(int(self.leaf[worker]), worker, self.training.exchange.size)
 
     def _sent(self, worker: int) -> None:
+        self.contributions.append((worker, self.read[worker]))
         self.finished[worker] += 1
         done = int(self.finished[worker])
         self._enter(worker, WAITING)
@@ -289,6 +341,7 @@ class _Run:
                 self._go_on(released)
 
     def _go_on(self, worker: int) -> None:
+        self.read[worker] = len(self.contributions)
         self.went.append((worker, self.now, int(self.finished[worker] - self.finished.min())))
         if self.pull is None:
             self._compute(worker)
@@ -303,5 +356,5 @@ class _Run:
         ahead = [rounds for _, _, rounds in self.went]
         return Outcome(
             self.workers, self.now, self.done / self.workers / self.now, computing, waiting,
-            sending + reading, float(np.mean(ahead)), max(ahead),
+            sending + reading, float(np.mean(ahead)), max(ahead), lateness(self.contributions, self.workers),
         )  # fmt: skip

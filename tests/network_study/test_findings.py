@@ -65,7 +65,7 @@ def test_the_answer_is_what_was_found(found: Findings) -> None:
     clos = [
         {"emulated_s": 2.0, "simulated_s": 1.0, "ports": 16, "leaves": 4},
         {"emulated_s": 3.0, "simulated_s": 2.0, "ports": 16, "leaves": 4},
-        {"emulated_s": 9.0, "simulated_s": 1.0, "ports": 16, "leaves": 4, "barrier": True},
+        {"emulated_s": 9.0, "simulated_s": 1.0, "ports": 16, "leaves": 4, "barrier": True, "small_first": True},
     ]
     thinned, ignoring, switches, emulated = answer.sentences(found, clos)
     assert "the layered butterfly takes 1.10 times as long as with all" in thinned

@@ -10,7 +10,16 @@ from serene.experiments.network_study.flows.maxmin import rates
 from serene.experiments.network_study.flows.model import IDEAL, LV08
 from serene.experiments.network_study.methods import METHODS
 from serene.experiments.network_study.switch import SwitchSizes
-from serene.experiments.network_study.training import SERVERS, SWITCH, BadTraining, Bundles, Training, _Run, train
+from serene.experiments.network_study.training import (
+    PACKED,
+    SERVERS,
+    SWITCH,
+    BadTraining,
+    Bundles,
+    Training,
+    _Run,
+    train,
+)
 from serene.experiments.straggler_study.cell import NOTHING, Cell, Network
 from serene.experiments.straggler_study.simulated import simulate
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
@@ -91,11 +100,18 @@ def test_bundles_are_max_min_fair() -> None:
     assert bundles._rate[leaf] == pytest.approx(alone)
 
 
-def test_servers_in_lock_step_take_what_the_schedule_takes() -> None:
+@pytest.mark.parametrize(
+    ("how", "method", "hosts", "ratio"),
+    [
+        (SERVERS, "servers-distributed", 512, 1.0), (PACKED, "servers-packed", 128, 0.25),
+        (PACKED, "servers-packed", 256, 0.25), (PACKED, "servers-packed", 512, 1.0),
+    ],
+)  # fmt: skip
+def test_servers_in_lock_step_take_what_the_schedule_takes(how: str, method: str, hosts: int, ratio: float) -> None:
     """BSP without a straggler: a round is computing, and the exchange as simulated flow by flow."""
-    asked = exchange(512, 1.0)
-    found = train(Training(asked, SERVERS, BSP(), stragglers.parse("none"), 0.1, jitter=0.0, iterations=5), LV08)
-    seconds = solver.run(asked.network, METHODS["servers-distributed"].steps(asked), LV08)
+    asked = exchange(hosts, ratio)
+    found = train(Training(asked, how, BSP(), stragglers.parse("none"), 0.1, jitter=0.0, iterations=5), LV08)
+    seconds = solver.run(asked.network, METHODS[method].steps(asked), LV08)
     assert 1 / found.rounds_per_s == pytest.approx(0.1 + seconds, rel=0.01)
 
 
@@ -134,9 +150,11 @@ def test_the_same_seed_is_the_same_run() -> None:
 
 def test_impossible_runs() -> None:
     none = stragglers.parse("none")
-    with pytest.raises(BadMethod, match="no way to exchange 'gossip'; expected servers, switch, "):
+    with pytest.raises(BadMethod, match="no way to exchange 'gossip'; expected servers, servers-packed, switch, "):
         train(Training(exchange(), "gossip", BSP(), none), LV08)
-    with pytest.raises(BadMethod, match=r"ring knows lock step only, not SSP\(3\); expected BSP, or servers, switch"):
+    with pytest.raises(
+        BadMethod, match=r"ring knows lock step only, not SSP\(3\); expected BSP, or servers, servers-packed"
+    ):
         train(Training(exchange(), "ring", SSP(3), none), LV08)
     with pytest.raises(BadTraining, match="computing 0 s"):
         Training(exchange(), SWITCH, BSP(), none, compute_s=0)

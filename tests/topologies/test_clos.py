@@ -67,7 +67,7 @@ def test_packets_go_where_the_simulator_s_do(ratio: float) -> None:
         ({"ratio": 0.3}, "bisection ratio 0.3 with 8 ports: expected one of 0.25, 0.5, 0.75, 1"),
         ({"ratio": "1/2"}, "bisection ratio 1/2 with 8 ports: expected one of 0.25, 0.5, 0.75, 1"),
         ({"leaves": 9}, "9 leaves of 4 hosts: expected 1 to 8"),
-        ({"bw": 10}, "clos has no option bw: expected ports, leaves, ratio or link_mbit"),
+        ({"bw": 10}, "clos has no option bw: expected ports, leaves, ratio, link_mbit or small_first"),
     ],
 )
 def test_networks_that_cannot_be(options: dict[str, Any], message: str) -> None:

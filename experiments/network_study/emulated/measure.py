@@ -119,7 +119,7 @@ class Aggregating(Switch):  # type: ignore[misc]
 def network(emulated: Emulated, switch: type[Switch]) -> Iterator[Any]:
     """The emulated Clos network with nodes of this kind, until the end of the block. Raises NotReady."""
     net = Mininet(
-        topo=Clos(emulated.ports, emulated.leaves, emulated.ratio, emulated.link_mbit),
+        topo=Clos(emulated.ports, emulated.leaves, emulated.ratio, emulated.link_mbit, emulated.small_first),
         controller=None, switch=switch, build=False,
     )  # fmt: skip
     try:
@@ -225,12 +225,14 @@ def _idle(before: Sequence[int], after: Sequence[int]) -> float:
 
 
 def questions() -> list[Emulated]:
-    """What is measured: every method as hosts do it; and the flat butterfly, whose hosts disturb each other's steps,
-    also with a barrier after each step, as the simulation has it."""
-    asked = [(method, False) for method in EMULATED]
-    asked.insert(asked.index((FLAT, False)) + 1, (FLAT, True))
+    """What is measured: every method as hosts do it; and the flat butterfly, in which data goes both ways over every
+    link, also with acknowledgements before data and with a barrier after each step, as the simulation has it."""
+    asked = [(method, False, False) for method in EMULATED]
+    asked += [(FLAT, True, False), (FLAT, True, True)]
     return [
-        Emulated(method, ratio, LINK_MBIT, VALUES, barrier=barrier) for ratio in RATIOS for method, barrier in asked
+        Emulated(method, ratio, LINK_MBIT, VALUES, small_first=small_first, barrier=barrier)
+        for ratio in RATIOS
+        for method, small_first, barrier in asked
     ]
 
 

@@ -27,7 +27,9 @@ TCP: Model = replace(
 @dataclass(frozen=True)
 class Emulated:
     """An exchange of so many ``values``, float32, by a method. ``ratio``: bisection ratio. ``barrier``: whether all
-    hosts wait for each other after every step, as in the simulation, or only for the flows to them and from them."""
+    hosts wait for each other after every step, as in the simulation, or only for the flows to them and from them.
+    ``small_first``: whether acknowledgements pass before data that waits for a link, as they cost nothing there in the
+    simulation."""
 
     method: str
     ratio: float
@@ -36,6 +38,7 @@ class Emulated:
     ports: int = PORTS
     leaves: int = LEAVES
     barrier: bool = False
+    small_first: bool = False
 
     @property
     def network(self) -> Clos:

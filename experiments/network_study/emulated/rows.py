@@ -34,8 +34,9 @@ def read(path: Path) -> list[Row]:
 
 
 def title(row: Row) -> str:
-    """The method of a row, and whether there was a barrier after each step."""
-    return f"{row['method']}, a barrier after each step" if row.get("barrier") else str(row["method"])
+    """The method of a row, and what is other than on a plain network."""
+    others = {"small_first": "acknowledgements first", "barrier": "a barrier after each step"}
+    return ", ".join([str(row["method"]), *(text for name, text in others.items() if row.get(name))])
 
 
 def keep(folder: Path, rows: list[Row]) -> None:

@@ -1,0 +1,283 @@
+"""How many rounds training needs: a model of gradients' lateness and the number of workers, fitted to real trainings.
+
+    python -m serene.experiments.network_study.efficiency --runs runs/regret --csv docs/results/network-rounds.csv
+
+A round is one contribution of every worker in the mean. With n workers and gradients that are late by d rounds beyond
+those of BSP (`training.lateness`), an optimiser needs exp(c + b / n + a d) rounds to the accuracy. b / n is the noise
+of a mean over n batches (McCandlish et al., An Empirical Model of Large-Batch Training, 2018). In theory, too, the mean
+delay decides, not the longest one (Koloskova, Stich and Jaggi, Sharper Convergence Guarantees for Asynchronous SGD,
+NeurIPS 2022). a, b and c are fitted to the straggler study's runs, with 4 and 8 workers. To judge them on more workers
+than that, real gradients are computed in the order in which the network study's workers read and send.
+"""
+
+from __future__ import annotations
+
+from serene.interrupts import end_quietly, ended
+
+if __name__ == "__main__":
+    end_quietly()
+
+import csv
+import io
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+
+import numpy as np
+
+from serene import outputs
+from serene.arguments import Parser
+from serene.errors import SereneError
+from serene.experiments.network_study.cells import MB, NetworkCell, our_switch
+from serene.experiments.network_study.exchange import Exchange
+from serene.experiments.network_study.flows.model import LV08
+from serene.experiments.network_study.training import SWITCH, Training, lateness, simulated
+from serene.experiments.shared import terminal
+from serene.experiments.straggler_study.cases import OPTIMISERS, STRAGGLERS
+from serene.experiments.straggler_study.cell import SOFTMAX, Cell
+from serene.experiments.straggler_study.grid import DATASET
+from serene.experiments.straggler_study.learners import learner
+from serene.experiments.straggler_study.measures import SMOOTHING, Curve, curve
+from serene.experiments.straggler_study.trace import Trace
+from serene.strategy import parse
+from serene.workers import stragglers
+
+SEEDS = (1, 2, 3)  # of the runs that are judged; others chose targets and defaults
+BOUNDED = ("bsp", "ssp:1", "ssp:3", "ssp:10", "asp")
+TARGET = 0.975  # of the accuracy at which the earliest of an optimiser's runs ended: all of them get there
+MEASURED, REPLAYED = "straggler study", "replayed"
+
+LARGE = NetworkCell(2, 128, 0.25)  # on which gradients are replayed
+REPLAYS = tuple((strategy, straggler) for straggler in ("none", "random") for strategy in ("bsp", "ssp:3", "asp"))
+ROUNDS, EVERY, EVALUATED = 100, 4, 8  # at most; between evaluations; workers that are evaluated
+
+
+@dataclass(frozen=True)
+class Run:
+    """Trainings of one setting, the mean over seeds. engine: MEASURED or REPLAYED. share: of the exchange in a step.
+    lateness: as in `training.lateness`. rounds: to the optimiser's ``target``, an accuracy."""
+
+    engine: str
+    optimiser: str
+    target: float
+    workers: int
+    strategy: str
+    straggler: str
+    share: float
+    lateness: float
+    rounds: float
+
+
+def of_folder(folder: Path) -> list[Run]:
+    """The straggler study's runs in a folder, under BSP, SSP and ASP. Raises SereneError where there are none."""
+    names = {
+        (model, each.rate, each.momentum): f"{model} {name}"
+        for model, rates in OPTIMISERS.items()
+        for name, each in rates.items()
+    }
+    kinds = {text: name for name, text in STRAGGLERS.items()}
+    found = defaultdict(list)
+    for path in sorted(folder.glob("*.npz")):
+        trace = Trace.load(path)
+        cell = trace.cell
+        name = names.get((cell.model, cell.learning_rate or 0.0, cell.momentum))
+        if name and cell.strategy in BOUNDED and cell.seed in SEEDS and cell.until:
+            key = (name, cell.workers, cell.strategy, kinds[cell.straggler], cell.share)
+            late = 0.0 if cell.strategy == "bsp" else lateness(contributions(trace), cell.workers)
+            found[key].append((cell.until, late, curve(trace)))
+    if not found:
+        raise SereneError(f"{folder} has no runs of the straggler study: `make compare` makes them")
+    targets = {}
+    for name in {key[0] for key in found}:
+        ends = [until for key, runs in found.items() if key[0] == name for until, *_ in runs]
+        targets[name] = round(TARGET * min(ends), 4)
+    rows = []
+    for key, runs in found.items():
+        reached = [learned.reaches(targets[key[0]]) for _, _, learned in runs]
+        rounds = [each[1] for each in reached if each is not None]
+        if len(rounds) == len(SEEDS):
+            late = float(np.mean([late for _, late, _ in runs]))
+            rows.append(
+                Run(MEASURED, key[0], targets[key[0]], *key[1:], round(late, 4), round(float(np.mean(rounds)), 2))
+            )
+    return sorted(rows, key=astuple)
+
+
+def contributions(trace: Trace) -> list[tuple[int, int]]:
+    """In the order in which they were added up, (worker, how many its sender had read)."""
+    steps = trace.steps
+    sent = np.round(steps["ended"] - steps["waited"], 9)
+    order = np.argsort(sent, kind="stable")
+    read, found = [0] * trace.cell.workers, []
+    for place, row in enumerate(order.tolist()):
+        worker = int(steps["worker"][row])
+        found.append((worker, read[worker]))
+        by_release = int(np.searchsorted(sent[order], round(float(steps["ended"][row]), 9), side="right"))
+        read[worker] = max(place + 1, by_release) if steps["waited"][row] > 1e-6 else place + 1
+    return found
+
+
+def replay(order: Sequence[tuple[int, int]], cell: Cell, target: float) -> float:
+    """The rounds to the target, with real gradients that are read and added up in this order; NaN if it is not
+    reached. The accuracy is smoothed as in the straggler study."""
+    learners = [learner(cell, worker) for worker in range(cell.workers)]
+    total = np.zeros(learners[0].size)
+    last = [total] * cell.workers
+    readers = defaultdict(list)
+    for worker, read in order:
+        readers[read].append(worker)
+    done = [0] * cell.workers
+    shown = range(0, cell.workers, max(cell.workers // EVALUATED, 1))
+    recent = {worker: [learners[worker].accuracy()] * SMOOTHING for worker in shown}
+    reads, rounds, accuracies = 0, [0.0], [learners[0].accuracy()]
+    for place, (worker, _) in enumerate(order):
+        for reader in readers[place]:
+            learners[reader].apply(total - last[reader])
+            last[reader] = total
+            reads += done[reader] > 0
+            if reader in recent and done[reader] and done[reader] % EVERY == 0:
+                recent[reader] = [*recent[reader][1:], learners[reader].accuracy()]
+                rounds.append(reads / cell.workers)
+                accuracies.append(float(np.mean(list(recent.values()))))
+        if accuracies[-1] >= target:
+            break
+        done[worker] += 1
+        total = total + learners[worker].gradient(done[worker])[0]
+    reached = Curve(np.array(rounds), np.array(rounds), np.array(accuracies)).reaches(target)
+    return reached[1] if reached else float("nan")
+
+
+def replayed(optimiser: str, target: float, strategy: str, straggler: str, network: NetworkCell = LARGE) -> Run:
+    """Training by aggregation in the switches on a large network, in the order that the simulation of it gives."""
+    exchange = Exchange(network.clos(), 100 * MB, our_switch())
+    model, _, rate = optimiser.partition(" ")
+    chosen, workers = OPTIMISERS[model][rate], exchange.network.hosts
+    training = Training(exchange, SWITCH, parse(strategy), stragglers.parse(STRAGGLERS[straggler]), iterations=ROUNDS)
+    order = simulated(training, LV08)
+    cell = Cell(workers=workers, model=model, dataset=DATASET, learning_rate=chosen.rate, momentum=chosen.momentum)
+    late = 0.0 if strategy == "bsp" else lateness(order, workers)
+    rounds = replay(order, cell, target)
+    return Run(REPLAYED, optimiser, target, workers, strategy, straggler, 0.2, round(late, 4), round(rounds, 2))
+
+
+def to_csv(runs: Iterable[Run]) -> str:
+    """A row each."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(field.name for field in fields(Run))
+    writer.writerows(astuple(run) for run in runs)
+    return text.getvalue()
+
+
+def from_csv(text: str) -> list[Run]:
+    """What `to_csv` wrote."""
+    return [
+        Run(
+            row["engine"], row["optimiser"], float(row["target"]), int(row["workers"]), row["strategy"],
+            row["straggler"], float(row["share"]), float(row["lateness"]), float(row["rounds"]),
+        )
+        for row in csv.DictReader(io.StringIO(text))
+    ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What lateness costs an optimiser. slope: a, of the logarithm of the rounds. error: of that logarithm, root mean
+    square, for runs that were left out when a was fitted: the worst of leaving out each strategy, straggler and number
+    of workers in turn. constant, noise: c and b. far: the error, if known, for the replayed runs of more workers."""
+
+    slope: float
+    error: float
+    constant: float
+    noise: float
+    far: float
+
+    def factor(self, late: float, sigmas: float = 0.0) -> float:
+        """How many times as many rounds as BSP. sigmas: so many errors more than expected."""
+        return float(np.exp(self.slope * late + sigmas * max(self.error, 0 if np.isnan(self.far) else self.far)))
+
+    def rounds(self, workers: int, late: float) -> float:
+        """The rounds to the optimiser's target."""
+        return float(np.exp(self.constant + self.noise / workers + self.slope * late))
+
+
+def _excess(runs: Sequence[Run]) -> list[tuple[Run, float]]:
+    """The runs without BSP, with the logarithm of their rounds over those of BSP in the same setting."""
+    bsp = {(run.engine, run.workers, run.straggler, run.share): run.rounds for run in runs if run.strategy == "bsp"}
+    return [
+        (run, float(np.log(run.rounds / bsp[run.engine, run.workers, run.straggler, run.share])))
+        for run in runs
+        if run.strategy != "bsp"
+    ]
+
+
+def _slope(found: Sequence[tuple[Run, float]]) -> float:
+    late, excess = (np.array(side) for side in zip(*((run.lateness, value) for run, value in found), strict=True))
+    return float(late @ excess / (late @ late))
+
+
+def _off(found: Sequence[tuple[Run, float]], slope: float) -> list[float]:
+    return [value - slope * run.lateness for run, value in found]
+
+
+KINDS: tuple[Callable[[Run], object], ...] = (
+    lambda run: run.strategy,
+    lambda run: run.straggler,
+    lambda run: run.workers,
+)
+
+
+def costs(runs: Sequence[Run]) -> dict[str, Cost]:
+    """The fitted model of each optimiser."""
+    found = {}
+    for name in dict.fromkeys(run.optimiser for run in runs):
+        mine = [run for run in runs if run.optimiser == name and np.isfinite(run.rounds)]
+        near = _excess([run for run in mine if run.engine == MEASURED])
+        errors = []
+        for kind in KINDS:
+            off = []
+            for out in {kind(run) for run, _ in near}:
+                rest = [each for each in near if kind(each[0]) != out]
+                off += _off([each for each in near if kind(each[0]) == out], _slope(rest)) if rest else []
+            errors.append(_rms(off))
+        slope = _slope(near)
+        bsp = [run for run in mine if run.engine == MEASURED and run.strategy == "bsp"]
+        sizes = len({run.workers for run in bsp})
+        terms = np.array([[1.0, 1 / run.workers] for run in bsp])[:, :sizes]
+        fitted, *_ = np.linalg.lstsq(terms, np.log([run.rounds for run in bsp]), rcond=None)
+        far = _rms(_off(_excess([run for run in mine if run.engine == REPLAYED]), slope))
+        found[name] = Cost(slope, float(np.nanmax(errors)), float(fitted[0]), float([*fitted, 0.0][1]), far)
+    return found
+
+
+def _rms(values: Sequence[float]) -> float:
+    return float(np.sqrt(np.mean(np.square(values)))) if values else float("nan")
+
+
+def main() -> int:
+    parser = Parser(
+        prog="python -m serene.experiments.network_study.efficiency", description="Rounds that training needs."
+    )
+    parser.add_argument("--runs", type=Path, default=Path("runs/regret"), help="the straggler study's results")
+    parser.add_argument("--csv", type=Path, required=True, help="where to write; replayed rows that are there are kept")
+    options = parser.parse_args()
+    console = terminal.console()
+    runs = of_folder(options.runs)
+    kept = [run for run in from_csv(options.csv.read_text()) if run.engine == REPLAYED] if options.csv.exists() else []
+    for target, name in dict.fromkeys((run.target, run.optimiser) for run in runs if run.optimiser.startswith(SOFTMAX)):
+        for strategy, straggler in REPLAYS:
+            known = any((run.optimiser, run.target, run.strategy, run.straggler) == (name, target, strategy, straggler)
+                        for run in kept)  # fmt: skip
+            if not known:
+                kept.append(replayed(name, target, strategy, straggler))
+                console.print(f"{kept[-1]}", highlight=False)
+                outputs.write_text(options.csv, to_csv([*runs, *kept]))
+    outputs.write_text(options.csv, to_csv([*runs, *kept]))
+    for name, cost in costs([*runs, *kept]).items():
+        console.print(f"{name}: {cost}", highlight=False)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(ended(main))

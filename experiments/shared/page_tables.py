@@ -1,0 +1,32 @@
+"""Tables of docs/ that follow from results, between lines ``<!-- NAME: begin -->`` and ``<!-- NAME: end -->``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from serene import outputs
+from serene.errors import SereneError
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def filled(page: Path, parts: Mapping[str, str]) -> str:
+    """The page with these parts, by name. Raises SereneError if the page lacks a part's lines."""
+    text = page.read_text()
+    for name, part in parts.items():
+        begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+        first, last = text.find(begin), text.find(end)
+        if not 0 <= first < last:
+            raise SereneError(f"{page} has no line {begin} with a line {end} after it")
+        text = f"{text[:first]}{begin}\n{part}\n{text[last:]}"
+    return text
+
+
+def write(page: Path, parts: Mapping[str, str]) -> None:
+    """Writes the parts into the page. Raises SereneError."""
+    outputs.write_text(page, filled(page, parts))
