@@ -30,7 +30,7 @@ def checkout(tmp_path: Path) -> Path:
 def compile_p4(checkout: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "scripts/compile_p4.py", *options]
     return subprocess.run(
-        command, cwd=checkout, capture_output=True, text=True, timeout=200, env=environment or None, check=False
+        command, cwd=checkout, capture_output=True, text=True, timeout=900, env=environment or None, check=False
     )
 
 
@@ -128,6 +128,7 @@ def test_what_digests_cannot_see_is_noticed_where_there_is_a_compiler(checkout: 
     assert "serene_root" not in checked.stderr and "make p4" in checked.stderr
 
 
+@pytest.mark.timeout(1000)  # four compilations
 def test_compiling_again_makes_the_same_output(checkout: Path) -> None:
     if shutil.which("p4c-bm2-ss") is None:
         pytest.skip("needs p4c-bm2-ss")
@@ -138,6 +139,7 @@ def test_compiling_again_makes_the_same_output(checkout: Path) -> None:
             assert (checkout / "p4src/build" / name).read_text() == (ROOT / "p4src/build" / name).read_text(), name
 
 
+@pytest.mark.timeout(1000)  # four compilations
 def test_the_compiler_makes_another_number_of_slots_as_the_setting_does(checkout: Path) -> None:
     if shutil.which("p4c-bm2-ss") is None:
         pytest.skip("needs p4c-bm2-ss")
