@@ -73,6 +73,8 @@ class SwitchGroup(GlooGroup):
     group that gets no job goes through gloo as a whole, and warns.
     """
 
+    ends_backward = True  # a collective that fails during a backward pass ends it: `backward()` raises
+
     def __init__(self, store: Store, rank: int, size: int, timeout: timedelta, *, ranks: Sequence[int] = ()) -> None:
         ours = PrefixStore("serene", store)
         if size > 1:
@@ -284,7 +286,7 @@ class SwitchGroup(GlooGroup):
         with profiled(what) as until_it_ends:
             work = self._runner.submit(run, list(outputs))
             until_it_ends(work)
-        if backward is not None:
+        if backward is not None and self.ends_backward:
             at_the_end_of_backward(partial(self._end, work))
         return work
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.process import BaseProcess
 from typing import Any
 
@@ -32,6 +33,14 @@ def new_group_of_played(*args: Any, **named: Any) -> Any:
 
 dist.init_process_group = init_of_played
 dist.new_group = new_group_of_played
+
+if os.environ["PLAYED"] == "serene":
+    with suppress(ImportError):  # without torchft none of its tests is played
+        import torchft.process_group
+
+        from serene.torch.torchft import ProcessGroupSerene
+
+        torchft.process_group.ProcessGroupGloo = ProcessGroupSerene
 
 # Ranks are forked from a process without threads that has imported all of this, which each would else do for itself.
 RANKS = multiprocessing.get_context("forkserver")

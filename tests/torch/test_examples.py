@@ -20,7 +20,7 @@ from tests.torch.local import PATIENCE_S, Local, outputs, start_ranks
 RANKS, RESTARTED_RANKS, STEPS = 2, 4, 200
 # The largest difference between two losses, as a part of the loss. With two ranks the switch's sums are off by 2^-26 of
 # a block's largest value, gloo's by 2^-24 of themselves; the rest is what 200 steps make of it.
-NEAR = {"ddp": 1e-4, "restarts": 1e-3, "sharded": 5e-3}
+NEAR = {"ddp": 1e-4, "restarts": 1e-3, "sharded": 5e-3, "lightning_ddp": 1e-4, "accelerate_ddp": 1e-4}
 
 
 def torchrun(local: Local, program: str, *arguments: str) -> str:
@@ -47,9 +47,21 @@ def losses(local: Local, program: str, backend: str, optimiser: str, folder: Pat
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
-@pytest.mark.parametrize("program", ["ddp", "sharded"])
+@pytest.mark.parametrize(
+    ("program", "optimiser"),
+    [
+        ("ddp", "sgd"),
+        ("ddp", "adam"),
+        ("sharded", "sgd"),
+        ("sharded", "adam"),
+        ("lightning_ddp", "sgd"),
+        ("accelerate_ddp", "adam"),
+    ],
+)
 def test_the_losses_are_gloos(local: Local, tmp_path: Path, program: str, optimiser: str) -> None:
+    if program.endswith("_ddp"):
+        library = program.removesuffix("_ddp")
+        pytest.importorskip(library, reason=f"needs {library} (pip install {library})")
     theirs = losses(local, program, "gloo", optimiser, tmp_path)
     ours = losses(local, program, "serene", optimiser, tmp_path)
     assert len(ours) == len(theirs) == STEPS
