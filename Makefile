@@ -117,7 +117,7 @@ help:
 	@echo "make schedules     random runs with faults and swaps, 10,000 for each pair of strategies (an hour or more); RACKS=3 over a tree"
 	@echo "                   RUNS=1000 FIRST=2000 OUT=part.json (some of them; python -m serene.experiments.correctness.tallies adds up parts)"
 	@echo "                   TAKE_OVERS=1 (two processes take one worker's place from each other in every run; 0.5 unless given)"
-	@echo "make chaos         deaths of workers, controller and switch in one shared training (DEATHS=1000: half an hour)"
+	@echo "make chaos         deaths of workers, controller and switch in one shared training (DEATHS=1000: two hours)"
 	@echo "make soak          a million packets with loss, duplication and reordering in one run (minutes)"
 	@echo "make swaps         200 live swaps in one training run, and how long each took (needs root); RACKS=4 WORKERS=8 over a tree"
 	@echo "make profile       where a packet's time goes, on both switches (needs root)"

@@ -162,9 +162,9 @@ class Plant:
             self.links.close()
 
 
-def said(*workers: subprocess.Popen[str], expect: int | None = 0) -> list[str]:
+def said(*workers: subprocess.Popen[str], expect: int | None = 0, patience_s: float = PATIENCE_S) -> list[str]:
     """What each has printed, when all have ended. expect: the status with which each has to end."""
-    texts = [worker.communicate(timeout=PATIENCE_S)[0] for worker in workers]
+    texts = [worker.communicate(timeout=patience_s)[0] for worker in workers]
     assert expect is None or [worker.returncode for worker in workers] == [expect] * len(workers), texts
     return texts
 
