@@ -17,7 +17,6 @@ import json
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +45,7 @@ COLUMNS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # by kind: of t
         ("rounds_per_s", "computing", "waiting", "network", "ahead_max", "lateness"),
     ),
 }
-GRID = replace(GRIDS["quick"], training=((2, 128),), iterations=(30,))
+GRID = GRIDS["quick"]
 
 
 class Recorded(Answers):

@@ -162,6 +162,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Grid:
     shown = tuple((title, replace(network, layers=2, hosts=128), methods) for title, network, methods in EXCHANGES)
     monkeypatch.setattr(paper_figures, "EXCHANGES", shown)
     monkeypatch.setattr(grid, "SLOW", (2, 128))
+    monkeypatch.setattr(grid, "EXCHANGES", ("switch",))
+    monkeypatch.setattr(grid, "THINNED", ("bsp",))
     result = Grid("quick", ((2, 128),), ((2, 128),), (3,), (1, 2))
     monkeypatch.setitem(GRIDS, "quick", result)
     return result

@@ -104,8 +104,10 @@ def test_nothing_is_left_of_a_killed_one(tmp_path: Path) -> None:
             process.end()
 
 
-@pytest.mark.parametrize("method", ["flat-butterfly", "leaf-spine-aggregation"])
-def test_hosts_exchange_over_it(method: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("method", "small_first"), [("flat-butterfly", False), ("flat-butterfly", True), ("leaf-spine-aggregation", False)]
+)
+def test_hosts_exchange_over_it(method: str, small_first: bool, tmp_path: Path) -> None:
     """Eight hosts of the network study; each of them checks its sum."""
     lacking = missing()
     if lacking:
@@ -114,7 +116,9 @@ def test_hosts_exchange_over_it(method: str, tmp_path: Path) -> None:
     from serene.experiments.network_study.emulated.plan import Emulated
 
     with private_network():
-        row = measure(Emulated(method, 0.5, 10.0, 5000, ports=8, leaves=2), tmp_path, repeats=1)
+        row = measure(
+            Emulated(method, 0.5, 10.0, 5000, ports=8, leaves=2, small_first=small_first), tmp_path, repeats=1
+        )
         assert interfaces() == set()
     # Links let nothing pass faster than they are, but for two packets of each after a pause.
     assert row["emulated_s"] > 0.8 * row["simulated_s"] > 0
