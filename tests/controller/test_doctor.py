@@ -37,7 +37,16 @@ def found(what: str) -> Finding:
 def test_a_machine_that_has_all_it_needs(tmp_path: Path) -> None:
     done = run(tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    for what in ("Serene", "Python", "C compiler", "Mininet", "kernel", "shared memory", "chromium"):
+    for what in (
+        "Serene",
+        "Python",
+        "C compiler",
+        "Mininet",
+        "kernel",
+        "shared memory",
+        "gloo's interface",
+        "chromium",
+    ):
         assert f"  {what} " in done.stdout
     assert "!!" not in done.stdout
 
@@ -64,6 +73,20 @@ def test_without_mininet(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert "missing: mininet" in done.stdout
     assert "scripts/setup installs it; 'make run-local' works without it" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("named", "mark", "text"),
+    [
+        ("lo", Mark.GOOD, "lo, as GLOO_SOCKET_IFNAME says"),
+        ("eth77", Mark.ABSENT, "GLOO_SOCKET_IFNAME is 'eth77', and there is none"),
+    ],
+)
+def test_the_interface_that_gloo_is_told(monkeypatch: pytest.MonkeyPatch, named: str, mark: Mark, text: str) -> None:
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", named)
+    one = found("gloo's interface")
+    assert (one.mark, one.text) == (mark, text)
+    assert mark is Mark.GOOD or one.advice.startswith("expected ")
 
 
 def test_a_port_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
