@@ -11,6 +11,7 @@ import binascii
 import struct
 from collections import deque
 from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 
@@ -50,20 +51,20 @@ class StepTimes:
 
     def text(self) -> str | None:
         """The latest ones, up to 100 characters; None before there are any."""
-        if not self._latest:
+        known = len(self._latest)
+        if not known:
             return None
-        times = np.array(self._latest)
-        typical = float(np.median(times[-MOST:, :2].sum(axis=1)))
+        typical = median(sum(self._latest[row][:2]) for row in range(-min(known, MOST), 0))
         each = 1
         while each * typical < SHORTEST_S and each < LONGEST:
             each *= 2
         end = self._next // each * each  # whole averages alone
-        count = min((end - (self._next - len(times))) // each, MOST)
+        count = min((end - (self._next - known)) // each, MOST)
         if count < 1:
             return None
         first = end - count * each
-        from_, to = first - self._next + len(times), end - self._next + len(times)
-        means = times[from_:to].reshape(count, each, PARTS).mean(axis=1)
+        rows = [self._latest[number - self._next] for number in range(first, end)]
+        means = np.array(rows).reshape(count, each, PARTS).mean(axis=1)
         packed = np.clip(1e3 * means, 0, _LARGEST_MS).astype("<f2").tobytes()
         return base64.b64encode(_HEAD.pack(self._epoch, first, each) + packed).decode()
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from serene.controller.jobs.job import JobState, WorkerState
+from serene.controller.automatic.observer import number
+from serene.controller.jobs.job import JobState, Report, WorkerState
 from serene.controller.status.model import (
     AutomaticStatus,
     Explanation,
@@ -151,7 +152,7 @@ class _Job:
                 position=position,
             )
         if doing != WAITING or position is None or self.policy is None:
-            return _said(number, doing, f"{who} is {doing}{at}", position=position)
+            return _said(number, doing, f"{who} is {doing}{at}{_copying(worker.report or {})}", position=position)
         return self._waiting(number, position)
 
     def _waiting(self, number: int, position: _Position) -> Explanation:
@@ -213,6 +214,15 @@ class _Job:
         if lead <= MAX_STALENESS:
             return f"'serenectl sync ssp --job {self.id} --staleness {lead}' would let it go on"
         return f"'serenectl sync asp --job {self.id}' would let it go on"
+
+
+def _copying(report: Report) -> str:
+    """How long a worker whose tensors are on a device has waited for copies, beside how long for sums."""
+    copying, *sums = (number(report.get(name)) for name in ("copying_s", "network_s", "waiting_s"))
+    if copying is None:
+        return ""
+    summing = sum(seconds or 0.0 for seconds in sums)
+    return f"; so far it waited {copying:.1f} s for copies from and to its device, and {summing:.1f} s for sums"
 
 
 def _restores(job: JobStatus, worker: WorkerStatus) -> bool:

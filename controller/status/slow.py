@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -125,7 +124,8 @@ class SlowWorkers:
             slow = known.slow if known is not None and known.session == job.session else None
             known = self._jobs[job.id] = _Job(job.session, steps.epoch, members, slow=slow)
         table = known.reported[worker][1] if worker in known.reported else {}
-        known.reported[worker] = (steps, _with(table, steps))
+        _add(table, steps)
+        known.reported[worker] = (steps, table)
         return self._decide(known, job) if self._complete(known, t) else None
 
     @staticmethod
@@ -174,15 +174,18 @@ def _in_words(found: Found, since: float) -> str:
     )
 
 
-def _with(table: Mapping[tuple[int, int], np.ndarray], steps: Steps) -> dict[tuple[int, int], np.ndarray]:
-    """The latest means by how many steps they are of, and the first one's number; those of a report, and of twice as
-    many steps: a worker of the same job may report these, whose steps were just a little shorter."""
-    new = dict(table)
+def _add(table: dict[tuple[int, int], np.ndarray], steps: Steps) -> None:
+    """Adds a report's means, by how many steps they are of, and the first one's number; and those of twice as many
+    steps: another worker may report these, whose steps are just a little shorter."""
+    each, twice = steps.each, 2 * steps.each
     for row, times in enumerate(steps.times):
-        new[steps.each, steps.first + row * steps.each] = times
-    twice = 2 * steps.each
-    for size, first in list(new):
-        if size == steps.each and first % twice == 0 and (size, first + size) in new:
-            new[twice, first] = (new[size, first] + new[size, first + size]) / 2
-    oldest = steps.first - 2 * MOST * steps.each
-    return {key: times for key, times in new.items() if key[1] >= oldest}
+        first = steps.first + row * each
+        if (each, first) in table:
+            continue
+        table[each, first] = times
+        pair = [table.get((each, first // twice * twice + half)) for half in (0, each)]
+        if pair[0] is not None and pair[1] is not None:
+            table[twice, first // twice * twice] = (pair[0] + pair[1]) / 2
+    if len(table) > 8 * MOST:
+        for key in [key for key in table if key[1] < steps.first - 2 * MOST * each]:
+            del table[key]

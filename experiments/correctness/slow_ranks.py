@@ -36,7 +36,7 @@ from serene.strategy import BSP
 
 KINDS = ("computing", "bursts", "link")  # what may be slow; the others: "nobody", and each "in turn"
 WITHIN = 10  # steps, from the first slow one on
-STEPS, STEPS_OF_NOBODY = 60, 200
+STEPS, STEPS_OF_NOBODY = 60, 120
 REPORT_EVERY_S = 0.05
 BEGAN = 1_700_000_000.0
 
@@ -241,12 +241,12 @@ def real(plan: Plan, client: ControllerClient, steps: int) -> Named | None:
     return named[0] if named else None
 
 
-def reals(runs: int, client: ControllerClient) -> Iterator[tuple[Plan, Named | None]]:
+def reals(runs: int, client: ControllerClient, compute_s: float) -> Iterator[tuple[Plan, Named | None]]:
     """Seeded runs of each kind, one after the other, with two to four workers."""
     for seed in range(runs):
         plan = Plan.of((*KINDS, "nobody")[seed % 4], seed)
         workers = 2 + seed % 3
-        plan = replace(plan, workers=workers, slow=seed % workers, begins=seed % 7, compute_s=1.0, hiccups=0.0)
+        plan = replace(plan, workers=workers, slow=seed % workers, begins=seed % 7, compute_s=compute_s, hiccups=0.0)
         yield plan, real(plan, client, plan.begins + WITHIN + 2)
 
 
@@ -254,11 +254,12 @@ def main() -> int:
     parser = Parser(prog="python -m serene.experiments.correctness.slow_ranks", description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=1000, help="with a slow worker, and as many without (default 1000)")
     parser.add_argument("--real", type=int, metavar="RUNS", help="through the switch of `serenectl up --local` instead")
+    parser.add_argument("--compute", type=float, default=1.0, metavar="S", help="of a real step (default 1)")
     options = parser.parse_args()
     if options.real:
         try:
             with ControllerClient() as client:
-                return _print_reals(options.real, client)
+                return _print_reals(options.real, client, options.compute)
         except SereneError as error:
             print(f"error: {error}", file=sys.stderr)
             return 1
@@ -273,9 +274,9 @@ def main() -> int:
     return 0
 
 
-def _print_reals(runs: int, client: ControllerClient) -> int:
+def _print_reals(runs: int, client: ControllerClient, compute_s: float) -> int:
     right = 0
-    for number, (plan, named) in enumerate(reals(runs, client)):
+    for number, (plan, named) in enumerate(reals(runs, client, compute_s)):
         right += (now := is_right(plan, named))
         whom = f"{plan.kind}, worker {plan.slow} of {plan.workers} from step {plan.begins} on"
         print(

@@ -99,6 +99,7 @@ class Pool:
         self.waiting_s = 0.0  # in collectives, for other workers
         self.clipped_values = self.lost_values = 0  # how many of this worker's, under given scales
         self.limit, self.limit_bits = math.inf, 32  # of the last collective under a given scale
+        self.facts: dict[str, float] = {}  # what is reported, too
         self._steps = StepTimes()
         self._step = 0  # how many steps have ended
         self._step_began = (0.0, 0.0, 0.0)  # compute_s, network_s and waiting_s then
@@ -386,5 +387,6 @@ class Pool:
             "packets_sent": client.counts.sent,
             "packets_received": client.counts.received,
             "contributions_sent": client.contributions_sent,
+            **self.facts,
             REPORTED: self._steps.text(),
         }

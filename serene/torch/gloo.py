@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch._C._distributed_c10d import Backend, DebugLevel, get_debug_level
 from torch.distributed import (  # type: ignore[attr-defined]
     PrefixStore,
@@ -19,6 +21,10 @@ from torch.distributed import (  # type: ignore[attr-defined]
     Work,
 )
 from torch.distributed.distributed_c10d import _create_process_group_wrapper
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+from serene.torch.staging import Copies, device_of
+from serene.torch.work import SwitchWork
 
 INTERFACE = "GLOO_SOCKET_IFNAME"  # of PyTorch's: the name of gloo's network interface
 
@@ -48,6 +54,40 @@ class GlooGroup(ProcessGroup):
         for group in (self, self._plain):
             group._set_default_backend(kind)
             group._register_backend(torch.device("cpu"), kind, gloo)
+        self._copies: dict[torch.device, Copies] = {}  # by accelerator
+
+    def _copies_of(self, device: torch.device) -> Copies:
+        return self._copies.setdefault(device, self._copies.get(device) or Copies(device))
+
+    def _staged(self, name: str, device: torch.device, args: tuple[Any, ...], named: dict[str, Any]) -> Work:
+        """A collective of an accelerator's tensors: gloo's of copies in the host's memory. It begins in this thread, so
+        that all ranks' collectives keep their order."""
+        copies, of = self._copies_of(device), dict[int, Tensor]()
+        for tensor in _tensors((args, named)):
+            of[id(tensor)] = copies.pinned(tensor)
+            copies.fetch(of[id(tensor)], tensor.detach())
+        copies.wait_for(copies.fetched())
+        host_args, host_named = tree_map_only(Tensor, lambda tensor: of[id(tensor)], (args, named))
+        work: Work = getattr(self._plain, name)(*host_args, **host_named)
+        # The first argument is what a collective writes to, but for `send`.
+        written = [] if name == "send" else _tensors(args[0] if args else next(iter(named.values())))
+
+        def end() -> None:
+            try:
+                work.wait()
+                with torch.no_grad():
+                    for tensor in written:
+                        copies.put(tensor.detach(), of[id(tensor)])
+                copies.wait()
+            except BaseException as error:
+                staged.end(error)
+            else:
+                staged.end()
+
+        ending = threading.Thread(target=end, name=f"serene-{name}", daemon=True)
+        staged = SwitchWork(written, lambda: ending.is_alive() or not ending.ident)
+        ending.start()
+        return staged
 
 
 def _gloo(store: Store, rank: int, size: int, timeout: timedelta, address: str | None) -> Backend:
@@ -65,8 +105,14 @@ def collectives() -> set[str]:
     return {name for name, method in vars(ProcessGroup).items() if returns_work.search(method.__doc__ or "")}
 
 
+def _tensors(of: Any) -> list[Tensor]:
+    return [leaf for leaf in tree_leaves(of) if isinstance(leaf, Tensor)]
+
+
 def _forwarded(name: str) -> Callable[..., Work]:
     def forward(self: GlooGroup, *args: Any, **named: Any) -> Work:
+        if (device := device_of(_tensors((args, named)))) is not None:
+            return self._staged(name, device, args, named)
         work: Work = getattr(self._plain, name)(*args, **named)
         return work
 

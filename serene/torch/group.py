@@ -48,6 +48,7 @@ from serene.torch.opening import (
 from serene.torch.placement import Placement
 from serene.torch.ring import RankGone, Ring
 from serene.torch.scaling import Scaling
+from serene.torch.staging import device_of, laid_out, rounded, stored
 from serene.torch.warning import warn_user
 from serene.torch.work import Runner, at_the_end_of_backward, backward_pass, both, profiled
 
@@ -150,7 +151,7 @@ class SwitchGroup(GlooGroup):
             opts = _options(dist.AllreduceOptions(), opts, timeout)
         if len(tensors) == 1 and self._sums(tensors, opts.reduceOp):
             return self._sum("all_reduce", tensors, tensors, opts)
-        return self._plain.allreduce(tensors, opts)
+        return super().allreduce(tensors, opts)
 
     def mean_with_feedback(self, tensor: Tensor, held_back: Tensor, lost: Tensor | None) -> Work:
         """As all-reduce with AVG, of gradients. held_back, lost: float64[n], as `Pool.all_reduce` has them
@@ -158,7 +159,7 @@ class SwitchGroup(GlooGroup):
         options = _options(dist.AllreduceOptions(), ReduceOp.AVG)
         if not self._sums([tensor], options.reduceOp):  # a group of one rank, or a tensor that is not for the switch
             tensor.div_(self.size())  # as DistributedDataParallel does: gloo has no mean of sparse tensors
-            return self._plain.allreduce([tensor], _options(options, ReduceOp.SUM))
+            return super().allreduce([tensor], _options(options, ReduceOp.SUM))
         feedback = (held_back,) if lost is None else (held_back, lost)
         return self._sum("all_reduce", [tensor], [tensor], options, feedback=feedback)
 
@@ -166,7 +167,7 @@ class SwitchGroup(GlooGroup):
         opts = dist.AllreduceCoalescedOptions() if opts is None else opts
         if self._sums(tensors, opts.reduceOp):
             return self._sum("all_reduce_coalesced", tensors, tensors, opts)
-        return self._plain.allreduce_coalesced(tensors, opts)
+        return super().allreduce_coalesced(tensors, opts)
 
     def reduce_scatter(self, output_tensors: Any, input_tensors: Any, opts: Any = None, *rest: Any) -> Work:
         if isinstance(output_tensors, Tensor):
@@ -177,13 +178,13 @@ class SwitchGroup(GlooGroup):
             output_tensors[0], input_tensors[0], opts.reduceOp
         ):
             return self._sum("reduce_scatter", input_tensors[0], output_tensors, opts, scatter=True)
-        return self._plain.reduce_scatter(output_tensors, input_tensors, opts)
+        return super().reduce_scatter(output_tensors, input_tensors, opts)
 
     def reduce_scatter_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
         opts = dist.ReduceScatterOptions() if opts is None else opts
         if self._scatters(output, [input], opts.reduceOp):
             return self._sum("reduce_scatter_single", [input], [output], opts, scatter=True)
-        return self._plain.reduce_scatter_single(output, input, opts)
+        return super().reduce_scatter_single(output, input, opts)
 
     def reduce_scatter_single_coalesced(self, outputs: list[Tensor], inputs: list[Tensor], opts: Any = None) -> Work:
         opts = dist.ReduceScatterOptions() if opts is None else opts
@@ -194,7 +195,7 @@ class SwitchGroup(GlooGroup):
             by_rank = [part.reshape(self.size(), -1) for part in inputs]
             ordered = [part[rank] for rank in range(self.size()) for part in by_rank]
             return self._sum("reduce_scatter_coalesced", ordered, outputs, opts, scatter=True)
-        return self._plain.reduce_scatter_single_coalesced(outputs, inputs, opts)
+        return super().reduce_scatter_single_coalesced(outputs, inputs, opts)
 
     # Two names each, of which PyTorch's versions call one or the other.
 
@@ -213,10 +214,8 @@ class SwitchGroup(GlooGroup):
             and bool(tensors)
             and _name(operation) is not None
             and tensors[0].dtype in DTYPES
-            and all(
-                tensor.dtype is tensors[0].dtype and tensor.device.type == "cpu" and tensor.layout is torch.strided
-                for tensor in tensors
-            )
+            and all(tensor.dtype is tensors[0].dtype and tensor.layout is torch.strided for tensor in tensors)
+            and (all(tensor.device.type == "cpu" for tensor in tensors) or device_of(tensors) is not None)
         )
 
     def _scatters(self, output: Tensor, inputs: Sequence[Tensor], operation: Any) -> bool:
@@ -256,7 +255,7 @@ class SwitchGroup(GlooGroup):
         if self._left:
             raise CollectiveFailed("the group has been destroyed")
         operation = _name(opts.reduceOp)
-        if not all(_stored(tensor) for tensor in (*inputs, *outputs)):
+        if not all(stored(tensor) for tensor in (*inputs, *outputs)):
             raise CollectiveFailed(
                 f"{what}, {operation}: a tensor is nested or has no storage of its own: expected dense tensors, as of "
                 "torch.zeros. Nothing was sent, and the other ranks wait for this rank's next collective"
@@ -269,8 +268,16 @@ class SwitchGroup(GlooGroup):
         signature = f"{number} {what} {inputs[0].dtype} {values} {operation}".encode()
         timeout = opts.timeout if opts.timeout > timedelta(0) else self._timeout
         inputs, outputs = [tensor.detach() for tensor in inputs], [tensor.detach() for tensor in outputs]
+        copies = None if (device := device_of(inputs)) is None else self._copies_of(device)
+        if copies is not None:
+            given, inputs = inputs, [copies.pinned(tensor) for tensor in inputs]
+            for to, values_there in zip(inputs, given, strict=True):
+                copies.fetch(to, values_there)
+        fetched = None if copies is None else copies.fetched()
 
         def run() -> None:
+            if copies is not None:
+                copies.wait_for(fetched)
             flat = self._exchange(inputs, not scatter, backward, feedback, signature, number, call, timeout)
             if scatter:
                 flat = flat.view(self.size(), -1)[self.rank()]
@@ -280,7 +287,15 @@ class SwitchGroup(GlooGroup):
                 return  # it was summed in place
             pieces = torch.split(flat, [output.numel() for output in outputs])
             for output, piece in zip(outputs, pieces, strict=True):
-                output.copy_(_rounded(piece, output.dtype).view(output.shape))
+                sums = rounded(piece, output.dtype).view(output.shape)
+                if copies is None:
+                    output.copy_(sums)
+                else:
+                    copies.put(output, sums)
+            if copies is not None:
+                copies.wait()
+                assert self._pool is not None
+                self._pool.facts["copying_s"] = copies.waited_s
 
         assert self._runner is not None
         with profiled(what) as until_it_ends:
@@ -315,7 +330,7 @@ class SwitchGroup(GlooGroup):
         assert self._waits is not None
         self._pool.while_waiting = partial(self._while_waiting, number, call)
         try:
-            flat = _flat(inputs, writable=in_place)
+            flat = laid_out(inputs, writable=in_place)
             self._add_up(flat, backward, feedback, signature, timeout)
             self._took_part = number
             return flat
@@ -466,29 +481,6 @@ def _end_with_the_process(group: SwitchGroup) -> None:
     atexit.register(leave)
     Finalize(None, leave, exitpriority=0)  # in a process of multiprocessing, which may end without atexit
     os.register_at_fork(after_in_child=close_in_child)
-
-
-def _flat(tensors: Sequence[Tensor], *, writable: bool) -> Tensor:
-    """float32[n]; the tensor itself if it is that and ``writable``, else a copy."""
-    one = tensors[0]
-    if writable and len(tensors) == 1 and one.dtype is torch.float32 and one.is_contiguous() and not one.is_neg():
-        return one.reshape(-1)
-    return torch.cat([tensor.to(torch.float32).reshape(-1) for tensor in tensors])
-
-
-def _stored(tensor: Tensor) -> bool:
-    """Whether the tensor's values lie in memory, in rows of equal length."""
-    try:
-        return not tensor.is_nested and (tensor.data_ptr() != 0 or tensor.numel() == 0)
-    except RuntimeError:  # PyTorch's wrappers around tensors have no address
-        return False
-
-
-def _rounded(sums: Tensor, dtype: torch.dtype) -> Tensor:
-    """The sums in this type. PyTorch makes 0xffff or 0x7fc0 of NaN in bfloat16, by how many values it converts at once:
-    ranks whose tensors lie otherwise in memory would get other bits."""
-    values = sums.to(dtype)
-    return values.masked_fill_(values.isnan(), math.nan) if dtype is torch.bfloat16 else values
 
 
 def _name(operation: Any) -> str | None:

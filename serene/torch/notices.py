@@ -18,7 +18,7 @@ from serene.errors import SereneError
 SLOW = "SERENE_SLOW"  # empty: the slow rank is not named
 LONG_WAIT_S = 10.0
 PRESENT_AFTER_S = 1.0  # of waiting, a rank tells the others that it is there
-ASK_EVERY_S = 2.0
+ASK_EVERY_S = 5.0
 
 
 def _say(text: str) -> None:

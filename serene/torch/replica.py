@@ -26,6 +26,7 @@ from torch import Tensor
 
 from serene.errors import SereneError
 from serene.fixedpoint import LARGEST
+from serene.torch.staging import Copies
 
 REACH = 2**30  # units that a parameter may be away from its start
 ROUND_MOST = 2**27  # units that one contribution of each worker has together, at most
@@ -146,11 +147,11 @@ class Replica:
         self._residual = torch.zeros(self.values, dtype=torch.float64, device=self.device)
         self._outer = outer
         self._velocity = torch.zeros(self.values if outer else 0, dtype=torch.float64, device=self.device)
+        self._copies = Copies(self.device)
         self.sum = torch.zeros(self.values, dtype=torch.int32, pin_memory=pinned)  # as it was read last
         self.contribution = torch.zeros(self.values, dtype=torch.int32, pin_memory=pinned)  # the last one
         self.sent = torch.zeros(self.values, dtype=torch.int32)  # the sum of all contributions of this worker
         self._shown = torch.zeros(self.values, dtype=torch.int32, device=self.device)  # what the parameters began with
-        self._stream = torch.Stream(self.device) if pinned else None
         self.unit = 0.0
         self._limit = 0
         self._workers = 1  # by which the last contribution was divided
@@ -211,8 +212,8 @@ class Replica:
             units = (update / step).round_()
             self._fit(units, self._shown[run.where])
             self._residual[run.where] = update.sub_(units, alpha=step)
-            self._copy(self.contribution[run.where], units.to(torch.int32))
-        self._wait()
+            self._copies.fetch(self.contribution[run.where], units.to(torch.int32))
+        self._copies.wait_for(self._copies.fetched())
         self.sent += self.contribution
         return self.contribution.numpy()
 
@@ -240,8 +241,8 @@ class Replica:
         """Takes the sum as it is now for what `show` shows. under_way: and the last own contribution, which is not in
         the sum yet. It counts in full, as if all others' were the same: the worker goes on from where its own optimizer
         is, and its moments fit its parameters."""
-        self._copy(self._shown, self.sum + self._workers * self.contribution if under_way else self.sum)
-        self._wait()
+        self._copies.put(self._shown, self.sum + self._workers * self.contribution if under_way else self.sum)
+        self._copies.wait()
 
     @torch.no_grad()
     def show(self) -> None:
@@ -249,21 +250,6 @@ class Replica:
         for run in self._runs:
             for parameter, part in run.split(self._parameters(run)):
                 parameter.copy_(part)
-
-    def _copy(self, to: Tensor, values: Tensor) -> None:
-        """Between the host's memory and the device's, on a stream of its own."""
-        if self._stream is None:
-            to.copy_(values)
-            return
-        self._stream.wait_stream(torch.accelerator.current_stream(self.device))
-        with self._stream:
-            to.copy_(values, non_blocking=True)
-            if values.device == self.device:
-                values.record_stream(self._stream)
-
-    def _wait(self) -> None:
-        if self._stream is not None:
-            self._stream.synchronize()
 
 
 def _check(parameters: Sequence[Named]) -> None:
