@@ -14,7 +14,7 @@ from tests.controller.processes import ROOT, until
 from tests.torch.local import PATIENCE_S, Local
 
 REPLICAS, STEPS = 3, 1_000_000
-coordination = pytest.importorskip("torchft.coordination", reason="needs torchft (pip install torchft-nightly)")
+coordination = pytest.importorskip("torchft.coordination", reason="needs torchft (torchft-nightly on PyPI)")
 
 
 @pytest.fixture
