@@ -135,7 +135,7 @@ def workers_table(job: JobStatus) -> Table:
     return table
 
 
-def _state(job: JobStatus, worker: WorkerStatus) -> str:
+def _state(job: JobStatus, worker: WorkerStatus) -> Text | str:
     """What a worker reports, or how it takes part; ``free`` for a place that no process has had."""
     if worker.state is WorkerState.RUNNING and worker.report:
         return shown(worker.report.get("state"))

@@ -209,8 +209,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._begun.show()
         if not over:
             warnings.warn(
-                f"not all workers of job {self.job!r} have left within {self._timeout_s:g} s: this worker's parameters "
-                "may lack what the others still send",
+                f"not all workers of job {self.job!r} had left when it was over, or within {self._timeout_s:g} s: this "
+                "worker's parameters may lack what the others have sent",
                 RuntimeWarning,
                 stacklevel=2,
             )
