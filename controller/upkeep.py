@@ -132,8 +132,10 @@ class Upkeep:
             )
 
     async def _end_abandoned(self, job: Job) -> None:
-        """Ends a job that all members have left and whose evicted workers have been silent for long enough."""
-        if (not job.members() or is_deserted(job, self._silent_s(job))) and not self.active(job):
+        """Ends a job whose members have all left, or are silent while others wait for its end, and whose evicted
+        workers have been silent for long enough. Who waits then reads what they have sent."""
+        over = not job.members() or _awaited(job) or is_deserted(job, self._silent_s(job))
+        if over and not self.active(job):
             silent_ones = [*job.members(), *job.evicted()]
             plan = self._jobs.plan_abandoned(job.id)
             await self._switch.swap(plan)
@@ -190,7 +192,7 @@ class Upkeep:
         """Ends a named job all of whose workers are silent: each reports about every second. Until then processes that
         are started again go on with it."""
         if job.state is JobState.RUNNING:
-            deserted = self._switch.connected and not self.active(job)
+            deserted = self._switch.connected and not _awaited(job) and not self.active(job)
         else:  # one whose switch has lost its state waits for its workers, however long
             deserted = not job.lost_sessions and self._clock.steady() - job.asked_at >= self._gone_after_s
         if deserted:
@@ -344,3 +346,10 @@ class Upkeep:
             )
         except SereneError as error:
             LOG.warning("job %d, of which a switch has lost its part, is not taken over: %s", job_id, error)
+
+
+def _awaited(job: Job) -> bool:
+    """Whether processes that have left a named job may wait for its end. Of one that is being restored nothing whole
+    could be read."""
+    left = any(worker.state is WorkerState.LEFT and worker.endpoint is not None for worker in job.workers)
+    return job.name is not None and left and not job.restoring

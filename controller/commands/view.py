@@ -8,7 +8,15 @@ from rich.text import Text
 
 from serene.controller.jobs.job import Fact, JobState, Report, WorkerState
 from serene.controller.status.explain import automatic_in_words
-from serene.controller.status.model import JobExplanation, JobStatus, PrecisionStatus, Status, SwapStatus, SwitchStatus
+from serene.controller.status.model import (
+    JobExplanation,
+    JobStatus,
+    PrecisionStatus,
+    Status,
+    SwapStatus,
+    SwitchStatus,
+    WorkerStatus,
+)
 from serene.racks import Racks
 
 NOT_YET = "-"
@@ -115,7 +123,7 @@ def workers_table(job: JobStatus) -> Table:
         report = worker.report or {}
         table.add_row(
             racks.name(worker.worker),
-            shown(report.get("state") if worker.state is WorkerState.RUNNING and report else worker.state.value),
+            _state(job, worker),
             str(worker.iteration),
             shown(report.get("round")),
             shown(report.get("loss"), ".4f"),
@@ -125,6 +133,15 @@ def workers_table(job: JobStatus) -> Table:
             str(worker.repeats),
         )
     return table
+
+
+def _state(job: JobStatus, worker: WorkerStatus) -> Text | str:
+    """What a worker reports, or how it takes part; ``free`` for a place that no process has had."""
+    if worker.state is WorkerState.RUNNING and worker.report:
+        return shown(worker.report.get("state"))
+    if job.places is not None and worker.state is WorkerState.LEFT and worker.port is None:
+        return "free"
+    return worker.state.value
 
 
 def jobs_table(jobs: list[JobStatus]) -> Table:

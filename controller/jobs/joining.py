@@ -21,12 +21,15 @@ def refusal(
         return Refusal(f"job {job.id} has finished; '{anew}' makes it anew")
     if not job.has_had(session):
         return Refusal(f"session {session} of job {job.id} is over, and this is another job: start the worker anew")
+    taken = Refusal(f"another process has taken the place of worker {name} of job {job.id}")
+    if endpoint.incarnation in worker.retired:
+        return taken
     given = worker.given or is_free(job, worker)
     if worker.endpoint is not None and worker.endpoint.host != endpoint.host and not given:
         return Refusal(f"worker {name} of job {job.id} is at {worker.endpoint}, not at {endpoint}")
     displaced = worker.endpoint is not None and worker.endpoint.incarnation != endpoint.incarnation
-    if endpoint.incarnation in worker.retired or (goes_on and displaced and session == job.session):
-        return Refusal(f"another process has taken the place of worker {name} of job {job.id}")
+    if goes_on and displaced and session == job.session:
+        return taken
     others = [other for other in job.workers if other is not worker and other.endpoint is not None]
     if (job.state is JobState.RUNNING or others or job.pool) and vector_length != job.vector_length:
         return Refusal(

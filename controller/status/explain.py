@@ -116,7 +116,7 @@ class _Job:
         self.workers = {worker.worker: worker for worker in job.workers}
         waited_for = [worker for worker in job.workers if worker.state is WorkerState.RUNNING or _restores(job, worker)]
         self.members = [worker.worker for worker in waited_for]
-        self.elastic = job.places is not None
+        self.elastic, self.evict_after = job.places is not None, job.evict_after
         self.policy = _policy(job, self.members)
 
     def explain(self, worker: WorkerStatus) -> Explanation:
@@ -137,6 +137,8 @@ class _Job:
         if state is WorkerState.EVICTED:
             heard = f"not heard for {silent:.0f} s" if silent > SILENT_S else "it still sends"
             back = f"'serenectl readmit --job {self.id} --worker {name}' makes the barrier wait for it again"
+            if self.evict_after is not None and silent > self.evict_after:
+                back = "if it is dead: start it again; a process that is started gets a free place"
             return _said(number, state.value, f"{who} is evicted: nobody waits for it ({heard})", back)
         doing, position = str((worker.report or {}).get("state") or "not reporting"), _position(worker)
         at = "" if position is None else f" in round {position.round} of epoch {position.epoch}"

@@ -15,10 +15,11 @@ from torch.distributed import Store  # type: ignore[attr-defined]
 
 from serene.errors import SereneError
 
-SLOW = "SERENE_SLOW"  # empty: the slow rank is not named
+SLOW = "SERENE_SLOW"  # empty or 0: the slow rank is not named
 LONG_WAIT_S = 10.0
 PRESENT_AFTER_S = 1.0  # of waiting, a rank tells the others that it is there
 ASK_EVERY_S = 5.0
+PRESENT_EVERY_S = 0.02  # a rank that makes a group asks whether all are there
 
 
 def _say(text: str) -> None:
@@ -35,10 +36,12 @@ def await_ranks(
     store.set(f"here/{rank}", "")
     if timeout.total_seconds() <= patience_s:
         return
-    try:
-        store.wait([f"here/{other}" for other in range(size)], timedelta(seconds=patience_s))
-    except RuntimeError:  # the time is up, or whoever keeps the store has died, which the next step will notice
-        with suppress(RuntimeError):
+    until = time.monotonic() + patience_s
+    with suppress(RuntimeError):  # whoever keeps the store has died, which the next step will notice
+        while not store.check([f"here/{other}" for other in range(size)]):  # PyTorch warns of each wait() in vain
+            if time.monotonic() < until:
+                time.sleep(PRESENT_EVERY_S)
+                continue
             here = [other for other in range(size) if other == rank or store.check([f"here/{other}"])]
             missing = [names[other] for other in range(size) if other not in here]
             if missing and rank == here[0]:
@@ -46,6 +49,7 @@ def await_ranks(
                     f"rank {names[rank]} has waited {patience_s:g} s for {_ranks(missing)} to make the process group; "
                     "'serenectl status' shows which jobs there are"
                 )
+            return
 
 
 class LongWaits:
@@ -108,7 +112,7 @@ class SlowRank:
     def __init__(self, job: int, ask: Callable[[], Mapping[str, Any] | None], ranks: Sequence[int]) -> None:
         self._job, self._ask, self._ranks = job, ask, ranks
         self._over = threading.Event()
-        if os.environ.get(SLOW, "1"):
+        if os.environ.get(SLOW, "1") not in ("", "0"):
             threading.Thread(target=self._run, name="serene-slow", daemon=True).start()
 
     def stop(self) -> None:

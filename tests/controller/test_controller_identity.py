@@ -110,6 +110,7 @@ class TestIncarnations:
         said = "another process has taken the place of worker 1 of job 0"
         assert reason(jobs.hello(0, 1, at(2), 5, NOW)) == said
         assert reason(jobs.hello(0, 1, at(2, 4001), 5, NOW)) == said, "wherever it asks from"
+        assert reason(jobs.hello(0, 1, at(3), 5, NOW)) == said, "the later one may be at another port"
         assert jobs.hello(0, 1, at(2, incarnation=8), 5, NOW) is None
 
     def test_before_the_start_the_later_one_has_the_place(self) -> None:

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
+import httpx
 import pytest
 
 from serene.controller.http.client import ControllerClient, Rejected
@@ -131,6 +132,24 @@ def test_an_abandoned_job_is_over_for_the_next_controller_too(start: Start, host
 
     second = start()
     assert second.client.job(0).state == "finished"
+
+
+@pytest.mark.parametrize("elastic", [{}, {"places": 3, "evict_after": 0.5}], ids=["stay", "come and go"])
+def test_who_waits_for_a_worker_that_died_reads_what_it_had_sent(
+    start: Start, hosts: list[Host], elastic: dict[str, float]
+) -> None:
+    """A named job whose last member is silent finishes, and is not deleted, while another worker waits for its end."""
+    controller = start("--gone-after", "1")
+    body = {
+        "name": "gpt", "workers": 2, "settings": {}, "strategy": {"name": "bsp"}, "scale": 1, "limit": 1, **elastic
+    }  # fmt: skip
+    for process in ("a", "b", "a"):  # the job is made when both are there
+        httpx.post(f"{controller.url}/v1/places", json={**body, "process": process}).raise_for_status()
+    join(hosts[:2], 0)
+    hosts[0].ask(lambda: hosts[0].leave(0, 0), Op.BYE)
+    until(lambda: [job.state for job in controller.client.jobs()] != ["running"], "the job is over")
+    assert [job.state for job in controller.client.jobs()] == ["finished"]
+    assert "true" in hosts[0].ask(lambda: hosts[0].leave(0, 0), Op.BYE).text, "the job is over"
 
 
 def test_switch_goes_away_and_comes_back_empty(switch: SwitchProcess, start: Start, hosts: list[Host]) -> None:

@@ -49,11 +49,9 @@ def test_it_begins_with_workers_and_others_come_at_any_place(client: ControllerC
         lambda: hosts[1].send(Op.PULL, 0, 1, bytes(1280), session=session, epoch=2, seq=2**31), Op.ANSWER
     )
     assert (int.from_bytes(read.body[:4], "big"), read["total"]) == (3, 2), "who comes begins with the sum of the rest"
-    assert (
-        serenectl("status", controller=client.url)
-        .stdout.splitlines()[1]
-        .startswith("job 0: running, BSP, 3 of 4 places, epoch 2, ")
-    )
+    lines = serenectl("status", controller=client.url).stdout.splitlines()
+    assert lines[1].startswith("job 0: running, BSP, 3 of 4 places, epoch 2, ")
+    assert lines[5].split()[:2] == ["2", "free"]
     assert "worker 2: a free place" in [said.text for said in client.explain(0).workers]
 
 

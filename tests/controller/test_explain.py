@@ -105,6 +105,14 @@ def test_who_does_not_wait_for_others(one: WorkerStatus, text: str) -> None:
     assert told(0, one, worker(1, "exchanging"))[0] == text
 
 
+def test_who_is_evicted_for_silence_is_started_again() -> None:
+    one = worker(0, state="evicted", silent_s=9.0)
+    assert told(0, one, worker(1), places=2, evict_after=5.0)[1] == (
+        "if it is dead: start it again; a process that is started gets a free place"
+    )
+    assert "'serenectl readmit --job 0 --worker 0'" in str(told(0, one, worker(1))[1])
+
+
 def test_headlines() -> None:
     dssp = AutomaticStatus(
         name="dssp", parameters={}, decisions=0, changes=0, trouble=None, needs=["compute_s"], blind_to=[]

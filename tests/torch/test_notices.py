@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from torch._C._distributed_c10d import HashStore
+from torch._C._distributed_c10d import HashStore, TCPStore
 
-from serene.torch.notices import LongWaits, await_ranks
+from serene.torch.notices import SLOW, LongWaits, SlowRank, await_ranks
 from tests.controller.processes import until
 from tests.torch.local import Local, outputs, start_ranks
 
 SOON = timedelta(seconds=60)
 
 
-def test_a_rank_that_does_not_come_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
-    store = HashStore()
+def test_a_rank_that_does_not_come_is_named_once(capfd: pytest.CaptureFixture[str]) -> None:
+    store = TCPStore("127.0.0.1", 0, is_master=True)  # torchrun's: PyTorch warns of its wait()s that end in vain
     store.set("here/1", "")
     await_ranks(store, 0, 4, SOON, patience_s=0.1)
     await_ranks(store, 1, 4, SOON, patience_s=0.1)
-    assert capsys.readouterr().err == (
+    assert capfd.readouterr().err == (
         "serene: rank 0 has waited 0.1 s for ranks 2, 3 to make the process group; 'serenectl status' shows which jobs "
         "there are\n"
     )
     await_ranks(store, 2, 4, SOON, (4, 5, 6, 7), patience_s=0.1)
     store.set("here/3", "")
     await_ranks(store, 0, 4, SOON, (4, 5, 6, 7), patience_s=0.1)
-    assert capsys.readouterr().err == ""
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("setting", "asked"), [("", False), ("0", False), ("1", True)])
+def test_the_slow_rank_need_not_be_named(monkeypatch: pytest.MonkeyPatch, setting: str, asked: bool) -> None:
+    monkeypatch.setenv(SLOW, setting)
+    before = set(threading.enumerate())
+    slow = SlowRank(0, lambda: None, [0])
+    assert [thread.name for thread in set(threading.enumerate()) - before] == ["serene-slow"] * asked
+    slow.stop()
 
 
 @pytest.mark.parametrize(
