@@ -179,10 +179,13 @@ class Upkeep:
             await self._delete(job, f"job {job.id} is over: {who} for {self._gone_after_s:g} s")
 
     async def _processes_are_gone(self, job: Job) -> bool:
-        """Whether the kernel says so: all members are silent, and no process has their ports of a local switch."""
+        """Whether all members are silent, and those say so that have left, or the kernel does: no process has the
+        members' ports of a local switch."""
         members = [job.workers[member] for member in job.members()]
         if any(self._telemetry.silent_s(job.id, member) < GONE_S for member in members):
             return False
+        if job.died.issuperset(job.members()):
+            return True
         options = self._switch.switches[0].options
         ports: list[UdpPort | ShmPort] = [*options.udp_ports, *options.shm_ports]
         taken = {member.endpoint.port for member in members if member.endpoint is not None}

@@ -219,11 +219,9 @@ class Admission:
         sent = None
         died: list[int] = []
         try:
-            facts = request.facts()
-            said = facts.get("contributions_sent")
+            said = request.facts().get("contributions_sent")
             sent = said if type(said) is int and said >= 0 else None
-            if isinstance(said := facts.get("died"), list):
-                died = [worker for worker in said if type(worker) is int]
+            died = request.died()
         except NotARequest as error:
             self._complain(request.sender.behind, str(error))
         job = self._jobs[request.job]

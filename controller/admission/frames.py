@@ -56,13 +56,21 @@ class Request:
 
         It is shown on terminals and sent on as JSON: so no control characters, no lone surrogates, nothing nested.
         """
+        return {key: _plain(value) for key, value in self._object().items() if _is_text(key)}
+
+    def died(self) -> list[int]:
+        """Of a LEAVE: the workers whose processes are gone, as it says. Raises NotARequest."""
+        said = self._object().get("died")
+        return [worker for worker in said if type(worker) is int] if isinstance(said, list) else []
+
+    def _object(self) -> dict[str, object]:
         try:
             facts = json.loads(self.payload)
         except (ValueError, RecursionError) as error:
             raise NotARequest(f"{self.op.name} of worker {self.worker} of job {self.job}: {error}") from None
         if not isinstance(facts, dict):
             raise NotARequest(f"{self.op.name} of worker {self.worker} of job {self.job}: expected a JSON object")
-        return {key: _plain(value) for key, value in facts.items() if _is_text(key)}
+        return facts
 
 
 def parse(port: int, frame: bytes, rack: int = 0) -> Request:

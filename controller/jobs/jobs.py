@@ -392,21 +392,21 @@ class Jobs:
 
         place: its number in its rack. contributions_sent: packets, as it says; None: it does not. active: the workers
         that were heard from recently. session: the one that it was in; 0: none. died: a pool's workers that are gone,
-        as it says. The job is over when no other member is left and no evicted worker is active; as long as one is, it
-        goes on as an asynchronous one. The switch is told when the last one leaves, too, or a controller that takes
-        over would wait for it. Raises NoSuchJob or Conflict.
+        as it says, which `Upkeep` believes once they are silent. The job is over when no member is left and no evicted
+        worker is active; as long as one is, it goes on as an asynchronous one. The switch is told when the last one
+        leaves, too, or a controller that takes over would wait for it. Raises NoSuchJob or Conflict.
         """
         job, worker = self._begun(job_id, place, at)
-        worker_id, finished = worker.id, job.state is JobState.FINISHED
+        worker_id = worker.id
         if session not in (0, job.session):
+            finished = job.state is JobState.FINISHED
             return Leave(job_id, worker_id, contributions_sent, None, job_over=finished, counts=False)
-        job.died |= {*died} if job.pool else set()
+        if job.pool:
+            job.died.update(worker for worker in died if 0 <= worker < len(job.workers))
         before, state = job.members(), worker.state
         remaining = [member for member in before if member != worker_id]
-        if job.died.issuperset(remaining):
-            remaining = []
         free = [worker for worker in job.evicted() if worker in active and worker != worker_id]
-        over = finished or not (remaining or free)
+        over = job.state is JobState.FINISHED or not (remaining or free)
         swap = None
         gone = state is WorkerState.RUNNING or (state is WorkerState.EVICTED and (job.restoring or not remaining))
         if job.state is JobState.RUNNING and gone:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from serene.controller.jobs.job import Job, Report, WorkerState
+from serene.controller.jobs.job import Job, Report
 from serene.controller.status.model import SlowWorker
 from serene.steps import MOST, REPORTED, Steps, steps_in
 from serene.strategy import BSP
@@ -26,6 +26,7 @@ WINDOW, NEEDED, _ = RULES[0]
 HISTORY = RULES[-1][0]  # steps, by which the deviation is measured
 PASSED_OVER = 6  # for every so many others, one may have been later, by chance
 ENDED = 5  # a worker is slow no more when it was clearly late in fewer of the last WINDOW steps
+REMEMBERED = 16 * MOST  # means of a worker's steps
 MEDIAN_OF_DIFFERENCES = 1.05  # of normal noise: its standard deviation over the median of |difference of two samples|
 
 
@@ -100,9 +101,13 @@ class SlowWorkers:
     def __init__(self) -> None:
         self._jobs: dict[int, _Job] = {}
 
-    def of(self, job: int) -> SlowWorker | None:
-        """The job's slow worker, if there is one."""
-        return self._jobs[job].slow if job in self._jobs else None
+    def of(self, job: Job) -> SlowWorker | None:
+        """The job's slow worker, if there is one now: under another strategy nobody waits for it, and no longer once it
+        is no member."""
+        known = self._jobs.get(job.id)
+        if known is None or known.slow is None or known.session != job.session or not isinstance(job.strategy, BSP):
+            return None
+        return known.slow if known.slow.worker in job.members() else None
 
     def forget(self, job: int) -> None:
         """Forgets a job's steps: its id is about to be used anew."""
@@ -111,11 +116,13 @@ class SlowWorkers:
     def note(self, job: Job, worker: int, report: Report, t: float) -> str | None:
         """Takes in a worker's report, which came at ``t`` (Unix seconds). Returns what is new, in words: a worker is
         slow, or is slow no more."""
-        members = [each.id for each in job.workers if each.state is WorkerState.RUNNING]
+        members = job.members()
         if not isinstance(job.strategy, BSP) or worker not in members:
             return None
         steps = steps_in(report.get(REPORTED))
-        if steps is None:
+        if (
+            steps is None or steps.epoch > job.epoch
+        ):  # of an epoch that has not begun, for which all others would be late
             return None
         known = self._jobs.get(job.id)
         if known is not None and known.session == job.session and steps.epoch < known.epoch:
@@ -186,6 +193,5 @@ def _add(table: dict[tuple[int, int], np.ndarray], steps: Steps) -> None:
         pair = [table.get((each, first // twice * twice + half)) for half in (0, each)]
         if pair[0] is not None and pair[1] is not None:
             table[twice, first // twice * twice] = (pair[0] + pair[1]) / 2
-    if len(table) > 8 * MOST:
-        for key in [key for key in table if key[1] < steps.first - 2 * MOST * each]:
-            del table[key]
+    while len(table) > REMEMBERED:  # the first ones, whatever their numbers: a worker may report any
+        del table[next(iter(table))]

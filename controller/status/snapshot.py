@@ -88,7 +88,7 @@ def job_status(
         pool=job.pool,
         precision=job.precision,
         automatic=running.status() if running is not None else None,
-        slow=slow.of(job.id) if job.state is JobState.RUNNING else None,
+        slow=slow.of(job) if job.state is JobState.RUNNING else None,
         lost_sessions=job.lost_sessions,
         restoring=job.restoring,
         workers_expected=job.workers_expected,

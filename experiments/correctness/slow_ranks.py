@@ -119,7 +119,7 @@ def play(plan: Plan, steps: int) -> Named | None:
                 reported[worker] = ends[worker]
                 slow.note(job, worker, {REPORTED: record.text()}, BEGAN + ends[worker])
         begins = ends
-        if (found := slow.of(0)) is not None:
+        if (found := slow.of(job)) is not None:
             return Named(found.worker, step + 1, found.where)
     return None
 

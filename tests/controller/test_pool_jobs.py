@@ -109,15 +109,11 @@ def test_who_leaves_changes_no_format() -> None:
         jobs.plan_precision(0, 32)
 
 
-def test_nobody_waits_for_a_worker_that_died() -> None:
-    """As any of the others says."""
+def test_who_leaves_ends_nobody_else_s_part() -> None:
+    """Whatever it says of the others."""
     jobs = running(3)
-    first = jobs.plan_leave(0, 0, at(1), None, died=[2])
-    jobs.left(first, NOW)
-    assert not first.job_over
-    last = jobs.plan_leave(0, 1, at(2), None)
-    jobs.left(last, NOW)
-    assert last.job_over and jobs[0].state is JobState.FINISHED
+    jobs.left(jobs.plan_leave(0, 0, at(1), None, died=[1, 2, 3, -1, 2**60]), NOW)
+    assert (jobs[0].state, jobs[0].members(), jobs[0].died) == (JobState.RUNNING, [1, 2], {1, 2})
 
 
 @pytest.mark.parametrize("bits", [0, 4, 64])

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import base64
+import struct
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from serene.controller.jobs.job import Job, JobState, Report, WorkerState
+from serene.controller.status.slow import REMEMBERED, SlowWorkers
 from serene.experiments.correctness.slow_ranks import KINDS, Plan, is_right, play
-from serene.steps import LONGEST, MOST, SHORTEST_S, StepTimes, steps_in
+from serene.steps import LONGEST, MOST, REPORTED, SHORTEST_S, StepTimes, steps_in
+from serene.strategy import ASP, BSP, Strategy
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "nobody", "in turn"])
@@ -64,3 +68,52 @@ def test_a_report_has_the_latest_steps() -> None:
 )  # fmt: skip
 def test_a_worker_may_report_anything(said: object) -> None:
     assert steps_in(said) is None
+
+
+LATE, WAITS = [90.0, 10.0, 0.0], [10.0, 90.0, 80.0]  # ms of a step: computing, exchanging, waiting
+
+
+def report(epoch: int, first: int, times: list[float]) -> Report:
+    packed = struct.pack("<IIH", epoch, first, 1) + np.array([times] * MOST, "<f2").tobytes()
+    return {REPORTED: base64.b64encode(packed).decode()}
+
+
+def two_workers() -> Job:
+    job = Job(id=0, workers_expected=2, strategy=BSP(), scale=1, limit=1.0, state=JobState.RUNNING)
+    job.session = job.epoch = 1
+    for worker in job.workers:
+        worker.state = WorkerState.RUNNING
+    return job
+
+
+def worker_1_is_slow(job: Job, slow: SlowWorkers) -> None:
+    for first in range(0, 5 * MOST, MOST):
+        for worker, times in enumerate((WAITS, LATE)):
+            slow.note(job, worker, report(1, first, times), 0.0)
+
+
+def test_steps_of_an_epoch_that_has_not_begun_hide_nobody() -> None:
+    job, slow = two_workers(), SlowWorkers()
+    slow.note(job, 0, report(2**32 - 1, 0, WAITS), 0.0)
+    worker_1_is_slow(job, slow)
+    found = slow.of(job)
+    assert found is not None and found.worker == 1
+
+
+def test_steps_with_any_numbers_take_no_more_room() -> None:
+    """Also where each report is of earlier steps than the last one."""
+    job, slow = two_workers(), SlowWorkers()
+    for report_ in range(4 * REMEMBERED):
+        slow.note(job, 0, report(1, 2**31 - MOST * report_, WAITS), 0.0)
+    assert len(slow._jobs[0].reported[0][1]) <= REMEMBERED
+
+
+@pytest.mark.parametrize(
+    ("strategy", "state"), [(ASP(), WorkerState.RUNNING), (BSP(), WorkerState.EVICTED), (BSP(), WorkerState.LEFT)]
+)
+def test_nobody_is_slow_whom_nobody_waits_for(strategy: Strategy, state: WorkerState) -> None:
+    job, slow = two_workers(), SlowWorkers()
+    worker_1_is_slow(job, slow)
+    assert slow.of(job) is not None
+    job.strategy, job.workers[1].state = strategy, state
+    assert slow.of(job) is None

@@ -4,10 +4,12 @@ switch has a part, or which another controller has ended, is not left as it is."
 from __future__ import annotations
 
 import asyncio
+import json
 from functools import partial
 
 import pytest
 
+from serene.controller import upkeep
 from serene.controller.jobs.job import JobState
 from serene.controller.switch.connection import SwitchError
 from serene.controller.switch.switch import Switch
@@ -15,7 +17,7 @@ from serene.entries import Entry
 from serene.strategy import BSP
 from serene.wire import Op
 from tests.controller.coordinating import commanding, until
-from tests.controller.hosts import Host, join
+from tests.controller.hosts import LANES, Host, join
 from tests.controller.processes import SwitchProcess
 
 ASKS_THE_SWITCH = True  # in this process: at a Unix socket, which the command line does not take
@@ -122,5 +124,27 @@ def test_a_job_that_another_controller_has_ended_is_over(switch: SwitchProcess, 
             hello = partial(hosts[1].hello, 0, 1, 5)  # the second's word to the running job's workers may still come
             refused = await asyncio.to_thread(hosts[1].ask, hello, Op.REFUSED, Op.WAIT, echoing=0)
             assert refused.op is Op.REFUSED and "there is no job 0" in refused.text
+
+    asyncio.run(play())
+
+
+def test_nobody_waits_for_workers_that_died(
+    switch: SwitchProcess, hosts: list[Host], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one says that leaves; but not as long as they are heard."""
+
+    async def play() -> None:
+        async with commanding(switch.grpc, gone_after=3600.0) as coordinator:
+            await coordinator.create_job(3, BSP(), pool_slots=1)
+            await asyncio.to_thread(join, hosts[:3], 0, LANES)
+            job = coordinator.jobs[0]
+            await until(lambda: job.state is JobState.RUNNING, "the job runs")
+            monkeypatch.setattr(upkeep, "GONE_S", 1800.0)
+            body = json.dumps({"contributions_sent": 0, "died": [1, 2, "3", None, [4]]}).encode()
+            await asyncio.to_thread(hosts[0].ask, lambda: hosts[0].send(Op.LEAVE, 0, 0, body), Op.BYE)
+            assert (job.state, job.members(), job.died) == (JobState.RUNNING, [1, 2], {1, 2})
+            assert not await coordinator._upkeep._processes_are_gone(job)
+            monkeypatch.setattr(upkeep, "GONE_S", 0.0)
+            await until(lambda: coordinator.jobs.get(0) is None, "the job is gone")
 
     asyncio.run(play())
