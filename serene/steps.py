@@ -15,7 +15,7 @@ from statistics import median
 
 import numpy as np
 
-REPORTED = "steps"  # the fact's name in a report
+REPORTED = "step_times"  # the fact's name in a report
 SHORTEST_S = 0.05
 MOST = 8  # averages in a report; and the most steps that one is of is LONGEST
 LONGEST = 128

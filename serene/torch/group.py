@@ -344,6 +344,7 @@ class SwitchGroup(GlooGroup):
             self._ring.fail(reason)
             raise self._failed from error
         finally:
+            self._pool.while_waiting = _nothing  # which keeps no group: gloo's threads end with the last reference to it
             self._waits.over()
 
     def _while_waiting(self, number: int, call: str) -> None:
@@ -502,6 +503,10 @@ def _described(tensors: Sequence[Tensor]) -> str:
     if all(shape == shapes[0] for shape in shapes[1:]):
         return f"{kind}{shapes[0]}" if len(shapes) == 1 else f"{len(shapes)} {kind}{shapes[0]}"
     return f"{kind} of {len(shapes)} shapes, {math.fsum(tensor.numel() for tensor in tensors):.0f} values"
+
+
+def _nothing() -> None:
+    """What a pool does while it waits, outside of a collective."""
 
 
 def _listed(ranks: Sequence[int]) -> str:
