@@ -58,6 +58,8 @@ def trace(
     from serene.switch.trace_proto import lines
     from serene.switch.trace_text import text
 
+    if as_json and form is Format.PROTO:
+        raise BadSettings("--json with --format proto: expected one of them")
     # Checks that the files are there, and which of them go together.
     tls = settings(switch_ca=switch_ca, switch_cert=switch_cert, switch_key=switch_key)
     try:

@@ -129,7 +129,7 @@ class _Job:
             return _said(number, state.value, f"{who} has joined and waits for the job to start")
         if state is WorkerState.LEFT:
             never = self.elastic and worker.port is None
-            return _said(number, state.value, f"{who}: a free place" if never else f"{who} has left")
+            return _said(number, "free", f"{who}: a free place") if never else _said(number, "left", f"{who} has left")
         if state is WorkerState.EVICTED and number in self.members:
             return _said(number, state.value, f"{who} is evicted; it takes part in restoring the sums")
         if state is WorkerState.EVICTED and worker.port is None:

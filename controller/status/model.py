@@ -225,7 +225,7 @@ class Explanation(Model):
     the switch that lacks their contributions, which is the worker's leaf, or the root if some are in other racks."""
 
     worker: int
-    state: str  # expected, joined, left, evicted, silent, or what the worker reports: computing, waiting, ...
+    state: str  # expected, joined, free, left, evicted, silent, or what the worker reports: computing, waiting, ...
     text: str
     advice: str | None = None
     waits_for: list[int] = []

@@ -52,7 +52,7 @@ def test_it_begins_with_workers_and_others_come_at_any_place(client: ControllerC
     lines = serenectl("status", controller=client.url).stdout.splitlines()
     assert lines[1].startswith("job 0: running, BSP, 3 of 4 places, epoch 2, ")
     assert lines[5].split()[:2] == ["2", "free"]
-    assert "worker 2: a free place" in [said.text for said in client.explain(0).workers]
+    assert ("free", "worker 2: a free place") in [(said.state, said.text) for said in client.explain(0).workers]
 
 
 def test_more_processes_than_places(client: ControllerClient, hosts: list[Host]) -> None:

@@ -276,6 +276,7 @@ def test_serenectl_trace(hosts: Hosts, server: P4RuntimeServer, form: str) -> No
         (["--match", "x.y == 1"], 1, "there is no header 'x'; there are "),
         (["--port", "0-512"], 2, "expected port numbers from 0 to 511"),
         (["--switch", "nowhere"], 2, "expected HOST:PORT"),
+        (["--json", "--format", "proto", "--count", "1"], 2, "--json with --format proto: expected one of them"),
         (["--switch", "127.0.0.1:9"], 1, "127.0.0.1:9: "),
     ],
 )
