@@ -164,7 +164,7 @@ def test_who_was_not_waited_for_is_silent_until_the_next_controller_hears_it(
         async with commanding(switch.grpc) as coordinator:
             job = coordinator.jobs[0]
             runs, silent = (coordinator.telemetry.silent_s(0, worker) for worker in job.workers)
-            assert (job.members(), job.silenced) == ([0], {1})
+            assert (job.members(), job.silenced) == ([0], frozenset({1}))
             assert runs < 3600.0 < silent
 
     asyncio.run(play())
