@@ -11,6 +11,7 @@ from itertools import pairwise
 from serene.controller.automatic.base import WorkerView
 
 RECENT = 8  # readings that "recent" covers
+LARGEST_COSINE = 1 + 1e-6  # rounded
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ class Observer:
         reading = _reading(report or {})
         if reading is None:
             return
-        known.loss, known.momentum = (number((report or {}).get(key)) for key in ("loss", "momentum"))
+        known.loss, momentum = (number((report or {}).get(key)) for key in ("loss", "momentum"))
+        known.momentum = momentum if momentum is not None and 0 <= momentum < 1 else None
         if known.readings and reading.iterations < known.readings[-1].iterations:
             known.readings.clear()  # the worker was started anew
         if not known.readings or reading.computed > known.readings[-1].computed:
@@ -74,12 +76,14 @@ class Observer:
 
 
 def _agreement(steps: Sequence[Reading]) -> tuple[float | None, float | None]:
-    """The mean cosines of an iteration, before and after the update."""
+    """The mean cosines of an iteration, before and after the update; None where they cannot be: one worker's sums must
+    not outweigh all others'."""
     sums = [(step.iterations, *step.agreement) for step in steps if step.agreement is not None]
     done = sums[-1][0] - sums[0][0] if sums else 0
     if not done:
         return None, None
-    return (sums[-1][1] - sums[0][1]) / done, (sums[-1][2] - sums[0][2]) / done
+    before, after = ((sums[-1][part] - sums[0][part]) / done for part in (1, 2))
+    return (before, after) if max(abs(before), abs(after)) <= LARGEST_COSINE else (None, None)
 
 
 def _waiting_share(steps: Sequence[Reading]) -> float | None:

@@ -248,9 +248,9 @@ def test_leave_repeats_until_the_controller_says_goodbye(wire: InProcess, over: 
             wire.mail.append(control_payload(Op.BYE, json.dumps({"job_over": over}).encode(), session=7, incarnation=1))
 
     wire.meanwhile = goodbye
-    assert worker.leave() is over
+    assert worker.leave(died=[5, 2]) is over
     assert wire.ops() == [Op.LEAVE] * 3
-    assert json.loads(wire.sent[0][HEADER.itemsize :]) == {"contributions_sent": SLOTS}
+    assert json.loads(wire.sent[0][HEADER.itemsize :]) == {"contributions_sent": SLOTS, "died": [2, 5]}
     assert wire.plane.punted() is not None
 
 

@@ -320,6 +320,22 @@ def test_the_agreement_of_gradients_is_that_of_recent_iterations() -> None:
     assert (told.agreement, told.agreement_after) == pytest.approx((0.4, -0.2))
 
 
+@pytest.mark.parametrize(
+    "said", [{"agreement": 5.0}, {"agreement_after": -1e15}, {"momentum": 1e9}, {"momentum": -1.0}]
+)
+def test_cosines_and_momenta_that_cannot_be_are_not_known(said: dict[str, float]) -> None:
+    """Else one worker's report would outweigh those of all others."""
+    observer = Observer()
+    for step in range(3):
+        facts = {"agreement": 0.4, "agreement_after": -0.2, **said}
+        cosines = {name: step * value for name, value in facts.items() if name != "momentum"}
+        observer.note(0, report(step, 0.1 * step, 0.0, momentum=facts.get("momentum", 0.9), **cosines))
+    told = observer.view(0, rounds=9, is_member=True, silent_s=0.0)
+    assert told.momentum == (None if "momentum" in said else 0.9)
+    agreement = (pytest.approx(0.4), pytest.approx(-0.2)) if "momentum" in said else (None, None)
+    assert (told.agreement, told.agreement_after) == agreement
+
+
 def test_a_report_in_an_exchange_has_the_computing_of_one_more_iteration() -> None:
     """Each iteration computes 0.1 s, the last one 0.3 s. The looks happen to find the worker in different states."""
     observer = Observer()

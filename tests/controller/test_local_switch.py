@@ -131,6 +131,15 @@ def test_down_does_not_wait_for_processes_that_have_died(
     pools[0].close()
     refused = local.serenectl("down")
     assert refused.returncode == 1 and "job 0 is running" in refused.stderr and "--force" in refused.stderr
+    for name, value in local.environment.items():
+        monkeypatch.setenv(name, value)
+    switch = local.client.status().switch
+    ports = [*switch.udp_ports, *switch.shm_ports]
+
+    def free() -> list[bool]:
+        return [local_commands.is_deserted(switch.address, ports, {port}) for port in (1, 2, 3)]
+
+    until(lambda: free() == [True, False, True], "one process has let go of its port")
     pools[1].close()
     done = local.serenectl("down")
     assert done.returncode == 0 and done.stdout.endswith("stopped; the switch stopped, too\n"), done.stderr

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from serene.controller.jobs.errors import BadRequest, Conflict
-from serene.controller.jobs.job import Elastic, Job, JobState, Worker
+from serene.controller.jobs.job import Elastic, Job, JobState, Worker, WorkerState
 from serene.controller.jobs.jobs import Jobs
 from serene.controller.jobs.named import (
     ALL_DIFFER_S,
@@ -204,13 +204,18 @@ def test_places_over_racks() -> None:
 
 
 def test_a_newcomer_gets_a_place_that_nobody_has_at_once() -> None:
-    """And one that was freed once its last process cannot come back."""
+    """Then one that was left, then that of the member that has been silent for longest."""
     office = Office(Elastic(4, 1, 2.0))
     job = office.running()
-    office.silent[0] = VACANT_S  # a dead member: it is evicted before long, so nobody takes its place first
+    office.silent = {0: VACANT_S, 1: 2 * VACANT_S}  # they are evicted before long, so nobody takes their places first
     assert [office.come(process) for process in "cd"] == [Place(job, 2), Place(job, 3)]
-    assert office.come("e") == Place(job, 0)
-    assert isinstance(office.come("f"), Awaits)
+    assert [office.come(process) for process in "ef"] == [Place(job, 1), Place(job, 0)]
+    assert isinstance(office.come("g"), Awaits)
+
+    office = Office(Elastic(4, 1, 2.0))
+    job = office.running()
+    job.workers[0].state = WorkerState.LEFT
+    assert [office.come(process) for process in "cde"] == [Place(job, 2), Place(job, 3), Place(job, 0)]
 
 
 def test_places_of_a_job_that_has_lost_its_session_are_its_workers() -> None:

@@ -86,18 +86,32 @@ def two_workers() -> Job:
     return job
 
 
-def worker_1_is_slow(job: Job, slow: SlowWorkers) -> None:
+def worker_1_is_slow(job: Job, slow: SlowWorkers, others: Report | None = None) -> None:
+    """others: what worker 0 says before each report."""
     for first in range(0, 5 * MOST, MOST):
+        if others is not None:
+            slow.note(job, 0, others, float(first))
         for worker, times in enumerate((WAITS, LATE)):
-            slow.note(job, worker, report(1, first, times), 0.0)
+            slow.note(job, worker, report(1, first, times), float(first))
 
 
-def test_steps_of_an_epoch_that_has_not_begun_hide_nobody() -> None:
+@pytest.mark.parametrize("epoch", [0, 2, 2**32 - 1])
+def test_steps_of_another_epoch_hide_nobody(epoch: int) -> None:
+    """Of one that is over, or that has not begun."""
     job, slow = two_workers(), SlowWorkers()
-    slow.note(job, 0, report(2**32 - 1, 0, WAITS), 0.0)
-    worker_1_is_slow(job, slow)
+    slow.note(job, 1, report(1, 0, LATE), 0.0)
+    worker_1_is_slow(job, slow, report(epoch, 0, WAITS))
     found = slow.of(job)
-    assert found is not None and found.worker == 1
+    assert found is not None and (found.worker, found.since) == (1, 0.0)
+
+
+def test_who_is_no_longer_late_is_slow_no_more() -> None:
+    job, slow, said = two_workers(), SlowWorkers(), list[str | None]()
+    worker_1_is_slow(job, slow)
+    for first in range(5 * MOST, 8 * MOST, MOST):
+        said += [slow.note(job, worker, report(1, first, [50.0, 50.0, 10.0]), float(first)) for worker in range(2)]
+    assert [text for text in said if text] == ["job 0: worker 1 is slow no more"]
+    assert slow.of(job) is None
 
 
 def test_steps_with_any_numbers_take_no_more_room() -> None:
@@ -116,4 +130,7 @@ def test_nobody_is_slow_whom_nobody_waits_for(strategy: Strategy, state: WorkerS
     worker_1_is_slow(job, slow)
     assert slow.of(job) is not None
     job.strategy, job.workers[1].state = strategy, state
+    assert slow.of(job) is None
+    job = two_workers()
+    job.session = 2
     assert slow.of(job) is None

@@ -148,3 +148,23 @@ def test_nobody_waits_for_workers_that_died(
             await until(lambda: coordinator.jobs.get(0) is None, "the job is gone")
 
     asyncio.run(play())
+
+
+def test_who_was_not_waited_for_is_silent_until_the_next_controller_hears_it(
+    switch: SwitchProcess, hosts: list[Host]
+) -> None:
+    """Else it would be readmitted, and hold up the others though its process has died."""
+
+    async def play() -> None:
+        async with commanding(switch.grpc) as coordinator:
+            await coordinator.create_job(2, BSP(), evict_after=3600.0)
+            await asyncio.to_thread(join, hosts[:2], 0)
+            await until(lambda: coordinator.jobs[0].state is JobState.RUNNING, "the job runs")
+            await coordinator.set_evicted(0, 1, True)
+        async with commanding(switch.grpc) as coordinator:
+            job = coordinator.jobs[0]
+            runs, silent = (coordinator.telemetry.silent_s(0, worker) for worker in job.workers)
+            assert (job.members(), job.silenced) == ([0], frozenset({1}))
+            assert runs < 3600.0 < silent
+
+    asyncio.run(play())

@@ -59,12 +59,14 @@ def test_a_rank_that_keeps_the_others_waiting_is_named(
         store.set(f"waits/{rank}", str(number))
     waits, heard = LongWaits(store, 0, 3, 5, patience_s=0.1), ""
     deadline = time.monotonic() + 60
-    while not heard and time.monotonic() < deadline:
+    while not heard.endswith("\n") and time.monotonic() < deadline:
         waits.waiting(3, "all_reduce")
-        heard = capsys.readouterr().err
+        heard += capsys.readouterr().err
         time.sleep(0.01)
     waits.over()
     assert heard == f"serene: {said}\n"
+    LongWaits(store, 1, 3, 5)._tell(3, "all_reduce", 0.0, threading.Event())
+    assert capsys.readouterr().err == "", "the first one that waits has said it"
 
 
 def test_the_slow_rank_is_named_on_rank_0(local: Local, tmp_path: Path) -> None:
