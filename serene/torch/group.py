@@ -344,7 +344,7 @@ class SwitchGroup(GlooGroup):
             self._ring.fail(reason)
             raise self._failed from error
         finally:
-            self._pool.while_waiting = _nothing  # which keeps no group: gloo's threads end with the last reference to it
+            self._pool.while_waiting = _nothing  # keeps no group: gloo's threads end with the last reference to it
             self._waits.over()
 
     def _while_waiting(self, number: int, call: str) -> None:
