@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from serene.controller.jobs.errors import BadRequest
 from serene.controller.jobs.job import Elastic, Job, JobState, Worker, WorkerState
 
-LONGEST_S = 86400.0
+SHORTEST_S, LONGEST_S = 0.5, 86400.0
 BACK_S = 5.0  # a worker asks every two seconds whether its session goes on, so all that live are back by then
 
 
@@ -30,8 +30,8 @@ def elastic(
         raise BadRequest(f"places {places}: expected {workers}, as many as workers, to {most}")
     if not 1 <= minimum <= workers:
         raise BadRequest(f"minimum {minimum}: expected 1 to {workers}, as many as workers")
-    if evict_after is not None and not 0.5 <= evict_after <= LONGEST_S:
-        raise BadRequest(f"evict_after {evict_after:g}: expected 0.5 to {LONGEST_S:g} seconds")
+    if evict_after is not None and not SHORTEST_S <= evict_after <= LONGEST_S:
+        raise BadRequest(f"evict_after {evict_after:g}: expected {SHORTEST_S:g} to {LONGEST_S:g} seconds")
     return Elastic(places, minimum, evict_after)
 
 

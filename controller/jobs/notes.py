@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from serene.controller.jobs.elastic import LONGEST_S, SHORTEST_S
 from serene.controller.jobs.job import Elastic, Fact, Job, WorkerState
 
 LOG = logging.getLogger("serene.controller")
@@ -20,9 +21,10 @@ class _Note(BaseModel):
 
     name: Annotated[str, Field(max_length=64)] | None = None
     settings: dict[str, Fact] = {}
-    workers: int | None = None  # that the job began with, of one whose workers come and go
-    minimum: int = 1
-    evict_after: float | None = None
+    # That the job began with, of one whose workers come and go.
+    workers: Annotated[int, Field(ge=1)] | None = None
+    minimum: Annotated[int, Field(ge=1)] = 1
+    evict_after: Annotated[float, Field(ge=SHORTEST_S, le=LONGEST_S)] | None = None
 
 
 def of(job: Job) -> bytes:

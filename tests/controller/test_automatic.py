@@ -118,6 +118,7 @@ def test_pacing_waits_for_half_of_the_workers_at_least() -> None:
     [
         ([], 0.7, BSP(), "nobody is late: a round waits for 8 of 8"),
         ([SLOW], 0.7, Quorum(7), "worker 0 is late: a round waits for 7 of 8"),
+        ([{"latest_s": 0.12}], 0.7, Quorum(7), "worker 0 is late: a round waits for 7 of 8"),
         ([SLOW] * 3, 0.7, ASP(), "workers are late by turns: nobody waits"),
         ([SLOW, ONCE], 0.7, ASP(), "workers are late by turns: nobody waits"),
         ([ONCE], 0.0, ASP(), "workers are late by turns: nobody waits"),
@@ -153,6 +154,14 @@ def test_pacing_with_momentum_leaves_out_only_who_is_far_behind_or_always_slow()
     assert decided(rounds=13, **ONCE) == BSP()
 
 
+def test_pacing_with_one_workers_momentum_leaves_out_a_quarter_at_most() -> None:
+    pacing = load("pacing")
+    for rounds, expected in ((10, BSP()), (11, Quorum(6))):
+        late: list[dict[str, Any]] = [{"rounds": rounds, **SLOW}] * 3
+        answer = pacing.decide(seen(*eight({**late[0], "momentum": 0.9}, *late[1:], left=0.9)))
+        assert isinstance(answer, Decision) and answer.strategy == expected
+
+
 @pytest.mark.parametrize(
     ("momentum", "t", "expected"), [(None, 3.0, Quorum(7)), (0.9, 3.0, BSP()), (0.9, 6.5, Quorum(7))]
 )
@@ -166,6 +175,9 @@ def test_pacing_does_not_wait_for_who_is_late_with_the_first_iteration(
         answer = pacing.decide(replace(seen(*views), t=now))
         assert isinstance(answer, Decision)
         assert answer.strategy == strategy
+    views = [replace(each, compute_s=None, momentum=momentum) for each in eight(*[{"rounds": 0}] * 3)]
+    answer = pacing.decide(replace(seen(*views), t=9.0))
+    assert isinstance(answer, Decision) and answer.strategy == Quorum(6), "a quarter at most"
 
 
 def test_pacing_readmits_a_worker_after_an_iteration_in_time() -> None:

@@ -133,7 +133,10 @@ def test_a_note_tells_what_the_data_plane_need_not_know(elastic: Elastic | None)
     assert again.silenced == (frozenset() if elastic is None else {3})
 
 
-@pytest.mark.parametrize("note", [b"", b"{", b'{"name": 5}', b"\xff"])
+@pytest.mark.parametrize("note", [
+    b"", b"{", b'{"name": 5}', b"\xff", b'{"workers": 0}', b'{"workers": 2, "minimum": 0}',
+    b'{"workers": 2, "evict_after": 0.0}', b'{"workers": 2, "evict_after": Infinity}',
+])  # fmt: skip
 def test_a_note_of_another_release(note: bytes) -> None:
     job = job_from(0, replace(found(BSP().compile([0, 1]), [0, 1], workers=2), note=note), NOW)
     assert (job.name, job.elastic, states(job)) == (None, None, ["running", "running"])

@@ -9,7 +9,7 @@ import pytest
 from serene.controller.http.client import ControllerClient, Rejected
 from serene.controller.jobs.job import Report
 from serene.controller.status.explain import explain, headline
-from serene.controller.status.model import AutomaticStatus, Explanation, Status, WorkerStatus
+from serene.controller.status.model import AutomaticStatus, Explanation, SlowWorker, Status, WorkerStatus
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
 from tests.controller.hosts import Host, join
 from tests.controller.processes import ControllerProcess, serenectl, until
@@ -45,6 +45,18 @@ def test_a_process_group_is_not_told_of_strategies_that_it_cannot_have() -> None
     assert text.startswith("worker 0 waits in round 5 of epoch 1 for worker 1")
     assert advice is not None
     assert advice.startswith("nothing else would let it go on: the job is a process group's")
+
+
+def test_the_slow_worker_is_in_the_headline() -> None:
+    slow = SlowWorker(worker=1, since=0.0, lateness_s=0.1, step_s=0.2, where="network", why="", text="worker 1 is slow")
+    assert headline(status(worker(0), worker(1), slow=slow), 0) == "job 0 runs under BSP, epoch 1; worker 1 is slow"
+
+
+def test_copies_of_a_device_are_told_beside_the_sums() -> None:
+    report: Report = {"state": "computing", "at_epoch": 1, "at_round": 5, "copying_s": 1.25, "network_s": 2.0}
+    text, _ = told(0, worker_status(0, {**report, "waiting_s": 1.5}))
+    assert text.endswith("; so far it waited 1.2 s for copies from and to its device, and 3.5 s for sums")
+    assert "copies" not in told(0, worker_status(0, {**report, "copying_s": "many"}))[0]
 
 
 def test_ssp_waits_for_a_round_long_ago() -> None:

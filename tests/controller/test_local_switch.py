@@ -25,7 +25,7 @@ from serene.controller.commands import background, cli
 from serene.controller.commands import local as local_commands
 from serene.controller.commands.background import NoFolder
 from serene.controller.http.client import ControllerClient, NoController
-from serene.controller.settings import UdpPort
+from serene.controller.settings import ShmPort, UdpPort
 from serene.interrupts import allowed, ended
 from serene.strategy import BSP
 from serene.torch.opening import Controller, NotOpened, transport_to
@@ -134,7 +134,7 @@ def test_down_does_not_wait_for_processes_that_have_died(
     for name, value in local.environment.items():
         monkeypatch.setenv(name, value)
     switch = local.client.status().switch
-    ports = [*switch.udp_ports, *switch.shm_ports]
+    ports: list[UdpPort | ShmPort] = [*switch.udp_ports, *switch.shm_ports]
 
     def free() -> list[bool]:
         return [local_commands.is_deserted(switch.address, ports, {port}) for port in (1, 2, 3)]

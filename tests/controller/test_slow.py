@@ -70,11 +70,12 @@ def test_a_worker_may_report_anything(said: object) -> None:
     assert steps_in(said) is None
 
 
+AT_ONCE = 2  # steps in a report
 LATE, WAITS = [90.0, 10.0, 0.0], [10.0, 90.0, 80.0]  # ms of a step: computing, exchanging, waiting
 
 
 def report(epoch: int, first: int, times: list[float]) -> Report:
-    packed = struct.pack("<IIH", epoch, first, 1) + np.array([times] * MOST, "<f2").tobytes()
+    packed = struct.pack("<IIH", epoch, first, 1) + np.array([times] * AT_ONCE, "<f2").tobytes()
     return {REPORTED: base64.b64encode(packed).decode()}
 
 
@@ -88,7 +89,7 @@ def two_workers() -> Job:
 
 def worker_1_is_slow(job: Job, slow: SlowWorkers, others: Report | None = None) -> None:
     """others: what worker 0 says before each report."""
-    for first in range(0, 5 * MOST, MOST):
+    for first in range(0, 20 * AT_ONCE, AT_ONCE):
         if others is not None:
             slow.note(job, 0, others, float(first))
         for worker, times in enumerate((WAITS, LATE)):
@@ -108,7 +109,7 @@ def test_steps_of_another_epoch_hide_nobody(epoch: int) -> None:
 def test_who_is_no_longer_late_is_slow_no_more() -> None:
     job, slow, said = two_workers(), SlowWorkers(), list[str | None]()
     worker_1_is_slow(job, slow)
-    for first in range(5 * MOST, 8 * MOST, MOST):
+    for first in range(20 * AT_ONCE, 30 * AT_ONCE, AT_ONCE):
         said += [slow.note(job, worker, report(1, first, [50.0, 50.0, 10.0]), float(first)) for worker in range(2)]
     assert [text for text in said if text] == ["job 0: worker 1 is slow no more"]
     assert slow.of(job) is None
@@ -118,7 +119,7 @@ def test_steps_with_any_numbers_take_no_more_room() -> None:
     """Also where each report is of earlier steps than the last one."""
     job, slow = two_workers(), SlowWorkers()
     for report_ in range(4 * REMEMBERED):
-        slow.note(job, 0, report(1, 2**31 - MOST * report_, WAITS), 0.0)
+        slow.note(job, 0, report(1, 2**31 - AT_ONCE * report_, WAITS), 0.0)
     assert len(slow._jobs[0].reported[0][1]) <= REMEMBERED
 
 

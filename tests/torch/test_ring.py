@@ -77,6 +77,21 @@ def test_strangers_do_not_end_the_start(threads: ThreadPoolExecutor) -> None:
             ring.result(60).close()
 
 
+def test_who_has_died_is_passed_on() -> None:
+    """To ranks that are no neighbours of it."""
+    store = HashStore()
+    with ThreadPoolExecutor(4) as four:
+        made = [four.submit(Ring, store, rank, 4, HOST, TIMEOUT) for rank in range(4)]
+        rings = [ring.result(60) for ring in made]
+    rings[2].close()
+    why = gone(rings[1], 1)
+    rings[1].fail(why)
+    assert gone(rings[0], 1) == why == "rank 2 of the group has died"
+    assert rings[0].died() == {2}
+    for ring in rings:
+        ring.close()
+
+
 def test_a_program_may_have_many_files_open(threads: ThreadPoolExecutor) -> None:
     store = HashStore()
     with many_open():
