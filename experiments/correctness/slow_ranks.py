@@ -192,10 +192,14 @@ def _bound(port: int = 0) -> socket.socket:
 
 
 def real(plan: Plan, client: ControllerClient, steps: int) -> Named | None:
-    """As `play`, with a switch of `serenectl up --local`: workers that sleep for as long as they would compute, in
+    """As `play`, with a switch of `serenectl up --local --udp`: workers that sleep as long as they would compute, in
     threads, and sum through the switch."""
     compute, _ = plan.times(steps)
     status = client.status().switch
+    if len(status.udp_ports) < plan.workers:  # what delays a link sits between sockets
+        raise SereneError(
+            f"the switch has {len(status.udp_ports)} UDP ports: start it with 'serenectl up --local --udp'"
+        )
     job = client.create_job(plan.workers, BSP(), pool_slots=16)
     relays: list[Relay] = []
     pools: list[Pool] = []
@@ -253,7 +257,9 @@ def reals(runs: int, client: ControllerClient, compute_s: float) -> Iterator[tup
 def main() -> int:
     parser = Parser(prog="python -m serene.experiments.correctness.slow_ranks", description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=1000, help="with a slow worker, and as many without (default 1000)")
-    parser.add_argument("--real", type=int, metavar="RUNS", help="through the switch of `serenectl up --local` instead")
+    parser.add_argument(
+        "--real", type=int, metavar="RUNS", help="through the switch of `serenectl up --local --udp` instead"
+    )
     parser.add_argument("--compute", type=float, default=1.0, metavar="S", help="of a real step (default 1)")
     options = parser.parse_args()
     if options.real:
