@@ -195,6 +195,10 @@ class Job:
         """Finished, and all its entries removed from the switch."""
         return self.state is JobState.FINISHED and self.slots is None
 
+    def needed(self) -> tuple[bool, bool, float]:
+        """Sorts finished jobs: what the switch holds of the first is needed least."""
+        return not self.over, not self.pool, self.finished_at or math.inf
+
     def members(self) -> list[int]:
         """The members' numbers, for which a strategy is compiled."""
         return [worker.id for worker in self.workers if worker.state is WorkerState.RUNNING]

@@ -132,7 +132,7 @@ class Jobs:
                 return job
         finished = [self._jobs[job] for job in candidates if self._jobs[job].state is JobState.FINISHED]
         if finished:
-            return min(finished, key=_gives_way).id
+            return min(finished, key=Job.needed).id
         if wanted is None:
             raise Conflict(f"all {self.max_jobs} jobs of the switch are in use: delete one")
         raise Conflict(f"job {wanted} is {self._jobs[wanted].state.value}: delete it first, or choose another id")
@@ -197,7 +197,7 @@ class Jobs:
         if slots is None:
             finished = [other for other in self if other.state is JobState.FINISHED and other.id != job.id]
             if first_fit(self.total_slots, self._taken({job.id, *(other.id for other in finished)}), count):
-                raise InTheWay(min((other for other in finished if not other.over), key=_gives_way))
+                raise InTheWay(min((other for other in finished if not other.over), key=Job.needed))
             longest = max((gap.count for gap in free_ranges(self.total_slots, taken)), default=0)
             there = f"at most {longest} of the switch's {self.total_slots} are free in a row"
             needed = f"vector_length {vector_length} needs {count} slots of {self.lanes} values"
@@ -496,8 +496,3 @@ class Jobs:
             elif job.state is JobState.FINISHED:
                 job.slots = None
         return ran
-
-
-def _gives_way(job: Job) -> tuple[bool, bool, float]:
-    """Sorts finished jobs: what the switch holds of the first is needed least."""
-    return not job.over, not job.pool, job.finished_at or math.inf

@@ -21,7 +21,7 @@ import csv
 import io
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +34,7 @@ from serene.experiments.network_study.exchange import Exchange
 from serene.experiments.network_study.flows.model import LV08
 from serene.experiments.network_study.training import SWITCH, Training, lateness, simulated
 from serene.experiments.shared import terminal
+from serene.experiments.shared.records import to_csv as records_to_csv
 from serene.experiments.straggler_study.cases import OPTIMISERS, STRAGGLERS
 from serene.experiments.straggler_study.cell import SOFTMAX, Cell
 from serene.experiments.straggler_study.grid import DATASET
@@ -163,11 +164,7 @@ def replayed(optimiser: str, target: float, strategy: str, straggler: str, netwo
 
 def to_csv(runs: Iterable[Run]) -> str:
     """A row each."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(field.name for field in fields(Run))
-    writer.writerows(astuple(run) for run in runs)
-    return text.getvalue()
+    return records_to_csv(Run, runs)
 
 
 def from_csv(text: str) -> list[Run]:

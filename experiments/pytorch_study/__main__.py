@@ -23,7 +23,7 @@ from serene.experiments.pytorch_study import report
 from serene.experiments.pytorch_study.cells import Cell, Results
 from serene.experiments.pytorch_study.grid import Grid
 from serene.experiments.pytorch_study.switch import local_switch
-from serene.experiments.shared import studies
+from serene.experiments.shared import page_tables, studies
 from serene.experiments.shared.clusters import HERE
 from serene.http import CONTROLLER
 from serene.topologies.processes import NotReady
@@ -31,7 +31,6 @@ from serene.topologies.processes import NotReady
 GRID = Grid()
 ROOM = 10 * outputs.MB  # bytes that all results take, about
 CSV = "pytorch-study.csv"
-MARKS = ("<!-- pytorch-study: begin -->", "<!-- pytorch-study: end -->")
 
 
 class Failed(SereneError):
@@ -58,10 +57,10 @@ def run(options: argparse.Namespace, console: Console, grid: Grid = GRID) -> Non
             train(results, results.missing(grid.cells()), grid.workers, console)
     found = report.rows(grid, results)
     report.write_csv(options.out / CSV, found)
-    table = report.table(found, grid)
-    print(studies.markdown(table))
+    parts = report.parts(found, grid)
+    print(*parts.values(), sep="\n\n")
     if options.page is not None:
-        studies.write_table(options.page, MARKS, table)
+        page_tables.write(options.page, parts)
     print(f"{options.out / CSV}: {len(found)} of {len(grid.cells())} trainings")
 
 

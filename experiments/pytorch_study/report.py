@@ -12,6 +12,7 @@ from serene import outputs
 from serene.experiments.pytorch_study.cells import Results
 from serene.experiments.pytorch_study.grid import Grid
 from serene.experiments.pytorch_study.tasks import TARGETS
+from serene.experiments.shared import page_tables
 
 COLUMNS = ("task", "optimizer", "way", "strategy", "every", "stragglers", "seed", "steps", "s_to_target", "seconds",
            "accuracy", "mbit_sent", "equal", "load", "date")  # fmt: skip
@@ -67,6 +68,12 @@ def table(found: Sequence[Row], grid: Grid) -> list[list[str]]:
                     name = strategy if way.startswith("shared") else way
                     lines.append([task, optimizer, name, str(every), *_cells(here, grid)])
     return lines
+
+
+def parts(found: Sequence[Row], grid: Grid) -> dict[str, str]:
+    """What the page has of the results, by `page_tables` parts."""
+    head, *lines = table(found, grid)
+    return {"pytorch-study": page_tables.markdown(head, lines)}
 
 
 def _cells(here: Sequence[Row], grid: Grid) -> list[str]:

@@ -16,7 +16,6 @@ import jinja2
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from serene import outputs
 from serene.errors import SereneError
 from serene.experiments.shared import terminal
 from serene.experiments.shared.driver import work_off
@@ -112,22 +111,6 @@ def work(
                 failures.append(f"  {label(each.task)}: {each.trouble}")
             progress.update(bar, advance=1, last=label(each.task))
     return failures
-
-
-def write_table(page: Path, marks: tuple[str, str], lines: Sequence[Sequence[str]], above: str = "") -> None:
-    """Writes a table into a page in Markdown, between two lines. lines: the first one is the head. above: a paragraph
-    before the table. Raises SereneError if the page lacks the marks."""
-    text = page.read_text()
-    first, last = (text.find(mark) for mark in marks)
-    if not 0 <= first < last:
-        raise SereneError(f"{page} has no line {marks[0]} with a line {marks[1]} after it")
-    table = f"{above}\n\n{markdown(lines)}" if above else markdown(lines)
-    outputs.write_text(page, f"{text[:first]}{marks[0]}\n{table}\n{text[last:]}")
-
-
-def markdown(lines: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown. lines: the first one is the head."""
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (lines[0], ["---"] * len(lines[0]), *lines[1:]))
 
 
 def template(path: Path) -> jinja2.Template:

@@ -6,15 +6,15 @@ import csv
 import io
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from serene.experiments.shared import studies
+from serene.experiments.shared import page_tables
+from serene.experiments.shared.records import to_csv as records_to_csv
 from serene.experiments.straggler_study.cases import STRAGGLERS
 
-MARKS = ("<!-- regret: begin -->", "<!-- regret: end -->")
 COLUMNS = ("strategy", "cells", "mean", "worst", "at most 1.05", *STRAGGLERS)
 
 
@@ -49,11 +49,7 @@ def summary(found: Sequence[Regret]) -> list[tuple[str, ...]]:
 
 def to_csv(found: Iterable[Regret]) -> str:
     """``cell,strategy,regret``, a row each."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(field.name for field in fields(Regret))
-    writer.writerows(astuple(each) for each in found)
-    return text.getvalue()
+    return records_to_csv(Regret, found)
 
 
 def from_csv(text: str) -> list[Regret]:
@@ -62,5 +58,6 @@ def from_csv(text: str) -> list[Regret]:
 
 
 def write_page(page: Path, found: Sequence[Regret], told: str) -> None:
-    """Writes a paragraph and the table into a page, between the lines of MARKS. Raises SereneError if it lacks them."""
-    studies.write_table(page, MARKS, [COLUMNS, *summary(found)], textwrap.fill(told, 130))
+    """Writes a paragraph and the table into the page's part ``regret``. Raises SereneError if there is none."""
+    table = page_tables.markdown(COLUMNS, summary(found))
+    page_tables.write(page, {"regret": f"{textwrap.fill(told, 130)}\n\n{table}"})

@@ -11,11 +11,9 @@ import logging
 import math
 import os
 import threading
-import time
 import warnings
 import weakref
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from multiprocessing.util import Finalize
@@ -35,7 +33,7 @@ from serene.client.collective import Disagreement
 from serene.client.pool import Pool
 from serene.errors import SereneError
 from serene.torch.gloo import GlooGroup
-from serene.torch.notices import LongWaits, SlowRank, await_ranks
+from serene.torch.notices import LongWaits, SlowRank, await_ranks, what_each_does
 from serene.torch.opening import (
     Controller,
     JobAccess,
@@ -57,7 +55,6 @@ DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 OPERATIONS = {"SUM": ReduceOp.SUM, "AVG": ReduceOp.AVG}
 LEAVE_TIMEOUT_S = 2.0  # for the controller to say BYE
 STOP_TIMEOUT_S = 1.0  # for the thread to notice that it is to end
-TELLING_TIMEOUT_S = 5.0  # for the other ranks to say which collective they called
 
 
 class CollectiveFailed(SereneError, RuntimeError):
@@ -445,25 +442,6 @@ class SwitchGroup(GlooGroup):
             self._ring.close()
             self._pool.close()
             self._failed = CollectiveFailed("the group is that of another process, which this one was forked from")
-
-
-def what_each_does(store: Store, rank: int, size: int, number: int, call: str) -> str:
-    """Which ranks called which collective, in words. All ranks notice a disagreement in the same collective, and tell
-    each other here what they called. number: of the collective; call: this rank's."""
-    said = {other: "unknown" for other in range(size)} | {rank: call}
-    keys = {other: f"calls/{number}/{other}" for other in said}
-    with suppress(RuntimeError):  # the process that keeps the store may have ended with this very error
-        store.set(keys[rank], call)
-        until = time.monotonic() + TELLING_TIMEOUT_S
-        while not store.check(list(keys.values())) and time.monotonic() < until:
-            time.sleep(0.01)
-        for other, key in keys.items():
-            if store.check([key]):
-                said[other] = store.get(key).decode()
-    calls: dict[str, list[int]] = {}
-    for other, what in said.items():
-        calls.setdefault(what, []).append(other)
-    return "; ".join(f"rank{'s'[: len(ranks) > 1]} {_listed(ranks)}: {what}" for what, ranks in calls.items())
 
 
 def _end_with_the_process(group: SwitchGroup) -> None:

@@ -1,4 +1,4 @@
-"""What a group's ranks say on stderr without being asked: for whom they wait, and which rank is slow."""
+"""What a group's ranks tell: on stderr for whom they wait and which rank is slow, and each other what they called."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from serene.errors import SereneError
 
 SLOW = "SERENE_SLOW"  # empty or 0: the slow rank is not named
 LONG_WAIT_S = 10.0
+TELLING_TIMEOUT_S = 5.0  # for the other ranks to say which collective they called
 PRESENT_AFTER_S = 1.0  # of waiting, a rank tells the others that it is there
 ASK_EVERY_S = 5.0
 PRESENT_EVERY_S = 0.02  # a rank that makes a group asks whether all are there
@@ -131,6 +132,25 @@ class SlowRank:
                     f"rank {self._ranks[slow['worker']]} is slow: {slow['why']}. 'serenectl explain --job {self._job}' "
                     f"tells more; {SLOW}= switches this line off"
                 )
+
+
+def what_each_does(store: Store, rank: int, size: int, number: int, call: str) -> str:
+    """Which ranks called which collective, in words. All ranks notice a disagreement in the same collective, and tell
+    each other here what they called. number: of the collective; call: this rank's."""
+    said = {other: "unknown" for other in range(size)} | {rank: call}
+    keys = {other: f"calls/{number}/{other}" for other in said}
+    with suppress(RuntimeError):  # the process that keeps the store may have ended with this very error
+        store.set(keys[rank], call)
+        until = time.monotonic() + TELLING_TIMEOUT_S
+        while not store.check(list(keys.values())) and time.monotonic() < until:
+            time.sleep(0.01)
+        for other, key in keys.items():
+            if store.check([key]):
+                said[other] = store.get(key).decode()
+    calls: dict[str, list[int]] = {}
+    for other, what in said.items():
+        calls.setdefault(what, []).append(other)
+    return "; ".join(f"{_ranks(ranks)}: {what}" for what, ranks in calls.items())
 
 
 def _ranks(ranks: Sequence[int]) -> str:

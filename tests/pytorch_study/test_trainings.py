@@ -18,8 +18,9 @@ from serene.experiments.pytorch_study import report, training
 from serene.experiments.pytorch_study.cells import DDP, POST_LOCAL, SHARED, Cell, NotTrained, Results
 from serene.experiments.pytorch_study.grid import Grid
 from serene.experiments.pytorch_study.switch import local_switch
+from serene.experiments.shared import page_tables
 from serene.experiments.shared.clusters import HERE
-from serene.experiments.shared.studies import Busy, alone, write_table
+from serene.experiments.shared.studies import Busy, alone
 from serene.http import CONTROLLER
 from tests.controller.processes import ROOT, missing
 
@@ -120,13 +121,10 @@ def test_the_table_so_far_needs_no_switch(
         study.run(options, Console(file=StringIO()), SMALL)
 
 
-def test_the_page_shows_the_results(tmp_path: Path) -> None:
+def test_the_page_shows_the_results() -> None:
     """Whoever changes one makes the other anew: `make pytorch-study`."""
     found = report.read_csv(RESULTS)
-    copy = tmp_path / "page.md"
-    copy.write_text(PAGE.read_text())
-    write_table(copy, study.MARKS, report.table(found, GRID))
-    assert copy.read_text() == PAGE.read_text()
+    assert page_tables.filled(PAGE, report.parts(found, GRID)) == PAGE.read_text()
     assert {row["equal"] for row in found if row["way"] == SHARED} == {"yes"}
     for said in report.worse_than_ddp(found):
         assert f"Worse than DistributedDataParallel: {said}." in PAGE.read_text()

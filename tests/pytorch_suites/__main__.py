@@ -10,6 +10,7 @@ difference whose reason is not in KNOWN.
 
 from __future__ import annotations
 
+from serene.experiments.shared import page_tables
 from serene.interrupts import end_quietly, ended
 
 if __name__ == "__main__":
@@ -30,7 +31,6 @@ from tests.torch.local import local_switch
 
 RESULTS = ROOT / "docs/results/pytorch-suites.csv"
 PAGE = ROOT / "docs/pytorch-suites.md"
-BEGIN, END = "<!-- suites: begin -->\n", "<!-- suites: end -->"
 COLUMNS = ("pytorch", "suite", "test", "gloo", "serene", "why")
 SHIPPED = (
     shipped(["Distributed"], "distributed_test, 3 ranks", 3),
@@ -93,14 +93,18 @@ def table(results: Sequence[dict[str, str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def parts(results: Sequence[dict[str, str]]) -> dict[str, str]:
+    """What the page has of the results, by `page_tables` parts."""
+    return {"suites": f"\n{table(results)}"}
+
+
 def write(results: Sequence[dict[str, str]]) -> None:
     """The file of results, and the page's table."""
     with RESULTS.open("w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(results)
-    head, rest = PAGE.read_text().split(BEGIN)
-    PAGE.write_text(f"{head}{BEGIN}\n{table(results)}\n{END}{rest.split(END)[1]}")
+    page_tables.write(PAGE, parts(results))
 
 
 def read() -> list[dict[str, str]]:

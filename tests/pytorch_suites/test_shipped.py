@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from serene.experiments.shared import page_tables
 from tests.controller.processes import missing
-from tests.pytorch_suites.__main__ import BEGIN, END, PAGE, read, table
+from tests.pytorch_suites.__main__ import PAGE, parts, read
 from tests.pytorch_suites.playing import Ended, play, shipped
 from tests.torch.local import local_switch
 
@@ -26,8 +27,7 @@ PART = [
 
 
 def test_the_page_has_the_results() -> None:
-    text = PAGE.read_text()
-    assert text.split(BEGIN)[1].split(END)[0].strip() == table(read()).strip()
+    assert page_tables.filled(PAGE, parts(read())) == PAGE.read_text()
 
 
 def test_a_part_passes(tmp_path: Path) -> None:

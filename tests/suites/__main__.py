@@ -9,6 +9,7 @@ into the checkouts.
 
 from __future__ import annotations
 
+from serene.experiments.shared import page_tables
 from serene.interrupts import end_quietly
 
 if __name__ == "__main__":
@@ -34,7 +35,6 @@ DOCUMENT = ROOT / "docs" / "engine.md"
 RESULTS = ROOT / "docs" / "results" / "p4-suites.csv"
 COLUMNS = ("suite", "checkout", "tests", "bmv2", "ours", "differences")
 PARTS = ("ptf", "loading", "stf")
-BEGIN, END = "<!-- suites: begin -->", "<!-- suites: end -->"
 NAMES = {"bmv2": "BMv2", "serene-switch": "ours"}
 
 
@@ -178,11 +178,9 @@ def write_results(rows: Sequence[Row], results: Path = RESULTS, document: Path =
     table.writerow(COLUMNS)
     table.writerows(kept[suite] for suite in sorted(kept))
     results.write_text(written.getvalue())
-    head, rest = document.read_text().split(BEGIN)
-    _, tail = rest.split(END)
     titles = ("suite", "commit", "tests", "BMv2", "ours", "differences")
     lines = [line(titles), "|---|---|---|---|---|---|", *(line(kept[suite]) for suite in sorted(kept))]
-    document.write_text(head + BEGIN + "\n".join(["", *lines, ""]) + END + tail)
+    page_tables.write(document, {"suites": "\n".join(lines)})
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from serene.experiments.shared import page_tables
 from serene.interrupts import end_quietly, ended
 
 if __name__ == "__main__":
@@ -209,11 +210,6 @@ def documented() -> str:
     return text[text.index(BEGIN) + len(BEGIN) : text.index(END)].strip()
 
 
-def write(new: str) -> None:
-    text = DOCUMENT.read_text()
-    DOCUMENT.write_text(f"{text[: text.index(BEGIN)]}{BEGIN}\n{new}\n{text[text.index(END) :]}")
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(prog="stf_samples", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--p4c", default=os.environ.get("P4C_SOURCE"), help="a checkout of p4c (default: $P4C_SOURCE)")
@@ -235,7 +231,7 @@ def main() -> int:
     text = table(results, run_all(options.p4c, "bmv2") if options.bmv2 else ())
     print(text)
     if options.write:
-        write(text)
+        page_tables.write(DOCUMENT, {"stf": text})
     return 1 if any(result.outcome == "fail" for result in results) else 0
 
 

@@ -11,8 +11,8 @@ import pytest
 from torch._C._distributed_c10d import HashStore, Store, TCPStore
 
 from serene.http import CONTROLLER
-from serene.torch import group, opening
-from serene.torch.group import what_each_does
+from serene.torch import notices, opening
+from serene.torch.notices import what_each_does
 from tests.ports import some_port
 
 
@@ -25,7 +25,7 @@ def test_a_rank_that_dies_while_a_group_is_made_is_named() -> None:
 
 def test_ranks_that_disagree_are_told_of_though_the_store_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rank 0 keeps it, and may have ended by the same error."""
-    monkeypatch.setattr(group, "TELLING_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(notices, "TELLING_TIMEOUT_S", 0.0)
     port, patience = some_port(), timedelta(seconds=60)
     kept = TCPStore("127.0.0.1", port, 2, is_master=True, timeout=patience, wait_for_workers=False)
     store = TCPStore("127.0.0.1", port, 2, is_master=False, timeout=patience)

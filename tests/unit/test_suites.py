@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.suites import checkouts
-from tests.suites.__main__ import BEGIN, END, Row, compared, line, main, write_results
+from tests.suites.__main__ import Row, compared, line, main, write_results
 from tests.suites.loading import load
 from tests.suites.ptf_runs import outcomes_of
 
@@ -44,12 +44,13 @@ def test_a_row_says_who_passes_what_alone() -> None:
 
 def test_rows_of_suites_that_did_not_run_stay(tmp_path: Path) -> None:
     document, results = tmp_path / "page.md", tmp_path / "results.csv"
-    document.write_text(f"before\n{BEGIN}\n{END}\nafter\n")
+    begin, end = "<!-- suites: begin -->", "<!-- suites: end -->"
+    document.write_text(f"before\n{begin}\n{end}\nafter\n")
     write_results([Row("x", 1, {"bmv2": 1}, checkout="abc"), Row("y", 2, {"bmv2": 2})], results, document)
     write_results([Row("x", 0, {}, needs="needs p4c"), Row("y", 2, {"serene-switch": 2})], results, document)
     assert document.read_text().splitlines() == [
-        "before", BEGIN, "| suite | commit | tests | BMv2 | ours | differences |", "|---|---|---|---|---|---|",
-        "| x | abc | 1 | 1 | - |  |", "| y |  | 2 | - | 2 |  |", END, "after",
+        "before", begin, "| suite | commit | tests | BMv2 | ours | differences |", "|---|---|---|---|---|---|",
+        "| x | abc | 1 | 1 | - |  |", "| y |  | 2 | - | 2 |  |", end, "after",
     ]  # fmt: skip
     assert results.read_text().splitlines()[1:] == ["x,abc,1,1,-,", "y,,2,-,2,"]
 

@@ -1,0 +1,210 @@
+"""Automatic strategies: how they are found, by name and in a user's files, and what is refused. No switch."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from serene.controller.automatic import (
+    SHIPPED,
+    BadAutomatic,
+    Decision,
+    checked,
+    load,
+)
+from serene.errors import SereneError
+from serene.strategy import BSP, SSP
+from tests.controller.observations import seen, view, waiting
+from tests.controller.processes import ROOT
+
+PAGE = ROOT / "docs" / "automatic-strategies.md"
+
+
+# -- loading -------------------------------------------------------------------------------------------------
+
+
+def page_example() -> str:
+    match = re.search(r"<!-- my_strategy.py.*?-->\n```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert match is not None
+    return match[1]
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    file = tmp_path / "my_strategy.py"
+    file.write_text(page_example())
+    return file
+
+
+def test_the_page_s_example_works(own: Path) -> None:
+    automatic = load(f"{own}:Impatient", {"share": "0.3"})
+    assert automatic.period_s == 0.5
+    assert automatic.decide(waiting(0.25, BSP())) is None
+    assert automatic.decide(waiting(0.35, BSP())) == SSP(1)
+    assert automatic.decide(waiting(0.35, SSP(15))) == SSP(15)
+
+
+def test_the_page_names_the_shipped_ones_with_their_parameters() -> None:
+    rows = dict(re.findall(r"^\| `([\w-]+)` \|.*?\| ([^|]+) \|$", PAGE.read_text(), re.MULTILINE))
+    for name, made in SHIPPED.items():
+        defaults = {field.name: field.default for field in fields(made)}  # type: ignore[arg-type]
+        told = dict(re.findall(r"`(\w+)` ([\w.]+)", rows[name]))
+        shown = {
+            key: format(value, "g") if type(value) is not bool else str(value).lower()
+            for key, value in defaults.items()
+        }
+        assert told == shown, name
+
+
+def test_a_function_is_enough(tmp_path: Path) -> None:
+    file = tmp_path / "f.py"
+    file.write_text("from serene.strategy import SSP\ndef steady(seen, bound: int = 2):\n    return SSP(bound)\n")
+    assert load(f"{file}:steady").decide(seen(view(0))) == SSP(2)
+    assert load(f"{file}:steady", {"bound": "4"}).decide(seen(view(0))) == SSP(4)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "said"),
+    [
+        (
+            "bssp",
+            {},
+            f"no automatic strategy 'bssp'; there are {', '.join(SHIPPED)} or FILE.py:NAME",
+        ),
+        ("mine.py", {}, "mine.py: which of its strategies? expected mine.py:NAME"),
+        ("dssp", {"hi": "3"}, "dssp has no parameter hi; it has low, high, tolerance or period"),
+        ("dssp", {"high": "three"}, "dssp: high is a whole number, not 'three'"),
+        ("dssp", {"high": True}, "dssp: high is a whole number, not True"),
+        ("dssp", {"high": 3.7}, "dssp: high is a whole number, not 3.7"),
+        ("dssp", {"high": "16"}, "dssp: high 16: expected 0 to 15"),
+        ("dssp", {"low": "9", "high": "3"}, "dssp: low 9: expected 0 to 3"),
+        ("dssp", {"low": -1}, "dssp: low -1: expected 0 to 15"),
+        ("dssp", {"tolerance": "inf"}, "dssp: tolerance is a finite number, not 'inf'"),
+        ("dssp", {"tolerance": -0.5}, "dssp: tolerance -0.5: expected 0 to 100"),
+        ("dssp", {"period": "-1"}, "dssp: period -1: expected 0.05 to 3600"),
+        ("dssp", {"period": math.nan}, "dssp: period is a finite number, not nan"),
+        ("dssp", {"period": 10**400}, "dssp: period is a finite number, not 1000"),
+        ("dssp", {"period": []}, "dssp: period is a finite number, not []"),
+        ("waiting", {"above": "0.1", "below": "0.2"}, "waiting: below 0.2: expected 0 to 0.09"),
+        ("waiting", {"above": 1.5}, "waiting: above 1.5: expected 0.01 to 1"),
+        ("waiting", {"patience": 0}, "waiting: patience 0: expected 1 to 64"),
+        ("waiting", {"period": 0}, "waiting: period 0: expected 0.05 to 3600"),
+        ("waiting", {"asynchronous": "perhaps"}, "waiting: asynchronous is true or false, not 'perhaps'"),
+        ("sync-switch", {"straggler": "1"}, "sync-switch: straggler 1: expected 1.01 to 1000"),
+        ("sync-switch", {"after": -1}, "sync-switch: after -1: expected 0 to 1e+09"),
+        ("sync-switch", {"period": 1e-9}, "sync-switch: period 1e-09: expected 0.05 to 3600"),
+        ("evict", {"silent": "0"}, "evict: silent 0: expected 0.1 to 3600"),
+        ("evict", {"silent": "nan"}, "evict: silent is a finite number, not 'nan'"),
+        ("evict", {"period": "-inf"}, "evict: period is a finite number, not '-inf'"),
+        ("/nowhere/at/all.py:X", {}, "/nowhere/at/all.py: no such file"),
+        ("/\0.py:X", {}, "/\0.py: embedded null byte"),
+        (f"/{'a' * 5000}.py:X", {}, f"/{'a' * 5000}.py: File name too long"),
+    ],
+)
+def test_bad_choices(name: str, parameters: dict[str, object], said: str) -> None:
+    with pytest.raises(BadAutomatic) as refused:
+        load(name, parameters)
+    assert str(refused.value).startswith(said)
+
+
+def test_bad_files(own: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadAutomatic, match="has no automatic strategy 'Patient'; it has Impatient"):
+        load(f"{own}:Patient")
+    own.write_text("import nothing_of_the_kind")
+    with pytest.raises(BadAutomatic, match=r"my_strategy.py: ModuleNotFoundError"):
+        load(f"{own}:Impatient")
+    own.write_text("import sys\nsys.exit(3)")
+    with pytest.raises(BadAutomatic, match=r"my_strategy.py: SystemExit: 3"):
+        load(f"{own}:Impatient")
+    own.write_text("def needs(seen, bound: int): ...\ndef fails(seen, x: int = 1 / 1): ...\n")
+    with pytest.raises(BadAutomatic, match="parameter bound is missing"):
+        load(f"{own}:needs")
+
+
+@pytest.mark.parametrize("period", ["-1", "0", "float('nan')", "'often'", "1e9", "None", "True"])
+def test_a_period_of_one_s_own_has_bounds(own: Path, period: str) -> None:
+    own.write_text(
+        page_example() + f"\n\nclass Eager(Impatient):\n    period_s = {period}\n    def __init__(self): ...\n"
+    )
+    with pytest.raises(BadAutomatic, match=r"my_strategy.py:Eager: period_s .*: expected 0.05 to 3600 seconds"):
+        load(f"{own}:Eager")
+
+
+def test_an_object_that_is_no_automatic_strategy(own: Path) -> None:
+    own.write_text("class Other:\n    def decide(self, seen): ...\n")
+    with pytest.raises(BadAutomatic, match=r"Other is no subclass of controller\.automatic\.Automatic"):
+        load(f"{own}:Other")
+
+
+class Sly(SSP):
+    """Says one thing and compiles to another."""
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("ssp", "decide() returned 'ssp': expected a Strategy, a Decision or None"),
+        (Sly(1), "decide() returned Sly(staleness=1): expected a Strategy, a Decision or None"),
+        (Decision("bsp"), "decide() returned a Decision with strategy 'bsp': expected a Strategy"),  # type: ignore[arg-type]
+        (Decision(BSP(), 3), "decide() returned a Decision with evicted 3: expected a set of worker ids"),  # type: ignore[arg-type]
+        (Decision(BSP(), {"0"}), "decide() returned a Decision with evicted {'0'}: expected a set of worker ids"),  # type: ignore[arg-type]
+        (Decision(BSP(), reason=3), "decide() returned a Decision with reason 3: expected a text"),  # type: ignore[arg-type]
+        (SSP(2.5), "ssp: staleness is a whole number, not 2.5"),  # type: ignore[arg-type]
+    ],
+)
+def test_nonsense_is_no_decision(answer: object, said: str) -> None:
+    with pytest.raises(SereneError) as refused:
+        checked(answer)
+    assert str(refused.value) == said
+
+
+# -- whose files ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", [0o664, 0o646, 0o622])
+def test_a_file_that_others_may_write_is_not_run(own: Path, mode: int) -> None:
+    own.chmod(mode)
+    with pytest.raises(BadAutomatic, match="nobody else may write it"):
+        load(f"{own}:Impatient")
+
+
+def test_a_file_in_a_folder_that_others_may_write_is_not_run(own: Path) -> None:
+    below = own.parent / "below"
+    below.mkdir()
+    moved = own.rename(below / own.name)
+    own.parent.chmod(0o775)
+    with pytest.raises(BadAutomatic, match=f"{own.parent}: it must belong to .* nobody else may write it"):
+        load(f"{moved}:Impatient")
+    own.parent.chmod(0o1777)  # as /tmp is: nobody can take the file's place
+    assert load(f"{moved}:Impatient")
+
+
+def test_a_link_is_judged_by_where_it_leads(own: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.py"
+    link.symlink_to(own)
+    assert load(f"{link}:Impatient")
+    own.chmod(0o666)
+    with pytest.raises(BadAutomatic, match="nobody else may write it"):
+        load(f"{link}:Impatient")
+
+
+def test_a_pipe_holds_nobody_up(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.py")
+    with pytest.raises(BadAutomatic, match=r"pipe\.py: not a file"):
+        load(f"{tmp_path / 'pipe.py'}:X")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root, to give a file to somebody else")
+def test_somebody_else_s_file_is_not_run(own: Path) -> None:
+    os.chown(own, 65534, 65534)
+    with pytest.raises(BadAutomatic, match="must belong to the user who runs the controller"):
+        load(f"{own}:Impatient")
+    os.chown(own, 0, 0)
+    own.chmod(0o666)
+    with pytest.raises(SereneError, match="nobody else may write it"):
+        load(f"{own}:Impatient")
