@@ -9,7 +9,6 @@ into the checkouts.
 
 from __future__ import annotations
 
-from serene.experiments.shared import page_tables
 from serene.interrupts import end_quietly
 
 if __name__ == "__main__":
@@ -26,6 +25,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
+from serene.experiments.shared import page_tables
 from tests.suites.checkouts import CHECKOUTS, COMPILER, ROOT, NotCompiled, NotThere, Suite, check, programs, suites
 from tests.suites.loading import load
 from tests.suites.ptf_runs import PYTHON, run_suite

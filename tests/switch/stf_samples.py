@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-from serene.experiments.shared import page_tables
 from serene.interrupts import end_quietly, ended
 
 if __name__ == "__main__":
@@ -34,6 +33,7 @@ from pathlib import Path
 import grpc
 
 from serene.errors import SereneError
+from serene.experiments.shared import page_tables
 from serene.switch import UnsupportedProgram
 from tests.switch.stf import Runner, StfError, StfMismatch, parse
 from tests.switch.stf_embedded import EmbeddedTarget
