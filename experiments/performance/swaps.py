@@ -239,14 +239,8 @@ def main() -> int:
             straggler=options.straggler,
             steps=str(math.ceil(LONGER * options.swaps * options.every_ms / options.compute_ms) + 10 * FIRST_AT_STEP),
             target=options.target,
-            model="mlp",
-            dataset="digits",
-            data_dir=None,
-            link_mbit="",
             seed=options.seed,
-            compute_ms=str(options.compute_ms),
-            program="serene",
-            mininet=True,
+            compute_ms=options.compute_ms,
             out=options.out or Path("runs", f"{time.strftime('%Y%m%d-%H%M%S')}-swaps"),
         )
         if settings.workers < 2:

@@ -92,7 +92,10 @@ class Running:
     """A training that is done step by step."""
 
     def __init__(self, training: Training) -> None:
-        recipe = Recipe(training.model, "fashion-mnist", training.workers, training.steps, seed=training.seed)
+        recipe = Recipe(
+            model=training.model, dataset="fashion-mnist", workers=training.workers, steps=training.steps,
+            seed=training.seed,
+        )  # fmt: skip
         self.trainers = [Trainer(recipe, worker) for worker in range(training.workers)]
         layout = Layout(training.workers, Program.load("serene").lanes, training.bits)
         self.exchange = OneProcess(layout, self.trainers[0].size, feedback=training.feedback)

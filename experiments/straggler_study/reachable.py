@@ -28,7 +28,7 @@ from serene.experiments.straggler_study import grid
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.measures import Curve
 from serene.workers import data
-from serene.workers.training import Recipe, Trainer
+from serene.workers.training import Trainer
 
 SHOWN = 8  # how many accuracies are printed in a row
 
@@ -36,8 +36,7 @@ SHOWN = 8  # how many accuracies are printed in a row
 def plain(cell: Cell) -> Curve:
     """Trains a cell as BSP does, but with gradients that are not quantised. In the curve ``t`` is in steps, too. An
     accuracy is the mean of the last three evaluations, as everywhere in the study. Raises DataError."""
-    recipe = Recipe(cell.model, cell.dataset, cell.workers, cell.steps, cell.batch_size, cell.learning_rate, cell.seed)
-    trainers = [Trainer(recipe, worker) for worker in range(cell.workers)]
+    trainers = [Trainer(cell.recipe, worker) for worker in range(cell.workers)]
     latest = [trainers[0].accuracy()] * 3
     steps, accuracies = [0.0], [latest[0]]
     for step in range(1, cell.steps + 1):
