@@ -13,17 +13,17 @@ if __name__ == "__main__":
     end_quietly()
 
 import argparse
-import csv
 import math
 import random
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from serene.arguments import Parser
 from serene.clock import unix_s
@@ -110,10 +110,7 @@ class Swapper:
         self.swaps = list(latencies(self.commanded, results.rows))
         if not self.swaps:
             return
-        with (directory / "swaps.csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, [field.name for field in fields(Swap)])
-            writer.writeheader()
-            writer.writerows(asdict(swap) for swap in self.swaps)
+        pd.DataFrame(self.swaps).to_csv(directory / "swaps.csv", index=False)
         draw(self.swaps, results.summary, directory / "swaps.png")
 
     def told(self) -> list[str]:

@@ -19,11 +19,11 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
-from rich.console import Console
 from rich.table import Table
 
 from serene.arguments import Parser
 from serene.errors import SereneError, choices
+from serene.experiments.shared import terminal
 from serene.experiments.straggler_study import grid
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.measures import Curve
@@ -64,7 +64,7 @@ def main() -> int:
         print(f"error: --grid {options.grid}: expected {choices(grid.GRIDS)}", file=sys.stderr)
         return 2
     torch.set_num_threads(1)
-    chosen, console = grid.GRIDS[options.grid](), Console(highlight=False)
+    chosen, console = grid.GRIDS[options.grid](), terminal.console(highlight=False)
     try:
         data.keep(grid.DATASET)
         for model in dict.fromkeys(cell.model for cell in cells(chosen)):
@@ -76,21 +76,15 @@ def main() -> int:
 
 
 def _table(chosen: grid.Grid, model: str) -> Table:
-    target = chosen.targets[model]
-    shown = Table(title=f"{model}, target {target:.2f}", box=None)
-    for number, cell in enumerate(each for each in cells(chosen) if each.model == model):
+    target, head, rows = chosen.targets[model], [], []
+    for cell in (each for each in cells(chosen) if each.model == model):
         curve = plain(cell)
         at = np.unique(np.linspace(1, len(curve.steps) - 1, SHOWN).round().astype(int))
-        if not number:
-            for name in ("seed", *(f"step {curve.steps[place]:.0f}" for place in at), "target at step"):
-                shown.add_column(name, justify="right")
+        head = ["seed", *(f"step {curve.steps[place]:.0f}" for place in at), "target at step"]
         reached = curve.reaches(target)
-        shown.add_row(
-            str(cell.seed),
-            *(f"{curve.accuracy[place]:.3f}" for place in at),
-            f"{reached[1]:.0f}" if reached else "never",
-        )
-    return shown
+        accuracies = (f"{curve.accuracy[place]:.3f}" for place in at)
+        rows.append([str(cell.seed), *accuracies, f"{reached[1]:.0f}" if reached else "never"])
+    return terminal.table(head, rows, title=f"{model}, target {target:.2f}")
 
 
 if __name__ == "__main__":
