@@ -129,6 +129,9 @@ class Bmv2:
         entry = clone_session(session, *replicas)
         self.controller.write(p4r.Update.INSERT, {"packet_replication_engine_entry": entry})
 
+    def delete_clone_session(self, session: int) -> None:
+        self.controller.write(p4r.Update.DELETE, {"packet_replication_engine_entry": clone_session(session)})
+
     def counter(self, name: str, index: int) -> tuple[int, int]:
         """One cell of a counter: (packets, bytes)."""
         entry = p4r.CounterEntry(counter_id=self._named("counters", name).preamble.id, index=p4r.Index(index=index))

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import grpc
 from finsy.proto import p4i, p4r, p4r_grpc, rpc_status
@@ -17,12 +17,12 @@ from google.protobuf.message import Message
 from typing_extensions import Self
 
 PATIENCE_S = 120.0
-Code = grpc.StatusCode
 KINDS = (
     "tables", "actions", "action_profiles", "value_sets", "counters", "direct_counters", "meters", "registers",
     "digests",
 )  # fmt: skip
 GONE = object()
+Code: TypeAlias = grpc.StatusCode
 _CODES = {code.value[0]: code for code in Code}
 _election_ids = itertools.count(100)  # a switch never forgets the highest one
 

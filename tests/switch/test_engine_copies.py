@@ -79,4 +79,5 @@ def test_ingress_port_in_bmv2(tmp_path: Path) -> None:
             switch.controller.push(path)
             switch.clone_session(SESSION, [(4, 0)])
             ((_, packet),) = switch.process([(PORT, frame(kind))])
+            switch.delete_clone_session(SESSION)  # it would outlive the program
             assert int.from_bytes(packet[6:12], "big") == expected, case

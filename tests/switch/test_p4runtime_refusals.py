@@ -90,7 +90,7 @@ def malformed_entries(c: Probing) -> Iterator[Row]:
     lpm, ternary, span = c.lpm(0x0A000000, 8), c.ternary(1, 1), c.entry(
         "by_range", {"c": (1, 2), "a": 1}, "found_range", 1, priority=1
     )  # fmt: skip
-    for entry, value, length, words in (
+    for entry, value, length, told in (
         (lpm, 0, 0, "leave the field out"),
         (lpm, 0x0A000000, 33, "1 to 32"),
         (lpm, 0x0A000000, -1, "1 to 32"),
@@ -105,7 +105,7 @@ def malformed_entries(c: Probing) -> Iterator[Row]:
         first, second = {"lpm": ("value", "prefix_len"), "range": ("low", "high")}.get(kind, ("value", "mask"))
         changed = but(entry, f"match.0.{kind}.{first}", number(value))
         changed = but(changed, f"match.0.{kind}.{second}", length if kind == "lpm" else number(length))
-        yield "INSERT", changed, INVALID, words
+        yield "INSERT", changed, INVALID, told
     whole = c.entry("by_range", {"c": (0, 0xFFF), "a": 1}, "found_range", 1, priority=1)
     yield "INSERT", whole, (INVALID, TAKEN), "leave the field out"
     for entry in (ternary, span):

@@ -23,7 +23,7 @@ WIDE = 0xFEDC_BA98_7654_3210_0123_4567_89AB_CDEF
 
 def ranged(c: Probing, low: int, high: int, a: int, found: int, priority: int) -> p4r.TableEntry:
     match = {"a": a} | ({"c": (low, high)} if (low, high) != (0, 0xFFF) else {})
-    return c.entry("by_range", match, "found_range", found, priority=priority)  # type: ignore[arg-type]
+    return c.entry("by_range", match, "found_range", found, priority=priority)
 
 
 def optional(c: Probing, match: dict[str, int], found: int) -> p4r.TableEntry:

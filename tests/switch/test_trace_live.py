@@ -164,7 +164,7 @@ def test_requests_that_make_no_sense(server: P4RuntimeServer) -> None:
         ({"count": -1}, "count: "),
         ({"speed": 1}, "speed: "),
     ):
-        watched = Watch(server.port, **wanted)  # type: ignore[arg-type]
+        watched = Watch(server.port, **wanted)
         assert words in watched.error
         watched.close()
 
