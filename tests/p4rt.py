@@ -53,12 +53,12 @@ class Controller:
         self._stream.cancel()
         self._channel.close()
 
-    def push(self) -> None:
-        """Pushes the program; the switch loses all its entries."""
+    def push(self, json: Path | None = None) -> None:
+        """Pushes the program, or another one with the same P4Info; the switch loses all its entries."""
         kind = p4r.SetForwardingPipelineConfigRequest
         request = kind(device_id=self._device_id, election_id=self._election_id, action=kind.VERIFY_AND_COMMIT)
         request.config.p4info.CopyFrom(self.p4info)
-        request.config.p4_device_config = self._json.read_bytes()
+        request.config.p4_device_config = (json or self._json).read_bytes()
         self.stub.SetForwardingPipelineConfig(request, timeout=60)
 
     # -- entries ---------------------------------------------------------------------------------------------

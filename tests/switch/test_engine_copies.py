@@ -69,13 +69,15 @@ def test_ingress_port(case: str) -> None:
 
 @pytest.mark.bmv2
 @pytest.mark.skipif(bool(bmv2.why_not()), reason=bmv2.why_not() or "there")
-@pytest.mark.parametrize("case", CASES)
-def test_ingress_port_in_bmv2(case: str, tmp_path: Path) -> None:
-    made, kind, expected = CASES[case]
-    path, p4info = tmp_path / "copies.json", tmp_path / "empty.txtpb"
-    path.write_text(json.dumps(made))
+def test_ingress_port_in_bmv2(tmp_path: Path) -> None:
+    p4info = tmp_path / "empty.txtpb"
     p4info.write_text("")
-    with bmv2.running_bmv2(path, p4info) as switch:
-        switch.clone_session(SESSION, [(4, 0)])
-        ((_, packet),) = switch.process([(PORT, frame(kind))])
-    assert int.from_bytes(packet[6:12], "big") == expected
+    with bmv2.running_bmv2(PROGRAMS / "mirror.json", p4info) as switch:
+        for case, (made, kind, expected) in CASES.items():
+            path = tmp_path / "copies.json"
+            path.write_text(json.dumps(made))
+            switch.controller.push(path)
+            switch.clone_session(SESSION, [(4, 0)])
+            ((_, packet),) = switch.process([(PORT, frame(kind))])
+            switch.delete_clone_session(SESSION)  # it would outlive the program
+            assert int.from_bytes(packet[6:12], "big") == expected, case
