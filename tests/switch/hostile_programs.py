@@ -1,7 +1,7 @@
 """Programs that once overran the switch's memory or never ended, and packets for them.
 
-To be run with sanitizers loaded: ``python -m tests.switch.hostile_programs`` plays each in a process of its own and prints how
-that ended. The functions check what comes out, but mainly the process has to end, without a finding.
+To be run with sanitizers loaded: ``python -m tests.switch.hostile_programs`` plays each in a process of its own and
+prints how that ended. The functions check what comes out, but mainly the process has to end, without a finding.
 """
 
 from __future__ import annotations
