@@ -320,7 +320,7 @@ class Coordinator:
             if job.state is JobState.FINISHED:
                 raise Conflict(f"job {job_id} has finished: its strategy cannot change")
             self.automatic.start(job_id, prepared)
-            self.events.emit("automatic", f"job {job_id}: {name} decides", job=job_id, automatic=prepared.status())
+            self.events.emit("automatic", f"job {job_id}: {name} decides", job=job_id, automatic=prepared.status)
             return self.job_status(job_id)
 
     async def unset_automatic(self, job_id: int) -> JobStatus:
@@ -423,7 +423,7 @@ class Coordinator:
             except asyncio.TimeoutError:
                 LOG.warning("counters: a switch has not answered within %g s", COUNTERS_TIMEOUT_S)
         return status(
-            self._listening, self.switch, self.jobs, self.telemetry, self.automatic, self.slow,
+            self._listening, self.switch, self.jobs, self.telemetry, self.automatic.status, self.slow,
             self._admission.overlooked,
         )  # fmt: skip
 
@@ -465,7 +465,7 @@ class Coordinator:
 
     def job_status(self, job_id: int) -> JobStatus:
         """The status of one job, with counters as they were read last."""
-        return job_status(self.jobs[job_id], self.telemetry, self.automatic, self.slow)
+        return job_status(self.jobs[job_id], self.telemetry, self.automatic.status, self.slow)
 
 
 def _place(found: Place | Awaits) -> PlaceStatus:

@@ -159,7 +159,7 @@ FAULTS = (
     fault("of what a controller has not finished the addresses stay", plan_entries, "removal",
           "for who in sorted(held.addresses)", "for who in held.members", 600),
     fault("what a controller has not finished stays", Upkeep, "_take_over",
-          "await self._switch.remove(job_id)", "pass", 600),
+          "await self.switch.remove(job_id)", "pass", 600),
     fault("nobody knows whom the controller means", Answerer, "_frame", "incarnation=to.incarnation", "incarnation=0"),
 )  # fmt: skip
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from typing_extensions import Self
@@ -36,39 +36,6 @@ _TCP_INFO_BYTES, _RETRANSMITTED, _SEGMENTS = 144, 100, 136
 
 class ExchangeFailed(SereneError):
     """A parameter server or another worker went away, or the server refused this worker."""
-
-
-class HasWorkers(Protocol):
-    """What `Exchange.join` returns: it knows how many workers the job has."""
-
-    @property
-    def workers(self) -> int: ...
-
-
-class Exchange(Protocol):
-    """What the training loop uses: the interface of `serene.client.Session`, as far as a `Baseline` has it, too."""
-
-    facts: dict[str, Any]
-    iteration: int
-    reads_at_risk: int
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-    def join(self) -> HasWorkers: ...
-
-    def exchange(self, gradient: np.ndarray) -> Update | None: ...
-
-    def report(self, state: str, *, force: bool = False) -> None: ...
-
-    def finish(self, timeout_s: float) -> bool: ...
-
-    def abandon(self) -> None: ...
-
-    def telemetry(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True)

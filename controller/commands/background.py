@@ -7,7 +7,7 @@ import fcntl
 import os
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,22 +101,30 @@ def alone(files: Files) -> Iterator[None]:
 def start(arguments: list[str], url: str, files: Files) -> int:
     """Runs ``serenectl ARGUMENTS`` as a daemon, waits until it answers at ``url``, and returns its pid. Raises
     NotStarted with the daemon's own error, or NoFolder."""
+
+    def ready(process: subprocess.Popen[bytes]) -> None:
+        _wait(process, url, files.log)
+        with room():
+            files.pid.write_text(f"{process.pid}\n")
+
+    return launch(module("serene.controller", *arguments), files.log, ready)
+
+
+def launch(
+    command: list[str], log: Path, ready: Callable[[subprocess.Popen[bytes]], None], inherited: Sequence[int] = ()
+) -> int:
+    """Starts a process in the background and returns its pid. ready: waits until it is; if that raises, the process is
+    ended. inherited: descriptors. Raises what ``ready`` raises, or NoFolder."""
     with room():
-        opened = files.log.open("w")
+        opened = log.open("w")
     with held():
-        with opened as log:
+        with opened as out:
             process = subprocess.Popen(
-                module("serene.controller", *arguments),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, pass_fds=inherited
             )
         try:
-            _wait(process, url, files.log)
-            with room():
-                files.pid.write_text(f"{process.pid}\n")
-        except BaseException:  # also Ctrl-C, which does not reach the daemon
+            ready(process)
+        except BaseException:  # also a full disk, and Ctrl-C, which does not reach the process
             end(process)
             raise
     return process.pid

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, NoReturn, TypeVar
@@ -26,9 +27,7 @@ from serene.controller.commands.trace import trace
 from serene.controller.http.client import ControllerClient, NoController, Rejected
 from serene.controller.jobs.job import JobState
 from serene.controller.settings import (
-    DEFAULT_PORTS,
     DEFAULT_SWITCH,
-    DEFAULT_UPLINK,
     BadSettings,
     Settings,
     ShmPort,
@@ -40,9 +39,8 @@ from serene.controller.settings import (
 from serene.controller.status.model import Event, SwitchStatus
 from serene.distribution import version
 from serene.errors import SereneError, choices
-from serene.http import CONTROLLER, DEFAULT_HTTP, TOKEN, UNIX
+from serene.http import CONTROLLER, UNIX
 from serene.interrupts import STATUS, held
-from serene.program import VARIANTS
 from serene.wire import PRECISIONS
 
 T = TypeVar("T")
@@ -70,8 +68,26 @@ def common(
     """Command the controller of a Serene switch."""
 
 
+def _from_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command an option for each setting that is described as one."""
+    options = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=field.default,
+            annotation=Annotated[field.annotation, typer.Option(metavar=str(extra["metavar"]), help=field.description)],
+        )
+        for name, field in Settings.model_fields.items()
+        if isinstance(extra := field.json_schema_extra, dict)
+    ]  # fmt: skip
+    own = inspect.signature(command, eval_str=True).parameters.values()
+    kept = [each for each in own if each.kind is not inspect.Parameter.VAR_KEYWORD]
+    command.__signature__ = inspect.Signature([*kept[:1], *options, *kept[1:]])  # type: ignore[attr-defined]
+    return command
+
+
 @app.command()
+@_from_settings
 def up(
+    *,
     switch: Annotated[
         list[str] | None,
         typer.Option(
@@ -80,86 +96,27 @@ def up(
             "root=HOST:PORT, then leaf1=HOST:PORT and so on in the order of the racks.",
         ),
     ] = None,
-    switch_ca: Annotated[
-        str, typer.Option(metavar="FILE", help="TLS: the certificate authority (PEM) of the switch's certificate.")
-    ] = "",
-    switch_cert: Annotated[str, typer.Option(metavar="FILE", help="TLS: the controller's certificate.")] = "",
-    switch_key: Annotated[str, typer.Option(metavar="FILE", help="TLS: the key of --switch-cert.")] = "",
-    device_id: Annotated[int, typer.Option(metavar="N", help="P4Runtime device id.")] = 0,
-    ports: Annotated[
-        str, typer.Option(metavar="1-4", help="Ports to which the switch floods ordinary traffic.")
-    ] = DEFAULT_PORTS,
-    uplink: Annotated[int, typer.Option(metavar="PORT", help="With several switches: a leaf's port to the root.")] = (
-        DEFAULT_UPLINK
-    ),
-    program: Annotated[str, typer.Option(metavar="NAME", help=f"The P4 program: {choices(VARIANTS)}.")] = "serene",
-    slots: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Slots of the program; each holds as many values as a packet. 8192 by default."),
-    ] = None,
-    election_id: Annotated[
-        int, typer.Option(metavar="N", help="P4Runtime election id; the highest commands the switch.")
-    ] = 1,
-    http: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help=f"Address to listen at; outside loopback only with ${TOKEN}.")
-    ] = DEFAULT_HTTP,
-    socket: Annotated[
-        str,
-        typer.Option(
-            metavar="/PATH", help="Also listen at this Unix socket; a controller in the background always has one."
-        ),
-    ] = "",
-    wait: Annotated[float, typer.Option(metavar="SECONDS", help="Seconds to wait for the switch to answer.")] = 10.0,
-    gone_after: Annotated[
-        float,
-        typer.Option(
-            metavar="SECONDS", help="Seconds of silence before an evicted worker stops keeping the job alive."
-        ),
-    ] = 30.0,
     foreground: Annotated[bool, typer.Option("--foreground", help="Stay in the foreground, log to stderr.")] = False,
     local: Annotated[
         bool, typer.Option("--local", help="Start an embedded switch; --ports are for programs on this machine.")
     ] = False,
-    udp_ports: Annotated[
-        str, typer.Option(metavar="PORT:SWITCH:HOST,...", help="Switch ports that are UDP sockets on loopback.")
-    ] = "",
     udp: Annotated[
         bool,
         typer.Option("--udp", help="With --local: ports that are UDP sockets, not shared memory, which is faster."),
     ] = False,
-    shm_ports: Annotated[
-        str, typer.Option(metavar="PORT:/PATH,...", help="Switch ports in memory shared with processes.")
-    ] = "",
+    **given: object,
 ) -> None:
     """Start the controller and bring the switch up."""
-    if local and udp_ports:
-        raise BadChoice("--udp-ports with --local: expected one of them")
-    if local and shm_ports:
-        raise BadChoice("--shm-ports with --local: expected one of them")
+    for ports in ("udp_ports", "shm_ports"):
+        if local and given[ports]:
+            raise BadChoice(f"--{ports.replace('_', '-')} with --local: expected one of them")
     if udp and not local:
         raise BadChoice("--udp without --local: expected --local --udp, or --udp-ports for a switch that is there")
     check_token()
     at = ",".join(switch or [DEFAULT_SWITCH])
     if local and "=" in at:
         raise BadChoice("--local with several switches: expected one, which it starts")
-    chosen = settings(
-        switch=at,
-        switch_ca=switch_ca,
-        switch_cert=switch_cert,
-        switch_key=switch_key,
-        device_id=device_id,
-        ports=ports,
-        uplink=uplink,
-        program=program,
-        slots=slots,
-        election_id=election_id,
-        http=http,
-        socket=socket,
-        wait=wait,
-        gone_after=gone_after,
-        udp_ports=udp_ports,
-        shm_ports=shm_ports,
-    )
+    chosen = settings(switch=at, **given)
     # Alone: a second `up` at the same time would use the first one's switch, which the first one stops if it fails.
     # Held: an interrupt must not come while the switch runs and nothing has noted that it does.
     with held(), nullcontext() if foreground else background.alone(background.Files.of(chosen.http)):

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from serene.controller.commands.view import drops_line, fabric_line, shown
-from serene.controller.jobs.job import JobState, Report, WorkerState
+from serene.controller.jobs.job import JobState, Report, WorkerState, reported
 from serene.controller.status.explain import explain, headline
 from serene.controller.status.model import Event, Explanation, JobStatus, Snapshot, Status, WorkerStatus
 from serene.racks import Racks
@@ -130,8 +130,7 @@ def _doing(told: Explanation, racks: Racks) -> Text:
 
 def _time_bar(report: Report) -> Text:
     """How the worker's time divides, by its report."""
-    said = [report.get(key) for key, _, _ in PARTS]
-    seconds = [float(part) for part in said if isinstance(part, int | float) and part >= 0]
+    seconds = [part for key, _, _ in PARTS if (part := reported(report, key)) is not None and part >= 0]
     total = sum(seconds)
     if len(seconds) < len(PARTS) or not total:
         return Text("-")

@@ -21,10 +21,10 @@ from dataclasses import astuple, fields
 from pathlib import Path
 from typing import IO
 
-from serene.controller.commands.background import STOP_TIMEOUT_S, end, folder, last_error, room
+from serene.controller.commands.background import STOP_TIMEOUT_S, folder, last_error, launch, room
 from serene.controller.settings import ShmPort, UdpPort, host_and_port, is_loopback
 from serene.errors import SereneError
-from serene.interrupts import allowed, held
+from serene.interrupts import allowed
 from serene.spawn import module
 
 FIRST_UDP_PORT, LAST_UDP_PORT = 24200, 31998  # below those that Linux gives to outgoing connections
@@ -101,24 +101,12 @@ def _run(address: str, ports: Sequence[UdpPort | ShmPort], file: IO[str]) -> Non
     log = _record(address).with_suffix(".log")
     command = module("serene.switch.cli", "--no-p4", "--device-id", "0")
     command += [f"-i{at.port}@{_where(at)}" for at in ports]
-    with room():
-        opened = log.open("w")
-    with held():
-        with opened as out:
-            process = subprocess.Popen(
-                [*command, "--", "--grpc-server-addr", address, "--cpu-port", "255"],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                start_new_session=True,
-                pass_fds=[file.fileno()],
-            )
-        try:
-            _write(file, process.pid, ports)
-            _wait(process, log)
-        except BaseException:  # also a full disk, and Ctrl-C, which does not reach the switch
-            end(process)
-            raise
+
+    def ready(process: subprocess.Popen[bytes]) -> None:
+        _write(file, process.pid, ports)
+        _wait(process, log)
+
+    launch([*command, "--", "--grpc-server-addr", address, "--cpu-port", "255"], log, ready, [file.fileno()])
 
 
 def _wait(process: subprocess.Popen[bytes], log: Path) -> None:

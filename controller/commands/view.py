@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from serene.controller.jobs.job import Fact, JobState, Report, WorkerState
+from serene.controller.jobs.job import Fact, JobState, Report, WorkerState, reported
 from serene.controller.status.explain import automatic_in_words
 from serene.controller.status.model import (
     JobExplanation,
@@ -181,8 +181,8 @@ def precision_line(job: int, change: PrecisionStatus) -> str:
 
 def waiting_share(report: Report) -> str:
     """The share of a worker's time, by its report, in which it waited for others."""
-    parts = [report.get(part) for part in ("waiting_s", "compute_s", "network_s")]
-    seconds = [float(part) for part in parts if isinstance(part, int | float) and part >= 0]
+    parts = [reported(report, name) for name in ("waiting_s", "compute_s", "network_s")]
+    seconds = [part for part in parts if part is not None and part >= 0]
     total = sum(seconds)
     return f"{seconds[0] / total:.0%}" if len(seconds) == len(parts) and total else NOT_YET
 

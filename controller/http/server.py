@@ -119,11 +119,7 @@ def application(
 
     @app.post("/v1/jobs")
     async def create_job(new: NewJob) -> Json:
-        created = await coordinator.create_job(
-            new.workers, new.strategy, new.job, new.scale, new.limit, new.pool_slots, new.racks, new.precision,
-            new.places, new.minimum, new.evict_after,
-        )  # fmt: skip
-        return Json(created, 201)
+        return Json(await coordinator.create_job(**dict(new)), 201)
 
     @app.delete("/v1/jobs/{job}")
     async def delete_job(job: int) -> Json:

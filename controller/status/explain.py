@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from serene.controller.automatic.observer import number
-from serene.controller.jobs.job import JobState, Report, WorkerState
+from serene.controller.jobs.job import JobState, Report, WorkerState, reported
 from serene.controller.status.model import (
     AutomaticStatus,
     Explanation,
@@ -120,42 +120,42 @@ class _Job:
         self.policy = _policy(job, self.members)
 
     def explain(self, worker: WorkerStatus) -> Explanation:
-        number, state, silent = worker.worker, worker.state, worker.silent_s
-        name = self.racks.name(number)
-        who = f"worker {name}"
-        if state is WorkerState.EXPECTED:
-            return _said(number, state.value, f"{who} has not joined yet", "start it, or see its log")
-        if state is WorkerState.JOINED:
-            return _said(number, state.value, f"{who} has joined and waits for the job to start")
-        if state is WorkerState.LEFT:
-            never = self.elastic and worker.port is None
-            return _said(number, "free", f"{who}: a free place") if never else _said(number, "left", f"{who} has left")
-        if state is WorkerState.EVICTED and number in self.members:
-            return _said(number, state.value, f"{who} is evicted; it takes part in restoring the sums")
-        if state is WorkerState.EVICTED and worker.port is None:
-            return _said(number, state.value, f"{who} is evicted, and has not joined since the switch lost its state")
-        if state is WorkerState.EVICTED:
-            heard = f"not heard for {silent:.0f} s" if silent > SILENT_S else "it still sends"
-            back = f"'serenectl readmit --job {self.id} --worker {name}' makes the barrier wait for it again"
-            if self.evict_after is not None and silent > self.evict_after:
-                back = "if it is dead: start it again; a process that is started gets a free place"
-            return _said(number, state.value, f"{who} is evicted: nobody waits for it ({heard})", back)
-        doing, position = str((worker.report or {}).get("state") or "not reporting"), _position(worker)
+        number, name, position = worker.worker, self.racks.name(worker.worker), _position(worker)
+        if worker.state is not WorkerState.RUNNING:
+            state, text, advice = self._not_running(worker, name)
+            return _said(number, state, f"worker {name}{text}", advice)
+        doing = str((worker.report or {}).get("state") or "not reporting")
         at = "" if position is None else f" in round {position.round} of epoch {position.epoch}"
-        if silent > SILENT_S:
-            dead = f"if it is dead: restart it, or 'serenectl evict --job {self.id} --worker {name}'"
+        if worker.silent_s > SILENT_S:
+            text = f"worker {name} has not been heard for {worker.silent_s:.0f} s; it was {doing}{at}"
+            advice = f"if it is dead: restart it, or 'serenectl evict --job {self.id} --worker {name}'"
             if self.pool:
-                dead = "if it is dead: start all ranks again; a process group's job cannot continue with fewer ranks"
-            return _said(
-                number,
-                "silent",
-                f"{who} has not been heard for {silent:.0f} s; it was {doing}{at}",
-                dead,
-                position=position,
+                advice = "if it is dead: start all ranks again; a process group's job cannot continue with fewer ranks"
+            return _said(number, "silent", text, advice, position=position)
+        if doing == WAITING and position is not None and self.policy is not None:
+            return self._waiting(number, position)
+        return _said(number, doing, f"worker {name} is {doing}{at}{_copying(worker.report or {})}", position=position)
+
+    def _not_running(self, worker: WorkerStatus, name: str) -> tuple[str, str, str | None]:
+        """The state, what follows the worker's name, and advice."""
+        state = worker.state.value
+        if worker.state is WorkerState.EXPECTED:
+            return state, " has not joined yet", "start it, or see its log"
+        if worker.state is WorkerState.JOINED:
+            return state, " has joined and waits for the job to start", None
+        if worker.state is WorkerState.LEFT:
+            return (
+                ("free", ": a free place", None) if self.elastic and worker.port is None else (state, " has left", None)
             )
-        if doing != WAITING or position is None or self.policy is None:
-            return _said(number, doing, f"{who} is {doing}{at}{_copying(worker.report or {})}", position=position)
-        return self._waiting(number, position)
+        if worker.worker in self.members:
+            return state, " is evicted; it takes part in restoring the sums", None
+        if worker.port is None:
+            return state, " is evicted, and has not joined since the switch lost its state", None
+        heard = f"not heard for {worker.silent_s:.0f} s" if worker.silent_s > SILENT_S else "it still sends"
+        back = f"'serenectl readmit --job {self.id} --worker {name}' makes the barrier wait for it again"
+        if self.evict_after is not None and worker.silent_s > self.evict_after:
+            back = "if it is dead: start it again; a process that is started gets a free place"
+        return state, f" is evicted: nobody waits for it ({heard})", back
 
     def _waiting(self, number: int, position: _Position) -> Explanation:
         policy = self.policy
@@ -220,7 +220,7 @@ class _Job:
 
 def _copying(report: Report) -> str:
     """How long a worker whose tensors are on a device has waited for copies, beside how long for sums."""
-    copying, *sums = (number(report.get(name)) for name in ("copying_s", "network_s", "waiting_s"))
+    copying, *sums = (reported(report, name) for name in ("copying_s", "network_s", "waiting_s"))
     if copying is None:
         return ""
     summing = sum(seconds or 0.0 for seconds in sums)
@@ -259,12 +259,5 @@ def _said(
     waits_for: Sequence[int] = (),
     position: _Position | None = None,
 ) -> Explanation:
-    return Explanation(
-        worker=number,
-        state=state,
-        text=text,
-        advice=advice,
-        waits_for=list(waits_for),
-        round=position.round if position else None,
-        epoch=position.epoch if position else None,
-    )
+    there: dict[str, Any] = {"round": position.round, "epoch": position.epoch} if position else {}
+    return Explanation(worker=number, state=state, text=text, advice=advice, waits_for=list(waits_for), **there)

@@ -339,9 +339,10 @@ class Switch:
             await self.remove(plan.job)
             raise
 
-    async def swap(self, plan: Swap) -> None:
-        """Swaps a policy: one MODIFY of one entry."""
+    async def swap(self, plan: Swap) -> SwapPhases | None:
+        """Swaps a policy: one MODIFY of one entry, which has no phases."""
         await self.write(plan_entries.swap(plan))
+        return None
 
     async def readmit(self, plan: Readmission) -> None:
         """Removes the old process's entries before it writes the new one's. After a failure, wherever it was, this can

@@ -71,30 +71,24 @@ def answer(options: argparse.Namespace, console: Console) -> None:
     )
     clos = network.clos()
     unit = options.gradient_mb * MB / clos.bandwidth
-    table = Table(
-        title=f"{clos.hosts} hosts, {clos.layers} layers of {clos.ports}-port switches, bisection ratio "
-        f"{clos.ratio:g}: {clos.switches} switches, worth {clos.equivalents:,} of 2x2",
-        title_justify="left",
-        caption_justify="left",
-        caption=f"a gradient of {options.gradient_mb:g} MB, links of {options.bandwidth_gb:g} GB/s, switches "
-        f"of {options.latency_us:g} us, {options.routing}; engine {options.engine}, model {options.model}; "
-        f"gradient / bandwidth = {unit * 1e3:g} ms",
-    )
-    table.add_column("method")
-    for name in ("time", "gradient / bandwidth", "closed form", "apart"):
-        table.add_column(name, justify="right")
+    rows = []
     for name in MAIN if options.method == "all" else (options.method,):
         found = ExchangeCell(network, name, options.gradient_mb, options.engine, options.model).answer(sizes)
         seconds, closed = found["seconds"], found["closed_form_s"]
-        known = (
-            ("", "")
-            if closed is None
-            else (f"{closed * 1e3:.2f} ms", f"{seconds / closed - 1:+.1%}".replace("-0.0%", "+0.0%"))
-        )
-        table.add_row(name, f"{seconds * 1e3:.2f} ms", f"{seconds / unit:.2f}", *known)
-    tables = [table, *([_training(options, network, sizes)] if options.strategy else [])]
-    for each in tables:
-        console.print(each)
+        apart = "" if closed is None else f"{seconds / closed - 1:+.1%}".replace("-0.0%", "+0.0%")
+        known = "" if closed is None else f"{closed * 1e3:.2f} ms"
+        rows.append([name, f"{seconds * 1e3:.2f} ms", f"{seconds / unit:.2f}", known, apart])
+    training = _training(options, network, sizes) if options.strategy else None
+    console.print(
+        f"{clos.hosts} hosts, {clos.layers} layers of {clos.ports}-port switches, bisection ratio {clos.ratio:g}: "
+        f"{clos.switches} switches, worth {clos.equivalents:,} of 2x2\n",
+        terminal.table(["method", "time", "gradient / bandwidth", "closed form", "apart"], rows, ["method"]),
+        f"\na gradient of {options.gradient_mb:g} MB, links of {options.bandwidth_gb:g} GB/s, switches of "
+        f"{options.latency_us:g} us, {options.routing}; engine {options.engine}, model {options.model}; gradient / "
+        f"bandwidth = {unit * 1e3:g} ms",
+        *(["", training] if training else []),
+        sep="\n", highlight=False,
+    )  # fmt: skip
 
 
 def _check_training(options: argparse.Namespace) -> None:
@@ -107,17 +101,15 @@ def _check_training(options: argparse.Namespace) -> None:
 def _training(options: argparse.Namespace, network: NetworkCell, sizes: SwitchSizes) -> Table:
     straggler = "none" if options.straggler is None else options.straggler
     compute_ms = 100.0 if options.compute_ms is None else options.compute_ms
-    table = Table(
-        title=f"training, {look(options.strategy).name}, straggler {straggler}, {compute_ms:g} ms of computing",
-        title_justify="left",
-    )
-    for name in ("exchange", "rounds/s", "computing", "network", "waiting", "ahead of the slowest, mean (most)"):
-        table.add_column(name, justify="left" if name == "exchange" else "right")
+    rows = []
     for how in (SWITCH, SERVERS):
         found = TrainingCell(network, how, options.strategy, straggler, options.gradient_mb, compute_ms).answer(sizes)
         shares = [f"{found[name]:.0%}" for name in ("computing", "network", "waiting")]
-        table.add_row(how, f"{found['rounds_per_s']:.2f}", *shares, f"{found['ahead_mean']:.1f} ({found['ahead_max']})")
-    return table
+        ahead = f"{found['ahead_mean']:.1f} ({found['ahead_max']})"
+        rows.append([how, f"{found['rounds_per_s']:.2f}", *shares, ahead])
+    head = ["exchange", "rounds/s", "computing", "network", "waiting", "ahead of the slowest, mean (most)"]
+    title = f"training, {look(options.strategy).name}, straggler {straggler}, {compute_ms:g} ms of computing"
+    return terminal.table(head, rows, ["exchange"], title)
 
 
 def main() -> int:

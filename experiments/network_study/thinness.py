@@ -7,15 +7,17 @@ SAME times as long as BSP does by the same exchange on the whole network.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from serene.experiments.network_study.cells import Answers, TrainingCell
 from serene.experiments.network_study.efficiency import Cost
+from serene.experiments.network_study.findings import Table
 from serene.experiments.network_study.flows.clos import RATIOS
 from serene.experiments.network_study.grid import BASE_MS, EXCHANGES, LOCK_STEP, LONG_MS, THINNED, Grid, ratio_name
 from serene.experiments.network_study.training import BY_SERVERS
@@ -24,7 +26,7 @@ from serene.palette import look
 
 SAME = 1.02  # factor, at most, of times that count as the same
 NONE = 2.0  # instead of a ratio, where training takes longer even on the whole network
-LESS, NO_LESS, NOT_KNOWN = "less", "no less", "not known"
+VERDICTS = NO_LESS, NOT_KNOWN, LESS = "no less", "not known", "less"
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Thinness:
     """What each strategy needs, by a grid's answers and the costs of lateness by optimiser."""
 
     def __init__(self, answers: Answers, grid: Grid, costs: Mapping[str, Cost]) -> None:
-        self._answers, self._grid, self._costs = answers, grid, costs
+        self._answers, self._grid, self.costs = answers, grid, costs
 
     def groups(self) -> list[tuple[tuple[int, int], float]]:
         """The networks with the computing of an iteration in ms."""
@@ -104,12 +106,12 @@ class Thinness:
                     whole_s = self._seconds(bsp[1.0], 1.0)
                     cells = self._cells(how, strategy, straggler, size, ms)
                     needed = [
-                        self.needs(cells, whole_s, cost, sigmas) for cost in self._costs.values() for sigmas in (-1, 1)
+                        self.needs(cells, whole_s, cost, sigmas) for cost in self.costs.values() for sigmas in (-1, 1)
                     ]
                     found.append(Case(cells[1.0], self.needs(bsp, whole_s, None), min(needed), max(needed)))
         return found
 
-    def table(self) -> tuple[list[str], list[list[str]]]:
+    def table(self) -> Table:
         """What each exchange needs; for those in lock step BSP alone."""
         head = ["workers", "computing", "exchange", "straggler", *(look(strategy).name for strategy in THINNED)]
         rows = []
@@ -127,24 +129,29 @@ class Thinness:
                     rows.append([f"{size[1]:,}", f"{ms:g} ms", how, straggler.partition(":")[0], *needed])
         return head, _merged(rows)
 
-    def verdict(self) -> str:
-        """The answer in two sentences."""
-        cases = self.cases()
-        by = {word: [case for case in cases if case.verdict == word] for word in (NO_LESS, NOT_KNOWN, LESS)}
+    def verdict(self) -> Table:
+        """The answer: in how many cases strategies other than BSP need how much network, by exchange. And how fast BSP
+        by a good exchange on a thin network is, beside the best that servers do."""
+        found = pd.DataFrame([(case.verdict, case.cell.how) for case in self.cases()], columns=["verdict", "how"])
+        counts = pd.crosstab(found["how"], found["verdict"]).reindex(EXCHANGES).reindex(columns=VERDICTS, fill_value=0)
+        rows = [[how, *map(str, row), str(sum(row))] for how, *row in counts.itertuples()]
+        rows.append(["all", *map(str, counts.sum()), str(len(found))])
+        return [
+            "exchange",
+            *(f"{verdict} network than BSP" if verdict != NOT_KNOWN else verdict for verdict in VERDICTS),
+            "cases",
+        ], rows
+
+    def speeds(self) -> Table:
+        """Rounds a second on the largest network: of the fastest exchange under BSP on an eighth of it, and of the
+        fastest strategy by servers on the whole."""
         size, ms = self._grid.training[-1], BASE_MS
-        fastest = max((self._rate(how, size, ms, RATIOS[-1]), how) for how in (*EXCHANGES[:1], *LOCK_STEP))
-        servers = max(
-            self._rate(how, size, ms, 1.0, strategy)
-            for how in BY_SERVERS
-            for strategy in self._simulated(size, ms, how)[1]
-        )
-        return (
-            f"Asynchronous exchange needs no less network than BSP in {len(by[NO_LESS])} of {len(cases)} cases "
-            f"({_where(by[NO_LESS])}), it is not known in {len(by[NOT_KNOWN])} ({_where(by[NOT_KNOWN])}), and it needs "
-            f"less in {len(by[LESS])} ({_where(by[LESS])}). A better exchange saves more than asynchrony: with "
-            f"{size[1]:,} workers, BSP by {fastest[1]} on an eighth of the network does {fastest[0] / servers:.1f} "
-            f"times as many rounds a second as the fastest strategy by servers on the whole."
-        )
+        thin = max((self._rate(how, size, ms, RATIOS[-1]), how) for how in (*EXCHANGES[:1], *LOCK_STEP))
+        servers = max((self._rate(how, size, ms, 1.0, strategy), f"{look(strategy).name} by {how}")
+                      for how in BY_SERVERS for strategy in self._simulated(size, ms, how)[1])  # fmt: skip
+        head = ["workers", "r = 1/8", "rounds/s", "r = 1, servers", "rounds/s", "ratio"]
+        return head, [[f"{size[1]:,}", f"BSP by {thin[1]}", f"{thin[0]:.2f}", servers[1], f"{servers[0]:.2f}",
+                       f"{thin[0] / servers[0]:.1f}"]]  # fmt: skip
 
     def _rate(self, how: str, size: tuple[int, int], ms: float, ratio: float, strategy: str = "bsp") -> float:
         return float(self._answers[self._cells(how, strategy, "none", size, ms)[ratio]]["rounds_per_s"])
@@ -156,7 +163,7 @@ class Thinness:
             for each, how in zip(row, EXCHANGES, strict=True):
                 for strategy in self._simulated(size, ms, how)[1]:
                     cells = self._cells(how, strategy, "none", size, ms)
-                    cost = self._costs[optimiser]
+                    cost = self.costs[optimiser]
                     whole_s = self._seconds(self._cells(how, "bsp", "none", size, ms)[1.0], 1.0)
                     late = [self._answers[cells[ratio]]["lateness"] for ratio in RATIOS]
                     times = [
@@ -183,20 +190,10 @@ def _merged(rows: list[list[str]]) -> list[list[str]]:
     merged: dict[tuple[str, ...], list[str]] = {}
     for row in rows:
         merged.setdefault((*row[:3], *row[4:]), []).append(row[3])
-    return [
-        [*key[:3], ", ".join(names), *key[3:]] for key, names in merged.items()
-    ]  # fmt: skip
+    return [[*key[:3], ", ".join(names), *key[3:]] for key, names in merged.items()]
 
 
-def _where(cases: Iterable[Case]) -> str:
-    """By exchange, how many cases."""
-    counts: dict[str, int] = {}
-    for case in cases:
-        counts[case.cell.how] = counts.get(case.cell.how, 0) + 1
-    return ", ".join(f"{how} {count}" for how, count in counts.items()) or "none"
-
-
-def efficiency_table(costs: Mapping[str, Cost]) -> tuple[list[str], list[list[str]]]:
+def efficiency_table(costs: Mapping[str, Cost]) -> Table:
     """What lateness costs each optimiser, and how far the model is off."""
     head = ["optimiser", "rounds of ASP over BSP's", "error, left out", "error, 128 workers replayed"]
     return head, [

@@ -56,10 +56,8 @@ class BridgeHosts(MininetHosts):
 def serene_network(target: str, program: str, workers: int, link_mbit: float | None, work: Path) -> MininetNetwork:
     """A run's network, without a run. work: a directory for logs. Raises SereneError."""
     settings = check(
-        target=target, workers=str(workers), strategy="bsp", straggler="none", steps="1", model="mlp",
-        dataset="digits", data_dir=None, link_mbit=f"{link_mbit:g}" if link_mbit else "", seed="1", compute_ms="0",
-        program=program, mininet=True, out=work / "none",
-    )  # fmt: skip
+        target=target, workers=workers, steps=1, link_mbit=link_mbit, compute_ms=0, program=program, out=work / "none"
+    )
     return MininetNetwork(settings, work)
 
 

@@ -132,26 +132,19 @@ def _change(new: float, old: float) -> str:
 def table(runs: list[AuthorsRun], root: Path) -> Table:
     """The table to print, with a row for each run. Runs with a staleness bound are compared with the BSP run of the
     same series. root: the directory of all runs."""
-    shown = Table(box=None, pad_edge=False, padding=(0, 2))
-    headings = ("series", "workers", "straggler", "s", "evaluations", "s a step", "hours", "in READ and CLOCK")
-    for heading in (*headings, "evaluations", "a step", "time"):
-        shown.add_column(heading, justify="left" if heading in ("series", "straggler") else "right")
+    rows = []
     for series, together in groupby(runs, key=lambda run: run.directory.parent):
         group = sorted(together, key=lambda run: run.staleness)
-        base = group[0] if group[0].staleness == 0 else None
+        base = group[0]
         for run in group:
-            cells = [
+            rows.append([
                 str(series.relative_to(root)), str(run.workers), run.straggler, str(run.staleness),
                 str(run.evaluations), f"{run.step_s:.1f}", f"{run.seconds / 3600:.2f}", f"{100 * run.exchanging:.0f} %",
-            ]  # fmt: skip
-            if base is not None and run is not base:
-                cells += [
-                    _change(run.evaluations, base.evaluations),
-                    _change(run.step_s, base.step_s),
-                    _change(run.seconds, base.seconds),
-                ]
-            shown.add_row(*cells)
-    return shown
+                *(f"{100 * (getattr(run, name) / getattr(base, name) - 1):+.1f} %"
+                  for name in ("evaluations", "step_s", "seconds") if base.staleness == 0 and run is not base),
+            ])  # fmt: skip
+    head = ["series", "workers", "straggler", "s", "evaluations", "s a step", "hours", "in READ and CLOCK"]
+    return terminal.table([*head, "evaluations", "a step", "time"], rows, ["series", "straggler"])
 
 
 def main() -> int:

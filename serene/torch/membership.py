@@ -107,10 +107,10 @@ class Member:
             try:
                 self._join(controller, place, rack, values, timeout_s)
                 break
-            except Refused as refused:  # by a controller, perhaps, that was started since and did not give the place
+            except (Refused, NoController) as error:  # the controller that gave the place may have been killed since
                 if not attempts_left:
                     raise
-                LOG.info("asks for a place again: %s", refused)
+                LOG.info("asks for a place again: %s", error)
         self._read()
         self._runner = Runner(f"serene-job-{self.job}", self._idle)
 

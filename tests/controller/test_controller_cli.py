@@ -30,6 +30,9 @@ class Said(NamedTuple):
 
 
 Run = Callable[..., Said]
+UDP_PORTS = "1:24200:24201,2:24202:24203"
+
+pytestmark = pytest.mark.targets("embedded")
 
 
 @pytest.fixture
@@ -123,11 +126,24 @@ def test_a_trace_needs_no_token(run: Run, monkeypatch: pytest.MonkeyPatch) -> No
             "--program: no program 'sirene'; expected serene or serene_jumbo, or a path to a .json",
         ),
         ("up --wait 0", "--wait: 0.0: Input should be greater than 0"),
+        ("up --local --udp-ports 1:24200:24201", "--udp-ports with --local: expected one of them"),
+        ("up --udp", "--udp without --local: expected --local --udp, or --udp-ports for a switch that is there"),
+        ("up --local --shm-ports 1:/run/port", "--shm-ports with --local: expected one of them"),
+        ("up --shm-ports 1", "--shm-ports: '1': expected PORT:/PATH, for example 1:/run/port1,2:/run/port2"),
+        *(
+            (f"up --udp-ports {text}", f"--udp-ports: {text!r}: expected PORT:SWITCH:HOST, for example {UDP_PORTS}")
+            for text in ("1", "1:2", "x:1:2", "1:2:3:4")
+        ),
         ("up --election-id 0", "--election-id: 0: Input should be greater than or equal to 1"),
     ],
 )
 def test_wrong_choices(run: Run, command: str, error: str) -> None:
     assert run(command) == (2, "", f"error: {error}\n")
+
+
+def test_a_local_switch_is_at_an_address_of_loopback(run: Run) -> None:
+    error = "error: --switch 192.0.2.1:9559: expected an address of loopback with --local\n"
+    assert run("up --local --switch 192.0.2.1:9559") == (1, "", error)
 
 
 def test_a_limit_that_is_no_number(run: Run, controller: ControllerProcess) -> None:

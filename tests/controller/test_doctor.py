@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,20 +13,14 @@ from serene.controller.commands import doctor
 from serene.controller.commands.doctor import Finding, Mark
 from tests.controller.processes import ROOT
 from tests.runs import private_network
+from tests.support.warm_process import run as run_warm
 
 BEYOND_ALL = 1 << 23  # no process has such a number: Linux ends at 1 << 22
 
 
 def run(tmp_path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "serene.controller", "doctor"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        timeout=120,
-        env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path), **environment},
-    )
+    command = ["-m", "serene.controller", "doctor"]
+    return run_warm(command, ROOT, {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path), **environment}, 120.0)
 
 
 def found(what: str) -> Finding:

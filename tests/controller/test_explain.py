@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
+from serene.controller.commands.view import whole
 from serene.controller.http.client import ControllerClient, Rejected
 from serene.controller.jobs.job import Report
 from serene.controller.status.explain import explain, headline
 from serene.controller.status.model import AutomaticStatus, Explanation, SlowWorker, Status, WorkerStatus
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
-from tests.controller.hosts import Host, join
-from tests.controller.processes import ControllerProcess, serenectl, until
-from tests.controller.statuses import job_status, status_of, worker_status
+from tests.controller.hosts import Host, started
+from tests.controller.processes import serenectl, until
+from tests.controller.statuses import job_status, printed, status_of, worker_status
 
 
 def worker(
@@ -130,6 +129,10 @@ def test_headlines() -> None:
         name="dssp", parameters={}, decisions=0, changes=0, trouble=None, needs=["compute_s"], blind_to=[]
     )
     assert headline(status(worker(0), automatic=dssp), 0) == "job 0 runs under BSP, dssp decides, epoch 1"
+    blind = dssp.model_copy(update={"blind_to": [0, 1], "needs": ["compute_s", "slowest_s"]})
+    seen_by_nobody = status(worker(0), worker(1), automatic=blind)
+    said = "dssp is blind to workers 0 and 1 (no reports of compute_s and slowest_s)"
+    assert said in headline(seen_by_nobody, 0) and said in " ".join(printed(whole(seen_by_nobody), 200).split())
     waiting = status(worker(0, state="joined"), worker(1, state="expected"), state="waiting")
     assert headline(waiting, 0) == "job 0 waits for worker 1 to join before it starts under BSP"
     starting = status(worker(0, state="joined"), worker(1, state="joined"), state="waiting")
@@ -161,16 +164,8 @@ def test_an_evicted_worker_after_a_lost_session_has_not_left() -> None:
 # -- a real one ----------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
-    yield controller.client
-    for job in controller.client.jobs():
-        controller.client.delete_job(job.job)
-
-
 def test_a_real_worker_that_waits(client: ControllerClient, hosts: list[Host]) -> None:
-    client.create_job(2, BSP())
-    session = join(hosts[:2], 0)[0]["session"]
+    session = started(client, hosts[:2], BSP())
     hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1)
 
     def blocked() -> Explanation | None:

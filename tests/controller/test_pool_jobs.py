@@ -17,7 +17,7 @@ from serene.controller.jobs.slots import SlotRange
 from serene.strategy import ASP, BSP, SSP, Quorum, Strategy
 from serene.wire import Op
 from tests.controller.hosts import Host, join
-from tests.controller.planning import NOW, at, new_jobs, reason
+from tests.controller.planning import NOW, at, new_jobs, reason, running, with_job
 from tests.controller.processes import Start as StartController
 from tests.controller.processes import SwitchProcess, serenectl, until
 
@@ -57,31 +57,21 @@ def test_another_strategy_is_refused_with_the_way_out(strategy: ASP | SSP) -> No
         jobs.plan_swap(0, strategy)
 
 
+def pool(workers: int = 2, precision: int = 32, slots: int = 3) -> Jobs:
+    """That runs."""
+    return running(workers, BSP(), pool_slots=slots, precision=precision)
+
+
 def test_nobody_is_replaced_evicted_or_readmitted() -> None:
-    jobs = new_jobs()
-    jobs.create(2, BSP(), pool_slots=1)
-    jobs.hello(0, 0, at(1), jobs.lanes, NOW)
-    start = jobs.hello(0, 1, at(2), jobs.lanes, NOW)
-    assert isinstance(start, Start)
-    jobs.started(start, NOW)
+    jobs = pool()
     restarted = at(1, incarnation=77)
-    assert reason(jobs.hello(0, 0, restarted, jobs.lanes, NOW)).endswith("start the group anew")
+    assert reason(jobs.hello(0, 0, restarted, 3 * jobs.lanes, NOW)).endswith("start the group anew")
     with pytest.raises(Conflict, match="process group's"):
         jobs.taking_part(0, {1})
 
 
-def running(workers: int = 2, precision: int = 32, slots: int = 3) -> Jobs:
-    jobs = new_jobs()
-    jobs.create(workers, BSP(), pool_slots=slots, precision=precision)
-    for worker in range(workers):
-        start = jobs.hello(0, worker, at(worker + 1), slots * jobs.lanes, NOW)
-    assert isinstance(start, Start)
-    jobs.started(start, NOW)
-    return jobs
-
-
 def test_a_precision_is_a_new_epoch_of_the_same_strategy() -> None:
-    jobs = running(precision=16)
+    jobs = pool(precision=16)
     plan = jobs.plan_precision(0, 8)
     assert plan is not None
     assert (plan.policy.epoch, plan.policy.strategy, plan.reason) == (2, BSP(), "precision 8")
@@ -94,14 +84,14 @@ def test_a_precision_is_a_new_epoch_of_the_same_strategy() -> None:
 
 def test_after_a_write_that_failed_it_is_written_again() -> None:
     """Nobody can know whether it arrived."""
-    jobs = running()
+    jobs = pool()
     assert jobs.plan_precision(0, 8) is not None
     again = jobs.plan_precision(0, 32)
     assert again is not None and again.policy.epoch == 3
 
 
 def test_who_leaves_changes_no_format() -> None:
-    jobs = running(precision=8)
+    jobs = pool(precision=8)
     leave = jobs.plan_leave(0, 1, at(2), None)
     assert leave.swap is not None and leave.swap.policy.fields.precision == 8
     jobs.left(leave, NOW)
@@ -111,7 +101,7 @@ def test_who_leaves_changes_no_format() -> None:
 
 def test_who_leaves_ends_nobody_else_s_part() -> None:
     """Whatever it says of the others."""
-    jobs = running(3)
+    jobs = pool(3)
     jobs.left(jobs.plan_leave(0, 0, at(1), None, died=[1, 2, 3, -1, 2**60]), NOW)
     assert (jobs[0].state, jobs[0].members(), jobs[0].died) == (JobState.RUNNING, [1, 2], {1, 2})
 
@@ -119,7 +109,7 @@ def test_who_leaves_ends_nobody_else_s_part() -> None:
 @pytest.mark.parametrize("bits", [0, 4, 64])
 def test_other_bits_are_refused_with_those_that_there_are(bits: int) -> None:
     with pytest.raises(BadRequest, match=f"{bits} bits: expected 32, 16 or 8"):
-        running().plan_precision(0, bits)
+        pool().plan_precision(0, bits)
     with pytest.raises(BadRequest, match=f"{bits} bits: expected 32, 16 or 8"):
         new_jobs().create(2, BSP(), pool_slots=3, precision=bits)
 
@@ -145,8 +135,7 @@ def test_bits_that_no_sum_of_its_workers_fits_are_refused() -> None:
     ids=str,
 )
 def test_jobs_with_slots_for_each_parameter_keep_32_bits(strategy: Strategy, why: str) -> None:
-    jobs = new_jobs()
-    jobs.create(4, strategy)
+    jobs = with_job(4, strategy)
     with pytest.raises(Conflict, match=f"job 0 keeps 32 bits: .* one scale, and {why}. .*'The process group'"):
         jobs.plan_precision(0, 8)
     with pytest.raises(Conflict, match="job 1 keeps 32 bits"):
@@ -155,29 +144,36 @@ def test_jobs_with_slots_for_each_parameter_keep_32_bits(strategy: Strategy, why
 
 
 def test_a_job_that_waits_or_has_one_slot_cannot_change_it() -> None:
-    jobs = new_jobs()
-    jobs.create(2, BSP(), pool_slots=3)
+    jobs = with_job(2, BSP(), pool_slots=3)
     with pytest.raises(Conflict, match="job 0 is waiting: only while a job runs can its precision be changed"):
         jobs.plan_precision(0, 8)
     with pytest.raises(Conflict, match="has one slot, and cannot begin a new epoch: expected 2 or more"):
-        running(slots=1).plan_precision(0, 8)
+        pool(slots=1).plan_precision(0, 8)
 
 
 def test_a_controller_that_takes_over_finds_it_in_the_switch(
     switch: SwitchProcess, hosts: list[Host], start: StartController
 ) -> None:
+    """Before a worker has reported, and also where none ever will."""
     first = start()
     first.client.create_job(2, BSP(), pool_slots=2, precision=16)
+    first.client.create_job(1, BSP())
     join(hosts[:2], 0, 2 * LANES)
-    said = serenectl("precision", "8", controller=first.url)
+    join(hosts[2:3], 1, LANES)
+    said = serenectl("precision", "8", "--job", "0", controller=first.url)
     assert re.fullmatch(r"job 0: 16 -> 8 bits, epoch 2 \(\d+ ms\)\n", said.stdout), said
-    assert serenectl("precision", "8", controller=first.url).stdout == "job 0: 8 bits already, nothing changes\n"
+    said = serenectl("precision", "8", "--job", "0", controller=first.url)
+    assert said.stdout == "job 0: 8 bits already, nothing changes\n"
     assert "BSP in 8 bits, epoch 2" in serenectl("status", controller=first.url).stdout
     first.kill()
-    second = start()
-    (job,) = second.client.jobs()
-    assert (job.precision, job.epoch, job.strategy, job.pool) == (8, 2, BSP(), True)
-    assert second.client.set_precision(0, 32).epoch == 3
+    client = start("--gone-after", "4").client
+    job, other = client.jobs()
+    assert (job.precision, job.epoch, job.strategy, job.pool, job.state) == (8, 2, BSP(), True, JobState.RUNNING)
+    assert (other.pool, other.state) == (False, JobState.RUNNING)
+    with pytest.raises(Rejected, match="process group's"):
+        client.set_strategy(0, ASP())
+    assert client.set_precision(0, 32).epoch == 3
+    until(lambda: [job.job for job in client.jobs()] == [1], "the pool is gone, and nothing else")
 
 
 def test_over_http(switch: SwitchProcess, start: StartController) -> None:
@@ -212,31 +208,9 @@ def test_a_silent_worker_ends_its_pool_and_the_others_are_told(
     told = hosts[0].ask(lambda: hosts[0].report(0, 0, state="computing"), Op.REFUSED)
     assert told.text.startswith("job 0 is over: worker")
     assert told.text.endswith("silent for 1 s")
-    until(lambda: client.jobs() == [], "the job is gone")
-
-
-def test_the_next_controller_knows_that_it_is_a_pool(
-    switch: SwitchProcess, hosts: list[Host], start: StartController
-) -> None:
-    """Before a worker has reported, and also where none ever will."""
-    first = start()
-    first.client.create_job(2, BSP(), pool_slots=1)
-    first.client.create_job(1, BSP())
-    join(hosts[:2], 0, LANES)
-    join(hosts[2:3], 1, LANES)
-    first.kill()
-    client = start("--gone-after", "2").client
-    assert [(job.pool, job.state) for job in client.jobs()] == [(True, JobState.RUNNING), (False, JobState.RUNNING)]
-    with pytest.raises(Rejected, match="process group's"):
-        client.set_strategy(0, ASP())
-    until(lambda: [job.job for job in client.jobs()] == [1], "the pool is gone, and nothing else")
-
-
-def test_a_pool_that_nobody_joins_does_not_stay(switch: SwitchProcess, start: StartController) -> None:
-    client = start("--gone-after", "1").client
-    client.create_job(2, BSP(), pool_slots=1)
-    client.create_job(2, BSP())
-    until(lambda: [job.job for job in client.jobs()] == [1], "the pool is gone, and nothing else")
+    client.create_job(2, BSP(), pool_slots=1, job=3)  # which nobody joins
+    client.create_job(2, BSP(), job=4)
+    until(lambda: [job.job for job in client.jobs()] == [4], "the pools are gone, and nothing else")
 
 
 def test_a_switch_that_restarts_ends_its_pools(

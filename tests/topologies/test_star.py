@@ -86,12 +86,14 @@ def test_an_option_that_star_does_not_have() -> None:
 @pytest.mark.parametrize("folder", ["topologies", "serene/topologies"])  # the second as in a wheel
 @pytest.mark.parametrize("name", ["star", "leaf_spine"])
 def test_beside_a_file_of_ones_own_with_a_similar_name(name: str, folder: str, tmp_path: Path) -> None:
-    """`mn --custom FILE,FILE` runs each without a name; ours finds its folder among them."""
+    """`mn --custom FILE,FILE` runs each without ``__file__``; ours finds its folder by the code's own file."""
     lacking = missing(None)
     if lacking and lacking.startswith("Mininet"):
         pytest.skip(f"needs {lacking}")
     ours = ROOT / folder / f"{name}.py"
-    program = "import sys; text = open(sys.argv[3]).read(); del sys.argv[3]; exec(text, {}); print(sys.path[0])"
+    program = (
+        "import sys; ours = sys.argv.pop(); exec(compile(open(ours).read(), ours, 'exec'), {}); print(sys.path[0])"
+    )
     custom = ["--custom", f"{tmp_path}/folder/my{name}.py,{ours}"]
     command = [sys.executable, "-c", program, *custom, str(ours)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)

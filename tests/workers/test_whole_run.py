@@ -138,7 +138,7 @@ def test_a_worker_whose_gradient_is_no_number_leaves(
     workers: Workers, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     workers.create(1, BSP())
-    assert ended(monkeypatch, *workers.arguments(0, 1, "--steps", ENDLESS, "--lr", "1e30")) == 1
+    assert ended(monkeypatch, *workers.arguments(0, 1, "--steps", ENDLESS, "--learning-rate", "1e30")) == 1
     assert "only finite numbers can be added up" in capsys.readouterr().err
     assert workers.client.job(0).state == "finished"
     assert workers.results(0)["steps"] >= 1
