@@ -56,7 +56,7 @@ def only_job(client: ControllerClient, made_by: str = "'serenectl jobs create --
     if unfinished:
         raise BadChoice(f"--job is missing: expected {choices(unfinished)}")
     what = "every job has finished" if there else "there is no job"
-    raise SereneError(f"{what}; {made_by} makes one")
+    raise SereneError(f"{what}; create one with {made_by}")
 
 
 def worker_of(client: ControllerClient, job: int, named: str) -> int:

@@ -37,7 +37,7 @@ def trace(
         typer.Option(metavar="EXPRESSION", help="Only packets that match, as 'udp.dst == 24142 and ipv4.ttl < 64'."),
     ] = "",
     dropped: Annotated[
-        bool, typer.Option("--dropped", help="Only packets that were dropped, or of which a copy was.")
+        bool, typer.Option("--dropped", help="Only packets that were dropped, or whose copy was.")
     ] = False,
     count: Annotated[int, typer.Option(metavar="N", min=0, help="Stop after N packets; 0: never.")] = 0,
     bytes: Annotated[
@@ -45,7 +45,7 @@ def trace(
     ] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     form: Annotated[
-        Format, typer.Option("--format", help="json: an object a packet; proto: BMv2's PacketTrace, a line a copy.")
+        Format, typer.Option("--format", help="json: an object per packet; proto: BMv2's PacketTrace, a line per copy.")
     ] = Format.TEXT,
 ) -> None:
     """Trace packets through the switch: parser states, tables, actions, registers, drops."""
@@ -70,7 +70,7 @@ def trace(
     wanted = {"ports": ports, "match": match, "dropped": dropped, "count": count, "bytes": bytes}
 
     def ready() -> None:
-        print(f"packets of {switch} are traced", file=sys.stderr, flush=True)
+        print(f"tracing packets of {switch}", file=sys.stderr, flush=True)
 
     limits = [("grpc.max_receive_message_length", -1)]
     if tls.switch_ca:
@@ -86,7 +86,7 @@ def trace(
         try:
             for answer in watch(channel, wanted, ready):
                 if "lost" in answer:
-                    print(f"{answer['lost']} packets came too fast to be traced", file=sys.stderr, flush=True)
+                    print(f"{answer['lost']} packets arrived too fast to be traced", file=sys.stderr, flush=True)
                     continue
                 if as_json or form is Format.JSON:
                     said = json.dumps(answer)

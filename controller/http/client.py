@@ -163,7 +163,7 @@ class ControllerClient:
         try:
             content = None if body is None else json.dumps(body, allow_nan=False).encode()
         except ValueError:
-            raise SereneError("a number is NaN or infinite: expected finite ones") from None
+            raise SereneError("a number is NaN or infinite: expected finite numbers") from None
         headers = {} if body is None else {"Content-Type": "application/json"}
         try:
             response = self._http.request(method, path, content=content, headers=headers)
@@ -184,8 +184,8 @@ class ControllerClient:
 
     def _somebody_else(self) -> NotAController:
         return NotAController(
-            f"something else answers at {self.url}, or a controller of another version: "
-            f"'serenectl up --http HOST:PORT' starts one elsewhere, --controller URL or ${CONTROLLER} names it"
+            f"{self.url} answers, but is not a Serene controller of this version. Start one elsewhere with "
+            f"'serenectl up --http HOST:PORT', and name it with --controller URL or ${CONTROLLER}"
         )
 
 

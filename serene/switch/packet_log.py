@@ -65,7 +65,7 @@ class PacketPrinter:
                 ending = self._stopping.is_set()
                 batch = self.watcher.take(0 if ending else POLL_S)
                 if batch.lost:
-                    self._write(f"{batch.lost} packets came too fast to be traced")
+                    self._write(f"{batch.lost} packets arrived too fast to be traced")
                 for packet in batch.packets:
                     for line in lines(packet, self._show):
                         self._write(line)

@@ -64,9 +64,9 @@ async def test_a_finished_job_is_made_anew_at_once(switch: SwitchProcess, hosts:
         await asyncio.to_thread(hosts[0].ask, lambda: hosts[0].leave(0, 0), Op.BYE)
         hosts[0].incarnation += 1
         refused = await asyncio.to_thread(hosts[0].ask, lambda: hosts[0].hello(0, 0, 5), Op.REFUSED)
-        assert refused.text.endswith("'serenectl jobs create --job 0 --workers 1' makes it anew")
+        assert refused.text.endswith("create a new one with 'serenectl jobs create --job 0 --workers 1'")
         waits = await asyncio.to_thread(hosts[1].ask, lambda: hosts[1].hello(1, 0, 5), Op.WAIT)
-        assert waits.text.startswith("job 0 has finished, and keeps its slots")
+        assert waits.text.startswith("job 0 has finished, but keeps its slots")
         await coordinator.create_job(1, BSP(), job=0)
         hosts[0].forget()
         assert (await asyncio.to_thread(join, hosts[:1], 0))[0]["session"] > session

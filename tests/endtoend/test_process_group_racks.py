@@ -51,4 +51,4 @@ def test_a_rank_in_another_rack_than_it_says(target: str, tmp_path: Path, monkey
         processes = start(network, tmp_path, ["-m", "tests.torch.summing"])
         assert all(process.wait(300) == 1 for process in processes)
     for text in said(tmp_path):
-        assert "says that it is in rack 1, but its HELLO came from rack 0" in text and RACK in text
+        assert "names rack 1, but its HELLO came from rack 0" in text and RACK in text

@@ -132,12 +132,12 @@ def test_forms(page: Chrome, controller: ControllerProcess, switch: SwitchProces
     assert controller.client.job(0).strategy == Mixed((0, 2), 2)
 
     button(page, "Let it decide").click()
-    until_text(page, "#notice", "pacing decides")
+    until_text(page, "#notice", "automatic strategy pacing is on")
     page.find_element(By.NAME, "automatic-name").send_keys("dssp")
     button(page, "Let it decide").click()
-    until_text(page, "#notice", "dssp decides")
+    until_text(page, "#notice", "automatic strategy dssp is on")
     assert controller.client.job(0).automatic is not None
-    until_text(page, "#decides", "dssp decides: 0 decisions")
+    until_text(page, "#decides", "automatic strategy dssp: 0 decisions")
     button(page, "Decide myself").click()
     until(lambda: controller.client.job(0).automatic is None, "the user decides again")
     low = page.find_element(By.NAME, "low")

@@ -81,7 +81,7 @@ def test_packets_that_found_no_room_are_told_of(running: P4RuntimeServer, tmp_pa
     try:
         (watcher,) = running._device.observers._watchers
         watcher.offer(None, lost=3)
-        until(lambda: watching.lines[1:] == ["3 packets came too fast to be traced"], "it is told")
+        until(lambda: watching.lines[1:] == ["3 packets arrived too fast to be traced"], "it is told")
     finally:
         watching.kill()
 

@@ -302,7 +302,7 @@ def test_the_others_do_not_come() -> None:
 def test_more_places_than_the_switch_has() -> None:
     model = network()
     optimizer = DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="wide", workers=2, places=33)
-    with pytest.raises(SereneError, match="places 33: expected 2, as many as workers, to 32"):
+    with pytest.raises(SereneError, match=r"places 33: expected 2 \(the number of workers\) to 32"):
         train(model, optimizer, range(1))
 
 
