@@ -13,7 +13,7 @@ from mininet.net import Mininet
 from serene.controller.http.client import ControllerClient
 from serene.experiments.performance.parts import Json, run_parts
 from serene.experiments.run.network import MininetNetwork
-from serene.experiments.run.settings import Settings, check
+from serene.experiments.run.settings import check
 from serene.interrupts import held
 from serene.topologies.nodes import Bridge
 from serene.topologies.star import Star
@@ -47,7 +47,7 @@ def started(topology: Any, switch: Any, controllers: Sequence[Any] = ()) -> Iter
 def bridge_hosts(workers: int, link_mbit: float, program: str) -> Iterator[MininetHosts]:
     """The hosts of a `Star` around a Linux bridge, for programs that exchange among themselves. program: with whose
     MTU."""
-    mtu = _settings("embedded", program, workers, link_mbit, Path()).mtu
+    mtu = check(workers=workers, link_mbit=link_mbit, program=program, out=Path("none")).mtu
     with started(Star(workers, link_mbit=link_mbit, mtu=mtu, switch="b1", offload=True), Bridge) as net:
         yield MininetHosts(net)
 
