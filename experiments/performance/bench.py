@@ -270,8 +270,8 @@ def untraced(program: Program) -> Iterator[Row]:
             if number:  # the first one runs with cold caches
                 measured.append(rate)
     row = partial(Row, unit="packets/s", less=False, bar=None)
-    yield row("PUSH path, traced before", ours=tuple(rates[again]), peer=tuple(rates[never]), peer_name="never traced")
-    with_code = "a build with traces' code, nobody watching"
+    yield row("PUSH path after tracing", ours=tuple(rates[again]), peer=tuple(rates[never]), peer_name="never traced")
+    with_code = "the tracing build, nobody watching"
     yield row("PUSH path, never traced", ours=tuple(rates[never]), peer=tuple(rates[compiled]), peer_name=with_code)
 
 
@@ -412,7 +412,7 @@ def _bar(row: Row) -> str:
 def table(measured: Sequence[Row]) -> Table:
     """The table to print."""
     shown = Table(box=None, pad_edge=False, padding=(0, 2))
-    for heading in ("work", "unit", "ours", "spread", "peer", "spread", "limit", "ratio", "bar", "the peer"):
+    for heading in ("work", "unit", "ours", "spread", "peer", "spread", "limit", "ratio", "target", "the peer"):
         shown.add_column(heading, justify="left" if heading in ("work", "unit", "the peer") else "right")
     for row in measured:
         if row.missing:
@@ -452,7 +452,7 @@ def main() -> int:
         finally:
             if measured:  # also after an error, for each row took minutes
                 console.print(table(measured))
-        console.print(f"ratio: how many times better than the peer; bar: what we want it to be. {OUTPUT}")
+        console.print(f"ratio: how many times better than the peer; target: the ratio to reach. {OUTPUT}")
 
     return isolated.command(work, "make bench uses Mininet: run it as root")
 

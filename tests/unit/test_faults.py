@@ -90,7 +90,7 @@ def test_a_whole_file() -> None:
             '[[packets]]\nworkers = [0]\nkinds = ["DOWN", "OTHER"]',
             "[[packets]] number 1: DOWN is never on a worker's link; expected HELLO, PUSH, PULL, REPORT, LEAVE, ",
         ),
-        ('[[packets]]\nkinds = ["PUSHES"]', "no kind of packet PUSHES; there are HELLO, PUSH, PULL"),
+        ('[[packets]]\nkinds = ["PUSHES"]', "no kind of packet PUSHES; expected HELLO, PUSH, PULL"),
         ('[[packets]]\ndirection = "up"', 'direction = \'up\': expected "to_switch" or "to_worker"'),
         ("[[packets]]\nworkers = 3", "workers = 3: expected a list of worker ids"),
         ("[[packets]]\n[[packets]]\nstart_s = 3\nend_s = 3", "number 2: start_s 3 and end_s 3: expected an end after"),
@@ -100,8 +100,11 @@ def test_a_whole_file() -> None:
             '[[events]]\niteration = 3\naction = "kill"',
             'expected "pause worker", "restart worker", "restart controller", "restart switch", "restart leaf" or ',
         ),
-        ('[[events]]\niteration = 3\naction = "pause worker"', "pause worker: which one? Expected worker = 0, 1"),
-        ('[[events]]\niteration = 3\naction = "restart switch"\nworker = 1', "restart switch: worker 1 has no part"),
+        ('[[events]]\niteration = 3\naction = "pause worker"', "pause worker needs worker = 0, 1"),
+        (
+            '[[events]]\niteration = 3\naction = "restart switch"\nworker = 1',
+            "restart switch takes no worker: remove worker = 1",
+        ),
         ('[[events]]\niteration = 1.5\naction = "restart switch"', "iteration = 1.5: expected a whole number"),
         ("seed = -1", "seed = -1: expected a whole number, 0 or more"),
         ("seed = ", "not TOML"),
@@ -161,7 +164,7 @@ LEAF, ROOT = Event(1, Action.RESTART_LEAF, rack=2), Event(1, Action.RESTART_ROOT
         (
             Faults(events=(LEAF,)),
             1,
-            "[[events]] number 1: restart leaf: a run with one switch has none; expected restart switch",
+            "[[events]] number 1: restart leaf is not possible with one switch; expected restart switch",
         ),
         (
             Faults(packets=(PacketFaults(racks=(0,)),)),
@@ -184,12 +187,12 @@ LEAF, ROOT = Event(1, Action.RESTART_LEAF, rack=2), Event(1, Action.RESTART_ROOT
         (
             Faults(events=(ROOT,)),
             1,
-            "[[events]] number 1: restart root: a run with one switch has none; expected restart switch",
+            "[[events]] number 1: restart root is not possible with one switch; expected restart switch",
         ),
         (
             Faults(events=(Event(1, Action.RESTART_SWITCH),)),
             2,
-            "[[events]] number 1: restart switch: a run over racks has none; expected restart leaf or restart root",
+            "[[events]] number 1: restart switch is not possible over racks; expected restart leaf or restart root",
         ),
     ],
 )
@@ -206,8 +209,8 @@ def test_a_leaf_is_named_by_its_rack_and_nothing_else_is() -> None:
     (event,) = parse('[[events]]\niteration = 3\naction = "restart leaf"\nrack = 0').events
     assert (event.rack, str(event)) == (0, "restart leaf of rack 0 at iteration 3, for 1 s")
     for text, said in (
-        ('action = "restart leaf"', "restart leaf: which one? Expected rack = 0, 1"),
-        ('action = "restart root"\nrack = 1', "restart root: leave out the rack"),
+        ('action = "restart leaf"', "restart leaf needs rack = 0, 1"),
+        ('action = "restart root"\nrack = 1', "restart root takes no rack: remove rack = 1"),
     ):
         with pytest.raises(BadFaults) as refused:
             parse(f"[[events]]\niteration = 3\n{text}")

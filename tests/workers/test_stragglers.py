@@ -101,7 +101,7 @@ def test_parse(text: str, profile: Straggler) -> None:
     ("text", "said"),
     [
         ("", "none, slow_worker, heterogeneous or failure"),
-        ("lazy", "no straggler profile 'lazy'; there are none, slow_worker, heterogeneous or failure"),
+        ("lazy", "no straggler profile 'lazy'; expected none, slow_worker, heterogeneous or failure"),
         ("none:probability=1", "'probability=1' is not a parameter; it has none"),
         ("slow_worker:speed=2", "probability, low, high or workers"),
         ("slow_worker:probability", "as key=value"),

@@ -31,7 +31,7 @@ ALONE = ["--worker", "0", "--workers", "1"]
         ([*ALONE, "--learning-rate", "nan"], "--learning-rate nan: expected a number from 1e-09"),
         ([*ALONE, "--model", "gpt"], "--model gpt: expected mlp, cnn or cnn-large"),
         ([*ALONE, "--dataset", "imagenet"], "--dataset imagenet: expected digits, fashion-mnist, mnist or cifar10"),
-        ([*ALONE, "--straggler", "lazy"], "there are none, slow_worker, heterogeneous or failure"),
+        ([*ALONE, "--straggler", "lazy"], "expected none, slow_worker, heterogeneous or failure"),
         ([*ALONE, "--straggler", "failure:worker=1"], "failure names worker 1; there are workers 0 to 0"),
         ([*ALONE, "--colour", "blue"], "unrecognized arguments: --colour blue"),
         ([*ALONE, "--frame-udp", "1"], "--frame-udp 1: expected LOCAL:SWITCH, UDP ports (or fdN:SWITCH)"),
