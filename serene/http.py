@@ -65,7 +65,7 @@ def connection(url: str, timeout_s: float) -> httpx.Client:
 
 def silent(url: str, timeout_s: float) -> str:
     """What to say of one that takes connections and does not answer, which one that was stopped does."""
-    return f"the controller at {url} has not answered within {timeout_s:g} s: it may have been stopped, or be very busy"
+    return f"the controller at {url} did not answer within {timeout_s:g} s; it may be stopped or busy"
 
 
 def _no_address(url: str) -> SereneError:

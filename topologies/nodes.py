@@ -242,7 +242,7 @@ class SereneController(Controller):  # type: ignore[misc]
     def bring_up(self, switch: P4Switch) -> None:
         """Called by each P4 switch when it has started. Starts the controller if that was the last one it needs."""
         if self.process is not None:
-            raise NotReady("the controller commands one switch or one tree, and the topology has more")
+            raise NotReady("the topology has more than one switch or tree; the controller commands one")
         if "level" not in switch.params:
             ports = [port for port, interface in switch.intfs.items() if interface.name != "lo"]
             one = ["--switch", f"127.0.0.1:{switch.p4runtime_port}", "--program", self._program]

@@ -190,7 +190,7 @@ class Background:
                         listeners = ours if f"socket:[{inode}]" in open_files else others
                         listeners.add(address[-8:])  # the IPv4 part: an IPv6 socket may listen on IPv4 addresses, too
         if ours & others:
-            raise NotReady(f"{self.name} listens on port {port}, and so does another program")
+            raise NotReady(f"port {port} of {self.name} is also used by another program")
         return bool(ours)
 
     def wait_until(self, ready: Callable[[], bool], timeout_s: float) -> None:

@@ -160,12 +160,15 @@ class ServerExchange(Baseline):
             try:
                 count, _ = READ.unpack(receive_exactly(connection, READ.size))
             except TimeoutError:
-                raise NoAnswer(f"not all workers came to the server at {address[0]}:{address[1]} in time") from None
+                raise NoAnswer(
+                    f"some workers did not connect to the server at {address[0]}:{address[1]} in time"
+                ) from None
             except OSError as error:
                 raise ExchangeFailed(f"parameter server {address[0]}:{address[1]}: {error}") from error
             if count == REFUSED:
                 raise ExchangeFailed(
-                    f"the server at {address[0]}:{address[1]} serves another job, or has worker {self.place.worker}"
+                    f"the server at {address[0]}:{address[1]} serves another job, or already has worker "
+                    f"{self.place.worker}"
                 )
             connection.settimeout(None)
         return self.place
@@ -194,7 +197,7 @@ class ServerExchange(Baseline):
                 totals.append(total)
                 waits.append(waited)
         except OSError as error:
-            raise ExchangeFailed(f"a parameter server, or another worker, went away: {error}") from error
+            raise ExchangeFailed(f"lost the connection to a parameter server or worker: {error}") from error
         difference = self._now - self._last
         self._last[:] = self._now
         contributions = max(totals) - self._last_total
@@ -259,7 +262,7 @@ class GlooExchange(Baseline):
                 world_size=self.place.workers, timeout=datetime.timedelta(seconds=self._join_timeout_s),
             )  # fmt: skip
         except (RuntimeError, ValueError) as error:
-            raise NoAnswer(f"gloo: not all workers came together: {_first_line(error)}") from error
+            raise NoAnswer(f"gloo: some workers did not connect: {_first_line(error)}") from error
         self._group = dist
         return self.place
 

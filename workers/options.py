@@ -59,16 +59,17 @@ class Options(Recipe):
     switch_ip: str = Field(default=SWITCH_IP, description="where the switch answers")
     frame_udp: Annotated[Any, BeforeValidator(_two_ports)] = Field(
         default=None,
-        description="LOCAL:SWITCH, whole frames in UDP to a port of serene-switch; LOCAL: or fdN, an inherited socket",
+        description="LOCAL:SWITCH, send frames inside UDP to a udp: port of serene-switch; LOCAL may be fdN, an "
+        "inherited socket",
     )
-    strategy: str = Field(default="bsp", description="of a baseline; with a switch, the controller decides")
+    strategy: str = Field(default="bsp", description="strategy of a baseline (with a switch, the controller's applies)")
     servers: Annotated[tuple[tuple[str, int], ...], BeforeValidator(_addresses)] = Field(
-        default=(), description="ADDRESS:PORT,... of a baseline; gloo: of worker 0"
+        default=(), description="ADDRESS:PORT,... of a baseline's servers (gloo: worker 0's)"
     )
-    join_timeout: float = Field(default=120, ge=0, description="seconds until the job is complete")
-    finish_timeout: float = Field(default=600, ge=0, description="seconds until the other workers have finished")
-    out: Path | None = Field(default=None, description="a directory for this worker's results")
-    out_else: Path | None = Field(default=None, description="where they go if --out cannot be written to")
+    join_timeout: float = Field(default=120, ge=0, description="seconds to wait for the job to be complete")
+    finish_timeout: float = Field(default=600, ge=0, description="seconds to wait at the end for other workers")
+    out: Path | None = Field(default=None, description="directory for this worker's results")
+    out_else: Path | None = Field(default=None, description="directory for results if --out is not writable")
 
     @property
     def place(self) -> tuple[int | None, int]:

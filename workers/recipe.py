@@ -29,7 +29,7 @@ class Recipe(Settings):
         default="switch", description="what sums the gradients: switch, server, sharded or gloo"
     )
     packets: Annotated[str, one_of(PACKETS)] = Field(
-        default="compiled", description="what makes the workers' packets: compiled, numpy or scapy"
+        default="compiled", description="packet encoder: compiled, numpy or scapy"
     )
     model: Annotated[str, one_of(MODELS)] = Field(default="mlp", description="mlp, cnn or cnn-large")
     dataset: Annotated[str, one_of(DATASETS)] = Field(

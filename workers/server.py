@@ -163,7 +163,7 @@ class Server:
             connection.sendall(READ.pack(total, 0.0))
             connection.sendall(read.data.cast("B"))
         except (OSError, threading.BrokenBarrierError):
-            self.barrier.fail(WorkerGone(f"worker {worker} went away before the job was over"))
+            self.barrier.fail(WorkerGone(f"worker {worker} disconnected before the end of the job"))
         except WorkerGone:
             pass
         finally:

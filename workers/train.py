@@ -113,8 +113,7 @@ class Worker:
         if membership.workers != self._options.workers:
             self._session.abandon()
             raise SereneError(
-                f"--workers {self._options.workers}: job {self._options.job} has {membership.workers}; "
-                "every contribution would have the wrong weight"
+                f"--workers {self._options.workers}: job {self._options.job} has {membership.workers} workers"
             )
 
     @contextmanager

@@ -86,7 +86,9 @@ def trace(
         try:
             for answer in watch(channel, wanted, ready):
                 if "lost" in answer:
-                    print(f"{answer['lost']} packets arrived too fast to be traced", file=sys.stderr, flush=True)
+                    print(
+                        f"{answer['lost']} packets were not traced: they arrived too fast", file=sys.stderr, flush=True
+                    )
                     continue
                 if as_json or form is Format.JSON:
                     said = json.dumps(answer)

@@ -195,7 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = Parser(
         prog="python -m serene.experiments.correctness.tallies", description="Adds up parts of make schedules."
     )
-    parser.add_argument("parts", type=Path, nargs="+", metavar="PART", help="what make schedules OUT=PART has written")
+    parser.add_argument("parts", type=Path, nargs="+", metavar="PART", help="result file of make schedules OUT=PART")
     options = parser.parse_args(arguments)
     try:
         parts = {path: Part.read(path) for path in options.parts}

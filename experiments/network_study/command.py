@@ -42,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
     studies.add_options(result, GRIDS, "runs/network")
     add, measured = result.add_argument, "measure on an emulated Clos network and emulated racks as well: 30 minutes"
     add("--emulated", action="store_true", help=measured)
-    add("--no-emulation", action="store_true", help="leave out what needs root and Mininet")
+    add("--no-emulation", action="store_true", help="skip parts that need root and Mininet")
     return result
 
 

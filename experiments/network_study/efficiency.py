@@ -212,7 +212,7 @@ def main() -> int:
         prog="python -m serene.experiments.network_study.efficiency", description="Rounds that training needs."
     )
     parser.add_argument("--runs", type=Path, default=Path("runs/regret"), help="the straggler study's results")
-    parser.add_argument("--csv", type=Path, required=True, help="where to write; replayed rows that are there are kept")
+    parser.add_argument("--csv", type=Path, required=True, help="output file; replayed rows in it are kept")
     options = parser.parse_args()
     console = terminal.console()
     runs = of_folder(options.runs)

@@ -37,24 +37,28 @@ def parser() -> argparse.ArgumentParser:
     add_version(result)
     add = result.add_argument
     add("--hosts", type=int, required=True, help=sizes)
-    add("--layers", type=int, default=0, help="2 or 3, where the number of hosts leaves a choice")
+    add("--layers", type=int, default=0, help="layers: 2 or 3, if both fit the number of hosts")
     add("--bisection", type=float, default=1.0, metavar="R", help="bisection ratio: 1, 0.5, 0.25 or 0.125 (default 1)")
     add("--method", default="all", help=f"all, or one of {', '.join(METHODS)}")
-    add("--gradient-mb", type=float, default=100.0, metavar="MB", help="default 100")
-    add("--bandwidth-gb", type=float, default=4.0, metavar="GB/S", help="of a link, each way (default 4)")
-    add("--latency-us", type=float, default=0.2, metavar="US", help="of a switch (default 0.2)")
+    add("--gradient-mb", type=float, default=100.0, metavar="MB", help="size of the gradient (default 100)")
+    add("--bandwidth-gb", type=float, default=4.0, metavar="GB/S", help="link bandwidth per direction (default 4)")
+    add("--latency-us", type=float, default=0.2, metavar="US", help="switch latency (default 0.2)")
     add("--routing", default=ROUTINGS[0], help=" or ".join(ROUTINGS))
     add("--engine", default=solver.NAME, help=f"{' or '.join(ENGINES)} (default {solver.NAME})")
     add("--model", default="LV08", help=f"{' or '.join(MODELS)} (default LV08)")
     add("--lanes", type=int, default=switch.lanes, help=f"values in a packet of our switch (default {switch.lanes})")
-    add("--slots", type=int, default=switch.slots, help=f"packets' worth that it holds (default {switch.slots})")
+    add("--slots", type=int, default=switch.slots, help=f"slots of our switch (default {switch.slots})")
     add(
         "--window",
         type=int,
         default=switch.window,
         help=f"packets that a worker has in flight (default {switch.window})",
     )
-    add("--strategy", default="", help="train under it as well: bsp, ssp:S, asp, quorum:K, quorum (nine in ten)")
+    add(
+        "--strategy",
+        default="",
+        help="also simulate training under this strategy: bsp, ssp:S, asp, quorum:K, quorum (nine in ten)",
+    )
     add("--straggler", help="with --strategy: a profile, as slow_worker:probability=0.3 (default none)")
     add("--compute-ms", type=float, metavar="MS", help="with --strategy: mean of an iteration (default 100)")
     return result

@@ -103,7 +103,7 @@ def write(pairs: list[Pair]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m serene.experiments.network_study.reference", description=__doc__)
-    parser.add_argument("--write", action="store_true", help="record what SimGrid says")
+    parser.add_argument("--write", action="store_true", help="record SimGrid's results")
     options = parser.parse_args()
     try:
         if options.write:

@@ -260,8 +260,8 @@ def untraced(program: Program) -> Iterator[Row]:
             if number:  # the first one runs with cold caches
                 measured.append(rate)
     row = partial(Row, unit="packets/s", less=False, bar=None)
-    yield row("PUSH path, traced before", ours=tuple(rates[again]), peer=tuple(rates[never]), peer_name="never traced")
-    with_code = "a build with traces' code, nobody watching"
+    yield row("PUSH path after tracing", ours=tuple(rates[again]), peer=tuple(rates[never]), peer_name="never traced")
+    with_code = "the tracing build, nobody watching"
     yield row("PUSH path, never traced", ours=tuple(rates[never]), peer=tuple(rates[compiled]), peer_name=with_code)
 
 
@@ -405,7 +405,7 @@ def table(measured: Sequence[Row]) -> Table:
         ratio = "" if row.ratio is None or row.missing else f"{row.ratio:.2f}"
         unit = "time" if row.unit == "s" and not row.missing else row.unit
         rows.append([row.work, unit, *ours, *peer, limit, ratio, _bar(row), row.missing or row.peer_name])
-    head = ["work", "unit", "ours", "spread", "peer", "spread", "limit", "ratio", "bar", "the peer"]
+    head = ["work", "unit", "ours", "spread", "peer", "spread", "limit", "ratio", "target", "the peer"]
     return terminal.table(head, rows, ["work", "unit", "the peer"])
 
 
@@ -434,7 +434,7 @@ def main() -> int:
         finally:
             if measured:  # also after an error, for each row took minutes
                 console.print(table(measured))
-        console.print(f"ratio: how many times better than the peer; bar: what we want it to be. {OUTPUT}")
+        console.print(f"ratio: how many times better than the peer; target: the ratio to reach. {OUTPUT}")
 
     return isolated.command(work, "make bench uses Mininet: run it as root")
 

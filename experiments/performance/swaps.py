@@ -213,7 +213,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--swaps", type=int, default=200)
     parser.add_argument("--every-ms", type=float, default=400, help="between two swaps, on average")
     parser.add_argument("--workers", default="4")
-    parser.add_argument("--racks", default="1", help="several: over a tree of switches")
+    parser.add_argument("--racks", default="1", help="number of racks; several use a tree of switches")
     parser.add_argument("--target", default="auto", help="auto, embedded or bmv2")
     parser.add_argument("--compute-ms", type=float, default=100, help="mean compute time of an iteration")
     parser.add_argument("--straggler", default="slow_worker:probability=0.2")

@@ -41,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
     )
     result.add_argument("--out", type=Path, default=Path("runs/pytorch"), help="results and table (%(default)s)")
     result.add_argument("--page", type=Path, help="write the table into this page, too")
-    result.add_argument("--so-far", action="store_true", help="only write the table of the trainings that are done")
+    result.add_argument("--so-far", action="store_true", help="write the table of finished trainings only")
     return result
 
 

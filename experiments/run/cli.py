@@ -23,7 +23,10 @@ def parser() -> argparse.ArgumentParser:
     result = Parser(prog="python -m serene.experiments.run", description="Trains a network through the switch.")
     add_options(result, Given)
     result.add_argument(
-        "--no-mininet", dest="mininet", action="store_false", help="UDP on loopback instead: no root needed"
+        "--no-mininet",
+        dest="mininet",
+        action="store_false",
+        help="use UDP on loopback instead of Mininet; needs no root",
     )
     return result
 

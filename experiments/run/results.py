@@ -137,7 +137,7 @@ def _left_by(worker: int, work: Work) -> Json:
         raise Incomplete(f"worker {worker} left no results")
     left: Json = json.loads(path.read_text())
     if left["started_unix"] is None:
-        raise Incomplete(f"worker {worker} had not begun to train")
+        raise Incomplete(f"worker {worker} never started to train")
     return left
 
 

@@ -59,7 +59,7 @@ class Given(Recipe):
         default=None,
         ge=1,
         le=MAX_SLOTS,
-        description="of the switch; by default as many as the program was compiled with",
+        description="slots of the switch (default: the compiled program's)",
     )
     faults: Path | None = Field(default=None, description="a file of faults, as docs/faults.md shows")
     out: Path = Field(default=Path(), description="directory for the results (default runs/DATE-STRATEGY)")
@@ -118,7 +118,7 @@ def resolve_target(target: str, mininet: bool) -> str:
         if not mininet:
             raise BadSetting("TARGET=bmv2 needs Mininet: without it only the embedded switch can be used")
         if not installed:
-            raise BadSetting(f"TARGET=bmv2: {BMV2} is not installed; use TARGET=embedded, or see the README for BMv2")
+            raise BadSetting(f"TARGET=bmv2: {BMV2} is not installed; use TARGET=embedded, or see docs/switches.md")
     if target == "auto":
         return "bmv2" if installed and mininet else "embedded"
     return target
@@ -165,7 +165,7 @@ def _check_links(given: Given) -> None:
         raise BadSetting("LINK_MBIT needs Mininet: there are no links without it")
     if given.exchange_share and not given.link_mbit:
         raise BadSetting(
-            f"EXCHANGE_SHARE={given.exchange_share:g} needs LINK_MBIT: without it no exchange has a length"
+            f"EXCHANGE_SHARE={given.exchange_share:g} needs LINK_MBIT, from which communication time is computed"
         )
 
 

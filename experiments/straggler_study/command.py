@@ -34,8 +34,8 @@ def parser() -> argparse.ArgumentParser:
     )
     studies.add_options(result, GRIDS, "runs/straggler")
     add = result.add_argument
-    add("--engine", default="both", help=f"{choices(ENGINES)}; only after both there is a report")
-    add("--report-only", action="store_true", help="run nothing, and write the report of the results that are there")
+    add("--engine", default="both", help=f"{choices(ENGINES)}; the report needs both")
+    add("--report-only", action="store_true", help="only write the report of existing results")
     return result
 
 

@@ -24,7 +24,7 @@ from serene.workers import stragglers
 from serene.workers.results import BYTES_PER_STEP
 
 LIGHT, BMV2 = "all but BMv2", "BMv2"  # kinds of emulated runs, by the processor time that they take
-KILLED = "its process was killed, or the study was stopped, while it ran"
+KILLED = "interrupted: its process was killed or the study was stopped"
 # Seconds on an Intel Xeon: of an emulated run's beginning and end, and of a simulated step of a worker, by model, with
 # its share of the evaluations.
 EMULATED_S = 8.0

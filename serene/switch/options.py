@@ -55,7 +55,7 @@ TARGET_LEFT_OUT: dict[str, str | None] = {
 FLAGS = {
     "--debugger": "there is no debugger; --trace shows what a packet meets",
     "--enable-swap": "a controller may always push a new program",
-    "--disable-swap": "a controller may push a new program all the same",
+    "--disable-swap": "a controller may still push a new program",
 }
 
 
@@ -109,7 +109,7 @@ class _ShowCompletion(argparse.Action):
 
 
 def _add_left_out(parser: argparse.ArgumentParser, options: dict[str, str | None]) -> None:
-    group = parser.add_argument_group("accepted, without effect (a line in the log says what is missing)")
+    group = parser.add_argument_group("accepted without effect; the log says what is missing")
     for option, missing in options.items():
         if missing is None:
             group.add_argument(option, action="store_true", help=FLAGS[option])
@@ -121,23 +121,23 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="serene-switch",
         usage="serene-switch [-i PORT@INTERFACE ...] [options] [program.json | --no-p4] [-- target options]",
-        description="A P4 switch that runs what p4c wrote for BMv2 (v1model), behind P4Runtime.",
+        description="A P4Runtime switch that runs p4c's v1model programs, compiled for BMv2.",
         epilog="After a lone --, as in simple_switch_grpc: --grpc-server-addr HOST:PORT, --cpu-port N, --drop-port N, "
         "and others (serene-switch -- --help).",
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("json", nargs="?", help="program to load at the start; without it a controller pushes one")
+    add("json", nargs="?", help="program to load at start; without one, a controller pushes it")
     add("-i", "--interface", action="append", type=parse_port, default=[], metavar="PORT@INTERFACE",
         help="attach an interface, PORT@udp:LOCAL[:PEER] for UDP on loopback, or PORT@shm:/PATH for memory shared "
         "with a process; repeatable")  # fmt: skip
     add("--join-udp", action="store_true",
         help="pass runs of equal UDP packets to the kernel as one buffer (segmentation offload)")  # fmt: skip
     add("--crc", action="append", type=_crc, default=[], metavar=CRC_USAGE,
-        help="the CRC of a hash of algorithm crc16_custom or crc32_custom, by the calculation's name in the JSON; with "
-        "the polynomial alone the rest is BMv2's default; repeatable")  # fmt: skip
+        help="CRC parameters of a crc16_custom or crc32_custom calculation, named as in the JSON. With the "
+        "polynomial alone, the rest is BMv2's default; repeatable")  # fmt: skip
     add("--slots", type=int, metavar="N",
-        help="slots of Serene's program given here; a controller that pushes it has its own --slots")  # fmt: skip
+        help="slots of a Serene program given here; for a pushed program use the controller's --slots")  # fmt: skip
     add("--no-p4", action="store_true", help="start without a program")
     add("--device-id", type=int, default=0, help="P4Runtime device id (default 0)")
     add("--thrift-port", type=int, metavar="N",
@@ -149,9 +149,9 @@ def _parser() -> argparse.ArgumentParser:
     log = parser.add_argument_group("log")
     log.add_argument("-L", "--log-level", choices=LOG_LEVELS, help="default: trace with --log-console or --log-file "
                      "(every packet), else info")  # fmt: skip
-    log.add_argument("--log-console", action="store_true", help="log to standard output, every packet")
-    log.add_argument("--log-file", metavar="FILE", help="log to FILE.txt, every packet")
-    log.add_argument("--log-flush", action="store_true", help="accepted: every line of the file is flushed")
+    log.add_argument("--log-console", action="store_true", help="log every packet to standard output")
+    log.add_argument("--log-file", metavar="FILE", help="log every packet to FILE.txt")
+    log.add_argument("--log-flush", action="store_true", help="accepted; lines are always flushed")
     log.add_argument(
         "--log-file-max-size",
         type=int,
@@ -180,10 +180,10 @@ def _target_parser() -> argparse.ArgumentParser:
     add("--grpc-server-ssl", action="store_true", help="TLS; takes --grpc-server-cert and --grpc-server-key")
     add("--grpc-server-cacert", metavar="FILE", help="certificate authority (PEM) for clients' certificates")
     add("--grpc-server-cert", metavar="FILE", help="the server's certificate")
-    add("--grpc-server-key", metavar="FILE", help="its key")
+    add("--grpc-server-key", metavar="FILE", help="the key of --grpc-server-cert")
     add("--grpc-server-with-client-auth", action="store_true", help="clients need a certificate")
     add("--cpu-port", type=int, metavar="N", help="the controller's port, for packet-in and packet-out")
-    add("--drop-port", type=int, default=511, metavar="N", help="packets to it are dropped (default 511)")
+    add("--drop-port", type=int, default=511, metavar="N", help="port whose packets are dropped (default 511)")
     _add_left_out(parser, TARGET_LEFT_OUT)
     return parser
 
@@ -260,7 +260,7 @@ def _check_target(target: argparse.Namespace) -> None:
         raise Usage("--grpc-server-ssl: expected --grpc-server-cert FILE and --grpc-server-key FILE with it")
     further = (target.grpc_server_cacert, target.grpc_server_cert, target.grpc_server_key)
     if not target.grpc_server_ssl and (any(further) or target.grpc_server_with_client_auth):
-        raise Usage("certificates without --grpc-server-ssl: give both, or the server would speak in the clear")
+        raise Usage("certificates need --grpc-server-ssl: without it the server would not encrypt")
     if target.grpc_server_with_client_auth and not target.grpc_server_cacert:
         raise Usage("--grpc-server-with-client-auth: expected --grpc-server-cacert FILE to check them against")
 

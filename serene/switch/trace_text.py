@@ -23,7 +23,7 @@ def lines(packet: Step, show: Callable[[Step], bool] = lambda step: True) -> Ite
     for step in packet.steps:
         yield from _indented(step, "  ", show)
     if values.get("cut"):
-        yield "  ... and more: the trace of this packet grew too long"
+        yield "  ... (the trace is truncated)"
 
 
 def _indented(step: Step, indent: str, show: Callable[[Step], bool]) -> Iterator[str]:
@@ -76,7 +76,7 @@ def _line(step: Step) -> str | None:
     if kind == "select":
         return f"select {', '.join(_short(one) for one in _list(values['key']))}"
     if kind == "request":
-        return f"asks for: {name}" + (f" {values['number']}" if values else "")
+        return f"requests {name}" + (f" {values['number']}" if values else "")
     if kind == "digest":
         return f"digest {name}: {', '.join(_short(one) for one in _list(values['values']))}"
     if kind == "output":

@@ -333,13 +333,13 @@ def test_nonsense_is_the_asker_s_mistake(
 @pytest.mark.parametrize(
     ("method", "path", "body", "said"),
     [
-        ("PUT", "/v1/jobs/0/strategy", {"name": []}, "no strategy []; there are bsp, ssp, asp, quorum or mixed"),
-        ("PUT", "/v1/jobs/0/strategy", {"name": {}}, "no strategy {}; there are bsp"),
+        ("PUT", "/v1/jobs/0/strategy", {"name": []}, "no strategy []; expected bsp, ssp, asp, quorum or mixed"),
+        ("PUT", "/v1/jobs/0/strategy", {"name": {}}, "no strategy {}; expected bsp"),
         ("PUT", "/v1/jobs/0/strategy", {"name": "ssp", "staleness": [1]}, "ssp: staleness is a whole number, not [1]"),
         ("PUT", "/v1/jobs/0/strategy", [], "body: Input should be a valid dictionary"),
         ("POST", "/v1/jobs", {"workers": True}, "workers: Input should be a valid integer"),
         ("POST", "/v1/jobs", {"workers": "2"}, "workers: Input should be a valid integer"),
-        ("POST", "/v1/jobs", {"workers": 2, "strategy": {"name": [1]}}, "no strategy [1]; there are bsp"),
+        ("POST", "/v1/jobs", {"workers": 2, "strategy": {"name": [1]}}, "no strategy [1]; expected bsp"),
         ("POST", "/v1/jobs", {"workers": 2, "strategy": "bsp"}, "strategy: Input should be a valid dictionary"),
         ("POST", "/v1/jobs", {"workers": 2, "scale": 1.5}, "scale: Input should be a valid integer"),
         ("POST", "/v1/jobs", {"workers": 2, "\ud800": 1}, "body: Input should be a valid string"),

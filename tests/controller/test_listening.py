@@ -311,7 +311,7 @@ def test_one_that_does_not_answer_is_not_taken_for_none(monkeypatch: pytest.Monk
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         monkeypatch.setenv(CONTROLLER, url)
-        silent = re.escape(f"the controller at {url} has not answered within 0.2 s")
+        silent = re.escape(f"the controller at {url} did not answer within 0.2 s")
         with ControllerClient(timeout_s=0.2) as client, pytest.raises(NoController, match=silent):
             client.status()
         with ControllerClient(timeout_s=0.2) as client, pytest.raises(NoController, match=silent):

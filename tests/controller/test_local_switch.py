@@ -88,7 +88,7 @@ def test_ports_of_shared_memory(running: Local) -> None:
         transport_to(access, 1)
     ways.pop().close()
     gone = replace(access, shm_ports=[(1, str(running.folder / "nobody"))])
-    with pytest.raises(NotOpened, match=r"nobody: no such path; 'serenectl status' says whether the switch is there"):
+    with pytest.raises(NotOpened, match=r"nobody: no such path; check the switch with 'serenectl status'"):
         transport_to(gone, 0)
 
     def work(worker: int) -> np.ndarray:

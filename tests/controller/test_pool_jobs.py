@@ -119,9 +119,7 @@ def test_other_bits_are_refused_with_those_that_there_are(bits: int) -> None:
 def test_bits_that_no_sum_of_its_workers_fits_are_refused() -> None:
     jobs = Jobs(slots=64, lanes=32, max_jobs=8, max_workers=32)
     jobs.create(8, BSP(), pool_slots=2, precision=16)
-    with pytest.raises(
-        BadRequest, match="slots of 32 lanes are too short for a pool of 8 workers and values of 8 bits"
-    ):
+    with pytest.raises(BadRequest, match="32 lanes per slot are too few for 8 workers and 8 bits"):
         jobs.create(8, BSP(), pool_slots=2, precision=8)
     assert [job.id for job in jobs] == [0]
 

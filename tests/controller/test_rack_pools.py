@@ -106,7 +106,7 @@ def test_a_job_under_another_strategy_is_no_pool(
 
         def contribute(pool: Pool) -> None:
             pool.join(PATIENCE_S)
-            with pytest.raises(PoolBroken, match=r"does not wait for this worker|is not under BSP"):
+            with pytest.raises(PoolBroken, match=r"no longer waits for this worker|is not under BSP"):
                 pool.all_reduce(np.ones(VALUES, np.float32), timeout_s=PATIENCE_S)
 
         with ThreadPoolExecutor(WORKERS) as threads:

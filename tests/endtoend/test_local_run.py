@@ -123,7 +123,7 @@ def test_stopped_before_it_has_begun(run: Run) -> None:
     until(lambda: "live page" in run.output, "its workers start")
     run.process.send_signal(signal.SIGINT)
     assert run.wait(60) == 130
-    assert run.output.rstrip().endswith("stopped; nothing is kept")
+    assert run.output.rstrip().endswith("stopped; no results were kept")
     until(lambda: not run.alive(), "every process has ended", 20)
     assert list(run.out.parent.iterdir()) == []
 

@@ -104,7 +104,7 @@ class Here:
 
 @pytest.mark.parametrize(
     ("module", "within_s", "said"),
-    [("code", 1.0, "h1 said nothing within 1 s: "), ("sched", 60.0, "h1 ended with status 0: ")],
+    [("code", 1.0, "no output from h1 within 1 s: "), ("sched", 60.0, "h1 ended with status 0: ")],
     ids=["half a line, and then nothing", "ended"],
 )
 def test_a_host_that_does_not_answer_is_not_waited_for_without_end(

@@ -86,7 +86,7 @@ def test_all_methods_and_training(monkeypatch: pytest.MonkeyPatch, capsys: pytes
         ("--hosts 128 --bandwidth-gb 0", "bandwidth 0 B/s"),
         ("--hosts 128 --slots 0", "slots 0; expected 1 or more"),
         ("--hosts 128 --strategy sometimes", "sometimes"),
-        ("--hosts 128 --strategy bsp --straggler tired", "no straggler profile 'tired'; there are none, "),
+        ("--hosts 128 --strategy bsp --straggler tired", "no straggler profile 'tired'; expected none, "),
         ("--hosts 128 --strategy bsp --compute-ms 0", "computing 0 s"),
         ("--hosts 128 --straggler slow_worker", "--straggler slow_worker needs --strategy: bsp, ssp:S, "),
         ("--hosts 128 --compute-ms 50", "--compute-ms 50.0 needs --strategy: bsp, ssp:S, "),

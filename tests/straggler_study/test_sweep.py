@@ -49,7 +49,7 @@ def test_a_result_that_cannot_be_written_ends_the_sweep_and_is_kept_elsewhere(tm
     """The next ones could not be written either; what was done before stays."""
     store = Store(tmp_path)
     store.path(CELLS[1]).mkdir()  # cannot be replaced by a file
-    with pytest.raises(CannotWrite, match=r"Is a directory; it is in .* instead; .*rerun to resume"):
+    with pytest.raises(CannotWrite, match=r"Is a directory; written to .* instead; .*rerun to resume"):
         sweep([CELLS[0], CELLS[1], CELLS[2]], store, quiet(), Parallel(1))
     assert store.get(CELLS[0]) is not None
 

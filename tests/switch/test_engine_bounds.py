@@ -144,7 +144,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
         "leads back to itself",
     ),
     "a table that leads to itself": (in_table(next_tables={"run": "t"}), "'t' leads back to itself"),
-    "a table that is not there": (in_table(next_tables={"run": "x"}), "pipeline 'ingress': there is no .* 'x'"),
+    "a table that is not there": (in_table(next_tables={"run": "x"}), "pipeline 'ingress': no .* 'x'; expected "),
     "another table's direct meter": (
         several(
             one_more("meter_arrays", {"name": "m", "is_direct": True, "binding": "u", "result_target": ["h", "a"]}),
@@ -186,7 +186,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "two headers with a name": (lambda made: made["headers"].append(copy.copy(made["headers"][1])), "two headers"),
     "two headers with an id": (
         lambda made: made["headers"].append({**made["headers"][1], "name": "x"}),
-        "header 'x': its id 1 is another's too",
+        "header 'x': its id 1 is used twice",
     ),
     "a key of no field": (key("exact", ["h", "x"]), "table 't'.*key 'k'.*no field 'x'"),
     "a mask too wide": (key("exact", ["h", "a"], mask="0x1ff"), "mask 0x1ff does not fit 8 bits"),
@@ -214,7 +214,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
     ),
     "a third pipeline": (
         lambda made: made["pipelines"].append({**made["pipelines"][1], "name": "int x; void"}),
-        "not ingress and egress",
+        "expected pipelines ingress and egress",
     ),
     "text for a number": (lambda made: made["errors"].append(["x", "7; }"]), r"errors\[1\]\[1\].*valid integer"),
     "no actions": (lambda made: made.pop("actions"), "actions: Field required"),

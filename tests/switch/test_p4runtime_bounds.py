@@ -95,7 +95,7 @@ def test_packets_that_find_no_room_are_told_of_in_the_log(
             controller.packet_out(Probe().frame(bytes(9000)))
         until(lambda: any(switch.lost_events for switch in running), "some are lost")
         go_on.set()
-        until(lambda: "are lost: too many came at once" in caplog.text, "the log tells")
+        until(lambda: "were lost: too many at once" in caplog.text, "the log tells")
 
 
 def test_replicas_are_checked_in_one_pass() -> None:

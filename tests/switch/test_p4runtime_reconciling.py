@@ -84,7 +84,7 @@ def test_what_the_new_program_has_not_is_not_dropped(ours: Probing) -> None:
         (without_counter, "table 'ProbeIngress.by_exact' has no direct counter"),
     ):
         message = refused(Code.INVALID_ARGUMENT, ours.push, None, changed, action=RECONCILE)
-        assert "cannot be preserved, and the old program runs on" in message and words in message
+        assert "cannot be preserved; the old program stays" in message and words in message
     message = refused(Code.INVALID_ARGUMENT, ours.push, *renamed(ours), action=RECONCILE)
     assert f"register '{LAST}' (4 cells, 48 bits) is gone in the new program" in message
     assert everything(ours) == before

@@ -42,7 +42,7 @@ def test_a_watcher_is_told_when_the_next_program_has_not_what_it_looks_for(
     one, every = Watch(running.port, match="probe.a == 1"), Watch(running.port)
     primary.push(OTHER.read_bytes(), load_p4info(OTHER.with_suffix(".p4info.txtpb")))
     assert one.ended.wait(PATIENCE_S), "it would wait for ever"
-    assert one.error.startswith("another program runs now, and what was asked for is not in it: there is no header")
+    assert one.error.startswith("the program was replaced, and the new one lacks what was requested: no header")
     assert not every.ended.is_set()
     every.close()
 
@@ -81,7 +81,7 @@ def test_packets_that_found_no_room_are_told_of(running: P4RuntimeServer, tmp_pa
     try:
         (watcher,) = running._device.observers._watchers
         watcher.offer(None, lost=3)
-        until(lambda: watching.lines[1:] == ["3 packets arrived too fast to be traced"], "it is told")
+        until(lambda: watching.lines[1:] == ["3 packets were not traced: they arrived too fast"], "it is told")
     finally:
         watching.kill()
 

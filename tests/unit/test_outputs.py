@@ -118,7 +118,7 @@ def test_what_fits_nowhere_is_printed(
 ) -> None:
     disks.fill(small)
     monkeypatch.setattr(outputs, "spare_places", lambda path: [small])
-    with pytest.raises(CannotWrite, match="nor anywhere else, so it is printed above"):
+    with pytest.raises(CannotWrite, match="nor anywhere else; the result is printed above"):
         outputs.write_text(small / "found.json", "found\n" * 10_000)
     assert capsys.readouterr().out == "found\n" * 10_000
 
@@ -135,7 +135,7 @@ def test_a_directory_is_one_run_s_at_a_time(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
     out = tmp_path / "runs" / "out"
     with outputs.claimed(out):
-        with pytest.raises(CannotWrite, match="cannot write runs/out: another run will; choose another place"):
+        with pytest.raises(CannotWrite, match="cannot write runs/out: another run uses it; choose another folder"):
             outputs.claimed(Path("runs/out")).__enter__()
         with outputs.claimed(tmp_path / "runs" / "other"):
             pass

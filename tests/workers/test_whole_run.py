@@ -120,7 +120,7 @@ def test_a_killed_worker_that_is_started_again_loses_nothing(workers: Workers) -
 @pytest.mark.parametrize(
     ("job_of", "worker", "said"),
     [
-        (1, 0, "--workers 2: job 0 has 1; every contribution would have the wrong weight"),
+        (1, 0, "--workers 2: job 0 has 1 workers"),
         (1, 1, "job 0 has no worker 1: expected 0 to 0"),
     ],
 )

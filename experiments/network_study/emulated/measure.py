@@ -76,7 +76,7 @@ class Part:
         while b"\n" not in self._said:
             left = until - time.monotonic()
             if left <= 0 or not select.select([self._process.stdout], [], [], left)[0]:
-                raise NotMeasured(f"{self.name} said nothing within {within_s:g} s: {self._logged()}")
+                raise NotMeasured(f"no output from {self.name} within {within_s:g} s: {self._logged()}")
             more = os.read(self._process.stdout.fileno(), 1 << 16)
             if not more:
                 self._process.wait()
@@ -158,7 +158,7 @@ def _part(node: Any, arguments: Sequence[str], logs: Path, stack: ExitStack) -> 
 
 def _expect_ready(part: Part) -> None:
     if (said := part.answer(READY_S)) != "ready":
-        raise NotMeasured(f"{part.name} said {said!r} instead of being ready")
+        raise NotMeasured(f"{part.name} printed {said!r}, expected 'ready'")
 
 
 def measure(emulated: Emulated, logs: Path, repeats: int = REPEATS) -> Row:
@@ -205,7 +205,7 @@ def _exchanged(emulated: Emulated, hosts: Sequence[Part]) -> list[str]:
     for _ in range(len(flows) - 1) if emulated.barrier and flows is not None else ():
         for host in hosts:
             if (said := host.answer(patience_s)) != STEP:
-                raise NotMeasured(f"{host.name} said {said!r} instead of having done a step")
+                raise NotMeasured(f"{host.name} printed {said!r}, expected {STEP!r}")
         for host in hosts:
             host.tell("")
     return [host.answer(patience_s) for host in hosts]
