@@ -47,7 +47,7 @@ def _printable(line: str) -> str:
 
 
 # A step's line, by its kind, from its name and values.
-LINES: Mapping[str, Callable[[str, Mapping[str, Value]], str]] = {
+LINES: Mapping[str, Callable[[str, dict[str, Value]], str]] = {
     "action": lambda name, values: f"action {name}({_pairs(values, '')})",
     "condition": lambda name, values: f"if ({values.get('source', name)}): {'yes' if values['is'] else 'no'}",
     "register read": lambda name, values: f"register read {_cell(name, values)} = {_short(values['value'])}",
@@ -79,7 +79,7 @@ def _line(step: Step) -> str | None:
     return f"{kind} {name}{' ' + _pairs(values) if values else ''}".rstrip()
 
 
-def _table_line(name: str, values: Mapping[str, Value]) -> str | None:
+def _table_line(name: str, values: dict[str, Value]) -> str | None:
     if name.startswith(COMPILERS_TABLES) and "key" not in values:
         return None
     key = f" {_pairs(values['key'])}" if "key" in values else ""
@@ -91,7 +91,7 @@ def _table_line(name: str, values: Mapping[str, Value]) -> str | None:
     return f"table {name}{key}: hit entry {values['entry']}{' ' + _pairs(differs) if differs else ''}{priority}"
 
 
-def _cell(name: str, values: Mapping[str, Value]) -> str:
+def _cell(name: str, values: dict[str, Value]) -> str:
     return f"{name}[{_short(values['index'])}]"
 
 
