@@ -27,6 +27,7 @@ from serene.errors import SereneError
 from serene.strategy import BSP
 from tests.controller.processes import ControllerProcess, Process, listens
 from tests.runs import ROOT, private_network
+from tests.support.warm import server
 from tests.switch.attached import HOSTS, PATIENCE_S
 
 GRPC = "127.0.0.1:9559"
@@ -151,6 +152,7 @@ def _check(command: Sequence[str]) -> None:
 
 def outcome(case: Case, scratch: Path) -> dict[str, str]:
     """What training and TCP came to: "yes", or the reason in a line."""
+    server("controller")  # here: it would be in the network below otherwise, and outlive it
     with contextlib.ExitStack() as stack:
         stack.enter_context(private_network())
         hosts = []
@@ -161,12 +163,12 @@ def outcome(case: Case, scratch: Path) -> dict[str, str]:
         except SereneError as error:
             return {"training": str(error), "TCP": "-"}
         ports = [f"-i{number}@eth{number}" for number in range(1, HOSTS + 1)]
-        command = [str(Path(sys.executable).with_name("serene-switch")), "--no-p4", *ports]
-        switch = Process([*command, "--", "--grpc-server-addr", GRPC, "--cpu-port", "255"], scratch / "switch.log")
+        command = ["-m", "serene.switch_command", "--no-p4", *ports, "--", "--grpc-server-addr", GRPC]
+        switch = Process([*command, "--cpu-port", "255"], scratch / "switch.log", warm=True)
         stack.callback(switch.kill)
         switch.await_(lambda: listens(GRPC), "the switch listens")
         options = ("--program", case.program, "--ports", f"1-{HOSTS}")
-        controller = ControllerProcess.of(GRPC, scratch / "controller.log", *options, warm=False)
+        controller = ControllerProcess.of(GRPC, scratch / "controller.log", *options)
         stack.callback(controller.kill)
         controller.client.create_job(HOSTS, BSP())
         training = _both(hosts, "worker", lambda number: (str(number - 1),))
