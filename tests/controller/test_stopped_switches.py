@@ -69,9 +69,9 @@ async def settled(coordinator: Coordinator) -> tuple[int, Strategy]:
 
 @contextmanager
 def shorter_patience() -> Iterator[None]:
-    """The controller waits for 3 s for an answer of a switch, not for 10 s."""
+    """The controller waits for 5 s for an answer of a switch, not for 10 s."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("finsy.p4client._DEFAULT_RPC_TIMEOUT", 3.0)
+        patched.setattr("finsy.p4client._DEFAULT_RPC_TIMEOUT", 5.0)
         yield
 
 
@@ -258,8 +258,8 @@ async def test_a_switch_that_dies_while_another_is_waited_for_is_named(tree: Tre
 async def test_the_others_are_let_go_when_one_does_not_come(tree: Tree) -> None:
     """Else the next controller with the same election id, here of the same process, would find them taken."""
     tree.leaves[1].kill()
-    first = commander(tree, 6.0)
-    with pytest.raises(SwitchError, match=f"no P4Runtime switch answered at leaf2={tree.leaves[1].grpc} within 6 s"):
+    first = commander(tree, 10.0)
+    with pytest.raises(SwitchError, match=f"no P4Runtime switch answered at leaf2={tree.leaves[1].grpc} within 10 s"):
         await first.bring_up()
     tasks = [repr(task) for task in asyncio.all_tasks()]
     assert not [task for task in tasks if "controller/switch/" in task]
