@@ -50,14 +50,7 @@ def losses(local: Local, program: str, backend: str, optimiser: str, folder: Pat
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("program", "optimiser"),
-    [
-        ("ddp", "sgd"),
-        ("ddp", "adam"),
-        ("sharded", "sgd"),
-        ("sharded", "adam"),
-        ("lightning_ddp", "sgd"),
-        ("accelerate_ddp", "adam"),
-    ],
+    [("ddp", "sgd"), ("sharded", "adam"), ("lightning_ddp", "sgd"), ("accelerate_ddp", "adam")],
 )
 def test_the_losses_are_gloos(local: Local, tmp_path: Path, program: str, optimiser: str) -> None:
     if program.endswith("_ddp"):
@@ -84,12 +77,11 @@ def test_gloos_threads_end_with_the_process_group(local: Local, tmp_path: Path, 
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
-def test_torchrun_goes_on_from_the_checkpoint(local: Local, tmp_path: Path, optimiser: str) -> None:
+def test_torchrun_goes_on_from_the_checkpoint(local: Local, tmp_path: Path) -> None:
     """A rank kills itself at step 120: the others fail, all are started again, and go on from step 100."""
-    theirs = losses(local, "restarts", "gloo", optimiser, tmp_path, "--checkpoint", str(tmp_path / "gloo.pt"))
+    theirs = losses(local, "restarts", "gloo", "adam", tmp_path, "--checkpoint", str(tmp_path / "gloo.pt"))
     out = tmp_path / "serene.json"
-    arguments = ["--steps", str(STEPS), "--optimiser", optimiser, "--checkpoint", str(tmp_path / "serene.pt")]
+    arguments = ["--steps", str(STEPS), "--optimiser", "adam", "--checkpoint", str(tmp_path / "serene.pt")]
     said = torchrun(local, "restarts", *arguments, "--die-at", "120", "--losses", str(out))
     assert "goes on from step 100" in said
     np.testing.assert_allclose(json.loads(out.read_text()), theirs, rtol=NEAR["restarts"])
