@@ -238,7 +238,8 @@ def test_a_job_that_is_deleted_fails_the_next_step(local: Local) -> None:
     train(model, optimizer, range(2))
     (job,) = (job for job in local.client.jobs() if job.name == "deleted")
     local.client.delete_job(job.job)
-    with pytest.raises(Refused, match=f"job {job.job} was deleted"):
+    # A busy machine may take longer to the next step than the controller remembers a deleted job.
+    with pytest.raises(Refused, match=f"job {job.job} was deleted|there is no job {job.job} "):
         train(model, optimizer, range(1))
     with pytest.raises(SereneError, match="an earlier exchange failed"):
         train(model, optimizer, range(1))

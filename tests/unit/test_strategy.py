@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from serene.program import NoSuchProgram, Program
 from serene.strategy import (
     ASP,
     BSP,
@@ -52,14 +51,3 @@ def test_a_worker_that_a_large_job_does_not_have() -> None:
         Mixed((500,)).compile(range(256))
     with pytest.raises(BadStrategy, match=r"it has 0, 1, 2, 3, 4, 5, 6, 8 or 9$"):  # 7 has left
         Mixed((7,)).compile([0, 1, 2, 3, 4, 5, 6, 8, 9])
-
-
-def test_programs() -> None:
-    assert [(Program.load(name).lanes, Program.load(name).slots) for name in ("serene", "serene_jumbo")] == [
-        (320, 8192),
-        (896, 8192),
-    ]
-    with pytest.raises(NoSuchProgram, match="expected serene or serene_jumbo"):
-        Program.load("tofino")
-    with pytest.raises(NoSuchProgram, match="No such file"):
-        Program.load("nowhere.json")
