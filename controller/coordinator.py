@@ -269,32 +269,21 @@ class Coordinator:
         """
         async with self._lock:
             before = self.jobs[job_id].strategy
+            done = partial(SwapStatus, strategy=strategy, before=before, write_ms=0.0)
             if self.jobs.has_already(job_id, strategy):
                 self._end_automatic(job_id)
                 last = self.jobs[job_id].history[-1]
-                return SwapStatus(
-                    epoch=last.epoch, strategy=strategy, t=last.t, before=strategy, write_ms=0.0, changed=False
-                )
+                return done(epoch=last.epoch, t=last.t, changed=False)
             plan = self.jobs.plan_swap(job_id, strategy)
             if plan is None:
                 self.jobs.choose(job_id, strategy)
                 self._end_automatic(job_id)
-                changed = strategy != before
-                return SwapStatus(
-                    epoch=0, strategy=strategy, t=self._clock.unix(), before=before, write_ms=0.0, changed=changed
-                )
+                return done(epoch=0, t=self._clock.unix(), changed=strategy != before)
             begun, write_ms, phases = await self._swap(plan)
             self._end_automatic(job_id)
             self._emit_strategy(job_id, before, begun, f"{write_ms:.0f} ms")
-            return SwapStatus(
-                epoch=begun.epoch,
-                strategy=strategy,
-                t=begun.t,
-                before=before,
-                write_ms=write_ms,
-                changed=True,
-                **(asdict(phases) if phases else {}),
-            )
+            took = {"write_ms": write_ms, **(asdict(phases) if phases else {})}
+            return done(epoch=begun.epoch, t=begun.t, changed=True, **took)
 
     async def set_precision(self, job_id: int, bits: int) -> PrecisionStatus:
         """Sets the precision of a process group's gradients. One that is in force already begins no epoch."""

@@ -18,7 +18,7 @@ from serene.at_exit import leave_garbage
 from serene.controller.commands import background, view
 from serene.controller.commands import doctor as doctors
 from serene.controller.commands import local as local_switch
-from serene.controller.commands.common import AsJson, JobOption, Url, console, only_job, print_json, worker_of
+from serene.controller.commands.common import AsJson, JobOption, Url, console, job_of, print_json, worker_of
 from serene.controller.commands.groups import BadChoice, group
 from serene.controller.commands.jobs import jobs
 from serene.controller.commands.live import LiveView
@@ -296,8 +296,7 @@ def explain(
     controller: Url = None,
 ) -> None:
     """Explain why each worker waits: for whom, in which round, and what would end the wait."""
-    with ControllerClient(controller) as client:
-        chosen = only_job(client) if job is None else job
+    with job_of(controller, job) as (client, chosen):
         found = client.explain(chosen, None if worker is None else worker_of(client, chosen, worker))
     if as_json:
         print_json(found)
@@ -314,8 +313,7 @@ app.command()(trace)
 @app.command()
 def evict(worker: WorkerOption, job: JobOption = None, controller: Url = None) -> None:
     """Evict a worker: the barrier no longer waits for it; its contributions still count."""
-    with ControllerClient(controller) as client:
-        chosen = only_job(client) if job is None else job
+    with job_of(controller, job) as (client, chosen):
         epoch = client.evict(chosen, worker_of(client, chosen, worker)).epoch
         print(f"job {chosen}: worker {worker} is evicted, epoch {epoch}")
 
@@ -323,8 +321,7 @@ def evict(worker: WorkerOption, job: JobOption = None, controller: Url = None) -
 @app.command()
 def readmit(worker: WorkerOption, job: JobOption = None, controller: Url = None) -> None:
     """Readmit an evicted worker: the barrier waits for it again."""
-    with ControllerClient(controller) as client:
-        chosen = only_job(client) if job is None else job
+    with job_of(controller, job) as (client, chosen):
         epoch = client.readmit(chosen, worker_of(client, chosen, worker)).epoch
         print(f"job {chosen}: worker {worker} is readmitted, epoch {epoch}")
 
@@ -345,8 +342,7 @@ def precision(
     controller: Url = None,
 ) -> None:
     """Change the precision of a process group's gradients while it runs."""
-    with ControllerClient(controller) as client:
-        chosen = only_job(client, 'a program\'s init_process_group("serene")') if job is None else job
+    with job_of(controller, job, 'a program\'s init_process_group("serene")') as (client, chosen):
         print(view.precision_line(chosen, client.set_precision(chosen, bits)))
 
 

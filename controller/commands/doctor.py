@@ -59,6 +59,11 @@ class Finding:
     advice: str = ""
 
 
+def either(good: bool, what: str, text: str, otherwise: str, advice: str, mark: Mark = Mark.ABSENT) -> Finding:
+    """``text`` where it is good; else ``otherwise``, which counts as ``mark``, and what to do about it."""
+    return Finding(Mark.GOOD, what, text) if good else Finding(mark, what, otherwise, advice)
+
+
 def tell() -> None:
     """Prints each finding in a line, with advice in two. Raises SereneError where nothing can run."""
     found = list(findings())
@@ -89,20 +94,14 @@ def findings() -> Iterator[Finding]:
 def _versions() -> Iterator[Finding]:
     yield Finding(Mark.GOOD, "Serene", f"{distribution.version()}, in {distribution.PACKAGE.parent}")
     python = platform.python_version()
-    if tuple(int(part) for part in platform.python_version_tuple()[:2]) < OLDEST_PYTHON:
-        yield Finding(Mark.MISSING, "Python", python, "install Python 3.10 or later")
-    else:
-        yield Finding(Mark.GOOD, "Python", python)
+    good = tuple(int(part) for part in platform.python_version_tuple()[:2]) >= OLDEST_PYTHON
+    yield either(good, "Python", python, python, "install Python 3.10 or later", Mark.MISSING)
     for package, use in (("torch", "training, serene.torch"), ("matplotlib", "pictures"), ("scapy", "studies, tests")):
         try:
             yield Finding(Mark.GOOD, package, version(package))
         except PackageNotFoundError:
-            yield Finding(
-                Mark.ABSENT,
-                package,
-                f"not installed ({use})",
-                f"scripts/setup, or {distribution.to_install('studies')}",
-            )
+            advice = f"scripts/setup, or {distribution.to_install('studies')}"
+            yield Finding(Mark.ABSENT, package, f"not installed ({use})", advice)
 
 
 def _compiler() -> Finding:
@@ -111,10 +110,9 @@ def _compiler() -> Finding:
     except CompilerMissing:
         advice = "apt-get install gcc libc6-dev: the embedded switch and the workers' fast path are compiled"
         return Finding(Mark.MISSING, "C compiler", "none", advice)
-    said = _first_line([cc, "--version"])
-    if not Path("/usr/include/stdio.h").exists():
-        return Finding(Mark.MISSING, "C compiler", f"{said}; libc's headers are missing", "apt-get install libc6-dev")
-    return Finding(Mark.GOOD, "C compiler", said)
+    said, headers = _first_line([cc, "--version"]), Path("/usr/include/stdio.h").exists()
+    otherwise, advice = f"{said}; libc's headers are missing", "apt-get install libc6-dev"
+    return either(headers, "C compiler", said, otherwise, advice, Mark.MISSING)
 
 
 def _cache() -> Finding:
@@ -160,11 +158,8 @@ def _kernel() -> Iterator[Finding]:
         ("link rates", RATE, "LINK_MBIT"),
     ):
         trouble = _trouble(["unshare", "--net", "--pid", "--fork", "sh", "-c", probe])
-        if trouble is None:
-            yield Finding(Mark.GOOD, what, "yes")
-        else:
-            advice = f"{use} needs it: use a kernel with this feature, or a privileged container (--privileged)"
-            yield Finding(Mark.ABSENT, what, trouble, advice)
+        advice = f"{use} needs it: use a kernel with this feature, or a privileged container (--privileged)"
+        yield either(trouble is None, what, "yes", trouble or "", advice)
 
 
 def _cards() -> Iterator[Finding]:
@@ -215,10 +210,9 @@ def _merges(name: str) -> bool:
 
 
 def _memory() -> Finding:
-    if shared_memory_works():
-        return Finding(Mark.GOOD, "shared memory", "for the ports of 'serenectl up --local'")
+    none = "this kernel or sandbox has no shared memory (memfd_create)"
     advice = "'serenectl up --local' then uses UDP sockets, which are slower"
-    return Finding(Mark.ABSENT, "shared memory", "this kernel or sandbox has no shared memory (memfd_create)", advice)
+    return either(shared_memory_works(), "shared memory", "for the ports of 'serenectl up --local'", none, advice)
 
 
 def _gloo() -> Finding:
@@ -245,8 +239,7 @@ def _optional() -> Iterator[Finding]:
         ("chromium", "the tests of the controller's page; scripts/setup --browser"),
     ):
         path = shutil.which(command)
-        found = Finding(Mark.GOOD, command, path) if path else Finding(Mark.ABSENT, command, "not installed", use)
-        yield found
+        yield either(path is not None, command, path or "", "not installed", use)
 
 
 def _ports() -> Iterator[Finding]:
@@ -269,11 +262,8 @@ def _ports() -> Iterator[Finding]:
         ("HTTP port", DEFAULT_HTTP, "--http"),
         ("P4Runtime port", DEFAULT_SWITCH, "--switch"),
     ):
-        if _listens(address):
-            advice = f"choose another with 'serenectl up {option} HOST:PORT'; 'ss -ltnp' shows the owner"
-            yield Finding(Mark.ABSENT, what, f"{address} is taken", advice)
-        else:
-            yield Finding(Mark.GOOD, what, f"{address} is free")
+        advice = f"choose another with 'serenectl up {option} HOST:PORT'; 'ss -ltnp' shows the owner"
+        yield either(not _listens(address), what, f"{address} is free", f"{address} is taken", advice)
 
 
 def _leftovers() -> Iterator[Finding]:

@@ -11,9 +11,8 @@ import typer
 
 from serene.controller.automatic import BEST, SHIPPED
 from serene.controller.commands import view
-from serene.controller.commands.common import JobOption, Url, make, only_job, worker_of
+from serene.controller.commands.common import JobOption, Url, job_of, make, worker_of
 from serene.controller.commands.groups import BadChoice, group
-from serene.controller.http.client import ControllerClient
 from serene.errors import choices
 from serene.strategy import ASP, BSP, MAX_STALENESS, SSP, Mixed, Quorum, Strategy
 
@@ -70,8 +69,7 @@ def sync_mixed(
     named = [worker.strip() for worker in given.split(",")]
     if not all(re.fullmatch(r"\d+(\.\d+)?", worker) for worker in named):
         raise BadChoice(f"--async-workers {given!r}: expected worker ids, for example 3,5")
-    with ControllerClient(controller) as client:
-        chosen = only_job(client) if job is None else job
+    with job_of(controller, job) as (client, chosen):
         asynchronous = tuple(worker_of(client, chosen, worker) for worker in named)
     _swap(chosen, controller, lambda: Mixed(asynchronous, staleness))
 
@@ -92,8 +90,7 @@ def sync_auto(
     given = _parameters(parameters or [])
     if ":" in name:
         name = str(Path(name).absolute())  # the controller may have been started elsewhere
-    with ControllerClient(controller) as client:
-        chosen = only_job(client) if job is None else job
+    with job_of(controller, job) as (client, chosen):
         if name == "off":
             print(f"job {chosen}: automatic strategy off, {client.unset_automatic(chosen).strategy} stays")
             return
@@ -123,6 +120,5 @@ def required(option: str, value: T | None, expected: str) -> T:
 
 def _swap(job: int | None, controller: str | None, strategy_of: Callable[[], Strategy]) -> None:
     strategy = make(strategy_of)
-    with ControllerClient(controller) as client:
-        chosen = only_job(client) if job is None else job
+    with job_of(controller, job) as (client, chosen):
         print(view.swap_line(chosen, client.set_strategy(chosen, strategy)))

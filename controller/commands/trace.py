@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from serene.controller.settings import DEFAULT_SWITCH, BadSettings, host_and_port, port_numbers, settings
+from serene.controller.settings import DEFAULT_SWITCH, BadSettings, Settings, host_and_port, port_numbers, settings
 from serene.errors import SereneError
 
 
@@ -23,9 +23,7 @@ class Format(str, Enum):
 
 def trace(
     switch: Annotated[str, typer.Option(metavar="HOST:PORT", help="The switch's P4Runtime server.")] = DEFAULT_SWITCH,
-    switch_ca: Annotated[
-        str, typer.Option(metavar="FILE", help="TLS: the certificate authority (PEM) of the switch's certificate.")
-    ] = "",
+    switch_ca: Annotated[str, typer.Option(metavar="FILE", help=Settings.model_fields["switch_ca"].description)] = "",
     switch_cert: Annotated[str, typer.Option(metavar="FILE", help="TLS: this command's certificate.")] = "",
     switch_key: Annotated[str, typer.Option(metavar="FILE", help="TLS: the key of --switch-cert.")] = "",
     port: Annotated[

@@ -35,7 +35,7 @@ class Together:
     def push(self, worker: int, round_: int) -> Future[tuple[np.ndarray, int, float]]:
         """Returns when it is added; the future ends when the worker may go on."""
         before = sum(self.barrier.contributions.values())
-        future = self._threads.submit(self.barrier.exchange, worker, round_, np.full(2, worker + 1, np.int32))
+        future = self._threads.submit(self.barrier.contribute, worker, round_, np.full(2, worker + 1, np.int32))
         until(lambda: sum(self.barrier.contributions.values()) > before, "the contribution is counted")
         with self.barrier._changed:  # whoever may go on has been told
             pass
