@@ -39,7 +39,9 @@ class TestEvicted:
         assert last.swap.policy.fields == ASP().compile([1, 2]), "they wait for nobody, as before"
         jobs.left(last, NOW)
         assert jobs[0].state is JobState.RUNNING
-        with pytest.raises(Conflict, match="all its workers are evicted; 'serenectl readmit --job 0 --worker N'"):
+        with pytest.raises(
+            Conflict, match="all its workers are evicted; readmit one with 'serenectl readmit --job 0 --worker N'"
+        ):
             jobs.plan_swap(0, BSP())
         back = jobs.plan_barrier(0, BSP(), [2], "readmitted")
         assert back is not None

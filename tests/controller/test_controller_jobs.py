@@ -320,7 +320,7 @@ class TestCreate:
     def test_ids(self) -> None:
         jobs = new_jobs()
         assert [jobs.create(1, BSP()).id for _ in range(8)] == list(range(8))
-        with pytest.raises(Conflict, match="all 8 jobs"):
+        with pytest.raises(Conflict, match="all 8 job ids"):
             jobs.create(1, BSP())
         started(jobs, 3)
         left(jobs, 0, job=3)

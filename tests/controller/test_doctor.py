@@ -72,7 +72,7 @@ def test_without_mininet(tmp_path: Path) -> None:
     ("named", "mark", "text"),
     [
         ("lo", Mark.GOOD, "lo, as GLOO_SOCKET_IFNAME says"),
-        ("eth77", Mark.ABSENT, "GLOO_SOCKET_IFNAME is 'eth77', and there is none"),
+        ("eth77", Mark.ABSENT, "GLOO_SOCKET_IFNAME: no interface 'eth77'"),
     ],
 )
 def test_the_interface_that_gloo_is_told(monkeypatch: pytest.MonkeyPatch, named: str, mark: Mark, text: str) -> None:

@@ -139,7 +139,7 @@ def test_headlines() -> None:
     assert headline(starting, 0) == "job 0 is about to start under BSP: all workers have joined"
     again = status(worker(1, state="expected"), state="waiting", lost_sessions=1)
     assert headline(again, 0) == "job 0 waits for worker 1 to join again before it starts under BSP"
-    assert "restoring their sums under BSP, then SSP(3) follows" in headline(
+    assert "workers restore their sums under BSP, then SSP(3) resumes" in headline(
         status(worker(0), restoring=True, strategy=SSP(3)), 0
     )
     away = status(worker(0, state="joined"), worker(1, state="evicted", port=None), state="waiting")

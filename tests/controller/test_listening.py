@@ -82,7 +82,7 @@ def test_a_process_group_makes_its_job_there(start: Start, path: Path, monkeypat
     access = Controller().create(2)
     assert [job.job for job in process.client.jobs()] == [access.job]
     monkeypatch.setenv("SERENE_TOKEN", "another-that-is-wrong")
-    with pytest.raises(SereneError, match="this is not the controller's token: set SERENE_TOKEN to the one"):
+    with pytest.raises(SereneError, match="wrong token: set SERENE_TOKEN to the controller's"):
         Controller().create(2)
 
 
@@ -266,7 +266,7 @@ def test_other_machines_need_the_token(tmp_path: Path, monkeypatch: pytest.Monke
         try:
             http = f"192.0.2.1:{some_port()}"
             refused = serenectl("up", "--foreground", "--switch", switch.grpc, "--http", http)
-            assert refused.returncode == 2 and "or a token in $SERENE_TOKEN" in refused.stderr
+            assert refused.returncode == 2 and "or set a token in $SERENE_TOKEN" in refused.stderr
             monkeypatch.setenv("SERENE_TOKEN", TOKEN)
             process = ControllerProcess(switch, tmp_path / "controller.log", http=http)
             try:

@@ -67,7 +67,7 @@ def pool(workers: int = 2, precision: int = 32, slots: int = 3) -> Jobs:
 def test_nobody_is_replaced_evicted_or_readmitted() -> None:
     jobs = pool()
     restarted = at(1, incarnation=77)
-    assert reason(jobs.hello(0, 0, restarted, 3 * jobs.lanes, NOW)).endswith("start the group anew")
+    assert reason(jobs.hello(0, 0, restarted, 3 * jobs.lanes, NOW)).endswith("restart all ranks")
     with pytest.raises(Conflict, match="belongs to a process group"):
         jobs.taking_part(0, {1})
 

@@ -71,7 +71,7 @@ def test_a_worker_is_evicted_in_the_middle(
         steps: list[Future[None]] = [pool.submit(member.step) for member in members[:2]]
         third.session.client.join(PATIENCE_S)
         until(lambda: client.job(0).restoring, "all have joined the next session")
-        with pytest.raises(Rejected, match="nobody is readmitted, and only a worker that is silent for 3 s is evicted"):
+        with pytest.raises(Rejected, match="nobody is readmitted, and only workers silent for 3 s are evicted"):
             client.evict(0, 2)  # it was heard just now, and the others would have to begin again
         until(lambda: evicted(client, 2), "it is silent")
         for each in steps:

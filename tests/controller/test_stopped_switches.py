@@ -78,14 +78,14 @@ def shorter_patience() -> Iterator[None]:
 @contextmanager
 def unanswered(*words: str) -> Iterator[None]:
     """A request fails as the root does not answer."""
-    told = "the switch root at .* has not answered in time.*" + ".*".join(words)
+    told = "the switch root at .* did not answer in time.*" + ".*".join(words)
     with shorter_patience(), pytest.raises(SwitchError, match=told):
         yield
 
 
 async def swap_unanswered(coordinator: Coordinator, strategy: Strategy) -> None:
     before = coordinator.jobs[0].epoch
-    with unanswered("is told when"):
+    with unanswered("swap_settled reports"):
         await coordinator.set_strategy(0, strategy)
     assert coordinator.jobs[0].epoch == before
 

@@ -42,7 +42,7 @@ def test_a_user_enters_the_token_once(browser: Chrome, controller: ControllerPro
     until(field.is_displayed, "it asks for the token")
     field.send_keys("not the right one at all")
     button(browser, "Enter").click()
-    until_text(browser, "#notice", "this is not the controller's token")
+    until_text(browser, "#notice", "wrong token: set SERENE_TOKEN to the controller's token")
     field.clear()
     field.send_keys(SECRET)
     button(browser, "Enter").click()

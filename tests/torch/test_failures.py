@@ -122,7 +122,9 @@ def test_a_switch_that_is_restarted(mine: Local, tmp_path: Path) -> None:
     processes = start(mine, tmp_path)
     refused = mine.serenectl("down")
     assert refused.returncode == 1
-    assert refused.stderr.startswith("error: job 0 is running: 'serenectl down --force' stops"), refused
+    assert refused.stderr.startswith(
+        "error: job 0 is running: stop the controller anyway with 'serenectl down --force'"
+    ), refused
     record = next(mine.folder.glob("switch-*.json"))
     os.kill(json.loads(record.read_text())[0], signal.SIGKILL)
     assert mine.serenectl("down", "--force").returncode == 0
