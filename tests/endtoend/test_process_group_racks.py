@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -30,10 +32,18 @@ def test_sums_of_all_ranks_and_of_groups_are_right(target: str, tmp_path: Path) 
     assert by_rack == {(2, 2), (1, 1), (0, 2)}
 
 
+@pytest.fixture(scope="module")
+def losses(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], np.ndarray]:
+    """Of a program with gloo, which trains once for both switches."""
+    return cache(lambda program: losses_with_gloo(program, RANKS, tmp_path_factory.mktemp("gloo")))
+
+
 @pytest.mark.parametrize("program", ["ddp", "sharded"])
-def test_training_over_racks_is_as_with_gloo(target: str, program: str, tmp_path: Path) -> None:
+def test_training_over_racks_is_as_with_gloo(
+    target: str, program: str, losses: Callable[[str], np.ndarray], tmp_path: Path
+) -> None:
     out, steps = tmp_path / "ours.json", ["--steps", str(STEPS)]
-    gloo = losses_with_gloo(program, RANKS, tmp_path)
+    gloo = losses(program)
     with hosts(target, tmp_path, ranks=RANKS, racks=RACKS) as network:
         end(start(network, tmp_path, [f"examples/{program}.py", *steps, "--losses", str(out)]), tmp_path)
         with ControllerClient(network.unix_url) as client:
