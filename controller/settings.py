@@ -71,7 +71,7 @@ def switches_of(text: str) -> list[NamedSwitch]:
         name, equals, address = part.partition("=")
         if not (equals and name.isidentifier()):
             raise ValueError(
-                f"{part!r}: of several switches each is NAME=HOST:PORT, for example leaf1={DEFAULT_SWITCH}"
+                f"{part!r}: with several switches, expected NAME=HOST:PORT, for example leaf1={DEFAULT_SWITCH}"
             )
         host_and_port(address)
         for other in found:
@@ -177,7 +177,7 @@ class Settings(BaseModel):
         DEFAULT_HTTP
     )
     socket: Annotated[
-        str, _option("/PATH", "Also listen at this Unix socket; a controller in the background always has one.")
+        str, _option("/PATH", "Also listen at this Unix socket; a background controller always does.")
     ] = ""
     wait: Annotated[
         float, _option("SECONDS", "Seconds to wait for the switch to answer.", gt=0, le=86400, allow_inf_nan=False)
@@ -210,16 +210,16 @@ class Settings(BaseModel):
         try:
             return str(Path(value).resolve(strict=True)) if value and Path(value).read_bytes() else value
         except OSError as error:
-            raise ValueError(f"{value!r} cannot be read: {error.strerror}; expected a PEM file") from None
+            raise ValueError(f"cannot read {value!r}: {error.strerror}; expected a PEM file") from None
 
     @field_validator("switch_key")
     @classmethod
     def _whole_identity(cls, value: str, info: ValidationInfo) -> str:
         authority, certificate = info.data.get("switch_ca", ""), info.data.get("switch_cert", "")
         if bool(value) != bool(certificate):
-            raise ValueError("expected with --switch-cert, and neither without the other")
+            raise ValueError("--switch-cert and --switch-key must be given together")
         if value and not authority:
-            raise ValueError("expected with --switch-ca: without it the connection is not encrypted")
+            raise ValueError("needs --switch-ca, which encrypts the connection")
         return value
 
     @field_validator("http")
@@ -228,8 +228,8 @@ class Settings(BaseModel):
         host, _ = host_and_port(value)
         if not is_loopback(host) and token() is None:
             raise ValueError(
-                f"{value!r} is not a loopback address: whoever reaches the interface commands the switch; expected "
-                f"e.g. {DEFAULT_HTTP}, or a token in ${TOKEN}, which every request then has to carry"
+                f"{value!r} is not a loopback address, so anybody there could command the switch: expected e.g. "
+                f"{DEFAULT_HTTP}, or set a token in ${TOKEN}"
             )
         return value
 
@@ -274,7 +274,7 @@ class Settings(BaseModel):
     def _uplink(cls, value: int, info: ValidationInfo) -> int:
         ports = info.data.get("ports")  # None where they are invalid themselves
         if cls._several(info) and ports is not None and value in port_numbers(ports):
-            raise ValueError(f"{value} is among --ports {ports}, where workers are: expected another port")
+            raise ValueError(f"{value} is one of the workers' --ports {ports}: expected another port")
         return value
 
     @staticmethod

@@ -225,8 +225,8 @@ class Upkeep:
         heard = {worker for worker in added if self.telemetry.silent_s(job.id, job.workers[worker]) < SILENT_S}
         if heard or removed:
             raise Conflict(
-                f"job {job.id}: the workers are restoring the sums that a switch has lost. Until they have, nobody is "
-                f"readmitted, and only a worker that is silent for {SILENT_S:g} s is evicted"
+                f"job {job.id}: workers are restoring sums after a switch lost its state. Until then nobody is "
+                f"readmitted, and only workers silent for {SILENT_S:g} s are evicted"
             )
         await self._start_over(job, reason, lambda: job.mark_evicted(evicted))
         return True
@@ -249,7 +249,7 @@ class Upkeep:
         job.lost_sessions = lost_sessions  # the switch has not lost another
         self.telemetry.forget(job.id)
         self.events.emit(
-            "job_lost", f"job {job.id}: {reason} before the sums were restored, which begins again", job=job.id
+            "job_lost", f"job {job.id}: {reason} before the sums were restored; the restoration restarts", job=job.id
         )
 
     # What the switch holds, and what is known
@@ -292,25 +292,25 @@ class Upkeep:
         in_doubt = known is not None and known.in_doubt and known.session == found.session
         try:
             if not found.complete:
-                raise SereneError("its entries are not complete")
+                raise SereneError("its entries are incomplete")
             state = found.session, found.epoch, found.members
             if known is not None and (known.session, known.epoch, known.places()) == state:
                 known.in_doubt = False
                 if in_doubt:
-                    self._tell_settled(known, "a swap that failed has not come into force")
+                    self._tell_settled(known, "the failed swap is not in force")
                 return True
             job = job_from(job_id, found, self.clock.unix())
             self.jobs.take_over(job)
             if known is None:
                 self.telemetry.presume_silent(job_id, job.silenced)
-            how = "all workers have left" if job.state is JobState.FINISHED else "as it runs"
+            how = "all workers have left" if job.state is JobState.FINISHED else "running"
             self.events.emit(
                 "job_taken_over",
                 f"job {job_id}: taken over, {how}, session {found.session}, epoch {found.epoch}",
                 job=job_id,
             )
             if in_doubt:
-                self._tell_settled(job, "a swap that failed has come into force all the same")
+                self._tell_settled(job, "the failed swap is in force")
             return True
         except SereneError as error:
             LOG.warning("job %d, found in the switch, is removed: %s", job_id, error)
@@ -327,17 +327,17 @@ class Upkeep:
         try:
             job = lost_job_from(job_id, found, self.clock.unix())
             if job.pool:
-                LOG.warning("job %d, a process group's, is over: a switch has lost its part", job_id)
+                LOG.warning("job %d of a process group is over: a switch lost its state of the job", job_id)
                 return
             self.jobs.take_over(job)
             self.events.emit(
                 "job_lost",
-                f"job {job_id}: taken over, and a switch has lost its part of session {found.session}; waiting for the "
+                f"job {job_id}: taken over, but a switch lost its state of session {found.session}; waiting for the "
                 "workers to join again",
                 job=job_id,
             )
         except SereneError as error:
-            LOG.warning("job %d, of which a switch has lost its part, is not taken over: %s", job_id, error)
+            LOG.warning("job %d is not taken over, and a switch lost its state of the job: %s", job_id, error)
 
 
 def _awaited(job: Job) -> bool:

@@ -1,4 +1,4 @@
-"""Requests of workers that the data plane hands up: HELLO, REPORT and LEAVE."""
+"""Requests of workers that the data plane punts: HELLO, REPORT and LEAVE."""
 
 from __future__ import annotations
 
@@ -105,8 +105,8 @@ class Admission:
             await self._answer(
                 request,
                 self.answerer.refused,
-                f"worker {request.worker} says that it is in rack {request.says_rack}, but its HELLO came from rack "
-                f"{request.sender.rack}: start it with rack {request.sender.rack}, or without naming one",
+                f"worker {request.worker} names rack {request.says_rack}, but its HELLO came from rack "
+                f"{request.sender.rack}: start it with rack {request.sender.rack}, or without a rack",
             )
             return
         job = self.jobs.get(request.job)
@@ -130,12 +130,10 @@ class Admission:
         elif isinstance(plan, Waiting):
             who = "worker" if len(plan.missing) == 1 else "workers"
             missing = ", ".join(self.jobs[plan.job].racks.name(worker) for worker in plan.missing)
-            text = f"waits for {who} {missing}" if missing else "restores the sums that a switch has lost"
+            text = f"waits for {who} {missing}" if missing else "restores sums after a switch lost its state"
             if missing and job is not None and job.absent:
                 more = len(plan.missing) - job.absent
-                text = (
-                    f"waits for {more} more {'worker' if more == 1 else 'workers'}, at any of {len(job.workers)} places"
-                )
+                text = f"waits for {more} more {'worker' if more == 1 else 'workers'} ({len(job.workers)} places)"
             await self._answer(request, self.answerer.wait, f"job {plan.job} {text}")
         elif isinstance(plan, Start):
             await self.switch.start(plan)
@@ -202,7 +200,8 @@ class Admission:
                 try:
                     await self.switch.send(worker.endpoint, refusal)
                 except SwitchError as error:
-                    self._complain(worker.endpoint.behind, f"worker {worker.id} of job {job.id} is not told: {error}")
+                    text = f"worker {worker.id} of job {job.id} could not be notified: {error}"
+                    self._complain(worker.endpoint.behind, text)
 
     async def _leave(self, request: Request) -> None:
         sent = None

@@ -51,8 +51,7 @@ class UserCode:
         calls have not returned."""
         if self._running >= MOST_CALLS:
             raise BadAutomatic(
-                f"{self._running} calls of automatic strategies have not returned: only restarting the controller ends "
-                "them"
+                f"{self._running} calls of automatic strategies never returned; restart the controller to end them"
             )
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
@@ -204,14 +203,14 @@ class AutomaticRunner:
                 "automatic_blind",
             )
         else:
-            what, event = "sees every worker again", "automatic_sees"
+            what, event = "receives every worker's reports again", "automatic_sees"
         self.events.emit(event, f"job {job.id}: {running.name} {what}", job=job.id, workers=list(blind_to))
 
     def _fail(self, job: int, running: RunningStrategy, trouble: str) -> None:
         running.trouble = trouble
         self.events.emit(
             "automatic_failed",
-            f"job {job}: {running.name} no longer decides: {trouble}; the strategy stays as it is",
+            f"job {job}: automatic strategy {running.name} was stopped: {trouble}; the job keeps its strategy",
             job=job,
         )
 

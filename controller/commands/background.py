@@ -30,7 +30,8 @@ class NoFolder(SereneError):
     """The files of processes in the background cannot be written."""
 
     def __init__(self, there: Path, why: str) -> None:
-        super().__init__(f"logs and pid files go to {there}: {why}; XDG_RUNTIME_DIR=/PATH chooses another place")
+        advice = "choose another folder with XDG_RUNTIME_DIR=/PATH"
+        super().__init__(f"cannot write logs and pid files to {there}: {why}; {advice}")
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def alone(files: Files) -> Iterator[None]:
         try:
             fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise NotStarted("another 'serenectl up' is about to start a controller there: wait for it") from None
+            raise NotStarted("another 'serenectl up' is starting a controller there: try again in a moment") from None
         yield
 
 
@@ -161,4 +162,4 @@ def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
 def last_error(log: Path, who: str) -> str:
     """The last error that a process has logged; if it has logged none, that ``who`` ended."""
     errors = [line for line in log.read_text().splitlines() if line.startswith("error: ")]
-    return errors[-1].removeprefix("error: ") if errors else f"{who} ended at once; its log: {log}"
+    return errors[-1].removeprefix("error: ") if errors else f"{who} stopped right after its start; log: {log}"

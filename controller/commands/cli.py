@@ -18,7 +18,7 @@ from serene.at_exit import leave_garbage
 from serene.controller.commands import background, view
 from serene.controller.commands import doctor as doctors
 from serene.controller.commands import local as local_switch
-from serene.controller.commands.common import AsJson, JobOption, Url, console, only_job, print_json, worker_of
+from serene.controller.commands.common import AsJson, JobOption, Url, console, job_of, print_json, worker_of
 from serene.controller.commands.groups import BadChoice, group
 from serene.controller.commands.jobs import jobs
 from serene.controller.commands.live import LiveView
@@ -98,24 +98,25 @@ def up(
     ] = None,
     foreground: Annotated[bool, typer.Option("--foreground", help="Stay in the foreground, log to stderr.")] = False,
     local: Annotated[
-        bool, typer.Option("--local", help="Start an embedded switch; --ports are for programs on this machine.")
+        bool,
+        typer.Option("--local", help="Start an embedded switch here; --ports are then for programs on this machine."),
     ] = False,
     udp: Annotated[
         bool,
-        typer.Option("--udp", help="With --local: ports that are UDP sockets, not shared memory, which is faster."),
+        typer.Option("--udp", help="With --local: use UDP sockets as ports. Shared memory, the default, is faster."),
     ] = False,
     **given: object,
 ) -> None:
     """Start the controller and bring the switch up."""
     for ports in ("udp_ports", "shm_ports"):
         if local and given[ports]:
-            raise BadChoice(f"--{ports.replace('_', '-')} with --local: expected one of them")
+            raise BadChoice(f"--{ports.replace('_', '-')} and --local exclude each other: expected one of them")
     if udp and not local:
-        raise BadChoice("--udp without --local: expected --local --udp, or --udp-ports for a switch that is there")
+        raise BadChoice("--udp needs --local; for a running switch use --udp-ports")
     check_token()
     at = ",".join(switch or [DEFAULT_SWITCH])
     if local and "=" in at:
-        raise BadChoice("--local with several switches: expected one, which it starts")
+        raise BadChoice("--local starts one switch: expected a single --switch")
     chosen = settings(switch=at, **given)
     # Alone: a second `up` at the same time would use the first one's switch, which the first one stops if it fails.
     # Held: an interrupt must not come while the switch runs and nothing has noted that it does.
@@ -148,8 +149,7 @@ def _local_switch(chosen: Settings, udp: bool, *, keep: bool) -> Iterator[Settin
             local_switch.stop(chosen.switch, ports)
         elif isinstance(error, background.NotStarted):
             raise background.NotStarted(
-                f"{error}. The local switch at {chosen.switch} was there already: "
-                "--switch 127.0.0.1:PORT starts one more"
+                f"{error}. A local switch already runs at {chosen.switch}; --switch 127.0.0.1:PORT starts another one"
             ) from None
         raise
     if started and not keep:
@@ -198,7 +198,7 @@ def _options(chosen: dict[str, object]) -> list[str]:
 
 @app.command()
 def down(
-    force: Annotated[bool, typer.Option("--force", help="Stop them even while a job is running.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Stop even while a job runs.")] = False,
     controller: Url = None,
 ) -> None:
     """Stop the controller, and the switch that `up --local` started. Any other switch keeps running."""
@@ -208,7 +208,7 @@ def down(
         if running and not force and not _is_deserted(before.switch):
             raise SereneError(
                 f"{'jobs' if running[1:] else 'job'} {', '.join(running)} {'are' if running[1:] else 'is'} running: "
-                "'serenectl down --force' stops the controller all the same; 'serenectl status' shows more"
+                "stop the controller anyway with 'serenectl down --force'"
             )
         switch = before.switch
         client.shutdown()
@@ -221,9 +221,9 @@ def down(
                 background.Files.of(before.listening.http).pid.unlink(missing_ok=True)
                 ports: list[UdpPort | ShmPort] = [*switch.udp_ports, *switch.shm_ports]
                 ended = bool(ports) and local_switch.stop(switch.address, ports)
-                fate = "the switch stopped, too" if ended else "the switch goes on"
+                fate = "the switch stopped, too" if ended else "the switch keeps running"
                 if not switch.connected and not ended:
-                    fate = "it had no connection to its switch"
+                    fate = "its switch was not connected"
                 print(f"controller at {client.url} stopped; {fate}")
                 return
             time.sleep(0.05)
@@ -296,8 +296,7 @@ def explain(
     controller: Url = None,
 ) -> None:
     """Explain why each worker waits: for whom, in which round, and what would end the wait."""
-    with ControllerClient(controller) as client:
-        chosen = only_job(client) if job is None else job
+    with job_of(controller, job) as (client, chosen):
         found = client.explain(chosen, None if worker is None else worker_of(client, chosen, worker))
     if as_json:
         print_json(found)
@@ -313,9 +312,8 @@ app.command()(trace)
 
 @app.command()
 def evict(worker: WorkerOption, job: JobOption = None, controller: Url = None) -> None:
-    """Evict a worker: nobody waits for it any more, but its contributions still count."""
-    with ControllerClient(controller) as client:
-        chosen = only_job(client) if job is None else job
+    """Evict a worker: the barrier no longer waits for it; its contributions still count."""
+    with job_of(controller, job) as (client, chosen):
         epoch = client.evict(chosen, worker_of(client, chosen, worker)).epoch
         print(f"job {chosen}: worker {worker} is evicted, epoch {epoch}")
 
@@ -323,8 +321,7 @@ def evict(worker: WorkerOption, job: JobOption = None, controller: Url = None) -
 @app.command()
 def readmit(worker: WorkerOption, job: JobOption = None, controller: Url = None) -> None:
     """Readmit an evicted worker: the barrier waits for it again."""
-    with ControllerClient(controller) as client:
-        chosen = only_job(client) if job is None else job
+    with job_of(controller, job) as (client, chosen):
         epoch = client.readmit(chosen, worker_of(client, chosen, worker)).epoch
         print(f"job {chosen}: worker {worker} is readmitted, epoch {epoch}")
 
@@ -345,8 +342,7 @@ def precision(
     controller: Url = None,
 ) -> None:
     """Change the precision of a process group's gradients while it runs."""
-    with ControllerClient(controller) as client:
-        chosen = only_job(client, 'a program\'s init_process_group("serene")') if job is None else job
+    with job_of(controller, job, 'a program\'s init_process_group("serene")') as (client, chosen):
         print(view.precision_line(chosen, client.set_precision(chosen, bits)))
 
 

@@ -62,7 +62,7 @@ class LiveView:
         status, jobs = self._status, self._status.jobs
         yield _line(fabric_line(status), "bold" if status.switch.connected else "bold red")
         if not jobs:
-            yield Text("no jobs; 'serenectl jobs create --workers N' makes one")
+            yield Text("no jobs; create one with 'serenectl jobs create --workers N'")
         going = [job for job in jobs if job.state is not JobState.FINISHED]
         finished = [job for job in jobs if job.state is JobState.FINISHED]
         # Lines that are no workers': one each for the switch, the counters, each event and each finished job, and for

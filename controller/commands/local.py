@@ -54,7 +54,7 @@ def start(address: str, ports: Sequence[int], *, udp: bool = False) -> tuple[Por
     works, or with ``udp``, UDP sockets. Raises NoLocalSwitch or NoFolder."""
     host, grpc_port = host_and_port(address)
     if not is_loopback(host):
-        raise NoLocalSwitch(f"--switch {address}: expected an address of loopback with --local")
+        raise NoLocalSwitch(f"--switch {address}: --local needs a loopback address")
     with room():
         opened = _record(address).open("a+")
     with opened as file:
@@ -63,8 +63,7 @@ def start(address: str, ports: Sequence[int], *, udp: bool = False) -> tuple[Por
             return there[1], False
         if _listens(host, grpc_port):
             raise NoLocalSwitch(
-                f"something listens at {address} already: if it is a switch, leave --local out, or choose another "
-                "address with --switch"
+                f"{address} is in use. If a switch runs there, omit --local; else choose another address with --switch"
             )
         paths = [ShmPort(port, str(_record(address).with_name(f"switch-{grpc_port}-port{port}"))) for port in ports]
         if not udp and shared_memory_works([at.path for at in paths]):
@@ -214,7 +213,7 @@ def _of_the_living(file: IO[str]) -> tuple[int, Ports] | None:
         if pid != STARTING:
             return pid, ports
         if time.monotonic() > end:
-            raise NoLocalSwitch("another process is about to start or stop the switch: try again when it has")
+            raise NoLocalSwitch("another process is starting or stopping the switch: try again in a moment")
         time.sleep(0.02)
     return None
 

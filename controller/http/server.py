@@ -185,7 +185,7 @@ def application(
     @app.get("/v1/events")
     async def events() -> Response:
         if coordinator.events.listeners >= MOST_STREAMS:
-            return Json({"error": f"{MOST_STREAMS} streams are open already: end one"}, 503)
+            return Json({"error": f"too many streams ({MOST_STREAMS} at most): close one"}, 503)
         return StreamingResponse(_stream(coordinator, stopping), media_type="application/x-ndjson")
 
     @app.post("/v1/shutdown")

@@ -38,7 +38,7 @@ def _reports(key: str) -> Value:
 COUNTERS: dict[str, tuple[str, Value]] = {
     "rounds": ("Iterations contributed to, in this session", attrgetter("iteration")),
     "contributions_packets": ("PUSHes that were added to a slot's sum", attrgetter("contributions")),
-    "repeats_packets": ("PUSHes recognised as seen before", attrgetter("repeats")),
+    "repeats_packets": ("PUSHes recognised as repeats", attrgetter("repeats")),
     "blocked_packets": ("PUSHes that were not answered at once", attrgetter("blocked")),
     "answers_packets": ("Answers to a PUSH or PULL", attrgetter("answers")),
     "releases_packets": ("Answers sent when a round completed", attrgetter("releases")),

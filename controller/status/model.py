@@ -232,7 +232,7 @@ class PrecisionStatus(Model):
 
 
 class Explanation(Model):
-    """Why one worker does what it does. text: in words. advice: what would let it go on. waits_for: the workers that it
+    """Why one worker does what it does. text: in words. advice: what would release it. waits_for: the workers that it
     waits for. round, epoch: where it is, None when unknown. Over racks also racks: where those workers are; and level:
     the switch that lacks their contributions, which is the worker's leaf, or the root if some are in other racks."""
 

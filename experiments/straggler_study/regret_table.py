@@ -85,5 +85,5 @@ def worth(runs: pd.DataFrame, strategy: str) -> Table:
 
 def write_page(page: Path, found: pd.DataFrame, runs: pd.DataFrame, strategy: str) -> None:
     """Writes the tables into the page's part ``regret``. Raises SereneError if there is none."""
-    tables = (page_tables.markdown(*table) for table in (worth(runs, strategy), summary(found)))
-    page_tables.write(page, {"regret": "\n\n".join(tables)})
+    tables = [*([worth(runs, strategy)] if strategy in set(runs["strategy"]) else []), summary(found)]
+    page_tables.write(page, {"regret": "\n\n".join(page_tables.markdown(*table) for table in tables)})

@@ -104,39 +104,49 @@ def noise_seed(signature: np.ndarray, worker: int) -> int:
     return int.from_bytes(hashlib.blake2b(facts, digest_size=4).digest(), "big")
 
 
-class Collective:
-    """One worker's side of one all-reduce.
+@dataclass(frozen=True)
+class Call:
+    """What one worker gives to one all-reduce.
 
-    values: float32[n], C-contiguous, becomes the sum piece by piece. slots: of the pool; exponent pieces go at least so
-    many pieces before their values, where there are as many. signature: uint32[SIGNATURE_LANES]. vote:
-    uint32[VOTE_LANES], about how the next collectives are sent; ``votes``: the sum of all workers' votes. seed: of this
-    worker's random roundings. held_back: with error feedback, in place of random roundings: float64[n], what earlier
-    collectives held back, which becomes what this one holds back. lost: float64[n], to which values are added that may
-    not be held back. ``clipped_values``, ``lost_values``: how many of this worker's values were clipped or lost.
+    values: float32[n], C-contiguous, becomes the sum piece by piece. signature: uint32[SIGNATURE_LANES]. vote:
+    uint32[VOTE_LANES], about how the next collectives are sent. seed: of this worker's random roundings. held_back:
+    with error feedback, in place of random roundings: float64[n], what earlier collectives held back, which becomes
+    what this one holds back. lost: float64[n], to which values are added that may not be held back. until: when the
+    worker gives up, on its clock.
     """
 
-    def __init__(
-        self,
-        values: np.ndarray,
-        layout: Layout,
-        slots: int,
-        signature: np.ndarray,
-        vote: np.ndarray,
-        seed: int,
-        held_back: np.ndarray | None = None,
-        lost: np.ndarray | None = None,
-    ) -> None:
-        self.values, self.held_back, self.lost = values, held_back, lost
+    values: np.ndarray
+    layout: Layout
+    signature: np.ndarray
+    vote: np.ndarray
+    seed: int
+    held_back: np.ndarray | None
+    lost: np.ndarray | None
+    until: float
+
+    @property
+    def groups(self) -> int:
+        """Of blocks; each has one exponent piece."""
+        blocks = -(-len(self.values) // self.layout.values_per_block)
+        return max(-(-blocks // self.layout.blocks_per_piece), 1)
+
+    def ahead(self, slots: int) -> int:
+        """So many exponent pieces go before their values, where there are as many. slots: of the pool."""
+        return -(-slots // (self.layout.blocks_per_piece * PIECES_PER_BLOCK + 1))
+
+
+class Collective:
+    """One worker's side of one all-reduce. slots: of the pool. ``votes``: the sum of all workers' votes.
+    ``clipped_values``, ``lost_values``: how many of this worker's values were clipped or lost."""
+
+    def __init__(self, call: Call, slots: int) -> None:
+        self.values, self.held_back, self.lost = call.values, call.held_back, call.lost
+        self.layout, self.signature, self.vote, self.seed = call.layout, call.signature, call.vote, call.seed
         self.clipped_values = self.lost_values = 0
-        self.vote, self.votes = vote, np.zeros(VOTE_LANES, np.uint32)
-        self.seed = seed
-        self.layout = layout
-        self.signature = signature
-        blocks = -(-len(values) // layout.values_per_block)
-        self.groups = max(-(-blocks // layout.blocks_per_piece), 1)  # of blocks; each has one exponent piece
-        self.ahead = -(-slots // (layout.blocks_per_piece * PIECES_PER_BLOCK + 1))
+        self.votes = np.zeros(VOTE_LANES, np.uint32)
+        self.groups, self.ahead = call.groups, call.ahead(slots)
         # By block: the class, and whether values are not finite; None until the exponent piece is answered.
-        self.classes: list[tuple[int, bool] | None] = [None] * (self.groups * layout.blocks_per_piece)
+        self.classes: list[tuple[int, bool] | None] = [None] * (self.groups * self.layout.blocks_per_piece)
         self.agreed = False
         self.all_begun = False
         self._specials: dict[int, np.ndarray] = {}  # counts of pieces whose values are not answered yet

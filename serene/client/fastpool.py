@@ -6,9 +6,9 @@ import ctypes
 
 import numpy as np
 
-from serene.client.blocks import PIECES_PER_BLOCK, SIGNATURE_LANES, VOTE_LANES, Layout
+from serene.client.blocks import SIGNATURE_LANES, VOTE_LANES
 from serene.client.client import Client
-from serene.client.collective import Disagreement, Incomplete, most_under_way
+from serene.client.collective import Call, Disagreement, Incomplete, most_under_way
 from serene.client.fastpath import FastPath, Link, Outcome
 from serene.client.protocol import Protocol
 
@@ -83,41 +83,28 @@ class FastPool(FastPath):
             joins=link.cuts,
         )
 
-    def begin(
-        self,
-        values: np.ndarray,
-        layout: Layout,
-        signature: np.ndarray,
-        vote: np.ndarray,
-        seed: int,
-        held_back: np.ndarray | None,
-        lost: np.ndarray | None,
-        until: float,
-    ) -> None:
-        """Begins a collective; the arguments as of `Collective`. until: when `step` returns at the latest, on the
-        monotonic clock."""
-        pool, self._layout = self._pool, layout
+    def begin(self, call: Call) -> None:
+        """Begins a collective, in which `step` returns at ``call.until`` at the latest, on the monotonic clock."""
+        pool, layout, self._layout = self._pool, call.layout, call.layout
         for name in LAYOUT:
             setattr(pool.layout, name, getattr(layout, name))
         pool.layout.given, pool.layout.unit = layout.unit is not None, layout.unit or 0
         pool.layout.limit = layout.limit
-        blocks = -(-len(values) // layout.values_per_block)
-        groups = max(-(-blocks // layout.blocks_per_piece), 1)
+        blocks = call.groups * layout.blocks_per_piece
         self._by_block = {  # kept here: C holds their addresses
-            "values": values,
-            "classes": np.full(groups * layout.blocks_per_piece, UNKNOWN, np.int16),
-            "not_finite": np.zeros(groups * layout.blocks_per_piece, np.uint8),
-            **({} if held_back is None else {"held_back": held_back}),
-            **({} if lost is None else {"lost": lost}),
+            "values": call.values,
+            "classes": np.full(blocks, UNKNOWN, np.int16),
+            "not_finite": np.zeros(blocks, np.uint8),
+            **({} if call.held_back is None else {"held_back": call.held_back}),
+            **({} if call.lost is None else {"lost": call.lost}),
         }
-        pool.ahead = -(-len(self._arrays_in_c["index"]) // (layout.blocks_per_piece * PIECES_PER_BLOCK + 1))
-        pool.noise_seed = seed
+        pool.ahead, pool.noise_seed = call.ahead(len(self._arrays_in_c["index"])), call.seed
         pool.held_back = pool.lost = None
         for name, array in self._by_block.items():
             setattr(pool, name, array.ctypes.data)
-        pool.count, pool.groups, pool.until = len(values), groups, until
-        pool.signature[:] = signature.tolist()
-        pool.vote[:] = vote.tolist()
+        pool.count, pool.groups, pool.until = len(call.values), call.groups, call.until
+        pool.signature[:] = call.signature.tolist()
+        pool.vote[:] = call.vote.tolist()
         for name in ("group", "exponents", "block", "row", "agreed", "disagreed", "special_begun", "no_more",
                      "clipped_values", "lost_values"):  # fmt: skip
             setattr(pool, name, 0)

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from serene.client.blocks import Layout
 from serene.client.client import Client
-from serene.client.collective import Collective, Incomplete, Piece, most_under_way
+from serene.client.collective import Call, Collective, Incomplete, Piece, most_under_way
 from serene.client.exchange import ANSWERED
 from serene.client.protocol import Protocol
 
@@ -46,20 +45,9 @@ class PlainPool:
         """The slots whose pieces are not finished, in the order in which they were begun."""
         return list(self._under_way)
 
-    def begin(
-        self,
-        values: np.ndarray,
-        layout: Layout,
-        signature: np.ndarray,
-        vote: np.ndarray,
-        seed: int,
-        held_back: np.ndarray | None,
-        lost: np.ndarray | None,
-        until: float,
-    ) -> None:
-        """Begins a collective; the arguments as of `Collective`. until: not needed here."""
-        self._layout = layout
-        self._collective = Collective(values, layout, self._slots, signature, vote, seed, held_back, lost)
+    def begin(self, call: Call) -> None:
+        """Begins a collective."""
+        self._collective = Collective(call, self._slots)
         self._order = self._collective.pieces()
         self._no_more = False
 
@@ -98,8 +86,9 @@ class PlainPool:
             read = self._protocol.finish_slots(slots)
             # Nobody contributes to a slot again before all are known to have read it: so a read with as many
             # contributions as there are workers holds one of each, whatever was in force meanwhile.
-            if (read.contributions != self._layout.workers).any():
-                raise Incomplete(f"reads have {read.contributions.tolist()} contributions, not {self._layout.workers}")
+            workers = self._collective.layout.workers
+            if (read.contributions != workers).any():
+                raise Incomplete(f"reads have {read.contributions.tolist()} contributions, not {workers}")
             for slot, sums in zip(slots.tolist(), read.difference, strict=True):
                 self._collective.answer(self._under_way.pop(slot), sums)
         return self._collective.all_begun and not self._under_way

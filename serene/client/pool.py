@@ -27,7 +27,7 @@ from typing_extensions import Self
 
 from serene.client.blocks import Layout
 from serene.client.client import WAITING_S, Client
-from serene.client.collective import Disagreement, Incomplete, hashes, noise_seed, vote_for
+from serene.client.collective import Call, Disagreement, Incomplete, hashes, noise_seed, vote_for
 from serene.client.exchange import UNSENT
 from serene.client.fastpool import FastPool
 from serene.client.plainpool import PlainPool
@@ -241,7 +241,8 @@ class Pool:
         try:
             vote = vote_for(self._heard.epoch, self._heard.precision)
             voted = self._heard
-            engine.begin(values, layout, mine, vote, noise_seed(mine, protocol.number), held_back, lost, until)
+            seed = noise_seed(mine, protocol.number)
+            engine.begin(Call(values, layout, mine, vote, seed, held_back, lost, until))
             self._client.expect_answers(self._heard.epoch)
             self._exchange(engine, protocol, until, timeout_s)
             if (engine.votes == vote * np.uint32(self._client.membership.workers)).all() and voted != self._format:

@@ -31,8 +31,8 @@ LOG_LEVELS = {
 }
 MOST_DUMPED_BYTES = 1 << 16
 
-# simple_switch_grpc's options that have no effect here, and what is therefore missing. None: a flag without a value.
-LEFT_OUT: dict[str, str | None] = {
+# simple_switch_grpc's options that have no effect here, and what is therefore missing.
+LEFT_OUT = {
     "--use-files": "packets come from and go to ports only, not files",
     "--packet-in": "packets come from the ports of -i; there is no nanomsg socket",
     "--nanolog": "there is no nanomsg log; --log-console or --trace log packets",
@@ -40,23 +40,19 @@ LEFT_OUT: dict[str, str | None] = {
     "--restore-state": "the switch begins without state",
     "--max-port-count": f"ports are 0 to {MAX_PORTS - 1}",
     "--debugger-addr": "there is no debugger; --trace shows what a packet meets",
-    "--debugger": None,
-    "--enable-swap": None,
+    "--debugger": "there is no debugger; --trace shows what a packet meets",
+    "--enable-swap": "a controller may always push a new program",
 }
-TARGET_LEFT_OUT: dict[str, str | None] = {
+TARGET_LEFT_OUT = {
     "--load-modules": "no modules are loaded; programs with extern instances are refused",
     "--dp-grpc-server-addr": "packets are not injected over gRPC; use ports PORT@udp: or PORT@shm:",
     "--priority-queues": "there are no queues, so no priorities",
     "--max-mc-groups": "there are 65535 multicast groups",
     "--max-l1-entries": "a group may have 32768 replicas",
     "--max-l2-entries": "a group may have 32768 replicas",
-    "--disable-swap": None,
-}
-FLAGS = {
-    "--debugger": "there is no debugger; --trace shows what a packet meets",
-    "--enable-swap": "a controller may always push a new program",
     "--disable-swap": "a controller may still push a new program",
 }
+WITHOUT_VALUE = ("--debugger", "--enable-swap", "--disable-swap")
 
 
 class Usage(SereneError):
@@ -108,11 +104,11 @@ class _ShowCompletion(argparse.Action):
         parser.exit()
 
 
-def _add_left_out(parser: argparse.ArgumentParser, options: dict[str, str | None]) -> None:
+def _add_left_out(parser: argparse.ArgumentParser, options: dict[str, str]) -> None:
     group = parser.add_argument_group("accepted without effect; the log says what is missing")
     for option, missing in options.items():
-        if missing is None:
-            group.add_argument(option, action="store_true", help=FLAGS[option])
+        if option in WITHOUT_VALUE:
+            group.add_argument(option, action="store_true", help=missing)
         else:
             group.add_argument(option, metavar="ARG", help=missing)
 
@@ -221,7 +217,7 @@ def left_out(options: argparse.Namespace, target: argparse.Namespace) -> Iterato
     for given, table in ((options, LEFT_OUT), (target, TARGET_LEFT_OUT)):
         for option, missing in table.items():
             if getattr(given, option.removeprefix("--").replace("-", "_")):
-                yield f"{option}: {missing or FLAGS[option]}"
+                yield f"{option}: {missing}"
     if options.thrift_port is not None:
         yield f"--thrift-port: there is no Thrift server; port {options.thrift_port} closes every connection"
 

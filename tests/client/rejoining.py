@@ -9,10 +9,10 @@ import numpy as np
 from serene import entries
 from serene.client import Client
 from serene.entries import Entry
-from serene.sim.hosts import Host
-from serene.strategy import ASP
+from serene.sim.hosts import Host, job_of
+from serene.strategy import ASP, BSP
 from serene.wire import ENCAPSULATION_BYTES, HEADER, Op
-from tests.client.answers import VALUES
+from tests.client.answers import SLOTS, VALUES
 from tests.dataplane.conftest import EmbeddedDataPlane
 from tests.support.in_process import InProcess
 
@@ -37,6 +37,12 @@ class Controller:
                 self.plane.insert(place(self.admitted))
                 self.epoch += 1
                 self.plane.swap(ASP(), self.epoch, session=self.session)
+
+
+def begin(plane: EmbeddedDataPlane, session: int, epoch: int = 1, lost_sessions: int = 1) -> None:
+    """Begins a session in which worker 0 is alone."""
+    plane.modify(job_of(0, slots=SLOTS, vector_length=VALUES, workers=1, lost_sessions=lost_sessions))
+    plane.swap(BSP(), epoch, session=session, workers=1)
 
 
 def place(incarnation: int) -> Entry:

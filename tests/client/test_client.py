@@ -19,17 +19,12 @@ from serene.fixedpoint import BadGradient
 from serene.sim.hosts import job_of
 from serene.strategy import ASP, BSP
 from serene.wire import ENCAPSULATION_BYTES, HEADER, Op, control_payload
+from tests.client.answers import SLOTS, VALUES
 from tests.dataplane.conftest import EmbeddedDataPlane
 from tests.frames import request
 from tests.support.in_process import InProcess
 
-SLOTS, VALUES = 4, 4 * 320
 OTHERS = (1, 2)
-
-
-@pytest.fixture
-def wire(plane: EmbeddedDataPlane) -> InProcess:
-    return InProcess(plane)
 
 
 def client(wire: InProcess, length: int = VALUES) -> Client:
@@ -108,9 +103,7 @@ def test_what_no_packet_can_carry_is_refused_at_once(wire: InProcess, given: dic
 # -- exchange ------------------------------------------------------------------------------------------------
 
 
-def test_an_exchange_brings_everybodys_gradients(wire: InProcess) -> None:
-    worker = client(wire)
-    worker.join()
+def test_an_exchange_brings_everybodys_gradients(wire: InProcess, worker: Client) -> None:
     others_push(wire)
     update = worker.exchange(np.full(VALUES, 0.5, np.float32))
     assert update.delta.dtype == np.float32 and update.delta.shape == (VALUES,)
@@ -135,9 +128,7 @@ def test_a_vector_need_not_fill_its_last_slot(switch: EmbeddedDataPlane) -> None
     assert last[12] == 2**20 and not last[13:].any()
 
 
-def test_clipped_values_are_counted(wire: InProcess) -> None:
-    worker = client(wire)
-    worker.join()
+def test_clipped_values_are_counted(worker: Client) -> None:
     gradient = np.zeros(VALUES, np.float32)
     gradient[:3] = 9, -9, 8
     update = worker.exchange(gradient)
@@ -146,16 +137,12 @@ def test_clipped_values_are_counted(wire: InProcess) -> None:
 
 
 @pytest.mark.parametrize("shape", [(VALUES - 1,), (VALUES, 1)])
-def test_a_gradient_of_another_shape_is_refused(wire: InProcess, shape: tuple[int, ...]) -> None:
-    worker = client(wire)
-    worker.join()
+def test_a_gradient_of_another_shape_is_refused(shape: tuple[int, ...], worker: Client) -> None:
     with pytest.raises(SereneError, match=r"expected \(1280,\), as the job.s vector has"):
         worker.exchange(np.zeros(shape, np.float32))
 
 
-def test_a_gradient_that_is_no_number_is_not_sent(wire: InProcess) -> None:
-    worker = client(wire)
-    worker.join()
+def test_a_gradient_that_is_no_number_is_not_sent(wire: InProcess, worker: Client) -> None:
     with pytest.raises(BadGradient):
         worker.exchange(np.full(VALUES, np.nan, np.float32))
     assert Op.PUSH not in wire.ops() and worker.contributions_sent == 0
@@ -237,9 +224,7 @@ def test_a_live_swap_frees_a_blocked_worker(plane: EmbeddedDataPlane) -> None:
 
 
 @pytest.mark.parametrize("over", [True, False])
-def test_leave_repeats_until_the_controller_says_goodbye(wire: InProcess, over: bool) -> None:
-    worker = client(wire)
-    worker.join()
+def test_leave_repeats_until_the_controller_says_goodbye(wire: InProcess, over: bool, worker: Client) -> None:
     worker.exchange(np.zeros(VALUES, np.float32))
     wire.sent.clear()
 
@@ -254,9 +239,7 @@ def test_leave_repeats_until_the_controller_says_goodbye(wire: InProcess, over: 
     assert wire.plane.punted() is not None
 
 
-def test_leave_and_wait_goes_on_until_the_job_is_over(wire: InProcess) -> None:
-    worker = client(wire)
-    worker.join()
+def test_leave_and_wait_goes_on_until_the_job_is_over(wire: InProcess, worker: Client) -> None:
     began = wire.now
 
     def goodbye() -> None:
@@ -270,9 +253,7 @@ def test_leave_and_wait_goes_on_until_the_job_is_over(wire: InProcess) -> None:
     assert worker.leave_and_wait(1) is False
 
 
-def test_who_has_left_contributes_nothing_more_but_reads(wire: InProcess) -> None:
-    worker = client(wire)
-    worker.join()
+def test_who_has_left_contributes_nothing_more_but_reads(worker: Client) -> None:
     worker.leave(0.5)
     with pytest.raises(SereneError, match=r"the worker has left its job: call join\(\) first"):
         worker.exchange(np.ones(VALUES, np.float32))

@@ -6,29 +6,23 @@ IntSGD's authors, written down here once more.
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
-from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serene.client import Disagreement, Pool, collective
+from serene.client import Pool
 from serene.client.blocks import BITS, Layout
-from serene.client.collective import Collective
-from serene.client.fastpath import library
 from serene.client.scale import HELD_LIMITS, UNITS, BadScale, IntSGD, Scale
 from serene.errors import SereneError
 from serene.experiments.correctness.virtual.switch import P4Switch
-from serene.faults import Faults
 from serene.program import Program
-from tests.planted import Fault, fault, planted
-from tests.support.numbers import given_limit, random_values, same, within_given
+from tests.planted import Play, every_fault_is_found, faults
+from tests.support.numbers import exactly, given_limit, same, within_given
 from tests.support.pools import FINE, PoolRun, lossy
-from tests.support.threaded_pools import Run
 
 LANES = 320
 WORKERS = 3
@@ -39,28 +33,12 @@ def switch() -> P4Switch:
     return P4Switch(Program.load("serene"))
 
 
-def vectors(length: int, seed: int = 0, workers: int = WORKERS) -> list[np.ndarray]:
-    """Normal, and one in a hundred is ten thousand times as large."""
-    rng = np.random.default_rng([length, seed])
-    large = np.where(rng.random(length) < 0.01, 1e4, 1.0)
-    return [(rng.normal(size=length) * large).astype(np.float32) for _ in range(workers)]
-
-
 # -- how a scale is said --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("text", ["voted", "intsgd", "fixed:0.5", "fixed:1e-20", "fixed:3"])
 def test_a_scale_is_what_it_says(text: str) -> None:
     assert str(Scale.of(text)) == text and Scale.of(str(Scale.of(text))) == Scale.of(text)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "fixed", "fixed:", "fixed:0", "fixed:-1", "fixed:nan", "fixed:inf", "fixed:1e30", "Fixed:1",
-             "intsgd:1", "voted:", "8"],
-)  # fmt: skip
-def test_anything_else_is_refused(text: str) -> None:
-    with pytest.raises(BadScale, match="expected voted, fixed:LIMIT or intsgd, with a limit from 1e-25 to 1e"):
-        Scale.of(text)
 
 
 @settings(max_examples=200, deadline=None)
@@ -138,38 +116,12 @@ def test_a_scale_stays_within_float32() -> None:
 # -- through the switch --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("faults", [FINE, lossy(5)], ids=["fine", "lossy"])
-@pytest.mark.parametrize("length", [1, 4 * LANES + 1, 40 * LANES + 7])
-@pytest.mark.parametrize("bits", BITS)
-def test_the_sum_of_what_the_limit_leaves(switch: P4Switch, bits: int, length: int, faults: Faults) -> None:
-    run, given = PoolRun(switch, WORKERS, 6, faults), vectors(length)
-    results = [vector.copy() for vector in given]
-    unit = Layout(WORKERS, LANES, bits).with_limit(2.0).unit
-    assert unit is not None
-    run.play(lambda worker, pool: pool.all_reduce(results[worker], bits=bits, unit=pool.unit_of(2.0, bits)))
-    assert not run.errors
-    assert all(same(result, results[0]) for result in results)
-    assert within_given(results[0], given, bits, unit)
-    limit = given_limit(WORKERS, bits, unit)
-    assert [pool.clipped_values for pool in run.pools] == [int((np.abs(vector) > limit).sum()) for vector in given]
-
-
-def test_what_is_not_finite_is_as_with_voted_scales(switch: P4Switch) -> None:
-    given = [random_values(np.random.default_rng(worker), 60 * LANES, LANES) for worker in range(WORKERS)]
-    for bits in BITS:
-        run, results = PoolRun(switch, WORKERS, 6), [vector.copy() for vector in given]
-        run.play(lambda worker, pool, bits=bits, results=results: pool.all_reduce(results[worker], bits=bits, unit=-3))  # type: ignore[misc]
-        assert not run.errors
-        assert within_given(results[0], given, bits, -3)
-
-
 def test_exponent_pieces_are_fewer(switch: P4Switch) -> None:
     """A block takes one lane, and not one for every few classes."""
     sent = []
     for unit in (None, -4):
         run = PoolRun(switch, 2, 64)
-        run.play(lambda worker, pool, unit=unit: pool.all_reduce(np.ones(200_000, np.float32), bits=8, unit=unit))  # type: ignore[misc]
-        assert not run.errors
+        run.all_reduce([np.ones(200_000, np.float32)] * 2, bits=8, unit=unit)
         sent.append(run.pools[0].counts.sent)
     assert sent[1] == math.ceil(200_000 / (4 * LANES)) + 1 < sent[0]
 
@@ -188,28 +140,6 @@ def test_rounding_is_right_on_average(switch: P4Switch, bits: int) -> None:
     run.play(live)
     assert not run.errors
     assert abs(total.mean() / steps - 0.3) < 5 * 0.5 / math.sqrt(2000 * steps)
-
-
-def test_workers_with_other_scales_disagree_and_go_on(switch: P4Switch) -> None:
-    run, given, seen = PoolRun(switch, WORKERS, 4), vectors(5000), []
-    held, lost = [np.full(5000, 0.25) for _ in given], [np.zeros(5000) for _ in given]
-
-    def live(worker: int, pool: Pool) -> None:
-        values = given[worker].copy()
-        values[0] = 1e30
-        with pytest.raises(Disagreement):
-            pool.all_reduce(values, bits=8, unit=(-3, -3, -4)[worker], held_back=held[worker], lost=lost[worker])
-        with pytest.raises(Disagreement):
-            pool.all_reduce(values, bits=8, unit=(-3, None, -3)[worker])
-        assert same(values[1:], given[worker][1:])
-        assert (held[worker] == 0.25).all() and not lost[worker].any() and not pool.lost_values
-        values[0] = given[worker][0]
-        pool.all_reduce(values, bits=8, unit=-3)
-        seen.append(values)
-
-    run.play(live)
-    assert not run.errors and len(seen) == WORKERS
-    assert within_given(seen[0], given, 8, -3)
 
 
 def play_at_random(switch: P4Switch, seed: int) -> str | None:
@@ -253,10 +183,6 @@ def test_random_runs_find_nothing(switch: P4Switch) -> None:
 
 
 # -- error feedback ------------------------------------------------------------------------------------------
-
-
-def exactly(columns: list[np.ndarray]) -> list[Fraction]:
-    return [sum((Fraction(float(v)) for v in column), Fraction()) for column in zip(*columns, strict=True)]
 
 
 NARROW = (8, 8, 16, 16, 8, 8)  # sums of 32 bits are rounded once more, to float32, when they are read
@@ -328,86 +254,24 @@ def test_room_for_what_is_lost_is_as_large_as_the_values(switch: P4Switch) -> No
         raise run.errors[0]
 
 
-# -- in C ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.skipif(library() is None, reason="the fast path needs a C compiler")
-@pytest.mark.parametrize("feedback", [False, True], ids=["at random", "feedback"])
-def test_c_and_python_send_and_read_the_same_bits(feedback: bool) -> None:
-    """And count the same values. Both in one job, and a job of each."""
-    embedded, length = P4Switch(Program.load("serene")), 200 * LANES + 5
-    rng = np.random.default_rng(3)
-    steps = list(itertools.product(BITS, (-140, -8, 20)))
-    given = [[random_values(rng, length, 8 * LANES) for _ in range(WORKERS)] for _ in steps]
-    found = []
-    for plain in ((), (1,), (0, 1, 2)):
-        held, lost = ([np.zeros(length) for _ in range(WORKERS)] for _ in range(2))
-        results = [[vector.copy() for vector in step] for step in given]
-        run = Run(embedded, WORKERS, 16, FINE, plain)
-
-        def live(worker: int, pool: Pool, held: list[np.ndarray] = held, lost: list[np.ndarray] = lost,
-                 results: list[list[np.ndarray]] = results) -> None:  # fmt: skip
-            kept = (held[worker], lost[worker]) if feedback else (None, None)
-            for (bits, unit), step in zip(steps, results, strict=True):
-                pool.all_reduce(step[worker], bits=bits, unit=unit, held_back=kept[0], lost=kept[1])
-
-        assert run.play(live) == [None] * WORKERS
-        counts = [(pool.clipped_values, pool.lost_values) for pool in run.pools]
-        found.append((results, held, lost, counts))
-    for results, held, lost, counts in found:
-        for step, first in zip(results, found[0][0], strict=True):
-            assert all(same(vector, first[0]) for vector in step)
-        assert all(np.array_equal(one, other) for one, other in zip(held, found[0][1], strict=True))
-        assert all(np.array_equal(one, other) for one, other in zip(lost, found[0][2], strict=True))
-        assert counts == found[0][3]
-        assert all(lost_values if feedback else clipped for clipped, lost_values in counts)
-
-
 # -- rules broken on purpose ---------------------------------------------------------------------------------
 
 
-def hunt(switch: P4Switch) -> str | None:
-    return next((found for seed in range(12) if (found := play_at_random(switch, seed))), None) or accounts(switch)
+def runs() -> Play:
+    switch = P4Switch(Program.load("serene"))
+    return lambda seed: play_at_random(switch, seed) or (accounts(switch) if seed == 0 else None)
 
 
-FAULTS = (
-    fault("what is beyond the limit is sent", Collective, "contribution", "clip(values, layout.limit)", "values, 0"),
-    fault("the limit is a level too high", Layout, "limit",
-          "math.ldexp(self.levels, self.unit)", "math.ldexp(self.levels + 1, self.unit)"),
-    fault("the limit of 32 bits is twice too high", Layout, "limit", "- 1 + self.unit", "+ self.unit"),
-    fault("nobody counts what is clipped", Collective, "contribution", "self.clipped_values += clipped", "pass"),
-    fault("a class is one power of two too low", Layout, "top", "self.unit + (", "self.unit - 1 + ("),
-    fault("values beside a NaN travel in few bits", Layout, "values_in_lane", "1 if not_finite else ", ""),
-    fault("what is held back has no limit", collective, "add_to_held",
-          "beyond = np.abs(sums) > np.maximum(limit, np.abs(held))", "beyond = np.zeros(len(held), bool)"),
-    fault("what would bring it nearer to 0 is lost", collective, "add_to_held", "np.maximum(limit, np.abs(held))",
-          "limit / 4"),
-    fault("what is lost is held back all the same", collective, "add_to_held",
-          "np.where(beyond, held, sums)", "sums"),
-    fault("what is lost is gone without a trace", collective, "add_to_held", "finite[beyond]", "0"),
-    fault("nobody counts what is lost", collective, "add_to_held", "int(np.count_nonzero(beyond))", "0"),
-    fault("all is held back, and sent", collective, "hold_back", "held -= sent / per_unit", "pass"),
-)  # fmt: skip
+def steps_of_intsgd() -> Play:
+    def play(workers: int) -> str | None:
+        try:
+            test_the_scale_follows_the_last_sums(workers)
+        except AssertionError as found:
+            return str(found)
+        return None
+
+    return play
 
 
-@pytest.mark.parametrize("broken", FAULTS, ids=lambda broken: broken.rule)
-def test_a_broken_rule_is_found(switch: P4Switch, broken: Fault) -> None:
-    (line,) = broken.lines
-    with planted(line):
-        assert hunt(switch) is not None
-
-
-INTSGD_FAULTS = (
-    fault("alpha is rounded down", IntSGD, "end_step", "[1] - 1", "[1]"),
-    fault("alpha does not know how many workers there are", IntSGD, "end_step", "2 * self._workers", "8"),
-    fault("only the last step counts", IntSGD, "end_step", "self.BETA * before", "self.BETA * found"),
-    fault("it is the norm of the sum", IntSGD, "add", " / self._workers**2", ""),
-    fault("one step is one collective", IntSGD, "add", "self._squares += squares", "self._squares = squares"),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("broken", INTSGD_FAULTS, ids=lambda broken: broken.rule)
-def test_a_broken_formula_is_found(broken: Fault) -> None:
-    (line,) = broken.lines
-    with planted(line), pytest.raises(AssertionError):
-        test_the_scale_follows_the_last_sums(32)
+test_a_broken_rule_is_found = every_fault_is_found(runs, faults("given scales"))
+test_a_broken_formula_is_found = every_fault_is_found(steps_of_intsgd, faults("IntSGD"))

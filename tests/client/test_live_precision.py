@@ -24,7 +24,7 @@ from serene.program import Program
 from serene.strategy import BSP
 from tests.model_switch import ModelSwitch
 from tests.support.bmv2_switch import Bmv2Switch
-from tests.support.numbers import expected, same, within_given, within_levels
+from tests.support.numbers import right, same
 from tests.support.pools import FINE, PoolRun, lossy
 from tests.support.threaded_pools import Run
 from tests.switch.bmv2 import why_not
@@ -88,13 +88,8 @@ class Told:
             assert bits in self.bits[0][begun + 1 : begun + 1 + MOST_LATER]
         for bits, given, results in zip(self.bits[0], self.given, self.results, strict=True):
             assert all(same(result, results[0]) for result in results)
-            if self.limit is not None:
-                unit = Layout(WORKERS, lanes, bits).with_limit(self.limit).unit
-                assert unit is not None and within_given(results[0], given, bits, unit)
-            elif bits == 32:
-                assert same(results[0], expected(given, lanes))
-            else:
-                assert within_levels(results[0], given, lanes, bits)
+            unit = None if self.limit is None else Layout(WORKERS, lanes, bits).with_limit(self.limit).unit
+            assert right(results[0], given, lanes, bits, unit)
 
 
 @pytest.mark.parametrize(

@@ -6,23 +6,22 @@ what it must not exceed and by its mean.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serene.client import Disagreement, Pool, collective
+from serene.client import Pool
 from serene.client.blocks import BITS, Layout, from_levels, noise, pack, to_levels, unpack
-from serene.client.collective import Collective, noise_seed
-from serene.client.fastpath import library
+from serene.client.collective import noise_seed
 from serene.errors import SereneError
 from serene.experiments.correctness.virtual.switch import P4Switch
-from serene.faults import Faults
 from serene.program import Program
-from tests.planted import Fault, fault, planted
-from tests.support.numbers import expected, random_values, same, within_bound, within_levels
-from tests.support.pools import FINE, PoolRun, lossy
-from tests.support.threaded_pools import Run, all_reduce
+from tests.planted import Play, every_fault_is_found, faults
+from tests.support.numbers import expected, same, within_levels
+from tests.support.pools import PoolRun, lossy
 
 LANES = 320
 NARROW = [16, 8]
@@ -32,20 +31,6 @@ SIGNATURE = np.array([1, 2], np.uint32)
 @pytest.fixture(scope="module")
 def switch() -> P4Switch:
     return P4Switch(Program.load("serene"))
-
-
-@pytest.fixture(scope="module")
-def switch_of_threads() -> P4Switch:
-    """Another one: sessions of both kinds of runs are counted apart, and a switch's must grow."""
-    return P4Switch(Program.load("serene"))
-
-
-def vectors(workers: int, length: int, seed: int = 0) -> list[np.ndarray]:
-    """Magnitudes that change from block to block, from 1e-30 to 1e+30; one in ten is 0."""
-    rng = np.random.default_rng([workers, length, seed])
-    magnitudes = np.float32(10.0) ** (np.arange(length) // 5000 % 61 - 30).astype(np.float32)
-    drawn = [rng.normal(size=length).astype(np.float32) * magnitudes for _ in range(workers)]
-    return [np.where(rng.random(length) < 0.1, np.float32(0), vector) for vector in drawn]
 
 
 # -- numbers -------------------------------------------------------------------------------------------------
@@ -132,35 +117,12 @@ def test_other_formats_are_refused(bits: int, said: str) -> None:
 # -- through the switch --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("faults", [FINE, lossy(5)], ids=["fine", "lossy"])
-@pytest.mark.parametrize("length", [1, LANES, 2 * LANES + 1, 16 * LANES - 1, 16 * LANES + 1, 100 * LANES + 7])
-@pytest.mark.parametrize("bits", NARROW)
-def test_the_sum_of_any_length(switch: P4Switch, bits: int, length: int, faults: Faults) -> None:
-    given, run = vectors(3, length), PoolRun(switch, 3, 8, faults)
-    results = [vector.copy() for vector in given]
-    run.play(lambda worker, pool: pool.all_reduce(results[worker], bits=bits))
-    assert not run.errors
-    assert all(same(result, results[0]) for result in results)
-    assert within_levels(results[0], given, LANES, bits)
-
-
-@pytest.mark.parametrize("workers", [1, 2, 7, 16, 32])
-@pytest.mark.parametrize("bits", NARROW)
-def test_any_number_of_workers(switch: P4Switch, workers: int, bits: int) -> None:
-    given, run = vectors(workers, 40 * LANES + 3), PoolRun(switch, workers, 5, lossy(workers, 0.02))
-    results = [vector.copy() for vector in given]
-    run.play(lambda worker, pool: pool.all_reduce(results[worker], bits=bits))
-    assert not run.errors
-    assert all(same(result, results[0]) for result in results)
-    assert within_levels(results[0], given, LANES, bits)
-
-
 def test_fewer_bits_are_fewer_packets(switch: P4Switch) -> None:
     sent = {}
     for bits in BITS:
         run = PoolRun(switch, 2, 64)
-        run.play(lambda worker, pool, bits=bits: pool.all_reduce(vectors(2, 100_000)[worker], bits=bits))  # type: ignore[misc]
-        assert not run.errors
+        run.all_reduce([np.random.default_rng(worker).normal(size=100_000).astype(np.float32) for worker in range(2)],
+                       bits=bits)  # fmt: skip
         sent[bits] = run.pools[0].counts.sent
     assert sent[32] >= 313 and sent[16] <= 0.53 * sent[32] and sent[8] <= 0.28 * sent[32]
 
@@ -184,54 +146,11 @@ def test_the_same_program_rounds_in_the_same_way(switch: P4Switch) -> None:
     assert not same(found[0][0], found[0][1])
 
 
-def test_formats_may_change_from_collective_to_collective(switch: P4Switch) -> None:
-    """Every contribution is accounted for: what is read is what was sent, to the bit, in each format."""
-    sequence = [32, 8, 8, 32, 16, 8, 16, 32]
-    given = [vectors(3, 9000, seed) for seed in range(len(sequence))]
-    results = [[vector.copy() for vector in of] for of in given]
-    run = PoolRun(switch, 3, 6, lossy(4))
-
-    def live(worker: int, pool: Pool) -> None:
-        for bits, of in zip(sequence, results, strict=True):
-            pool.all_reduce(of[worker], bits=bits)
-
-    before = [switch.count("contributions", worker) for worker in range(3)]
-    run.play(live)
-    assert not run.errors
-    sent = [pool.telemetry()["contributions_sent"] for pool in run.pools]
-    assert [switch.count("contributions", worker) - first for worker, first in enumerate(before)] == sent
-    for bits, of, vectors_of in zip(sequence, results, given, strict=True):
-        assert all(same(one, of[0]) for one in of)
-        if bits == 32:
-            assert within_bound(of[0], vectors_of, LANES) and same(of[0], expected(vectors_of, LANES))
-        else:
-            assert within_levels(of[0], vectors_of, LANES, bits)
-
-
-def test_workers_that_use_different_formats_disagree_and_go_on(switch: P4Switch) -> None:
-    run, given, seen = PoolRun(switch, 3, 4), vectors(3, 5000), []
-
-    def live(worker: int, pool: Pool) -> None:
-        values = given[worker].copy()
-        with pytest.raises(Disagreement):
-            pool.all_reduce(values, bits=8 if worker == 1 else 16)
-        assert same(values, given[worker])
-        pool.all_reduce(values, bits=16)
-        seen.append(values)
-
-    run.play(live)
-    assert not run.errors and len(seen) == 3
-    assert within_levels(seen[0], given, LANES, 16)
-
-
 def test_a_block_with_infinities_goes_in_32_bits(switch: P4Switch) -> None:
     given = [np.random.default_rng(worker).normal(size=40 * LANES).astype(np.float32) for worker in range(2)]
     given[0][5], given[1][5], given[0][17], given[1][29] = np.inf, -np.inf, np.inf, np.nan
-    run, results = PoolRun(switch, 2, 8, lossy(3)), [vector.copy() for vector in given]
-    run.play(lambda worker, pool: pool.all_reduce(results[worker], bits=8))
-    assert not run.errors
     block = 4 * 4 * LANES
-    for result in results:
+    for result in PoolRun(switch, 2, 8, lossy(3)).all_reduce(given, bits=8):
         assert np.isnan(result[[5, 29]]).all() and result[17] == np.inf
         finite = np.isfinite(result[:block])
         exact = given[0][:block].astype(np.float64) + given[1][:block]
@@ -245,10 +164,7 @@ def test_the_largest_values_do_not_become_infinite(switch: P4Switch, bits: int) 
     largest = np.finfo(np.float32).max
     given = [np.full(5 * LANES, sign * largest, np.float32) for sign in (1, 0)]
     given[0][1::2] = -largest / 3
-    run, results = PoolRun(switch, 2, 8), [vector.copy() for vector in given]
-    run.play(lambda worker, pool: pool.all_reduce(results[worker], bits=bits))
-    assert not run.errors
-    for result in results:
+    for result in PoolRun(switch, 2, 8).all_reduce(given, bits=bits):
         assert np.isfinite(result).all() and np.allclose(result, given[0], rtol=1e-6)
 
 
@@ -258,78 +174,37 @@ def test_values_at_the_ends_of_float32_keep_32_bits(switch: P4Switch, value: flo
     """Three of 1.1e38 add up to less than float32's largest number, but not when each is rounded up; and the levels of
     the lowest class are too far apart for subnormal numbers."""
     given = [np.full(17 * LANES, value if worker < 3 else 0, np.float32) for worker in range(5)]
-    run, results = PoolRun(switch, 5, 8), [vector.copy() for vector in given]
-    run.play(lambda worker, pool: pool.all_reduce(results[worker], bits=bits))
-    assert not run.errors
-    for result in results:
+    for result in PoolRun(switch, 5, 8).all_reduce(given, bits=bits):
         assert same(result, expected(given, LANES))
-
-
-@pytest.mark.skipif(library() is None, reason="the fast path needs a C compiler")
-@pytest.mark.parametrize("faults", [FINE, lossy(6, 0.03)], ids=["fine", "lossy"])
-@pytest.mark.parametrize("bits", NARROW)
-@pytest.mark.parametrize("kind", ["finite", "all"])
-def test_c_and_python_send_and_read_the_same_bits(
-    switch_of_threads: P4Switch, kind: str, bits: int, faults: Faults
-) -> None:
-    """Each rounds as the other would: both in one job, and a job of each."""
-    rng = np.random.default_rng(bits)
-    length = 700 * LANES + 5  # several exponent pieces in each format
-    given = vectors(3, length) if kind == "finite" else [random_values(rng, length, 16 * LANES) for _ in range(3)]
-    found = [all_reduce(Run(switch_of_threads, 3, 16, faults, plain), given, bits) for plain in ((), (1,), (0, 1, 2))]
-    for results in found:
-        assert all(same(result, found[0][0]) for result in results)
-    if kind == "finite":
-        assert within_levels(found[0][0], given, LANES, bits)
 
 
 # -- rules broken on purpose ---------------------------------------------------------------------------------
 
 
-def hunt(switch: P4Switch) -> str | None:
+def hunt(switch: P4Switch, _: int = 0) -> str | None:
     """What goes wrong with values that lie on levels, so that nothing is rounded and sums are right to the bit. Highest
     levels are among them, on all workers at once."""
     for bits, workers in ((8, 4), (8, 32), (8, 1)):
         levels = (2 ** (bits - 1) - 1) // workers - 1  # that highest one would be in the next class
         chosen = np.random.default_rng(bits).integers(-levels, levels + 1, size=(workers, 100 * LANES))
         chosen[:, ::7], chosen[:, 3::7] = levels, -levels
-        run, results = PoolRun(switch, workers, 1), list((chosen * 0.25).astype(np.float32))
-        run.play(lambda worker, pool, bits=bits, results=results: pool.all_reduce(results[worker], bits=bits))  # type: ignore[misc]
-        if run.errors:
-            raise AssertionError(run.errors)
+        results = PoolRun(switch, workers, 1).all_reduce(list((chosen * 0.25).astype(np.float32)), bits=bits)
         exact = (chosen.sum(axis=0) * 0.25).astype(np.float32)
         if not all(same(result, exact) for result in results):
             return f"a sum of {workers} workers' values of {bits} bits is wrong"
         power = 2.0 ** (levels + 1).bit_length()  # as large as values may be that are not in the next class
         given = [np.full(20 * LANES, power - 0.01, np.float32) for _ in range(workers)]
-        run, results = PoolRun(switch, workers, 1), [vector.copy() for vector in given]
-        run.play(lambda worker, pool, bits=bits, results=results: pool.all_reduce(results[worker], bits=bits))  # type: ignore[misc]
-        if run.errors or not within_levels(results[0], given, LANES, bits):
+        if not within_levels(PoolRun(switch, workers, 1).all_reduce(given, bits=bits)[0], given, LANES, bits):
             return f"{workers} workers' largest values of {bits} bits do not fit"
     return None
 
 
-FAULTS = (
-    fault("a level more than fits", Layout, "levels", "((1 << self.bits - 1) - 1)", "(1 << self.bits - 1)"),
-    fault("the number of workers does not count", Layout, "levels", " // self.workers", ""),
-    fault("what a digit borrows is not given back", collective, "unpack", "left - row.view(np.uint32)", "left"),
-    fault("digits have no sign", collective, "unpack",
-          ".view(np.int32) >> np.int32(32 - bits)", " >> np.uint32(32 - bits)"),
-    fault("rows lie on one another", collective, "pack", "np.uint32(row * bits)", "np.uint32(row * (bits - 1))"),
-    fault("a class is one power of two too low", Layout, "top", "- 127", "- 128"),
-    fault("pieces overlap", Collective, "_of_block",
-          "rows[:: self._rows(rows.start)]", "rows[:: max(self._rows(rows.start) - 1, 1)]"),
-    fault("values are rounded twice as far", collective, "to_levels",
-          "levels_per_unit * 2**NOISE_BITS", "levels_per_unit * 2**NOISE_BITS / 2"),
-)  # fmt: skip
+def runs() -> Play:
+    return partial(hunt, P4Switch(Program.load("serene")))
 
 
 def test_the_right_rules_pass_the_hunt(switch: P4Switch) -> None:
     assert hunt(switch) is None
 
 
-@pytest.mark.parametrize("broken", FAULTS, ids=lambda broken: broken.rule)
-def test_a_broken_rule_is_found(switch: P4Switch, broken: Fault) -> None:
-    (line,) = broken.lines
-    with planted(line):
-        assert hunt(switch) is not None
+test_a_broken_rule_is_found = every_fault_is_found(runs, faults("number formats"))

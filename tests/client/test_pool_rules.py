@@ -12,22 +12,17 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import pytest
 
-from serene.client import plainpool
-from serene.client.blocks import Layout
-from serene.client.collective import Collective, Disagreement
-from serene.client.plainpool import PlainPool
+from serene.client.collective import Disagreement
 from serene.client.pool import Pool, PoolBroken
-from serene.client.protocol import Protocol
 from serene.client.requests import NoAnswer
 from serene.faults import Faults, PacketFaults
 from serene.strategy import ASP, BSP, SSP, Quorum, Strategy
 from serene.wire import PRECISIONS
 from tests.model import Model
 from tests.model_switch import LANES, SLOTS, ModelSwitch
-from tests.planted import Fault, fault, planted
-from tests.support.numbers import expected, random_values, same, within_given, within_levels
+from tests.planted import Line, Play, every_fault_is_found, faults, planted
+from tests.support.numbers import random_values, right, same
 from tests.support.pools import PoolRun, Stuck
 
 COLLECTIVES = 4
@@ -57,7 +52,7 @@ def moderate(values: np.ndarray) -> np.ndarray:
     return small
 
 
-class Play:
+class Played:
     """One random run; ``happened`` says what was tried in it."""
 
     def __init__(self, switch: ModelSwitch, seed: int) -> None:
@@ -155,15 +150,8 @@ class Play:
             bits = self.precisions[number, worker]
             if bits != 32:
                 self.happened[f"{bits} bits"] += 1
-            if bits != 32 or self.unit is not None:
-                right = all(same(values, self.results.get((number, other), values)) for other in range(worker))
-            if self.unit is not None:
-                right &= within_given(values, self.given[number], bits, self.unit)
-            elif bits != 32:
-                right &= within_levels(values, self.given[number], LANES, bits)
-            else:
-                right = same(values, expected(self.given[number], LANES))
-            if not right:
+            alike = all(same(values, self.results.get((number, other), values)) for other in range(worker))
+            if not alike or not right(values, self.given[number], LANES, bits, self.unit):
                 raise Wrong(f"worker {worker} has another sum of collective {number}")
         if not self.disturbed:
             for worker, pool in enumerate(self.run.pools):
@@ -178,22 +166,24 @@ class Play:
             raise Wrong(f"nobody needed the one that left, but {self.run.errors}")
 
 
-def hunt(runs: int, *faults: Fault) -> str | None:
-    """What the first run says that finds something."""
+def runs() -> Play:
     switch = ModelSwitch()
-    for seed in range(runs):
+
+    def play(seed: int) -> str | None:
         try:
-            Play(switch, seed).play()
+            Played(switch, seed).play()
         except (Wrong, Stuck, RuntimeError) as found:
-            return f"run {seed}: {found}"
-    return None
+            return str(found)
+        return None
+
+    return play
 
 
 def test_the_right_rules() -> None:
     """And everything that may happen does, or this would prove little."""
     switch, happened = ModelSwitch(), Counter[str]()
     for seed in range(RUNS):
-        played = Play(switch, seed)
+        played = Played(switch, seed)
         played.play()
         happened.update(played.happened)
     assert {*HAPPENINGS, "disagreements seen", "16 bits", "8 bits", "a given scale", "PoolBroken", "NoAnswer"} == set(
@@ -201,72 +191,16 @@ def test_the_right_rules() -> None:
     )
 
 
-EARLY = fault("a round is complete one worker early", Model, "_request",
-              "arrivals == fields.quorum", "arrivals == max(fields.quorum - 1, 1)")  # fmt: skip
-FAULTS = (
-    # -- slots in turn
-    fault("a slot is used again before its answer", PlainPool, "_begin", " not in self._under_way:", " is not None:"),
-    fault("a slot is used again before all have read it", plainpool, "most_under_way", "slots // 2", "slots"),
-    fault("slots go in another order on each worker", PlainPool, "_begin",
-          "slot = self._begun % self._slots", "slot = (self._begun * (1 + self._client._worker)) % self._slots"),
-    fault("a release of another round is believed", Protocol, "receive", " & within_bound", ""),
-    fault("the answer to another round is believed", Protocol, "receive",
-          'echo = headers["seq"] == ', 'echo = headers["seq"] <= '),
-    fault("all rounds have one seq", Protocol, "begin_slots", "self.exchange.awaited[slots] + np.uint32(1)", "1"),
-    fault("the previous read is not kept", Protocol, "finish_slots",
-          "self.held_values[slots] = self.exchange.new_values[slots]", "pass"),
-    fault("rounds do not go on", Protocol, "_finish", "self.exchange.rounds[slots] += 1", "pass"),
-    # -- when an epoch with another format begins
-    fault("seqs begin anew with an epoch", Protocol, "begin_slots",
-          "self.exchange.awaited[slots] + np.uint32(1)", "self.exchange.rounds[slots] + np.uint32(1)"),
-    fault("rounds go on where an epoch begins", Protocol, "begin_epoch", "self.exchange.rounds[:] = 0", "pass"),
-    fault("what lacks contributions is read", Protocol, "receive", "if self.whole:", "if False:"),
-    fault("each worker goes over when it hears of it", Pool, "all_reduce",
-          "(engine.votes == vote * np.uint32(self._client.membership.workers)).all()", "True"),
-    fault("the switch's epoch is begun in the middle of a collective", Protocol, "finish_slots",
-          "return self._finish(", "self.epoch = self.exchange.announced or self.epoch; return self._finish("),
-    fault("an epoch is adopted, its format is not", Pool, "all_reduce",
-          "self._format = voted", "self._format = Format(voted.epoch, self._format.precision)"),
-    fault("a worker says what it has agreed on, not what it has heard", Pool, "all_reduce",
-          "vote_for(self._heard.epoch, self._heard.precision)", "vote_for(self._format.epoch, 32)"),
-    # -- when it is not a pool any more
-    fault("who has only answers to wait for does not get them", Pool, "_exchange",
-          "if (protocol.exchange.state == UNSENT).any():", "if True:", 400),
-    fault("a collective never gives up", Pool, "_exchange",
-          "if not over and self._clock() > until and engine.slots_under_way:", "if False:"),
-    # -- numbers
-    fault("a counter is too narrow and carries", Layout, "counter_bits",
-          "self.workers.bit_length()", "max((self.workers - 1).bit_length(), 1)"),
-    fault("classes are one power of two too narrow", Layout, "top", "- 127", "- 128"),
-    fault("the sum is one bit too long", Layout, "integer_bits", "31 -", "32 -"),
-    fault("a block goes by the lowest class that counts", Layout, "classes", "max(", "min("),
-    fault("scales are this worker's own", Collective, "_learn",
-          "self.layout.classes(counters)", "self.layout.classes(self.layout.count(self._of_group(group)))"),
-    fault("nobody looks at signatures", Collective, "_learn", "!= self.signature *", "< 0 *"),
-    fault("infinities are counted after the sums are in their place", Collective, "_of_block",
-          "if not_finite:", "if not_finite and not self.layout.count(self._of_piece(index)).any():"),
-    fault("sums wipe infinities out", Collective, "answer", "elif index not in self._without_specials:", "elif False:"),
-    # -- the switch
-    fault("repeats count", Model, "_request", " and seq > slot.seen.get(worker, 0)", ""),
-    EARLY,
-    fault("snapshots are the latest sum", Model, "_request",
-          "current and counted and fields.read_mode is ReadMode.SNAPSHOT", "False"),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("broken", FAULTS, ids=lambda broken: broken.rule)
-def test_a_broken_rule_is_found(broken: Fault) -> None:
-    (line,) = broken.lines
-    with planted(line):
-        assert hunt(broken.runs) is not None
+test_a_broken_rule_is_found = every_fault_is_found(runs, faults("pools"))
+EARLY = Line(Model, "_request", "arrivals == fields.quorum", "arrivals == max(fields.quorum - 1, 1)")
 
 
 def test_a_read_that_lacks_contributions_is_no_sum() -> None:
     """Where the switch itself is wrong, and in no other epoch that could be the reason: an error, not another sum."""
     switch, errors = ModelSwitch(), 0
-    with planted(EARLY.lines[0]):
+    with planted(EARLY):
         for seed in range(20):
-            played = Play(switch, seed)
+            played = Played(switch, seed)
             try:
                 played.play()
             except Wrong as found:

@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from serene.client import BadWelcome, NoAnswer, PlaceTaken, Refused, Session, SessionLost
+from serene.client import BadWelcome, Client, NoAnswer, PlaceTaken, Refused, Session, SessionLost
 from serene.errors import SereneError
 from serene.sim.hosts import Host, job_of
 from serene.strategy import BSP
 from serene.wire import ENCAPSULATION_BYTES, HEADER, Op, control_payload
 from tests.client.answers import SLOTS, VALUES, welcome
-from tests.client.rejoining import ONES, Controller, client, place
+from tests.client.rejoining import ONES, Controller, begin, client, place
 from tests.dataplane.conftest import EmbeddedDataPlane
 from tests.frames import frame, request
 from tests.support.in_process import InProcess
@@ -62,11 +62,8 @@ def test_nothing_is_contributed_before_what_was_missed_is_read(plane: EmbeddedDa
     assert Op.PUSH not in wire.ops()
 
 
-def test_joining_twice_reads_what_is_new(plane: EmbeddedDataPlane) -> None:
+def test_joining_twice_reads_what_is_new(plane: EmbeddedDataPlane, wire: InProcess, worker: Client) -> None:
     """The replica holds what the client has read, so nothing of it may come again."""
-    wire = InProcess(plane)
-    worker = client(wire)
-    worker.join()
     worker.exchange(ONES)
     wire.carry(1, request(Op.PUSH, 1, values=np.full(320, 4 << 20), slot=0))
     Controller(plane, wire)
@@ -100,10 +97,9 @@ def test_who_takes_its_place_back_reads_what_the_other_process_did(plane: Embedd
     assert plane.counter("contributions", 0) == (2 + iterations) * SLOTS
 
 
-def test_nothing_is_contributed_between_a_second_join_and_its_read(plane: EmbeddedDataPlane) -> None:
-    wire = InProcess(plane)
-    worker = client(wire)
-    worker.join()
+def test_nothing_is_contributed_between_a_second_join_and_its_read(
+    plane: EmbeddedDataPlane, wire: InProcess, worker: Client
+) -> None:
     worker.exchange(ONES)
     Controller(plane, wire)
     worker.join()
@@ -120,11 +116,10 @@ def test_nothing_is_contributed_between_a_second_join_and_its_read(plane: Embedd
     worker.exchange(ONES)
 
 
-def test_nothing_is_contributed_after_a_second_join_that_has_failed(plane: EmbeddedDataPlane) -> None:
+def test_nothing_is_contributed_after_a_second_join_that_has_failed(
+    plane: EmbeddedDataPlane, wire: InProcess, worker: Client
+) -> None:
     """The place may have gone to the incarnation that asked for it, whose WELCOME was lost."""
-    wire = InProcess(plane)
-    worker = client(wire)
-    worker.join()
     wire.cut = True
     with pytest.raises(NoAnswer):
         worker.join(timeout_s=1)
@@ -137,20 +132,13 @@ def test_nothing_is_contributed_after_a_second_join_that_has_failed(plane: Embed
     assert (worker.exchange(ONES).delta == 1).all()
 
 
-def next_session(plane: EmbeddedDataPlane, epoch: int, lost_sessions: int) -> None:
-    """Begins session 8, in which worker 0 is alone."""
-    plane.modify(job_of(0, slots=SLOTS, vector_length=VALUES, workers=1, lost_sessions=lost_sessions))
-    plane.swap(BSP(), epoch, session=8, workers=1)
-
-
-def test_a_session_lost_between_a_second_join_and_its_read_is_restored(plane: EmbeddedDataPlane) -> None:
-    wire = InProcess(plane)
-    worker = client(wire)
-    worker.join()
+def test_a_session_lost_between_a_second_join_and_its_read_is_restored(
+    plane: EmbeddedDataPlane, wire: InProcess, worker: Client
+) -> None:
     worker.exchange(ONES)
     Controller(plane, wire)
     worker.join()
-    next_session(plane, 1, lost_sessions=1)
+    begin(plane, 8)
     with pytest.raises(SessionLost):
         worker.catch_up()
     worker.join()
@@ -161,14 +149,13 @@ def test_a_session_lost_between_a_second_join_and_its_read_is_restored(plane: Em
 
 
 @pytest.mark.parametrize("epoch", [1, 2])
-def test_what_was_read_of_a_deleted_job_is_not_subtracted_from_the_next(plane: EmbeddedDataPlane, epoch: int) -> None:
-    wire = InProcess(plane)
-    worker = client(wire)
-    worker.join()
+def test_what_was_read_of_a_deleted_job_is_not_subtracted_from_the_next(
+    plane: EmbeddedDataPlane, epoch: int, wire: InProcess, worker: Client
+) -> None:
     worker.exchange(ONES)
     controller = Controller(plane, wire)
     controller.epoch, controller.session = epoch, 8
-    next_session(plane, epoch, lost_sessions=0)
+    begin(plane, 8, epoch, lost_sessions=0)
     with pytest.raises(SessionLost):
         worker.exchange(ONES)
     worker.join()
@@ -187,10 +174,7 @@ def test_a_welcome_of_another_incarnation_is_not_ours(switch: EmbeddedDataPlane)
         client(wire).join(timeout_s=1)
 
 
-def test_a_late_welcome_of_an_older_session_ends_nothing(plane: EmbeddedDataPlane) -> None:
-    wire = InProcess(plane)
-    worker = client(wire)
-    worker.join()
+def test_a_late_welcome_of_an_older_session_ends_nothing(wire: InProcess, worker: Client) -> None:
     wire.mail = [welcome(session=6)]
     assert (worker.exchange(ONES).delta == 1).all()
 
@@ -211,10 +195,7 @@ def test_after_a_lost_session_only_a_newer_one_will_do(plane: EmbeddedDataPlane)
     assert worker.join().session == 8
 
 
-def test_a_refusal_of_another_incarnation_is_not_ours(plane: EmbeddedDataPlane) -> None:
-    wire = InProcess(plane)
-    worker = client(wire)
-    worker.join()
+def test_a_refusal_of_another_incarnation_is_not_ours(wire: InProcess, worker: Client) -> None:
     wire.mail = [control_payload(Op.REFUSED, b"another process", incarnation=2)]
     worker.exchange(ONES)
     wire.mail = [control_payload(Op.REFUSED, b"deleted", session=7, incarnation=1)]
@@ -223,11 +204,8 @@ def test_a_refusal_of_another_incarnation_is_not_ours(plane: EmbeddedDataPlane) 
 
 
 @pytest.mark.parametrize("session", [0, 6])
-def test_what_was_said_in_an_earlier_session_is_not_ours(plane: EmbeddedDataPlane, session: int) -> None:
+def test_what_was_said_in_an_earlier_session_is_not_ours(session: int, wire: InProcess, worker: Client) -> None:
     """The same process may have been in another session, or in none: its job was deleted, or its session lost."""
-    wire = InProcess(plane)
-    worker = client(wire)
-    worker.join()
     wire.mail = [control_payload(Op.REFUSED, b"deleted", session=session, incarnation=1)]
     worker.exchange(ONES)
     goodbyes = [(session, True), (7, False)]
@@ -402,10 +380,7 @@ def test_a_number_that_was_told_is_said_with_the_next_hello(switch: EmbeddedData
 
 
 @pytest.mark.parametrize("session", [0, 7])
-def test_a_worker_at_work_does_not_answer_for_an_old_hello(plane: EmbeddedDataPlane, session: int) -> None:
-    wire = InProcess(plane)
-    worker = client(wire)
-    worker.join()
+def test_a_worker_at_work_does_not_answer_for_an_old_hello(session: int, wire: InProcess, worker: Client) -> None:
     wire.mail = [control_payload(Op.WAIT, seq=77, session=session, incarnation=1)]
     worker.exchange(ONES)
     assert wire.ops().count(Op.HELLO) == 1

@@ -7,22 +7,15 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from serene.client import SessionLost
+from serene.client import Client, SessionLost
 from serene.client.restoration import count
 from serene.errors import SereneError
-from serene.sim.hosts import job_of
 from serene.strategy import BSP
 from serene.wire import HEADER, Op
-from tests.client.answers import SLOTS, VALUES
-from tests.client.rejoining import ONES, Controller, client
+from tests.client.answers import VALUES
+from tests.client.rejoining import ONES, Controller, begin, client
 from tests.dataplane.conftest import EmbeddedDataPlane
 from tests.support.in_process import InProcess
-
-
-def begin(plane: EmbeddedDataPlane, session: int, epoch: int = 1, lost_sessions: int = 1) -> None:
-    """Begins a session in which worker 0 is alone."""
-    plane.modify(job_of(0, slots=SLOTS, vector_length=VALUES, workers=1, lost_sessions=lost_sessions))
-    plane.swap(BSP(), epoch, session=session, workers=1)
 
 
 class Before(InProcess):
@@ -39,10 +32,9 @@ class Before(InProcess):
         super().send(payloads)
 
 
-def test_a_second_join_leaves_nothing_to_read_in_a_job_made_anew(plane: EmbeddedDataPlane) -> None:
-    wire = InProcess(plane)
-    worker = client(wire)
-    worker.join()
+def test_a_second_join_leaves_nothing_to_read_in_a_job_made_anew(
+    plane: EmbeddedDataPlane, wire: InProcess, worker: Client
+) -> None:
     worker.exchange(ONES)
     Controller(plane, wire)
     worker.join()
@@ -54,11 +46,10 @@ def test_a_second_join_leaves_nothing_to_read_in_a_job_made_anew(plane: Embedded
     assert (worker.exchange(ONES).delta == 1).all()
 
 
-def test_a_session_that_is_lost_unnoticed_is_restored(plane: EmbeddedDataPlane) -> None:
+def test_a_session_that_is_lost_unnoticed_is_restored(
+    plane: EmbeddedDataPlane, wire: InProcess, worker: Client
+) -> None:
     """The worker joins again, and is welcomed to the next session."""
-    wire = InProcess(plane)
-    worker = client(wire)
-    worker.join()
     worker.exchange(ONES)
     begin(plane, 8)
     controller = Controller(plane, wire)
@@ -71,11 +62,8 @@ def test_a_session_that_is_lost_unnoticed_is_restored(plane: EmbeddedDataPlane) 
 
 @pytest.mark.parametrize("noticed", [True, False])
 def test_a_session_lost_before_the_vote_leaves_what_the_one_before_left(
-    plane: EmbeddedDataPlane, noticed: bool
+    plane: EmbeddedDataPlane, noticed: bool, wire: InProcess, worker: Client
 ) -> None:
-    wire = InProcess(plane)
-    worker = client(wire)
-    worker.join()
     worker.exchange(ONES)
     begin(plane, 8)
     with pytest.raises(SessionLost):
@@ -95,10 +83,9 @@ def test_a_session_lost_before_the_vote_leaves_what_the_one_before_left(
 
 
 @pytest.mark.parametrize("contributes", [True, False])
-def test_who_did_not_vote_cannot_know_what_the_sums_hold(plane: EmbeddedDataPlane, contributes: bool) -> None:
-    wire = InProcess(plane)
-    worker = client(wire)
-    worker.join()
+def test_who_did_not_vote_cannot_know_what_the_sums_hold(
+    plane: EmbeddedDataPlane, contributes: bool, worker: Client
+) -> None:
     worker.exchange(ONES)
     begin(plane, 8, epoch=2)
     with pytest.raises(SessionLost):

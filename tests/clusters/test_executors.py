@@ -26,11 +26,17 @@ from tests.runs import Marked
 KINDS = ("here", "dask", "submitit")
 
 
+@pytest.fixture(scope="module")
+def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Its workers may be killed: others take their places."""
+    with Dask(tmp_path_factory.mktemp("dask")) as dask:
+        yield Cluster(dask.address)
+
+
 @pytest.fixture
 def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
     if request.param == "dask":
-        with Dask(tmp_path) as dask:
-            yield Cluster(dask.address)
+        yield request.getfixturevalue("dask")
     elif request.param == "submitit":
         options = tmp_path / "options.toml"
         options.write_text('kind = "local"\nat_once = 2\n[submitit]\ntimeout_min = 5\n')
@@ -70,11 +76,12 @@ def test_a_task_that_fails_or_kills_its_worker_takes_no_other_along(cluster: Clu
 @everywhere
 def test_what_is_done_comes_while_the_rest_is_under_way(cluster: Cluster, tmp_path: Path) -> None:
     """And nothing is left of it when the caller stops asking."""
-    never = f"b:wait {tmp_path / 'never'}"
+    never = tmp_path / "never"
     with cluster.executor(2, tmp_path) as executor:
-        results = work_off(["a", never, "c"], do, executor)
+        results = work_off(["a", f"b:wait {never}", "c"], do, executor)
         assert {next(results).task, next(results).task} == {"a", "c"}
         results.close()
+    never.touch()  # dask's worker has a thread that would wait for it
 
 
 @everywhere
@@ -102,9 +109,9 @@ def test_a_job_without_a_result_keeps_no_other_one_waiting(
         results.close()
 
 
-def test_a_worker_of_dask_that_is_killed_from_outside(tmp_path: Path) -> None:
+def test_a_worker_of_dask_that_is_killed_from_outside(dask: Cluster, tmp_path: Path) -> None:
     """Its task goes to the other one; what is done stays done."""
-    with Dask(tmp_path) as dask, Cluster(dask.address).executor(2, tmp_path) as executor:
+    with dask.executor(2, tmp_path) as executor:
         gate, begun = tmp_path / "gate", tmp_path / "begun"
         results = work_off(["a", f"b:kill-once {begun}", f"c:wait {gate}"], do, executor)
         found = [next(results), next(results)]
@@ -115,7 +122,9 @@ def test_a_worker_of_dask_that_is_killed_from_outside(tmp_path: Path) -> None:
         assert next(results).result == "c done"
 
 
-def test_a_worker_of_dask_that_dies_as_its_result_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_of_dask_that_dies_as_its_result_is_fetched(
+    dask: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The result is there, but its state is not what dask's executor expects: the task is done again."""
     from distributed import Future
 
@@ -130,8 +139,7 @@ def test_a_worker_of_dask_that_dies_as_its_result_is_fetched(tmp_path: Path, mon
         return found
 
     monkeypatch.setattr(Future, "status", property(status))
-    with Dask(tmp_path) as dask:
-        assert done(Cluster(dask.address), ["a"], tmp_path)["a"].result == "a done"
+    assert done(dask, ["a"], tmp_path)["a"].result == "a done"
     assert fetched == 2
 
 

@@ -61,7 +61,7 @@ def test_the_last_two_in_the_barrier_are_not_both_evicted(client: ControllerClie
 
     for _ in range(ROUNDS):
         said = at_once(client.url, try_evict(0), try_evict(2))
-        assert sorted(said) == ["done", "job 0: no member would be left"]
+        assert sorted(said) == ["done", "job 0: the last member cannot be evicted"]
         assert states(client).count("running") == 1
         client.readmit(0, 0)
         client.readmit(0, 2)

@@ -221,11 +221,12 @@ def test_bad_requests(client: ControllerClient) -> None:
         (lambda: client.set_strategy(0, Quorum(3)), 422, "a quorum of 3 of 2 workers: expected 1 to 2"),
         (lambda: client.create_job(33, BSP()), 422, "a job of 33 workers: expected 1 to 32"),
         (lambda: client.create_job(1, BSP(), job=8), 422, "job 8: expected 0 to 7"),
-        (lambda: client.create_job(1, BSP(), job=0), 409, "job 0 is waiting: delete it first, or choose another id"),
-        (lambda: client.create_job(4, BSP(), places=3), 422, "places 3: expected 4, as many as workers, to 32"),
+        (lambda: client.create_job(1, BSP(), job=0), 409, "job 0 is waiting: 'serenectl jobs delete --job 0' first, or "
+         "choose another id"),
+        (lambda: client.create_job(4, BSP(), places=3), 422, "places 3: expected 4 (the number of workers) to 32"),
         (
             lambda: client.create_job(4, BSP(), places=5, pool_slots=4), 422,
-            "places, minimum and evict_after: expected without pool_slots",
+            "places, minimum and evict_after do not apply to a pool (pool_slots)",
         ),
         (
             lambda: client.create_job(32, BSP(), scale=2**24), 422,

@@ -148,7 +148,7 @@ class TestSessions:
         session = started(jobs).policy.session
         jobs.delete(0)
         jobs.create(1, BSP())
-        said = f"session {session} of job 0 is over, and this is another job: start the worker anew"
+        said = f"session {session} of job 0 is over; the id belongs to a new job: restart the worker"
         assert reason(jobs.hello(0, 0, at(1), 5, NOW, session)) == said
         assert jobs[0].workers[0].state is WorkerState.EXPECTED
         later = started(jobs).policy.session

@@ -65,7 +65,7 @@ class TestRefusals:
     def test_no_such_job(self) -> None:
         jobs = new_jobs()
         assert reason(jobs.hello(3, 0, at(1), 5, NOW)) == (
-            "there is no job 3 (there are no jobs; 'serenectl jobs create --workers N' makes one)"
+            "there is no job 3 (there are no jobs; create one with 'serenectl jobs create --workers N')"
         )
         jobs.create(1, BSP())
         jobs.create(1, BSP(), job=4)
@@ -101,7 +101,7 @@ class TestRefusals:
         jobs = running(1, BSP())
         left(jobs, 0)
         refusal = reason(jobs.hello(0, 0, at(1, 5000), 5, NOW))
-        assert refusal == "job 0 has finished; 'serenectl jobs create --job 0 --workers 1' makes it anew"
+        assert refusal == "job 0 has finished; create a new one with 'serenectl jobs create --job 0 --workers 1'"
 
     def test_no_room(self) -> None:
         jobs = new_jobs(slots=10)
@@ -109,8 +109,8 @@ class TestRefusals:
         jobs.create(1, BSP())
         started(jobs, 0, vector_length=320 * 6)
         assert reason(jobs.hello(1, 0, at(2), 320 * 5, NOW)) == (
-            "vector_length 1600 needs 5 slots of 320 values: at most 4 of the switch's 10 are free in a row "
-            "(serenectl up --slots N has more)"
+            "vector_length 1600 needs 5 slots of 320 values: the longest free range has 4 of 10 slots; "
+            "'serenectl up --slots N' provides more"
         )
         jobs.delete(0)
         assert isinstance(jobs.hello(1, 0, at(2), 320 * 5, NOW), Start)
@@ -346,14 +346,14 @@ class TestCreate:
             assert finished.value.job is jobs[job]
             jobs.delete(job)
             assert jobs.create(1, BSP()).id == job
-        with pytest.raises(Conflict, match="all 8 jobs of the switch are in use"):
+        with pytest.raises(Conflict, match=r"all 8 job ids are in use: .*'serenectl jobs delete --job N'"):
             jobs.create(1, BSP())
 
     def test_what_is_refused_anyway_has_no_job_deleted(self) -> None:
         jobs = with_job(1, BSP(), pool_slots=1)
         started(jobs, vector_length=jobs.lanes)
         left(jobs, 0)
-        with pytest.raises(BadRequest, match="a pool runs under BSP"):
+        with pytest.raises(BadRequest, match="a pool runs under BSP only"):
             jobs.create(1, ASP(), job=0, pool_slots=1)
         with pytest.raises(BadRequest, match="4 bits"):
             jobs.create(1, BSP(), job=0, pool_slots=1, precision=4)
@@ -370,7 +370,7 @@ class TestCreate:
             lambda: jobs.hello(1, 0, at(2), 2 * jobs.lanes, NOW),
             lambda: jobs.create(1, BSP(), pool_slots=2),
         ):
-            with pytest.raises(InTheWay, match="job 0 has finished, and keeps its slots") as finished:
+            with pytest.raises(InTheWay, match="job 0 has finished, but keeps its slots") as finished:
                 asking()
             assert finished.value.job is jobs[0]
         assert "needs 101 slots" in reason(jobs.hello(1, 0, at(2), 101 * jobs.lanes, NOW)), "more than there are"

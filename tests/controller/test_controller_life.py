@@ -43,8 +43,8 @@ def test_second_controller_with_a_lower_election_id(switch: SwitchProcess, start
     refused = up(switch, "--election-id", "3")
     assert (refused.returncode, refused.stderr.splitlines()[-1]) == (
         1,
-        f"error: another controller, with election id 5, holds the switch at {switch.grpc}: start with "
-        "--election-id N > 5 to take it over",
+        f"error: another controller (election id 5) is primary for the switch at {switch.grpc}; "
+        "take over with --election-id N > 5",
     )
 
 
@@ -53,8 +53,8 @@ def test_second_controller_with_a_higher_election_id(start: Start, hosts: list[H
     session = started(first.client, hosts[:2], BSP())
     second = start("--election-id", "2")
     trouble = until(lambda: first.client.status().switch.trouble, "the first one notices")
-    assert "another controller, with election id 2, holds the switch" in str(trouble)
-    with pytest.raises(Rejected, match="out of reach") as rejected:
+    assert "another controller (election id 2) is primary for the switch" in str(trouble)
+    with pytest.raises(Rejected, match="unreachable") as rejected:
         first.client.set_strategy(0, ASP())
     assert rejected.value.status == 503
     assert second.client.set_strategy(0, SSP(2)).epoch == 2
@@ -210,7 +210,7 @@ def test_background(switch: SwitchProcess, start: Start, monkeypatch: pytest.Mon
         )
     finally:
         stopped = serenectl("down", controller=url)
-    assert stopped.stdout == f"controller at {url} stopped; the switch goes on\n"
+    assert stopped.stdout == f"controller at {url} stopped; the switch keeps running\n"
     assert [path.name for path in pid_file.parent.iterdir()] == [log.name]
     assert serenectl("status", controller=url).returncode == 1
 
@@ -221,10 +221,7 @@ def test_background_shows_the_error(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     failed = serenectl("up", "--switch", nowhere, "--http", f"127.0.0.1:{some_port()}", "--wait", "1")
     assert (failed.returncode, failed.stderr) == (
         1,
-        (
-            f"error: no P4Runtime switch answered at {nowhere} within 1 s: is it running, and is --switch "
-            "HOST:PORT right?\n"
-        ),
+        (f"error: no P4Runtime switch answered at {nowhere} within 1 s: check that it runs, and --switch HOST:PORT\n"),
     )
 
 

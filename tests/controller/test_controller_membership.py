@@ -71,7 +71,7 @@ def test_what_cannot_be_evicted(trio: Trio, client: ControllerClient) -> None:
     client.evict(0, 2)
     assert client.evict(0, 2).epoch == 2, "once is enough"
     client.evict(0, 1)
-    with pytest.raises(Rejected, match="job 0: no member would be left"):
+    with pytest.raises(Rejected, match="job 0: the last member cannot be evicted"):
         client.evict(0, 0)
     with pytest.raises(Rejected, match="worker 7 does not take part in job 0: expected 0, 1 or 2"):
         client.evict(0, 7)
@@ -141,7 +141,7 @@ def test_a_user_s_own_file_decides_until_the_user_does(trio: Trio, client: Contr
     client.set_strategy(0, BSP())
     assert client.job(0).automatic is None
     ours = serenectl("sync", "auto", "--controller", client.url)
-    assert (ours.returncode, ours.stdout) == (0, "job 0: pacing decides\n"), ours.stderr
+    assert (ours.returncode, ours.stdout) == (0, "job 0: automatic strategy pacing is on\n"), ours.stderr
     refused = serenectl("sync", "auto", f"{file}:Mine", "--controller", client.url)
     assert (refused.returncode, refused.stderr) == (2, f"error: {file}:Mine: parameter bound is missing\n")
 
@@ -151,7 +151,7 @@ FAILING = [  # what a strategy does, and what is reported of it
     ("return 'ssp'", "decide() returned 'ssp': expected a Strategy, a Decision or None"),
     ("raise SystemExit(1)", "RuntimeError('SystemExit(1)')"),
     ("return Decision(BSP(), {7})", "worker 7 does not take part in job 0: expected 0, 1 or 2"),
-    ("return Decision(BSP(), {0, 1, 2})", "job 0: no member would be left"),
+    ("return Decision(BSP(), {0, 1, 2})", "job 0: the last member cannot be evicted"),
     ("return Quorum(9)", "a quorum of 9 of 3 workers: expected 1 to 3"),
 ]
 
@@ -164,7 +164,7 @@ def test_a_program_that_fails_is_asked_no_more(trio: Trio, client: ControllerCli
         client.set_automatic(0, f"{file}:bad")
         until(lambda: automatic(client).trouble, "it fails")
         assert automatic(client).trouble == trouble
-        assert f"bad no longer decides ({trouble})" in client.explain(0).headline
+        assert f"automatic strategy bad was stopped ({trouble})" in client.explain(0).headline
         assert (trio.epoch, client.job(0).strategy) == (1, BSP())
         client.unset_automatic(0)
         assert client.job(0).automatic is None

@@ -107,7 +107,7 @@ def test_a_paused_worker_of_a_deleted_job_gets_no_place(client: ControllerClient
     hosts[1].forget()
     client.create_job(2, BSP())
     refused = hosts[0].ask(lambda: hosts[0].hello(0, 0, 5, session), Op.REFUSED)
-    assert refused.text.startswith(f"session {session} of job 0 is over, and this is another job")
+    assert refused.text.startswith(f"session {session} of job 0 is over; the id belongs to a new job")
     assert states(client) == ["expected", "expected"]
     later = join(hosts[:2], 0)[0]["session"]
     assert later > session

@@ -153,7 +153,7 @@ def test_a_worker_has_one_place() -> None:
 
 
 def test_unknown_fields() -> None:
-    with pytest.raises(SereneError, match="no strategy of 2 workers compiles to"):
+    with pytest.raises(SereneError, match=r"the switch's policy .* is no strategy for 2 workers"):
         recognise(PolicyFields(0b11, 0b11, 0, 9, ReadMode.LATEST), [0, 1])
 
 

@@ -25,7 +25,7 @@ def members(client: ControllerClient) -> list[int]:
 def test_it_begins_with_workers_and_others_come_at_any_place(client: ControllerClient, hosts: list[Host]) -> None:
     client.create_job(2, BSP(), places=4)
     waits = hosts[2].ask(lambda: hosts[2].hello(0, 3, 5), Op.WAIT)
-    assert waits.text == "job 0 waits for 1 more worker, at any of 4 places"
+    assert waits.text == "job 0 waits for 1 more worker (4 places)"
     hosts[0].ask(lambda: hosts[0].hello(0, 0, 5), Op.WELCOME)
     welcome = hosts[2].ask(lambda: hosts[2].hello(0, 3, 5), Op.WELCOME)
     assert (welcome["sync_mask"], welcome["quorum"], welcome["members"]) == (0b1001, 2, 2)
@@ -78,10 +78,10 @@ def test_who_dies_is_evicted_and_its_place_is_free_to_any_host(
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ((3, None, None), "places 3: expected 4, as many as workers, to 32"),
-        ((33, None, None), "places 33: expected 4, as many as workers, to 32"),
-        ((None, 5, None), "minimum 5: expected 1 to 4, as many as workers"),
-        ((None, 0, None), "minimum 0: expected 1 to 4, as many as workers"),
+        ((3, None, None), "places 3: expected 4 (the number of workers) to 32"),
+        ((33, None, None), "places 33: expected 4 (the number of workers) to 32"),
+        ((None, 5, None), "minimum 5: expected 1 to 4 (the number of workers)"),
+        ((None, 0, None), "minimum 0: expected 1 to 4 (the number of workers)"),
         ((None, None, 0.1), "evict_after 0.1: expected 0.5 to 86400 seconds"),
     ],
 )

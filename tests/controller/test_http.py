@@ -73,8 +73,8 @@ COMMANDS = [
         ({"Host": "localhost.evil.example"}, "Host: localhost.evil.example: expected a loopback address"),
         ({"Host": "127.0.0.1.evil.example"}, "Host: 127.0.0.1.evil.example: expected a loopback address"),
         ({"Host": "0.0.0.0:{port}"}, "Host: 0.0.0.0:"),
-        ({"Sec-Fetch-Site": "same-site"}, "Sec-Fetch-Site: same-site: expected none or same-origin"),
-        ({"Sec-Fetch-Site": "cross-site"}, "Sec-Fetch-Site: cross-site: expected none or same-origin"),
+        ({"Sec-Fetch-Site": "same-site"}, "Sec-Fetch-Site: same-site: expected 'none' or 'same-origin'"),
+        ({"Sec-Fetch-Site": "cross-site"}, "Sec-Fetch-Site: cross-site: expected 'none' or 'same-origin'"),
     ],
 )
 def test_no_page_of_another_origin_may_ask(
@@ -200,7 +200,7 @@ def test_a_body_without_end_is_not_read(controller: ControllerProcess, client: C
 
 def test_a_body_that_is_too_long_is_told_so(client: ControllerClient, http: httpx.Client) -> None:
     answer = http.post("/v1/jobs", content=b" " * 65537, headers={"Content-Type": "application/json"})
-    assert (answer.status_code, answer.json()) == (413, {"error": "a body of more than 65536 bytes"})
+    assert (answer.status_code, answer.json()) == (413, {"error": "the body exceeds 65536 bytes"})
     with connect(client.url) as connection:
         head = "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
         connection.sendall(head.encode() + b"10001\r\n" + bytes(65537) + b"\r\n")

@@ -225,7 +225,7 @@ def test_a_strategy_without_telemetry_is_reported_to_be_blind(monkeypatch: pytes
         assert [event.text.partition(" (")[0] for event in events.after(0.0)] == [
             "job 0: dssp is blind to workers 0, 1 and 2",
             "job 0: dssp is blind to worker 1",
-            "job 0: dssp sees every worker again",
+            "job 0: dssp receives every worker's reports again",
         ]
 
     asyncio.run(asyncio.wait_for(scenario(), 120))
@@ -236,7 +236,7 @@ def test_code_that_never_ends_is_given_up_and_bounded(monkeypatch: pytest.Monkey
     monkeypatch.setattr(runners, "DECISION_TIMEOUT_S", 0.2)
 
     async def scenario() -> None:
-        code, go, called = runners.UserCode(), Event(), "calls of automatic strategies have not returned"
+        code, go, called = runners.UserCode(), Event(), "calls of automatic strategies never returned"
         calls = [code.call(go.wait) for _ in range(24)]
         said = [str(error) for error in await asyncio.gather(*calls, return_exceptions=True)]
         assert said.count("no answer within 0.2 s") == runners.MOST_CALLS

@@ -119,7 +119,7 @@ def test_of_two_controllers_that_start_one_is_refused() -> None:
     """Before either listens, while it waits for its switch."""
     http = f"127.0.0.1:{some_port()}"
     with tcp_listener(http) as first:
-        said = f"cannot listen on {http}: the controller with process id {os.getpid()} has it ('serenectl status')"
+        said = f"cannot listen on {http}: the controller with process id {os.getpid()} uses it; choose another port"
         with pytest.raises(AddressInUse, match=re.escape(said)), tcp_listener(http):
             pass
         first.listen()
@@ -163,7 +163,7 @@ def test_what_is_no_socket_stays(path: Path, kind: str) -> None:
         path.symlink_to(text)
     else:
         path.mkdir()
-    said = f"cannot listen at {path}: the file there is no socket"
+    said = f"cannot listen at {path}: the file there is not a socket"
     with pytest.raises(AddressInUse, match=re.escape(said)), unix_listener(str(path)):
         pass
     assert text.read_text() == "precious" and path.exists()
@@ -184,8 +184,8 @@ def guarded(start: Start, path: Path, monkeypatch: pytest.MonkeyPatch) -> Contro
     return start("--socket", str(path))
 
 
-MISSING = "this controller asks for a token: set SERENE_TOKEN to the one that it was started with"
-WRONG = "this is not the controller's token: set SERENE_TOKEN to the one that it was started with"
+MISSING = "this controller requires a token: set SERENE_TOKEN to the controller's token"
+WRONG = "wrong token: set SERENE_TOKEN to the controller's token"
 
 
 HEADERS: list[tuple[list[bytes], str]] = [
@@ -333,5 +333,5 @@ def test_another_server_is_no_controller(command: str) -> None:
             other.shutdown()
             thread.join()
     assert said.returncode == 1
-    assert said.stderr.startswith(f"error: something else answers at http://{at}")
+    assert said.stderr.startswith(f"error: http://{at} answers, but is not a Serene controller of this version")
     assert said.stderr.count("\n") == 1

@@ -176,9 +176,9 @@ def test_a_controller_elsewhere_is_told_how_to_have_a_switch_of_its_own(running:
     http, *others = (f"127.0.0.1:{port}" for port in some_ports(2))
     refused = running.serenectl("up", "--local", "--switch", running.switch, "--http", http)
     assert refused.returncode == 1
-    assert refused.stderr.startswith("error: another controller, with election id 1, holds the switch"), refused
+    assert refused.stderr.startswith("error: another controller (election id 1) is primary for the switch"), refused
     assert refused.stderr.endswith(
-        f". The local switch at {running.switch} was there already: --switch 127.0.0.1:PORT starts one more\n"
+        f". A local switch already runs at {running.switch}; --switch 127.0.0.1:PORT starts another one\n"
     )
     assert listens(running.switch)
     second = running.serenectl("up", "--local", "--switch", *others, "--http", http, "--ports", "1-2")
@@ -194,11 +194,11 @@ def test_a_controller_elsewhere_is_told_how_to_have_a_switch_of_its_own(running:
 def test_precision_names_what_makes_its_jobs(running: Local) -> None:
     refused = running.serenectl("precision", "8")
     assert (refused.returncode, refused.stderr) == (
-        1, "error: there is no job; a program's init_process_group(\"serene\") makes one\n",
+        1, "error: there is no job; create one with a program's init_process_group(\"serene\")\n",
     )  # fmt: skip
     running.client.create_job(2, BSP())
     same = running.serenectl("precision", "32")
-    assert (same.returncode, same.stdout) == (0, "job 0: 32 bits already, nothing changes\n")
+    assert (same.returncode, same.stdout) == (0, "job 0: already 32 bits, no change\n")
 
 
 def test_of_two_that_start_it_at_once_one_is_refused(local: Local) -> None:
@@ -259,7 +259,7 @@ def test_no_process_is_stopped_that_does_not_have_the_record(held: IO[str]) -> N
 
 def test_a_switch_that_another_process_is_about_to_start(held: IO[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_commands, "RECORD_TIMEOUT_S", 0.1)
-    with pytest.raises(local_commands.NoLocalSwitch, match="another process is about to start or stop the switch"):
+    with pytest.raises(local_commands.NoLocalSwitch, match="another process is starting or stopping the switch"):
         local_commands.start(ADDRESS, [1])
 
 
@@ -291,7 +291,7 @@ def test_switch_and_controller_outlive_each_other(
     Controller().create(2)
     assert f"waits for its switch: no connection to a switch at {local.switch}" in caplog.text
     stopped = local.serenectl("down", "--force").stdout
-    assert stopped == f"controller at {local.client.url} stopped; it had no connection to its switch\n"
+    assert stopped == f"controller at {local.client.url} stopped; its switch was not connected\n"
 
 
 def test_the_next_switch_has_the_same_udp_ports(local: Local) -> None:
@@ -348,8 +348,8 @@ def test_a_full_disk_is_named_and_nothing_is_left(local: Local) -> None:
     up = local.serenectl("up", "--local", "--switch", local.switch, "--http", local.client.url.removeprefix("http://"))
     assert up.returncode == 1
     assert up.stderr == (
-        f"error: logs and pid files go to {local.folder}: No space left on device; "
-        "XDG_RUNTIME_DIR=/PATH chooses another place\n"
+        f"error: cannot write logs and pid files to {local.folder}: No space left on device; "
+        "choose another folder with XDG_RUNTIME_DIR=/PATH\n"
     )
     assert not listens(local.switch)
     until(lambda: not listens(local.client.url.removeprefix("http://")), "the controller is gone")
@@ -452,7 +452,7 @@ def test_another_server_at_the_switchs_address(local: Local) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = f"127.0.0.1:{other.getsockname()[1]}"
         done = local.serenectl("up", "--local", "--http", local.client.url.removeprefix("http://"), "--switch", taken)
-    assert done.returncode == 1 and done.stderr.startswith(f"error: something listens at {taken} already")
+    assert done.returncode == 1 and done.stderr.startswith(f"error: {taken} is in use. ")
 
 
 def test_a_folder_of_the_same_name_is_not_run(local: Local, tmp_path: Path) -> None:

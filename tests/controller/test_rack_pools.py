@@ -91,7 +91,7 @@ def test_a_worker_in_another_rack_than_it_says_is_refused(fabric: Tree, racks_cl
     lanes = racks_client.status().switch.lanes
     with (
         Pool(fabric.transport(0, 0), job.job, 0, slots=SLOTS, lanes=lanes, rack=2) as stray,
-        pytest.raises(Refused, match="says that it is in rack 2, but its HELLO came from rack 0"),
+        pytest.raises(Refused, match="names rack 2, but its HELLO came from rack 0"),
     ):
         stray.join(120.0)
 

@@ -26,7 +26,7 @@ def test_a_worker_is_where_its_hello_comes_from(fabric: Tree, racks_client: Cont
     racks_client.create_job(3, BSP(), racks=[2, 1, 0])
     with (
         fabric.client(0, 0, VALUES, says=2) as liar,
-        pytest.raises(Refused, match="worker 0 says that it is in rack 2, but its HELLO came from rack 0"),
+        pytest.raises(Refused, match="worker 0 names rack 2, but its HELLO came from rack 0"),
     ):
         liar.join(120.0)
     with (
@@ -156,7 +156,7 @@ def test_status_and_explain_say_which_rack_and_level(
         ]
         explained = serenectl("explain", "--worker", "1.0", controller=shared_daemon.url)
         assert "worker 1.0 waits in round 1 of epoch 1 for worker 0.0" in explained.stdout
-        assert "would let it go on" in explained.stdout
+        assert "would let it continue" in explained.stdout
         wrong = serenectl("evict", "--worker", "1.1", controller=shared_daemon.url)
         assert (wrong.returncode, wrong.stderr) == (2, "error: no worker 1.1: expected 0 to 2, or 0.0 to 1.0\n")
         evicted = serenectl("evict", "--worker", "0.0", controller=shared_daemon.url)
@@ -177,9 +177,9 @@ def test_the_switches_are_listed(fabric: Tree, racks_client: ControllerClient) -
     ]
     assert all(switch.connected and "stranger" in switch.drops for switch in status.switches)
     for racks, why in (
-        ([1, 1, 0], "2 workers by rack, 3 in the job: expected the same number"),
-        ([2, 1], "2, 1 workers by rack: expected 3 numbers, one for each leaf that the controller commands, 0 for"),
-        ([1, 1, 1, 0], "1, 1, 1, 0 workers by rack: expected 3 numbers"),
+        ([1, 1, 0], "racks have 2 workers in all, the job 3: expected the same number"),
+        ([2, 1], r"racks 2, 1: expected 3 numbers, one for each leaf \(0: no workers there\)"),
+        ([1, 1, 1, 0], "racks 1, 1, 1, 0: expected 3 numbers"),
     ):
         with pytest.raises(Rejected, match=why):
             racks_client.create_job(3, BSP(), racks=racks)
@@ -210,9 +210,9 @@ def test_a_command_says_who_is_where_and_who_waits_for_nobody(
     [
         (
             ("--racks", "3,2"),
-            "3, 2 workers by rack: expected 3 numbers, one for each leaf that the controller commands, ",
+            "racks 3, 2: expected 3 numbers, one for each leaf (0: no workers there)",
         ),
-        (("--racks", "4"), "2, 1, 1, 1 workers by rack: expected 3 numbers"),
+        (("--racks", "4"), "racks 2, 1, 1, 1: expected 3 numbers"),
         (("--racks", "3,2,0", "--strategy", "mixed:2.0"), "no worker 2.0: expected 0 to 4, or 0.0 to 1.1"),
     ],
 )
@@ -231,4 +231,4 @@ def test_a_leaf_in_the_place_of_the_root_is_refused(fabric: Tree, shared_daemon:
         "up", "--foreground", "--switch", swapped, "--election-id", "9", "--http", f"127.0.0.1:{some_port()}"
     )
     assert up.returncode == 1
-    assert "belongs to another level of the tree: are the names in --switch mixed up?" in up.stderr
+    assert "a program of another level of the tree. Check the names in --switch, or restart" in up.stderr

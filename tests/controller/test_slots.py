@@ -39,7 +39,7 @@ def test_the_last_slot_counts_and_no_more_are_there(start: Start, hosts: list[Ho
     assert answer["total"] == 2
     client.create_job(1, BSP())
     refused = hosts[2].ask(lambda: hosts[2].hello(1, 0, 1), Op.REFUSED)
-    assert "at most 0 of the switch's 8200 are free in a row" in refused.text
+    assert "the longest free range has 0 of 8200 slots" in refused.text
 
 
 def test_another_number_is_not_put_over_a_job_unasked(start: Start, switch: SwitchProcess, hosts: list[Host]) -> None:
@@ -50,7 +50,7 @@ def test_another_number_is_not_put_over_a_job_unasked(start: Start, switch: Swit
     asked += ["--http", first.url.removeprefix("http://")]
     refused = serenectl(*asked)
     assert refused.returncode == 1
-    assert "runs this program with 10 slots: --slots 10 takes its jobs over, --slots with another" in refused.stderr
+    assert "runs this program with 10 slots. --slots 10 takes over its jobs; another number" in refused.stderr
     again = start("--slots", "10", "--election-id", "10")
     assert [job.state for job in again.client.jobs()] == ["running"]
     again.kill()

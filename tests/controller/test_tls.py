@@ -95,17 +95,17 @@ def watch_by_tls(switch: str, files: Path, identity: tuple[str, ...]) -> None:
     half = serenectl("trace", "--switch", switch, *identity[:2])
     assert (half.returncode, half.stderr.splitlines()) == (
         2,
-        ["error: --switch-key: expected with --switch-cert, and neither without the other"],
+        ["error: --switch-key: --switch-cert and --switch-key must be given together"],
     )
 
 
 @pytest.mark.parametrize(
     ("given", "error"),
     [
-        ({"switch_ca": "/no/such.pem"}, "--switch-ca: '/no/such.pem' cannot be read: No such file or directory"),
-        ({"switch_ca": "README.md", "switch_cert": "README.md"}, "--switch-key: expected with --switch-cert"),
-        ({"switch_ca": "README.md", "switch_key": "README.md"}, "--switch-key: expected with --switch-cert"),
-        ({"switch_cert": "README.md", "switch_key": "README.md"}, "--switch-key: expected with --switch-ca"),
+        ({"switch_ca": "/no/such.pem"}, "--switch-ca: cannot read '/no/such.pem': No such file or directory"),
+        ({"switch_ca": "README.md", "switch_cert": "README.md"}, "--switch-key: --switch-cert and --switch-key must"),
+        ({"switch_ca": "README.md", "switch_key": "README.md"}, "--switch-key: --switch-cert and --switch-key must"),
+        ({"switch_cert": "README.md", "switch_key": "README.md"}, "--switch-key: needs --switch-ca, which encrypts"),
     ],
 )
 def test_files_that_are_missing(given: dict[str, str], error: str) -> None:

@@ -64,9 +64,9 @@ async def test_a_finished_job_is_made_anew_at_once(switch: SwitchProcess, hosts:
         await asyncio.to_thread(hosts[0].ask, lambda: hosts[0].leave(0, 0), Op.BYE)
         hosts[0].incarnation += 1
         refused = await asyncio.to_thread(hosts[0].ask, lambda: hosts[0].hello(0, 0, 5), Op.REFUSED)
-        assert refused.text.endswith("'serenectl jobs create --job 0 --workers 1' makes it anew")
+        assert refused.text.endswith("create a new one with 'serenectl jobs create --job 0 --workers 1'")
         waits = await asyncio.to_thread(hosts[1].ask, lambda: hosts[1].hello(1, 0, 5), Op.WAIT)
-        assert waits.text.startswith("job 0 has finished, and keeps its slots")
+        assert waits.text.startswith("job 0 has finished, but keeps its slots")
         await coordinator.create_job(1, BSP(), job=0)
         hosts[0].forget()
         assert (await asyncio.to_thread(join, hosts[:1], 0))[0]["session"] > session
@@ -194,12 +194,12 @@ async def test_sessions_grow_past_what_the_switch_holds(switch: SwitchProcess, h
 async def test_one_host_s_restarts_are_bounded(
     switch: SwitchProcess, hosts: list[Host], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """HELLOs with a new incarnation each time: every one that is admitted is a new epoch for everybody."""
+    """Each process that is admitted in a worker's place is a new epoch for everybody."""
     host = hosts[1]
 
-    def flood() -> None:
-        for host.incarnation in range(10_000, 11_000):
-            host.say_hello(0, 1, 5)
+    def restarts() -> None:
+        for host.incarnation in range(10_000, 10_020):
+            host.hello(0, 1, 5)  # with the number that it is asked for
         # A port's requests are served in their order: those before this one have been, or were overlooked.
         host.ask(lambda: host.hello(0, 32, 5), Op.REFUSED)
 
@@ -208,7 +208,7 @@ async def test_one_host_s_restarts_are_bounded(
         await asyncio.to_thread(join, hosts[:2], 0)
         with monkeypatch.context() as patched:
             patched.setattr(admission, "READMISSION_INTERVAL_S", 3600.0)
-            await asyncio.to_thread(flood)
+            await asyncio.to_thread(restarts)
             assert coordinator.jobs[0].epoch <= 2
         host.incarnation = 20_000
         await asyncio.to_thread(host.ask, lambda: host.hello(0, 1, 5), Op.WELCOME)

@@ -25,7 +25,7 @@ from serene.program import Program
 from serene.strategy import BSP
 from tests.model import Model
 from tests.model_switch import ModelSwitch
-from tests.planted import FAULTS, OFTEN, Fault, Line, hunt, planted
+from tests.planted import FAULTS, OFTEN, Line, every_fault_is_found, of_the_protocol, planted
 
 QUICK = 100  # runs; what takes longer is hunted by the command
 
@@ -173,10 +173,7 @@ def test_the_first_of_two_processes_is_ended_only_when_the_other_has_its_place()
     run.close()
 
 
-@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault.runs <= QUICK], ids=lambda fault: fault.rule)
-def test_a_broken_rule_is_found(fault: Fault) -> None:
-    found = hunt(0, fault.runs, *fault.lines)
-    assert found is not None
+test_a_broken_rule_is_found = every_fault_is_found(of_the_protocol, [fault for fault in FAULTS if fault.runs <= QUICK])
 
 
 def test_a_planted_fault_is_gone_afterwards_and_has_to_be_there() -> None:

@@ -27,7 +27,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -197,8 +196,8 @@ def judged(name: str, count: int, seed: int, processes: int) -> Iterator[Verdict
                     yield verdict
 
 
-def table(verdicts: list[Verdict], markdown: bool = False) -> Table:
-    shown = Table(box=box.MARKDOWN if markdown else None, pad_edge=markdown)
+def table(verdicts: list[Verdict]) -> Table:
+    shown = Table(box=None, pad_edge=False)
     for heading in ("program", "part", "operator", "changed", "killed by"):
         shown.add_column(heading, overflow="fold")
     for verdict in verdicts:

@@ -73,9 +73,8 @@ def test_every_explanation_is_of_a_mutant_that_there_is() -> None:
     assert explained == set(EQUIVALENT.values())
 
 
-@pytest.mark.parametrize(("part", "operator"), [("barrier", "write dropped"), ("parser", "header not sent")])
-def test_a_mutant_is_killed_by_a_test_that_is_named(part: str, operator: str) -> None:
-    mutant = next(mutant for mutant in drawn(all_of("v1model"), 1) if mutant.kind == (part, operator))
+def test_a_mutant_is_killed_by_a_test_that_is_named() -> None:
+    mutant = next(mutant for mutant in drawn(all_of("v1model"), 1) if mutant.kind == ("parser", "header not sent"))
     verdict = judge(mutant)
     assert verdict is not None and verdict.killed_by.startswith("dataplane/test_")
 

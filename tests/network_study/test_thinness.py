@@ -98,14 +98,14 @@ def test_a_verdict_on_the_network_follows_times_rounds_and_error(
     asp: float, cost: Cost, packed: str, text: str
 ) -> None:
     thin = Thinness(Made(asp), GRID, {"it": cost})
-    cases = thin.cases()
+    cases = thin.cases().query("strategy != 'bsp'")
     assert len(cases) == 2 * 3 * 3 * 3 + 3, "on the larger network ASP alone, without stragglers"
-    for case in cases:
-        if case.cell.how == "servers-packed":
-            assert (case.bsp, case.verdict, case.text) == (1.0, packed, text)
-        else:
-            assert case.verdict == NO_LESS and case.bsp == 1 / 8
-            assert case.high in (1 / 8, NONE)
+    by_servers = cases["how"] == "servers-packed"
+    assert set(cases["verdict"][by_servers]) == {packed} and set(cases["bsp"][by_servers]) == {1.0}
+    assert set(cases["verdict"][~by_servers]) == {NO_LESS} and set(cases["bsp"][~by_servers]) == {1 / 8}
+    assert set(cases["high"][~by_servers]) <= {1 / 8, NONE}
+    shown = {row[-1] for row in thin.table()[1] if row[2] == "servers-packed"}
+    assert shown == {f"**{text}**" if packed == LESS else text}
     _, rows = thin.verdict()
     assert [row[0] for row in rows] == ["switch", "servers", "servers-packed", "all"]
     counts = {verdict: "19" if verdict == packed else "0" for verdict in VERDICTS}

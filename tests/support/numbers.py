@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 
@@ -44,6 +45,11 @@ def expected(vectors: Sequence[np.ndarray], lanes: int) -> np.ndarray:
             specials = np.sum([np.where(np.isfinite(part), 0.0, part) for part in parts], axis=0)
             result[start : start + PIECES * lanes] = np.where(np.isfinite(specials), total, specials)
     return result
+
+
+def exactly(vectors: Sequence[np.ndarray]) -> list[Fraction]:
+    """Sums without rounding."""
+    return [sum((Fraction(float(value)) for value in column), Fraction()) for column in zip(*vectors, strict=True)]
 
 
 def same(first: np.ndarray, second: np.ndarray) -> bool:
@@ -106,3 +112,12 @@ def within_given(result: np.ndarray, vectors: Sequence[np.ndarray], bits: int, u
     most = len(vectors) * 2.0**unit * (1 + 2.0**-15) + np.abs(exact) * 2.0**-23
     right = np.abs(np.where(plain, result, 0) - np.where(plain, exact, 0)) <= most
     return bool(right.all()) and same(result[~plain], specials[~plain].astype(np.float32))
+
+
+def right(
+    result: np.ndarray, vectors: Sequence[np.ndarray], lanes: int, bits: int = 32, unit: int | None = None
+) -> bool:
+    """Whether ``result`` is the sum, as it has to be in this format, of finite values in 16 and 8 bits."""
+    if unit is not None:
+        return within_given(result, vectors, bits, unit)
+    return within_levels(result, vectors, lanes, bits) if bits != 32 else same(result, expected(vectors, lanes))

@@ -7,6 +7,7 @@ import heapq
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import greenlet
 import numpy as np
@@ -187,10 +188,11 @@ class PoolRun:
         self.now, _, action = heapq.heappop(self._due)
         action()
 
-    def all_reduce(self, vectors: Sequence[np.ndarray], signature: bytes = b"") -> list[np.ndarray]:
-        """Plays one collective, and returns what each worker has afterwards. Raises the first worker's error."""
+    def all_reduce(self, vectors: Sequence[np.ndarray], **options: Any) -> list[np.ndarray]:
+        """Plays one collective, and returns what each worker has afterwards. options: of `Pool.all_reduce`. Raises the
+        first worker's error."""
         results = [vector.copy() for vector in vectors]
-        self.play(lambda worker, pool: pool.all_reduce(results[worker], signature))
+        self.play(lambda worker, pool: pool.all_reduce(results[worker], **options))
         for error in self.errors.values():
             raise error
         return results

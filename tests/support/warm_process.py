@@ -1,5 +1,5 @@
-"""Controllers, embedded switches and serenectl, started in a Python that has already imported their modules
-(`warm.py`)."""
+"""Programs started in a Python that has already imported their modules (`warm.py`): by default controllers, embedded
+switches and serenectl."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ class WarmProcess:
         stderr: int,
         folder: Path,
         environment: dict[str, str] | None = None,
+        modules: str = "controller",
     ) -> None:
         self.args = ["python", *arguments]
         self.returncode: int | None = None
         request = {"arguments": list(arguments), "folder": str(folder), "environment": environment or dict(os.environ)}
         message = json.dumps(request).encode() + END
         self._server = socket.socket(socket.AF_UNIX)
-        self._server.connect(str(server("controller")))
+        self._server.connect(str(server(modules)))
         with open(os.devnull) as nothing, OF_CALLER.open() as network:
             files = [nothing.fileno(), stdout, stderr, network.fileno()]
             socket.send_fds(self._server, [len(message).to_bytes(4, "big")], files)

@@ -28,7 +28,7 @@ from serene.topologies.processes import bmv2
 from tests.controller.processes import Process, listens
 from tests.p4rt import Controller
 from tests.ports import some_ports
-from tests.switch.p4rt_controller import PATIENCE_S, clone_session, number
+from tests.switch.p4rt_controller import PATIENCE_S, but, clone_session, number
 
 SWITCH = "simple_switch_grpc"
 
@@ -69,7 +69,7 @@ def _packet_message() -> Any:
 
 
 class Bmv2:
-    """A running switch with a program. Raises grpc.RpcError where BMv2 refuses the program or an entry."""
+    """A running switch with a program. Raises RpcError where BMv2 refuses the program, WriteFailed where an entry."""
 
     def __init__(self, json: Path, p4info: Path, log: Path) -> None:
         (packets_port,) = some_ports(1)
@@ -110,57 +110,34 @@ class Bmv2:
         self, table: Table, match: Sequence[Match], action: Action, params: Sequence[int], priority: int
     ) -> p4r.TableEntry:
         """Inserts an entry, and returns it as it was written."""
-        info = self._named("tables", table.name)
-        entry = p4r.TableEntry(table_id=info.preamble.id, action=self._action(action, params))
+        info = self.controller.named("tables", table.name)
+        entry = p4r.TableEntry(table_id=info.preamble.id, action=self.controller.action(action.name, *params))
         for field, value in zip(info.match_fields, match, strict=True):
             _add_match(entry, field, value)
         needs = p4i.MatchField.MatchType
         if any(f.match_type in (needs.TERNARY, needs.RANGE, needs.OPTIONAL) for f in info.match_fields):
             entry.priority = priority + 1  # P4Runtime's priorities begin at 1
-        self.controller.write(p4r.Update.INSERT, {"table_entry": entry})
+        self.controller.insert(entry)
         return entry
 
     def set_default(self, table: Table, action: Action, params: Sequence[int]) -> None:
-        id_ = self._named("tables", table.name).preamble.id
-        entry = p4r.TableEntry(table_id=id_, is_default_action=True, action=self._action(action, params))
-        self.controller.write(p4r.Update.MODIFY, {"table_entry": entry})
+        self.controller.modify(self.controller.default(table.name, action.name, *params))
 
     def clone_session(self, session: int, replicas: Sequence[tuple[int, int]]) -> None:
-        entry = clone_session(session, *replicas)
-        self.controller.write(p4r.Update.INSERT, {"packet_replication_engine_entry": entry})
-
-    def delete_clone_session(self, session: int) -> None:
-        self.controller.write(p4r.Update.DELETE, {"packet_replication_engine_entry": clone_session(session)})
+        self.controller.insert(clone_session(session, *replicas))
 
     def counter(self, name: str, index: int) -> tuple[int, int]:
         """One cell of a counter: (packets, bytes)."""
-        entry = p4r.CounterEntry(counter_id=self._named("counters", name).preamble.id, index=p4r.Index(index=index))
-        return self._counts(p4r.Entity(counter_entry=entry))
+        return self._counts(
+            p4r.CounterEntry(counter_id=self.controller.id("counters", name), index=p4r.Index(index=index))
+        )
 
     def direct_counter(self, entry: p4r.TableEntry) -> tuple[int, int]:
-        wanted = p4r.DirectCounterEntry(table_entry=entry)
-        wanted.table_entry.ClearField("action")
-        return self._counts(p4r.Entity(direct_counter_entry=wanted))
+        return self._counts(p4r.DirectCounterEntry(table_entry=but(entry, "action")))
 
-    def _counts(self, wanted: p4r.Entity) -> tuple[int, int]:
-        request = p4r.ReadRequest(device_id=0, entities=[wanted])
-        answers = self.controller.stub.Read(request, timeout=PATIENCE_S)
-        found = next(entity for answer in answers for entity in answer.entities)
-        data = getattr(found, found.WhichOneof("entity")).data
+    def _counts(self, wanted: p4r.CounterEntry | p4r.DirectCounterEntry) -> tuple[int, int]:
+        data = self.controller.read_one(wanted).data
         return data.packet_count, data.byte_count
-
-    def _action(self, action: Action, params: Sequence[int]) -> p4r.TableAction:
-        info = self._named("actions", action.name)
-        made = p4r.TableAction(action=p4r.Action(action_id=info.preamble.id))
-        for param, value in zip(info.params, params, strict=True):
-            made.action.params.add(param_id=param.id, value=number(value))
-        return made
-
-    def _named(self, kind: str, name: str) -> Any:
-        found = [item for item in getattr(self.controller.p4info, kind) if item.preamble.name == name]
-        if not found:
-            raise LookupError(f"{name!r} is not in the P4Info")
-        return found[0]
 
 
 def _add_match(entry: p4r.TableEntry, field: p4i.MatchField, value: Match) -> None:

@@ -87,9 +87,18 @@ class Stream:
             update.election_id.high, update.election_id.low = election_id >> 64, election_id & (1 << 64) - 1
         self.send(arbitration=update)
 
+    def take(self, timeout_s: float) -> p4r.StreamMessageResponse | None:
+        """The next message; None at the end of the stream. Raises queue.Empty."""
+        return self._responses.get(timeout=timeout_s)
+
+    def forget(self) -> None:
+        """Discards what has come so far."""
+        while not self.silent(0):
+            pass
+
     def next_message(self, timeout_s: float = PATIENCE_S) -> p4r.StreamMessageResponse:
         try:
-            response = self._responses.get(timeout=timeout_s)
+            response = self.take(timeout_s)
         except queue.Empty:
             raise AssertionError(f"no message within {timeout_s} s") from None
         assert response is not None, f"the stream ended: {self.ended}"
@@ -107,7 +116,7 @@ class Stream:
 
     def silent(self, for_s: float = 0.3) -> bool:
         try:
-            self._responses.get(timeout=for_s)
+            self.take(for_s)
         except queue.Empty:
             return True
         return False
@@ -143,7 +152,10 @@ class Controller:
         self._channel = grpc.insecure_channel(address)
         self.stub = p4r_grpc.P4RuntimeStub(self._channel)
         self._streams: list[Stream] = []
-        self._ids = {kind: {item.preamble.alias: item for item in getattr(p4info, kind)} for kind in KINDS}
+        self._ids = {
+            kind: {name: item for item in getattr(p4info, kind) for name in (item.preamble.name, item.preamble.alias)}
+            for kind in KINDS
+        }
 
     def __enter__(self) -> Self:
         return self
@@ -253,14 +265,18 @@ class Controller:
 
     # -- messages by name ------------------------------------------------------------------------------------
 
+    def named(self, kind: str, name: str) -> Any:
+        """A part of the P4Info, by its name or alias. Raises KeyError."""
+        return self._ids[kind][name]
+
     def id(self, kind: str, name: str) -> int:
-        return int(self._ids[kind][name].preamble.id)
+        return int(self.named(kind, name).preamble.id)
 
     def key(
         self, table: str, match: Mapping[str, Sequence[int] | int] | None = None, priority: int = 0
     ) -> p4r.TableEntry:
         """A table entry without an action. match: by field, an int, (value, length), (value, mask) or (low, high)."""
-        info = self._ids["tables"][table]
+        info = self.named("tables", table)
         entry = p4r.TableEntry(table_id=info.preamble.id, priority=priority)
         for field in info.match_fields:
             if field.name in (match or {}):
@@ -288,7 +304,7 @@ class Controller:
         return entry
 
     def action(self, name: str, *params: int) -> p4r.TableAction:
-        info = self._ids["actions"][name]
+        info = self.named("actions", name)
         result = p4r.TableAction()
         result.action.action_id = info.preamble.id
         for param, value in zip(info.params, params, strict=True):

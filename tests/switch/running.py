@@ -123,7 +123,7 @@ class Tracing(Process):
     def __init__(self, folder: Path, port: int, *arguments: str) -> None:
         command = ["-m", "serene.controller", "trace", "--switch", f"127.0.0.1:{port}", *arguments]
         super().__init__(command, folder / "trace.log", warm=True)
-        self.await_(lambda: self.lines[:1] == [f"packets of 127.0.0.1:{port} are traced"], "packets are traced")
+        self.await_(lambda: self.lines[:1] == [f"tracing packets of 127.0.0.1:{port}"], "packets are traced")
 
     @property
     def lines(self) -> list[str]:

@@ -34,6 +34,7 @@ from serene.errors import SereneError
 from serene.experiments.shared import page_tables
 from serene.switch import UnsupportedProgram
 from tests.suites.checkouts import COMPILER, NotCompiled, Program
+from tests.switch.p4rt_controller import WriteFailed
 from tests.switch.stf import Runner, StfError, StfMismatch, parse
 from tests.switch.stf_embedded import EmbeddedTarget
 
@@ -110,7 +111,7 @@ def run_sample(sample: Sample, switch: str) -> Result:
     except grpc.RpcError as error:
         said = error.details() if isinstance(error, grpc.Call) else error
         return Result(sample.suite, sample.name, "fail", f"{UNREACHED} {switch}: {said}")
-    except (StfError, StfMismatch, SereneError) as error:
+    except (StfError, StfMismatch, SereneError, WriteFailed) as error:
         return Result(sample.suite, sample.name, "fail", f"{type(error).__name__}: {error}")
     return Result(sample.suite, sample.name, "pass")
 

@@ -10,6 +10,7 @@ import pytest
 
 from serene.switch import Switch
 from tests.switch import bmv2, small
+from tests.switch.p4rt_controller import clone_session
 from tests.switch.p4rt_probe import PROGRAMS
 
 SESSION, PORT, IN_INGRESS, IN_EGRESS, OTHER = 5, 3, 1, 2, 7
@@ -74,10 +75,8 @@ def test_ingress_port_in_bmv2(tmp_path: Path) -> None:
     p4info.write_text("")
     with bmv2.running_bmv2(PROGRAMS / "mirror.json", p4info) as switch:
         for case, (made, kind, expected) in CASES.items():
-            path = tmp_path / "copies.json"
-            path.write_text(json.dumps(made))
-            switch.controller.push(path)
+            switch.controller.push(json.dumps(made).encode())
             switch.clone_session(SESSION, [(4, 0)])
             ((_, packet),) = switch.process([(PORT, frame(kind))])
-            switch.delete_clone_session(SESSION)  # it would outlive the program
+            switch.controller.delete(clone_session(SESSION))  # it would outlive the program
             assert int.from_bytes(packet[6:12], "big") == expected, case

@@ -1,7 +1,7 @@
 """Random expressions, computed by the generated C and by Python's integers.
 
-Each program assigns two hundred expressions over fields of many widths, signed ones included; each is then run with
-random packets. BMv2 computes without bounds and cuts on assignment: so does the oracle.
+Each program assigns 120 expressions over fields of many widths, signed ones included; each is then run with random
+packets. BMv2 computes without bounds and cuts on assignment: so does the oracle.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FIELDS = {  # name -> bits, signed
 }  # fmt: skip
 RESULTS = (1, 8, 16, 31, 32, 48, 64, 65, 128, 200, 512, 2048)
 OPERATORS = (*"+-*&|^~?&+", "<<", ">>", "b2d", "two_comp_mod", "usat_cast", "sat_cast")
-PER_PROGRAM = 200
+PER_PROGRAM = 120
 LARGEST = 2500  # bits of an intermediate value
 
 

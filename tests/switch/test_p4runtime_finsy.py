@@ -11,7 +11,7 @@ import pytest
 
 from tests.switch.conftest import Target
 from tests.switch.p4rt_controller import new_election_id
-from tests.switch.p4rt_probe import CPU_PORT, JSON, P4INFO, Probe
+from tests.switch.p4rt_probe import JSON, P4INFO
 
 PATIENCE_S = 120.0
 
@@ -32,13 +32,6 @@ def run(work: Coroutine[Any, Any, None]) -> None:
     _loop.run_until_complete(asyncio.wait_for(work, PATIENCE_S))
 
 
-async def send(sw: fy.Switch, probe: Probe) -> Probe:
-    receive = asyncio.ensure_future(anext(sw.read_packets()))
-    await asyncio.sleep(0)  # it listens from now on
-    await sw.write([fy.P4PacketOut(probe.frame(), egress_port=CPU_PORT, _pad=0, mark=0)])
-    return Probe.parse((await receive).payload)
-
-
 def entities(sw: fy.Switch, wanted: Any) -> AsyncIterator[Any]:
     """What a request finds."""
     found: Any = sw.read([wanted])  # finsy's overloads say, wrongly, that it is awaited first
@@ -49,32 +42,6 @@ async def read(sw: fy.Switch, wanted: Any) -> Any:
     """The one entity that a request finds."""
     (found,) = [entity async for entity in entities(sw, wanted)]
     return found
-
-
-def test_what_finsy_writes_and_reads(target: Target) -> None:
-    async def work() -> None:
-        async with switch(target) as sw:
-            key = fy.P4TableEntry("by_exact", match=fy.Match(a=1, b=2))
-            entry = fy.P4TableEntry("by_exact", match=fy.Match(a=1, b=2), action=fy.Action("found_exact", value=7))
-            await sw.insert([entry, fy.P4MulticastGroupEntry(4, replicas=[(CPU_PORT, 1), (CPU_PORT, 2)])])
-            assert (await send(sw, Probe(a=1, b=2))).by_exact == 7
-            assert (await read(sw, key)).action == entry.action
-            count = await read(sw, fy.P4CounterEntry("seen", index=1))
-            assert count.data is not None and count.data.packet_count == 1
-            group = await read(sw, fy.P4MulticastGroupEntry(4))
-            assert {(replica.port, replica.instance) for replica in group.replicas} == {(CPU_PORT, 1), (CPU_PORT, 2)}
-            await sw.delete([key, group])
-            assert (await send(sw, Probe(a=1, b=2))).by_exact == 9
-
-            await sw.insert([fy.P4DigestEntry("learned_t", max_list_size=1, ack_timeout_ns=10**9)])
-            receive = asyncio.ensure_future(anext(sw.read_digests("learned_t")))
-            await asyncio.sleep(0)
-            await sw.write([fy.P4PacketOut(Probe(b=5, digests=1).frame(), egress_port=3, _pad=0, mark=0)])
-            digest = await receive
-            assert digest[0]["b"] == 5 and digest[0]["port"] == CPU_PORT
-            await sw.write([digest.ack()])
-
-    run(work())
 
 
 def test_registers_and_delete_all(embedded: Target) -> None:

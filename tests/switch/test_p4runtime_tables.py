@@ -257,10 +257,16 @@ def test_idle_entries_are_told_of_and_told_of_again(ours: Probing) -> None:
     ours.packet_out(Probe(a=1))
     until(lambda: read()[b"\1"].time_since_last_hit.elapsed_ns < before, "the packet has hit the entry")
     ours.delete(idle)
-    until(ours.messages.silent, "what was under way has come")
+    ours.packet_out(Probe(b=77))
+    while (message := ours.messages.next_message()).WhichOneof("update") != "packet" or b_of(message) != 77:
+        pass  # what was under way
     assert ours.messages.silent(5 * timeout_ns / 1e9)
     ours.modify(but(never, "idle_timeout_ns", 1))
     assert ours.messages.receive("idle_timeout_notification").table_entry[0].match == never.match
+
+
+def b_of(message: p4r.StreamMessageResponse) -> int:
+    return Probe.parse(message.packet.payload).b
 
 
 def test_an_idle_timeout_begins_anew_with_a_hit_and_with_a_notice(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -160,8 +160,8 @@ def test_what_an_uplink_carries_in_an_all_reduce(way: str, packets: int) -> None
 
 
 @pytest.mark.timeout(600)
-def test_the_study_s_racks_are_measured_and_kept(tmp_path: Path) -> None:
-    """One case of each ratio, on the study's smallest network; what is there is not measured again."""
+def test_the_study_s_racks_are_measured(tmp_path: Path) -> None:
+    """One case of each ratio, on the study's smallest network."""
     lacking = missing()
     if lacking:
         pytest.skip(f"a network needs {lacking}")

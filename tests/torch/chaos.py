@@ -153,6 +153,12 @@ class Chaos:
 
     def end(self) -> tuple[Result, int]:
         """All leave. Returns a replica, and how many contributions were under way when their processes died."""
+
+        def all_train() -> bool:
+            self.check_alive()
+            return all(self.plant.losses(number) for number in self.processes)
+
+        until(all_train, "who was started last trains", PATIENCE_S)  # or it would find nobody, and wait for others
         (self.plant.folder / "end").touch()
         said(*self.processes.values())
         results = [self.plant.saved(number) for number in self.processes]

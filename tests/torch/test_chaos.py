@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.controller.processes import embedded_switch
 from tests.torch.chaos import STEPS_BETWEEN, WIDTH, Chaos, account
 from tests.torch.sharers import Plant
-
-
-@pytest.fixture
-def plant(tmp_path: Path) -> Iterator[Plant]:
-    for switch in embedded_switch(tmp_path / "switch.log"):
-        made = Plant(switch, tmp_path)
-        yield made
-        made.stop()
-
 
 ELASTIC = {"workers": 3, "places": 6, "evict_after": 1.5, "strategy": "asp", "compute_s": 0.05, "width": WIDTH}
 

@@ -43,7 +43,7 @@ def test_the_end_of_the_groups_ends_their_jobs(results: object, local: Local) ->
 @pytest.mark.parametrize("backend", ["serene", "cpu:serene"])
 def test_groups_beyond_the_switchs_jobs_go_through_gloo(results: object, local: Local, backend: str) -> None:
     """And rank 0 says so, once."""
-    said = outputs(start_ranks(local, 2, ["-m", "tests.torch.many_groups", backend, "9"]))
+    said = outputs(start_ranks(local, 2, ["-m", "tests.torch.ranks", "many_groups", backend, "9"]))
     for text in said:
         assert sorted(jobs_of(text.splitlines()[-1])) == [*range(8), 99, 99]
     told = "the group of the ranks 0, 1 goes through gloo: rank 0 of the group got no job: all 8 jobs"
@@ -60,7 +60,7 @@ def jobs_of(line: str) -> list[int]:
 def test_groups_that_are_destroyed_and_made_again_get_jobs(local: Local) -> None:
     """More than there are ids that no earlier group has had."""
     rounds = [5] * 4  # beside the default group
-    for text in outputs(start_ranks(local, 2, ["-m", "tests.torch.many_groups", "serene", *map(str, rounds)])):
+    for text in outputs(start_ranks(local, 2, ["-m", "tests.torch.ranks", "many_groups", "serene", *map(str, rounds)])):
         lines = [line for line in text.splitlines() if line.startswith("[")]
         assert [len({*jobs_of(line)} & {*range(8)}) for line in lines] == [1 + groups for groups in rounds], text
 
@@ -113,12 +113,12 @@ def test_every_collective_of_pytorch_has_a_version_of_ours() -> None:
 
 def test_gloos_collectives_do_not_wait_for_gloos_threads(local: Local) -> None:
     """With the GIL held, four ranks hang after a few: `outputs` has a deadline."""
-    for text in outputs(start_ranks(local, 4, ["-m", "tests.torch.busy_gloo"])):
+    for text in outputs(start_ranks(local, 4, ["-m", "tests.torch.ranks", "busy_gloo"])):
         assert text.splitlines()[-1] == "over"
 
 
 def test_the_profiler_shows_sums_and_detail_compares_the_ranks_calls(local: Local) -> None:
     detail = [{"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}] * 2
-    for text in outputs(start_ranks(local, 2, ["-m", "tests.torch.watched"], detail)):
+    for text in outputs(start_ranks(local, 2, ["-m", "tests.torch.ranks", "watched"], detail)):
         assert "serene:all_reduce serene:reduce_scatter_single\n" in text
         assert "Detected mismatch between collectives on ranks" in text

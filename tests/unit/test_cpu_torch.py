@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import pip
 import pytest
 
 from tests.ports import some_port
@@ -73,9 +74,12 @@ def index(tmp_path: Path) -> Iterator[Index]:
 
 @pytest.fixture
 def python(tmp_path: Path) -> str:
-    """An interpreter with pip and without PyTorch."""
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "environment"], check=True)
-    return str(tmp_path / "environment" / "bin" / "python")
+    """An interpreter with pip, this one's, and without PyTorch."""
+    environment = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    (site,) = environment.glob("lib/python*/site-packages")
+    (site / "pip").symlink_to(Path(pip.__file__).parent)
+    return str(environment / "bin" / "python")
 
 
 def set_up(python: str, public: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -73,76 +73,26 @@ def test_a_whole_file() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("loss = 0.1", "the file has no loss; expected seed, packets or events"),
-        (
-            "[[packets]]\nlost = 0.1",
-            "[[packets]] number 1 has no lost; expected workers, racks, direction, kinds",
-        ),
-        ("[[packets]]\nloss = 1.5", "[[packets]] number 1: loss 1.5: a probability, expected 0 to 1"),
-        ('[[packets]]\nloss = "much"', "loss = 'much': expected a number"),
-        ("[[packets]]\ndelay_s = -1", "delay_s -1: a time in seconds, expected 0 or more"),
-        ("[[packets]]\ndelay_s = inf", "delay_s inf: a time in seconds"),
-        (
-            '[[packets]]\nracks = [0]\nkinds = ["UP", "PUSH"]',
-            "[[packets]] number 1: PUSH is never on an uplink; expected UP, DOWN, GRANT or OTHER",
-        ),
-        (
-            '[[packets]]\nworkers = [0]\nkinds = ["DOWN", "OTHER"]',
-            "[[packets]] number 1: DOWN is never on a worker's link; expected HELLO, PUSH, PULL, REPORT, LEAVE, ",
-        ),
-        ('[[packets]]\nkinds = ["PUSHES"]', "no kind of packet PUSHES; expected HELLO, PUSH, PULL"),
-        ('[[packets]]\ndirection = "up"', 'direction = \'up\': expected "to_switch" or "to_worker"'),
-        ("[[packets]]\nworkers = 3", "workers = 3: expected a list of worker ids"),
-        ("[[packets]]\n[[packets]]\nstart_s = 3\nend_s = 3", "number 2: start_s 3 and end_s 3: expected an end after"),
-        ("[packets]\nloss = 0.1", "expected tables under [[packets]] or [[events]]"),
-        ("[[events]]\niteration = 3", "[[events]] number 1 needs action"),
-        (
-            '[[events]]\niteration = 3\naction = "kill"',
-            'expected "pause worker", "restart worker", "restart controller", "restart switch", "restart leaf" or ',
-        ),
-        ('[[events]]\niteration = 3\naction = "pause worker"', "pause worker needs worker = 0, 1"),
-        (
-            '[[events]]\niteration = 3\naction = "restart switch"\nworker = 1',
-            "restart switch takes no worker: remove worker = 1",
-        ),
-        ('[[events]]\niteration = 1.5\naction = "restart switch"', "iteration = 1.5: expected a whole number"),
-        ("seed = -1", "seed = -1: expected a whole number, 0 or more"),
-        ("seed = ", "not TOML"),
         ("seed = " + 5000 * "9", "not TOML: Exceeds the limit"),
         ("seed = " + 5000 * "[" + 5000 * "]", "not TOML: maximum recursion depth exceeded"),
         ("seed = 0x" + 5000 * "f", "seed = ...: expected a whole number, 0 or more, below 2^63"),
-        (
-            '[[events]]\niteration = 9223372036854775808\naction = "restart root"',
-            "expected a whole number, 0 or more, b",
-        ),
         ("[[packets]]\nloss = 1" + 400 * "0", "expected a number"),
         ("[[packets]]\ndirection = 0x" + 5000 * "f", 'direction = ...: expected "to_switch"'),
     ],
+    ids=lambda text: text[:30],
 )
-def test_what_is_wrong_is_named_with_what_would_be_right(text: str, said: str, tmp_path: Path) -> None:
-    with pytest.raises(BadFaults) as raised:
-        parse(text)
-    assert said in str(raised.value)
+def test_a_file_with_something_large(text: str, said: str, tmp_path: Path) -> None:
+    """What else may be wrong is in refusals.txt."""
     path = tmp_path / "faults.toml"
     path.write_text(text)
-    with pytest.raises(BadFaults, match=r"faults\.toml: "):
+    with pytest.raises(BadFaults) as raised:
         load(path)
+    assert str(raised.value).startswith(f"{path}: ") and said in str(raised.value)
 
 
 def test_a_file_that_is_not_there() -> None:
     with pytest.raises(BadFaults, match=r"cannot read nowhere\.toml: No such file"):
         load("nowhere.toml")
-
-
-def test_workers_that_are_not_in_the_run() -> None:
-    faults = Faults(packets=(PacketFaults(workers=(1, 7)),), events=(Event(1, Action.PAUSE_WORKER, 4),))
-    faults.check(8)
-    with pytest.raises(BadFaults) as refused:
-        faults.check(4)
-    assert str(refused.value) == "[[events]] number 1: worker 4 is not in the run; it has workers 0 to 3"
-    with pytest.raises(BadFaults) as refused:
-        faults.check(5)
-    assert str(refused.value) == "[[packets]] number 1: worker 7 is not in the run; it has workers 0 to 4"
 
 
 def test_the_file_and_the_place_that_name_what_is_not_in_the_run(tmp_path: Path) -> None:
@@ -153,68 +103,22 @@ def test_the_file_and_the_place_that_name_what_is_not_in_the_run(tmp_path: Path)
     assert str(refused.value) == f"{path}: [[packets]] number 2: worker 9 is not in the run; it has workers 0 to 3"
 
 
-LEAF, ROOT = Event(1, Action.RESTART_LEAF, rack=2), Event(1, Action.RESTART_ROOT)
-
-
 @pytest.mark.parametrize(
-    ("faults", "racks", "said"),
+    ("faults", "racks"),
     [
-        (Faults(events=(LEAF,)), 3, None),
-        (Faults(events=(LEAF,)), 2, "[[events]] number 1: rack 2 is not in the run; it has racks 0 to 1"),
-        (
-            Faults(events=(LEAF,)),
-            1,
-            "[[events]] number 1: restart leaf is not possible with one switch; expected restart switch",
-        ),
-        (
-            Faults(packets=(PacketFaults(racks=(0,)),)),
-            1,
-            "[[packets]] number 1: rack 0 is not in the run; it has one switch",
-        ),
-        (
-            Faults(packets=(PacketFaults(racks=(0, 3)),)),
-            3,
-            "[[packets]] number 1: rack 3 is not in the run; it has racks 0 to 2",
-        ),
-        (Faults(packets=(PacketFaults(kinds=("GRANT", "PUSH")),)), 2, None),
-        (
-            Faults(packets=(PacketFaults(kinds=("GRANT", "PUSH")),)),
-            1,
-            "[[packets]] number 1: GRANT is never on a worker's link; expected HELLO, PUSH, PULL, REPORT, LEAVE, "
-            "WELCOME, ANSWER, NUDGE, REFUSED, BYE, WAIT, RELEASE or OTHER",
-        ),
-        (Faults(events=(ROOT,)), 3, None),
-        (
-            Faults(events=(ROOT,)),
-            1,
-            "[[events]] number 1: restart root is not possible with one switch; expected restart switch",
-        ),
-        (
-            Faults(events=(Event(1, Action.RESTART_SWITCH),)),
-            2,
-            "[[events]] number 1: restart switch is not possible over racks; expected restart leaf or restart root",
-        ),
+        (Faults(events=(Event(1, Action.RESTART_LEAF, rack=2), Event(1, Action.RESTART_ROOT))), 3),
+        (Faults(packets=(PacketFaults(kinds=("GRANT", "PUSH")),)), 2),
+        (Faults(packets=(PacketFaults(workers=(1, 7)),), events=(Event(1, Action.PAUSE_WORKER, 4),)), 1),
     ],
 )
-def test_racks_and_switches_that_are_not_in_the_run(faults: Faults, racks: int, said: str | None) -> None:
-    if said is None:
-        faults.check(8, racks)
-        return
-    with pytest.raises(BadFaults) as refused:
-        faults.check(8, racks)
-    assert str(refused.value) == said
+def test_what_is_in_the_run_is_taken(faults: Faults, racks: int) -> None:
+    """The rest is in refusals.txt."""
+    faults.check(8, racks)
 
 
-def test_a_leaf_is_named_by_its_rack_and_nothing_else_is() -> None:
+def test_a_leaf_is_named_by_its_rack() -> None:
     (event,) = parse('[[events]]\niteration = 3\naction = "restart leaf"\nrack = 0').events
     assert (event.rack, str(event)) == (0, "restart leaf of rack 0 at iteration 3, for 1 s")
-    for text, said in (
-        ('action = "restart leaf"', "restart leaf needs rack = 0, 1"),
-        ('action = "restart root"\nrack = 1', "restart root takes no rack: remove rack = 1"),
-    ):
-        with pytest.raises(BadFaults) as refused:
-            parse(f"[[events]]\niteration = 3\n{text}")
-        assert said in str(refused.value)
 
 
 def test_an_uplink_is_a_link_of_its_own() -> None:

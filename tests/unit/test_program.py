@@ -69,3 +69,5 @@ def test_a_missing_p4info_is_named(tmp_path: Path) -> None:
 def test_the_valid_names_are_listed() -> None:
     with pytest.raises(NoSuchProgram, match=f"expected {VARIANTS[0]} or {VARIANTS[1]}, or a path"):
         Program.load("tofino")
+    with pytest.raises(NoSuchProgram, match="No such file"):
+        Program.load("nowhere.json")

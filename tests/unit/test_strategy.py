@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from serene.program import NoSuchProgram, Program
 from serene.strategy import (
     ASP,
     BSP,
@@ -48,57 +45,9 @@ def test_members_need_not_be_consecutive() -> None:
     assert BSP().compile([1, 4]) == PolicyFields(0b10010, 0b10010, 0, 2, SNAPSHOT)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "BSQ", "ssp", "ssp:x", "ssp:16", "ssp:-1", "bsp:1", "quorum", "quorum:0", "mixed", "mixed:"]
-)
-def test_texts_that_mean_nothing(text: str) -> None:
-    with pytest.raises(BadStrategy, match=r"expected|needs"):
-        parse(text)
-
-
-@pytest.mark.parametrize(
-    ("data", "said"),
-    [
-        ({}, "there are bsp, ssp, asp, quorum or mixed"),
-        ({"name": "x"}, "no strategy 'x'"),
-        ("bsp", "no strategy 'bsp'"),
-        ({"name": "ssp"}, "ssp needs staleness"),
-        ({"name": "ssp", "staleness": "3"}, "staleness is a whole number"),
-        ({"name": "ssp", "staleness": True}, "staleness is a whole number"),
-        ({"name": "ssp", "staleness": 16}, "expected 0 to 15"),
-        ({"name": "asp", "k": 1}, "asp has no parameter k"),
-        ({"name": "mixed"}, "mixed needs async_workers"),
-        ({"name": "mixed", "async_workers": 3}, "async_workers is a list of worker ids"),
-    ],
-)
-def test_dictionaries_that_mean_nothing(data: Any, said: str) -> None:
-    with pytest.raises(BadStrategy, match=said):
-        strategy_from_dict(data)
-
-
-@pytest.mark.parametrize(
-    ("strategy", "said"),
-    [(Quorum(5), "expected 1 to 4"), (Mixed((7,)), "worker 7 is not in the job"), (Mixed((0, 1, 2, 3)), "use asp")],
-)
-def test_strategies_that_do_not_fit_the_job(strategy: Strategy, said: str) -> None:
-    with pytest.raises(BadStrategy, match=said):
-        strategy.compile([0, 1, 2, 3])
-
-
 def test_a_worker_that_a_large_job_does_not_have() -> None:
     """A line that names each of 256 workers is not read."""
     with pytest.raises(BadStrategy, match=r"worker 500 is not in the job; it has 0 to 255$"):
         Mixed((500,)).compile(range(256))
     with pytest.raises(BadStrategy, match=r"it has 0, 1, 2, 3, 4, 5, 6, 8 or 9$"):  # 7 has left
         Mixed((7,)).compile([0, 1, 2, 3, 4, 5, 6, 8, 9])
-
-
-def test_programs() -> None:
-    assert [(Program.load(name).lanes, Program.load(name).slots) for name in ("serene", "serene_jumbo")] == [
-        (320, 8192),
-        (896, 8192),
-    ]
-    with pytest.raises(NoSuchProgram, match="expected serene or serene_jumbo"):
-        Program.load("tofino")
-    with pytest.raises(NoSuchProgram, match="No such file"):
-        Program.load("nowhere.json")

@@ -6,8 +6,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,6 +22,7 @@ from serene.workers.baselines import ExchangeFailed, Place, ServerExchange, rang
 from serene.workers.server import Barrier, Server, WorkerGone
 from serene.workers.training import Recipe
 from tests.controller.processes import ROOT, until
+from tests.support.warm_process import WarmProcess
 
 
 class Together:
@@ -36,7 +35,7 @@ class Together:
     def push(self, worker: int, round_: int) -> Future[tuple[np.ndarray, int, float]]:
         """Returns when it is added; the future ends when the worker may go on."""
         before = sum(self.barrier.contributions.values())
-        future = self._threads.submit(self.barrier.exchange, worker, round_, np.full(2, worker + 1, np.int32))
+        future = self._threads.submit(self.barrier.contribute, worker, round_, np.full(2, worker + 1, np.int32))
         until(lambda: sum(self.barrier.contributions.values()) > before, "the contribution is counted")
         with self.barrier._changed:  # whoever may go on has been told
             pass
@@ -193,32 +192,37 @@ def test_two_runs_at_once_have_ports_of_their_own(tmp_path: Path) -> None:
                 server.accept()[0].close()
 
 
-def run(out: Path, *options: str) -> subprocess.Popen[str]:
-    command = [
-        sys.executable,
-        "-m",
-        "serene.experiments.run",
-        "--no-mininet",
-        "--workers",
-        "3",
-        "--out",
-        str(out),
-        *options,
-    ]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+class Run:
+    """A run of three workers. Its process's id is the program's own."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self._log = folder / "log"
+        command = ["-m", "serene.experiments.run", "--no-mininet", "--workers", "3", "--out", str(folder / "out")]
+        with self._log.open("w") as log:
+            self.process = WarmProcess([*command, *options], log.fileno(), log.fileno(), ROOT, modules="torch")
+
+    @property
+    def output(self) -> str:
+        return self._log.read_text()
+
+    def ended(self) -> tuple[int, str]:
+        """Status and output."""
+        try:
+            status = self.process.wait(110)
+        finally:
+            self.process.kill()
+        return status, self.output
 
 
-@pytest.mark.parametrize("exchange", ["server", "sharded", "gloo"])
+@pytest.mark.parametrize("exchange", ["sharded", "gloo"])
 def test_a_run_gives_the_bits_of_one_process_and_the_same_summary(exchange: str, tmp_path: Path) -> None:
-    process = run(tmp_path / "out", "--exchange", exchange, "--steps", "4", "--compute-ms", "0")
-    output, _ = process.communicate(timeout=110)
-    assert process.returncode == 0, output
+    status, output = Run(tmp_path, "--exchange", exchange, "--steps", "4", "--compute-ms", "0").ended()
+    assert status == 0, output
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     expected = reference.train(Recipe(workers=3, steps=4, seed=1))
     for worker in range(3):
         assert np.load(tmp_path / "out" / f"parameters-{worker}.npy").tobytes() == expected.tobytes()
-    messages = {"server": 1, "sharded": 3, "gloo": 1}[exchange]
-    applied = 3 * 4 * messages
+    applied = 3 * 4 * (3 if exchange == "sharded" else 1)
     assert summary["contributions_sent"] == applied
     if exchange == "gloo":  # which counts nothing, so that there is no verdict
         assert summary["contributions_applied"] is summary["miscounted"] is None
@@ -232,27 +236,27 @@ def test_a_run_gives_the_bits_of_one_process_and_the_same_summary(exchange: str,
     assert set(summary["seconds_to_accuracy"]) >= {"0.80", "0.90"}
 
 
-def endless(directory: Path, exchange: str) -> subprocess.Popen[str]:
+def endless(directory: Path, exchange: str) -> Run:
     """A run of three workers who train, for ever."""
-    process = run(directory / "out", "--exchange", exchange, "--steps", "100000", "--compute-ms", "5")
+    run = Run(directory, "--exchange", exchange, "--steps", "100000", "--compute-ms", "5")
 
     def trains() -> bool:
-        assert process.poll() is None, process.communicate()[0]
+        assert run.process.poll() is None, run.output
         steps = [path.read_bytes().count(b"\n") for path in directory.glob(".run-*/worker-*.csv")]
         return len(steps) == 3 and min(steps) > 2
 
     until(trains, "the workers train")
-    return process
+    return run
 
 
-@pytest.mark.parametrize("exchange", ["server", "sharded", "gloo"])
+@pytest.mark.parametrize("exchange", ["sharded", "gloo"])
 def test_ctrl_c_keeps_what_there_is(exchange: str, tmp_path: Path) -> None:
-    process = endless(tmp_path, exchange)
-    process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=110)
-    assert process.returncode == 130, output
+    run = endless(tmp_path, exchange)
+    run.process.send_signal(signal.SIGINT)
+    status, output = run.ended()
+    assert status == 130, output
     assert "stopped before all steps were done" in output and "NOT EQUAL" not in output
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert {path.name for path in tmp_path.iterdir()} == {"log", "out"}
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     sent, applied = summary["contributions_sent"], summary["contributions_applied"]
     assert summary["stopped"] and sent > 0
@@ -264,15 +268,15 @@ def test_ctrl_c_keeps_what_there_is(exchange: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("exchange", ["server", "gloo"])
 def test_a_worker_that_is_killed_ends_the_run_with_an_error(exchange: str, tmp_path: Path) -> None:
-    process = endless(tmp_path, exchange)
+    run = endless(tmp_path, exchange)
 
     def worker(number: int) -> int:
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        children = Path(f"/proc/{run.process.pid}/task/{run.process.pid}/children").read_text().split()
         (found,) = [pid for pid in children if Path(f"/proc/{pid}/comm").read_text().strip() == f"worker-{number}"]
         return int(found)
 
     os.kill(worker(1), signal.SIGKILL)
-    output, _ = process.communicate(timeout=110)
-    assert process.returncode == 1
+    status, output = run.ended()
+    assert status == 1
     assert "error: " in output and "ended with status" in output
     assert not (tmp_path / "out").exists()

@@ -9,7 +9,6 @@ import pytest
 
 from serene.workers.stragglers import (
     PROFILES,
-    BadStraggler,
     Failure,
     Heterogeneous,
     NoStraggler,
@@ -95,44 +94,6 @@ def test_none_is_none() -> None:
 )
 def test_parse(text: str, profile: Straggler) -> None:
     assert parse(text) == profile
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "none, slow_worker, heterogeneous or failure"),
-        ("lazy", "no straggler profile 'lazy'; expected none, slow_worker, heterogeneous or failure"),
-        ("none:probability=1", "'probability=1' is not a parameter; it has none"),
-        ("slow_worker:speed=2", "probability, low, high or workers"),
-        ("slow_worker:probability", "as key=value"),
-        ("slow_worker:probability=often", "expected something like 0.15"),
-        ("slow_worker:probability=1.5", "expected 0 to 1"),
-        ("slow_worker:probability=nan", "expected 0 to 1"),
-        ("slow_worker:low=3", "expected 0 <= low <= high"),
-        ("slow_worker:low=-1", "expected 0 <= low <= high"),
-        ("slow_worker:high=inf", "expected 0 <= low <= high"),
-        ("slow_worker:workers=", "expected something like"),
-        ("slow_worker:workers=a", "expected something like"),
-        ("heterogeneous:factor=0.5", "expected at least 1"),
-        ("heterogeneous:factor=nan", "expected at least 1"),
-        ("heterogeneous:factor=inf", "expected at least 1"),
-        ("failure:pause_s=-1", "expected >= 0"),
-        ("failure:pause_s=nan", "expected >= 0"),
-        ("failure:iteration=0", "expected >= 0 and >= 1"),
-    ],
-)
-def test_nonsense_is_refused_with_the_choices(text: str, said: str) -> None:
-    with pytest.raises(BadStraggler) as raised:
-        parse(text)
-    assert said in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    "text", ["failure:worker=4", "failure:worker=-1", "slow_worker:workers=0+4", "heterogeneous:workers=9"]
-)
-def test_a_worker_that_is_not_there_is_refused(text: str) -> None:
-    with pytest.raises(BadStraggler, match=r"names worker -?\d; there are workers 0 to 3"):
-        check_workers(parse(text), 4)
 
 
 @pytest.mark.parametrize("name", PROFILES)

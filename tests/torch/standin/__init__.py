@@ -1,46 +1,38 @@
-"""Makes PyTorch's device ``standin`` known, an accelerator in the host's memory (device.cpp). Compiled once, in
-``build``, by the first process that imports this."""
+"""Makes PyTorch's device ``standin`` known, an accelerator in the host's memory (device.cpp). Compiled once for each
+content, into the cache of compiled libraries."""
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
-import importlib.util
 import os
 import subprocess
-import sysconfig
 from pathlib import Path
 from types import ModuleType
 
 import torch
+from torch import Tensor
 from torch.utils import backend_registration, cpp_extension
 
+from serene.native.cache import in_cache, safe_cache
+
 SOURCE = Path(__file__).with_name("device.cpp")
-NAME = "serene_standin"
 
 
 def _compiled() -> Path:
     digest = hashlib.blake2b(SOURCE.read_bytes() + torch.__version__.encode(), digest_size=8).hexdigest()
-    built = Path(__file__).resolve().parents[3] / "build" / f"{NAME}-{digest}.so"
-    if not built.exists():
-        built.parent.mkdir(exist_ok=True)
+    built = safe_cache() / f"serene-standin-{digest}.so"
+    if not in_cache(built):
         part = built.with_suffix(f".{os.getpid()}")
-        includes = [f"-I{path}" for path in (*cpp_extension.include_paths(), sysconfig.get_paths()["include"])]
+        includes = [f"-I{path}" for path in cpp_extension.include_paths()]
         libraries = [f"-L{path}" for path in cpp_extension.library_paths()]
         subprocess.run(
-            ["g++", "-std=c++20", "-O0", "-w", "-fPIC", "-shared", f"-DTORCH_EXTENSION_NAME={NAME}", *includes,
-             str(SOURCE), "-o", str(part), *libraries, "-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python"],
+            ["g++", "-std=c++20", "-O0", "-w", "-fPIC", "-shared", "-DAT_PER_OPERATOR_HEADERS", *includes, str(SOURCE),
+             "-o", str(part), *libraries, "-lc10", "-ltorch_cpu"],
             check=True, capture_output=True, text=True,
         )  # fmt: skip
         part.rename(built)
     return built
-
-
-def _module() -> ModuleType:
-    spec = importlib.util.spec_from_file_location(NAME, _compiled())
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 class _Standin(ModuleType):
@@ -58,4 +50,12 @@ class _Standin(ModuleType):
 backend_registration.rename_privateuse1_backend("standin")
 torch._register_device_module("standin", _Standin("standin"))  # type: ignore[no-untyped-call]
 backend_registration.generate_methods_for_privateuse1_backend()
-fill_later = _module().fill_later
+_library = ctypes.CDLL(str(_compiled()))
+_library.serene_fill_later.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_double, ctypes.c_double]
+_filled: list[Tensor] = []
+
+
+def fill_later(values: Tensor, value: float, seconds: float) -> None:
+    """Enqueues in the current stream: after so many seconds the values, float32 and contiguous, are ``value`` each."""
+    _filled.append(values)  # stays in memory
+    _library.serene_fill_later(values.data_ptr(), values.numel(), value, seconds)

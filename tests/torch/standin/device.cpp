@@ -2,20 +2,22 @@
 //
 // Its streams are threads, so what was enqueued happens later, and whoever forgets to wait for it reads old values.
 // What has no kernel here runs on the CPU, after what the current stream has to do.
-#include <ATen/ATen.h>
+// It includes as little of PyTorch as it can: all of it takes a minute to compile.
 #include <ATen/EmptyTensor.h>
+#include <ATen/core/Tensor.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/native/CPUFallback.h>
+#include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/resize_native.h>
 #include <ATen/ops/set_native.h>
 #include <ATen/ops/view_native.h>
-#include <ATen/ops/_reshape_alias_native.h>
+#include <c10/core/InferenceMode.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
-#include <pybind11/pybind11.h>
-#include <torch/csrc/utils/pybind.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -249,19 +251,14 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>()); }
 
-// Enqueues in the current stream: after so many seconds the tensor is filled with a value.
-void fill_later(const at::Tensor &of, double value, double seconds) {
-    auto place = on_cpu(of);
-    queue(current).add([place, value, seconds, kept = of.storage()]() mutable {
-        std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-        c10::InferenceMode unchecked; // whoever enqueued it has counted the change
-        place.fill_(value);
-    });
-}
+const bool registered = (at::RegisterPrivateUse1HooksInterface(new Hooks), true);
 
 } // namespace
 
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
-    at::RegisterPrivateUse1HooksInterface(new Hooks);
-    m.def("fill_later", &fill_later, pybind11::call_guard<pybind11::gil_scoped_release>());
+// Enqueues in the current stream: after so many seconds the values, which have to stay in memory, are filled with one.
+extern "C" void serene_fill_later(float *values, int64_t count, double value, double seconds) {
+    queue(current).add([=] {
+        std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+        std::fill_n(values, count, static_cast<float>(value));
+    });
 }

@@ -1,0 +1,167 @@
+"""The sum that a pool's workers read, in every format and under every scale: any length, any number of workers and
+slots, all kinds of values. In virtual time against the P4 program; by the compiled client, over real sockets, too."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+from serene.client import Pool
+from serene.client.blocks import BITS, Layout
+from serene.client.fastpath import library
+from serene.experiments.correctness.virtual.switch import P4Switch
+from serene.faults import Faults
+from serene.program import Program
+from tests.support.numbers import expected, given_limit, random_values, right, same, within_bound
+from tests.support.pools import FINE, PoolRun, lossy
+from tests.support.threaded_pools import Run, all_reduce
+
+LANES = 320
+LENGTHS = (0, 1, LANES - 1, LANES, LANES + 1, 2 * LANES + 1, 4 * LANES + 1, 16 * LANES - 1, 16 * LANES + 1,
+           100 * LANES + 7)  # fmt: skip
+LIMITS = (None, 2.0)  # of a fixed scale; None: a voted one
+in_c = pytest.mark.skipif(library() is None, reason="the fast path needs a C compiler")
+
+
+@pytest.fixture(scope="module")
+def switch() -> P4Switch:
+    return P4Switch(Program.load("serene"))
+
+
+@pytest.fixture(scope="module")
+def switch_of_threads() -> P4Switch:
+    """Another one: sessions of both kinds of runs are counted apart, and a switch's must grow."""
+    return P4Switch(Program.load("serene"))
+
+
+def vectors(workers: int, length: int, seed: int = 0, *, wide: bool = True) -> list[np.ndarray]:
+    """Magnitudes that change from block to block, from 1e-30 to 1e+30, or up to 1e+4; one value in ten is 0."""
+    rng = np.random.default_rng([workers, length, seed])
+    powers = np.arange(length) // 500 % 61 - 30 if wide else np.where(rng.random(length) < 0.01, 4, 0)
+    magnitudes = np.float32(10.0) ** powers.astype(np.float32)
+    drawn = [rng.normal(size=length).astype(np.float32) * magnitudes for _ in range(workers)]
+    return [np.where(rng.random(length) < 0.1, np.float32(0), vector) for vector in drawn]
+
+
+@pytest.mark.parametrize(
+    ("workers", "slots", "faults", "lengths"),
+    [
+        *((workers, 8, faults, LENGTHS) for workers in (1, 2, 3) for faults in (FINE, lossy(5))),
+        *((workers, 5, lossy(workers, 0.02), (17 * LANES + 3,)) for workers in (7, 16, 32)),
+    ],
+)
+def test_any_length_format_and_scale(
+    switch: P4Switch, workers: int, slots: int, faults: Faults, lengths: tuple[int, ...]
+) -> None:
+    """One collective after another, whose formats change; and all workers read the same bits, every contribution is
+    accounted for, and what a given scale has no room for is clipped and counted."""
+    calls = list(itertools.product(lengths, BITS, LIMITS))
+    random.Random(workers).shuffle(calls)
+    given = [vectors(workers, length, number, wide=limit is None) for number, (length, _, limit) in enumerate(calls)]
+    results = [[vector.copy() for vector in of] for of in given]
+    units = {bits: Layout(workers, LANES, bits).with_limit(2.0).unit for bits in BITS}
+    run = PoolRun(switch, workers, slots, faults)
+
+    def live(worker: int, pool: Pool) -> None:
+        for (_, bits, limit), of in zip(calls, results, strict=True):
+            pool.all_reduce(of[worker], bits=bits, unit=None if limit is None else pool.unit_of(limit, bits))
+
+    before = [switch.count("contributions", worker) for worker in range(workers)]
+    run.play(live)
+    assert not run.errors
+    sent = [pool.telemetry()["contributions_sent"] for pool in run.pools]
+    assert [switch.count("contributions", worker) - first for worker, first in enumerate(before)] == sent
+    clipped = [0] * workers
+    for (length, bits, limit), of, vectors_of in zip(calls, results, given, strict=True):
+        unit = None if limit is None else units[bits]
+        assert all(same(one, of[0]) for one in of)
+        assert right(of[0], vectors_of, LANES, bits, unit), (length, bits, limit)
+        if unit is not None:
+            most = given_limit(workers, bits, unit)
+            clipped = [so_far + int((np.abs(v) > most).sum()) for so_far, v in zip(clipped, vectors_of, strict=True)]
+        elif bits == 32:
+            assert within_bound(of[0], vectors_of, LANES)
+    assert [pool.clipped_values for pool in run.pools] == clipped
+
+
+@pytest.mark.parametrize("unit", [None, -3])
+@pytest.mark.parametrize("bits", BITS)
+def test_all_kinds_of_values(switch: P4Switch, bits: int, unit: int | None) -> None:
+    given = [random_values(np.random.default_rng(worker), 60 * LANES, LANES) for worker in range(3)]
+    results = PoolRun(switch, 3, 5, lossy(2)).all_reduce(given, bits=bits, unit=unit)
+    assert all(same(result, results[0]) for result in results)
+    if bits == 32 or unit is not None:
+        assert right(results[0], given, LANES, bits, unit)
+
+
+@pytest.mark.parametrize(("slots", "pieces"), [(1, 1000), (7, 1000), (128, 600)])
+def test_each_slot_is_used_many_times(switch: P4Switch, slots: int, pieces: int) -> None:
+    given = vectors(2, pieces * LANES + 1)
+    run = PoolRun(switch, 2, slots, lossy(1, 0.01) if slots > 1 else FINE)
+    assert all(same(result, expected(given, LANES)) for result in run.all_reduce(given))
+    assert run.pools[0].telemetry()["contributions_sent"] > pieces
+
+
+@in_c
+@pytest.mark.parametrize(
+    ("faults", "feedback", "rows"),
+    [(FINE, False, 400), (FINE, True, 200), (lossy(6, 0.03), False, 50)],
+    ids=["fine", "feedback", "lossy"],
+)
+def test_c_and_python_send_and_read_the_same_bits(
+    switch_of_threads: P4Switch, faults: Faults, feedback: bool, rows: int
+) -> None:
+    """Each rounds, holds back and counts as the other would: both in one job, and a job of each. rows: of values, in
+    400 of which there are several exponent pieces in each format."""
+    workers, rng, most = 3, np.random.default_rng(3), rows * LANES + 5
+    calls: list[tuple[int, int | None, int]] = [(32, None, length) for length in LENGTHS[:5]]
+    calls += [(bits, None, most) for bits in BITS]
+    calls += [(bits, unit, most // 4) for bits in BITS for unit in (-140, -8, 20)]
+    given = [[random_values(rng, length, 8 * LANES) for _ in range(workers)] for _, _, length in calls]
+    found = []
+    for plain in ((), (1,), (0, 1, 2)):
+        held, lost = ([np.zeros(most) for _ in range(workers)] for _ in range(2))
+        results = [[vector.copy() for vector in of] for of in given]
+        run = Run(switch_of_threads, workers, 16, faults, plain)
+
+        def live(worker: int, pool: Pool, held: list[np.ndarray] = held, lost: list[np.ndarray] = lost,
+                 results: list[list[np.ndarray]] = results) -> None:  # fmt: skip
+            for (bits, unit, length), of in zip(calls, results, strict=True):
+                kept = (held[worker][:length], lost[worker][:length]) if feedback else (None, None)
+                pool.all_reduce(of[worker], bits=bits, unit=unit, held_back=kept[0], lost=kept[1])
+            assert pool.collectives == len(calls)
+            assert pool.telemetry()["contributions_sent"] == pool._client.contributions_sent
+
+        assert run.play(live) == [None] * workers
+        found.append((results, held, lost, [(pool.clipped_values, pool.lost_values) for pool in run.pools]))
+    first = found[0]
+    for results, held, lost, counts in found:
+        for of, of_first in zip(results, first[0], strict=True):
+            assert all(same(vector, of_first[0]) for vector in of)
+        for one, other in ((held, first[1]), (lost, first[2])):
+            assert all(np.array_equal(mine, theirs) for mine, theirs in zip(one, other, strict=True))
+        assert counts == first[3]
+        assert all(lost_values if feedback else clipped for clipped, lost_values in counts)
+    for (bits, unit, _), of, vectors_of in zip(calls, first[0], given, strict=True):
+        if not feedback and (unit is not None or bits == 32):
+            assert right(of[0], vectors_of, LANES, bits, unit)
+
+
+@in_c
+@pytest.mark.parametrize(("workers", "slots"), [(1, 1), (1, 5), (2, 1), (2, 512), (5, 40), (8, 7)])
+def test_any_number_of_workers_and_slots_in_c(switch_of_threads: P4Switch, workers: int, slots: int) -> None:
+    rng = np.random.default_rng(workers)
+    given = [random_values(rng, 300 * LANES + 1, LANES) for _ in range(workers)]
+    for result in all_reduce(Run(switch_of_threads, workers, slots, lossy(workers, 0.01)), given):
+        assert same(result, expected(given, LANES))
+
+
+@in_c
+def test_a_larger_packet() -> None:
+    program = Program.load("serene_jumbo")
+    given = [random_values(np.random.default_rng(worker), 200 * program.lanes + 9, LANES) for worker in range(2)]
+    for result in all_reduce(Run(P4Switch(program), 2, 32), given):
+        assert same(result, expected(given, program.lanes))

@@ -1,0 +1,78 @@
+"""What users may write wrong, and what the one line says that they get: a table in refusals.txt.
+
+A section is named after what reads its texts. Each of its lines has a text, an arrow, and what the message has to have
+in it; ``\\n`` in a text ends a line. Refusals that need more than a text are tested where they are raised.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import shlex
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from serene import faults, strategy
+from serene.client.scale import Scale
+from serene.errors import SereneError
+from serene.torch import DistributedOptimizer
+from serene.workers import stragglers, train
+
+TABLE = Path(__file__).with_name("refusals.txt")
+
+
+def worker(text: str) -> None:
+    """The worker's command line."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as said:
+        out = Path(folder, "out")
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit, match="2"):
+            patch.setattr("sys.argv", ["train", *shlex.split(text), "--out", str(out)])
+            raise SystemExit(train.main())
+        assert not out.exists()
+    assert said.getvalue().startswith("error: ")
+    raise SereneError(said.getvalue().removesuffix("\n"))
+
+
+def optimizer(text: str) -> None:
+    plain = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
+    DistributedOptimizer(plain, **{"job": "job", "workers": 1, **json.loads(text)})
+
+
+READERS: dict[str, Callable[[str], object]] = {
+    "fault file": faults.parse,
+    "fault file of workers 0 to 3": lambda text: faults.parse(text).check(4),
+    "fault file of two racks": lambda text: faults.parse(text).check(8, 2),
+    "strategy": strategy.parse,
+    "strategy in JSON": lambda text: strategy.strategy_from_dict(json.loads(text)),
+    "strategy of workers 0 to 3": lambda text: strategy.parse(text).compile(range(4)),
+    "straggler profile": stragglers.parse,
+    "straggler profile of workers 0 to 3": lambda text: stragglers.check_workers(stragglers.parse(text), 4),
+    "scale": Scale.of,
+    "command line of a worker": worker,
+    "arguments of DistributedOptimizer": optimizer,
+}
+
+
+def refusals() -> Iterator[tuple[str, str, str]]:
+    """(section, text, what the message has in it)"""
+    section = ""
+    for line in TABLE.read_text().splitlines():
+        if line.startswith("# "):
+            section = line.removeprefix("# ")
+        elif line:
+            text, _, said = line.partition(" => ")
+            assert said, line
+            yield section, text.replace("\\n", "\n"), said.strip()
+
+
+@pytest.mark.parametrize(("section", "text", "said"), list(refusals()))
+def test_a_refusal_says_in_one_line_what_would_be_right(section: str, text: str, said: str) -> None:
+    with pytest.raises(SereneError) as refused:
+        READERS[section](text)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
