@@ -16,6 +16,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from serene.arguments import Parser
 from serene.layers import Membership, Serene, Values
 from serene.wire import SERENE_UDP_PORT
 
@@ -113,4 +114,7 @@ def _set(ops: Iterator[int]) -> str:
 
 
 if __name__ == "__main__":
+    Parser(
+        prog="python -m serene.dissector", description="Prints a Wireshark dissector of Serene's packets, in Lua."
+    ).parse_args()
     print(lua(), end="")

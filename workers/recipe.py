@@ -26,7 +26,7 @@ class Recipe(Settings):
 
     workers: int = Field(default=4, description="workers of the job")
     exchange: Annotated[str, one_of(EXCHANGES)] = Field(
-        default="switch", description="what sums the gradients: switch, server, sharded or gloo"
+        default="switch", description="how gradients are exchanged: switch, server, sharded or gloo"
     )
     packets: Annotated[str, one_of(PACKETS)] = Field(
         default="compiled", description="packet encoder: compiled, numpy or scapy"
@@ -43,7 +43,7 @@ class Recipe(Settings):
     learning_rate: float | None = Field(
         default=None, ge=1e-9, le=1e30, description="default: the model's own; the paper's authors use 0.04"
     )
-    seed: int = Field(default=1, ge=0, le=2**31 - 1, description="of parameters, batches and delays")
+    seed: int = Field(default=1, ge=0, le=2**31 - 1, description="seed of parameters, batches and straggler delays")
     straggler: Annotated[str, AfterValidator(_profile)] = Field(
         default="none", description="none, slow_worker, heterogeneous or failure; parameters as :key=value,..."
     )

@@ -30,9 +30,11 @@ def play(switch: Plane, seed: int, often: float = 0.125) -> Outcome:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m serene.experiments.correctness.elastic", description=__doc__)
-    parser.add_argument("--runs", type=int, default=1000)
-    parser.add_argument("--first", type=int, default=0)
+    parser = argparse.ArgumentParser(
+        prog="python -m serene.experiments.correctness.elastic", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("--runs", type=int, default=1000, help="number of runs (default 1000)")
+    parser.add_argument("--first", type=int, default=0, help="number of the first run (default 0)")
     options = parser.parse_args()
     switch, began = P4Switch(Program.load()), time.monotonic()
     broken, happened, contributions, swaps = Counter[str](), Counter[str](), 0, 0

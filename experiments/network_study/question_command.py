@@ -32,11 +32,11 @@ def parser() -> argparse.ArgumentParser:
     switch = our_switch()
     result = Parser(
         prog="serene-netstudy",
-        description="What an exchange of gradients takes on a Clos network, and what that costs.",
+        description="Simulates a gradient exchange on a Clos network: its time and the network's cost.",
     )
     add_version(result)
     add = result.add_argument
-    add("--hosts", type=int, required=True, help=sizes)
+    add("--hosts", type=int, required=True, help=f"number of hosts: {sizes}")
     add("--layers", type=int, default=0, help="layers: 2 or 3, if both fit the number of hosts")
     add("--bisection", type=float, default=1.0, metavar="R", help="bisection ratio: 1, 0.5, 0.25 or 0.125 (default 1)")
     add("--method", default="all", help=f"all, or one of {', '.join(METHODS)}")

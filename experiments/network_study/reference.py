@@ -102,7 +102,9 @@ def write(pairs: list[Pair]) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m serene.experiments.network_study.reference", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m serene.experiments.network_study.reference", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument("--write", action="store_true", help="record SimGrid's results")
     options = parser.parse_args()
     try:

@@ -121,7 +121,9 @@ def _s(seconds: float) -> str:
 
 
 def main() -> int:
-    parser = Parser(prog="python -m serene.experiments.network_study.results", description=__doc__)
+    parser = Parser(
+        prog="python -m serene.experiments.network_study.results", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument("--answers", type=Path, help="a study's folder, from which the files are written")
     options = parser.parse_args()
     if options.answers:

@@ -161,10 +161,12 @@ def _swap_while_they_run(
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m serene.experiments.performance.any_size", description=__doc__)
-    parser.add_argument("--values", type=int, default=11_200_000)
-    parser.add_argument("--workers", type=int, default=4)
-    parser.add_argument("--exchanges", type=int, default=6)
+    parser = argparse.ArgumentParser(
+        prog="python -m serene.experiments.performance.any_size", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("--values", type=int, default=11_200_000, help="number of values (%(default)s)")
+    parser.add_argument("--workers", type=int, default=4, help="number of workers (%(default)s)")
+    parser.add_argument("--exchanges", type=int, default=6, help="number of exchanges (%(default)s)")
     for hidden in ("--worker", "--local", "--switch"):
         parser.add_argument(hidden, type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -410,8 +410,13 @@ def table(measured: Sequence[Row]) -> Table:
 
 
 def main() -> int:
-    parser = Parser(prog="python -m serene.experiments.performance.bench", description="How fast it is, as ratios.")
-    parser.add_argument("--seed-json", type=Path, help="the authors' program as p4c-bm2-ss compiled it, run as a peer")
+    parser = Parser(
+        prog="python -m serene.experiments.performance.bench",
+        description="Measures speed as ratios to gloo, BMv2 and scapy.",
+    )
+    parser.add_argument(
+        "--seed-json", type=Path, help="the authors' program, compiled by p4c-bm2-ss: measured as a peer"
+    )
     parser.add_argument("--pins-json", type=Path, help="p4c's pins_middleblock.p4 as p4c-bm2-ss compiled it")
     parser.add_argument("--tables", action="store_true", help="only the rows of large tables and programs")
     arguments = parser.parse_args()

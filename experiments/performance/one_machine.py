@@ -102,12 +102,14 @@ def slowest_of(results: list[Json]) -> tuple[float, ...]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m serene.experiments.performance.one_machine", description=__doc__)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--values", type=int, default=2_460_000)
-    parser.add_argument("--program", default="serene")
-    parser.add_argument("--repeats", type=int, default=20)
-    parser.add_argument("--kinds", nargs="+", default=KINDS, choices=KINDS)
+    parser = argparse.ArgumentParser(
+        prog="python -m serene.experiments.performance.one_machine", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("--workers", type=int, default=2, help="number of workers (%(default)s)")
+    parser.add_argument("--values", type=int, default=2_460_000, help="number of values (%(default)s)")
+    parser.add_argument("--program", default="serene", help="serene, serene_jumbo, or a path to a .json")
+    parser.add_argument("--repeats", type=int, default=20, help="measurements of each kind (%(default)s)")
+    parser.add_argument("--kinds", nargs="+", default=KINDS, choices=KINDS, help="kinds of ports (default: all)")
     options = parser.parse_args()
     program = Program.load(options.program)
     for kind in options.kinds:

@@ -23,6 +23,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from serene.arguments import Parser
 from serene.errors import SereneError
 from serene.experiments.performance.networks import serene_network, with_job
 from serene.experiments.performance.push_path import SLOTS, PushPath
@@ -131,6 +132,10 @@ def profile(console: Console) -> None:
 
 
 def main() -> int:
+    Parser(
+        prog="python -m serene.experiments.performance.profiling",
+        description="Profiles both switches in Mininet (needs root).",
+    ).parse_args()
     console = terminal.console(120, highlight=False)
     return isolated.command(lambda: profile(console), "make profile uses Mininet: run it as root")
 

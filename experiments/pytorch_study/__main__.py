@@ -37,7 +37,7 @@ CSV = "pytorch-study.csv"
 def parser() -> argparse.ArgumentParser:
     result = Parser(
         prog="python -m serene.experiments.pytorch_study",
-        description="Shared training beside PyTorch's own ways to train together, on this machine.",
+        description="Compares shared training with DDP and PostLocalSGD on this machine.",
     )
     result.add_argument("--out", type=Path, default=Path("runs/pytorch"), help="results and table (%(default)s)")
     result.add_argument("--page", type=Path, help="write the table into this page, too")

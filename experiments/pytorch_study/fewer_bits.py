@@ -176,13 +176,14 @@ def report(grid: Grid, kept: JsonStore[Training]) -> str:
 
 def parser() -> argparse.ArgumentParser:
     result = Parser(
-        prog="python -m serene.experiments.pytorch_study.fewer_bits", description="Time to accuracy by format."
+        prog="python -m serene.experiments.pytorch_study.fewer_bits",
+        description="Measures time to accuracy with 32, 16 and 8 bits.",
     )
     result.add_argument("--out", type=Path, default=Path("runs/fewer-bits"), help="results and table (%(default)s)")
-    result.add_argument("--seeds", type=int, nargs="+", default=Grid.seeds)
-    result.add_argument("--models", nargs="+", default=Grid.models, choices=Grid.models)
-    result.add_argument("--workers", type=int, nargs="+", default=Grid.workers, choices=Grid.workers)
-    result.add_argument("--steps", type=int, default=Grid.steps)
+    result.add_argument("--seeds", type=int, nargs="+", default=Grid.seeds, help="random seeds")
+    result.add_argument("--models", nargs="+", default=Grid.models, choices=Grid.models, help="models to train")
+    result.add_argument("--workers", type=int, nargs="+", default=Grid.workers, choices=Grid.workers, help="workers")
+    result.add_argument("--steps", type=int, default=Grid.steps, help="steps of each worker")
     return result
 
 

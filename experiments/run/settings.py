@@ -61,7 +61,7 @@ class Given(Recipe):
         le=MAX_SLOTS,
         description="slots of the switch (default: the compiled program's)",
     )
-    faults: Path | None = Field(default=None, description="a file of faults, as docs/faults.md shows")
+    faults: Path | None = Field(default=None, description="fault file (docs/faults.md)")
     out: Path = Field(default=Path(), description="directory for the results (default runs/DATE-STRATEGY)")
     mininet: bool = True
 

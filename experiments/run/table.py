@@ -58,7 +58,9 @@ def write(found: Iterable[dict[str, Any]], file: TextIO) -> None:
 
 
 def main() -> int:
-    parser = Parser(prog="python -m serene.experiments.run.table", description=__doc__)
+    parser = Parser(
+        prog="python -m serene.experiments.run.table", description="Prints the runs below folders as one CSV table."
+    )
     parser.add_argument("folders", type=Path, nargs="+", help="folders with runs, at any depth")
     options = parser.parse_args()
     try:

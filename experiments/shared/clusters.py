@@ -82,8 +82,15 @@ HERE = Cluster()
 def add_options(parser: argparse.ArgumentParser) -> None:
     """``--cluster`` and ``--cluster-options`` for a study's command line."""
     add = parser.add_argument
-    add("--cluster", default="", metavar="WHERE", help=f"tcp://host:port of a dask scheduler, or {SLURM}; else here")
-    add("--cluster-options", type=Path, metavar="FILE", help=f"of {SLURM}, a TOML file (docs/clusters.md)")
+    add(
+        "--cluster",
+        default="",
+        metavar="WHERE",
+        help=f"tcp://host:port of a dask scheduler, or {SLURM}; default: this machine",
+    )
+    add(
+        "--cluster-options", type=Path, metavar="FILE", help=f"TOML file with the options of {SLURM} (docs/clusters.md)"
+    )
 
 
 def chosen(options: argparse.Namespace) -> Cluster:

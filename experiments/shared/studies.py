@@ -42,7 +42,7 @@ def add_options(parser: argparse.ArgumentParser, grids: Iterable[str], out: str)
     """The options of a study with grids, whose cells may run elsewhere. out: its default directory."""
     add = parser.add_argument
     add("--grid", default="quick", help=f"{choices(grids)} (default quick)")
-    add("--out", type=Path, default=Path(out), help="results and report (default %(default)s)")
+    add("--out", type=Path, default=Path(out), help="directory for results and report (default %(default)s)")
     add("--parallel", type=int, default=os.cpu_count() or 1, help="simulated cells at a time")
     clusters.add_options(parser)
 

@@ -30,7 +30,8 @@ ENGINES = ("simulated", "emulated", "both")
 
 def parser() -> argparse.ArgumentParser:
     result = Parser(
-        prog="python -m serene.experiments.straggler_study", description="The paper's experiments, and a report."
+        prog="python -m serene.experiments.straggler_study",
+        description="Runs the paper's experiments and writes a report.",
     )
     studies.add_options(result, GRIDS, "runs/straggler")
     add = result.add_argument

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from serene.arguments import Parser
 from serene.experiments.straggler_study.cell import SOFTMAX, Cell
 from serene.experiments.straggler_study.learners import Softmax
 
@@ -47,6 +48,10 @@ def row(rate: float, late: int, seeds: Sequence[int] = SEEDS) -> np.ndarray:
 
 
 def main() -> None:
+    Parser(
+        prog="python -m serene.experiments.straggler_study.late",
+        description="Prints accuracies of training with and without late gradients.",
+    ).parse_args()
     print(f"rate  late of {WORKERS}  accuracy after steps {', '.join(map(str, STEPS))}")
     for rate in RATES:
         for late in (0, WORKERS // 4):

@@ -13,7 +13,6 @@ from serene.interrupts import end_quietly, ended
 if __name__ == "__main__":
     end_quietly()
 
-import argparse
 import sys
 from collections.abc import Iterator
 
@@ -56,8 +55,10 @@ def cells(chosen: grid.Grid) -> Iterator[Cell]:
 
 
 def main() -> int:
-    parser = Parser(prog="python -m serene.experiments.straggler_study.reachable", description=__doc__,
-                    formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser = Parser(
+        prog="python -m serene.experiments.straggler_study.reachable",
+        description="Prints the accuracies that training without a network reaches; a grid's targets follow from them.",
+    )
     parser.add_argument("--grid", default="full", help=f"{choices(grid.GRIDS)} (default full)")
     options = parser.parse_args()
     if options.grid not in grid.GRIDS:

@@ -183,7 +183,9 @@ def _link(text: str) -> Link:
 
 
 def main() -> int:
-    parser = Parser(prog="serene-shim", description="Carries packets, with faults.")
+    parser = Parser(
+        prog="serene-shim", description="Passes packets between interfaces and injects the faults of a file."
+    )
     add_version(parser)
     parser.add_argument("faults", type=Path, help="a fault file, docs/faults.md")
     parser.add_argument("links", type=_link, nargs="+", metavar=LINK)

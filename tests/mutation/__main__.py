@@ -221,8 +221,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tofino", type=_count, default=32, help="mutants of the TNA text (default 32)")
     parser.add_argument("--leaf", type=_count, default=0, help="mutants of a leaf's JSON (default 0)")
     parser.add_argument("--root", type=_count, default=0, help="mutants of a root's JSON (default 0)")
-    parser.add_argument("--seed", type=_count, default=1)
-    parser.add_argument("--processes", type=_count, default=os.cpu_count() or 1)
+    parser.add_argument("--seed", type=_count, default=1, help="random seed")
+    parser.add_argument("--processes", type=_count, default=os.cpu_count() or 1, help="processes at a time")
     parser.add_argument("--out", type=Path, default=OUTPUT, help=f"the verdicts as JSON (default {OUTPUT})")
     return parser
 

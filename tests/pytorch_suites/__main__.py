@@ -10,7 +10,6 @@ difference whose reason is not in KNOWN.
 
 from __future__ import annotations
 
-from serene.experiments.shared import page_tables
 from serene.interrupts import end_quietly, ended
 
 if __name__ == "__main__":
@@ -25,6 +24,7 @@ from pathlib import Path
 
 import torch
 
+from serene.experiments.shared import page_tables
 from tests.controller.processes import ROOT
 from tests.pytorch_suites.playing import Ended, Suite, play, shipped
 from tests.torch.local import local_switch
@@ -114,7 +114,7 @@ def read() -> list[dict[str, str]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="make pytorch-suites", allow_abbrev=False)
+    parser = argparse.ArgumentParser(prog="python -m tests.pytorch_suites", allow_abbrev=False)
     parser.add_argument("--pytorch", type=Path, help="a checkout of PyTorch, of the version that is installed")
     parser.add_argument("--suite", action="append", help="only these, by name")
     options = parser.parse_args()

@@ -114,10 +114,12 @@ def _loading_row(name: str, checkout: Path, switches: Sequence[str]) -> Row:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m tests.suites", allow_abbrev=False)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.suites", description="Runs other projects' P4 test suites.", allow_abbrev=False
+    )
     for name, (repository, _) in CHECKOUTS.items():
         parser.add_argument(f"--{name.lower().replace('_', '-')}", type=Path, help=f"a checkout of {repository}")
-    parser.add_argument("--switch", choices=("both", *NAMES), default="both", help="default: those that are there")
+    parser.add_argument("--switch", choices=("both", *NAMES), default="both", help="default: installed ones")
     parser.add_argument("--only", choices=PARTS, action="append", help="default: all parts")
     parser.add_argument("--suite", action="append", default=[], help="part of a PTF suite's name; default: all suites")
     parser.add_argument("--write", action="store_true", help=f"writes {RESULTS.relative_to(ROOT)} and its table")

@@ -67,6 +67,29 @@ def test_an_interrupt_while_a_command_is_imported(module: str) -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
 
+HELP = """
+import contextlib, io, runpy, sys
+for module in sys.argv[1:]:
+    said, sys.argv, status = io.StringIO(), [module, "--help"], None
+    try:
+        with contextlib.redirect_stdout(said):
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        status = ended.code
+    if status != 0 or not said.getvalue().lower().lstrip().startswith("usage: "):
+        print(module)
+"""
+
+
+def test_every_command_prints_its_help_and_does_nothing_else() -> None:
+    """All in one process, which imports what they share once."""
+    modules = sorted(module for module in commands() if module.startswith("serene."))
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", HELP, *modules], cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def in_session(leader: int) -> dict[int, float]:
     """Processes that have not ended, and the seconds that each has computed."""
     found = {}

@@ -98,7 +98,7 @@ def test_a_directory_without_permission_is_refused(tmp_path: Path) -> None:
 
 
 def where(error: CannotWrite) -> Path:
-    found = re.search(r"(?:is|are) in (\S+) instead", str(error))
+    found = re.search(r"written to (\S+) instead", str(error))
     assert found, error
     return Path(found[1])
 

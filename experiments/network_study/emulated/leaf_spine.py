@@ -44,7 +44,7 @@ LINK_MBIT = 20.0  # so low that two cores can run 24 hosts and their switches
 VALUES = 100_000
 REPEATS, SERIES = 5, 2
 PATIENCE_S = 300.0
-SUMMARY = "An all-reduce over emulated racks, through our switches and without, beside the simulation."
+SUMMARY = "Measures an all-reduce over emulated racks with and without our switches, and compares with the simulation."
 
 
 @dataclass(frozen=True)

@@ -236,7 +236,8 @@ def questions() -> list[Emulated]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m serene.experiments.network_study.emulated.measure", description=__doc__
+        prog="python -m serene.experiments.network_study.emulated.measure",
+        description=(__doc__ or "").partition("\n")[0],
     )
     parser.add_argument("--out", type=Path, required=True, help="a folder for what is measured; what is there is kept")
     options = parser.parse_args()
