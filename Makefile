@@ -43,61 +43,14 @@ ifneq ($(UNREAD),)
 $(warning $(UNREAD): in the environment, which is not asked; settings are given after make, as make $(GOALS) $(firstword $(UNREAD))=...)
 endif
 
-# A run's settings; each can be given on the command line: make run-mininet WORKERS=8 STRATEGY=ssp:3
-WORKERS := 4
-RACKS := 1
-STRATEGY := bsp
-STRAGGLER := none
-STEPS := 200
-TARGET := auto
-MODEL := mlp
-DATASET := digits
-DATA_DIR :=
-BATCH_SIZE := 32
-LEARNING_RATE :=
-EXCHANGE := switch
-EXCHANGE_SHARE :=
-LINK_MBIT :=
-UPLINK_MBIT :=
-SEED := 1
-COMPUTE_MS := 250
-PROGRAM := serene
-SLOTS :=
-FAULTS :=
-PACKETS :=
-FULL :=
-CLUSTER :=
-CLUSTER_OPTIONS :=
-EMULATED :=
-SEED_JSON :=
-PINS_JSON :=
-OUT :=
-RUNS :=
-DEATHS := 1000
-CELLS :=
-SEEDS :=
-FIRST :=
-FRONTIER :=
-TORCH :=
-PYTORCH :=
+# What is not given is empty, whatever the environment has: then the programs' own defaults hold.
+$(foreach name,$(TAKEN),$(if $(filter $(name),$(GIVEN)),,$(eval $(name) :=)))
 
 # A setting as one word for the shell, as it was given: neither make nor the shell reads anything into it.
 quoted = '$(subst ','\'',$(value $(1)))'
 
-RUN = $(VENV_PYTHON) -m serene.experiments.run --workers $(call quoted,WORKERS) --racks $(call quoted,RACKS) --strategy $(call quoted,STRATEGY) \
-	--straggler $(call quoted,STRAGGLER) --steps $(call quoted,STEPS) --target $(call quoted,TARGET) \
-	--model $(call quoted,MODEL) --dataset $(call quoted,DATASET) --link-mbit $(call quoted,LINK_MBIT) \
-	--uplink-mbit $(call quoted,UPLINK_MBIT) \
-	--batch-size $(call quoted,BATCH_SIZE) --learning-rate $(call quoted,LEARNING_RATE) \
-	--exchange $(call quoted,EXCHANGE) \
-	--seed $(call quoted,SEED) --compute-ms $(call quoted,COMPUTE_MS) --program $(call quoted,PROGRAM) \
-	--slots $(call quoted,SLOTS) --out $(call quoted,OUT) $(if $(value DATA_DIR),--data-dir $(call quoted,DATA_DIR)) \
-	$(if $(value EXCHANGE_SHARE),--exchange-share $(call quoted,EXCHANGE_SHARE)) \
-	$(if $(value PACKETS),--packets $(call quoted,PACKETS)) $(if $(value FAULTS),--faults $(call quoted,FAULTS))
-
-# Where a study's cells run.
-ELSEWHERE = $(if $(value CLUSTER),--cluster $(call quoted,CLUSTER)) \
-	$(if $(value CLUSTER_OPTIONS),--cluster-options $(call quoted,CLUSTER_OPTIONS))
+# The options of a program, of settings that are given: BATCH_SIZE=64 is --batch-size '64'.
+options = $(foreach name,$(1),$(if $(value $(name)),--$(subst _,-,$(shell echo $(name) | tr A-Z a-z)) $(call quoted,$(name))))
 
 help:
 	@echo "make run-mininet   train through an emulated switch, live view, results in runs/ (sets up what it needs)"
@@ -134,14 +87,14 @@ help:
 	@echo "make clean         remove build output, caches and environments"
 	@echo
 	@echo "A run's settings and their defaults:"
-	@echo "  WORKERS=$(WORKERS) STRATEGY=$(STRATEGY) (bsp, ssp:S, asp, quorum:K, mixed:W,W, auto) STEPS=$(STEPS) SEED=$(SEED)"
-	@echo "  STRAGGLER=$(STRAGGLER) (none, slow_worker, heterogeneous, failure; as slow_worker:probability=0.3)"
-	@echo "  TARGET=$(TARGET) (auto, embedded, bmv2)  MODEL=$(MODEL) (mlp, cnn, cnn-large)"
-	@echo "  DATASET=$(DATASET) (digits, fashion-mnist, mnist, cifar10)  BATCH_SIZE=$(BATCH_SIZE) LEARNING_RATE= (the authors': 256, 0.04)"
-	@echo "  RACKS=$(RACKS) (2 to 8: a leaf switch for each and a root above them; up to 32 workers in each) UPLINK_MBIT= (leaves')"
-	@echo "  COMPUTE_MS=$(COMPUTE_MS) LINK_MBIT= DATA_DIR= PROGRAM=$(PROGRAM) (serene, serene_jumbo) OUT=runs/..."
+	@echo "  WORKERS=4 STRATEGY=bsp (bsp, ssp:S, asp, quorum:K, mixed:W,W, auto) STEPS=200 SEED=1"
+	@echo "  STRAGGLER=none (none, slow_worker, heterogeneous, failure; as slow_worker:probability=0.3)"
+	@echo "  TARGET=auto (auto, embedded, bmv2)  MODEL=mlp (mlp, cnn, cnn-large)"
+	@echo "  DATASET=digits (digits, fashion-mnist, mnist, cifar10)  BATCH_SIZE=32 LEARNING_RATE= (the authors': 256, 0.04)"
+	@echo "  RACKS=1 (2 to 8: a leaf switch for each and a root above them; up to 32 workers in each) UPLINK_MBIT= (leaves')"
+	@echo "  COMPUTE_MS=250 LINK_MBIT= DATA_DIR= PROGRAM=serene (serene, serene_jumbo) OUT=runs/..."
 	@echo "  SLOTS= (of the switch: so many times the values of a packet is the largest model; 8192 by default)"
-	@echo "  EXCHANGE=$(EXCHANGE) (switch, server, sharded, gloo: the last three are baselines over TCP and a Linux bridge)"
+	@echo "  EXCHANGE=switch (switch, server, sharded, gloo: the last three are baselines over TCP and a Linux bridge)"
 	@echo "  EXCHANGE_SHARE= (of a step, as 0.65, instead of COMPUTE_MS; needs LINK_MBIT)"
 	@echo "  PACKETS=compiled (compiled, numpy, scapy: what makes the workers' packets)"
 	@echo "  CLUSTER= of reproduce and network-study (tcp://host:port of a dask scheduler, slurm; docs/clusters.md)"
@@ -151,10 +104,10 @@ setup:
 	@scripts/setup
 
 run-mininet: setup
-	@$(RUN)
+	@$(VENV_PYTHON) -m serene.experiments.run $(call options,$(RUN_SETTINGS))
 
 run-local: setup
-	@$(RUN) --no-mininet
+	@$(VENV_PYTHON) -m serene.experiments.run $(call options,$(RUN_SETTINGS)) --no-mininet
 
 # Two more processes than processors: many tests wait for a process, a timer or a packet. tests/conftest.py says which tests
 # never run beside each other.
@@ -167,61 +120,55 @@ test: setup
 
 pytorch-suites: setup
 	@$(if $(value TORCH),scripts/torch-environment $(call quoted,TORCH))
-	@$(TORCH_PYTHON) -m tests.pytorch_suites $(if $(value PYTORCH),--pytorch $(call quoted,PYTORCH))
+	@$(TORCH_PYTHON) -m tests.pytorch_suites $(call options,PYTORCH)
 
 bench: setup
-	@$(VENV_PYTHON) -m serene.experiments.performance.bench $(if $(value SEED_JSON),--seed-json $(call quoted,SEED_JSON)) \
-		$(if $(value PINS_JSON),--pins-json $(call quoted,PINS_JSON))
+	@$(VENV_PYTHON) -m serene.experiments.performance.bench $(call options,SEED_JSON PINS_JSON)
 
 reproduce: setup
-	@$(VENV_PYTHON) -m serene.experiments.straggler_study --grid $(if $(FULL),full,quick) --out $(if $(value OUT),$(call quoted,OUT),runs/straggler) $(ELSEWHERE)
+	@$(VENV_PYTHON) -m serene.experiments.straggler_study --grid $(if $(FULL),full,quick) $(call options,OUT CLUSTER CLUSTER_OPTIONS)
 
 network-study: setup
 	@$(VENV_PYTHON) -m serene.experiments.network_study --grid $(if $(FULL),full,quick) $(if $(EMULATED),--emulated) \
-		--out $(if $(value OUT),$(call quoted,OUT),runs/network) $(ELSEWHERE)
+		$(call options,OUT CLUSTER CLUSTER_OPTIONS)
 
 pytorch-study: setup
-	@$(VENV_PYTHON) -m serene.experiments.pytorch_study --out $(if $(value OUT),$(call quoted,OUT),runs/pytorch)
+	@$(VENV_PYTHON) -m serene.experiments.pytorch_study $(call options,OUT)
 
 simgrid: setup
 	@scripts/simgrid
 	@$(VENV_PYTHON) -m serene.experiments.network_study.reference
 
 compare: setup
-	@$(VENV_PYTHON) -m serene.experiments.straggler_study.regret $(if $(value STRATEGIES),--strategies $(call quoted,STRATEGIES)) \
-		$(if $(value MODELS),--models $(call quoted,MODELS)) $(if $(value CELLS),--cells $(call quoted,CELLS)) \
-		$(if $(value SEEDS),--seeds $(call quoted,SEEDS)) $(if $(value CSV),--csv $(call quoted,CSV)) \
-		$(if $(value RUNS),--runs $(call quoted,RUNS)) $(if $(value OUT),--out $(call quoted,OUT))
+	@$(VENV_PYTHON) -m serene.experiments.straggler_study.regret $(call options,STRATEGIES MODELS CELLS SEEDS CSV RUNS OUT)
 
 schedules: setup
-	@$(VENV_PYTHON) -m serene.experiments.correctness.schedules $(if $(filter-out 1,$(value RACKS)),--racks $(call quoted,RACKS)) \
-		$(if $(value RUNS),--runs $(call quoted,RUNS)) $(if $(value FIRST),--first $(call quoted,FIRST)) \
-		$(if $(value TAKE_OVERS),--take-overs $(call quoted,TAKE_OVERS)) $(if $(value OUT),--out $(call quoted,OUT))
+	@$(VENV_PYTHON) -m serene.experiments.correctness.schedules $(if $(filter-out 1,$(value RACKS)),$(call options,RACKS)) \
+		$(call options,RUNS FIRST TAKE_OVERS OUT)
 
 soak: setup
 	@$(VENV_PYTHON) -m serene.experiments.correctness.soak
 
 chaos: setup
-	@$(VENV_PYTHON) -m tests.torch.chaos $(call quoted,DEATHS) $(call quoted,SEED)
+	@$(VENV_PYTHON) -m tests.torch.chaos $(if $(value DEATHS),$(call quoted,DEATHS),1000) $(if $(value SEED),$(call quoted,SEED),1)
 
 swaps: setup
-	@$(VENV_PYTHON) -m serene.experiments.performance.swaps --target $(call quoted,TARGET) \
-		--workers $(call quoted,WORKERS) --racks $(call quoted,RACKS) $(if $(value OUT),--out $(call quoted,OUT))
+	@$(VENV_PYTHON) -m serene.experiments.performance.swaps $(call options,TARGET WORKERS RACKS OUT)
 
 profile: setup
 	@$(VENV_PYTHON) -m serene.experiments.performance.profiling
 
 fuzz: setup
-	@$(VENV_PYTHON) -m tests.switch.fuzz --sanitize --count $(if $(value PACKETS),$(call quoted,PACKETS),100000) --seed $(call quoted,SEED)
+	@$(VENV_PYTHON) -m tests.switch.fuzz --sanitize --count $(if $(value PACKETS),$(call quoted,PACKETS),100000) $(call options,SEED)
 
 mutants: setup
-	@$(VENV_PYTHON) -m tests.mutation --seed $(call quoted,SEED)
+	@$(VENV_PYTHON) -m tests.mutation $(call options,SEED)
 
 p4:
 	@python3 scripts/compile_p4.py
 
 p4-suites: setup .venv-suites/made
-	@$(VENV_PYTHON) -m tests.suites --write $(foreach name,$(SETTINGS_OF_p4-suites),$(if $(value $(name)),--$(subst _,-,$(shell echo $(name) | tr A-Z a-z)) $(call quoted,$(name))))
+	@$(VENV_PYTHON) -m tests.suites --write $(call options,$(SETTINGS_OF_p4-suites))
 
 .venv-suites/made: tests/suites/requirements.txt
 	@$(if $(PYTHON),$(PYTHON),python3) -m venv .venv-suites

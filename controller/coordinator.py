@@ -164,7 +164,7 @@ class Coordinator:
         `Elastic`. Finished jobs in its way are deleted."""
         changing = self._elastic(workers, places, minimum, evict_after)
         if changing is not None and pool_slots is not None:
-            raise BadRequest("places, minimum and evict_after: expected without pool_slots, for a pool's workers stay")
+            raise BadRequest("places, minimum and evict_after do not apply to a pool (pool_slots): its workers stay")
         create = partial(
             self.jobs.create, workers, strategy, job=job, limit=limit, pool_slots=pool_slots,
             scale=FixedPoint.of(changing.places if changing else workers).scale if scale is None else scale,
@@ -236,13 +236,12 @@ class Coordinator:
             return Racks.of([*even, *(0,) * (racks - len(even))])
         if len(sizes) != racks:
             if racks == 1:
-                raise BadRequest("racks: the controller commands one switch")
+                raise BadRequest("racks: not possible, the controller commands a single switch")
             raise BadRequest(
-                f"{', '.join(map(str, sizes))} workers by rack: expected {racks} numbers, one for each leaf that the "
-                "controller commands, 0 for a leaf without workers"
+                f"racks {', '.join(map(str, sizes))}: expected {racks} numbers, one for each leaf (0: no workers there)"
             )
         if sum(sizes) != workers:
-            raise BadRequest(f"{sum(sizes)} workers by rack, {workers} in the job: expected the same number")
+            raise BadRequest(f"racks have {sum(sizes)} workers in all, the job {workers}: expected the same number")
         return Racks.of(sizes)
 
     async def delete_job(self, job_id: int) -> None:
@@ -270,32 +269,21 @@ class Coordinator:
         """
         async with self._lock:
             before = self.jobs[job_id].strategy
+            done = partial(SwapStatus, strategy=strategy, before=before, write_ms=0.0)
             if self.jobs.has_already(job_id, strategy):
                 self._end_automatic(job_id)
                 last = self.jobs[job_id].history[-1]
-                return SwapStatus(
-                    epoch=last.epoch, strategy=strategy, t=last.t, before=strategy, write_ms=0.0, changed=False
-                )
+                return done(epoch=last.epoch, t=last.t, changed=False)
             plan = self.jobs.plan_swap(job_id, strategy)
             if plan is None:
                 self.jobs.choose(job_id, strategy)
                 self._end_automatic(job_id)
-                changed = strategy != before
-                return SwapStatus(
-                    epoch=0, strategy=strategy, t=self._clock.unix(), before=before, write_ms=0.0, changed=changed
-                )
+                return done(epoch=0, t=self._clock.unix(), changed=strategy != before)
             begun, write_ms, phases = await self._swap(plan)
             self._end_automatic(job_id)
             self._emit_strategy(job_id, before, begun, f"{write_ms:.0f} ms")
-            return SwapStatus(
-                epoch=begun.epoch,
-                strategy=strategy,
-                t=begun.t,
-                before=before,
-                write_ms=write_ms,
-                changed=True,
-                **(asdict(phases) if phases else {}),
-            )
+            took = {"write_ms": write_ms, **(asdict(phases) if phases else {})}
+            return done(epoch=begun.epoch, t=begun.t, changed=True, **took)
 
     async def set_precision(self, job_id: int, bits: int) -> PrecisionStatus:
         """Sets the precision of a process group's gradients. One that is in force already begins no epoch."""
@@ -320,7 +308,9 @@ class Coordinator:
             if job.state is JobState.FINISHED:
                 raise Conflict(f"job {job_id} has finished: its strategy cannot change")
             self.automatic.start(job_id, prepared)
-            self.events.emit("automatic", f"job {job_id}: {name} decides", job=job_id, automatic=prepared.status())
+            self.events.emit(
+                "automatic", f"job {job_id}: automatic strategy {name} is on", job=job_id, automatic=prepared.status
+            )
             return self.job_status(job_id)
 
     async def unset_automatic(self, job_id: int) -> JobStatus:
@@ -332,7 +322,7 @@ class Coordinator:
     def _end_automatic(self, job_id: int) -> None:
         ended = self.automatic.stop(job_id)
         if ended is not None:
-            self.events.emit("automatic_ended", f"job {job_id}: {ended.name} no longer decides", job=job_id)
+            self.events.emit("automatic_ended", f"job {job_id}: automatic strategy {ended.name} is off", job=job_id)
 
     async def set_evicted(self, job_id: int, worker: int, evicted: bool) -> JobStatus:
         """Evicts a worker, or readmits it. If it is evicted, or a member, already, nothing changes."""
@@ -405,9 +395,7 @@ class Coordinator:
         try:
             phases = await self.switch.swap(plan)
         except Unanswered as error:
-            raise Unanswered(
-                f"{error} (whether the swap has come into force is told when the switch is connected again)"
-            ) from None
+            raise Unanswered(f"{error} (the event swap_settled reports whether the swap is in force)") from None
         write_ms = (time.perf_counter() - begun) * 1e3
         self._metrics.swap_took(write_ms / 1e3)
         return self.jobs.swapped(plan, self._clock.unix()), write_ms, phases
@@ -421,9 +409,9 @@ class Coordinator:
             except SwitchError as error:
                 LOG.warning("counters: %s", error)
             except asyncio.TimeoutError:
-                LOG.warning("counters: a switch has not answered within %g s", COUNTERS_TIMEOUT_S)
+                LOG.warning("a switch did not answer a counter read within %g s", COUNTERS_TIMEOUT_S)
         return status(
-            self._listening, self.switch, self.jobs, self.telemetry, self.automatic, self.slow,
+            self._listening, self.switch, self.jobs, self.telemetry, self.automatic.status, self.slow,
             self._admission.overlooked,
         )  # fmt: skip
 
@@ -465,7 +453,7 @@ class Coordinator:
 
     def job_status(self, job_id: int) -> JobStatus:
         """The status of one job, with counters as they were read last."""
-        return job_status(self.jobs[job_id], self.telemetry, self.automatic, self.slow)
+        return job_status(self.jobs[job_id], self.telemetry, self.automatic.status, self.slow)
 
 
 def _place(found: Place | Awaits) -> PlaceStatus:

@@ -80,7 +80,7 @@ async def _serve(settings: Settings, listeners: list[socket.socket]) -> None:
         await asyncio.wait([work])
     if not work.cancelled():
         work.result()  # raises what ended it
-    LOG.info("stopped; the switch goes on")
+    LOG.info("stopped; the switch keeps running")
 
 
 class _Server(uvicorn.Server):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from serene.errors import SereneError, choices
 from serene.http import DEFAULT_HTTP, LONGEST_PATH, TOKEN, token
@@ -51,159 +53,6 @@ class BadSettings(SereneError):
     """A setting that is invalid; the message names the option and what is valid."""
 
 
-class Settings(BaseModel):
-    """Defaults are those of simple_switch_grpc and serene-switch."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    switch: str = DEFAULT_SWITCH  # HOST:PORT of its P4Runtime server; for several switches NAME=HOST:PORT,...
-    switch_ca: str = ""  # file of the authority that vouches for the switch; with it, the connection is TLS
-    switch_cert: str = ""  # file of the certificate that the controller shows
-    switch_key: str = Field(default="", validate_default=True)  # file of that certificate's key
-    device_id: int = Field(default=0, ge=0, lt=2**64)
-    election_id: int = Field(default=1, ge=1, lt=2**128)
-    ports: str = DEFAULT_PORTS  # ordinary traffic is flooded to these; with several switches, at each leaf
-    # With several switches, each leaf's port to the root; the root's ports to the leaves are 1, 2, ... in their order.
-    uplink: int = Field(default=DEFAULT_UPLINK, ge=1, le=254, validate_default=True)
-    udp_ports: str = ""  # PORT:SWITCH:HOST,...: the switch's ports that are UDP sockets on this machine
-    shm_ports: str = ""  # PORT:PATH,...: the switch's ports that are memory shared with processes of this machine
-    program: str = "serene"  # a variant, or the path of a build's JSON
-    slots: int | None = Field(default=None)  # None: as many as the program was compiled with
-    http: str = DEFAULT_HTTP
-    socket: str = ""  # the path of a Unix socket, or none
-    wait: float = Field(default=10.0, gt=0, le=86400, allow_inf_nan=False)  # seconds for the switch to answer at start
-    # Silent for so many seconds, an evicted worker does not keep its job alive any more.
-    gone_after: float = Field(default=30.0, ge=1, le=86400, allow_inf_nan=False)
-    grace_s: float = Field(default=5.0, ge=0)  # how many seconds a finished job's entries stay
-
-    @field_validator("switch")
-    @classmethod
-    def _switch(cls, value: str) -> str:
-        if not switches_of(value):
-            host_and_port(value)
-        return value
-
-    @field_validator("switch_ca", "switch_cert", "switch_key")
-    @classmethod
-    def _tls_file(cls, value: str) -> str:
-        try:
-            return str(Path(value).resolve(strict=True)) if value and Path(value).read_bytes() else value
-        except OSError as error:
-            raise ValueError(f"{value!r} cannot be read: {error.strerror}; expected a PEM file") from None
-
-    @field_validator("switch_key")
-    @classmethod
-    def _whole_identity(cls, value: str, info: ValidationInfo) -> str:
-        authority, certificate = info.data.get("switch_ca", ""), info.data.get("switch_cert", "")
-        if bool(value) != bool(certificate):
-            raise ValueError("expected with --switch-cert, and neither without the other")
-        if value and not authority:
-            raise ValueError("expected with --switch-ca: without it the connection is not encrypted")
-        return value
-
-    @field_validator("http")
-    @classmethod
-    def _http(cls, value: str) -> str:
-        host, _ = host_and_port(value)
-        if not is_loopback(host) and token() is None:
-            raise ValueError(
-                f"{value!r} is not a loopback address: whoever reaches the interface commands the switch; expected "
-                f"e.g. {DEFAULT_HTTP}, or a token in ${TOKEN}, which every request then has to carry"
-            )
-        return value
-
-    @field_validator("socket")
-    @classmethod
-    def _socket(cls, value: str) -> str:
-        if value and not (os.path.isabs(value) and len(os.fsencode(value)) <= LONGEST_PATH):
-            raise ValueError(f"{value!r}: expected an absolute path of at most {LONGEST_PATH} bytes")
-        return value
-
-    @field_validator("ports")
-    @classmethod
-    def _ports(cls, value: str) -> str:
-        port_numbers(value)
-        return value
-
-    @field_validator("udp_ports", "shm_ports")
-    @classmethod
-    def _of_one_switch(cls, value: str, info: ValidationInfo) -> str:
-        if value and cls._several(info):
-            raise ValueError("expected with one switch only, not with several")
-        return value
-
-    @field_validator("udp_ports")
-    @classmethod
-    def _udp_ports(cls, value: str) -> str:
-        udp_port_numbers(value)
-        return value
-
-    @field_validator("shm_ports")
-    @classmethod
-    def _shm_ports(cls, value: str) -> str:
-        shm_port_paths(value)
-        return value
-
-    @field_validator("program")
-    @classmethod
-    def _program(cls, value: str, info: ValidationInfo) -> str:
-        try:
-            Program.load(value)
-        except SereneError as error:
-            raise ValueError(str(error)) from None
-        if value != VARIANTS[0] and cls._several(info):
-            raise ValueError(f"{value!r}: expected none with several switches, which run {choices(TREE)}")
-        return value
-
-    @field_validator("slots")
-    @classmethod
-    def _slots(cls, value: int | None, info: ValidationInfo) -> int | None:
-        program = info.data.get("program")  # None where it is invalid itself
-        try:
-            if value is not None and program is not None:
-                chosen_program(program, value)
-        except SereneError as error:
-            raise ValueError(str(error)) from None
-        return value
-
-    @field_validator("uplink")
-    @classmethod
-    def _uplink(cls, value: int, info: ValidationInfo) -> int:
-        ports = info.data.get("ports")  # None where they are invalid themselves
-        if cls._several(info) and ports is not None and value in port_numbers(ports):
-            raise ValueError(f"{value} is among --ports {ports}, where workers are: expected another port")
-        return value
-
-    @staticmethod
-    def _several(info: ValidationInfo) -> bool:
-        return "=" in info.data.get("switch", "")
-
-    @property
-    def switches(self) -> list[NamedSwitch]:
-        """The root, and the leaves in the order of their racks; empty with one switch."""
-        return switches_of(self.switch)
-
-
-def check_token() -> None:
-    """Raises BadSettings where the environment's token is invalid."""
-    try:
-        token()
-    except SereneError as error:
-        raise BadSettings(str(error)) from None
-
-
-def settings(**given: object) -> Settings:
-    """Checked settings. Raises BadSettings, which names the option."""
-    try:
-        return Settings.model_validate(given)
-    except ValidationError as error:
-        first = error.errors()[0]
-        option = "--" + str(first["loc"][0]).replace("_", "-")
-        if first["type"] == "value_error":
-            raise BadSettings(f"{option}: {first['ctx']['error']}") from None
-        raise BadSettings(f"{option}: {first['input']!r}: {first['msg']}") from None
-
-
 def host_and_port(text: str) -> tuple[str, int]:
     """``HOST:PORT`` as a pair. Raises ValueError."""
     host, colon, port = text.rpartition(":")
@@ -222,7 +71,7 @@ def switches_of(text: str) -> list[NamedSwitch]:
         name, equals, address = part.partition("=")
         if not (equals and name.isidentifier()):
             raise ValueError(
-                f"{part!r}: of several switches each is NAME=HOST:PORT, for example leaf1={DEFAULT_SWITCH}"
+                f"{part!r}: with several switches, expected NAME=HOST:PORT, for example leaf1={DEFAULT_SWITCH}"
             )
         host_and_port(address)
         for other in found:
@@ -283,3 +132,176 @@ def is_loopback(host: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _option(metavar: str, help: str, **limits: Any) -> Any:
+    return Field(description=help, json_schema_extra={"metavar": metavar}, **limits)
+
+
+def _as(read: Callable[[str], object]) -> AfterValidator:
+    """For a text that ``read`` can read."""
+
+    def check(value: str) -> str:
+        read(value)
+        return value
+
+    return AfterValidator(check)
+
+
+class Settings(BaseModel):
+    """Defaults are those of simple_switch_grpc and serene-switch. A field with a description is an option of `serenectl
+    up`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    switch: str = DEFAULT_SWITCH  # HOST:PORT of its P4Runtime server; for several switches NAME=HOST:PORT,...
+    switch_ca: Annotated[str, _option("FILE", "TLS: the certificate authority (PEM) of the switch's certificate.")] = ""
+    switch_cert: Annotated[str, _option("FILE", "TLS: the controller's certificate.")] = ""
+    switch_key: Annotated[str, _option("FILE", "TLS: the key of --switch-cert.", validate_default=True)] = ""
+    device_id: Annotated[int, _option("N", "P4Runtime device id.", ge=0, lt=2**64)] = 0
+    ports: Annotated[str, _option("1-4", "Ports to which the switch floods ordinary traffic."), _as(port_numbers)] = (
+        DEFAULT_PORTS
+    )
+    # The root's ports to the leaves are 1, 2, ... in their order.
+    uplink: Annotated[
+        int, _option("PORT", "With several switches: a leaf's port to the root.", ge=1, le=254, validate_default=True)
+    ] = DEFAULT_UPLINK
+    program: Annotated[str, _option("NAME", f"The P4 program: {choices(VARIANTS)}.")] = "serene"  # or a path
+    slots: Annotated[
+        int | None, _option("N", "Slots of the program; each holds as many values as a packet. 8192 by default.")
+    ] = None
+    election_id: Annotated[
+        int, _option("N", "P4Runtime election id; the highest commands the switch.", ge=1, lt=2**128)
+    ] = 1
+    http: Annotated[str, _option("HOST:PORT", f"Address to listen at; outside loopback only with ${TOKEN}.")] = (
+        DEFAULT_HTTP
+    )
+    socket: Annotated[
+        str, _option("/PATH", "Also listen at this Unix socket; a background controller always does.")
+    ] = ""
+    wait: Annotated[
+        float, _option("SECONDS", "Seconds to wait for the switch to answer.", gt=0, le=86400, allow_inf_nan=False)
+    ] = 10.0
+    gone_after: Annotated[
+        float,
+        _option(
+            "SECONDS", "Seconds of silence before an evicted worker stops keeping the job alive.",
+            ge=1, le=86400, allow_inf_nan=False,
+        ),
+    ] = 30.0  # fmt: skip
+    udp_ports: Annotated[
+        str, _option("PORT:SWITCH:HOST,...", "Switch ports that are UDP sockets on loopback."), _as(udp_port_numbers)
+    ] = ""
+    shm_ports: Annotated[
+        str, _option("PORT:/PATH,...", "Switch ports in memory shared with processes."), _as(shm_port_paths)
+    ] = ""
+    grace_s: float = Field(default=5.0, ge=0)  # how many seconds a finished job's entries stay
+
+    @field_validator("switch")
+    @classmethod
+    def _switch(cls, value: str) -> str:
+        if not switches_of(value):
+            host_and_port(value)
+        return value
+
+    @field_validator("switch_ca", "switch_cert", "switch_key")
+    @classmethod
+    def _tls_file(cls, value: str) -> str:
+        try:
+            return str(Path(value).resolve(strict=True)) if value and Path(value).read_bytes() else value
+        except OSError as error:
+            raise ValueError(f"cannot read {value!r}: {error.strerror}; expected a PEM file") from None
+
+    @field_validator("switch_key")
+    @classmethod
+    def _whole_identity(cls, value: str, info: ValidationInfo) -> str:
+        authority, certificate = info.data.get("switch_ca", ""), info.data.get("switch_cert", "")
+        if bool(value) != bool(certificate):
+            raise ValueError("--switch-cert and --switch-key must be given together")
+        if value and not authority:
+            raise ValueError("needs --switch-ca, which encrypts the connection")
+        return value
+
+    @field_validator("http")
+    @classmethod
+    def _http(cls, value: str) -> str:
+        host, _ = host_and_port(value)
+        if not is_loopback(host) and token() is None:
+            raise ValueError(
+                f"{value!r} is not a loopback address, so anybody there could command the switch: expected e.g. "
+                f"{DEFAULT_HTTP}, or set a token in ${TOKEN}"
+            )
+        return value
+
+    @field_validator("socket")
+    @classmethod
+    def _socket(cls, value: str) -> str:
+        if value and not (os.path.isabs(value) and len(os.fsencode(value)) <= LONGEST_PATH):
+            raise ValueError(f"{value!r}: expected an absolute path of at most {LONGEST_PATH} bytes")
+        return value
+
+    @field_validator("udp_ports", "shm_ports")
+    @classmethod
+    def _of_one_switch(cls, value: str, info: ValidationInfo) -> str:
+        if value and cls._several(info):
+            raise ValueError("expected with one switch only, not with several")
+        return value
+
+    @field_validator("program")
+    @classmethod
+    def _program(cls, value: str, info: ValidationInfo) -> str:
+        try:
+            Program.load(value)
+        except SereneError as error:
+            raise ValueError(str(error)) from None
+        if value != VARIANTS[0] and cls._several(info):
+            raise ValueError(f"{value!r}: expected none with several switches, which run {choices(TREE)}")
+        return value
+
+    @field_validator("slots")
+    @classmethod
+    def _slots(cls, value: int | None, info: ValidationInfo) -> int | None:
+        program = info.data.get("program")  # None where it is invalid itself
+        try:
+            if value is not None and program is not None:
+                chosen_program(program, value)
+        except SereneError as error:
+            raise ValueError(str(error)) from None
+        return value
+
+    @field_validator("uplink")
+    @classmethod
+    def _uplink(cls, value: int, info: ValidationInfo) -> int:
+        ports = info.data.get("ports")  # None where they are invalid themselves
+        if cls._several(info) and ports is not None and value in port_numbers(ports):
+            raise ValueError(f"{value} is one of the workers' --ports {ports}: expected another port")
+        return value
+
+    @staticmethod
+    def _several(info: ValidationInfo) -> bool:
+        return "=" in info.data.get("switch", "")
+
+    @property
+    def switches(self) -> list[NamedSwitch]:
+        """The root, and the leaves in the order of their racks; empty with one switch."""
+        return switches_of(self.switch)
+
+
+def check_token() -> None:
+    """Raises BadSettings where the environment's token is invalid."""
+    try:
+        token()
+    except SereneError as error:
+        raise BadSettings(str(error)) from None
+
+
+def settings(**given: object) -> Settings:
+    """Checked settings. Raises BadSettings, which names the option."""
+    try:
+        return Settings.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        option = "--" + str(first["loc"][0]).replace("_", "-")
+        if first["type"] == "value_error":
+            raise BadSettings(f"{option}: {first['ctx']['error']}") from None
+        raise BadSettings(f"{option}: {first['input']!r}: {first['msg']}") from None

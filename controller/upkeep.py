@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass, field
 
 from serene.client.restoration import ROUNDS as RESTORING_ROUNDS
 from serene.controller.clock import SYSTEM, Clock
@@ -32,52 +33,40 @@ POLL_S = 1.0  # how often counters are read by themselves
 GONE_S = 2.5  # a rank gives a sign every second; after so long it is asked whether its process is there
 
 
+@dataclass(eq=False)
 class Upkeep:
     """Looks after all jobs. lock: held by whatever changes a job. grace_s: how long a finished job's entries stay.
     gone_after_s: after so long a silence a worker counts as gone. delete: awaited with a job and the reason, while the
     lock is held; evict: likewise, with the workers that are to be evicted from then on."""
 
-    def __init__(
-        self,
-        jobs: Jobs,
-        switch: Fabric,
-        telemetry: Telemetry,
-        events: Events,
-        lock: asyncio.Lock,
-        *,
-        grace_s: float,
-        gone_after_s: float,
-        delete: Callable[[Job, str], Awaitable[None]],
-        evict: Callable[[Job, frozenset[int], str], Awaitable[None]],
-        clock: Clock = SYSTEM,
-    ) -> None:
-        self._clock = clock
-        self._jobs = jobs
-        self._switch = switch
-        self._telemetry = telemetry
-        self._events = events
-        self._lock = lock
-        self._grace_s = grace_s
-        self._gone_after_s = gone_after_s
-        self._delete, self._evict = delete, evict
-        self._in_doubt: set[int] = (
-            set()
-        )  # jobs whose removal failed: the switch may hold all, a part or nothing of them
-        self._troubles: dict[str, str] = {}  # errors that were logged, by what they keep from being done
+    jobs: Jobs
+    switch: Fabric
+    telemetry: Telemetry
+    events: Events
+    lock: asyncio.Lock
+    grace_s: float
+    gone_after_s: float
+    delete: Callable[[Job, str], Awaitable[None]]
+    evict: Callable[[Job, frozenset[int], str], Awaitable[None]]
+    clock: Clock = SYSTEM
+
+    # Jobs whose removal failed: the switch may hold all, a part or nothing of them.
+    _in_doubt: set[int] = field(default_factory=set)
+    _troubles: dict[str, str] = field(default_factory=dict)  # errors logged, by what they keep from being done
 
     async def run(self) -> None:
         """Looks after jobs for ever. An error with one of them is logged, and the others are looked after all the
         same."""
         while True:
             await asyncio.sleep(TICK_S)
-            if not any(switch.connected for switch in self._switch.switches):
+            if not any(switch.connected for switch in self.switch.switches):
                 continue
-            if self._in_doubt and self._switch.connected:
+            if self._in_doubt and self.switch.connected:
                 await self._try("what the switch holds", self.compare())
-            if any(job.state is JobState.RUNNING for job in self._jobs):
-                restoring = any(job.restoring for job in self._jobs)
-                await self._try("counters", self._telemetry.refresh(TICK_S if restoring else POLL_S))
-            for job in list(self._jobs):
+            if any(job.state is JobState.RUNNING for job in self.jobs):
+                restoring = any(job.restoring for job in self.jobs)
+                await self._try("counters", self.telemetry.refresh(TICK_S if restoring else POLL_S))
+            for job in list(self.jobs):
                 await self._try(f"job {job.id}", self._look_after(job))
 
     async def _try(self, what: str, work: Awaitable[None]) -> None:
@@ -92,20 +81,20 @@ class Upkeep:
             self._troubles.pop(what, None)
 
     async def _look_after(self, job: Job) -> None:
-        async with self._lock:
-            if self._jobs.get(job.id) is not job:
+        async with self.lock:
+            if self.jobs.get(job.id) is not job:
                 return
-            if job.state is JobState.FINISHED and job.slots is not None and not job.pool and self._switch.connected:
-                await self._telemetry.refresh(POLL_S)
-                answers = sum(self._telemetry.of(job.id, worker.id).answers for worker in job.workers)
-                job.note_reads(answers, self._clock.steady())
-            if job.id in self._jobs.due(self._clock.steady(), self._grace_s):
+            if job.state is JobState.FINISHED and job.slots is not None and not job.pool and self.switch.connected:
+                await self.telemetry.refresh(POLL_S)
+                answers = sum(self.telemetry.of(job.id, worker.id).answers for worker in job.workers)
+                job.note_reads(answers, self.clock.steady())
+            if job.id in self.jobs.due(self.clock.steady(), self.grace_s):
                 await self._clear(job)
-            if job.state is JobState.RUNNING and self._switch.connected:  # else each tick would spend an epoch
+            if job.state is JobState.RUNNING and self.switch.connected:  # else each tick would spend an epoch
                 await self._end_restoration(job)
                 await self._end_abandoned(job)
                 await self._evict_silent(job)
-            if job.state is JobState.WAITING and starts_without(job, self._clock.unix()):
+            if job.state is JobState.WAITING and starts_without(job, self.clock.unix()):
                 job.absent = sum(worker.state is WorkerState.EXPECTED for worker in job.workers)
             if job.state is not JobState.FINISHED:
                 if job.pool:
@@ -114,20 +103,20 @@ class Upkeep:
                     await self._end_deserted(job)
 
     async def _clear(self, job: Job) -> None:
-        await self._telemetry.refresh()
+        await self.telemetry.refresh()
         await self.remove(job)
-        self._jobs.cleared(job.id)
-        self._events.emit("job_cleared", f"job {job.id}: its slots are free", job=job.id)
+        self.jobs.cleared(job.id)
+        self.events.emit("job_cleared", f"job {job.id}: its slots are free", job=job.id)
 
     async def _end_restoration(self, job: Job) -> None:
         """Puts the wanted strategy in force when every worker has done its part of the restoration, under BSP."""
-        least = min((self._telemetry.of(job.id, worker).contributions for worker in job.restorers()), default=0)
+        least = min((self.telemetry.of(job.id, worker).contributions for worker in job.restorers()), default=0)
         if job.restoring and least >= RESTORING_ROUNDS * job.slots_needed:
-            plan = self._jobs.plan_restored(job.id)
+            plan = self.jobs.plan_restored(job.id)
             if plan is not None:
-                await self._switch.swap(plan)
-            self._jobs.restored(job.id, plan, self._clock.unix())
-            self._events.emit(
+                await self.switch.swap(plan)
+            self.jobs.restored(job.id, plan, self.clock.unix())
+            self.events.emit(
                 "job_restored", f"job {job.id}: the workers' sums are restored, {job.strategy}", job=job.id
             )
 
@@ -137,29 +126,29 @@ class Upkeep:
         over = not job.members() or _awaited(job) or is_deserted(job, self._silent_s(job))
         if over and not self.active(job):
             silent_ones = [*job.members(), *job.evicted()]
-            plan = self._jobs.plan_abandoned(job.id)
-            await self._switch.swap(plan)
-            self._jobs.abandoned(plan, self._clock.unix())
-            silent = f"{workers(sorted(silent_ones), job.racks.name)} silent for {self._gone_after_s:g} s"
-            self._events.emit("job_finished", f"job {job.id} finished: {silent}", job=job.id)
+            plan = self.jobs.plan_abandoned(job.id)
+            await self.switch.swap(plan)
+            self.jobs.abandoned(plan, self.clock.unix())
+            silent = f"{workers(sorted(silent_ones), job.racks.name)} silent for {self.gone_after_s:g} s"
+            self.events.emit("job_finished", f"job {job.id} finished: {silent}", job=job.id)
 
     async def _evict_silent(self, job: Job) -> None:
         """Evicts members of an elastic job that are silent, and readmits those that are heard again."""
         if job.elastic is None or job.elastic.evict_after is None or job.state is not JobState.RUNNING:
             return
-        await self._telemetry.refresh(min(POLL_S, job.elastic.evict_after / 4))
+        await self.telemetry.refresh(min(POLL_S, job.elastic.evict_after / 4))
         before = set(job.evicted())
         evicted, silenced = evictions(job, self._silent_s(job))
         if evicted != before:
             gone = sorted(evicted - before)
-            await self._evict(job, evicted, f"{workers(gone, job.racks.name)} silent" if gone else "heard again")
+            await self.evict(job, evicted, f"{workers(gone, job.racks.name)} silent" if gone else "heard again")
         job.silenced = silenced & frozenset(job.evicted())
 
     def _silent_s(self, job: Job) -> dict[int, float]:
         """Seconds for which each worker has been silent; a process that has just come has not been."""
-        now = self._clock.steady()
+        now = self.clock.steady()
         return {
-            worker.id: min(self._telemetry.silent_s(job.id, worker), now - worker.readmitted_at)
+            worker.id: min(self.telemetry.silent_s(job.id, worker), now - worker.readmitted_at)
             for worker in job.workers
         }
 
@@ -167,26 +156,26 @@ class Upkeep:
         """Ends a pool of which a worker is silent, and tells the others: it needs all of its workers, each of which
         reports about every second."""
         if job.state is JobState.WAITING:
-            silent = self._clock.steady() - job.asked_at >= self._gone_after_s
+            silent = self.clock.steady() - job.asked_at >= self.gone_after_s
             who = "nobody has joined"
         else:
             active = self.active(job)
             missing = [worker for worker in job.members() if worker not in active]
             silent, who = bool(missing), f"{workers(missing)} silent" if missing else ""
             if not silent and await self._processes_are_gone(job):
-                await self._delete(job, f"job {job.id} is over: the processes of {workers(job.members())} are gone")
+                await self.delete(job, f"job {job.id} is over: the processes of {workers(job.members())} are gone")
         if silent:
-            await self._delete(job, f"job {job.id} is over: {who} for {self._gone_after_s:g} s")
+            await self.delete(job, f"job {job.id} is over: {who} for {self.gone_after_s:g} s")
 
     async def _processes_are_gone(self, job: Job) -> bool:
         """Whether all members are silent, and those say so that have left, or the kernel does: no process has the
         members' ports of a local switch."""
         members = [job.workers[member] for member in job.members()]
-        if any(self._telemetry.silent_s(job.id, member) < GONE_S for member in members):
+        if any(self.telemetry.silent_s(job.id, member) < GONE_S for member in members):
             return False
         if job.died.issuperset(job.members()):
             return True
-        options = self._switch.switches[0].options
+        options = self.switch.switches[0].options
         ports: list[UdpPort | ShmPort] = [*options.udp_ports, *options.shm_ports]
         taken = {member.endpoint.port for member in members if member.endpoint is not None}
         return bool(ports) and await asyncio.to_thread(local.is_deserted, options.address, ports, taken)
@@ -195,18 +184,18 @@ class Upkeep:
         """Ends a named job all of whose workers are silent: each reports about every second. Until then processes that
         are started again go on with it."""
         if job.state is JobState.RUNNING:
-            deserted = self._switch.connected and not _awaited(job) and not self.active(job)
+            deserted = self.switch.connected and not _awaited(job) and not self.active(job)
         else:  # one whose switch has lost its state waits for its workers, however long
-            deserted = not job.lost_sessions and self._clock.steady() - job.asked_at >= self._gone_after_s
+            deserted = not job.lost_sessions and self.clock.steady() - job.asked_at >= self.gone_after_s
         if deserted:
-            await self._delete(job, f"job {job.id} is over: its workers are silent for {self._gone_after_s:g} s")
+            await self.delete(job, f"job {job.id} is over: its workers are silent for {self.gone_after_s:g} s")
 
     def active(self, job: Job) -> set[int]:
         """The workers of a job that have been heard from recently."""
         return {
             worker.id
             for worker in job.workers
-            if worker.endpoint is not None and self._telemetry.silent_s(job.id, worker) < self._gone_after_s
+            if worker.endpoint is not None and self.telemetry.silent_s(job.id, worker) < self.gone_after_s
         }
 
     # For others, who hold the lock
@@ -214,7 +203,7 @@ class Upkeep:
     async def remove(self, job: Job) -> None:
         """Removes all that the switch holds of a job. Raises SwitchError."""
         try:
-            await self._switch.remove(job.id)
+            await self.switch.remove(job.id)
         except SwitchError:
             self._in_doubt.add(job.id)
             raise
@@ -222,7 +211,7 @@ class Upkeep:
     async def restoring(self, job: Job) -> bool:
         """Whether the workers still restore the sums. An epoch that began then would show them different votes."""
         if job.restoring:
-            await self._telemetry.refresh()
+            await self.telemetry.refresh()
             await self._end_restoration(job)
         return job.restoring
 
@@ -233,11 +222,11 @@ class Upkeep:
         if not await self.restoring(job):
             return False
         added, removed = set(evicted) - set(job.evicted()), set(job.evicted()) - set(evicted)
-        heard = {worker for worker in added if self._telemetry.silent_s(job.id, job.workers[worker]) < SILENT_S}
+        heard = {worker for worker in added if self.telemetry.silent_s(job.id, job.workers[worker]) < SILENT_S}
         if heard or removed:
             raise Conflict(
-                f"job {job.id}: the workers are restoring the sums that a switch has lost. Until they have, nobody is "
-                f"readmitted, and only a worker that is silent for {SILENT_S:g} s is evicted"
+                f"job {job.id}: workers are restoring sums after a switch lost its state. Until then nobody is "
+                f"readmitted, and only workers silent for {SILENT_S:g} s are evicted"
             )
         await self._start_over(job, reason, lambda: job.mark_evicted(evicted))
         return True
@@ -254,13 +243,13 @@ class Upkeep:
     async def _start_over(self, job: Job, reason: str, change: Callable[[], None]) -> None:
         await self.remove(job)
         change()
-        heard = {each for each in job.restorers() if self._telemetry.silent_s(job.id, job.workers[each]) < SILENT_S}
+        heard = {each for each in job.restorers() if self.telemetry.silent_s(job.id, job.workers[each]) < SILENT_S}
         lost_sessions = job.lost_sessions
-        job.reset(self._clock.unix(), heard)
+        job.reset(self.clock.unix(), heard)
         job.lost_sessions = lost_sessions  # the switch has not lost another
-        self._telemetry.forget(job.id)
-        self._events.emit(
-            "job_lost", f"job {job.id}: {reason} before the sums were restored, which begins again", job=job.id
+        self.telemetry.forget(job.id)
+        self.events.emit(
+            "job_lost", f"job {job.id}: {reason} before the sums were restored; the restoration restarts", job=job.id
         )
 
     # What the switch holds, and what is known
@@ -268,28 +257,28 @@ class Upkeep:
     async def compare(self) -> None:
         """Takes over jobs that the switch runs, begins another session of those that it has lost, and ends those that
         another controller has ended."""
-        async with self._lock:  # what the switch holds must not change until it is compared with what is known
-            found = await self._switch.set_up()
+        async with self.lock:  # what the switch holds must not change until it is compared with what is known
+            found = await self.switch.set_up()
             in_doubt, self._in_doubt = self._in_doubt, set()
             for held in found.jobs.values():
-                self._jobs.note_session(held.session)
+                self.jobs.note_session(held.session)
             runs = {job_id for job_id, held in found.jobs.items() if await self._take_over(job_id, held)}
-            for job in list(self._jobs):
+            for job in list(self.jobs):
                 held = found.jobs.get(job.id, InstalledJob())
                 if job.id not in runs and job.state is JobState.RUNNING:
                     if held.record and held.session >= job.session and job.id not in in_doubt:
-                        await self._delete(job, f"job {job.id} is over: another controller has ended it")
+                        await self.delete(job, f"job {job.id} is over: another controller has ended it")
                     elif job.pool:
-                        await self._delete(job, f"job {job.id} is over: the switch lost its state")
-            for job_id in self._jobs.switch_has_only(runs, self._clock.unix(), self.active):
-                self._telemetry.forget(job_id)  # else earlier contributions would seem to be those of a restoration
-                self._events.emit(
+                        await self.delete(job, f"job {job.id} is over: the switch lost its state")
+            for job_id in self.jobs.switch_has_only(runs, self.clock.unix(), self.active):
+                self.telemetry.forget(job_id)  # else earlier contributions would seem to be those of a restoration
+                self.events.emit(
                     "job_lost",
                     f"job {job_id}: the switch lost its state; waiting for the workers to join again",
                     job=job_id,
                 )
             for job_id, held in found.jobs.items():
-                if held.lost and held.slots is not None and self._jobs.get(job_id) is None:
+                if held.lost and held.slots is not None and self.jobs.get(job_id) is None:
                     self._take_over_lost(job_id, held)
 
     async def _take_over(self, job_id: int, found: InstalledJob) -> bool:
@@ -298,57 +287,57 @@ class Upkeep:
         if found.record or found.lost:
             return False
         for worker, at in found.strays:
-            await self._switch.shut_out(job_id, worker, at)
-        known = self._jobs.get(job_id)
+            await self.switch.shut_out(job_id, worker, at)
+        known = self.jobs.get(job_id)
         in_doubt = known is not None and known.in_doubt and known.session == found.session
         try:
             if not found.complete:
-                raise SereneError("its entries are not complete")
+                raise SereneError("its entries are incomplete")
             state = found.session, found.epoch, found.members
             if known is not None and (known.session, known.epoch, known.places()) == state:
                 known.in_doubt = False
                 if in_doubt:
-                    self._tell_settled(known, "a swap that failed has not come into force")
+                    self._tell_settled(known, "the failed swap is not in force")
                 return True
-            job = job_from(job_id, found, self._clock.unix())
-            self._jobs.take_over(job)
+            job = job_from(job_id, found, self.clock.unix())
+            self.jobs.take_over(job)
             if known is None:
-                self._telemetry.presume_silent(job_id, job.silenced)
-            how = "all workers have left" if job.state is JobState.FINISHED else "as it runs"
-            self._events.emit(
+                self.telemetry.presume_silent(job_id, job.silenced)
+            how = "all workers have left" if job.state is JobState.FINISHED else "running"
+            self.events.emit(
                 "job_taken_over",
                 f"job {job_id}: taken over, {how}, session {found.session}, epoch {found.epoch}",
                 job=job_id,
             )
             if in_doubt:
-                self._tell_settled(job, "a swap that failed has come into force all the same")
+                self._tell_settled(job, "the failed swap is in force")
             return True
         except SereneError as error:
             LOG.warning("job %d, found in the switch, is removed: %s", job_id, error)
-            await self._switch.remove(job_id)
+            await self.switch.remove(job_id)
             return False
 
     def _tell_settled(self, job: Job, what: str) -> None:
         text = f"job {job.id}: {what}: {job.in_force}, epoch {job.epoch}"
-        self._events.emit("swap_settled", text, job=job.id, epoch=job.epoch, strategy=job.in_force)
+        self.events.emit("swap_settled", text, job=job.id, epoch=job.epoch, strategy=job.in_force)
 
     def _take_over_lost(self, job_id: int, found: InstalledJob) -> None:
         """Takes over a job of which one of several switches has lost its part, for a new session; not a pool, which
         cannot be restored."""
         try:
-            job = lost_job_from(job_id, found, self._clock.unix())
+            job = lost_job_from(job_id, found, self.clock.unix())
             if job.pool:
-                LOG.warning("job %d, a process group's, is over: a switch has lost its part", job_id)
+                LOG.warning("job %d of a process group is over: a switch lost its state of the job", job_id)
                 return
-            self._jobs.take_over(job)
-            self._events.emit(
+            self.jobs.take_over(job)
+            self.events.emit(
                 "job_lost",
-                f"job {job_id}: taken over, and a switch has lost its part of session {found.session}; waiting for the "
+                f"job {job_id}: taken over, but a switch lost its state of session {found.session}; waiting for the "
                 "workers to join again",
                 job=job_id,
             )
         except SereneError as error:
-            LOG.warning("job %d, of which a switch has lost its part, is not taken over: %s", job_id, error)
+            LOG.warning("job %d is not taken over, and a switch lost its state of the job: %s", job_id, error)
 
 
 def _awaited(job: Job) -> bool:

@@ -210,7 +210,8 @@ def compile_variant(out: Path, chip: Chip, sizes: dict[str, int]) -> str:
     matches = len(re.findall(r"^ +match: \[", assembly, re.MULTILINE))
     if matches < selects:  # a fault of p4c's backend that docs/tofino.md describes
         raise CannotCompile(
-            f"of the parsers' {selects} selects {matches} are in the assembly: a defect of this compiler"
+            f"the assembly has {matches} of the parsers' {selects} selects: the compiler lacks our patch "
+            "(docs/tofino.md)"
         )
     return ""
 

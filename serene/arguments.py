@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 
 from serene.distribution import version
 
@@ -19,3 +20,28 @@ class Parser(argparse.ArgumentParser):
 def add_version(parser: argparse.ArgumentParser) -> None:
     """Adds the option --version, the same for every command."""
     parser.add_argument("--version", action="version", version=f"%(prog)s {version()}")
+
+
+def whole(least: int, most: int | None = None) -> Callable[[str], int]:
+    """The type of an option that takes a whole number in these bounds."""
+    expected = f"{least} or more" if most is None else f"from {least} to {most}"
+
+    def number(text: str) -> int:
+        if not text.isdecimal() or int(text) < least or (most is not None and int(text) > most):
+            raise argparse.ArgumentTypeError(
+                f"{text!r}: expected a whole number{',' if most is None else ''} {expected}"
+            )
+        return int(text)
+
+    return number
+
+
+def probability(text: str) -> float:
+    """The type of an option that takes a number from 0 to 1."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number from 0 to 1")
+    return number

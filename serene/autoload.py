@@ -18,7 +18,8 @@ def torch_backend() -> None:
     except Exception as error:
         with contextlib.suppress(Exception):  # where warnings are errors
             warnings.warn(
-                f"the process group 'serene' is not there: import serene.torch: {type(error).__name__}: {error}",
+                f"the process group 'serene' is unavailable: import serene.torch failed: "
+                f"{type(error).__name__}: {error}",
                 RuntimeWarning,
                 stacklevel=2,
             )

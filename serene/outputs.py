@@ -61,7 +61,7 @@ def claimed(out: Path) -> Iterator[None]:
         try:
             claim.bind(f"\0serene-out-{name}")
         except OSError:
-            raise CannotWrite(f"cannot write {out}: another run will; choose another place") from None
+            raise CannotWrite(f"cannot write {out}: another run uses it; choose another folder") from None
         yield
 
 
@@ -106,7 +106,7 @@ def write(path: Path, fill: Callable[[IO[bytes]], None]) -> None:
         where = elsewhere(into, path)
         if where is None:
             raise CannotWrite(f"cannot write {path}: {error.strerror}, nor anywhere else", True) from error
-        raise CannotWrite(f"cannot write {path}: {error.strerror}; it is in {where / path.name} instead") from error
+        raise CannotWrite(f"cannot write {path}: {error.strerror}; written to {where / path.name} instead") from error
 
 
 def write_text(path: Path, text: str) -> None:
@@ -116,7 +116,7 @@ def write_text(path: Path, text: str) -> None:
     except CannotWrite as error:
         if error.nowhere:
             sys.stdout.write(text)
-            raise CannotWrite(f"{error}, so it is printed above") from error
+            raise CannotWrite(f"{error}; the result is printed above") from error
         raise
 
 
@@ -140,7 +140,9 @@ def keep(fill: Callable[[Path], None], work: Path, out: Path) -> None:
         where = elsewhere(fill, out)
         if where is None:
             raise CannotWrite(f"cannot write {out}: {error.strerror}, nor anywhere else", True) from error
-        raise CannotWrite(f"cannot write {out}: {error.strerror}; the results are in {where} instead") from error
+        raise CannotWrite(
+            f"cannot write {out}: {error.strerror}; the results are written to {where} instead"
+        ) from error
 
 
 def elsewhere(fill: Callable[[Path], None], instead_of: Path) -> Path | None:

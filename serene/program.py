@@ -49,8 +49,8 @@ class Program:
             return self
         if not self._is_json:
             raise NoSuchProgram(
-                f"{slots} slots: {self.config_path.name} was compiled with {self.slots}; only one for BMv2 or the "
-                "embedded switch can have another number"
+                f"{slots} slots: {self.config_path.name} was compiled with {self.slots}. Only programs for BMv2 or "
+                "the embedded switch can change it"
             )
         resized_p4info(self.p4info_path.read_text(), self._state, slots)  # raises where they cannot be counted
         return replace(self, slots=slots, resized=True)

@@ -55,7 +55,9 @@ class Racks:
             raise BadStrategy(f"{len(sizes)} racks: expected 1 to {MAX_RACKS}")
         if not sizes or not any(sizes) or not all(0 <= size <= RACK_WORKERS for size in sizes):
             by_rack = ", ".join(map(str, sizes))
-            raise BadStrategy(f"{by_rack} workers by rack: expected 0 to {RACK_WORKERS} in each, and not none at all")
+            raise BadStrategy(
+                f"{by_rack} workers by rack: expected 0 to {RACK_WORKERS} in each, and at least one worker"
+            )
         return cls(tuple(sizes))
 
     def place(self, worker: int) -> tuple[int, int]:
@@ -140,8 +142,8 @@ def policies(
     by_arrivals = 0 < fields.quorum < sum(counted)
     if by_arrivals and fields.staleness:
         raise BadStrategy(
-            f"a quorum of {fields.quorum} of {sum(counted)} workers with staleness {fields.staleness}: over racks "
-            "k-of-n has staleness 0, because the root adds up arrivals of one round at a time"
+            f"quorum {fields.quorum} of {sum(counted)} with staleness {fields.staleness}: over racks, k-of-n needs "
+            "staleness 0"
         )
     if by_arrivals and fields.quorum > MAX_QUORUM:
         raise BadStrategy(f"a quorum of {fields.quorum}: over racks expected at most {MAX_QUORUM}, or all workers")

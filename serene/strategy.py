@@ -188,7 +188,7 @@ def strategy_from_dict(data: Mapping[str, Any]) -> Strategy:
     """The inverse of ``to_dict``. Raises BadStrategy, which names what is wrong and what is valid."""
     given = data.get("name") if isinstance(data, Mapping) else data
     if not isinstance(data, Mapping) or not isinstance(given, str) or given not in STRATEGIES:
-        raise BadStrategy(f"no strategy {given!r}; there are {choices(STRATEGIES)}")
+        raise BadStrategy(f"no strategy {given!r}; expected {choices(STRATEGIES)}")
     cls = STRATEGIES[data["name"]]
     parameters = {key: value for key, value in data.items() if key != "name"}
     known = {name: field for name, field in cls.__dataclass_fields__.items() if name != "name"}  # type: ignore[attr-defined]

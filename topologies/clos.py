@@ -14,18 +14,9 @@ import os
 import sys
 from typing import Any
 
-# `mn --custom FILE` executes this file without __file__: its command line says where `serene` can be imported from.
+# `mn --custom FILE` executes this file without __file__; the code's own file says where `serene` can be imported from.
 if "__file__" not in globals():
-    _named = next(
-        (
-            argument.partition("=")[2] or sys.argv[at + 1]
-            for at, argument in enumerate(sys.argv)
-            if argument == "--custom" or argument.startswith("--custom=")
-        ),
-        "topologies/clos.py",
-    )
-    _ours = next((path for path in _named.split(",") if path.endswith("clos.py")), _named)
-    _above = os.path.dirname(os.path.dirname(os.path.abspath(_ours)))  # the repository, or `serene` itself
+    _above = os.path.dirname(os.path.dirname(os.path.abspath(sys._getframe().f_code.co_filename)))  # may be `serene`
     sys.path.insert(0, _above if os.path.isdir(os.path.join(_above, "serene")) else os.path.dirname(_above))
 
 from mininet.topo import Topo

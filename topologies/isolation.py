@@ -38,6 +38,36 @@ def die_with(parent: int) -> None:
         os._exit(1)
 
 
+def in_child(run: Callable[[], int]) -> int:
+    """Calls ``run`` in a forked child, which exits with what that returns and is killed when this process ends. Returns
+    the child's process id."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    parent = os.getpid()
+    if child := os.fork():
+        return child
+    status = 1
+    try:
+        die_with(parent)
+        status = run()
+    except SystemExit as exit_:
+        status = exit_.code if isinstance(exit_.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status)
+
+
+def reset_handlers() -> None:
+    """In a child: the handlers are the parent's, and would clear up what belongs to it. Ignored signals stay so."""
+    for number in SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def run_isolated(main: Callable[[], int]) -> int:
     """Calls ``main`` as the first process of a new PID namespace and returns its exit status. Needs root.
 
@@ -46,34 +76,20 @@ def run_isolated(main: Callable[[], int]) -> int:
     """
     libc = ctypes.CDLL(None, use_errno=True)
     _check(libc.unshare(CLONE_NEWPID | CLONE_NEWNS), "cannot make a PID namespace")
-    parent = os.getpid()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until both processes have their handlers
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            die_with(parent)
-            os.setpgid(0, 0)  # or a terminal's Ctrl-C would also end the commands that clear up
-            # The kernel does not deliver signals with the default action to a namespace's first process: so interrupts
-            # come only in `ended`, which has handlers.
-            for number in SIGNALS:
-                if signal.getsignal(number) is not signal.SIG_IGN:
-                    signal.signal(number, signal.SIG_DFL)
-            # The namespace's /proc is mounted over the old one, which must stay as it is outside. Asked of /proc and
-            # not of /, as usual, because in a chroot / need not be a mount.
-            _check(libc.mount(b"none", b"/proc", None, MS_PRIVATE_RECURSIVE, None), "cannot make /proc private")
-            _check(libc.mount(b"proc", b"/proc", b"proc", 0, None), "cannot mount /proc")
-            status = ended(lambda: _unblocked(main, before))
-        except SystemExit as exit_:
-            status = exit_.code if isinstance(exit_.code, int) else 1
-        except Exception:
-            traceback.print_exc()
-        finally:
-            with contextlib.suppress(OSError):
-                sys.stdout.flush()
-                sys.stderr.flush()
-            os._exit(status)
 
+    def first() -> int:
+        os.setpgid(0, 0)  # or a terminal's Ctrl-C would also end the commands that clear up
+        # The kernel does not deliver signals with the default action to a namespace's first process: so interrupts
+        # come only in `ended`, which has handlers.
+        reset_handlers()
+        # The namespace's /proc is mounted over the old one, which must stay as it is outside. Asked of /proc and not of
+        # /, as usual, because in a chroot / need not be a mount.
+        _check(libc.mount(b"none", b"/proc", None, MS_PRIVATE_RECURSIVE, None), "cannot make /proc private")
+        _check(libc.mount(b"proc", b"/proc", b"proc", 0, None), "cannot mount /proc")
+        return ended(lambda: _unblocked(main, before))
+
+    child = in_child(first)
     forwarding = False
 
     def forward(number: int, _: object) -> None:

@@ -15,10 +15,19 @@ from typing import Any
 from mininet.log import info
 from mininet.node import Controller, Node, Switch
 
-from serene.topologies.processes import Background, NotReady, OwnFolder, bmv2, free_ports, listens, program
+from serene.topologies.processes import (
+    Background,
+    NotReady,
+    OwnFolder,
+    Server,
+    bmv2,
+    free_ports,
+    listens,
+    p4runtime,
+    program,
+)
 
 DEVICE_ID = 0
-CPU_PORT = 255
 P4RUNTIME_PORT = 9559
 THRIFT_PORT = 9090
 HTTP_PORT = 8559
@@ -62,26 +71,19 @@ class P4Switch(Switch):  # type: ignore[misc]
         interfaces = {port: intf.name for port, intf in sorted(self.intfs.items()) if intf.name != "lo"}
         if self._faults is not None:
             interfaces = self._behind_shim(interfaces, self._faults)
-        ports = [argument for port, name in interfaces.items() for argument in ("-i", f"{port}@{name}")]
         while True:
-            further = ["--", "--grpc-server-addr", f"127.0.0.1:{self.p4runtime_port}", "--cpu-port", str(CPU_PORT)]
-            self.process = Background(f"{self.target}-{self.name}", [*self.command(), *ports, *further], self._log)
+            command = [*self.command(), *p4runtime(interfaces, self.p4runtime_port)]
+            name = f"{self.target}-{self.name}"
             try:
-                self._await()
+                self.process = Server(name, command, self.p4runtime_port, START_TIMEOUT_S, self._log)
                 break
             except NotReady:
                 if not self._may_move or not listens(self.p4runtime_port):
                     raise
-            self.process.stop()  # another switch took the port before this one came to it
-            self.p4runtime_port = free_ports(P4RUNTIME_PORT)[0]
+            self.p4runtime_port = free_ports(P4RUNTIME_PORT)[0]  # another switch took the port first
         for controller in controllers:
             if isinstance(controller, SereneController):
                 controller.bring_up(self)
-
-    def _await(self) -> None:
-        assert self.process is not None
-        process = self.process
-        process.wait_until(lambda: process.serves(self.p4runtime_port), START_TIMEOUT_S)
 
     def _behind_shim(self, interfaces: dict[int, str], faults: Path) -> dict[int, str]:
         """Starts the shim between these interfaces and new ones, and returns the interfaces that the switch is to open,
@@ -105,7 +107,6 @@ class P4Switch(Switch):  # type: ignore[misc]
         """Starts the switch after ``process.kill()``; it has no program, no entries and no state."""
         assert self.process is not None
         self.process.start_again()
-        self._await()
 
     def stop(self, deleteIntfs: bool = True) -> None:
         for process in (self.process, self.shim):
@@ -241,7 +242,7 @@ class SereneController(Controller):  # type: ignore[misc]
     def bring_up(self, switch: P4Switch) -> None:
         """Called by each P4 switch when it has started. Starts the controller if that was the last one it needs."""
         if self.process is not None:
-            raise NotReady("the controller commands one switch or one tree, and the topology has more")
+            raise NotReady("the topology has more than one switch or tree; the controller commands one")
         if "level" not in switch.params:
             ports = [port for port, interface in switch.intfs.items() if interface.name != "lo"]
             one = ["--switch", f"127.0.0.1:{switch.p4runtime_port}", "--program", self._program]
@@ -266,20 +267,14 @@ class SereneController(Controller):  # type: ignore[misc]
             "--http", f"127.0.0.1:{self.http_port}", "--socket", self.unix_url.removeprefix("unix:"),
             "--wait", str(START_TIMEOUT_S),
         ]  # fmt: skip
-        self.process = Background(f"controller-{self.name}", command, self._log)
-        self._await()
+        name = f"controller-{self.name}"
+        self.process = Server(name, command, self.http_port, START_TIMEOUT_S + 30, self._log)
         info(f"\n*** In the hosts: SERENE_CONTROLLER={self.unix_url}\n")
 
     def start_again(self) -> None:
         """Starts it after ``process.kill()``; it takes over the jobs that it finds in the switch."""
         assert self.process is not None
         self.process.start_again()
-        self._await()
-
-    def _await(self) -> None:
-        assert self.process is not None
-        process = self.process
-        process.wait_until(lambda: process.serves(self.http_port), START_TIMEOUT_S + 30)
 
     def stop(self, *args: Any, **kwargs: Any) -> None:
         if self.process is not None:

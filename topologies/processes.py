@@ -11,7 +11,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -190,7 +190,7 @@ class Background:
                         listeners = ours if f"socket:[{inode}]" in open_files else others
                         listeners.add(address[-8:])  # the IPv4 part: an IPv6 socket may listen on IPv4 addresses, too
         if ours & others:
-            raise NotReady(f"{self.name} listens on port {port}, and so does another program")
+            raise NotReady(f"port {port} of {self.name} is also used by another program")
         return bool(ours)
 
     def wait_until(self, ready: Callable[[], bool], timeout_s: float) -> None:
@@ -227,6 +227,49 @@ class Background:
                 self._process.wait()
         if not self._keep_log:
             self.log.unlink(missing_ok=True)
+
+
+class Server(Background):
+    """A program in the background that listens on a TCP port of loopback, at once and whenever it is started again.
+    Starting raises NotReady where it has not within ``timeout_s`` seconds."""
+
+    def __init__(self, name: str, command: Sequence[str], port: int, timeout_s: float, log: Path | None = None) -> None:
+        super().__init__(name, command, log)
+        self._port, self._timeout_s = port, timeout_s
+        try:
+            self._await()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _await(self) -> None:
+        self.wait_until(lambda: self.serves(self._port), self._timeout_s)
+
+    def start_again(self) -> None:
+        super().start_again()
+        self._await()
+
+
+def p4runtime(ports: Mapping[int, str], port: int) -> list[str]:
+    """Arguments of serene-switch and simple_switch_grpc alike: the interfaces that are their ports, and the TCP port of
+    loopback on which they serve P4Runtime."""
+    interfaces = [argument for number, name in ports.items() for argument in ("-i", f"{number}@{name}")]
+    return [*interfaces, "--", "--grpc-server-addr", f"127.0.0.1:{port}", "--cpu-port", "255"]
+
+
+def embedded_switch(ports: Mapping[int, str], port: int, log: Path) -> Server:
+    """Starts an embedded switch whose P4Runtime server is at this TCP port of loopback. Raises NotReady."""
+    return Server("switch", [program("serene-switch"), "--no-p4", *p4runtime(ports, port)], port, 90, log)
+
+
+def controller(switch_port: int, http_port: int, ports: int, log: Path, *options: str) -> Server:
+    """Starts a controller of a switch on loopback, which has ports 1 to ``ports``. options: further ones of
+    `serenectl up`. Raises NotReady."""
+    command = [
+        program("serenectl"), "up", "--foreground", "--switch", f"127.0.0.1:{switch_port}", "--ports", f"1-{ports}",
+        "--http", f"127.0.0.1:{http_port}", *options,
+    ]  # fmt: skip
+    return Server("controller", command, http_port, 150, log)
 
 
 def listens(port: int) -> bool:

@@ -90,7 +90,7 @@ LEARNING_RATES: Mapping[str, float] = {"mlp": 0.1, "cnn": 0.1, "cnn-large": 0.1}
 def check_model(name: str) -> None:
     """Checks a model's name. Raises NoSuchModel."""
     if name not in MODELS:
-        raise NoSuchModel(f"no model {name!r}; there are {choices(MODELS)}")
+        raise NoSuchModel(f"no model {name!r}; expected {choices(MODELS)}")
 
 
 def size(name: str, shape: Shape, classes: int) -> int:

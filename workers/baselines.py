@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from typing_extensions import Self
@@ -36,39 +36,6 @@ _TCP_INFO_BYTES, _RETRANSMITTED, _SEGMENTS = 144, 100, 136
 
 class ExchangeFailed(SereneError):
     """A parameter server or another worker went away, or the server refused this worker."""
-
-
-class HasWorkers(Protocol):
-    """What `Exchange.join` returns: it knows how many workers the job has."""
-
-    @property
-    def workers(self) -> int: ...
-
-
-class Exchange(Protocol):
-    """What the training loop uses: the interface of `serene.client.Session`, as far as a `Baseline` has it, too."""
-
-    facts: dict[str, Any]
-    iteration: int
-    reads_at_risk: int
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-    def join(self) -> HasWorkers: ...
-
-    def exchange(self, gradient: np.ndarray) -> Update | None: ...
-
-    def report(self, state: str, *, force: bool = False) -> None: ...
-
-    def finish(self, timeout_s: float) -> bool: ...
-
-    def abandon(self) -> None: ...
-
-    def telemetry(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True)
@@ -193,12 +160,15 @@ class ServerExchange(Baseline):
             try:
                 count, _ = READ.unpack(receive_exactly(connection, READ.size))
             except TimeoutError:
-                raise NoAnswer(f"not all workers came to the server at {address[0]}:{address[1]} in time") from None
+                raise NoAnswer(
+                    f"some workers did not connect to the server at {address[0]}:{address[1]} in time"
+                ) from None
             except OSError as error:
                 raise ExchangeFailed(f"parameter server {address[0]}:{address[1]}: {error}") from error
             if count == REFUSED:
                 raise ExchangeFailed(
-                    f"the server at {address[0]}:{address[1]} serves another job, or has worker {self.place.worker}"
+                    f"the server at {address[0]}:{address[1]} serves another job, or already has worker "
+                    f"{self.place.worker}"
                 )
             connection.settimeout(None)
         return self.place
@@ -227,7 +197,7 @@ class ServerExchange(Baseline):
                 totals.append(total)
                 waits.append(waited)
         except OSError as error:
-            raise ExchangeFailed(f"a parameter server, or another worker, went away: {error}") from error
+            raise ExchangeFailed(f"lost the connection to a parameter server or worker: {error}") from error
         difference = self._now - self._last
         self._last[:] = self._now
         contributions = max(totals) - self._last_total
@@ -292,7 +262,7 @@ class GlooExchange(Baseline):
                 world_size=self.place.workers, timeout=datetime.timedelta(seconds=self._join_timeout_s),
             )  # fmt: skip
         except (RuntimeError, ValueError) as error:
-            raise NoAnswer(f"gloo: not all workers came together: {_first_line(error)}") from error
+            raise NoAnswer(f"gloo: some workers did not connect: {_first_line(error)}") from error
         self._group = dist
         return self.place
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import torch
 
 ENVIRONMENT = "SERENE_DATA"
-GIVE_FOLDER = f"say where the files are: DATA_DIR= (make), --data-dir or ${ENVIRONMENT}"
+GIVE_FOLDER = f"name the folder with DATA_DIR= (make), --data-dir or ${ENVIRONMENT}"
 CLASSES = 10  # of each data set
 DIGITS_FOR_TEST = 297  # of 1,797
 FASHION_PACKAGE, FASHION_DIRECTORY = "dataset-fashion-mnist", Path("/usr/share/datasets/fashion-mnist")
@@ -199,7 +199,7 @@ DATASETS: Mapping[str, Callable[[Path], Files]] = {
 def check_dataset(name: str) -> None:
     """Checks a data set's name. Raises DataError, which names those that exist."""
     if name not in DATASETS:
-        raise DataError(f"no dataset {name!r}; there are {choices(DATASETS)}")
+        raise DataError(f"no dataset {name!r}; expected {choices(DATASETS)}")
 
 
 _KEPT: dict[tuple[str, Path], Dataset] = {}

@@ -59,7 +59,7 @@ class Barrier:
         self._failed: SereneError | None = None
         self.contributions: Counter[int] = Counter()  # by worker: contributions accepted
 
-    def exchange(self, worker: int, round_: int, values: np.ndarray) -> tuple[np.ndarray, int, float]:
+    def contribute(self, worker: int, round_: int, values: np.ndarray) -> tuple[np.ndarray, int, float]:
         """Adds a contribution, int32[values], and blocks until the worker may go on. Returns the sum that it reads,
         int32[values], how many contributions that holds, and for how many seconds the worker waited. Raises the error
         that ``fail`` was called with."""
@@ -92,7 +92,7 @@ class Barrier:
             return self._sum, self._total
 
     def fail(self, error: SereneError) -> None:
-        """Whoever waits in ``exchange``, or comes to it, gets this error; the first one if there are several."""
+        """Whoever waits in ``contribute``, or comes to it, gets this error; the first one if there are several."""
         with self._changed:
             self._failed = self._failed or error
             self._changed.notify_all()
@@ -155,7 +155,7 @@ class Server:
                 if round_ == END:
                     break
                 receive_exactly(connection, values.nbytes, values.data.cast("B"))
-                read, total, waited = self.barrier.exchange(worker, round_, values)
+                read, total, waited = self.barrier.contribute(worker, round_, values)
                 connection.sendall(READ.pack(total, waited))
                 connection.sendall(read.data.cast("B"))
             self._left.wait()
@@ -163,7 +163,7 @@ class Server:
             connection.sendall(READ.pack(total, 0.0))
             connection.sendall(read.data.cast("B"))
         except (OSError, threading.BrokenBarrierError):
-            self.barrier.fail(WorkerGone(f"worker {worker} went away before the job was over"))
+            self.barrier.fail(WorkerGone(f"worker {worker} disconnected before the end of the job"))
         except WorkerGone:
             pass
         finally:

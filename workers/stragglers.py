@@ -119,7 +119,7 @@ def parse(text: str) -> Straggler:
     """The profile that a text names. Raises BadStraggler, naming the valid choices."""
     name, _, rest = text.strip().partition(":")
     if name not in PROFILES:
-        raise BadStraggler(f"no straggler profile {name!r}; there are {choices(PROFILES)}")
+        raise BadStraggler(f"no straggler profile {name!r}; expected {choices(PROFILES)}")
     cls = PROFILES[name]
     known = {field.name: field.default for field in fields(cls) if field.default is not MISSING}
     given: dict[str, object] = {}

@@ -12,7 +12,6 @@ from serene.interrupts import Interrupted, allowed, end_quietly, ended, held
 if __name__ == "__main__":
     end_quietly()
 
-import argparse
 import sys
 import time
 from collections.abc import Iterator
@@ -29,9 +28,10 @@ from serene.strategy import parse
 from serene.wire import UNBOUNDED
 from serene.workers import options as command_line
 from serene.workers import stragglers
-from serene.workers.baselines import Exchange, GlooExchange, Place, ServerExchange
+from serene.workers.baselines import Baseline, GlooExchange, Place, ServerExchange
+from serene.workers.options import Options, transport
 from serene.workers.results import WorkerFiles
-from serene.workers.training import Recipe, Trainer
+from serene.workers.training import Trainer
 
 # Test images that the accuracy is measured on while it trains: with a CNN, all 10,000 take as long as hundreds of
 # steps.
@@ -56,13 +56,9 @@ COLUMNS = (
 class Worker:
     """One worker: its replica of the model, its way to the other workers, and its results."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
+    def __init__(self, options: Options) -> None:
         self._options = options
-        recipe = Recipe(
-            options.model, options.dataset, options.workers, options.steps, options.batch_size, options.lr,
-            options.seed, options.data_dir,
-        )  # fmt: skip
-        self._trainer = Trainer(recipe, options.worker)
+        self._trainer = Trainer(options, options.worker)
         self._straggler = stragglers.parse(options.straggler)
         self._files: WorkerFiles | None = None
         if options.out is not None:
@@ -75,13 +71,13 @@ class Worker:
         self._ended_at: float | None = None
         self._digest_when_left: str | None = None
 
-    def _new_session(self) -> Exchange:
+    def _new_session(self) -> Session | Baseline:
         """What the gradients go through, as --exchange says: the switch, parameter servers, or gloo."""
         options, apply = self._options, self._trainer.apply
         if options.exchange == "switch":
-            rack, worker = command_line.place(options)
+            rack, worker = options.place
             return Session(
-                Client(command_line.transport(options), options.job, worker, self._trainer.size, rack=rack),
+                Client(transport(options), options.job, worker, self._trainer.size, rack=rack),
                 apply,
                 join_timeout_s=options.join_timeout,
                 on_lost=lambda lost: say(f"worker {options.worker}: {lost}; joining again"),
@@ -117,8 +113,7 @@ class Worker:
         if membership.workers != self._options.workers:
             self._session.abandon()
             raise SereneError(
-                f"--workers {self._options.workers}: job {self._options.job} has {membership.workers}; "
-                "every contribution would have the wrong weight"
+                f"--workers {self._options.workers}: job {self._options.job} has {membership.workers} workers"
             )
 
     @contextmanager
@@ -218,9 +213,8 @@ def say(line: str) -> None:
 
 def main() -> int:
     leave_garbage()
-    options = command_line.parser().parse_args()
     try:
-        command_line.check(options)
+        options = command_line.options()
     except SereneError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

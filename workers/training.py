@@ -7,8 +7,6 @@ float32 and in this order of operations, so that runs that read the same sums en
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -16,20 +14,7 @@ import torch
 from serene.workers import data
 from serene.workers.architectures import LEARNING_RATES
 from serene.workers.models import Model
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """The settings that all workers of a job have in common. batch_size: images in each worker's batch."""
-
-    model: str = "mlp"
-    dataset: str = "digits"
-    workers: int = 4
-    steps: int = 200
-    batch_size: int = 32
-    learning_rate: float | None = None  # None: the model's own
-    seed: int = 1
-    data_directory: Path | None = None
+from serene.workers.recipe import Recipe as Recipe
 
 
 class Trainer:
@@ -39,7 +24,7 @@ class Trainer:
         torch.set_num_threads(1)
         # torch.use_deterministic_algorithms would also import PyTorch's compiler, to set a flag of it: a second more.
         torch.set_deterministic_debug_mode("error")
-        whole = data.load(recipe.dataset, recipe.data_directory)
+        whole = data.load(recipe.dataset, recipe.data_dir)
         self._recipe = recipe
         self._worker = worker
         self._shard = whole.shard(worker, recipe.workers)

@@ -1,11 +1,11 @@
-"""Requests of workers that the data plane hands up: HELLO, REPORT and LEAVE."""
+"""Requests of workers that the data plane punts: HELLO, REPORT and LEAVE."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from serene.controller.admission.frames import Answerer, NotARequest, Request, parse
 from serene.controller.admission.inbox import Inbox, Pace
@@ -32,6 +32,7 @@ COMPLAINT_INTERVAL_S = 1.0  # in the log
 COMPLAINTS_PER_PORT = 4
 
 
+@dataclass(eq=False)
 class Admission:
     """Answers requests one after the other. lock: held by whatever changes a job.
 
@@ -40,33 +41,21 @@ class Admission:
     whenever a report is accepted.
     """
 
-    def __init__(
-        self,
-        jobs: Jobs,
-        switch: Fabric,
-        answerer: Answerer,
-        events: Events,
-        lock: asyncio.Lock,
-        active: Callable[[Job], Collection[int]],
-        on_job_over: Callable[[int], Awaitable[None]],
-        starts_over: Callable[[Job, str, Callable[[], None]], Awaitable[bool]],
-        on_report: Callable[[int, int, Report], None],
-        clock: Clock = SYSTEM,
-    ) -> None:
-        self._clock = clock
-        self._jobs = jobs
-        self._switch = switch
-        self._answerer = answerer
-        self._events = events
-        self._lock = lock
-        self._active = active
-        self._on_job_over = on_job_over
-        self._starts_over = starts_over
-        self._on_report = on_report
-        self._inbox = Inbox()
-        self._proof = Proof()
-        self._answers = Pace(ANSWER_INTERVAL_S, ANSWERS_PER_PORT)
-        self._complaints = Pace(COMPLAINT_INTERVAL_S, COMPLAINTS_PER_PORT)
+    jobs: Jobs
+    switch: Fabric
+    answerer: Answerer
+    events: Events
+    lock: asyncio.Lock
+    active: Callable[[Job], Collection[int]]
+    on_job_over: Callable[[int], Awaitable[None]]
+    starts_over: Callable[[Job, str, Callable[[], None]], Awaitable[bool]]
+    on_report: Callable[[int, int, Report], None]
+    clock: Clock = SYSTEM
+
+    _inbox: Inbox = field(default_factory=Inbox)
+    _proof: Proof = field(default_factory=Proof)
+    _answers: Pace = field(default_factory=lambda: Pace(ANSWER_INTERVAL_S, ANSWERS_PER_PORT))
+    _complaints: Pace = field(default_factory=lambda: Pace(COMPLAINT_INTERVAL_S, COMPLAINTS_PER_PORT))
 
     @property
     def overlooked(self) -> int:
@@ -95,10 +84,10 @@ class Admission:
     async def _serve(self, request: Request) -> None:
         if request.op is Op.REPORT:
             facts = request.facts()
-            worker = self._jobs.report(request.job, request.worker, request.sender, facts, self._clock.steady())
-            self._on_report(request.job, worker, facts)
+            worker = self.jobs.report(request.job, request.worker, request.sender, facts, self.clock.steady())
+            self.on_report(request.job, worker, facts)
             return
-        async with self._lock:
+        async with self.lock:
             try:
                 if request.op is Op.HELLO:
                     await self._hello(request)
@@ -106,7 +95,7 @@ class Admission:
                     await self._leave(request)
             except (SwitchError, InTheWay) as error:
                 # It asks again; but whoever started it has to know what it waits for.
-                await self._answer(request, self._answerer.wait, str(error))
+                await self._answer(request, self.answerer.wait, str(error))
                 raise
 
     async def _hello(self, request: Request) -> None:
@@ -115,43 +104,41 @@ class Admission:
         if request.says_rack not in (None, request.sender.rack):
             await self._answer(
                 request,
-                self._answerer.refused,
-                f"worker {request.worker} says that it is in rack {request.says_rack}, but its HELLO came from rack "
-                f"{request.sender.rack}: start it with rack {request.sender.rack}, or without naming one",
+                self.answerer.refused,
+                f"worker {request.worker} names rack {request.says_rack}, but its HELLO came from rack "
+                f"{request.sender.rack}: start it with rack {request.sender.rack}, or without a rack",
             )
             return
-        job = self._jobs.get(request.job)
+        job = self.jobs.get(request.job)
         if job is not None and self._proof.lacks(job, request.worker, request.sender, request.proof):
             number = self._proof.number(job, request.worker, request.sender)
-            await self._switch.send(request.sender, self._answerer.prove(request, number, job.racks))
+            await self.switch.send(request.sender, self.answerer.prove(request, number, job.racks))
             return
         if job is not None:
-            job.asked_at = self._clock.steady()
-        plan = self._jobs.hello(
+            job.asked_at = self.clock.steady()
+        plan = self.jobs.hello(
             request.job,
             request.worker,
             request.sender,
             request.vector_length,
-            self._clock.unix(),
+            self.clock.unix(),
             request.session,
             goes_on=request.epoch > 0,
         )
         if isinstance(plan, Refusal):
-            await self._answer(request, self._answerer.refused, plan.reason)
+            await self._answer(request, self.answerer.refused, plan.reason)
         elif isinstance(plan, Waiting):
             who = "worker" if len(plan.missing) == 1 else "workers"
-            missing = ", ".join(self._jobs[plan.job].racks.name(worker) for worker in plan.missing)
-            text = f"waits for {who} {missing}" if missing else "restores the sums that a switch has lost"
+            missing = ", ".join(self.jobs[plan.job].racks.name(worker) for worker in plan.missing)
+            text = f"waits for {who} {missing}" if missing else "restores sums after a switch lost its state"
             if missing and job is not None and job.absent:
                 more = len(plan.missing) - job.absent
-                text = (
-                    f"waits for {more} more {'worker' if more == 1 else 'workers'}, at any of {len(job.workers)} places"
-                )
-            await self._answer(request, self._answerer.wait, f"job {plan.job} {text}")
+                text = f"waits for {more} more {'worker' if more == 1 else 'workers'} ({len(job.workers)} places)"
+            await self._answer(request, self.answerer.wait, f"job {plan.job} {text}")
         elif isinstance(plan, Start):
-            await self._switch.start(plan)
-            self._jobs.started(plan, self._clock.unix())
-            self._events.emit(
+            await self.switch.start(plan)
+            self.jobs.started(plan, self.clock.unix())
+            self.events.emit(
                 "job_started",
                 f"job {plan.job} started: {len(plan.members)} workers, {plan.vector_length} values in "
                 f"{plan.slots.count} slots, {plan.policy.strategy}",
@@ -162,14 +149,14 @@ class Admission:
             await self._readmit(plan)
 
     def _just_readmitted(self, request: Request) -> bool:
-        job = self._jobs.get(request.job)
+        job = self.jobs.get(request.job)
         worker = None if job is None else job.worker_at(request.sender.rack, request.worker)
         if job is None or worker is None or job.state is not JobState.RUNNING:
             return False
-        return self._clock.steady() - worker.readmitted_at < READMISSION_INTERVAL_S
+        return self.clock.steady() - worker.readmitted_at < READMISSION_INTERVAL_S
 
     async def _readmit(self, plan: Readmission) -> None:
-        job = self._jobs[plan.job]
+        job = self.jobs[plan.job]
         worker = job.workers[plan.worker]
         name = job.racks.name(plan.worker)
         again = worker.state in (WorkerState.RUNNING, WorkerState.EVICTED)
@@ -178,42 +165,43 @@ class Admission:
             worker.move(plan.new)
             worker.state = WorkerState.RUNNING
 
-        if await self._starts_over(job, f"worker {name} came back", come_back):
+        if await self.starts_over(job, f"worker {name} came back", come_back):
             return  # it asks again, as everybody does
         try:
-            await self._switch.readmit(plan)
+            await self.switch.readmit(plan)
         except SwitchError:
-            self._jobs.not_readmitted(plan)
+            self.jobs.not_readmitted(plan)
             raise
-        self._jobs.readmitted(plan, self._clock.unix())
-        self._jobs[plan.job].workers[plan.worker].readmitted_at = self._clock.steady()
+        self.jobs.readmitted(plan, self.clock.unix())
+        self.jobs[plan.job].workers[plan.worker].readmitted_at = self.clock.steady()
         epoch = plan.swap.policy.epoch
         kind, what = "worker_readmitted", f"worker {name} restarted at {plan.new}, epoch {epoch}"
         if job.elastic is not None and not again:
             kind, what = "worker_joined", f"worker {name} joined, epoch {epoch}: {job.taken}"
-        self._events.emit(kind, f"job {plan.job}: {what}", job=plan.job, worker=plan.worker)
+        self.events.emit(kind, f"job {plan.job}: {what}", job=plan.job, worker=plan.worker)
 
     async def _answer(self, request: Request, make: Callable[..., bytes], text: str) -> None:
         """Answers, unless the same worker was answered just now, or too many answers went out of its port. make: builds
         the answer from sender, job, worker, session and text."""
         sender = request.sender
         if not self._answers.allows(
-            sender.behind, (make.__name__, sender, request.job, request.worker), self._clock.steady()
+            sender.behind, (make.__name__, sender, request.job, request.worker), self.clock.steady()
         ):
             return
         self._complain(sender.behind, f"answered {sender}: {text}")
-        await self._switch.send(sender, make(sender, request.job, request.worker, request.session, text))
+        await self.switch.send(sender, make(sender, request.job, request.worker, request.session, text))
 
     async def send_away(self, job: Job, reason: str) -> None:
         """Tells a job's workers that it is over. A worker that misses this asks again, and is refused then."""
         for worker in job.workers:
             if worker.endpoint is not None and worker.state is not WorkerState.LEFT:
                 place = job.racks.place(worker.id)[1]
-                refusal = self._answerer.refused(worker.endpoint, job.id, place, job.session, reason)
+                refusal = self.answerer.refused(worker.endpoint, job.id, place, job.session, reason)
                 try:
-                    await self._switch.send(worker.endpoint, refusal)
+                    await self.switch.send(worker.endpoint, refusal)
                 except SwitchError as error:
-                    self._complain(worker.endpoint.behind, f"worker {worker.id} of job {job.id} is not told: {error}")
+                    text = f"worker {worker.id} of job {job.id} could not be notified: {error}"
+                    self._complain(worker.endpoint.behind, text)
 
     async def _leave(self, request: Request) -> None:
         sent = None
@@ -224,32 +212,32 @@ class Admission:
             died = request.died()
         except NotARequest as error:
             self._complain(request.sender.behind, str(error))
-        job = self._jobs[request.job]
-        plan = self._jobs.plan_leave(
-            request.job, request.worker, request.sender, sent, self._active(job), request.session, died
+        job = self.jobs[request.job]
+        plan = self.jobs.plan_leave(
+            request.job, request.worker, request.sender, sent, self.active(job), request.session, died
         )
         news = plan.counts and job.workers[plan.worker].state is not WorkerState.LEFT
         alone = replace(plan, swap=None)
         goes_on = plan.swap is not None and not plan.job_over
         name = job.racks.name(plan.worker)
-        job.workers[plan.worker].left_at = self._clock.steady()
-        if goes_on and await self._starts_over(
-            job, f"worker {name} left", lambda: self._jobs.left(alone, self._clock.unix())
+        job.workers[plan.worker].left_at = self.clock.steady()
+        if goes_on and await self.starts_over(
+            job, f"worker {name} left", lambda: self.jobs.left(alone, self.clock.unix())
         ):
             plan = alone
         else:
             if plan.swap is not None:
-                await self._switch.swap(plan.swap)
-            self._jobs.left(plan, self._clock.unix())
+                await self.switch.swap(plan.swap)
+            self.jobs.left(plan, self.clock.unix())
         if plan.answered:
-            await self._switch.send(request.sender, self._answerer.bye(request, job_over=plan.job_over))
+            await self.switch.send(request.sender, self.answerer.bye(request, job_over=plan.job_over))
         if news:
             left = f"worker {name} left" + (f": {job.taken}" if job.elastic is not None else "")
-            self._events.emit("worker_left", f"job {plan.job}: {left}", job=plan.job, worker=plan.worker)
+            self.events.emit("worker_left", f"job {plan.job}: {left}", job=plan.job, worker=plan.worker)
             if plan.job_over:
-                await self._on_job_over(plan.job)
+                await self.on_job_over(plan.job)
 
     def _complain(self, behind: tuple[int, int], text: str) -> None:
         """Logs what a port's workers have caused, but not too often. behind: rack and port."""
-        if self._complaints.allows(behind, text, self._clock.steady()):
+        if self._complaints.allows(behind, text, self.clock.steady()):
             LOG.info("%s", text)

@@ -1,4 +1,4 @@
-"""Frames between workers and the controller: requests that the switch hands up, answers that the controller sends."""
+"""Frames between workers and the controller: requests that the switch punts, answers that the controller sends."""
 
 from __future__ import annotations
 

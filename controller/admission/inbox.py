@@ -1,4 +1,4 @@
-"""Workers' requests, from when the switch hands them up until they are served.
+"""Workers' requests, from when the switch punts them until they are served.
 
 Each port of the switch has its own queues, and ports are served in turn, so that a host that sends without end delays
 the others by one request only. A request that waits already is not kept twice; of reports only the latest counts.

@@ -55,7 +55,7 @@ class Adsp(Automatic):
                 self._points, self._settled = [], self._found()
         if self._settled is not None:
             tried = ", ".join(f"{bound}: {reward:.3g}" for bound, reward in self._rewards.items())
-            return self._decision(seen, self._settled, f"the loss's reciprocal grew a second under bound {tried}")
+            return self._decision(seen, self._settled, f"growth of 1/loss per second, by bound: {tried}")
         bound = BOUNDS[len(self._rewards)]
         return self._decision(seen, bound, f"bound {bound} is being tried")
 

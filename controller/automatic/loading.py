@@ -117,7 +117,7 @@ def _made(name: str, made: Any, given: Mapping[str, object]) -> Automatic:
     hints = typing.get_type_hints(made.__init__)
     automatic = made(**_converted(name, signature, hints, given))
     if not isinstance(automatic, Automatic):
-        raise BadAutomatic(f"{name} is no subclass of controller.automatic.Automatic")
+        raise BadAutomatic(f"{name} is not a subclass of serene.controller.automatic.Automatic")
     return automatic
 
 
@@ -188,9 +188,9 @@ def _shown(value: object) -> str:
 def _from_file(name: str) -> Any:
     file, colon, attribute = name.rpartition(":")
     if name.endswith(".py"):
-        raise BadAutomatic(f"{name}: which of its strategies? expected {name}:NAME")
+        raise BadAutomatic(f"{name} may have several strategies: expected {name}:NAME")
     if not colon or not file.endswith(".py"):
-        raise BadAutomatic(f"no automatic strategy {name!r}; there are {choices([*SHIPPED, 'FILE.py:NAME'])}")
+        raise BadAutomatic(f"no automatic strategy {name!r}: expected {choices([*SHIPPED, 'FILE.py:NAME'])}")
     source = trusted_source(file)
     module = ModuleType(f"serene_automatic_{Path(file).stem}")
     module.__file__ = file

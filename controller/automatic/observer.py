@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from serene.controller.automatic.base import WorkerView
+from serene.controller.jobs.job import reported
 
 RECENT = 8  # readings that "recent" covers
 LARGEST_COSINE = 1 + 1e-6  # rounded
@@ -47,7 +47,7 @@ class Observer:
         reading = _reading(report or {})
         if reading is None:
             return
-        known.loss, momentum = (number((report or {}).get(key)) for key in ("loss", "momentum"))
+        known.loss, momentum = (reported(report, key) for key in ("loss", "momentum"))
         known.momentum = momentum if momentum is not None and 0 <= momentum < 1 else None
         if known.readings and reading.iterations < known.readings[-1].iterations:
             known.readings.clear()  # the worker was started anew
@@ -97,23 +97,12 @@ def _waiting_share(steps: Sequence[Reading]) -> float | None:
 
 def _reading(report: Mapping[str, object]) -> Reading | None:
     iterations = report.get("iteration")
-    sums = [number(report.get(key)) for key in ("compute_s", "network_s", "waiting_s")]
+    sums = [reported(report, key) for key in ("compute_s", "network_s", "waiting_s")]
     if not isinstance(iterations, int) or any(value is None for value in sums):
         return None
     compute, network, waiting = (value or 0.0 for value in sums)
-    before, after = (number(report.get(key)) for key in ("agreement", "agreement_after"))
+    before, after = (reported(report, key) for key in ("agreement", "agreement_after"))
     # In an exchange, the time of computing is already that of the next iteration.
     computed = iterations + (report.get("state") in ("exchanging", "waiting"))
     agreement = None if before is None or after is None else (before, after)
     return Reading(iterations, computed, report.get("epoch"), compute, network, waiting, agreement)
-
-
-def number(value: object) -> float | None:
-    """A finite number as a float; None for anything else, since a worker may report anything."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        converted = float(value)
-    except OverflowError:
-        return None
-    return converted if math.isfinite(converted) else None

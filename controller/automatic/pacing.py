@@ -5,7 +5,7 @@ Late gradients count when they come, so none is lost, but they are of old parame
 workers (`serene.client.agreement`): where gradients turn against the last update, training oscillates, and only a few
 may be late. With momentum an old gradient has its effect for many updates more (asynchrony adds to momentum: Mitliagkas
 et al., Allerton 2016), so only who is far behind is not waited for. Otherwise late gradients are as good as others, and
-where workers are late by turns nobody waits. SAINA (IEEE TSC 2023) adapts k to the loss.
+where workers are late in turns nobody waits. SAINA (IEEE TSC 2023) adapts k to the loss.
 
 A worker is late while it computes longer than the fastest by a part of a step, and stays so until it has done an
 iteration in time; so a worker that is always slow is not waited for, a pause costs a fraction of a step, and where
@@ -95,17 +95,17 @@ class Pacing(Automatic):
         if momentum >= MOMENTUM:
             again = {worker.id: behind(min(self._times.get(worker.id, (0, 0.0, 0.0))[1:])) for worker in late}
             late = [each for each in late if again[each.id] > HARM or behind(each.silent_s) > 2 * self.far]
-            return _without(late[:few], count, f"late gradients do harm, the momentum being {momentum:g}")
+            return _without(late[:few], count, f"late gradients are harmful with momentum {momentum:g}")
         if left is None:
             further = [worker for worker in late[few:] if lateness(worker) > self.far]
-            why = "by waiting alone: what late gradients are worth is not known"
+            why = "by waiting times alone: the effect of late gradients is unknown"
             return _without([*late[:few], *further][: count // 2], count, why)
-        share = f"{left:.1f} of gradients' agreement is left one update later"
+        share = f"{left:.1f} of the gradients' agreement outlasts one update"
         if left < TURNED and (late or recently):
             k = count - few
             return Quorum(k), f"workers are late: a round waits for {k} of {count} (few may be late: {share})"
         if recently or len(late) > few:
-            return ASP(), f"workers are late by turns: nobody waits (late gradients are good: {share})"
+            return ASP(), f"workers are late in turns: nobody waits (late gradients help: {share})"
         return _without(late, count, share)
 
 

@@ -26,7 +26,7 @@ from serene.controller.automatic import (
 from serene.controller.events import Events
 from serene.controller.jobs.job import Job, JobEpoch, JobState
 from serene.controller.jobs.jobs import Jobs
-from serene.controller.status.model import AutomaticStatus, workers
+from serene.controller.status.model import AutomaticStatus, of, workers
 from serene.controller.switch.connection import SwitchError
 from serene.controller.switch.telemetry import Telemetry
 from serene.errors import SereneError
@@ -51,8 +51,7 @@ class UserCode:
         calls have not returned."""
         if self._running >= MOST_CALLS:
             raise BadAutomatic(
-                f"{self._running} calls of automatic strategies have not returned: only restarting the controller ends "
-                "them"
+                f"{self._running} calls of automatic strategies never returned; restart the controller to end them"
             )
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
@@ -98,40 +97,27 @@ class RunningStrategy:
     blind_to: tuple[int, ...] = ()  # workers whose reports tell nothing that it could decide by
     task: asyncio.Task[None] | None = field(default=None, repr=False)
 
+    @property
     def status(self) -> AutomaticStatus:
-        return AutomaticStatus(
-            name=self.name,
-            parameters=self.parameters,
-            decisions=self.decisions,
-            changes=self.changes,
-            reason=self.reason,
-            trouble=self.trouble,
-            needs=list(self.terms.needs),
-            blind_to=list(self.blind_to),
-        )
+        return of(AutomaticStatus, self, needs=list(self.terms.needs), blind_to=list(self.blind_to))
 
 
+@dataclass(eq=False)
 class AutomaticRunner:
     """Runs at most one automatic strategy for each job. enact: awaited with the epoch that was seen, the decision and
     the automatic strategy's name; puts the decision in force, and returns whether anything had to change."""
 
-    def __init__(
-        self,
-        jobs: Jobs,
-        telemetry: Telemetry,
-        events: Events,
-        enact: Callable[[JobEpoch, Strategy | Decision, str], Awaitable[bool]],
-    ) -> None:
-        self._jobs = jobs
-        self._telemetry = telemetry
-        self._events = events
-        self._enact = enact
-        self._user_code = UserCode()
-        self._running: dict[int, RunningStrategy] = {}
+    jobs: Jobs
+    telemetry: Telemetry
+    events: Events
+    enact: Callable[[JobEpoch, Strategy | Decision, str], Awaitable[bool]]
 
-    def of(self, job: int) -> RunningStrategy | None:
+    _user_code: UserCode = field(default_factory=UserCode)
+    _running: dict[int, RunningStrategy] = field(default_factory=dict)
+
+    def status(self, job: int) -> AutomaticStatus | None:
         """A job's automatic strategy, if it has one."""
-        return self._running.get(job)
+        return self._running[job].status if job in self._running else None
 
     async def prepare(self, name: str, parameters: dict[str, object]) -> RunningStrategy:
         """An automatic strategy, loaded and ready to `start`. Raises BadAutomatic, whatever the user's code does."""
@@ -170,7 +156,7 @@ class AutomaticRunner:
         # The condition counts: before Python 3.12, wait_for loses a cancellation that comes together with the result.
         while self._running.get(job_id) is running:
             await asyncio.sleep(running.terms.period_s)
-            job = self._jobs.get(job_id)
+            job = self.jobs.get(job_id)
             if job is None or job.state is JobState.FINISHED:
                 return
             if job.state is not JobState.RUNNING or job.restoring:
@@ -178,7 +164,7 @@ class AutomaticRunner:
             if job.session != session:
                 observer, sight, session = Observer(), Sight(running.terms.needs), job.session
             try:
-                await self._telemetry.refresh(running.terms.period_s / 2)
+                await self.telemetry.refresh(running.terms.period_s / 2)
                 epoch = JobEpoch.of(job)
                 seen = self._observe(job, observer)
                 self._say_whether_blind(job, running, sight.blind_to(seen, time.monotonic()))
@@ -187,7 +173,7 @@ class AutomaticRunner:
                     return
                 running.decisions += 1
                 running.reason = decided.reason if isinstance(decided, Decision) else running.reason
-                if decided is not None and await self._enact(epoch, decided, running.name):
+                if decided is not None and await self.enact(epoch, decided, running.name):
                     running.changes += 1
             except SwitchError as error:
                 LOG.warning("%s: %s", running.name, error)
@@ -201,8 +187,8 @@ class AutomaticRunner:
         evicted = job.evicted()
         for worker in sorted(job.members() + evicted):
             observer.note(worker, job.workers[worker].report)
-            rounds = self._telemetry.of(job.id, worker).contributions // job.slots_needed
-            silent_s = self._telemetry.silent_s(job.id, job.workers[worker])
+            rounds = self.telemetry.of(job.id, worker).contributions // job.slots_needed
+            silent_s = self.telemetry.silent_s(job.id, job.workers[worker])
             views.append(observer.view(worker, rounds=rounds, is_member=worker not in evicted, silent_s=silent_s))
         return Observation(now - job.began_clock, job.epoch, now - job.history[-1].clock, job.in_force, views)
 
@@ -217,14 +203,14 @@ class AutomaticRunner:
                 "automatic_blind",
             )
         else:
-            what, event = "sees every worker again", "automatic_sees"
-        self._events.emit(event, f"job {job.id}: {running.name} {what}", job=job.id, workers=list(blind_to))
+            what, event = "receives every worker's reports again", "automatic_sees"
+        self.events.emit(event, f"job {job.id}: {running.name} {what}", job=job.id, workers=list(blind_to))
 
     def _fail(self, job: int, running: RunningStrategy, trouble: str) -> None:
         running.trouble = trouble
-        self._events.emit(
+        self.events.emit(
             "automatic_failed",
-            f"job {job}: {running.name} no longer decides: {trouble}; the strategy stays as it is",
+            f"job {job}: automatic strategy {running.name} was stopped: {trouble}; the job keeps its strategy",
             job=job,
         )
 

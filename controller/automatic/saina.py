@@ -47,7 +47,7 @@ class Saina(Automatic):
         why = "no worker reports its loss" if loss is None else "the loss falls"
         if self._converged() and first + self._more < count:
             self._more, self._losses = self._more + 1, []
-            why = "the loss fell no more"
+            why = "the loss stopped falling"
         k = min(first + self._more, count)
         evicted = frozenset(worker.id for worker in seen.workers if not worker.is_member)
         return Decision(Quorum(k) if k < count else BSP(), evicted, f"{why}: a round waits for {k} of {count}")

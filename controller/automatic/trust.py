@@ -47,6 +47,6 @@ def _check(path: Path, status: os.stat_result) -> None:
     others_may_write = status.st_mode & 0o022 and not (stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX)
     if status.st_uid not in trusted or others_may_write:
         raise BadAutomatic(
-            f"{path}: it must belong to the user who runs the controller, and nobody else may write it "
-            f"(it belongs to uid {status.st_uid}, mode {stat.S_IMODE(status.st_mode):o})"
+            f"{path} belongs to uid {status.st_uid}, mode {stat.S_IMODE(status.st_mode):o}: expected the controller's "
+            "user as owner, and no write access for others (chmod go-w)"
         )

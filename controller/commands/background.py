@@ -7,7 +7,7 @@ import fcntl
 import os
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +30,8 @@ class NoFolder(SereneError):
     """The files of processes in the background cannot be written."""
 
     def __init__(self, there: Path, why: str) -> None:
-        super().__init__(f"logs and pid files go to {there}: {why}; XDG_RUNTIME_DIR=/PATH chooses another place")
+        advice = "choose another folder with XDG_RUNTIME_DIR=/PATH"
+        super().__init__(f"cannot write logs and pid files to {there}: {why}; {advice}")
 
 
 @dataclass(frozen=True)
@@ -94,29 +95,37 @@ def alone(files: Files) -> Iterator[None]:
         try:
             fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise NotStarted("another 'serenectl up' is about to start a controller there: wait for it") from None
+            raise NotStarted("another 'serenectl up' is starting a controller there: try again in a moment") from None
         yield
 
 
 def start(arguments: list[str], url: str, files: Files) -> int:
     """Runs ``serenectl ARGUMENTS`` as a daemon, waits until it answers at ``url``, and returns its pid. Raises
     NotStarted with the daemon's own error, or NoFolder."""
+
+    def ready(process: subprocess.Popen[bytes]) -> None:
+        _wait(process, url, files.log)
+        with room():
+            files.pid.write_text(f"{process.pid}\n")
+
+    return launch(module("serene.controller", *arguments), files.log, ready)
+
+
+def launch(
+    command: list[str], log: Path, ready: Callable[[subprocess.Popen[bytes]], None], inherited: Sequence[int] = ()
+) -> int:
+    """Starts a process in the background and returns its pid. ready: waits until it is; if that raises, the process is
+    ended. inherited: descriptors. Raises what ``ready`` raises, or NoFolder."""
     with room():
-        opened = files.log.open("w")
+        opened = log.open("w")
     with held():
-        with opened as log:
+        with opened as out:
             process = subprocess.Popen(
-                module("serene.controller", *arguments),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, pass_fds=inherited
             )
         try:
-            _wait(process, url, files.log)
-            with room():
-                files.pid.write_text(f"{process.pid}\n")
-        except BaseException:  # also Ctrl-C, which does not reach the daemon
+            ready(process)
+        except BaseException:  # also a full disk, and Ctrl-C, which does not reach the process
             end(process)
             raise
     return process.pid
@@ -153,4 +162,4 @@ def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
 def last_error(log: Path, who: str) -> str:
     """The last error that a process has logged; if it has logged none, that ``who`` ended."""
     errors = [line for line in log.read_text().splitlines() if line.startswith("error: ")]
-    return errors[-1].removeprefix("error: ") if errors else f"{who} ended at once; its log: {log}"
+    return errors[-1].removeprefix("error: ") if errors else f"{who} stopped right after its start; log: {log}"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, NoReturn, TypeVar
@@ -17,7 +18,7 @@ from serene.at_exit import leave_garbage
 from serene.controller.commands import background, view
 from serene.controller.commands import doctor as doctors
 from serene.controller.commands import local as local_switch
-from serene.controller.commands.common import AsJson, JobOption, Url, console, only_job, print_json, worker_of
+from serene.controller.commands.common import AsJson, JobOption, Url, console, job_of, print_json, worker_of
 from serene.controller.commands.groups import BadChoice, group
 from serene.controller.commands.jobs import jobs
 from serene.controller.commands.live import LiveView
@@ -26,9 +27,7 @@ from serene.controller.commands.trace import trace
 from serene.controller.http.client import ControllerClient, NoController, Rejected
 from serene.controller.jobs.job import JobState
 from serene.controller.settings import (
-    DEFAULT_PORTS,
     DEFAULT_SWITCH,
-    DEFAULT_UPLINK,
     BadSettings,
     Settings,
     ShmPort,
@@ -40,9 +39,8 @@ from serene.controller.settings import (
 from serene.controller.status.model import Event, SwitchStatus
 from serene.distribution import version
 from serene.errors import SereneError, choices
-from serene.http import CONTROLLER, DEFAULT_HTTP, TOKEN, UNIX
+from serene.http import CONTROLLER, UNIX
 from serene.interrupts import STATUS, held
-from serene.program import VARIANTS
 from serene.wire import PRECISIONS
 
 T = TypeVar("T")
@@ -70,8 +68,26 @@ def common(
     """Command the controller of a Serene switch."""
 
 
+def _from_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command an option for each setting that is described as one."""
+    options = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=field.default,
+            annotation=Annotated[field.annotation, typer.Option(metavar=str(extra["metavar"]), help=field.description)],
+        )
+        for name, field in Settings.model_fields.items()
+        if isinstance(extra := field.json_schema_extra, dict)
+    ]  # fmt: skip
+    own = inspect.signature(command, eval_str=True).parameters.values()
+    kept = [each for each in own if each.kind is not inspect.Parameter.VAR_KEYWORD]
+    command.__signature__ = inspect.Signature([*kept[:1], *options, *kept[1:]])  # type: ignore[attr-defined]
+    return command
+
+
 @app.command()
+@_from_settings
 def up(
+    *,
     switch: Annotated[
         list[str] | None,
         typer.Option(
@@ -80,86 +96,28 @@ def up(
             "root=HOST:PORT, then leaf1=HOST:PORT and so on in the order of the racks.",
         ),
     ] = None,
-    switch_ca: Annotated[
-        str, typer.Option(metavar="FILE", help="TLS: the certificate authority (PEM) of the switch's certificate.")
-    ] = "",
-    switch_cert: Annotated[str, typer.Option(metavar="FILE", help="TLS: the controller's certificate.")] = "",
-    switch_key: Annotated[str, typer.Option(metavar="FILE", help="TLS: the key of --switch-cert.")] = "",
-    device_id: Annotated[int, typer.Option(metavar="N", help="P4Runtime device id.")] = 0,
-    ports: Annotated[
-        str, typer.Option(metavar="1-4", help="Ports to which the switch floods ordinary traffic.")
-    ] = DEFAULT_PORTS,
-    uplink: Annotated[int, typer.Option(metavar="PORT", help="With several switches: a leaf's port to the root.")] = (
-        DEFAULT_UPLINK
-    ),
-    program: Annotated[str, typer.Option(metavar="NAME", help=f"The P4 program: {choices(VARIANTS)}.")] = "serene",
-    slots: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Slots of the program; each holds as many values as a packet. 8192 by default."),
-    ] = None,
-    election_id: Annotated[
-        int, typer.Option(metavar="N", help="P4Runtime election id; the highest commands the switch.")
-    ] = 1,
-    http: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help=f"Address to listen at; outside loopback only with ${TOKEN}.")
-    ] = DEFAULT_HTTP,
-    socket: Annotated[
-        str,
-        typer.Option(
-            metavar="/PATH", help="Also listen at this Unix socket; a controller in the background always has one."
-        ),
-    ] = "",
-    wait: Annotated[float, typer.Option(metavar="SECONDS", help="Seconds to wait for the switch to answer.")] = 10.0,
-    gone_after: Annotated[
-        float,
-        typer.Option(
-            metavar="SECONDS", help="Seconds of silence before an evicted worker stops keeping the job alive."
-        ),
-    ] = 30.0,
     foreground: Annotated[bool, typer.Option("--foreground", help="Stay in the foreground, log to stderr.")] = False,
     local: Annotated[
-        bool, typer.Option("--local", help="Start an embedded switch; --ports are for programs on this machine.")
+        bool,
+        typer.Option("--local", help="Start an embedded switch here; --ports are then for programs on this machine."),
     ] = False,
-    udp_ports: Annotated[
-        str, typer.Option(metavar="PORT:SWITCH:HOST,...", help="Switch ports that are UDP sockets on loopback.")
-    ] = "",
     udp: Annotated[
         bool,
-        typer.Option("--udp", help="With --local: ports that are UDP sockets, not shared memory, which is faster."),
+        typer.Option("--udp", help="With --local: use UDP sockets as ports. Shared memory, the default, is faster."),
     ] = False,
-    shm_ports: Annotated[
-        str, typer.Option(metavar="PORT:/PATH,...", help="Switch ports in memory shared with processes.")
-    ] = "",
+    **given: object,
 ) -> None:
     """Start the controller and bring the switch up."""
-    if local and udp_ports:
-        raise BadChoice("--udp-ports with --local: expected one of them")
-    if local and shm_ports:
-        raise BadChoice("--shm-ports with --local: expected one of them")
+    for ports in ("udp_ports", "shm_ports"):
+        if local and given[ports]:
+            raise BadChoice(f"--{ports.replace('_', '-')} and --local exclude each other: expected one of them")
     if udp and not local:
-        raise BadChoice("--udp without --local: expected --local --udp, or --udp-ports for a switch that is there")
+        raise BadChoice("--udp needs --local; for a running switch use --udp-ports")
     check_token()
     at = ",".join(switch or [DEFAULT_SWITCH])
     if local and "=" in at:
-        raise BadChoice("--local with several switches: expected one, which it starts")
-    chosen = settings(
-        switch=at,
-        switch_ca=switch_ca,
-        switch_cert=switch_cert,
-        switch_key=switch_key,
-        device_id=device_id,
-        ports=ports,
-        uplink=uplink,
-        program=program,
-        slots=slots,
-        election_id=election_id,
-        http=http,
-        socket=socket,
-        wait=wait,
-        gone_after=gone_after,
-        udp_ports=udp_ports,
-        shm_ports=shm_ports,
-    )
+        raise BadChoice("--local starts one switch: expected a single --switch")
+    chosen = settings(switch=at, **given)
     # Alone: a second `up` at the same time would use the first one's switch, which the first one stops if it fails.
     # Held: an interrupt must not come while the switch runs and nothing has noted that it does.
     with held(), nullcontext() if foreground else background.alone(background.Files.of(chosen.http)):
@@ -191,8 +149,7 @@ def _local_switch(chosen: Settings, udp: bool, *, keep: bool) -> Iterator[Settin
             local_switch.stop(chosen.switch, ports)
         elif isinstance(error, background.NotStarted):
             raise background.NotStarted(
-                f"{error}. The local switch at {chosen.switch} was there already: "
-                "--switch 127.0.0.1:PORT starts one more"
+                f"{error}. A local switch already runs at {chosen.switch}; --switch 127.0.0.1:PORT starts another one"
             ) from None
         raise
     if started and not keep:
@@ -241,7 +198,7 @@ def _options(chosen: dict[str, object]) -> list[str]:
 
 @app.command()
 def down(
-    force: Annotated[bool, typer.Option("--force", help="Stop them even while a job is running.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Stop even while a job runs.")] = False,
     controller: Url = None,
 ) -> None:
     """Stop the controller, and the switch that `up --local` started. Any other switch keeps running."""
@@ -251,7 +208,7 @@ def down(
         if running and not force and not _is_deserted(before.switch):
             raise SereneError(
                 f"{'jobs' if running[1:] else 'job'} {', '.join(running)} {'are' if running[1:] else 'is'} running: "
-                "'serenectl down --force' stops the controller all the same; 'serenectl status' shows more"
+                "stop the controller anyway with 'serenectl down --force'"
             )
         switch = before.switch
         client.shutdown()
@@ -264,9 +221,9 @@ def down(
                 background.Files.of(before.listening.http).pid.unlink(missing_ok=True)
                 ports: list[UdpPort | ShmPort] = [*switch.udp_ports, *switch.shm_ports]
                 ended = bool(ports) and local_switch.stop(switch.address, ports)
-                fate = "the switch stopped, too" if ended else "the switch goes on"
+                fate = "the switch stopped, too" if ended else "the switch keeps running"
                 if not switch.connected and not ended:
-                    fate = "it had no connection to its switch"
+                    fate = "its switch was not connected"
                 print(f"controller at {client.url} stopped; {fate}")
                 return
             time.sleep(0.05)
@@ -339,8 +296,7 @@ def explain(
     controller: Url = None,
 ) -> None:
     """Explain why each worker waits: for whom, in which round, and what would end the wait."""
-    with ControllerClient(controller) as client:
-        chosen = only_job(client) if job is None else job
+    with job_of(controller, job) as (client, chosen):
         found = client.explain(chosen, None if worker is None else worker_of(client, chosen, worker))
     if as_json:
         print_json(found)
@@ -356,9 +312,8 @@ app.command()(trace)
 
 @app.command()
 def evict(worker: WorkerOption, job: JobOption = None, controller: Url = None) -> None:
-    """Evict a worker: nobody waits for it any more, but its contributions still count."""
-    with ControllerClient(controller) as client:
-        chosen = only_job(client) if job is None else job
+    """Evict a worker: the barrier no longer waits for it; its contributions still count."""
+    with job_of(controller, job) as (client, chosen):
         epoch = client.evict(chosen, worker_of(client, chosen, worker)).epoch
         print(f"job {chosen}: worker {worker} is evicted, epoch {epoch}")
 
@@ -366,8 +321,7 @@ def evict(worker: WorkerOption, job: JobOption = None, controller: Url = None) -
 @app.command()
 def readmit(worker: WorkerOption, job: JobOption = None, controller: Url = None) -> None:
     """Readmit an evicted worker: the barrier waits for it again."""
-    with ControllerClient(controller) as client:
-        chosen = only_job(client) if job is None else job
+    with job_of(controller, job) as (client, chosen):
         epoch = client.readmit(chosen, worker_of(client, chosen, worker)).epoch
         print(f"job {chosen}: worker {worker} is readmitted, epoch {epoch}")
 
@@ -388,8 +342,7 @@ def precision(
     controller: Url = None,
 ) -> None:
     """Change the precision of a process group's gradients while it runs."""
-    with ControllerClient(controller) as client:
-        chosen = only_job(client, 'a program\'s init_process_group("serene")') if job is None else job
+    with job_of(controller, job, 'a program\'s init_process_group("serene")') as (client, chosen):
         print(view.precision_line(chosen, client.set_precision(chosen, bits)))
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, TypeVar
 
 import typer
@@ -46,7 +47,7 @@ def make(made: Callable[[], T]) -> T:
         raise BadChoice(str(error)) from None
 
 
-def only_job(client: ControllerClient, made_by: str = "'serenectl jobs create --workers N'") -> int:
+def only_job(client: ControllerClient, made_by: str) -> int:
     """The id of the one job that has not finished. Raises BadChoice if there are several, SereneError if none; made_by:
     what makes a job, for that message."""
     there = client.jobs()
@@ -56,7 +57,16 @@ def only_job(client: ControllerClient, made_by: str = "'serenectl jobs create --
     if unfinished:
         raise BadChoice(f"--job is missing: expected {choices(unfinished)}")
     what = "every job has finished" if there else "there is no job"
-    raise SereneError(f"{what}; {made_by} makes one")
+    raise SereneError(f"{what}; create one with {made_by}")
+
+
+@contextmanager
+def job_of(
+    controller: str | None, job: int | None, made_by: str = "'serenectl jobs create --workers N'"
+) -> Iterator[tuple[ControllerClient, int]]:
+    """A client of the controller, and the job that is meant: the one named, else `only_job`."""
+    with ControllerClient(controller) as client:
+        yield client, only_job(client, made_by) if job is None else job
 
 
 def worker_of(client: ControllerClient, job: int, named: str) -> int:

@@ -59,6 +59,11 @@ class Finding:
     advice: str = ""
 
 
+def either(good: bool, what: str, text: str, otherwise: str, advice: str, mark: Mark = Mark.ABSENT) -> Finding:
+    """``text`` where it is good; else ``otherwise``, which counts as ``mark``, and what to do about it."""
+    return Finding(Mark.GOOD, what, text) if good else Finding(mark, what, otherwise, advice)
+
+
 def tell() -> None:
     """Prints each finding in a line, with advice in two. Raises SereneError where nothing can run."""
     found = list(findings())
@@ -68,7 +73,7 @@ def tell() -> None:
             print(f"{'':24}{one.advice}")
     missing = [one.what for one in found if one.mark is Mark.MISSING]
     if missing:
-        raise SereneError(f"nothing can run without {' and '.join(missing)}")
+        raise SereneError(f"missing and required: {' and '.join(missing)}")
 
 
 def findings() -> Iterator[Finding]:
@@ -89,20 +94,14 @@ def findings() -> Iterator[Finding]:
 def _versions() -> Iterator[Finding]:
     yield Finding(Mark.GOOD, "Serene", f"{distribution.version()}, in {distribution.PACKAGE.parent}")
     python = platform.python_version()
-    if tuple(int(part) for part in platform.python_version_tuple()[:2]) < OLDEST_PYTHON:
-        yield Finding(Mark.MISSING, "Python", python, "install Python 3.10 or later")
-    else:
-        yield Finding(Mark.GOOD, "Python", python)
+    good = tuple(int(part) for part in platform.python_version_tuple()[:2]) >= OLDEST_PYTHON
+    yield either(good, "Python", python, python, "install Python 3.10 or later", Mark.MISSING)
     for package, use in (("torch", "training, serene.torch"), ("matplotlib", "pictures"), ("scapy", "studies, tests")):
         try:
             yield Finding(Mark.GOOD, package, version(package))
         except PackageNotFoundError:
-            yield Finding(
-                Mark.ABSENT,
-                package,
-                f"not installed ({use})",
-                f"scripts/setup, or {distribution.to_install('studies')}",
-            )
+            advice = f"scripts/setup, or {distribution.to_install('studies')}"
+            yield Finding(Mark.ABSENT, package, f"not installed ({use})", advice)
 
 
 def _compiler() -> Finding:
@@ -111,10 +110,9 @@ def _compiler() -> Finding:
     except CompilerMissing:
         advice = "apt-get install gcc libc6-dev: the embedded switch and the workers' fast path are compiled"
         return Finding(Mark.MISSING, "C compiler", "none", advice)
-    said = _first_line([cc, "--version"])
-    if not Path("/usr/include/stdio.h").exists():
-        return Finding(Mark.MISSING, "C compiler", f"{said}, without libc's headers", "apt-get install libc6-dev")
-    return Finding(Mark.GOOD, "C compiler", said)
+    said, headers = _first_line([cc, "--version"]), Path("/usr/include/stdio.h").exists()
+    otherwise, advice = f"{said}; libc's headers are missing", "apt-get install libc6-dev"
+    return either(headers, "C compiler", said, otherwise, advice, Mark.MISSING)
 
 
 def _cache() -> Finding:
@@ -122,7 +120,7 @@ def _cache() -> Finding:
     try:
         return Finding(Mark.GOOD, "compiled programs", f"in {safe_cache()}")
     except UnsafeCache as error:
-        return Finding(Mark.MISSING, "compiled programs", "no place for them", str(error))
+        return Finding(Mark.MISSING, "compiled programs", "no safe folder", str(error))
     except (OSError, RuntimeError) as error:  # RuntimeError: there is no home directory
         return Finding(Mark.MISSING, "compiled programs", str(error), "XDG_CACHE_HOME=/PATH chooses another place")
 
@@ -138,7 +136,7 @@ def _mininet() -> Iterator[Finding]:
     tools = {"mn": "mininet", "ip": "iproute2", "ethtool": "ethtool", "ping": "iputils-ping", "sysctl": "procps"}
     lacking = [package for tool, package in tools.items() if not _tool(tool)]
     if not lacking and importlib.util.find_spec("mininet") is None:
-        advice = "an environment that does not see Debian's packages: scripts/setup makes one that does"
+        advice = "this environment hides Debian's packages; scripts/setup creates one that includes them"
         yield Finding(Mark.ABSENT, "Mininet", "this Python cannot import it", advice)
     elif lacking:
         yield Finding(Mark.ABSENT, "Mininet", f"missing: {', '.join(lacking)}", f"scripts/setup installs it; {local}")
@@ -149,10 +147,10 @@ def _mininet() -> Iterator[Finding]:
 def _kernel() -> Iterator[Finding]:
     yield Finding(Mark.GOOD, "kernel", platform.release())
     if not _tool("unshare"):
-        yield Finding(Mark.ABSENT, "kernel features", "not looked at without unshare", "apt-get install util-linux")
+        yield Finding(Mark.ABSENT, "kernel features", "not checked: needs unshare", "apt-get install util-linux")
         return
     if os.geteuid() != 0:
-        yield Finding(Mark.ABSENT, "kernel features", "not looked at without root", "sudo .venv/bin/serenectl doctor")
+        yield Finding(Mark.ABSENT, "kernel features", "not checked: needs root", "sudo .venv/bin/serenectl doctor")
         return
     for what, probe, use in (
         ("namespaces", "true", "Mininet"),
@@ -160,18 +158,15 @@ def _kernel() -> Iterator[Finding]:
         ("link rates", RATE, "LINK_MBIT"),
     ):
         trouble = _trouble(["unshare", "--net", "--pid", "--fork", "sh", "-c", probe])
-        if trouble is None:
-            yield Finding(Mark.GOOD, what, "yes")
-        else:
-            advice = f"{use} needs it: a kernel that has it, or a container that may (--privileged)"
-            yield Finding(Mark.ABSENT, what, trouble, advice)
+        advice = f"{use} needs it: use a kernel with this feature, or a privileged container (--privileged)"
+        yield either(trouble is None, what, "yes", trouble or "", advice)
 
 
 def _cards() -> Iterator[Finding]:
     """Network cards, and interfaces made of one, as ports of a switch: docs/switches.md has what was tried."""
     ip = _tool("ip")
     if ip is None:
-        yield Finding(Mark.ABSENT, "network cards", "not looked at without ip", "apt-get install iproute2")
+        yield Finding(Mark.ABSENT, "network cards", "not checked: needs ip", "apt-get install iproute2")
         return
     told = subprocess.run([ip, "-json", "-details", "link"], capture_output=True, text=True, check=False)
     for link in filter(None, json.loads(told.stdout or "[]")):
@@ -185,7 +180,7 @@ def as_port(link: dict[str, Any], merges: bool) -> Iterator[Finding]:
     made = link.get("linkinfo", {})
     mode = made.get("info_data", {}).get("mode", "")
     if made.get("info_kind") in ("macvlan", "ipvlan") and mode != "passthru":
-        text = f"{name} is {made['info_kind']} ({mode}): it hears only what is sent to its own address"
+        text = f"{name} is {made['info_kind']} ({mode}): it receives only frames to its own address"
         advice = "as a switch's port it has to be 'type macvlan mode passthru'"
         yield Finding(Mark.ABSENT, "network cards", text, advice)
         return
@@ -200,7 +195,7 @@ def as_port(link: dict[str, Any], merges: bool) -> Iterator[Finding]:
     if merges:
         lacks.append(f"'ethtool -K {name} lro off'")
     takes = "no program's packets" if mtu < plain else "serene's packets" if mtu < jumbo else "all programs' packets"
-    says = "serene-switch makes it promiscuous; a virtual machine's host has to allow that"
+    says = "serene-switch makes it promiscuous; in a virtual machine the host must allow it"
     mark = Mark.ABSENT if mtu < plain or merges else Mark.GOOD
     text = f"{name}, MTU {mtu} for {takes}{', merges packets (LRO)' if merges else ''}"
     yield Finding(mark, "network cards", text, "as a switch's port: " + "; ".join([*lacks, says]))
@@ -215,10 +210,9 @@ def _merges(name: str) -> bool:
 
 
 def _memory() -> Finding:
-    if shared_memory_works():
-        return Finding(Mark.GOOD, "shared memory", "for the ports of 'serenectl up --local'")
-    advice = "the ports of 'serenectl up --local' are UDP sockets then, which are slower"
-    return Finding(Mark.ABSENT, "shared memory", "this kernel or sandbox does not give any (memfd_create)", advice)
+    none = "this kernel or sandbox has no shared memory (memfd_create)"
+    advice = "'serenectl up --local' then uses UDP sockets, which are slower"
+    return either(shared_memory_works(), "shared memory", "for the ports of 'serenectl up --local'", none, advice)
 
 
 def _gloo() -> Finding:
@@ -226,8 +220,8 @@ def _gloo() -> Finding:
     named = os.environ.get("GLOO_SOCKET_IFNAME")
     there = [name for _, name in socket.if_nameindex()]
     if named and named not in there:
-        advice = f"expected {choices(there)}; or unset it: the interface that leads to the switch is taken"
-        return Finding(Mark.ABSENT, "gloo's interface", f"GLOO_SOCKET_IFNAME is {named!r}, and there is none", advice)
+        advice = f"expected {choices(there)}, or unset it to use the interface towards the switch"
+        return Finding(Mark.ABSENT, "gloo's interface", f"GLOO_SOCKET_IFNAME: no interface {named!r}", advice)
     if named:
         return Finding(Mark.GOOD, "gloo's interface", f"{named}, as GLOO_SOCKET_IFNAME says")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -235,18 +229,17 @@ def _gloo() -> Finding:
             probe.connect((SWITCH_IP, SERENE_UDP_PORT))
         except OSError:
             return Finding(Mark.GOOD, "gloo's interface", f"loopback: nothing leads to a switch at {SWITCH_IP}")
-        return Finding(Mark.GOOD, "gloo's interface", f"that of {probe.getsockname()[0]}, which leads to {SWITCH_IP}")
+        return Finding(Mark.GOOD, "gloo's interface", f"the one of {probe.getsockname()[0]}, which reaches {SWITCH_IP}")
 
 
 def _optional() -> Iterator[Finding]:
     for command, use in (
-        ("simple_switch_grpc", "TARGET=bmv2; the README says where to get it"),
-        ("p4c-bm2-ss", "'make p4', to change the data plane; the README says where to get it"),
+        ("simple_switch_grpc", "TARGET=bmv2; docs/switches.md says where to get it"),
+        ("p4c-bm2-ss", "'make p4', to change the data plane; docs/switches.md says where to get it"),
         ("chromium", "the tests of the controller's page; scripts/setup --browser"),
     ):
         path = shutil.which(command)
-        found = Finding(Mark.GOOD, command, path) if path else Finding(Mark.ABSENT, command, "not installed", use)
-        yield found
+        yield either(path is not None, command, path or "", "not installed", use)
 
 
 def _ports() -> Iterator[Finding]:
@@ -269,28 +262,27 @@ def _ports() -> Iterator[Finding]:
         ("HTTP port", DEFAULT_HTTP, "--http"),
         ("P4Runtime port", DEFAULT_SWITCH, "--switch"),
     ):
-        if _listens(address):
-            advice = f"'serenectl up {option} HOST:PORT' takes another; 'ss -ltnp' says who has it"
-            yield Finding(Mark.ABSENT, what, f"{address} is taken", advice)
-        else:
-            yield Finding(Mark.GOOD, what, f"{address} is free")
+        advice = f"choose another with 'serenectl up {option} HOST:PORT'; 'ss -ltnp' shows the owner"
+        yield either(not _listens(address), what, f"{address} is free", f"{address} is taken", advice)
 
 
 def _leftovers() -> Iterator[Finding]:
     links = [name for _, name in socket.if_nameindex() if re.fullmatch(r"[\w.-]+-eth\d+", name)]  # as 'mn -c'
     if links:
         shown = ", ".join(links[:4]) + (" ..." if len(links) > 4 else "")
-        yield Finding(Mark.ABSENT, "interfaces", f"{shown}: of a run, or left by one", "no run goes on? 'sudo mn -c'")
+        yield Finding(
+            Mark.ABSENT, "interfaces", f"{shown}: from a running or crashed run", "if no run is active: 'sudo mn -c'"
+        )
     try:
         dead = [path for path in background.folder().glob("*.pid") if not _alive(path)]
     except background.NoFolder as error:
         dead = []
-        yield Finding(Mark.ABSENT, "'serenectl up'", "no place for its files", str(error))
+        yield Finding(Mark.ABSENT, "'serenectl up'", "no writable folder", str(error))
     if dead:
-        yield Finding(Mark.ABSENT, "pid files", f"of processes that are gone: {_names(dead)}", f"rm {_names(dead)}")
+        yield Finding(Mark.ABSENT, "pid files", f"left by dead processes: {_names(dead)}", f"rm {_names(dead)}")
     unfinished = sorted(Path("runs").glob(".run-*")) if Path("runs").is_dir() else []
     if unfinished:
-        advice = f"no run goes on? rm -r {_names(unfinished)}"
+        advice = f"if no run is active: rm -r {_names(unfinished)}"
         yield Finding(Mark.ABSENT, "unfinished runs", f"{len(unfinished)} in runs/", advice)
     if not (links or dead or unfinished):
         yield Finding(Mark.GOOD, "leftovers", "none")

@@ -32,7 +32,7 @@ def _list_jobs(as_json: bool, controller: str | None) -> None:
     elif listed:
         console().print(view.jobs_table(listed))
     else:
-        print("no jobs; 'serenectl jobs create --workers N' makes one")
+        print("no jobs; create one with 'serenectl jobs create --workers N'")
 
 
 @jobs.command("list")
@@ -59,16 +59,16 @@ def create_job(
     ] = None,
     racks: Annotated[
         str | None,
-        typer.Option(metavar="N", help="Number of racks, or workers at each leaf as 3,3,2; default: all racks."),
+        typer.Option(metavar="N", help="Number of racks, or workers in each, as 3,3,2; default: all racks."),
     ] = None,
     places: Annotated[
-        int | None, typer.Option(metavar="N", help="Others join later, as long as fewer than N take part.")
+        int | None, typer.Option(metavar="N", help="Most workers at a time; further ones may join later.")
     ] = None,
     minimum: Annotated[
-        int | None, typer.Option(metavar="N", help="So many members stay, whoever is silent; default 1.")
+        int | None, typer.Option(metavar="N", help="Members that stay even if they are silent; default 1.")
     ] = None,
     evict_after: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Of silence, until nobody waits for a worker any more.")
+        float | None, typer.Option(metavar="SECONDS", help="Seconds of silence before a worker is evicted.")
     ] = None,
     controller: Url = None,
 ) -> None:
@@ -100,8 +100,8 @@ def _by_rack(workers: int, racks: str | None, client: ControllerClient) -> Racks
 
 
 @jobs.command("delete")
-def delete_job(job: Annotated[int, typer.Argument(metavar="ID")], controller: Url = None) -> None:
-    """Delete a job. Its workers are refused from then on."""
+def delete_job(job: Annotated[int, typer.Option(metavar="ID", help="Which job.")], controller: Url = None) -> None:
+    """Delete a job and refuse its workers."""
     with ControllerClient(controller) as client:
         client.delete_job(job)
     print(f"job {job} deleted")

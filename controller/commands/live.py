@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from serene.controller.commands.view import drops_line, fabric_line, shown
-from serene.controller.jobs.job import JobState, Report, WorkerState
+from serene.controller.jobs.job import JobState, Report, WorkerState, reported
 from serene.controller.status.explain import explain, headline
 from serene.controller.status.model import Event, Explanation, JobStatus, Snapshot, Status, WorkerStatus
 from serene.racks import Racks
@@ -62,7 +62,7 @@ class LiveView:
         status, jobs = self._status, self._status.jobs
         yield _line(fabric_line(status), "bold" if status.switch.connected else "bold red")
         if not jobs:
-            yield Text("no jobs; 'serenectl jobs create --workers N' makes one")
+            yield Text("no jobs; create one with 'serenectl jobs create --workers N'")
         going = [job for job in jobs if job.state is not JobState.FINISHED]
         finished = [job for job in jobs if job.state is JobState.FINISHED]
         # Lines that are no workers': one each for the switch, the counters, each event and each finished job, and for
@@ -130,8 +130,7 @@ def _doing(told: Explanation, racks: Racks) -> Text:
 
 def _time_bar(report: Report) -> Text:
     """How the worker's time divides, by its report."""
-    said = [report.get(key) for key, _, _ in PARTS]
-    seconds = [float(part) for part in said if isinstance(part, int | float) and part >= 0]
+    seconds = [part for key, _, _ in PARTS if (part := reported(report, key)) is not None and part >= 0]
     total = sum(seconds)
     if len(seconds) < len(PARTS) or not total:
         return Text("-")

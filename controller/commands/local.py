@@ -21,10 +21,10 @@ from dataclasses import astuple, fields
 from pathlib import Path
 from typing import IO
 
-from serene.controller.commands.background import STOP_TIMEOUT_S, end, folder, last_error, room
+from serene.controller.commands.background import STOP_TIMEOUT_S, folder, last_error, launch, room
 from serene.controller.settings import ShmPort, UdpPort, host_and_port, is_loopback
 from serene.errors import SereneError
-from serene.interrupts import allowed, held
+from serene.interrupts import allowed
 from serene.spawn import module
 
 FIRST_UDP_PORT, LAST_UDP_PORT = 24200, 31998  # below those that Linux gives to outgoing connections
@@ -54,7 +54,7 @@ def start(address: str, ports: Sequence[int], *, udp: bool = False) -> tuple[Por
     works, or with ``udp``, UDP sockets. Raises NoLocalSwitch or NoFolder."""
     host, grpc_port = host_and_port(address)
     if not is_loopback(host):
-        raise NoLocalSwitch(f"--switch {address}: expected an address of loopback with --local")
+        raise NoLocalSwitch(f"--switch {address}: --local needs a loopback address")
     with room():
         opened = _record(address).open("a+")
     with opened as file:
@@ -63,8 +63,7 @@ def start(address: str, ports: Sequence[int], *, udp: bool = False) -> tuple[Por
             return there[1], False
         if _listens(host, grpc_port):
             raise NoLocalSwitch(
-                f"something listens at {address} already: if it is a switch, leave --local out, or choose another "
-                "address with --switch"
+                f"{address} is in use. If a switch runs there, omit --local; else choose another address with --switch"
             )
         paths = [ShmPort(port, str(_record(address).with_name(f"switch-{grpc_port}-port{port}"))) for port in ports]
         if not udp and shared_memory_works([at.path for at in paths]):
@@ -101,24 +100,12 @@ def _run(address: str, ports: Sequence[UdpPort | ShmPort], file: IO[str]) -> Non
     log = _record(address).with_suffix(".log")
     command = module("serene.switch.cli", "--no-p4", "--device-id", "0")
     command += [f"-i{at.port}@{_where(at)}" for at in ports]
-    with room():
-        opened = log.open("w")
-    with held():
-        with opened as out:
-            process = subprocess.Popen(
-                [*command, "--", "--grpc-server-addr", address, "--cpu-port", "255"],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                start_new_session=True,
-                pass_fds=[file.fileno()],
-            )
-        try:
-            _write(file, process.pid, ports)
-            _wait(process, log)
-        except BaseException:  # also a full disk, and Ctrl-C, which does not reach the switch
-            end(process)
-            raise
+
+    def ready(process: subprocess.Popen[bytes]) -> None:
+        _write(file, process.pid, ports)
+        _wait(process, log)
+
+    launch([*command, "--", "--grpc-server-addr", address, "--cpu-port", "255"], log, ready, [file.fileno()])
 
 
 def _wait(process: subprocess.Popen[bytes], log: Path) -> None:
@@ -226,7 +213,7 @@ def _of_the_living(file: IO[str]) -> tuple[int, Ports] | None:
         if pid != STARTING:
             return pid, ports
         if time.monotonic() > end:
-            raise NoLocalSwitch("another process is about to start or stop the switch: try again when it has")
+            raise NoLocalSwitch("another process is starting or stopping the switch: try again in a moment")
         time.sleep(0.02)
     return None
 

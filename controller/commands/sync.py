@@ -11,9 +11,8 @@ import typer
 
 from serene.controller.automatic import BEST, SHIPPED
 from serene.controller.commands import view
-from serene.controller.commands.common import JobOption, Url, make, only_job, worker_of
+from serene.controller.commands.common import JobOption, Url, job_of, make, worker_of
 from serene.controller.commands.groups import BadChoice, group
-from serene.controller.http.client import ControllerClient
 from serene.errors import choices
 from serene.strategy import ASP, BSP, MAX_STALENESS, SSP, Mixed, Quorum, Strategy
 
@@ -26,7 +25,7 @@ sync = group("Change the strategy of a running job.")
 
 @sync.command("bsp")
 def sync_bsp(job: JobOption = None, controller: Url = None) -> None:
-    """Everybody waits for everybody, every round."""
+    """BSP: all workers wait for each other in every round."""
     _swap(job, controller, BSP)
 
 
@@ -36,14 +35,14 @@ def sync_ssp(
     job: JobOption = None,
     controller: Url = None,
 ) -> None:
-    """Nobody gets more than N rounds ahead of the slowest."""
+    """SSP: no worker gets more than N rounds ahead of the slowest."""
     rounds = required("--staleness", staleness, STALENESS)
     _swap(job, controller, lambda: SSP(rounds))
 
 
 @sync.command("asp")
 def sync_asp(job: JobOption = None, controller: Url = None) -> None:
-    """Nobody waits."""
+    """ASP: no worker waits."""
     _swap(job, controller, ASP)
 
 
@@ -53,7 +52,7 @@ def sync_quorum(
     job: JobOption = None,
     controller: Url = None,
 ) -> None:
-    """A round is complete when the fastest K have contributed."""
+    """k-of-n: a round completes with K contributions; late ones still count."""
     enough = required("--k", k, "1 to the number of workers")
     _swap(job, controller, lambda: Quorum(enough))
 
@@ -70,8 +69,7 @@ def sync_mixed(
     named = [worker.strip() for worker in given.split(",")]
     if not all(re.fullmatch(r"\d+(\.\d+)?", worker) for worker in named):
         raise BadChoice(f"--async-workers {given!r}: expected worker ids, for example 3,5")
-    with ControllerClient(controller) as client:
-        chosen = only_job(client) if job is None else job
+    with job_of(controller, job) as (client, chosen):
         asynchronous = tuple(worker_of(client, chosen, worker) for worker in named)
     _swap(chosen, controller, lambda: Mixed(asynchronous, staleness))
 
@@ -88,17 +86,16 @@ def sync_auto(
     job: JobOption = None,
     controller: Url = None,
 ) -> None:
-    """Let a program choose the strategy (an automatic strategy)."""
+    """Start an automatic strategy: a program that chooses the strategy."""
     given = _parameters(parameters or [])
     if ":" in name:
         name = str(Path(name).absolute())  # the controller may have been started elsewhere
-    with ControllerClient(controller) as client:
-        chosen = only_job(client) if job is None else job
+    with job_of(controller, job) as (client, chosen):
         if name == "off":
-            print(f"job {chosen}: stays with {client.unset_automatic(chosen).strategy}")
+            print(f"job {chosen}: automatic strategy off, {client.unset_automatic(chosen).strategy} stays")
             return
         client.set_automatic(chosen, name, given)
-        print(f"job {chosen}: {name} decides")
+        print(f"job {chosen}: automatic strategy {name} is on")
 
 
 def _parameters(words: list[str]) -> dict[str, object]:
@@ -123,6 +120,5 @@ def required(option: str, value: T | None, expected: str) -> T:
 
 def _swap(job: int | None, controller: str | None, strategy_of: Callable[[], Strategy]) -> None:
     strategy = make(strategy_of)
-    with ControllerClient(controller) as client:
-        chosen = only_job(client) if job is None else job
+    with job_of(controller, job) as (client, chosen):
         print(view.swap_line(chosen, client.set_strategy(chosen, strategy)))

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from serene.controller.settings import DEFAULT_SWITCH, BadSettings, host_and_port, port_numbers, settings
+from serene.controller.settings import DEFAULT_SWITCH, BadSettings, Settings, host_and_port, port_numbers, settings
 from serene.errors import SereneError
 
 
@@ -23,9 +23,7 @@ class Format(str, Enum):
 
 def trace(
     switch: Annotated[str, typer.Option(metavar="HOST:PORT", help="The switch's P4Runtime server.")] = DEFAULT_SWITCH,
-    switch_ca: Annotated[
-        str, typer.Option(metavar="FILE", help="TLS: the certificate authority (PEM) of the switch's certificate.")
-    ] = "",
+    switch_ca: Annotated[str, typer.Option(metavar="FILE", help=Settings.model_fields["switch_ca"].description)] = "",
     switch_cert: Annotated[str, typer.Option(metavar="FILE", help="TLS: this command's certificate.")] = "",
     switch_key: Annotated[str, typer.Option(metavar="FILE", help="TLS: the key of --switch-cert.")] = "",
     port: Annotated[
@@ -37,7 +35,7 @@ def trace(
         typer.Option(metavar="EXPRESSION", help="Only packets that match, as 'udp.dst == 24142 and ipv4.ttl < 64'."),
     ] = "",
     dropped: Annotated[
-        bool, typer.Option("--dropped", help="Only packets that were dropped, or of which a copy was.")
+        bool, typer.Option("--dropped", help="Only packets that were dropped, or whose copy was.")
     ] = False,
     count: Annotated[int, typer.Option(metavar="N", min=0, help="Stop after N packets; 0: never.")] = 0,
     bytes: Annotated[
@@ -45,7 +43,7 @@ def trace(
     ] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     form: Annotated[
-        Format, typer.Option("--format", help="json: an object a packet; proto: BMv2's PacketTrace, a line a copy.")
+        Format, typer.Option("--format", help="json: an object per packet; proto: BMv2's PacketTrace, a line per copy.")
     ] = Format.TEXT,
 ) -> None:
     """Trace packets through the switch: parser states, tables, actions, registers, drops."""
@@ -70,7 +68,7 @@ def trace(
     wanted = {"ports": ports, "match": match, "dropped": dropped, "count": count, "bytes": bytes}
 
     def ready() -> None:
-        print(f"packets of {switch} are traced", file=sys.stderr, flush=True)
+        print(f"tracing packets of {switch}", file=sys.stderr, flush=True)
 
     limits = [("grpc.max_receive_message_length", -1)]
     if tls.switch_ca:
@@ -86,7 +84,9 @@ def trace(
         try:
             for answer in watch(channel, wanted, ready):
                 if "lost" in answer:
-                    print(f"{answer['lost']} packets came too fast to be traced", file=sys.stderr, flush=True)
+                    print(
+                        f"{answer['lost']} packets were not traced: they arrived too fast", file=sys.stderr, flush=True
+                    )
                     continue
                 if as_json or form is Format.JSON:
                     said = json.dumps(answer)

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from serene.controller.jobs.job import Fact, JobState, Report, WorkerState
+from serene.controller.jobs.job import Fact, JobState, Report, WorkerState, reported
 from serene.controller.status.explain import automatic_in_words
 from serene.controller.status.model import (
     JobExplanation,
@@ -27,7 +27,7 @@ def whole(status: Status) -> RenderableType:
     are next to the prompt."""
     parts: list[RenderableType] = [Text(line) for line in switch_lines(status)]
     if not status.jobs:
-        parts.append(Text("no jobs; 'serenectl jobs create --workers N' makes one"))
+        parts.append(Text("no jobs; create one with 'serenectl jobs create --workers N'"))
     for job in sorted(status.jobs, key=lambda job: job.state is not JobState.FINISHED):
         parts += [Text(job_line(job), style="bold"), workers_table(job)]
     parts.append(Text(drops_line(status.switch)))
@@ -165,7 +165,7 @@ def jobs_table(jobs: list[JobStatus]) -> Table:
 def swap_line(job: int, swap: SwapStatus) -> str:
     """``job 0: BSP -> SSP(3), epoch 4 (12 ms)``."""
     if not swap.changed:
-        return f"job {job}: {swap.strategy} already, nothing changes"
+        return f"job {job}: already {swap.strategy}, no change"
     line = f"job {job}: {swap.before} -> {swap.strategy}"
     if swap.epoch == 0:
         return f"{line}, when it starts"
@@ -175,14 +175,14 @@ def swap_line(job: int, swap: SwapStatus) -> str:
 def precision_line(job: int, change: PrecisionStatus) -> str:
     """``job 0: 32 -> 8 bits, epoch 2 (1 ms)``."""
     if not change.changed:
-        return f"job {job}: {change.precision} bits already, nothing changes"
+        return f"job {job}: already {change.precision} bits, no change"
     return f"job {job}: {change.before} -> {change.precision} bits, epoch {change.epoch} ({change.write_ms:.0f} ms)"
 
 
 def waiting_share(report: Report) -> str:
     """The share of a worker's time, by its report, in which it waited for others."""
-    parts = [report.get(part) for part in ("waiting_s", "compute_s", "network_s")]
-    seconds = [float(part) for part in parts if isinstance(part, int | float) and part >= 0]
+    parts = [reported(report, name) for name in ("waiting_s", "compute_s", "network_s")]
+    seconds = [part for part in parts if part is not None and part >= 0]
     total = sum(seconds)
     return f"{seconds[0] / total:.0%}" if len(seconds) == len(parts) and total else NOT_YET
 

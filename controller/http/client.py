@@ -25,13 +25,6 @@ from serene.strategy import Strategy, to_dict
 
 T = TypeVar("T")
 
-STATUS = TypeAdapter(Status)
-JOB = TypeAdapter(JobStatus)
-JOBS = TypeAdapter(list[JobStatus])
-SWAP = TypeAdapter(SwapStatus)
-PRECISION = TypeAdapter(PrecisionStatus)
-EXPLANATION = TypeAdapter(JobExplanation)
-ANYTHING = TypeAdapter(object)
 TOLD: TypeAdapter[Snapshot | Event] = TypeAdapter(Snapshot | Event)
 
 
@@ -71,13 +64,13 @@ class ControllerClient:
         self._http.close()
 
     def status(self) -> Status:
-        return self._ask(STATUS, "GET", "/v1/status")
+        return self._ask(Status, "GET", "/v1/status")
 
     def jobs(self) -> list[JobStatus]:
-        return self._ask(JOBS, "GET", "/v1/jobs")
+        return self._ask(list[JobStatus], "GET", "/v1/jobs")
 
     def job(self, job: int) -> JobStatus:
-        return self._ask(JOB, "GET", f"/v1/jobs/{job}")
+        return self._ask(JobStatus, "GET", f"/v1/jobs/{job}")
 
     def create_job(
         self,
@@ -106,44 +99,44 @@ class ControllerClient:
             "precision": precision, "places": places, "minimum": minimum, "evict_after": evict_after,
         }  # fmt: skip
         given = {name: value for name, value in chosen.items() if value is not None}
-        return self._ask(JOB, "POST", "/v1/jobs", {"workers": workers, "strategy": to_dict(strategy), **given})
+        return self._ask(JobStatus, "POST", "/v1/jobs", {"workers": workers, "strategy": to_dict(strategy), **given})
 
     def delete_job(self, job: int) -> None:
-        self._ask(ANYTHING, "DELETE", f"/v1/jobs/{job}")
+        self._ask(object, "DELETE", f"/v1/jobs/{job}")
 
     def set_strategy(self, job: int, strategy: Strategy) -> SwapStatus:
         """Sets the strategy, and returns the swap; its epoch is 0 when the job has not started, the present one where
         nothing changed."""
-        return self._ask(SWAP, "PUT", f"/v1/jobs/{job}/strategy", to_dict(strategy))
+        return self._ask(SwapStatus, "PUT", f"/v1/jobs/{job}/strategy", to_dict(strategy))
 
     def set_precision(self, job: int, bits: int) -> PrecisionStatus:
         """Sets the precision of a process group's gradients."""
-        return self._ask(PRECISION, "PUT", f"/v1/jobs/{job}/precision", {"bits": bits})
+        return self._ask(PrecisionStatus, "PUT", f"/v1/jobs/{job}/precision", {"bits": bits})
 
     def set_automatic(self, job: int, name: str, parameters: Mapping[str, object] | None = None) -> JobStatus:
         """Has an automatic strategy decide for the job from now on, and returns the job."""
-        return self._ask(JOB, "PUT", f"/v1/jobs/{job}/automatic", {"name": name, "parameters": parameters or {}})
+        return self._ask(JobStatus, "PUT", f"/v1/jobs/{job}/automatic", {"name": name, "parameters": parameters or {}})
 
     def unset_automatic(self, job: int) -> JobStatus:
         """Ends the job's automatic strategy, and returns the job, which keeps the strategy in force."""
-        return self._ask(JOB, "DELETE", f"/v1/jobs/{job}/automatic")
+        return self._ask(JobStatus, "DELETE", f"/v1/jobs/{job}/automatic")
 
     def evict(self, job: int, worker: int) -> JobStatus:
         """Evicts a worker, and returns the job, whose barrier does not wait for that worker any more."""
-        return self._ask(JOB, "PUT", f"/v1/jobs/{job}/workers/{worker}/evicted")
+        return self._ask(JobStatus, "PUT", f"/v1/jobs/{job}/workers/{worker}/evicted")
 
     def readmit(self, job: int, worker: int) -> JobStatus:
         """Readmits a worker, and returns the job, whose barrier waits for that worker again."""
-        return self._ask(JOB, "DELETE", f"/v1/jobs/{job}/workers/{worker}/evicted")
+        return self._ask(JobStatus, "DELETE", f"/v1/jobs/{job}/workers/{worker}/evicted")
 
     def explain(self, job: int, worker: int | None = None) -> JobExplanation:
         """Why each worker of a job, or one of them, does what it does."""
         query = "" if worker is None else f"?worker={worker}"
-        return self._ask(EXPLANATION, "GET", f"/v1/jobs/{job}/explanation{query}")
+        return self._ask(JobExplanation, "GET", f"/v1/jobs/{job}/explanation{query}")
 
     def shutdown(self) -> None:
         """Has the controller stop; its switch goes on."""
-        self._ask(ANYTHING, "POST", "/v1/shutdown")
+        self._ask(object, "POST", "/v1/shutdown")
 
     def events(self) -> Iterator[Snapshot | Event]:
         """The live stream, until the controller stops: a Snapshot about five times a second, and an Event whenever
@@ -159,11 +152,11 @@ class ControllerClient:
         except ValueError:
             raise self._somebody_else() from None
 
-    def _ask(self, kind: TypeAdapter[T], method: str, path: str, body: Mapping[str, object] | None = None) -> T:
+    def _ask(self, kind: type[T], method: str, path: str, body: Mapping[str, object] | None = None) -> T:
         try:
             content = None if body is None else json.dumps(body, allow_nan=False).encode()
         except ValueError:
-            raise SereneError("a number is NaN or infinite: expected finite ones") from None
+            raise SereneError("a number is NaN or infinite: expected finite numbers") from None
         headers = {} if body is None else {"Content-Type": "application/json"}
         try:
             response = self._http.request(method, path, content=content, headers=headers)
@@ -172,7 +165,7 @@ class ControllerClient:
         try:
             answer = response.json()
             if not response.is_error:
-                return kind.validate_python(answer)
+                return TypeAdapter(kind).validate_python(answer)
             raise _rejected(response.status_code, answer)
         except ValueError:  # not JSON, or not what a controller answers
             raise self._somebody_else() from None
@@ -184,8 +177,8 @@ class ControllerClient:
 
     def _somebody_else(self) -> NotAController:
         return NotAController(
-            f"something else answers at {self.url}, or a controller of another version: "
-            f"'serenectl up --http HOST:PORT' starts one elsewhere, --controller URL or ${CONTROLLER} names it"
+            f"{self.url} answers, but is not a Serene controller of this version. Start one elsewhere with "
+            f"'serenectl up --http HOST:PORT', and name it with --controller URL or ${CONTROLLER}"
         )
 
 

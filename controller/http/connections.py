@@ -86,7 +86,7 @@ class Connection(H11Protocol):
             self._deadline = None
 
 
-_TEXT = json.dumps({"error": f"{MOST_CONNECTIONS} connections are open already: end one"}).encode()
+_TEXT = json.dumps({"error": f"too many connections ({MOST_CONNECTIONS} at most): close one"}).encode()
 _TOO_MANY = (
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nconnection: close\r\n"
     b"content-length: %d\r\n\r\n%s" % (len(_TEXT), _TEXT)

@@ -6,7 +6,7 @@ own files hold no secret and are for everybody: they ask their user for the toke
 A web page from anywhere can make its reader's browser send requests to a loopback address. Such a request names the
 page's site in `Origin` or, if the site's name was made to resolve to loopback (DNS rebinding), in `Host`; a page that
 another program serves on this machine has another port. None of them may command the switch. A loopback `Host` may have
-any port, since through a tunnel the port is another one. A controller that listens elsewhere than on loopback may be
+any port, since through a tunnel the port is another one. A controller that listens outside loopback may be
 asked under any name: it has a token, and a browser sends its cookie only to the name under which it got it.
 """
 
@@ -39,7 +39,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, token: str | None, on_loopback: bool) -> None:
         if not (on_loopback or token):
-            raise ValueError("elsewhere than on loopback a token is needed")
+            raise ValueError("outside loopback a token is required")
         self._app = app
         self._token = token
         self._on_loopback = on_loopback
@@ -56,9 +56,9 @@ class Guard:
             try:
                 body = await asyncio.wait_for(_whole_body(headers, receive), BODY_TIMEOUT_S)
             except _TooLong:
-                refusal = _refuse(413, f"a body of more than {LARGEST_BODY} bytes")
+                refusal = _refuse(413, f"the body exceeds {LARGEST_BODY} bytes")
             except asyncio.TimeoutError:
-                refusal = _refuse(408, f"the body did not come within {BODY_TIMEOUT_S:g} s")
+                refusal = _refuse(408, f"the body did not arrive within {BODY_TIMEOUT_S:g} s")
         if refusal is not None:
             await refusal(scope, receive, send)
             return
@@ -76,9 +76,9 @@ class Guard:
         # As bytes: hmac compares text in constant time only if it is ASCII.
         scheme, _, secret = headers.get("authorization", "").partition(" ")
         if not secret or scheme.lower() != "bearer":
-            return _refuse(401, f"this controller asks for a token: set {TOKEN} to the one that it was started with")
+            return _refuse(401, f"this controller requires a token: set {TOKEN} to the controller's token")
         if not hmac.compare_digest(secret.encode("latin-1"), self._token.encode()):
-            return _refuse(401, f"this is not the controller's token: set {TOKEN} to the one that it was started with")
+            return _refuse(401, f"wrong token: set {TOKEN} to the controller's token")
         return None
 
     def _stranger(self, headers: Headers) -> Json | None:
@@ -90,7 +90,7 @@ class Guard:
             return _refuse(403, f"Origin: {origin}: expected none, or the controller's own, http://{host}")
         site = headers.get("sec-fetch-site", "none")
         if site not in ("none", "same-origin"):
-            return _refuse(403, f"Sec-Fetch-Site: {site}: expected none or same-origin")
+            return _refuse(403, f"Sec-Fetch-Site: {site}: expected 'none' or 'same-origin'")
         return None
 
 

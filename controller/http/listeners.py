@@ -65,8 +65,7 @@ def _claimed(http: str, name: str) -> Iterator[None]:
                 break
             if time.monotonic() > until:
                 raise AddressInUse(
-                    f"cannot listen on {http}: {_holder(name)} has it ('serenectl status'); "
-                    "--http HOST:PORT chooses another port"
+                    f"cannot listen on {http}: {_holder(name)} uses it; choose another port with --http HOST:PORT"
                 )
             time.sleep(0.02)
         yield
@@ -134,7 +133,7 @@ def _remove_leftover(path: str) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(there.st_mode):
-        raise OSError(errno.EEXIST, "the file there is no socket")
+        raise OSError(errno.EEXIST, "the file there is not a socket")
     # To a stream socket, one that is bound and does not listen yet looks like a file that nobody has open: both refuse
     # it (ECONNREFUSED). A datagram socket gets another error from the first.
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:

@@ -36,7 +36,7 @@ def add_page(app: FastAPI) -> None:
 def _answer_with(file: Path, kind: str) -> Callable[[], Awaitable[Response]]:
     content = file.read_bytes()
 
-    async def answer() -> Response:
+    async def serve() -> Response:
         return Response(content, media_type=f"{kind}; charset=utf-8", headers=HEADERS)
 
-    return answer
+    return serve

@@ -119,11 +119,7 @@ def application(
 
     @app.post("/v1/jobs")
     async def create_job(new: NewJob) -> Json:
-        created = await coordinator.create_job(
-            new.workers, new.strategy, new.job, new.scale, new.limit, new.pool_slots, new.racks, new.precision,
-            new.places, new.minimum, new.evict_after,
-        )  # fmt: skip
-        return Json(created, 201)
+        return Json(await coordinator.create_job(**dict(new)), 201)
 
     @app.delete("/v1/jobs/{job}")
     async def delete_job(job: int) -> Json:
@@ -189,7 +185,7 @@ def application(
     @app.get("/v1/events")
     async def events() -> Response:
         if coordinator.events.listeners >= MOST_STREAMS:
-            return Json({"error": f"{MOST_STREAMS} streams are open already: end one"}, 503)
+            return Json({"error": f"too many streams ({MOST_STREAMS} at most): close one"}, 503)
         return StreamingResponse(_stream(coordinator, stopping), media_type="application/x-ndjson")
 
     @app.post("/v1/shutdown")

@@ -25,11 +25,11 @@ def elastic(
     places = workers if places is None else places
     minimum = 1 if minimum is None else minimum
     if racks > 1:
-        raise BadRequest("places, minimum and evict_after: expected with one switch only, not over racks")
+        raise BadRequest("places, minimum and evict_after need a single switch, not racks")
     if not workers <= places <= most:
-        raise BadRequest(f"places {places}: expected {workers}, as many as workers, to {most}")
+        raise BadRequest(f"places {places}: expected {workers} (the number of workers) to {most}")
     if not 1 <= minimum <= workers:
-        raise BadRequest(f"minimum {minimum}: expected 1 to {workers}, as many as workers")
+        raise BadRequest(f"minimum {minimum}: expected 1 to {workers} (the number of workers)")
     if evict_after is not None and not SHORTEST_S <= evict_after <= LONGEST_S:
         raise BadRequest(f"evict_after {evict_after:g}: expected {SHORTEST_S:g} to {LONGEST_S:g} seconds")
     return Elastic(places, minimum, evict_after)

@@ -22,7 +22,7 @@ class InTheWay(Conflict):
     """What was asked for is possible once the switch has no entries of the finished ``job`` any more."""
 
     def __init__(self, job: Job) -> None:
-        super().__init__(f"job {job.id} has finished, and keeps its slots for its workers' last reads, a few seconds")
+        super().__init__(f"job {job.id} has finished, but keeps its slots a few seconds for last reads")
         self.job = job
 
 

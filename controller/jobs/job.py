@@ -6,7 +6,7 @@ import math
 import secrets
 import time
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -25,6 +25,18 @@ RETURN_S = 10.0  # an evicted worker joins a new session after two or three HELL
 # What a worker says of itself, in REPORT and LEAVE, as far as it is numbers and short texts.
 Fact = bool | int | float | str | None
 Report = dict[str, Fact]
+
+
+def reported(report: Mapping[str, object] | None, name: str) -> float | None:
+    """The finite number that a report has under this name; None for anything else, since a worker may report
+    anything."""
+    value = (report or {}).get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None
 
 
 class JobState(str, Enum):

@@ -55,7 +55,7 @@ class Jobs:
 
     def _there_are(self) -> str:
         if not self._jobs:
-            return "there are no jobs; 'serenectl jobs create --workers N' makes one"
+            return "there are no jobs; create one with 'serenectl jobs create --workers N'"
         return f"jobs: {', '.join(str(job) for job in sorted(self._jobs))}"
 
     # Creating and deleting
@@ -104,8 +104,8 @@ class Jobs:
     def _make_pool(self, job: Job, slots: int) -> None:
         if job.strategy != BSP():
             raise BadRequest(
-                f"a pool runs under BSP, not {job.strategy}: its slots hold other values from one round to the next. "
-                "Every strategy is for shared training: DistributedOptimizer in docs/pytorch.md"
+                f"a pool runs under BSP only, not {job.strategy}, because its slots are reused. "
+                "For other strategies use DistributedOptimizer in docs/pytorch.md"
             )
         if job.workers_expected > MOST_IN_POOL:
             raise BadRequest(f"a pool of {job.workers_expected} workers: expected 1 to {MOST_IN_POOL}")
@@ -117,8 +117,8 @@ class Jobs:
         """Raises Conflict for a pool, whose strategy and members cannot change, and NoSuchJob."""
         if self[job_id].pool:
             raise Conflict(
-                f"job {job_id} is a process group's: it stays under BSP with the workers that it began with, or its "
-                "sums would be wrong. Shared training takes every strategy: DistributedOptimizer in docs/pytorch.md"
+                f"job {job_id} belongs to a process group, so it stays under BSP and keeps its workers. "
+                "For other strategies use DistributedOptimizer in docs/pytorch.md"
             )
 
     def _free_id(self, wanted: int | None) -> int:
@@ -134,8 +134,9 @@ class Jobs:
         if finished:
             return min(finished, key=Job.needed).id
         if wanted is None:
-            raise Conflict(f"all {self.max_jobs} jobs of the switch are in use: delete one")
-        raise Conflict(f"job {wanted} is {self._jobs[wanted].state.value}: delete it first, or choose another id")
+            raise Conflict(f"all {self.max_jobs} job ids are in use: delete a job with 'serenectl jobs delete --job N'")
+        delete = f"'serenectl jobs delete --job {wanted}'"
+        raise Conflict(f"job {wanted} is {self._jobs[wanted].state.value}: {delete} first, or choose another id")
 
     def delete(self, job: int) -> None:
         """Commits a deletion; its slots are free at once."""
@@ -174,7 +175,7 @@ class Jobs:
                 return None
             if job.pool:
                 return Refusal(
-                    f"job {job_id} is a process group's, and has begun without this process: start the group anew"
+                    f"job {job_id} belongs to a process group that started without this process: restart all ranks"
                 )
             if job.restoring and worker.endpoint is None:
                 job.returning |= {worker.id}  # to the next session, if this one is lost, too
@@ -199,9 +200,9 @@ class Jobs:
             if first_fit(self.total_slots, self._taken({job.id, *(other.id for other in finished)}), count):
                 raise InTheWay(min((other for other in finished if not other.over), key=Job.needed))
             longest = max((gap.count for gap in free_ranges(self.total_slots, taken)), default=0)
-            there = f"at most {longest} of the switch's {self.total_slots} are free in a row"
+            there = f"the longest free range has {longest} of {self.total_slots} slots"
             needed = f"vector_length {vector_length} needs {count} slots of {self.lanes} values"
-            return Refusal(f"{needed}: {there} (serenectl up --slots N has more)")
+            return Refusal(f"{needed}: {there}; 'serenectl up --slots N' provides more")
         job.slots = slots
         job.slots_needed = count
         job.vector_length = vector_length
@@ -217,7 +218,7 @@ class Jobs:
         # in the future must not use up the numbers.
         session = max(self._last_session + 1, min(int(now), LATEST_BY_CLOCK))
         if session > LARGEST_SESSION:
-            return Refusal("all session numbers of the switch are used up: restart it, and the controller")
+            return Refusal("all session numbers are used up: restart the switch and the controller")
         self._last_session = session
         members = job.places()
         first = BSP() if job.lost_sessions else job.strategy  # the sums are restored first
@@ -295,7 +296,7 @@ class Jobs:
             strategy.compile(range(len(job.workers)))
             return None
         if not job.members():
-            back = f"'serenectl readmit --job {job_id} --worker N' makes one a member again"
+            back = f"readmit one with 'serenectl readmit --job {job_id} --worker N'"
             raise Conflict(f"job {job_id}: all its workers are evicted; {back}")
         fields = strategy.compile(job.members())
         return Swap(job_id, Policy(job.session, self._next_epoch(job), strategy, fields), reason)
@@ -344,7 +345,7 @@ class Jobs:
         taking_part = self.taking_part(job_id, evicted)
         members = [worker for worker in taking_part if worker not in evicted and worker in job.places()]
         if not members:
-            raise Conflict(f"job {job_id}: no member would be left")
+            raise Conflict(f"job {job_id}: the last member cannot be evicted")
         if evicted == set(job.evicted()) and strategy == job.in_force and not job.in_doubt:
             return None
         if strategy != job.in_force:

@@ -18,9 +18,9 @@ def refusal(
         return Refusal(f"incarnation 0: expected a number from 1 to {2**32 - 1}")
     if job.state is JobState.FINISHED:
         anew = f"serenectl jobs create --job {job.id} --workers {len(job.workers)}"
-        return Refusal(f"job {job.id} has finished; '{anew}' makes it anew")
+        return Refusal(f"job {job.id} has finished; create a new one with '{anew}'")
     if not job.has_had(session):
-        return Refusal(f"session {session} of job {job.id} is over, and this is another job: start the worker anew")
+        return Refusal(f"session {session} of job {job.id} is over; the id belongs to a new job: restart the worker")
     taken = Refusal(f"another process has taken the place of worker {name} of job {job.id}")
     if endpoint.incarnation in worker.retired:
         return taken

@@ -207,8 +207,8 @@ class Named:
         if now - since > PATIENCE_S:
             del self._waiting[who]
             has = "workers" if job.elastic is None else "places"
-            raise Conflict(f"{taken}, by workers that are there: one process more than it has {has}")
-        return Awaits(f"{taken}: waits for one whose process has died")
+            raise Conflict(f"{taken} by living workers: start fewer processes, or a job with more {has}")
+        return Awaits(f"{taken}: waits until a place is free")
 
     def _vacant(self, job: Job, worker: Worker, now: float) -> bool:
         claim = self._claims.get((job.tag, worker.id))

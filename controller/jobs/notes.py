@@ -47,7 +47,7 @@ def take(job: Job, note: bytes) -> None:
     try:
         said = _Note.model_validate_json(note)
     except ValidationError:
-        LOG.warning("job %d, found in the switch, has a note of another release: its name is not known", job.id)
+        LOG.warning("job %d in the switch was stored by another release, so its name is unknown", job.id)
         return
     job.name, job.settings = said.name, said.settings
     if said.workers is not None:

@@ -37,8 +37,8 @@ def check(job: Job, lanes: int, bits: int) -> None:
         raise BadRequest(f"{bits} bits: expected {choices(PRECISIONS)}")
     if not job.pool:
         raise Conflict(
-            f"job {job.id} keeps 32 bits: all values of its workers' vectors have one scale, and "
-            f"{_held_in_a_read(job, bits)}. Gradients with fewer bits: 'The process group' in docs/pytorch.md"
+            f"job {job.id} needs 32 bits, because its vectors have one scale and {_held_in_a_read(job, bits)}. "
+            "Fewer bits are for process groups ('The process group' in docs/pytorch.md)"
         )
     try:
         Layout(job.workers_expected, lanes, bits)
@@ -51,10 +51,10 @@ def _held_in_a_read(job: Job, bits: int) -> str:
     workers, strategy = job.workers_expected, job.strategy
     fields = strategy.compile(range(workers))
     if fields.staleness == UNBOUNDED or fields.quorum < workers:
-        return f"under {strategy} a read may hold any number of contributions"
+        return f"under {strategy} a read may sum any number of contributions"
     most = workers * (2 * fields.staleness + 1)
     levels = ((1 << bits - 1) - 1) // most
-    return f"under {strategy} a read may hold {most} contributions, of which {bits} bits tell {levels} levels apart"
+    return f"under {strategy} a read may sum {most} contributions, which leaves {levels} levels with {bits} bits"
 
 
 def change(job: Job, lanes: int, bits: int) -> PolicyFields | None:
@@ -64,9 +64,9 @@ def change(job: Job, lanes: int, bits: int) -> PolicyFields | None:
         return None
     check(job, lanes, bits)
     if job.state is not JobState.RUNNING:
-        raise Conflict(f"job {job.id} is {job.state.value}: only while a job runs can its precision be changed")
+        raise Conflict(f"job {job.id} is {job.state.value}: precision can change only while a job runs")
     if job.slots_needed < 2:
-        raise Conflict(f"job {job.id} has one slot, and cannot begin a new epoch: expected 2 or more")
+        raise Conflict(f"job {job.id} has one slot: a change of precision needs 2 or more")
     if len(job.members()) < job.workers_expected:
         raise Conflict(f"job {job.id} is ending: a worker has left")
     if bits == job.precision and job.epoch == job.epochs_spent:

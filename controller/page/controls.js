@@ -43,11 +43,11 @@ export function setUp(choices, done, notice) {
     attempt(async () => {
       const name = automatic.elements["automatic-name"].value;
       await api.setAutomatic(current.job, name, given(automatic));
-      return `${name} decides`;
+      return `automatic strategy ${name} is on`;
     });
   });
   byId("off").addEventListener("click", () =>
-    attempt(async () => `stays with ${nameOf((await api.unsetAutomatic(current.job)).strategy)}`),
+    attempt(async () => `automatic strategy off, ${nameOf((await api.unsetAutomatic(current.job)).strategy)} stays`),
   );
   newJob.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -154,6 +154,6 @@ export function showControls(job) {
     const made = `${automatic.decisions} decisions, ${automatic.changes} changes`;
     const why = automatic.reason ? `; ${automatic.reason}` : "";
     const blind = automatic.blind_to.length ? `; blind to ${automatic.blind_to.join(", ")}` : "";
-    say(byId("decides").firstChild, automatic.trouble ? `${automatic.name} no longer decides: ${automatic.trouble}` : `${automatic.name} decides: ${made}${blind}${why}`);
+    say(byId("decides").firstChild, automatic.trouble ? `automatic strategy ${automatic.name} was stopped: ${automatic.trouble}` : `automatic strategy ${automatic.name}: ${made}${blind}${why}`);
   }
 }

@@ -1,4 +1,4 @@
-"""Why a worker waits, in words: for whom, in which round of which epoch, and what would let it go on.
+"""Why a worker waits, in words: for whom, in which round of which epoch, and what would let it continue.
 
 It goes by a status, that is by the switch's counters and the workers' reports. A worker reports at most five times a
 second, also while it waits, so what it does "now" may be that old.
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from serene.controller.automatic.observer import number
-from serene.controller.jobs.job import JobState, Report, WorkerState
+from serene.controller.jobs.job import JobState, Report, WorkerState, reported
 from serene.controller.status.model import (
     AutomaticStatus,
     Explanation,
@@ -50,9 +50,9 @@ def headline(status: Status, job_id: int) -> str:
     strategy, racks = job.strategy, Racks(tuple(job.racks))
     if not status.switch.connected and len(racks.sizes) > 1:
         away = [f"{_level(switch)} {switch.name} ({switch.trouble})" for switch in status.switches if switch.trouble]
-        return f"job {job_id}: {' and '.join(away)} unreachable; what follows is out of date"
+        return f"job {job_id}: {' and '.join(away)} unreachable; the following is outdated"
     if not status.switch.connected:
-        return f"job {job_id}: the switch is unreachable ({status.switch.trouble}); what follows is out of date"
+        return f"job {job_id}: the switch is unreachable ({status.switch.trouble}); the following is outdated"
     if job.state is JobState.WAITING:
         missing = [worker.worker for worker in job.workers if worker.state is WorkerState.EXPECTED]
         evicted = [worker for worker in job.workers if worker.state is WorkerState.EVICTED]
@@ -66,10 +66,7 @@ def headline(status: Status, job_id: int) -> str:
     if job.state is JobState.FINISHED:
         return f"job {job_id} has finished: every worker has left"
     if job.restoring:
-        return (
-            f"job {job_id}: the switch lost its state; the workers are restoring their sums under BSP, "
-            f"then {strategy} follows"
-        )
+        return f"job {job_id}: the switch lost its state; workers restore their sums under BSP, then {strategy} resumes"
     automatic = f", {automatic_in_words(job.automatic, racks)}" if job.automatic else ""
     slow = f"; {job.slow.text}" if job.slow is not None else ""
     return f"job {job_id} runs under {strategy}{automatic}, epoch {job.epoch}{slow}"
@@ -82,13 +79,13 @@ def _level(switch: NamedSwitchStatus) -> str:
 def automatic_in_words(automatic: AutomaticStatus, racks: Racks) -> str:
     """Whether an automatic strategy decides, and if not, why not."""
     if automatic.trouble:
-        return f"{automatic.name} no longer decides ({automatic.trouble})"
+        return f"automatic strategy {automatic.name} was stopped ({automatic.trouble})"
     if automatic.blind_to:
         return (
             f"{automatic.name} is blind to {workers(automatic.blind_to, racks.name)} "
             f"(no reports of {' and '.join(automatic.needs)})"
         )
-    return f"{automatic.name} decides{f' ({automatic.reason})' if automatic.reason else ''}"
+    return f"automatic strategy {automatic.name}{f' ({automatic.reason})' if automatic.reason else ''}"
 
 
 @dataclass(frozen=True)
@@ -120,42 +117,42 @@ class _Job:
         self.policy = _policy(job, self.members)
 
     def explain(self, worker: WorkerStatus) -> Explanation:
-        number, state, silent = worker.worker, worker.state, worker.silent_s
-        name = self.racks.name(number)
-        who = f"worker {name}"
-        if state is WorkerState.EXPECTED:
-            return _said(number, state.value, f"{who} has not joined yet", "start it, or see its log")
-        if state is WorkerState.JOINED:
-            return _said(number, state.value, f"{who} has joined and waits for the job to start")
-        if state is WorkerState.LEFT:
-            never = self.elastic and worker.port is None
-            return _said(number, "free", f"{who}: a free place") if never else _said(number, "left", f"{who} has left")
-        if state is WorkerState.EVICTED and number in self.members:
-            return _said(number, state.value, f"{who} is evicted; it takes part in restoring the sums")
-        if state is WorkerState.EVICTED and worker.port is None:
-            return _said(number, state.value, f"{who} is evicted, and has not joined since the switch lost its state")
-        if state is WorkerState.EVICTED:
-            heard = f"not heard for {silent:.0f} s" if silent > SILENT_S else "it still sends"
-            back = f"'serenectl readmit --job {self.id} --worker {name}' makes the barrier wait for it again"
-            if self.evict_after is not None and silent > self.evict_after:
-                back = "if it is dead: start it again; a process that is started gets a free place"
-            return _said(number, state.value, f"{who} is evicted: nobody waits for it ({heard})", back)
-        doing, position = str((worker.report or {}).get("state") or "not reporting"), _position(worker)
+        number, name, position = worker.worker, self.racks.name(worker.worker), _position(worker)
+        if worker.state is not WorkerState.RUNNING:
+            state, text, advice = self._not_running(worker, name)
+            return _said(number, state, f"worker {name}{text}", advice)
+        doing = str((worker.report or {}).get("state") or "not reporting")
         at = "" if position is None else f" in round {position.round} of epoch {position.epoch}"
-        if silent > SILENT_S:
-            dead = f"if it is dead: restart it, or 'serenectl evict --job {self.id} --worker {name}'"
+        if worker.silent_s > SILENT_S:
+            text = f"worker {name} has not been heard for {worker.silent_s:.0f} s; it was {doing}{at}"
+            advice = f"if it is dead: restart it, or 'serenectl evict --job {self.id} --worker {name}'"
             if self.pool:
-                dead = "if it is dead: start all ranks again; a process group's job cannot continue with fewer ranks"
-            return _said(
-                number,
-                "silent",
-                f"{who} has not been heard for {silent:.0f} s; it was {doing}{at}",
-                dead,
-                position=position,
+                advice = "if it is dead: start all ranks again; a process group's job cannot continue with fewer ranks"
+            return _said(number, "silent", text, advice, position=position)
+        if doing == WAITING and position is not None and self.policy is not None:
+            return self._waiting(number, position)
+        return _said(number, doing, f"worker {name} is {doing}{at}{_copying(worker.report or {})}", position=position)
+
+    def _not_running(self, worker: WorkerStatus, name: str) -> tuple[str, str, str | None]:
+        """The state, what follows the worker's name, and advice."""
+        state = worker.state.value
+        if worker.state is WorkerState.EXPECTED:
+            return state, " has not joined yet", "start it, or see its log"
+        if worker.state is WorkerState.JOINED:
+            return state, " has joined and waits for the job to start", None
+        if worker.state is WorkerState.LEFT:
+            return (
+                ("free", ": a free place", None) if self.elastic and worker.port is None else (state, " has left", None)
             )
-        if doing != WAITING or position is None or self.policy is None:
-            return _said(number, doing, f"{who} is {doing}{at}{_copying(worker.report or {})}", position=position)
-        return self._waiting(number, position)
+        if worker.worker in self.members:
+            return state, " is evicted; it votes in the restoration", None
+        if worker.port is None:
+            return state, " is evicted, and has not joined since the switch lost its state", None
+        heard = f"not heard for {worker.silent_s:.0f} s" if worker.silent_s > SILENT_S else "it still sends"
+        back = f"'serenectl readmit --job {self.id} --worker {name}' makes the barrier wait for it again"
+        if self.evict_after is not None and worker.silent_s > self.evict_after:
+            back = "if it is dead: restart it; a new process gets a free place"
+        return state, f" is evicted: nobody waits for it ({heard})", back
 
     def _waiting(self, number: int, position: _Position) -> Explanation:
         policy = self.policy
@@ -171,7 +168,7 @@ class _Job:
         )
         missing = policy.quorum - (1 + len(counted) - len(holding))
         if not policy.sync_mask >> number & 1 or missing <= 0:
-            return _said(number, WAITING, f"{who} for an answer that is under way", position=position)
+            return _said(number, WAITING, f"{who} for an answer in flight", position=position)
         some = f"{missing} of " if missing < len(holding) else ""
         details = "; ".join(self._lagging(other, positions[other], position) for other in holding)
         what = f"round {needed}" if policy.staleness else "its round"
@@ -203,10 +200,10 @@ class _Job:
 
     def _advice(self, position: _Position, positions: dict[int, _Position | None], holding: tuple[int, ...]) -> str:
         if self.pool:
-            return "nothing else would let it go on: the job is a process group's, which stays under BSP"
+            return "no swap would help: the job belongs to a process group, which stays under BSP"
         silent = [other for other in holding if self.workers[other].silent_s > SILENT_S]
         if len(silent) == len(holding) == 1:
-            return f"'serenectl evict --job {self.id} --worker {self.racks.name(silent[0])}' would let it go on"
+            return f"'serenectl evict --job {self.id} --worker {self.racks.name(silent[0])}' would let it continue"
         lead = 0
         for other in holding:
             there = positions[other]
@@ -214,13 +211,13 @@ class _Job:
             reached = there.round - (not there.contributed) if there is not None and same else -1
             lead = max(lead, position.round - reached)
         if lead <= MAX_STALENESS:
-            return f"'serenectl sync ssp --job {self.id} --staleness {lead}' would let it go on"
-        return f"'serenectl sync asp --job {self.id}' would let it go on"
+            return f"'serenectl sync ssp --job {self.id} --staleness {lead}' would let it continue"
+        return f"'serenectl sync asp --job {self.id}' would let it continue"
 
 
 def _copying(report: Report) -> str:
     """How long a worker whose tensors are on a device has waited for copies, beside how long for sums."""
-    copying, *sums = (number(report.get(name)) for name in ("copying_s", "network_s", "waiting_s"))
+    copying, *sums = (reported(report, name) for name in ("copying_s", "network_s", "waiting_s"))
     if copying is None:
         return ""
     summing = sum(seconds or 0.0 for seconds in sums)
@@ -259,12 +256,5 @@ def _said(
     waits_for: Sequence[int] = (),
     position: _Position | None = None,
 ) -> Explanation:
-    return Explanation(
-        worker=number,
-        state=state,
-        text=text,
-        advice=advice,
-        waits_for=list(waits_for),
-        round=position.round if position else None,
-        epoch=position.epoch if position else None,
-    )
+    there: dict[str, Any] = {"round": position.round, "epoch": position.epoch} if position else {}
+    return Explanation(worker=number, state=state, text=text, advice=advice, waits_for=list(waits_for), **there)

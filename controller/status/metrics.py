@@ -7,6 +7,7 @@ up. docs/telemetry.md lists the metrics, and a test compares the list with this 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 
 from prometheus_client import CollectorRegistry, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.core import (
@@ -18,28 +19,37 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from serene.controller.automatic.observer import number
-from serene.controller.jobs.job import JobState, WorkerState
+from serene.controller.jobs.job import JobState, WorkerState, reported
 from serene.controller.status.model import JobStatus, Status, SwitchStatus, WorkerStatus
-from serene.controller.switch.counters import WORKER_COUNTERS
 
 OneWorker = tuple[JobStatus, WorkerStatus]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 WHO = ("job", "worker")
 
-PACKETS = {
-    "contributions": "PUSHes that were added to a slot's sum",
-    "repeats": "PUSHes recognised as seen before",
-    "blocked": "PUSHes that were not answered at once",
-    "answers": "Answers to a PUSH or PULL",
-    "releases": "Answers sent when a round completed",
-    "nudges": "NUDGEs sent when an epoch began",
+Value = Callable[[WorkerStatus], float | None]
+
+
+def _reports(key: str) -> Value:
+    return lambda worker: reported(worker.report, key)
+
+
+# Of each worker, by the ends of their names: what they are, and their values.
+COUNTERS: dict[str, tuple[str, Value]] = {
+    "rounds": ("Iterations contributed to, in this session", attrgetter("iteration")),
+    "contributions_packets": ("PUSHes that were added to a slot's sum", attrgetter("contributions")),
+    "repeats_packets": ("PUSHes recognised as repeats", attrgetter("repeats")),
+    "blocked_packets": ("PUSHes that were not answered at once", attrgetter("blocked")),
+    "answers_packets": ("Answers to a PUSH or PULL", attrgetter("answers")),
+    "releases_packets": ("Answers sent when a round completed", attrgetter("releases")),
+    "nudges_packets": ("NUDGEs sent when an epoch began", attrgetter("nudges")),
+    "compute_seconds": ("Time the worker computed, as it reports", _reports("compute_s")),
+    "network_seconds": ("Time the worker sent and received, as it reports", _reports("network_s")),
+    "waiting_seconds": ("Time the worker waited for others at the barrier, as it reports", _reports("waiting_s")),
 }
-SECONDS = {
-    "compute_s": ("compute", "Time the worker computed, as it reports"),
-    "network_s": ("network", "Time the worker sent and received, as it reports"),
-    "waiting_s": ("waiting", "Time the worker waited for others at the barrier, as it reports"),
+GAUGES: dict[str, tuple[str, Value]] = {
+    "loss": ("Training loss of the last iteration, as reported", _reports("loss")),
+    "accuracy_ratio": ("Test accuracy, as reported last", _reports("accuracy")),
 }
 SWAP_BUCKETS_S = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 
@@ -117,15 +127,13 @@ def _of_jobs(jobs: list[JobStatus]) -> Iterator[Metric]:
 
 
 def _of_workers(workers: list[OneWorker]) -> Iterator[Metric]:
-    rounds = CounterMetricFamily("serene_worker_rounds", "Iterations contributed to, in this session", labels=WHO)
-    for job, worker in workers:
-        rounds.add_metric(_labels(job, worker), worker.iteration)
-    yield rounds
-    for name in WORKER_COUNTERS:
-        family = CounterMetricFamily(f"serene_worker_{name}_packets", PACKETS[name], labels=WHO)
-        for job, worker in workers:
-            family.add_metric(_labels(job, worker), getattr(worker, name))
-        yield family
+    for kind, metrics in ((CounterMetricFamily, COUNTERS), (GaugeMetricFamily, GAUGES)):
+        for name, (text, value) in metrics.items():
+            family = kind(f"serene_worker_{name}", text, labels=WHO)
+            for job, worker in workers:
+                if (number := value(worker)) is not None:  # None: it reports none
+                    family.add_metric(_labels(job, worker), number)
+            yield family
     staleness = HistogramMetricFamily(
         "serene_worker_staleness_rounds", "How stale contributions were when they arrived, in rounds", labels=WHO
     )
@@ -135,21 +143,6 @@ def _of_workers(workers: list[OneWorker]) -> Iterator[Metric]:
         total = sum(rounds * packets for rounds, packets in enumerate(counts))
         staleness.add_metric(_labels(job, worker), _cumulative(bounds, counts), total)
     yield staleness
-    for key, (name, text) in SECONDS.items():
-        yield from _reported(CounterMetricFamily(f"serene_worker_{name}_seconds", text, labels=WHO), workers, key)
-    loss = GaugeMetricFamily("serene_worker_loss", "Training loss of the last iteration, as reported", labels=WHO)
-    yield from _reported(loss, workers, "loss")
-    accuracy = GaugeMetricFamily("serene_worker_accuracy_ratio", "Test accuracy, as reported last", labels=WHO)
-    yield from _reported(accuracy, workers, "accuracy")
-
-
-def _reported(family: CounterMetricFamily | GaugeMetricFamily, workers: list[OneWorker], key: str) -> Iterator[Metric]:
-    """The family, with the workers that have reported a number under this key."""
-    for job, worker in workers:
-        value = number((worker.report or {}).get(key))
-        if value is not None:
-            family.add_metric(_labels(job, worker), value)
-    yield family
 
 
 def _labels(job: JobStatus, worker: WorkerStatus) -> list[str]:

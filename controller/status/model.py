@@ -7,7 +7,7 @@ use their fields.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, PlainSerializer, PlainValidator
 from pydantic_core import PydanticKnownError
@@ -26,6 +26,8 @@ def _strategy(given: object) -> Strategy:
     return strategy_from_dict(given)
 
 
+M = TypeVar("M", bound=BaseModel)
+
 StrategyField = Annotated[Strategy, PlainValidator(_strategy), PlainSerializer(to_dict)]
 
 
@@ -33,6 +35,16 @@ class Model(BaseModel):
     """What all models have in common: they cannot be changed."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
+
+
+def of(kind: type[M], *sources: object, **rest: Any) -> M:
+    """A model with the attributes of its fields' names that the sources have, of the first one that does; and the
+    rest."""
+    for name in kind.model_fields:
+        for source in sources:
+            if name not in rest and hasattr(source, name):
+                rest[name] = getattr(source, name)
+    return kind(**rest)
 
 
 class Listening(Model):
@@ -87,11 +99,11 @@ class WorkerStatus(Counters):
     rack: int
     place: int
     state: WorkerState
-    port: int | None
-    ip: str | None
-    mac: str | None
-    udp_port: int | None
-    incarnation: int | None
+    port: int | None = None
+    ip: str | None = None
+    mac: str | None = None
+    udp_port: int | None = None
+    incarnation: int | None = None
     iteration: int
     staleness: list[int]
     silent_s: float
@@ -220,7 +232,7 @@ class PrecisionStatus(Model):
 
 
 class Explanation(Model):
-    """Why one worker does what it does. text: in words. advice: what would let it go on. waits_for: the workers that it
+    """Why one worker does what it does. text: in words. advice: what would release it. waits_for: the workers that it
     waits for. round, epoch: where it is, None when unknown. Over racks also racks: where those workers are; and level:
     the switch that lacks their contributions, which is the worker's leaf, or the root if some are in other racks."""
 

@@ -15,8 +15,7 @@ import math
 from array import array
 from collections import deque
 
-from serene.controller.automatic.observer import number
-from serene.controller.jobs.job import Report
+from serene.controller.jobs.job import Report, reported
 from serene.controller.status.explain import SILENT_S
 from serene.controller.status.model import JobTimeline, WorkerTimeline
 
@@ -80,8 +79,7 @@ class _Worker:
         t = max(t, self._settled)
         if t - self._heard > SILENT_S:  # a timeline that was made meanwhile says that nothing is known
             self._corrections.append((t, self._settled))
-        reported = report.get("state")
-        state = STATES.index(reported) if isinstance(reported, str) and reported in STATES else UNKNOWN
+        state = STATES.index(str(said)) if (said := report.get("state")) in STATES else UNKNOWN
         sums = _sums(report)
         spent = _spent(self._sums, sums)
         waited_s = self._waited(state, sums)
@@ -102,7 +100,7 @@ class _Worker:
             self._state = state
             self._turns.append((t, state))
         for name, values in (("loss", self._loss), ("accuracy", self._accuracy)):
-            value = number(report.get(name))
+            value = reported(report, name)
             if value is not None and abs(value) < 1e30:
                 values[self._last % BINS] = value
 
@@ -137,9 +135,9 @@ class _Worker:
         since the worker reported that it waits has counted as waiting, and the time before as sending."""
         assert self._exchange is not None
         began = self._exchange[0]
-        reported = end  # when the worker reported that it waits
+        noticed = end  # when the worker reported that it waits
         if self._turns and self._turns[-1][1] == WAITING:  # before the exchange, that was a sample: bins go by sums
-            reported = max(self._turns[-1][0], began)
+            noticed = max(self._turns[-1][0], began)
             if self._turns[-1][0] >= began:
                 self._turns.pop()
         waits = max(began, end - waited_s)  # when it began to wait
@@ -147,9 +145,9 @@ class _Worker:
             self._turns.append((began, EXCHANGING))
         if waits < end and not (self._turns and self._turns[-1][1] == WAITING):
             self._turns.append((waits, WAITING))
-        self._corrections.append((end, min(began, reported)))
-        begin, until = sorted((waits, reported))
-        right, wrong = (WAITING, EXCHANGING) if waits < reported else (EXCHANGING, WAITING)
+        self._corrections.append((end, min(began, noticed)))
+        begin, until = sorted((waits, noticed))
+        right, wrong = (WAITING, EXCHANGING) if waits < noticed else (EXCHANGING, WAITING)
         for bin_number in range(max(int(begin // BIN_S), self._last - BINS + 1), int(until // BIN_S) + 1):
             inside = min(until, (bin_number + 1.0) * BIN_S) - max(begin, bin_number * float(BIN_S))
             self._seconds[right - 1][bin_number % BINS] += inside
@@ -187,7 +185,7 @@ def _parts(state: int) -> list[float]:
 
 def _sums(report: Report) -> list[float] | None:
     """A report's seconds by SUMS; None where it does not have all."""
-    values = [number(report.get(name)) for name in SUMS]
+    values = [reported(report, name) for name in SUMS]
     known = [value for value in values if value is not None and abs(value) < 1e30]
     return known if len(known) == SHARES else None
 

@@ -159,7 +159,7 @@ class SlowWorkers:
         name = job.racks.name
         if found is None:
             known.slow = None
-            return None if before is None else f"job {job.id}: worker {name(before.worker)} is slow no more"
+            return None if before is None else f"job {job.id}: worker {name(before.worker)} is no longer slow"
         worker = members[found.index]
         same = before is not None and before.worker == worker
         since = before.since if before is not None and same else known.rows[found.began][0]

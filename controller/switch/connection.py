@@ -36,7 +36,7 @@ Read = TypeVar("Read", fy.P4TableEntry, fy.P4CounterEntry, fy.P4MulticastGroupEn
 
 @dataclass(frozen=True)
 class PacketIn:
-    """A frame that the switch hands up, and the port where it came in."""
+    """A frame that the switch punts, and the port where it came in."""
 
     port: int
     frame: bytes
@@ -175,7 +175,7 @@ class P4RuntimeConnection:
         self._others, self._with_slots = others or {}, with_slots
         self._switch = f"switch {name} at {address}" if name else f"switch at {address}"
         self._no_connection = f"no connection to {'the' if name else 'a'} {self._switch}"
-        self._silent = f"the {self._switch} has not answered in time: has it been stopped?"
+        self._silent = f"the {self._switch} did not answer in time; it may be stopped"
         self.device_id = device_id
         self.election_id = election_id
         self.is_primary = False
@@ -248,8 +248,8 @@ class P4RuntimeConnection:
             return False
         if running is not None and running in self._others:
             raise SwitchError(
-                f"the {self._switch} runs {self._others[running]}, which belongs to another level of the tree: are "
-                "the names in --switch mixed up? A switch that is restarted takes either program"
+                f"the {self._switch} runs {self._others[running]}, a program of another level of the tree. "
+                "Check the names in --switch, or restart the switch"
             )
         if running is not None:
             await self._check_slots(running)
@@ -284,8 +284,8 @@ class P4RuntimeConnection:
         slots = min(sizes, default=0)
         if slots and self._with_slots(slots) == running:
             raise SwitchError(
-                f"the {self._switch} runs this program with {slots} slots: --slots {slots} takes its jobs over, "
-                "--slots with another number ends them"
+                f"the {self._switch} runs this program with {slots} slots. --slots {slots} takes over its jobs; "
+                "another number ends them"
             )
 
     async def _forget_replication(self) -> None:
@@ -378,7 +378,7 @@ class P4RuntimeConnection:
                 else:
                     yield PacketIn(int(said["ingress_port"]), said.payload)
             elif kind == "error":
-                LOG.warning("the switch did not take a packet: %s", message.error.message)
+                LOG.warning("the switch refused a packet-out: %s", message.error.message)
 
     async def _receive(self) -> p4r.StreamMessageResponse:
         try:
@@ -437,8 +437,8 @@ class P4RuntimeConnection:
 
     def _held_by(self, primary: int) -> str:
         return (
-            f"another controller, with election id {primary}, holds the {self._switch}: "
-            f"start with --election-id N > {primary} to take it over"
+            f"another controller (election id {primary}) is primary for the {self._switch}; "
+            f"take over with --election-id N > {primary}"
         )
 
     def _sign(self, request: Any) -> None:
@@ -449,7 +449,7 @@ class P4RuntimeConnection:
         if error.code in (fy.GRPCStatusCode.UNAVAILABLE, fy.GRPCStatusCode.CANCELLED):
             return Unreachable(self._no_connection)
         if error.code == fy.GRPCStatusCode.PERMISSION_DENIED:
-            return NotPrimary(f"the {self._switch} says that another controller is primary: {error.message}")
+            return NotPrimary(f"another controller is primary for the {self._switch}: {error.message}")
         if error.code == fy.GRPCStatusCode.DEADLINE_EXCEEDED:
             return Unanswered(self._silent)
         reasons = [detail.message for detail in error.details.values() if detail.message] or [error.message]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from serene import entries
@@ -18,16 +18,9 @@ from serene.wire import ReadMode, precision_in
 def job_entry(plan: Start, members: int) -> Entry:
     """members: how many the switch has, workers or leaves."""
     return entries.job(
-        plan.job,
-        first_slot=plan.slots.first,
-        slots=plan.slots.count,
-        vector_length=plan.vector_length,
-        scale=plan.scale,
-        limit=plan.limit,
-        workers=members,
-        lost_sessions=plan.lost_sessions,
-        note=plan.note,
-    )
+        plan.job, first_slot=plan.slots.first, slots=plan.slots.count, vector_length=plan.vector_length,
+        scale=plan.scale, limit=plan.limit, workers=members, lost_sessions=plan.lost_sessions, note=plan.note,
+    )  # fmt: skip
 
 
 def policy_entry(job: int, policy: Policy) -> Entry:
@@ -132,13 +125,8 @@ def installed(held: Iterable[Entry]) -> Installed:
         key, args = entry.match, entry.params
         if entry.table == "member":
             job, worker = found.job(key["job"]), key["worker"]
-            at = Endpoint(
-                key["port"],
-                mac_text(key["mac"]),
-                str(ipaddress.IPv4Address(key["ip"])),
-                key["udp_port"],
-                key["incarnation"],
-            )
+            ip = str(ipaddress.IPv4Address(key["ip"]))
+            at = Endpoint(key["port"], mac_text(key["mac"]), ip, key["udp_port"], key["incarnation"])
             if worker in job.members:
                 job.strays.append((worker, at))
             else:
@@ -151,24 +139,10 @@ def installed(held: Iterable[Entry]) -> Installed:
         elif entry.table == "policy":
             job = found.job(key["job"])
             job.session, job.epoch = args["session"], args["epoch"]
-            job.fields = PolicyFields(
-                member_mask=args["member_mask"],
-                sync_mask=args["sync_mask"],
-                staleness=args["staleness"],
-                quorum=args["quorum"],
-                read_mode=ReadMode(args["read_mode"]),
-                precision=precision_in(args["members"]) or 32,
-            )
+            job.fields = _fields(args, "staleness")
         elif entry.table == "prepared":
             job, era = found.job(key["job"]), (key["session"], key["epoch"])
-            job.prepared[era] = PolicyFields(
-                args["member_mask"],
-                args["sync_mask"],
-                args["staleness_bound"],
-                args["quorum"],
-                ReadMode(args["read_mode"]),
-                precision_in(args["members"]) or 32,
-            )
+            job.prepared[era] = _fields(args, "staleness_bound")
             job.taking_part[era] = args["members"]
         elif entry.table == "root":
             job = found.job(key["job"])
@@ -180,6 +154,14 @@ def installed(held: Iterable[Entry]) -> Installed:
         elif entry.table == "known_source":
             found.known.add((mac_text(key["source"]), key["port"]))
     return found
+
+
+def _fields(args: Mapping[str, int], staleness: str) -> PolicyFields:
+    """staleness: the name of that parameter."""
+    return PolicyFields(
+        args["member_mask"], args["sync_mask"], args[staleness], args["quorum"], ReadMode(args["read_mode"]),
+        precision_in(args["members"]) or 32,
+    )  # fmt: skip
 
 
 def removal(job: int, held: InstalledJob) -> Updates:

@@ -120,7 +120,7 @@ class P4Runtime:
 class Switch:
     """One switch, to which it connects again whenever the connection is lost. Its operations raise SwitchError.
 
-    on_packet: called with port and frame for every frame that the switch hands up; must not wait. on_connected: awaited
+    on_packet: called with port and frame for every frame that the switch punts; must not wait. on_connected: awaited
     when there is a connection, and has to call `set_up`; nobody may change jobs meanwhile, since the switch may not
     hold what it held before.
 
@@ -198,7 +198,7 @@ class Switch:
                     named = f"{self.options.name}=" if self.options.name else ""
                     raise Unreachable(
                         f"no P4Runtime switch answered at {named}{self.options.address} within {deadline_s:g} s"
-                        f": is it running, and is --switch {named}HOST:PORT right?"
+                        f": check that it runs, and --switch {named}HOST:PORT"
                     ) from None
                 await asyncio.sleep(RETRY_S)
         self._keeping = asyncio.create_task(self._keep_connected())
@@ -322,7 +322,7 @@ class Switch:
         except (Unreachable, NotPrimary):
             self._learning.forget_waiting()
         except SwitchError as error:
-            LOG.warning("addresses are not learned: %s", error)
+            LOG.warning("addresses could not be learned: %s", error)
             with contextlib.suppress(SwitchError):
                 await self.write(self._learning.take_over(await self.read_entries()), missing_ok=True)
 
@@ -339,9 +339,10 @@ class Switch:
             await self.remove(plan.job)
             raise
 
-    async def swap(self, plan: Swap) -> None:
-        """Swaps a policy: one MODIFY of one entry."""
+    async def swap(self, plan: Swap) -> SwapPhases | None:
+        """Swaps a policy: one MODIFY of one entry, which has no phases."""
         await self.write(plan_entries.swap(plan))
+        return None
 
     async def readmit(self, plan: Readmission) -> None:
         """Removes the old process's entries before it writes the new one's. After a failure, wherever it was, this can
@@ -429,4 +430,4 @@ class Switch:
         return self._connection
 
     def _out_of_reach(self) -> Unreachable:
-        return Unreachable(f"{self.options.called} is out of reach: {self.trouble}")
+        return Unreachable(f"{self.options.called} is unreachable: {self.trouble}")

@@ -74,7 +74,7 @@ def recognise(fields: PolicyFields, members: list[int]) -> Strategy:
     for strategy in candidates:
         if _compiles_to(strategy, members, fields):
             return strategy
-    raise SereneError(f"no strategy of {len(members)} workers compiles to {fields}")
+    raise SereneError(f"the switch's policy {fields} is no strategy for {len(members)} workers")
 
 
 def _compiles_to(strategy: Strategy, members: list[int], fields: PolicyFields) -> bool:

@@ -41,7 +41,7 @@ class Tree:
     job, and an endpoint says in which rack it is.
 
     uplink: each leaf's port to the root. slots: by default those that the programs were compiled with. on_packet:
-    called with rack, port and frame for every frame that a leaf hands up. on_connected: awaited when all switches are
+    called with rack, port and frame for every frame that a leaf punts. on_connected: awaited when all switches are
     connected, and has to call `set_up`.
     """
 
@@ -133,7 +133,7 @@ class Tree:
             await asyncio.wait(ups)
         while not self.connected:
             if now() >= end:
-                raise Unreachable(f"not all switches were there at once within {deadline_s:g} s: {self.trouble}")
+                raise Unreachable(f"not all switches were connected within {deadline_s:g} s: {self.trouble}")
             await asyncio.sleep(RETRY_S)
 
     async def run(self) -> None:
@@ -181,9 +181,9 @@ class Tree:
         """For an error: in which order the leaves have to be named, where running jobs have them as other racks.
         misplaced: as of `Assembled`."""
         names = [leaf.options.name for leaf in self.leaves]
-        was = "; ".join(f"{names[place]} is rack {rack} in the jobs that run" for place, rack in misplaced.items())
+        was = "; ".join(f"{names[place]} is rack {rack} of running jobs" for place, rack in misplaced.items())
         if max(misplaced.values()) >= len(names):
-            return f"{was}: expected at least {max(misplaced.values()) + 1} leaves, in the order that they had"
+            return f"{was}: expected at least {max(misplaced.values()) + 1} leaves, in their earlier order"
         right = dict.fromkeys(range(len(names)), "")
         right.update({rack: names[place] for place, rack in misplaced.items()})
         others = iter([name for place, name in enumerate(names) if place not in misplaced])
@@ -295,7 +295,7 @@ class Tree:
         cleared when it is back. Raises Unreachable where all are out of reach: then none would have a record that the
         job is over."""
         if not any(switch.connected for switch in self.switches):
-            raise Unreachable(f"none of the switches is within reach: {self.trouble}")
+            raise Unreachable(f"no switch is reachable: {self.trouble}")
 
         async def clear(switch: Switch) -> None:
             with contextlib.suppress(Unreachable):
@@ -348,7 +348,7 @@ class Tree:
     def _leaves_of(self, job: int) -> list[tuple[int, Switch]]:
         """The racks, with their leaves, that have workers of a job. Raises SwitchError if there is no such job."""
         if job not in self._racks:
-            raise SwitchError(f"job {job} is not in the switches any more")
+            raise SwitchError(f"the switches no longer have job {job}")
         return [(rack, self.leaves[rack]) for rack, size in enumerate(self._racks[job].sizes) if size]
 
     def _require(self, job: int) -> None:

@@ -32,7 +32,7 @@ from pathlib import Path
 from rich.progress import Progress
 
 from serene import outputs
-from serene.arguments import Parser
+from serene.arguments import Parser, probability, whole
 from serene.errors import SereneError, choices
 from serene.experiments.correctness import tallies as parts
 from serene.experiments.correctness.tallies import Pair, Part, Tally
@@ -123,47 +123,28 @@ def _pair(text: str) -> Pair:
     return first, second
 
 
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number, 1 or more")
-    return int(text)
-
-
-def _number(text: str) -> int:
-    if not text.isdecimal() or int(text) >= NUMBERS:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number from 0 to {NUMBERS - 1}")
-    return int(text)
-
-
-def _racks(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= MAX_RACKS:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number from 1 to {MAX_RACKS}")
-    return int(text)
-
-
-def _probability(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a number from 0 to 1")
-    return number
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="python -m serene.experiments.correctness.schedules", description="Random runs of each pair of strategies."
     )
-    parser.add_argument("--runs", type=_positive, default=10_000, help="of each pair (default 10000)")
-    parser.add_argument("--first", type=_number, default=0, help="number of the first of them (default 0)")
-    parser.add_argument("--processes", type=_positive, default=os.cpu_count() or 1, help="default: one a processor")
-    parser.add_argument("--pair", type=_pair, action="append", help="only this one, as bsp,ssp; repeatable")
-    parser.add_argument("--number", type=_number, help="play only this run, and say what happens; needs one --pair")
-    parser.add_argument("--racks", type=_racks, default=0, help=f"through a tree of so many, 1 to {MAX_RACKS}")
+    parser.add_argument("--runs", type=whole(1), default=10_000, help="runs of each pair (default 10000)")
+    parser.add_argument("--first", type=whole(0, NUMBERS - 1), default=0, help="number of the first run (default 0)")
     parser.add_argument(
-        "--take-overs", type=_probability, default=TAKE_OVERS,
-        help=f"the probability that two processes of one worker take its place from each other (default {TAKE_OVERS})",
+        "--processes",
+        type=whole(1),
+        default=os.cpu_count() or 1,
+        help="number of processes (default: one for each processor)",
+    )
+    parser.add_argument("--pair", type=_pair, action="append", help="run only this pair, as bsp,ssp; repeatable")
+    parser.add_argument(
+        "--number", type=whole(0, NUMBERS - 1), help="play one run and print its events; needs one --pair"
+    )
+    parser.add_argument(
+        "--racks", type=whole(1, MAX_RACKS), default=0, help=f"number of racks of a tree of switches, 1 to {MAX_RACKS}"
+    )
+    parser.add_argument(
+        "--take-overs", type=probability, default=TAKE_OVERS,
+        help=f"probability that two processes of one worker compete for its place (default {TAKE_OVERS})",
     )  # fmt: skip
     parser.add_argument("--program", default="serene", help="serene, serene_jumbo, or a path to a .json")
     parser.add_argument("--out", type=Path, default=OUTPUT, help=f"the numbers as JSON (default {OUTPUT})")

@@ -256,11 +256,15 @@ def reals(runs: int, client: ControllerClient, compute_s: float) -> Iterator[tup
 
 def main() -> int:
     parser = Parser(prog="python -m serene.experiments.correctness.slow_ranks", description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=1000, help="with a slow worker, and as many without (default 1000)")
     parser.add_argument(
-        "--real", type=int, metavar="RUNS", help="through the switch of `serenectl up --local --udp` instead"
+        "--runs", type=int, default=1000, help="runs with a slow worker; as many more have none (default 1000)"
     )
-    parser.add_argument("--compute", type=float, default=1.0, metavar="S", help="of a real step (default 1)")
+    parser.add_argument(
+        "--real", type=int, metavar="RUNS", help="real runs through the switch of `serenectl up --local --udp`"
+    )
+    parser.add_argument(
+        "--compute", type=float, default=1.0, metavar="S", help="seconds of compute time per real step (default 1)"
+    )
     options = parser.parse_args()
     if options.real:
         try:

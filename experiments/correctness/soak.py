@@ -11,14 +11,13 @@ from serene.interrupts import end_quietly, ended
 if __name__ == "__main__":
     end_quietly()
 
-import argparse
 import sys
 import time
 from pathlib import Path
 
 from rich.console import Console
 
-from serene.arguments import Parser
+from serene.arguments import Parser, probability, whole
 from serene.errors import SereneError
 from serene.experiments.correctness.virtual.plan import Outcome, Plan
 from serene.experiments.correctness.virtual.schedule import Schedule
@@ -50,28 +49,18 @@ def soak(packets: int, faults: Faults, seed: int, program: Program) -> Outcome:
     return Schedule(switch, plan, alternating(FAMILIES, seed, WORKERS)).run()
 
 
-def _probability(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: a probability, expected 0 to 1")
-    return value
-
-
 def main() -> int:
     parser = Parser(prog="python -m serene.experiments.correctness.soak", description=__doc__.splitlines()[0])
-    parser.add_argument("--packets", type=int, default=1_000_000, help="that reach the switch (default 1000000)")
-    parser.add_argument("--loss", type=_probability, default=0.01)
-    parser.add_argument("--duplication", type=_probability, default=0.01)
-    parser.add_argument("--reordering", type=_probability, default=0.01)
-    parser.add_argument("--faults", type=Path, help="a fault file (docs/faults.md) instead of the three")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--packets", type=whole(1), default=1_000_000, help="packets that reach the switch (default 1000000)"
+    )
+    parser.add_argument("--loss", type=probability, default=0.01)
+    parser.add_argument("--duplication", type=probability, default=0.01)
+    parser.add_argument("--reordering", type=probability, default=0.01)
+    parser.add_argument("--faults", type=Path, help="fault file (docs/faults.md) instead of the default faults")
+    parser.add_argument("--seed", type=whole(0), default=1)
     parser.add_argument("--program", default="serene", help="serene, serene_jumbo, or a path to a .json")
     options = parser.parse_args()
-    if options.packets < 1 or options.seed < 0:
-        parser.error(f"--packets {options.packets} --seed {options.seed}: expected 1 or more packets, a seed from 0")
     packets = PacketFaults(loss=options.loss, duplication=options.duplication, reordering=options.reordering)
     try:
         faults = load(options.faults) if options.faults else Faults(options.seed, (packets,))

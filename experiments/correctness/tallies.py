@@ -170,44 +170,32 @@ def summary(total: Tally) -> str:
 
 def table(tallies: dict[Pair, Tally]) -> Table:
     """A row for each pair, and one for all."""
-    shown = Table(box=None, pad_edge=False, padding=(0, 2))
-    columns = (
-        "swaps between", "runs", "swaps", "contributions", "packets", "lost", "repeated", "stuck", "other", "CPU",
-    )  # fmt: skip
-    for heading in columns:
-        shown.add_column(heading, justify="left" if heading == "swaps between" else "right")
     total = Tally()
-    for pair, tally in tallies.items():
+    for tally in tallies.values():
         total.add(tally)
-        shown.add_row(*_row(" and ".join(pair), tally))
-    shown.add_row(*_row("all", total), style="bold")
-    return shown
-
-
-def _row(name: str, tally: Tally) -> list[str]:
-    stuck = tally.broken.get("no stuck worker", 0)
-    numbers = (
-        tally.runs, tally.swaps, tally.contributions, tally.packets, tally.lost, tally.repeated, stuck,
-        sum(tally.broken.values()) - stuck,
-    )  # fmt: skip
-    return [name, *(f"{number:,}" for number in numbers), f"{tally.cpu_s:.1f} s"]
+    rows = []
+    for name, tally in [*((" and ".join(pair), tally) for pair, tally in tallies.items()), ("all", total)]:
+        stuck = tally.broken.get("no stuck worker", 0)
+        numbers = (
+            tally.runs, tally.swaps, tally.contributions, tally.packets, tally.lost, tally.repeated, stuck,
+            sum(tally.broken.values()) - stuck,
+        )  # fmt: skip
+        rows.append([name, *(f"{number:,}" for number in numbers), f"{tally.cpu_s:.1f} s"])
+    head = ["swaps between", "runs", "swaps", "contributions", "packets", "lost", "repeated", "stuck", "other", "CPU"]
+    return terminal.table(head, rows, head[:1])
 
 
 def happenings(total: Tally) -> Table:
     """A table of how often each event occurred, with the hostile host's attacks last."""
-    shown = Table(box=None, pad_edge=False, padding=(0, 2))
-    shown.add_column("in all runs")
-    shown.add_column("times", justify="right")
-    for name, times in sorted(total.happened.items(), key=lambda item: (item[0].startswith("hostile"), -item[1])):
-        shown.add_row(name, f"{times:,}")
-    return shown
+    by = sorted(total.happened.items(), key=lambda item: (item[0].startswith("hostile"), -item[1]))
+    return terminal.table(["in all runs", "times"], [(name, f"{times:,}") for name, times in by], ["in all runs"])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = Parser(
         prog="python -m serene.experiments.correctness.tallies", description="Adds up parts of make schedules."
     )
-    parser.add_argument("parts", type=Path, nargs="+", metavar="PART", help="what make schedules OUT=PART has written")
+    parser.add_argument("parts", type=Path, nargs="+", metavar="PART", help="result file of make schedules OUT=PART")
     options = parser.parse_args(arguments)
     try:
         parts = {path: Part.read(path) for path in options.parts}

@@ -1,20 +1,17 @@
-"""The study's cells, which are questions about one exchange or one training run, and the file of their answers."""
+"""The study's cells, which are questions about one exchange or one training run, and their answers."""
 
 from __future__ import annotations
 
-import errno
-import fcntl
+import hashlib
 import json
 import math
-import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from serene import outputs
 from serene.errors import SereneError, choices
 from serene.experiments.network_study.exchange import SERVER_SHARE, Exchange
 from serene.experiments.network_study.flows import simgrid_engine, solver
@@ -23,8 +20,8 @@ from serene.experiments.network_study.flows.model import LV08, model
 from serene.experiments.network_study.methods import method
 from serene.experiments.network_study.switch import SwitchSizes
 from serene.experiments.network_study.training import BY_SERVERS, SWITCH, Training, train
-from serene.experiments.shared.machine import Conditions, observed
-from serene.outputs import CannotWrite
+from serene.experiments.shared.machine import observed
+from serene.experiments.shared.store import JsonStore
 from serene.program import Program
 from serene.strategy import Quorum, parse
 from serene.workers import stragglers
@@ -37,7 +34,7 @@ VERSION = 2  # of answers; to be raised when earlier ones are wrong
 
 
 class BadCell(SereneError):
-    """A question cannot be answered, or a line is no answer; the message says why."""
+    """A question cannot be answered; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -142,77 +139,26 @@ def our_switch() -> SwitchSizes:
 
 
 def key(cell: Cell) -> str:
-    """What identifies a cell's answer, as a line of JSON: the cell, and our switch's sizes if the answer depends on
-    them."""
+    """What identifies a cell's answer, as JSON: the cell, and our switch's sizes if the answer depends on them."""
     in_network = cell.how == SWITCH if isinstance(cell, TrainingCell) else method(cell.method).in_network
     switch = {"switch": asdict(our_switch())} if in_network else {}
     return json.dumps({"version": VERSION, **asdict(cell), **switch}, sort_keys=True)
 
 
-class Answers:
-    """The answers in a file, one line each. Lines are only added, so that a study that was stopped goes on from there.
-    Raises BadCell."""
+class Store(JsonStore[Cell]):
+    """The answers on disk, each with the conditions in which it was found."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._known: dict[str, dict[str, Any]] = {}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        for line in self._lines():
-            self._known[json.dumps(line["cell"], sort_keys=True)] = line["answer"]
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory, VERSION)
 
-    def _lines(self) -> Iterator[dict[str, Any]]:
-        """The file's lines. Cuts off an incomplete last line, which a killed process may leave."""
-        if not self._path.exists():
-            return
-        text = self._path.read_text()
-        if text and not text.endswith("\n"):
-            text = text[: text.rfind("\n") + 1]
-            os.truncate(self._path, len(text.encode()))
-        for number, line in enumerate(text.splitlines(), 1):
-            try:
-                found = json.loads(line)
-                found["cell"], found["answer"]
-            except (ValueError, KeyError, TypeError):
-                raise BadCell(f"{self._path}, line {number}: no answer of this study; remove the file") from None
-            yield found
+    def name(self, cell: Cell) -> str:
+        return hashlib.sha256(key(cell).encode()).hexdigest()[:16]
 
-    def missing(self, cells: Iterable[Cell]) -> list[Cell]:
-        """The cells without an answer, each once."""
-        return [cell for cell in dict.fromkeys(cells) if key(cell) not in self._known]
 
-    def __getitem__(self, cell: Cell) -> dict[str, Any]:
-        return self._known[key(cell)]
-
-    def conditions(self, cell: Cell) -> Conditions:
-        """The conditions in which a cell was answered."""
-        return Conditions.of(self[cell].get(CONDITIONS))
+Answers = Mapping[Cell, Mapping[str, Any]]  # what is known of each cell
 
 
 def answer(cell: Cell) -> dict[str, Any]:
     """A cell's answer, with the conditions in which it was found. Raises SereneError."""
     found, conditions = observed(cell.answer)
     return {**found, CONDITIONS: conditions.to_dict()}
-
-
-def append(path: Path, cell: Cell, answer: dict[str, Any]) -> None:
-    """Adds an answer to the file, as a whole line or not at all, even if several processes add at the same time.
-
-    Raises CannotWrite; the message says where the answer is instead.
-    """
-    line = json.dumps({"cell": json.loads(key(cell)), "answer": answer}) + "\n"
-    try:
-        with path.open("ab", buffering=0) as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            end = file.seek(0, os.SEEK_END)
-            if file.write(line.encode()) < len(line):  # a disk that fills up takes a part of it
-                file.truncate(end)
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    except OSError as error:
-        where = outputs.elsewhere(lambda directory: _write_line(directory / path.name, line), path)
-        raise CannotWrite(
-            f"cannot write {path}: {error.strerror}; the answer is in {where / path.name if where else line}"
-        ) from error
-
-
-def _write_line(path: Path, line: str) -> None:
-    path.write_text(line)

@@ -4,78 +4,89 @@ report. ``make network-study`` calls it."""
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
-from functools import partial
+from collections.abc import Iterable
 from pathlib import Path
 
 from rich.console import Console
 
 from serene import outputs
 from serene.arguments import Parser
-from serene.errors import SereneError, choices
 from serene.experiments.network_study import emulation
-from serene.experiments.network_study.cells import Answers, Cell, TrainingCell, answer, append
-from serene.experiments.network_study.duration import announced, expected_s
+from serene.experiments.network_study.cells import CONDITIONS, Cell, ExchangeCell, Store, TrainingCell, answer
 from serene.experiments.network_study.emulated.rows import CLOS
-from serene.experiments.network_study.grid import GRIDS, Grid
-from serene.experiments.shared import clusters, studies
+from serene.experiments.network_study.grid import GRIDS
+from serene.experiments.network_study.methods import METHODS
+from serene.experiments.network_study.training import BY_SERVERS
+from serene.experiments.shared import studies
 from serene.experiments.shared.clusters import Cluster
-from serene.experiments.shared.studies import BadUsage
+from serene.experiments.shared.store import alone
+from serene.experiments.shared.studies import Failed, Group
 from serene.palette import look
 from serene.spawn import module
 from serene.topologies.processes import mortal
 
-PAGE_BYTES, ANSWER_BYTES = 5 * outputs.MB, 1000  # of the report and of an answer, about
+PAGE_BYTES, ANSWER_BYTES = 5 * outputs.MB, 4096  # of the report and of an answer, about
+ANSWERS = "answers"  # their folder in the study's
 
-
-class Failed(SereneError):
-    """Questions could not be answered; the message says which, and why."""
+# Seconds that a simulation takes at r = 1, as measured on an Intel Xeon: with servers for each pair of hosts, else for
+# each host; of training, for each iteration of a host.
+SERVERS_S, OTHERS_S = 1.2e-6, 1e-5
+TRAINING_BY_SERVERS_S, TRAINING_S = 1.5e-4, 2e-5
 
 
 def parser() -> argparse.ArgumentParser:
     result = Parser(
         prog="python -m serene.experiments.network_study", description="How much network does training need?"
     )
-    add = result.add_argument
-    add("--grid", default="quick", help=f"{choices(GRIDS)} (default quick)")
-    add("--out", type=Path, default=Path("runs/network"), help="answers and page (default runs/network)")
-    add("--parallel", type=int, default=os.cpu_count() or 1, help="simulations at a time")
-    add(
-        "--emulated",
-        action="store_true",
-        help="measure on an emulated Clos network and emulated racks as well: 30 minutes",
-    )
-    add("--no-emulation", action="store_true", help="leave out what needs root and Mininet")
-    clusters.add_options(result)
+    studies.add_options(result, GRIDS, "runs/network")
+    add, measured = result.add_argument, "measure on an emulated Clos network and emulated racks as well: 30 minutes"
+    add("--emulated", action="store_true", help=measured)
+    add("--no-emulation", action="store_true", help="skip parts that need root and Mininet")
     return result
 
 
 def run(options: argparse.Namespace, console: Console) -> None:
     """Answers the questions that are missing, and writes the report. Raises SereneError."""
-    if options.grid not in GRIDS:
-        raise BadUsage(f"--grid {options.grid}: expected {choices(GRIDS)}")
-    if options.parallel < 1:
-        raise BadUsage(f"--parallel {options.parallel}: expected 1 or more")
-    cluster = clusters.chosen(options)
+    cluster = studies.check(options, GRIDS)
     grid = GRIDS[options.grid]
-    outputs.check_directory(options.out, PAGE_BYTES + ANSWER_BYTES * len(list(grid.cells())))
-    with studies.alone(options.out):
-        _study(grid, options, console, cluster)
+    cells = list(dict.fromkeys(grid.cells()))
+    outputs.check_directory(options.out, PAGE_BYTES + ANSWER_BYTES * len(cells))
+    with alone(options.out):
+        store = Store(options.out / ANSWERS)
+        ask(cells, store, console, options.parallel, cluster)
+        if options.emulated:
+            _emulate(options.out / CLOS, console)
+        from serene.experiments.network_study.page import write
+
+        found = {cell: result for cell in cells if (result := store.get(cell)) is not None}
+        page = write(grid, found, options.out, console, emulate=not options.no_emulation)
+        console.print(f"{page}", highlight=False)
 
 
-def _study(grid: Grid, options: argparse.Namespace, console: Console, cluster: Cluster) -> None:
-    path = options.out / "answers.jsonl"
-    said = announced(list(grid.cells()), Answers(path), options.parallel)
+def ask(cells: Iterable[Cell], store: Store, console: Console, parallel: int, cluster: Cluster) -> None:
+    """Answers the questions that are missing. Raises Failed."""
+    cells = list(cells)
+    said = studies.announced(cells, store, expected_s, _took, lambda cell: parallel)
     console.print(said, highlight=False, soft_wrap=True)
-    _ask(Answers(path).missing(grid.cells()), path, console, options.parallel, cluster)
-    if options.emulated:
-        _emulate(options.out / CLOS, console)
-    from serene.experiments.network_study.page import write
+    missing = sorted(store.missing(cells), key=expected_s, reverse=True)  # or a long one might run alone at the end
+    if missing:
+        group = Group("simulations", missing, answer, parallel, cluster, (answer.__module__,))
+        studies.sweep([group], store, console, _label)
 
-    console.print(
-        f"{write(grid, Answers(path), options.out, console, emulate=not options.no_emulation)}", highlight=False
-    )
+
+def expected_s(cell: Cell) -> float:
+    """Seconds that a simulation takes, about. Methods with servers have a step for each server, and in a thinned
+    network a step has more events."""
+    hosts, ratio = cell.network.hosts, cell.network.ratio
+    if isinstance(cell, TrainingCell):
+        return (TRAINING_BY_SERVERS_S if cell.how in BY_SERVERS else TRAINING_S) * hosts * cell.iterations
+    return (SERVERS_S * hosts**2 if METHODS[cell.method].servers else OTHERS_S * hosts) / ratio
+
+
+def _took(result: dict[str, object]) -> tuple[float, str | None]:
+    conditions = result.get(CONDITIONS)
+    return float(str(result["engine_s"])), conditions["machine"] if isinstance(conditions, dict) else None
 
 
 def _emulate(folder: Path, console: Console) -> None:
@@ -91,18 +102,8 @@ def _emulate(folder: Path, console: Console) -> None:
             raise Failed(f"the measurement of the emulated network is incomplete (status {status}); rerun to resume")
 
 
-def _ask(cells: list[Cell], path: Path, console: Console, parallel: int, cluster: Cluster) -> None:
-    cells = sorted(cells, key=expected_s, reverse=True)  # the longest first, or one might run alone at the end
-    if not cells:
-        return
-    with cluster.executor(parallel, path.parent, (answer.__module__,)) as executor:
-        failures = studies.work("simulations", cells, answer, partial(append, path), executor, _label, console)
-    if failures:
-        raise Failed(f"{len(failures)} of {len(cells)} simulations failed:\n" + "\n".join(failures[:5]))
-
-
 def _label(cell: Cell) -> str:
-    what = f"{cell.how}, {look(cell.strategy).name}" if isinstance(cell, TrainingCell) else cell.method
+    what = cell.method if isinstance(cell, ExchangeCell) else f"{cell.how}, {look(cell.strategy).name}"
     return f"{cell.network.hosts} hosts, r = {cell.network.ratio:g}, {what}"
 
 

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from serene.experiments.network_study.flows.clos import RATIOS, SIZES, Clos
 
 # Ports of the switches of Figure 6's networks: full ones, which can be thinned to an eighth of the links up.
-PORTS_2_LAYERS = (16, 32, 48, 64, 80, 96, 128)
-PORTS_3_LAYERS = (16, 32, 48)
+PORTS = {2: (16, 32, 48, 64, 80, 96, 128), 3: (16, 32, 48)}  # by layers
 
 
 def switches(layers: int, ports: float, ratio: float) -> float:
@@ -67,19 +66,3 @@ def comparison() -> list[list[str]]:
          *counted("equivalents")[2:]],
         ["switches on the longest way", "3", "3", "3", "5", "5", "5"],
     ]  # fmt: skip
-
-
-def table() -> list[dict[str, object]]:
-    """A row for every network of the study: its parts, and their worth."""
-    rows: list[dict[str, object]] = []
-    for layers, hosts in SIZES:
-        for ratio in RATIOS:
-            network = Clos.of_size(hosts, ratio, layers=layers)
-            rows.append(
-                {
-                    "layers": layers, "hosts": hosts, "ports": network.ports, "ratio": ratio, "leaves": network.leaves,
-                    "middles": network.middles, "tops": network.top_switches, "switches": network.switches,
-                    "equivalents": network.equivalents, "equivalents_per_host": network.equivalents / hosts,
-                }
-            )  # fmt: skip
-    return rows

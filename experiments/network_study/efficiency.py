@@ -17,14 +17,13 @@ from serene.interrupts import end_quietly, ended
 if __name__ == "__main__":
     end_quietly()
 
-import csv
-import io
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from serene import outputs
 from serene.arguments import Parser
@@ -34,7 +33,6 @@ from serene.experiments.network_study.exchange import Exchange
 from serene.experiments.network_study.flows.model import LV08
 from serene.experiments.network_study.training import SWITCH, Training, lateness, simulated
 from serene.experiments.shared import terminal
-from serene.experiments.shared.records import to_csv as records_to_csv
 from serene.experiments.straggler_study.cases import OPTIMISERS, STRAGGLERS
 from serene.experiments.straggler_study.cell import SOFTMAX, Cell
 from serene.experiments.straggler_study.grid import DATASET
@@ -54,55 +52,38 @@ REPLAYS = tuple((strategy, straggler) for straggler in ("none", "random") for st
 ROUNDS, EVERY, EVALUATED = 100, 4, 8  # at most; between evaluations; workers that are evaluated
 
 
-@dataclass(frozen=True)
-class Run:
-    """Trainings of one setting, the mean over seeds. engine: MEASURED or REPLAYED. share: of the exchange in a step.
-    lateness: as in `training.lateness`. rounds: to the optimiser's ``target``, an accuracy."""
-
-    engine: str
-    optimiser: str
-    target: float
-    workers: int
-    strategy: str
-    straggler: str
-    share: float
-    lateness: float
-    rounds: float
+COLUMNS = ["engine", "optimiser", "target", "workers", "strategy", "straggler", "share", "lateness", "rounds"]
 
 
-def of_folder(folder: Path) -> list[Run]:
-    """The straggler study's runs in a folder, under BSP, SSP and ASP. Raises SereneError where there are none."""
+def of_folder(folder: Path) -> pd.DataFrame:
+    """The straggler study's runs in a folder, under BSP, SSP and ASP: a row with COLUMNS for each setting, the mean
+    over seeds. engine: MEASURED. share: of the exchange in a step. lateness: as in `training.lateness`. rounds: to the
+    optimiser's ``target``, an accuracy. Raises SereneError where there are none."""
     names = {
         (model, each.rate, each.momentum): f"{model} {name}"
         for model, rates in OPTIMISERS.items()
         for name, each in rates.items()
     }
     kinds = {text: name for name, text in STRAGGLERS.items()}
-    found = defaultdict(list)
+    found = []
     for path in sorted(folder.glob("*.npz")):
         trace = Trace.load(path)
         cell = trace.cell
         name = names.get((cell.model, cell.learning_rate or 0.0, cell.momentum))
         if name and cell.strategy in BOUNDED and cell.seed in SEEDS and cell.until:
-            key = (name, cell.workers, cell.strategy, kinds[cell.straggler], cell.share)
             late = 0.0 if cell.strategy == "bsp" else lateness(contributions(trace), cell.workers)
-            found[key].append((cell.until, late, curve(trace)))
+            setting = (name, cell.workers, cell.strategy, kinds[cell.straggler], cell.share)
+            found.append((*setting, late, cell.until, curve(trace)))
     if not found:
         raise SereneError(f"{folder} has no runs of the straggler study: `make compare` makes them")
-    targets = {}
-    for name in {key[0] for key in found}:
-        ends = [until for key, runs in found.items() if key[0] == name for until, *_ in runs]
-        targets[name] = round(TARGET * min(ends), 4)
-    rows = []
-    for key, runs in found.items():
-        reached = [learned.reaches(targets[key[0]]) for _, _, learned in runs]
-        rounds = [each[1] for each in reached if each is not None]
-        if len(rounds) == len(SEEDS):
-            late = float(np.mean([late for _, late, _ in runs]))
-            rows.append(
-                Run(MEASURED, key[0], targets[key[0]], *key[1:], round(late, 4), round(float(np.mean(rounds)), 2))
-            )
-    return sorted(rows, key=astuple)
+    settings = ["optimiser", "workers", "strategy", "straggler", "share"]
+    runs = pd.DataFrame(found, columns=[*settings, "lateness", "until", "curve"])
+    runs["target"] = (TARGET * runs.groupby("optimiser")["until"].transform("min")).round(4)
+    reached = [learned.reaches(target) for learned, target in zip(runs["curve"], runs["target"], strict=True)]
+    runs["rounds"] = [each[1] if each else np.nan for each in reached]
+    by = runs.groupby([*settings, "target"])
+    means = by[["lateness", "rounds"]].mean().round({"lateness": 4, "rounds": 2})
+    return means[by["rounds"].count() == len(SEEDS)].reset_index().assign(engine=MEASURED)[COLUMNS].sort_values(COLUMNS)
 
 
 def contributions(trace: Trace) -> list[tuple[int, int]]:
@@ -149,8 +130,11 @@ def replay(order: Sequence[tuple[int, int]], cell: Cell, target: float) -> float
     return reached[1] if reached else float("nan")
 
 
-def replayed(optimiser: str, target: float, strategy: str, straggler: str, network: NetworkCell = LARGE) -> Run:
-    """Training by aggregation in the switches on a large network, in the order that the simulation of it gives."""
+def replayed(
+    optimiser: str, target: float, strategy: str, straggler: str, network: NetworkCell = LARGE
+) -> dict[str, object]:
+    """A row with COLUMNS: training by aggregation in the switches on a large network, in the order that the simulation
+    of it gives."""
     exchange = Exchange(network.clos(), 100 * MB, our_switch())
     model, _, rate = optimiser.partition(" ")
     chosen, workers = OPTIMISERS[model][rate], exchange.network.hosts
@@ -159,23 +143,8 @@ def replayed(optimiser: str, target: float, strategy: str, straggler: str, netwo
     cell = Cell(workers=workers, model=model, dataset=DATASET, learning_rate=chosen.rate, momentum=chosen.momentum)
     late = 0.0 if strategy == "bsp" else lateness(order, workers)
     rounds = replay(order, cell, target)
-    return Run(REPLAYED, optimiser, target, workers, strategy, straggler, 0.2, round(late, 4), round(rounds, 2))
-
-
-def to_csv(runs: Iterable[Run]) -> str:
-    """A row each."""
-    return records_to_csv(Run, runs)
-
-
-def from_csv(text: str) -> list[Run]:
-    """What `to_csv` wrote."""
-    return [
-        Run(
-            row["engine"], row["optimiser"], float(row["target"]), int(row["workers"]), row["strategy"],
-            row["straggler"], float(row["share"]), float(row["lateness"]), float(row["rounds"]),
-        )
-        for row in csv.DictReader(io.StringIO(text))
-    ]  # fmt: skip
+    values = REPLAYED, optimiser, target, workers, strategy, straggler, 0.2, round(late, 4), round(rounds, 2)
+    return dict(zip(COLUMNS, values, strict=True))
 
 
 @dataclass(frozen=True)
@@ -199,57 +168,43 @@ class Cost:
         return float(np.exp(self.constant + self.noise / workers + self.slope * late))
 
 
-def _excess(runs: Sequence[Run]) -> list[tuple[Run, float]]:
-    """The runs without BSP, with the logarithm of their rounds over those of BSP in the same setting."""
-    bsp = {(run.engine, run.workers, run.straggler, run.share): run.rounds for run in runs if run.strategy == "bsp"}
-    return [
-        (run, float(np.log(run.rounds / bsp[run.engine, run.workers, run.straggler, run.share])))
-        for run in runs
-        if run.strategy != "bsp"
-    ]
+def _excess(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs without BSP, with ``excess``, the logarithm of their rounds over those of BSP in the same setting."""
+    setting = ["engine", "workers", "straggler", "share"]
+    bsp = runs[runs["strategy"] == "bsp"].set_index(setting)["rounds"].rename("bsp")
+    others = runs[runs["strategy"] != "bsp"].join(bsp, on=setting)
+    return others.assign(excess=np.log(others["rounds"] / others["bsp"]))
 
 
-def _slope(found: Sequence[tuple[Run, float]]) -> float:
-    late, excess = (np.array(side) for side in zip(*((run.lateness, value) for run, value in found), strict=True))
-    return float(late @ excess / (late @ late))
+def _slope(runs: pd.DataFrame) -> float:
+    return float(runs["lateness"] @ runs["excess"] / (runs["lateness"] @ runs["lateness"]))
 
 
-def _off(found: Sequence[tuple[Run, float]], slope: float) -> list[float]:
-    return [value - slope * run.lateness for run, value in found]
+def _off(runs: pd.DataFrame, slope: float) -> pd.Series:
+    return runs["excess"] - slope * runs["lateness"]
 
 
-KINDS: tuple[Callable[[Run], object], ...] = (
-    lambda run: run.strategy,
-    lambda run: run.straggler,
-    lambda run: run.workers,
-)
-
-
-def costs(runs: Sequence[Run]) -> dict[str, Cost]:
-    """The fitted model of each optimiser."""
+def costs(runs: pd.DataFrame) -> dict[str, Cost]:
+    """The fitted model of each optimiser. runs: with COLUMNS."""
     found = {}
-    for name in dict.fromkeys(run.optimiser for run in runs):
-        mine = [run for run in runs if run.optimiser == name and np.isfinite(run.rounds)]
-        near = _excess([run for run in mine if run.engine == MEASURED])
-        errors = []
-        for kind in KINDS:
-            off = []
-            for out in {kind(run) for run, _ in near}:
-                rest = [each for each in near if kind(each[0]) != out]
-                off += _off([each for each in near if kind(each[0]) == out], _slope(rest)) if rest else []
-            errors.append(_rms(off))
-        slope = _slope(near)
-        bsp = [run for run in mine if run.engine == MEASURED and run.strategy == "bsp"]
-        sizes = len({run.workers for run in bsp})
-        terms = np.array([[1.0, 1 / run.workers] for run in bsp])[:, :sizes]
-        fitted, *_ = np.linalg.lstsq(terms, np.log([run.rounds for run in bsp]), rcond=None)
-        far = _rms(_off(_excess([run for run in mine if run.engine == REPLAYED]), slope))
+    for name, mine in runs[np.isfinite(runs["rounds"])].groupby("optimiser", sort=False):
+        measured = mine[mine["engine"] == MEASURED]
+        near, errors = _excess(measured), []
+        for kind in ("strategy", "straggler", "workers"):
+            off = [
+                _off(out, _slope(near.drop(out.index))) for _, out in near.groupby(kind) if len(out) < len(near)
+            ]  # fmt: skip
+            errors.append(_rms(pd.concat(off)) if off else np.nan)
+        slope, bsp = _slope(near), measured[measured["strategy"] == "bsp"]
+        terms = np.array([np.ones(len(bsp)), 1 / bsp["workers"]]).T[:, : bsp["workers"].nunique()]
+        fitted, *_ = np.linalg.lstsq(terms, np.log(bsp["rounds"]), rcond=None)
+        far = _rms(_off(_excess(mine[mine["engine"] == REPLAYED]), slope))
         found[name] = Cost(slope, float(np.nanmax(errors)), float(fitted[0]), float([*fitted, 0.0][1]), far)
     return found
 
 
-def _rms(values: Sequence[float]) -> float:
-    return float(np.sqrt(np.mean(np.square(values)))) if values else float("nan")
+def _rms(values: pd.Series) -> float:
+    return float(np.sqrt((values**2).mean()))
 
 
 def main() -> int:
@@ -257,21 +212,27 @@ def main() -> int:
         prog="python -m serene.experiments.network_study.efficiency", description="Rounds that training needs."
     )
     parser.add_argument("--runs", type=Path, default=Path("runs/regret"), help="the straggler study's results")
-    parser.add_argument("--csv", type=Path, required=True, help="where to write; replayed rows that are there are kept")
+    parser.add_argument("--csv", type=Path, required=True, help="output file; replayed rows in it are kept")
     options = parser.parse_args()
     console = terminal.console()
     runs = of_folder(options.runs)
-    kept = [run for run in from_csv(options.csv.read_text()) if run.engine == REPLAYED] if options.csv.exists() else []
-    for target, name in dict.fromkeys((run.target, run.optimiser) for run in runs if run.optimiser.startswith(SOFTMAX)):
+    if options.csv.exists():
+        before = pd.read_csv(options.csv)
+        runs = pd.concat([runs, before[before["engine"] == REPLAYED]])
+    kept = {
+        (row.optimiser, row.target, row.strategy, row.straggler)
+        for row in runs[runs["engine"] == REPLAYED].itertuples()
+    }
+    measured = runs[(runs["engine"] == MEASURED) & runs["optimiser"].str.startswith(SOFTMAX)]
+    for target, name in dict.fromkeys(zip(measured["target"], measured["optimiser"], strict=True)):
         for strategy, straggler in REPLAYS:
-            known = any((run.optimiser, run.target, run.strategy, run.straggler) == (name, target, strategy, straggler)
-                        for run in kept)  # fmt: skip
-            if not known:
-                kept.append(replayed(name, target, strategy, straggler))
-                console.print(f"{kept[-1]}", highlight=False)
-                outputs.write_text(options.csv, to_csv([*runs, *kept]))
-    outputs.write_text(options.csv, to_csv([*runs, *kept]))
-    for name, cost in costs([*runs, *kept]).items():
+            if (name, target, strategy, straggler) not in kept:
+                row = replayed(name, target, strategy, straggler)
+                console.print(f"{row}", highlight=False)
+                runs = pd.concat([runs, pd.DataFrame([row])])
+                outputs.write_text(options.csv, runs.to_csv(index=False))
+    outputs.write_text(options.csv, runs.to_csv(index=False))
+    for name, cost in costs(runs.reset_index(drop=True)).items():
         console.print(f"{name}: {cost}", highlight=False)
     return 0
 

@@ -9,19 +9,18 @@ from __future__ import annotations
 import os
 import shutil
 import statistics
-from dataclasses import replace
-from functools import partial
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
-from serene.experiments.network_study.cells import CONDITIONS, our_switch
+from serene.experiments.network_study.cells import our_switch
 from serene.experiments.network_study.emulated.plan import FRAME, PAYLOAD
+from serene.experiments.network_study.emulated.rows import Row
 from serene.experiments.network_study.exchange import Exchange
 from serene.experiments.network_study.flows import solver
 from serene.experiments.network_study.flows.clos import Clos
 from serene.experiments.network_study.flows.model import IDEAL, Model
 from serene.experiments.network_study.schedules import leaf_spine_aggregation, ring
 from serene.experiments.network_study.switch import VALUE_BYTES
-from serene.experiments.shared.machine import observed
 
 WORKERS = (4, 8, 16)
 VALUES = 100_000
@@ -44,21 +43,25 @@ def simulated(workers: int) -> tuple[float, float]:
     return solver.run(star, leaf_spine_aggregation(exchange), IDEAL), solver.run(star, ring(exchange), tcp)
 
 
-def measure() -> list[dict[str, Any]]:
-    """Emulated and simulated seconds, in a row for each number of workers and method. Raises SereneError."""
+@dataclass(frozen=True)
+class Case:
+    workers: int
+
+
+def measure(case: Case) -> Row:
+    """Emulated and simulated seconds of a number of workers, by method. Raises SereneError."""
     from serene.experiments.performance.bench import all_reduce
 
-    rows = []
-    for workers in WORKERS:
-        row, conditions = observed(partial(all_reduce, workers, VALUES, None, 0.0))
-        for method, samples, seconds in zip(
-            ("aggregation in the switch", "ring (gloo)"), (row.ours, row.peer), simulated(workers), strict=True
-        ):
-            rows.append(
-                {
-                    "workers": workers, "method": method, "emulated_s": statistics.median(samples),
-                    "emulated_least_s": min(samples), "emulated_most_s": max(samples), "simulated_s": seconds,
-                    CONDITIONS: conditions.to_dict(),
-                }
-            )  # fmt: skip
-    return rows
+    row = all_reduce(case.workers, VALUES, None, 0.0)
+    both = zip(("aggregation in the switch", "ring (gloo)"), (row.ours, row.peer), simulated(case.workers), strict=True)
+    return {
+        "methods": [
+            {"method": method, "emulated_s": statistics.median(samples), "samples_s": samples, "simulated_s": seconds}
+            for method, samples, seconds in both
+        ]
+    }
+
+
+def rows(kept: Iterable[Row]) -> list[Row]:
+    """A row for each number of workers and method, of what was measured."""
+    return [{**row, **each} for row in kept for each in row["methods"]]

@@ -1,7 +1,9 @@
-"""The study's figures. Each says which engine made it; functions with a ``path`` write an image there and return it."""
+"""The study's figures, and the paper's Figures 6 to 10 by our simulations. Functions with a ``path`` write an image
+there and return it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,8 @@ import numpy as np
 from matplotlib.ticker import NullFormatter
 
 from serene.experiments.network_study.cells import MB, QUORUM_SHARE, Answers, ExchangeCell, NetworkCell
-from serene.experiments.network_study.emulated.rows import title
+from serene.experiments.network_study.cost import PORTS
+from serene.experiments.network_study.emulated.rows import Row, title
 from serene.experiments.network_study.flows.clos import RATIOS, SIZES, Clos
 from serene.experiments.network_study.grid import (
     BASE_MS,
@@ -17,6 +20,7 @@ from serene.experiments.network_study.grid import (
     GRADIENTS_MB,
     LINKS,
     LOCK_STEP,
+    PAPER,
     STRAGGLERS,
     STRATEGIES,
     TRAINING_RATIO,
@@ -28,6 +32,13 @@ from serene.experiments.network_study.training import SERVERS, SWITCH
 from serene.experiments.shared.style import one_legend, panels, save
 from serene.palette import COLOURS, look
 
+BUTTERFLIES = ("flat-butterfly", "layered-butterfly")
+SHOWN = (  # by the paper's Figures 7 to 10
+    ("7: 2,048 hosts, 2 layers, 4 GB/s", NetworkCell(2, 2048)),
+    ("8: 1,024 hosts, 3 layers, 4 GB/s", NetworkCell(3, 1024)),
+    ("9: 1,024 hosts, 3 layers, 1 GB/s", NetworkCell(3, 1024, bandwidth_gb=1.0)),
+    ("10: a close-up of 8", NetworkCell(3, 1024)),
+)  # fmt: skip
 TICKS = (1, 2, 5, 10, 20, 50, 100)
 BY_SOLVER = "engine: NumPy max-min solver, model LV08"
 
@@ -53,31 +64,37 @@ def _log_axis(axes: Any) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())  # or some ticks between these would have labels as well, as powers
 
 
-def _units_axis(axes: Any, title: str) -> None:
-    _log_axis(axes)
-    axes.set_title(title, fontsize=10)
-    axes.set_ylabel("exchange [gradient / bandwidth]")
-
-
-def _legend_in_the_last(axes: Any) -> None:
-    """Puts the legend of the first panel into the last one, which is left over."""
-    last = axes.flat[-1]
+def _by_network(answers: Answers, methods: tuple[str, ...], path: Path, *, worth: bool) -> Path:
+    """Times in units of gradient / bandwidth, with a panel for each network: over the bisection ratio, or over what the
+    network is worth."""
+    figure, axes = panels(2, 3, width=4.4, height=3.5)
+    for each, (layers, hosts) in zip(axes.flat, SIZES, strict=False):
+        _log_axis(each)
+        each.set_title(f"{hosts} hosts, {layers} layers", fontsize=10)
+        each.set_ylabel("exchange [gradient / bandwidth]")
+        places = [Clos.of_size(hosts, ratio, layers=layers).equivalents / hosts for ratio in RATIOS]
+        for method in methods:
+            times = [_units(answers, ExchangeCell(NetworkCell(layers, hosts, ratio), method)) for ratio in RATIOS]
+            _line(each, method, places if worth else range(len(RATIOS)), times)
+        if worth:
+            each.set_xlabel("2x2-switch equivalents a host (r = 1/8 ... 1)")
+        else:
+            _ratios(each)
+    last = axes.flat[-1]  # is left over
     last.axis("off")
     handles, labels = axes.flat[0].get_legend_handles_labels()
     last.legend(handles, labels, loc="center", frameon=False, fontsize=9)
+    return save(_signed(figure), path)
 
 
 def exchange(answers: Answers, path: Path) -> Path:
-    """Time over the bisection ratio, in units of gradient / bandwidth, with a panel for each network."""
-    figure, axes = panels(2, 3, width=4.4, height=3.5)
-    for each, (layers, hosts) in zip(axes.flat, SIZES, strict=False):
-        _units_axis(each, f"{hosts} hosts, {layers} layers")
-        for method in MAIN:
-            times = [_units(answers, ExchangeCell(NetworkCell(layers, hosts, ratio), method)) for ratio in RATIOS]
-            _line(each, method, range(len(RATIOS)), times)
-        _ratios(each)
-    _legend_in_the_last(axes)
-    return save(_signed(figure), path)
+    """The time of every method over the bisection ratio."""
+    return _by_network(answers, MAIN, path, worth=False)
+
+
+def value(answers: Answers, path: Path) -> Path:
+    """The time of the fast methods over what the network is worth, with a point for each bisection ratio."""
+    return _by_network(answers, FAST, path, worth=True)
 
 
 def _units(answers: Answers, cell: ExchangeCell) -> float:
@@ -116,24 +133,6 @@ def bandwidth(answers: Answers, grid: Grid, path: Path) -> Path:
         each.set_ylabel(f"time at {speeds[1]:g} GB/s [ms]")
     one_legend(figure, axes)
     return save(_signed(figure, f"{BY_SOLVER}; hollow: switch latency 1 us, filled: 0.2 us"), path)
-
-
-def value(answers: Answers, path: Path) -> Path:
-    """Exchange time over what the network is worth, with a point for each bisection ratio."""
-    figure, axes = panels(2, 3, width=4.4, height=3.5)
-    for each, (layers, hosts) in zip(axes.flat, SIZES, strict=False):
-        _units_axis(each, f"{hosts} hosts, {layers} layers")
-        worth = [Clos.of_size(hosts, ratio, layers=layers).equivalents / hosts for ratio in RATIOS]
-        for method in FAST:
-            _line(
-                each,
-                method,
-                worth,
-                [_units(answers, ExchangeCell(NetworkCell(layers, hosts, ratio), method)) for ratio in RATIOS],
-            )
-        each.set_xlabel("2x2-switch equivalents a host (r = 1/8 ... 1)")
-    _legend_in_the_last(axes)
-    return save(_signed(figure), path)
 
 
 def gradients(answers: Answers, path: Path) -> Path:
@@ -194,7 +193,7 @@ def _name(strategy: str) -> str:
     return look(strategy).name + (f" ({100 * QUORUM_SHARE:g} %)" if strategy == "quorum" else "")
 
 
-def emulation(rows: list[dict[str, Any]], path: Path) -> Path:
+def emulation(rows: list[Row], path: Path) -> Path:
     """An all-reduce on the emulated star, and in the simulation."""
     figure, axes = panels(1, 1, width=9.0, height=3.6)
     (each,) = axes[0]
@@ -205,8 +204,8 @@ def emulation(rows: list[dict[str, Any]], path: Path) -> Path:
         places = np.arange(len(workers)) + 0.4 * number - 0.2
         middle = np.array([1e3 * row["emulated_s"] for row in mine])
         spread = [
-            [1e3 * (row["emulated_s"] - row["emulated_least_s"]) for row in mine],
-            [1e3 * (row["emulated_most_s"] - row["emulated_s"]) for row in mine],
+            [1e3 * (row["emulated_s"] - min(row["samples_s"])) for row in mine],
+            [1e3 * (max(row["samples_s"]) - row["emulated_s"]) for row in mine],
         ]
         each.bar(places - 0.09, middle, width=0.17, color=COLOURS[number], label=f"{method}, emulated")
         each.errorbar(places - 0.09, middle, yerr=spread, fmt="none", ecolor="#222222", linewidth=1)
@@ -221,7 +220,7 @@ def emulation(rows: list[dict[str, Any]], path: Path) -> Path:
     return save(_signed(figure, "Mininet and the embedded switch; NumPy max-min solver, ideal model"), path)
 
 
-def scaling(rows: list[dict[str, Any]], path: Path) -> Path:
+def scaling(rows: list[Row], path: Path) -> Path:
     """The simulator's own time and memory, over the number of hosts."""
     figure, axes = panels(1, 2, width=4.4, height=3.3)
     for method in MAIN:
@@ -240,7 +239,7 @@ def scaling(rows: list[dict[str, Any]], path: Path) -> Path:
     return save(_signed(figure), path)
 
 
-def on_clos(rows: list[dict[str, Any]], path: Path) -> Path:
+def on_clos(rows: list[Row], path: Path) -> Path:
     """An exchange on the emulated Clos network, and in the simulation, with a panel for each bisection ratio."""
     ratios = sorted({row["ratio"] for row in rows}, reverse=True)
     figure, axes = panels(1, len(ratios), width=5.2, height=3.0, sharey=True)
@@ -262,3 +261,48 @@ def on_clos(rows: list[dict[str, Any]], path: Path) -> Path:
         each.grid(axis="x", visible=False)
     axes[0][0].set_ylabel("an exchange [s]")
     return save(_signed(figure, "Mininet, TCP and the embedded switch; NumPy max-min solver, ideal model"), path)
+
+
+# -- the paper's ---------------------------------------------------------------------------------------------------
+
+
+def worth(path: Path) -> Path:
+    """Figure 6: worth in 2x2 switches over the number of nodes, with a curve for each r, for networks that can be
+    built."""
+    figure, axes = panels(1, 2, width=5.2, height=3.8)
+    whole, share = axes[0]
+    for number, ratio in enumerate(RATIOS):
+        for layers, style in ((2, "-"), (3, "--")):
+            built = [Clos(layers, ports, ports, ratio) for ports in PORTS[layers]]
+            nodes = np.array([network.hosts for network in built])
+            total = np.array([network.equivalents for network in built])
+            drawn: Any = {"marker": "o", "markersize": 4, "color": COLOURS[number]}
+            whole.plot(nodes, total, style, label=f"{layers} layers, r = {ratio_name(ratio)}", **drawn)
+            share.plot(nodes, total / nodes, style, **drawn)
+    whole.set_yscale("log")
+    whole.set_ylabel("2x2 switches that it is worth")
+    share.set_ylabel("the same for each node")
+    share.set_ylim(0, 110)
+    for each in (whole, share):
+        each.set_xscale("log")
+        each.set_xlim(100, 40_000)
+        each.set_xlabel("nodes")
+    one_legend(figure, axes)
+    return save(figure, path)
+
+
+def exchanges(answers: Answers, path: Path) -> Path:
+    """Figures 7 to 10: seconds of one exchange over the bisection ratio."""
+    figure, axes = panels(2, 2, width=5.2, height=3.2)
+    for each, (name, network) in zip(axes.flat, SHOWN, strict=True):
+        for method in PAPER:
+            cells = [ExchangeCell(replace(network, ratio=ratio), method) for ratio in RATIOS]
+            _line(each, method, range(len(RATIOS)), [float(answers[cell]["seconds"]) for cell in cells])
+        _ratios(each)
+        each.set_ylim(bottom=0)
+        each.set_ylabel("an exchange of 100 MB [s]")
+        each.set_title(f"Figure {name}", fontsize=10)
+    close = [float(answers[ExchangeCell(SHOWN[3][1], name)]["seconds"]) for name in BUTTERFLIES]
+    axes.flat[3].set_ylim(0.9 * min(close), 1.6 * max(close))
+    one_legend(figure, axes)
+    return save(figure, path)

@@ -37,24 +37,28 @@ def parser() -> argparse.ArgumentParser:
     add_version(result)
     add = result.add_argument
     add("--hosts", type=int, required=True, help=sizes)
-    add("--layers", type=int, default=0, help="2 or 3, where the number of hosts leaves a choice")
+    add("--layers", type=int, default=0, help="layers: 2 or 3, if both fit the number of hosts")
     add("--bisection", type=float, default=1.0, metavar="R", help="bisection ratio: 1, 0.5, 0.25 or 0.125 (default 1)")
     add("--method", default="all", help=f"all, or one of {', '.join(METHODS)}")
-    add("--gradient-mb", type=float, default=100.0, metavar="MB", help="default 100")
-    add("--bandwidth-gb", type=float, default=4.0, metavar="GB/S", help="of a link, each way (default 4)")
-    add("--latency-us", type=float, default=0.2, metavar="US", help="of a switch (default 0.2)")
+    add("--gradient-mb", type=float, default=100.0, metavar="MB", help="size of the gradient (default 100)")
+    add("--bandwidth-gb", type=float, default=4.0, metavar="GB/S", help="link bandwidth per direction (default 4)")
+    add("--latency-us", type=float, default=0.2, metavar="US", help="switch latency (default 0.2)")
     add("--routing", default=ROUTINGS[0], help=" or ".join(ROUTINGS))
     add("--engine", default=solver.NAME, help=f"{' or '.join(ENGINES)} (default {solver.NAME})")
     add("--model", default="LV08", help=f"{' or '.join(MODELS)} (default LV08)")
     add("--lanes", type=int, default=switch.lanes, help=f"values in a packet of our switch (default {switch.lanes})")
-    add("--slots", type=int, default=switch.slots, help=f"packets' worth that it holds (default {switch.slots})")
+    add("--slots", type=int, default=switch.slots, help=f"slots of our switch (default {switch.slots})")
     add(
         "--window",
         type=int,
         default=switch.window,
         help=f"packets that a worker has in flight (default {switch.window})",
     )
-    add("--strategy", default="", help="train under it as well: bsp, ssp:S, asp, quorum:K, quorum (nine in ten)")
+    add(
+        "--strategy",
+        default="",
+        help="also simulate training under this strategy: bsp, ssp:S, asp, quorum:K, quorum (nine in ten)",
+    )
     add("--straggler", help="with --strategy: a profile, as slow_worker:probability=0.3 (default none)")
     add("--compute-ms", type=float, metavar="MS", help="with --strategy: mean of an iteration (default 100)")
     return result
@@ -71,30 +75,24 @@ def answer(options: argparse.Namespace, console: Console) -> None:
     )
     clos = network.clos()
     unit = options.gradient_mb * MB / clos.bandwidth
-    table = Table(
-        title=f"{clos.hosts} hosts, {clos.layers} layers of {clos.ports}-port switches, bisection ratio "
-        f"{clos.ratio:g}: {clos.switches} switches, worth {clos.equivalents:,} of 2x2",
-        title_justify="left",
-        caption_justify="left",
-        caption=f"a gradient of {options.gradient_mb:g} MB, links of {options.bandwidth_gb:g} GB/s, switches "
-        f"of {options.latency_us:g} us, {options.routing}; engine {options.engine}, model {options.model}; "
-        f"gradient / bandwidth = {unit * 1e3:g} ms",
-    )
-    table.add_column("method")
-    for name in ("time", "gradient / bandwidth", "closed form", "apart"):
-        table.add_column(name, justify="right")
+    rows = []
     for name in MAIN if options.method == "all" else (options.method,):
         found = ExchangeCell(network, name, options.gradient_mb, options.engine, options.model).answer(sizes)
         seconds, closed = found["seconds"], found["closed_form_s"]
-        known = (
-            ("", "")
-            if closed is None
-            else (f"{closed * 1e3:.2f} ms", f"{seconds / closed - 1:+.1%}".replace("-0.0%", "+0.0%"))
-        )
-        table.add_row(name, f"{seconds * 1e3:.2f} ms", f"{seconds / unit:.2f}", *known)
-    tables = [table, *([_training(options, network, sizes)] if options.strategy else [])]
-    for each in tables:
-        console.print(each)
+        apart = "" if closed is None else f"{seconds / closed - 1:+.1%}".replace("-0.0%", "+0.0%")
+        known = "" if closed is None else f"{closed * 1e3:.2f} ms"
+        rows.append([name, f"{seconds * 1e3:.2f} ms", f"{seconds / unit:.2f}", known, apart])
+    training = _training(options, network, sizes) if options.strategy else None
+    console.print(
+        f"{clos.hosts} hosts, {clos.layers} layers of {clos.ports}-port switches, bisection ratio {clos.ratio:g}: "
+        f"{clos.switches} switches, worth {clos.equivalents:,} of 2x2\n",
+        terminal.table(["method", "time", "gradient / bandwidth", "closed form", "apart"], rows, ["method"]),
+        f"\na gradient of {options.gradient_mb:g} MB, links of {options.bandwidth_gb:g} GB/s, switches of "
+        f"{options.latency_us:g} us, {options.routing}; engine {options.engine}, model {options.model}; gradient / "
+        f"bandwidth = {unit * 1e3:g} ms",
+        *(["", training] if training else []),
+        sep="\n", highlight=False,
+    )  # fmt: skip
 
 
 def _check_training(options: argparse.Namespace) -> None:
@@ -107,17 +105,15 @@ def _check_training(options: argparse.Namespace) -> None:
 def _training(options: argparse.Namespace, network: NetworkCell, sizes: SwitchSizes) -> Table:
     straggler = "none" if options.straggler is None else options.straggler
     compute_ms = 100.0 if options.compute_ms is None else options.compute_ms
-    table = Table(
-        title=f"training, {look(options.strategy).name}, straggler {straggler}, {compute_ms:g} ms of computing",
-        title_justify="left",
-    )
-    for name in ("exchange", "rounds/s", "computing", "network", "waiting", "ahead of the slowest, mean (most)"):
-        table.add_column(name, justify="left" if name == "exchange" else "right")
+    rows = []
     for how in (SWITCH, SERVERS):
         found = TrainingCell(network, how, options.strategy, straggler, options.gradient_mb, compute_ms).answer(sizes)
         shares = [f"{found[name]:.0%}" for name in ("computing", "network", "waiting")]
-        table.add_row(how, f"{found['rounds_per_s']:.2f}", *shares, f"{found['ahead_mean']:.1f} ({found['ahead_max']})")
-    return table
+        ahead = f"{found['ahead_mean']:.1f} ({found['ahead_max']})"
+        rows.append([how, f"{found['rounds_per_s']:.2f}", *shares, ahead])
+    head = ["exchange", "rounds/s", "computing", "network", "waiting", "ahead of the slowest, mean (most)"]
+    title = f"training, {look(options.strategy).name}, straggler {straggler}, {compute_ms:g} ms of computing"
+    return terminal.table(head, rows, ["exchange"], title)
 
 
 def main() -> int:

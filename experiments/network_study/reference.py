@@ -12,13 +12,13 @@ if __name__ == "__main__":
     end_quietly()
 
 import argparse
-import csv
-import io
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
+
+import pandas as pd
 
 from serene import outputs
 from serene.errors import SereneError
@@ -27,7 +27,10 @@ from serene.experiments.network_study.flows import simgrid_engine
 from serene.experiments.network_study.methods import names
 
 RECORD = Path(__file__).with_name("simgrid.csv")
+NETWORK = [field.name for field in fields(NetworkCell)]
 NETWORKS = ((2, 128), (2, 512), (3, 256))
+# The methods that SimGrid simulates in reasonable time on the largest networks.
+LARGE = ("flat-butterfly", "layered-butterfly", "layered-butterfly-fixed-heads", "ring", "leaf-spine-aggregation")
 
 
 class BadRecord(SereneError):
@@ -65,13 +68,7 @@ def cells() -> list[ExchangeCell]:
     large = [
         ExchangeCell(NetworkCell(layers, hosts, ratio), method)
         for (layers, hosts), ratio in product(((2, 2048), (3, 1024)), (1.0, 0.125))
-        for method in (
-            "flat-butterfly",
-            "layered-butterfly",
-            "layered-butterfly-fixed-heads",
-            "ring",
-            "leaf-spine-aggregation",
-        )
+        for method in LARGE
     ]
     return main + hashed + slow + large
 
@@ -79,20 +76,12 @@ def cells() -> list[ExchangeCell]:
 def recorded() -> list[Pair]:
     """The recorded answers. Raises BadRecord."""
     try:
-        with RECORD.open(newline="") as file:
-            return [
-                Pair(
-                    ExchangeCell(
-                        NetworkCell(
-                            int(row["layers"]), int(row["hosts"]), float(row["ratio"]), float(row["bandwidth_gb"]),
-                            float(row["latency_us"]), row["routing"],
-                        ),
-                        row["method"], float(row["gradient_mb"]),
-                    ),
-                    float(row["simgrid_s"]),
-                )
-                for row in csv.DictReader(file)
-            ]  # fmt: skip
+        rows = pd.read_csv(RECORD).to_dict("records")
+        return [
+            Pair(ExchangeCell(NetworkCell(*(row[name] for name in NETWORK)), row["method"], row["gradient_mb"]),
+                 row["simgrid_s"])
+            for row in rows
+        ]  # fmt: skip
     except (OSError, ValueError, KeyError) as error:
         raise BadRecord(f"cannot read {RECORD}: {error}") from error
 
@@ -104,32 +93,17 @@ def simulate(questions: list[ExchangeCell]) -> list[Pair]:
 
 def write(pairs: list[Pair]) -> None:
     """Writes the record. Raises CannotWrite."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(
-        ["layers", "hosts", "ratio", "bandwidth_gb", "latency_us", "routing", "method", "gradient_mb", "simgrid_s"]
-    )
-    for pair in pairs:
-        network = pair.cell.network
-        writer.writerow(
-            [
-                network.layers,
-                network.hosts,
-                network.ratio,
-                network.bandwidth_gb,
-                network.latency_us,
-                network.routing,
-                pair.cell.method,
-                pair.cell.gradient_mb,
-                repr(pair.simgrid_s),
-            ]
-        )
-    outputs.write_text(RECORD, text.getvalue())
+    rows = [
+        {**asdict(pair.cell.network), "method": pair.cell.method, "gradient_mb": pair.cell.gradient_mb,
+         "simgrid_s": pair.simgrid_s}
+        for pair in pairs
+    ]  # fmt: skip
+    outputs.write_text(RECORD, pd.DataFrame(rows).to_csv(index=False))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m serene.experiments.network_study.reference", description=__doc__)
-    parser.add_argument("--write", action="store_true", help="record what SimGrid says")
+    parser.add_argument("--write", action="store_true", help="record SimGrid's results")
     options = parser.parse_args()
     try:
         if options.write:

@@ -11,20 +11,20 @@ from serene.interrupts import end_quietly, ended
 if __name__ == "__main__":
     end_quietly()
 
-import csv
-import io
 import json
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+
+import pandas as pd
 
 from serene import outputs
 from serene.arguments import Parser
 from serene.errors import SereneError
 from serene.experiments.network_study import efficiency
-from serene.experiments.network_study.cells import Answers, Cell, ExchangeCell, NetworkCell, TrainingCell
+from serene.experiments.network_study.cells import Answers, Cell, ExchangeCell, NetworkCell, Store, TrainingCell
+from serene.experiments.network_study.command import ANSWERS
 from serene.experiments.network_study.findings import Findings, Table
 from serene.experiments.network_study.grid import GRIDS, Grid, ratio_name
 from serene.experiments.network_study.thinness import Thinness, efficiency_table
@@ -33,75 +33,49 @@ from serene.experiments.shared import machine, page_tables, terminal
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER, PAGE = ROOT / "docs" / "results", ROOT / "docs" / "network-study.md"
 PICTURE = ROOT / "docs" / "images" / "network-thinness.png"
-EXCHANGES, TRAININGS, EMULATED, ROUNDS = (
-    f"network-{name}.csv" for name in ("exchanges", "trainings", "emulated", "rounds")
-)
+EMULATED, ROUNDS = "network-emulated.csv", "network-rounds.csv"
 MADE = "network.json"  # with which command, from which commit, where and when the files were made
-NETWORK = ("layers", "hosts", "ratio", "bandwidth_gb", "latency_us", "routing")
-COLUMNS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # by kind: of the cell, of its answer
-    "exchange": (("method", "gradient_mb"), ("seconds", "closed_form_s")),
-    "training": (
-        ("how", "strategy", "straggler", "gradient_mb", "compute_ms", "iterations", "seed"),
-        ("rounds_per_s", "computing", "waiting", "network", "ahead_max", "lateness"),
+NETWORK = [field.name for field in fields(NetworkCell)]
+FILES: dict[str, tuple[type[ExchangeCell | TrainingCell], list[str], list[str]]] = {  # columns: of the cell, answer
+    "network-exchanges.csv": (ExchangeCell, ["method", "gradient_mb"], ["seconds", "closed_form_s"]),
+    "network-trainings.csv": (
+        TrainingCell, ["how", "strategy", "straggler", "gradient_mb", "compute_ms", "iterations", "seed"],
+        ["rounds_per_s", "computing", "waiting", "network", "ahead_max", "lateness"],
     ),
-}
+}  # fmt: skip
 GRID = GRIDS["quick"]
 
 
-class Recorded(Answers):
+def read(path: Path) -> pd.DataFrame:
+    """A CSV file of results. Raises SereneError if it is missing or something else."""
+    try:
+        return pd.read_csv(path)
+    except (OSError, ValueError) as error:
+        raise SereneError(f"cannot read {path}: {error!r}") from error
+
+
+def recorded(folder: Path) -> Answers:
     """The answers in the files of a folder. Raises SereneError if a file is missing or something else."""
-
-    def __init__(self, folder: Path) -> None:
-        self._by_cell: dict[Cell, dict[str, Any]] = {}
-        for kind, name in (("exchange", EXCHANGES), ("training", TRAININGS)):
-            try:
-                with (folder / name).open(newline="") as file:
-                    for row in csv.DictReader(file):
-                        self._by_cell[_cell(kind, row)] = {
-                            column: float(row[column]) if row[column] else None for column in COLUMNS[kind][1]
-                        }
-            except (OSError, ValueError, KeyError) as error:
-                raise SereneError(f"cannot read {folder / name}: {error!r}") from error
-
-    def __getitem__(self, cell: Cell) -> dict[str, Any]:
-        return self._by_cell[cell]
-
-
-def _cell(kind: str, row: Mapping[str, str]) -> Cell:
-    network = NetworkCell(
-        int(row["layers"]), int(row["hosts"]), float(row["ratio"]), float(row["bandwidth_gb"]),
-        float(row["latency_us"]), row["routing"],
-    )  # fmt: skip
-    if kind == "exchange":
-        return ExchangeCell(network, row["method"], float(row["gradient_mb"]))
-    return TrainingCell(
-        network, row["how"], row["strategy"], row["straggler"], float(row["gradient_mb"]), float(row["compute_ms"]),
-        int(row["iterations"]), int(row["seed"]),
-    )  # fmt: skip
-
-
-def of_answers(grid: Grid, answers: Answers, kind: str) -> str:
-    """The CSV file of a study's exchanges or trainings, a row for each cell that is answered."""
-    text = io.StringIO()
-    own, found = COLUMNS[kind]
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow((*NETWORK, *own, *found))
-    for cell in dict.fromkeys(grid.cells()):
-        if cell.kind == kind and not answers.missing([cell]):
-            values = (answers[cell][name] for name in found)
-            writer.writerow(
-                [
-                    *(getattr(cell.network, name) for name in NETWORK), *(getattr(cell, name) for name in own),
-                    *("" if value is None else f"{value:.9g}" for value in values),
-                ]
-            )  # fmt: skip
-    return text.getvalue()
+    answers: dict[Cell, dict[str, float | None]] = {}
+    for name, (kind, own, found) in FILES.items():
+        try:
+            for row in read(folder / name).to_dict("records"):
+                cell = kind(NetworkCell(*(row[each] for each in NETWORK)), **{each: row[each] for each in own})
+                answers[cell] = {each: None if pd.isna(row[each]) else row[each] for each in found}
+        except (KeyError, TypeError) as error:
+            raise SereneError(f"cannot read {folder / name}: {error!r}") from error
+    return answers
 
 
 def write(answers: Answers, command: str, folder: Path = FOLDER, grid: Grid = GRID) -> None:
-    """Writes the files of a study's answers. Raises CannotWrite."""
-    outputs.write_text(folder / EXCHANGES, of_answers(grid, answers, "exchange"))
-    outputs.write_text(folder / TRAININGS, of_answers(grid, answers, "training"))
+    """Writes the files of a study's answers, a row for each cell that is answered. Raises CannotWrite."""
+    for name, (kind, own, found) in FILES.items():
+        rows = [
+            {**{each: getattr(cell.network, each) for each in NETWORK}, **{each: getattr(cell, each) for each in own},
+             **{each: "" if answers[cell][each] is None else f"{answers[cell][each]:.9g}" for each in found}}
+            for cell in dict.fromkeys(grid.cells()) if isinstance(cell, kind) and cell in answers
+        ]  # fmt: skip
+        outputs.write_text(folder / name, pd.DataFrame(rows).to_csv(index=False))
     commit = subprocess.run(
         ["git", "rev-parse", "--short=10", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
     ).stdout.strip()
@@ -109,47 +83,41 @@ def write(answers: Answers, command: str, folder: Path = FOLDER, grid: Grid = GR
     outputs.write_text(folder / MADE, json.dumps(made, indent=1) + "\n")
 
 
-def emulated(folder: Path) -> list[dict[str, str]]:
-    """What was measured on emulated networks: a row for each network and method."""
-    with (folder / EMULATED).open(newline="") as file:
-        return list(csv.DictReader(file))
+def thinness(folder: Path, answers: Answers) -> Thinness:
+    """What each strategy needs, by the files of a folder. Raises SereneError."""
+    return Thinness(answers, GRID, efficiency.costs(read(folder / ROUNDS)))
 
 
 def parts(folder: Path = FOLDER) -> dict[str, str]:
     """The parts of the page that follow from a folder's files, by name. Raises SereneError."""
-    answers = Recorded(folder)
-    found, costs = Findings(answers, GRID), efficiency.costs(efficiency.from_csv((folder / ROUNDS).read_text()))
-    thin = Thinness(answers, GRID, costs)
-    measured = emulated(folder)
+    answers = recorded(folder)
+    thin, made = thinness(folder, answers), json.loads((folder / MADE).read_text())
     tables = {
-        "trainings": found.training(GRID.compared[-1][1]),
+        "trainings": Findings(answers, GRID).training(GRID.compared[-1][1]),
+        "verdict": thin.verdict(),
+        "speeds": thin.speeds(),
         "thinness": thin.table(),
-        "rounds": efficiency_table(costs),
-        **{f"emulated-{name}": _emulated([row for row in measured if row["network"] == name])
-           for name in dict.fromkeys(row["network"] for row in measured)},
-    }  # fmt: skip
-    made = json.loads((folder / MADE).read_text())
+        "rounds": efficiency_table(thin.costs),
+        **{f"emulated-{name}": _emulated(mine) for name, mine in read(folder / EMULATED).groupby("network")},
+    }
     return {
         **{name: page_tables.markdown(*table) for name, table in tables.items()},
-        "verdict": thin.verdict(),
         "made": f"    {made['command']}    # {made['date']}, commit {made['commit']}, {made['machine']}",
     }
 
 
-def _emulated(rows: Sequence[Mapping[str, str]]) -> Table:
+def _emulated(rows: pd.DataFrame) -> Table:
     head = ["hosts", "r", "method", "simulated", "emulated", "spread", "emulated / simulated", "measured"]
     return head, [
-        [
-            row["hosts"], ratio_name(float(row["ratio"])), row["method"], _s(row["simulated_s"]), _s(row["emulated_s"]),
-            f"{_s(row['least_s'])} to {_s(row['most_s'])}",
-            f"{float(row['emulated_s']) / float(row['simulated_s']):.2f}", row["measured"],
-        ]
-        for row in rows
+        [str(row["hosts"]), ratio_name(row["ratio"]), row["method"], _s(row["simulated_s"]), _s(row["emulated_s"]),
+         f"{_s(row['least_s'])} to {_s(row['most_s'])}", f"{row['emulated_s'] / row['simulated_s']:.2f}",
+         row["measured"]]
+        for row in rows.to_dict("records")
     ]  # fmt: skip
 
 
-def _s(seconds: str) -> str:
-    return f"{float(seconds):.2f} s" if float(seconds) >= 1 else f"{1e3 * float(seconds):.0f} ms"
+def _s(seconds: float) -> str:
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{1e3 * seconds:.0f} ms"
 
 
 def main() -> int:
@@ -157,11 +125,11 @@ def main() -> int:
     parser.add_argument("--answers", type=Path, help="a study's folder, from which the files are written")
     options = parser.parse_args()
     if options.answers:
-        write(Answers(options.answers / "answers.jsonl"), f"make network-study OUT={options.answers}")
+        store = Store(options.answers / ANSWERS)
+        found = {cell: result for cell in GRID.cells() if (result := store.get(cell)) is not None}
+        write(found, f"make network-study OUT={options.answers}")
+        thinness(FOLDER, recorded(FOLDER)).picture(PICTURE)
     page_tables.write(PAGE, parts())
-    if options.answers:
-        costs = efficiency.costs(efficiency.from_csv((FOLDER / ROUNDS).read_text()))
-        Thinness(Recorded(FOLDER), GRID, costs).picture(PICTURE)
     terminal.console().print(f"{PAGE}", highlight=False)
     return 0
 

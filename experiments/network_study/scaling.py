@@ -5,43 +5,44 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from serene.experiments.network_study.cells import CONDITIONS, BadCell, ExchangeCell, NetworkCell
+from serene.experiments.network_study.cells import BadCell, ExchangeCell, NetworkCell
+from serene.experiments.network_study.emulated.rows import Row
 from serene.experiments.network_study.flows.clos import SIZES
-from serene.experiments.shared.machine import observed
 from serene.spawn import module
 
 METHODS = ("flat-butterfly", "servers-distributed", "leaf-spine-aggregation")
 RATIO = 0.25
 
 
-def measure() -> list[dict[str, Any]]:
-    """A row for each method and network. Raises BadCell if a run fails."""
-    rows = []
-    for (layers, hosts), method in ((size, method) for size in SIZES for method in METHODS):
-        done = subprocess.run(
-            module(__name__, str(layers), str(hosts), method),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            raise BadCell(f"{method} on {hosts} hosts: {done.stderr.strip()[-300:]}")
-        rows.append(json.loads(done.stdout))
-    return rows
+@dataclass(frozen=True)
+class Case:
+    """An exchange on a network with the bisection ratio RATIO."""
+
+    layers: int
+    hosts: int
+    method: str
 
 
-def _one(layers: int, hosts: int, method: str) -> dict[str, Any]:
-    before = _peak_mb()
-    cell = ExchangeCell(NetworkCell(layers, hosts, RATIO), method)
-    answer, conditions = observed(cell.answer)
-    return {
-        **asdict(cell.network), "method": method, "engine_s": answer["engine_s"], "memory_mb": _peak_mb(),
-        "of_it_libraries_mb": before, CONDITIONS: conditions.to_dict(),
-    }  # fmt: skip
+def cases() -> list[Case]:
+    return [Case(*size, method) for size in SIZES for method in METHODS]
+
+
+def measure(case: Case) -> Row:
+    """Seconds, and megabytes of memory. Raises BadCell if the process fails."""
+    command = module(__name__, str(case.layers), str(case.hosts), case.method)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BadCell(f"{case.method} on {case.hosts} hosts: {done.stderr.strip()[-300:]}")
+    return dict(json.loads(done.stdout))
+
+
+def _one(layers: int, hosts: int, method: str) -> Row:
+    libraries = _peak_mb()
+    answer = ExchangeCell(NetworkCell(layers, hosts, RATIO), method).answer()
+    return {"engine_s": answer["engine_s"], "memory_mb": _peak_mb(), "of_it_libraries_mb": libraries}
 
 
 def _peak_mb() -> float:

@@ -108,7 +108,7 @@ def train(training: Training, model: Model) -> Outcome:
 def simulated(training: Training, model: Model) -> list[tuple[int, int]]:
     """The contributions of a run, as `lateness` takes them. Raises BadMethod for an exchange in lock step."""
     if training.how in SYNCHRONOUS:
-        raise BadMethod(f"{training.how} knows lock step only; expected {', '.join((*BY_SERVERS, SWITCH))}")
+        raise BadMethod(f"{training.how} supports BSP only; expected {', '.join((*BY_SERVERS, SWITCH))}")
     run = _Run(training, model)
     run.play()
     return run.contributions
@@ -133,7 +133,7 @@ class _Compute:
 def _lock_step(training: Training, model: Model) -> Outcome:
     if str(training.strategy) != "BSP":
         raise BadMethod(
-            f"{training.how} knows lock step only, not {training.strategy}; expected BSP, or "
+            f"{training.how} supports BSP only, not {training.strategy}; expected BSP, or "
             f"{', '.join((*BY_SERVERS, SWITCH))}"
         )
     workers = training.exchange.network.hosts

@@ -31,7 +31,7 @@ from serene.errors import SereneError
 from serene.program import Program
 from serene.spawn import module
 from serene.strategy import ASP, BSP, SSP, Quorum
-from serene.topologies.processes import Background, free_ports, program
+from serene.topologies.processes import controller, embedded_switch, free_ports
 
 PERIOD = 1021  # of the numbers that workers contribute, so that what their sum has to be takes no memory
 PART = 1 << 20  # values that are checked at a time
@@ -107,22 +107,12 @@ def run(values: int, workers: int, exchanges: int, folder: Path, slots: int | No
     grpc, http = free_ports(9559, 8559)
     udp = free_ports(*[24300] * 2 * workers, kind=socket.SOCK_DGRAM)
     pairs = list(zip(udp[::2], udp[1::2], strict=True))
-    ports = [f"-i{number}@udp:{switch}:{local}" for number, (switch, local) in enumerate(pairs, 1)]
-    command = [
-        program("serene-switch"), "--no-p4", *ports, "--",
-        "--grpc-server-addr", f"127.0.0.1:{grpc}", "--cpu-port", "255",
-    ]  # fmt: skip
-    up = [
-        program("serenectl"), "up", "--foreground", "--switch", f"127.0.0.1:{grpc}", "--ports", f"1-{workers}",
-        "--slots", str(needed), "--http", f"127.0.0.1:{http}",
-    ]  # fmt: skip
+    ports = {number: f"udp:{switch}:{local}" for number, (switch, local) in enumerate(pairs, 1)}
     with contextlib.ExitStack() as stack:
-        switch = Background("switch", command, folder / "switch.log")
+        switch = embedded_switch(ports, grpc, folder / "switch.log")
         stack.callback(switch.stop)
-        switch.wait_until(lambda: switch.serves(grpc), 60)
-        controller = Background("controller", up, folder / "controller.log")
-        stack.callback(controller.stop)
-        controller.wait_until(lambda: controller.serves(http), 150)
+        commanding = controller(grpc, http, workers, folder / "controller.log", "--slots", str(needed))
+        stack.callback(commanding.stop)
         client = stack.enter_context(ControllerClient(f"http://127.0.0.1:{http}"))
         client.create_job(workers, Quorum(workers - 1))
         each = ["--values", str(values), "--workers", str(workers), "--exchanges", str(exchanges)]

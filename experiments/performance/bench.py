@@ -31,7 +31,7 @@ from serene import outputs
 from serene.arguments import Parser
 from serene.client import blocks
 from serene.experiments.performance import pins, racks, seed, tables
-from serene.experiments.performance.networks import BridgeHosts, serene_network, with_job
+from serene.experiments.performance.networks import bridge_hosts, serene_network, with_job
 from serene.experiments.performance.one_machine import measure, slowest_of
 from serene.experiments.performance.parts import BenchFailed, Json, run_parts
 from serene.experiments.performance.push_path import PushPath
@@ -85,6 +85,23 @@ class Row:
         return peer / ours if self.less else ours / peer
 
 
+def through_switch(
+    part: str, options: Json, workers: int, link_mbit: float | None, program: str = "serene", target: str = "embedded"
+) -> list[Json]:
+    """What each worker measured in a part, in Mininet hosts around a switch that runs a BSP job."""
+    with (
+        tempfile.TemporaryDirectory() as work,
+        serene_network(target, program, workers, link_mbit, Path(work)) as network,
+    ):
+        return with_job(network, dict.fromkeys(range(workers), (part, options)), Path(work), PATIENCE_S)
+
+
+def over_bridge(part: str, options: Json, workers: int, link_mbit: float, program: str = "serene") -> list[Json]:
+    """The same around a Linux bridge, for parts that exchange among themselves. program: with whose MTU."""
+    with tempfile.TemporaryDirectory() as work, bridge_hosts(workers, link_mbit, program) as bridge:
+        return run_parts(bridge, dict.fromkeys(range(workers), (part, options)), Path(work), PATIENCE_S)
+
+
 def all_reduce(workers: int, values: int, bar: float | None, most: float, series: int = 5) -> Row:
     """Seconds until every worker has the sum of all vectors, through one switch with links of 100 Mbit/s."""
     options = {"workers": workers, "values": values, "repeats": REPEATS, "series": series}
@@ -92,13 +109,8 @@ def all_reduce(workers: int, values: int, bar: float | None, most: float, series
         Row, f"all-reduce of {values:,} float32, {workers} hosts, {LINK_MBIT:.0f} Mbit/s", "s", True, bar,
         peer_name="gloo, Linux bridge", limit=values * 32 / LINK_MBIT / 1e6, most=most,
     )  # fmt: skip
-    with tempfile.TemporaryDirectory() as work:
-        parts = {worker: ("serene", options) for worker in range(workers)}
-        with serene_network("embedded", "serene", workers, LINK_MBIT, Path(work)) as network:
-            ours = _slowest(with_job(network, parts, Path(work), PATIENCE_S))
-    with tempfile.TemporaryDirectory() as work, BridgeHosts(workers, LINK_MBIT, None) as bridge:
-        parts = {worker: ("gloo", options) for worker in range(workers)}
-        return row(ours=ours, peer=_slowest(run_parts(bridge, parts, Path(work), PATIENCE_S)))
+    ours = through_switch("serene", options, workers, LINK_MBIT)
+    return row(ours=slowest_of(ours), peer=slowest_of(over_bridge("gloo", options, workers, LINK_MBIT)))
 
 
 def over_racks(values: int, series: int = 5) -> Iterator[Row]:
@@ -155,15 +167,8 @@ def pool(
     compression = {32: "float32", 16: "float16", 8: "bfloat16"}[bits]
     options = {"workers": workers, "values": values, "repeats": repeats, "bits": bits, "compression": compression}
     options |= {"slots": POOL_SLOTS, "lanes": lanes, "series": math.ceil(SERIES_S / limit)}
-    parts = {worker: ("pool", options) for worker in range(workers)}
-    with (
-        tempfile.TemporaryDirectory() as work,
-        serene_network("embedded", program, workers, link_mbit, Path(work)) as network,
-    ):
-        ours, mtu = _slowest(with_job(network, parts, Path(work), PATIENCE_S)), network.settings.mtu
-    with tempfile.TemporaryDirectory() as work, BridgeHosts(workers, link_mbit, mtu) as bridge:
-        parts = {worker: ("gloo_large", options) for worker in range(workers)}
-        theirs = _slowest(run_parts(bridge, parts, Path(work), PATIENCE_S))
+    ours = slowest_of(through_switch("pool", options, workers, link_mbit, program))
+    theirs = slowest_of(over_bridge("gloo_large", options, workers, link_mbit, program))
     what = "float32" if bits == 32 else f"float32 in {bits} bits"
     hosts = "" if workers == 4 else f"{workers} hosts, "
     peer = "gloo, Linux bridge" if bits == 32 else f"gloo, {compression} compression"
@@ -184,12 +189,8 @@ def by_format(values: int = 500_000) -> Iterator[Row]:
         for bits in blocks.BITS:
             rates: Samples = ()
             if not lacking:
-                parts = {0: ("pool", {**options, "lanes": program.lanes, "bits": bits})}
-                with (
-                    tempfile.TemporaryDirectory() as work,
-                    serene_network(target, program.name, 1, None, Path(work)) as network,
-                ):
-                    (result,) = with_job(network, parts, Path(work), PATIENCE_S)
+                more = {**options, "lanes": program.lanes, "bits": bits}
+                (result,) = through_switch("pool", more, 1, None, target=target)
                 rates = tuple(values / seconds for seconds in result["seconds"])
             plain = plain or rates
             yield Row(
@@ -216,9 +217,7 @@ def ddp(workers: int) -> Iterator[Row]:
             given = {**options, **more, "environment": {CONTROLLER: network.unix_url}}
             (folder := Path(work) / str(number)).mkdir()
             measured[name] = run_parts(network, dict.fromkeys(range(workers), (part, given)), folder, PATIENCE_S)
-    with tempfile.TemporaryDirectory() as work, BridgeHosts(workers, LINK_MBIT, None) as bridge:
-        given = {**options, "backend": "gloo", "environment": {}}
-        theirs = run_parts(bridge, dict.fromkeys(range(workers), ("ddp", given)), Path(work), PATIENCE_S)
+    theirs = over_bridge("ddp", {**options, "backend": "gloo", "environment": {}}, workers, LINK_MBIT)
     for name, ours in measured.items():
         values = ours[0]["values"]
         for mine, peer in zip(ours, theirs, strict=True):
@@ -227,24 +226,15 @@ def ddp(workers: int) -> Iterator[Row]:
                 raise BenchFailed(f"the losses of {name} are {mine['losses']}, with gloo {peer['losses']}")
         yield Row(
             f"iteration of {name}, {values:,} parameters, {workers} hosts, {LINK_MBIT:.0f} Mbit/s",
-            "s", True, None, _slowest(ours), _slowest(theirs), "DDP by gloo, Linux bridge",
+            "s", True, None, slowest_of(ours), slowest_of(theirs), "DDP by gloo, Linux bridge",
             values * 32 / LINK_MBIT / 1e6,
         )  # fmt: skip
-
-
-def _slowest(results: Sequence[Json], what: str = "seconds") -> Samples:
-    """For each repeat, the seconds of the slowest worker."""
-    return tuple(max(times) for times in zip(*(result[what] for result in results), strict=True))
 
 
 def pushes(target: str, program: Program) -> tuple[Samples, int]:
     """Answered PUSHes a second of one worker in a Mininet host, and its window at the end, in packets."""
     options = {"values": SLOTS * program.lanes, "repeats": REPEATS, "seconds": SECONDS}
-    with (
-        tempfile.TemporaryDirectory() as work,
-        serene_network(target, program.name, 1, None, Path(work)) as network,
-    ):
-        (result,) = with_job(network, {0: ("pushes", options)}, Path(work), PATIENCE_S)
+    (result,) = through_switch("pushes", options, 1, None, program.name, target)
     return tuple(result["rates"]), int(result["window"])
 
 
@@ -270,8 +260,8 @@ def untraced(program: Program) -> Iterator[Row]:
             if number:  # the first one runs with cold caches
                 measured.append(rate)
     row = partial(Row, unit="packets/s", less=False, bar=None)
-    yield row("PUSH path, traced before", ours=tuple(rates[again]), peer=tuple(rates[never]), peer_name="never traced")
-    with_code = "a build with traces' code, nobody watching"
+    yield row("PUSH path after tracing", ours=tuple(rates[again]), peer=tuple(rates[never]), peer_name="never traced")
+    with_code = "the tracing build, nobody watching"
     yield row("PUSH path, never traced", ours=tuple(rates[never]), peer=tuple(rates[compiled]), peer_name=with_code)
 
 
@@ -336,15 +326,10 @@ def large_tables(pins_json: Path | None) -> Iterator[Row]:
 def scapy() -> Iterator[Row]:
     """What scapy costs: one worker exchanges the mlp's gradient with packets made by the C code, and by scapy's
     layers."""
-    program = Program.load("serene")
     found = {}
     for packets, series in (("compiled", 20), ("scapy", 1)):
         options = {"workers": 1, "values": MLP_VALUES, "repeats": REPEATS, "series": series, "packets": packets}
-        with (
-            tempfile.TemporaryDirectory() as work,
-            serene_network("embedded", program.name, 1, None, Path(work)) as network,
-        ):
-            (found[packets],) = with_job(network, {0: ("serene", options)}, Path(work), PATIENCE_S)
+        (found[packets],) = through_switch("serene", options, 1, None)
     for what, name, bar in (("cpu_s", "a worker's CPU in an exchange", 50.0), ("seconds", "an exchange", None)):
         work = f"{name} of {MLP_VALUES:,} values, 1 worker"
         yield Row(
@@ -411,20 +396,17 @@ def _bar(row: Row) -> str:
 
 def table(measured: Sequence[Row]) -> Table:
     """The table to print."""
-    shown = Table(box=None, pad_edge=False, padding=(0, 2))
-    for heading in ("work", "unit", "ours", "spread", "peer", "spread", "limit", "ratio", "bar", "the peer"):
-        shown.add_column(heading, justify="left" if heading in ("work", "unit", "the peer") else "right")
+    rows = []
     for row in measured:
-        if row.missing:
-            shown.add_row(row.work, row.unit, *[""] * 6, _bar(row), row.missing)
-            continue
-        limit = _number(row.limit, row.unit) if row.limit else ""
-        shown.add_row(
-            row.work, "time" if row.unit == "s" else row.unit, _middle(row.ours, row.unit),
-            _spread(row.ours), _middle(row.peer, row.unit), _spread(row.peer), limit,
-            "" if row.ratio is None else f"{row.ratio:.2f}", _bar(row), row.peer_name,
-        )  # fmt: skip
-    return shown
+        ours, peer = (
+            ("", "") if row.missing else (_middle(each, row.unit), _spread(each)) for each in (row.ours, row.peer)
+        )
+        limit = _number(row.limit, row.unit) if row.limit and not row.missing else ""
+        ratio = "" if row.ratio is None or row.missing else f"{row.ratio:.2f}"
+        unit = "time" if row.unit == "s" and not row.missing else row.unit
+        rows.append([row.work, unit, *ours, *peer, limit, ratio, _bar(row), row.missing or row.peer_name])
+    head = ["work", "unit", "ours", "spread", "peer", "spread", "limit", "ratio", "target", "the peer"]
+    return terminal.table(head, rows, ["work", "unit", "the peer"])
 
 
 def main() -> int:
@@ -452,7 +434,7 @@ def main() -> int:
         finally:
             if measured:  # also after an error, for each row took minutes
                 console.print(table(measured))
-        console.print(f"ratio: how many times better than the peer; bar: what we want it to be. {OUTPUT}")
+        console.print(f"ratio: how many times better than the peer; target: the ratio to reach. {OUTPUT}")
 
     return isolated.command(work, "make bench uses Mininet: run it as root")
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from mininet.net import Mininet
@@ -29,37 +29,34 @@ class MininetHosts:
         return self._net[f"h{worker + 1}"].popen(list(command), **options)  # type: ignore[no-any-return]
 
 
-class BridgeHosts(MininetHosts):
-    """A `Star` around a Linux bridge, from ``with`` to the end of the block, for programs that exchange among
-    themselves."""
+@contextmanager
+def started(topology: Any, switch: Any, controllers: Sequence[Any] = ()) -> Iterator[Any]:
+    """A Mininet network whose switches, of this kind, have started, until the end of the block. Raises NotReady."""
+    net = Mininet(topo=topology, controller=None, build=False, switch=switch)
+    try:
+        with held():  # a node that is interrupted in a command takes no other one
+            net.build()
+            for each in net.switches:
+                each.start([*controllers])
+        yield net
+    finally:
+        net.stop()
 
-    def __init__(self, workers: int, link_mbit: float, mtu: int | None) -> None:
-        topology = Star(workers, link_mbit=link_mbit, mtu=mtu, switch="b1", offload=True)
-        super().__init__(Mininet(topo=topology, controller=None, build=False, switch=Bridge))
 
-    def __enter__(self) -> BridgeHosts:
-        try:
-            with held():  # a node that is interrupted in a command takes no other one
-                self._net.build()
-                self._net["b1"].start([])
-        except BaseException:
-            self._net.stop()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._net.stop()
+@contextmanager
+def bridge_hosts(workers: int, link_mbit: float, program: str) -> Iterator[MininetHosts]:
+    """The hosts of a `Star` around a Linux bridge, for programs that exchange among themselves. program: with whose
+    MTU."""
+    mtu = check(workers=workers, link_mbit=link_mbit, program=program, out=Path("none")).mtu
+    with started(Star(workers, link_mbit=link_mbit, mtu=mtu, switch="b1", offload=True), Bridge) as net:
+        yield MininetHosts(net)
 
 
 def serene_network(target: str, program: str, workers: int, link_mbit: float | None, work: Path) -> MininetNetwork:
     """A run's network, without a run. work: a directory for logs. Raises SereneError."""
     settings = check(
-        target=target, workers=str(workers), strategy="bsp", straggler="none", steps="1", model="mlp",
-        dataset="digits", data_dir=None, link_mbit=f"{link_mbit:g}" if link_mbit else "", seed="1", compute_ms="0",
-        program=program, mininet=True, out=work / "none",
-    )  # fmt: skip
+        target=target, workers=workers, steps=1, link_mbit=link_mbit, compute_ms=0, program=program, out=work / "none"
+    )
     return MininetNetwork(settings, work)
 
 

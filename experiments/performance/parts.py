@@ -49,7 +49,7 @@ def run_parts(hosts: Hosts, parts: Mapping[int, tuple[str, Json]], work: Path, t
                 logs = ((name, (work / f"{name}.log").read_text(errors="replace")[-2000:]) for name in failed)
                 raise BenchFailed("\n".join(f"{name}: {log}" for name, log in logs))
             if running and time.monotonic() > until:
-                raise BenchFailed(f"not over within {timeout_s:g} s: {', '.join(running)}")
+                raise BenchFailed(f"did not finish within {timeout_s:g} s: {', '.join(running)}")
             time.sleep(POLL_S)
     finally:
         for process in processes.values():

@@ -64,19 +64,16 @@ def stages(program: Program) -> list[tuple[str, float, float]]:
 
 
 def stage_table(rows: list[tuple[str, float, float]], lanes: int) -> Table:
-    shown = Table(box=None, pad_edge=False, padding=(0, 2), title=f"embedded switch, in process, {lanes} lanes")
-    for heading in ("stage or action", "cycles a packet", "share", "times a packet"):
-        shown.add_column(heading, justify="left" if heading.startswith("stage") else "right")
     total = sum(cycles for _, cycles, _ in rows)
-    rest = [row for row in rows if row[1] < LEAST * total]
-    for name, cycles, times in rows:
-        if cycles >= LEAST * total:
-            shown.add_row(name, f"{cycles:,.0f}", f"{cycles / total:.0%}", f"{times:.2f}")
-    if rest:
-        cycles = sum(row[1] for row in rest)
-        shown.add_row(f"{len(rest)} others", f"{cycles:,.0f}", f"{cycles / total:.0%}", "")
-    shown.add_row("all", f"{total:,.0f}", "", "", style="bold")
-    return shown
+    told = [
+        [name, f"{cycles:,.0f}", f"{cycles / total:.0%}", f"{times:.2f}"]
+        for name, cycles, times in rows if cycles >= LEAST * total
+    ]  # fmt: skip
+    rest = [cycles for _, cycles, _ in rows if cycles < LEAST * total]
+    told += [[f"{len(rest)} others", f"{sum(rest):,.0f}", f"{sum(rest) / total:.0%}", ""]] if rest else []
+    head = ["stage or action", "cycles a packet", "share", "times a packet"]
+    title = f"embedded switch, in process, {lanes} lanes"
+    return terminal.table(head, [*told, ["all", f"{total:,.0f}", "", ""]], head[:1], title)
 
 
 def perf(target: str, program: Program, work: Path) -> list[tuple[float, str, str]]:
@@ -115,12 +112,8 @@ def perf_table(target: str, rows: list[tuple[float, str, str]]) -> Table:
     for share, where, _ in rows:
         by_place[where] = by_place.get(where, 0.0) + share
     places = ", ".join(f"{where} {share:.0%}" for where, share in sorted(by_place.items(), key=lambda p: -p[1])[:5])
-    shown = Table(box=None, pad_edge=False, padding=(0, 2), title=f"{target} in Mininet: {places}")
-    for heading in ("share", "where", "function"):
-        shown.add_column(heading, justify="right" if heading == "share" else "left", no_wrap=True)
-    for share, where, function in rows[:SHOWN]:
-        shown.add_row(f"{share:.1%}", where, function[:70])
-    return shown
+    told = [[f"{share:.1%}", where, function[:70]] for share, where, function in rows[:SHOWN]]
+    return terminal.table(["share", "where", "function"], told, ["where", "function"], f"{target} in Mininet: {places}")
 
 
 def profile(console: Console) -> None:

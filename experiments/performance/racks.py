@@ -6,18 +6,16 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mininet.net import Mininet
 from mininet.node import Switch
 
 from serene.controller.http.client import ControllerClient
 from serene.experiments.performance.hosts import WARM_UP
-from serene.experiments.performance.networks import MininetHosts
+from serene.experiments.performance.networks import MininetHosts, started
 from serene.experiments.performance.parts import Json, run_parts
 from serene.interrupts import held
 from serene.program import Program
@@ -98,39 +96,26 @@ def _adding_up(question: Question, *, combined: bool) -> Measured:
         sizes = Racks.even(question.workers, question.racks)
         places = [sizes.place(worker) if combined else (None, worker) for worker in range(question.workers)]
         try:
-            with _network(question, switch) as net:
-                with held():
-                    for each in net.switches:
-                        each.start([controller])
-                with ControllerClient(controller.url) as client:
-                    client.create_job(question.workers, BSP(), racks=sizes.sizes if combined else None)
-                    return _measure(net, question, "serene", Path(work), places)
+            with started(_topology(question), switch, [controller]) as net, ControllerClient(controller.url) as client:
+                client.create_job(question.workers, BSP(), racks=sizes.sizes if combined else None)
+                return _measure(net, question, "serene", Path(work), places)
         finally:
             controller.stop()
 
 
 def gloo(question: Question) -> Measured:
     """All-reduces by gloo, over bridges. Raises BenchFailed or NotReady."""
-    with _network(question, lambda name, level, **params: Bridge(name, **params)) as net:
-        with held():
-            for bridge in net.switches:
-                bridge.start([])
-        with tempfile.TemporaryDirectory() as work:
-            return _measure(net, question, "gloo", Path(work), [(None, w) for w in range(question.workers)])
+
+    def bridge(name: str, level: str, **params: Any) -> Switch:
+        return Bridge(name, **params)
+
+    with started(_topology(question), bridge) as net, tempfile.TemporaryDirectory() as work:
+        return _measure(net, question, "gloo", Path(work), [(None, w) for w in range(question.workers)])
 
 
-@contextmanager
-def _network(question: Question, switch: Any) -> Iterator[Any]:
-    """The Mininet network, built, with no switch started yet."""
+def _topology(question: Question) -> LeafSpine:
     rate, uplink = question.link_mbit, question.uplink_mbit or question.link_mbit
-    topology = LeafSpine(question.workers, question.racks, link_mbit=rate, uplink_mbit=uplink, offload=True)
-    net = Mininet(topo=topology, controller=None, build=False, switch=switch)
-    try:
-        with held():  # a node that is interrupted in a command takes no other one
-            net.build()
-        yield net
-    finally:
-        net.stop()
+    return LeafSpine(question.workers, question.racks, link_mbit=rate, uplink_mbit=uplink, offload=True)
 
 
 def _measure(net: Any, question: Question, kind: str, work: Path, places: Sequence[Place]) -> Measured:

@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mininet.net import Mininet
 
 from serene.errors import SereneError
-from serene.experiments.performance.networks import MininetHosts
+from serene.experiments.performance.networks import MininetHosts, started
 from serene.experiments.performance.parts import BenchFailed, Json, run_parts
 from serene.interrupts import held
 from serene.topologies.nodes import Bmv2Switch
@@ -65,15 +64,10 @@ def rates(path: Path, window: int, repeats: int, seconds: float, patience_s: flo
     options = {"window": window, "repeats": repeats, "seconds": seconds}
     with tempfile.TemporaryDirectory() as work:
         kind = partial(SeedSwitch, json_path=path.resolve(), log=Path(work) / "switch.log")
-        net = Mininet(topo=Star(1, switch="s1"), controller=None, build=False, switch=kind)
-        try:
-            with held():  # a node that is interrupted in a command takes no other one
-                net.build()
-                net["s1"].start([])
+        with started(Star(1, switch="s1"), kind) as net:
+            with held():
                 net["h1"].setARP(SWITCH_IP, SWITCH_MAC)  # their program answers no ARP
             (result,) = run_parts(MininetHosts(net), {0: ("seed", options)}, Path(work), patience_s)
-        finally:
-            net.stop()
     return tuple(rate * VALUES for rate in result["rows_s"])
 
 

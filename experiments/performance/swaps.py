@@ -13,17 +13,17 @@ if __name__ == "__main__":
     end_quietly()
 
 import argparse
-import csv
 import math
 import random
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from serene.arguments import Parser
 from serene.clock import unix_s
@@ -110,10 +110,7 @@ class Swapper:
         self.swaps = list(latencies(self.commanded, results.rows))
         if not self.swaps:
             return
-        with (directory / "swaps.csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, [field.name for field in fields(Swap)])
-            writer.writeheader()
-            writer.writerows(asdict(swap) for swap in self.swaps)
+        pd.DataFrame(self.swaps).to_csv(directory / "swaps.csv", index=False)
         draw(self.swaps, results.summary, directory / "swaps.png")
 
     def told(self) -> list[str]:
@@ -216,7 +213,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--swaps", type=int, default=200)
     parser.add_argument("--every-ms", type=float, default=400, help="between two swaps, on average")
     parser.add_argument("--workers", default="4")
-    parser.add_argument("--racks", default="1", help="several: over a tree of switches")
+    parser.add_argument("--racks", default="1", help="number of racks; several use a tree of switches")
     parser.add_argument("--target", default="auto", help="auto, embedded or bmv2")
     parser.add_argument("--compute-ms", type=float, default=100, help="mean compute time of an iteration")
     parser.add_argument("--straggler", default="slow_worker:probability=0.2")
@@ -239,14 +236,8 @@ def main() -> int:
             straggler=options.straggler,
             steps=str(math.ceil(LONGER * options.swaps * options.every_ms / options.compute_ms) + 10 * FIRST_AT_STEP),
             target=options.target,
-            model="mlp",
-            dataset="digits",
-            data_dir=None,
-            link_mbit="",
             seed=options.seed,
-            compute_ms=str(options.compute_ms),
-            program="serene",
-            mininet=True,
+            compute_ms=options.compute_ms,
             out=options.out or Path("runs", f"{time.strftime('%Y%m%d-%H%M%S')}-swaps"),
         )
         if settings.workers < 2:

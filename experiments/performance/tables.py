@@ -12,20 +12,19 @@ import socket
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from types import TracebackType
+from typing import Any
 
 import grpc
 import numpy as np
 from finsy.proto import p4i, p4r, p4r_grpc
-from mininet.net import Mininet
 
 from serene.experiments.performance import router
-from serene.experiments.performance.networks import MininetHosts
+from serene.experiments.performance.networks import MininetHosts, started
 from serene.experiments.performance.parts import BenchFailed, Json, run_parts
-from serene.interrupts import held
 from serene.switch import Lpm, Switch, Ternary
-from serene.topologies.nodes import Bmv2Switch, EmbeddedSwitch, P4Switch
+from serene.topologies.nodes import Bmv2Switch, EmbeddedSwitch
 from serene.topologies.star import Star
 
 SIZE = 131_072  # entries that each table has room for
@@ -146,33 +145,10 @@ class Controller:
 
 
 class RouterNetwork:
-    """A Mininet host at port 1 of a switch of this target, which runs a program; from ``with`` on."""
+    """A Mininet host at port 1 of a switch, and its controller. work: a directory for files."""
 
-    def __init__(self, target: str, work: Path, config: bytes, p4info: p4i.P4Info) -> None:
-        self._program = config, p4info
-        self._kind: type[P4Switch] = {"bmv2": Bmv2Switch, "embedded": EmbeddedSwitch}[target]
-        self._work = work
-        self._net = Mininet(topo=Star(1, switch="s1"), controller=None, build=False, switch=self._made)
-
-    def _made(self, name: str, **params: object) -> P4Switch:
-        return self._kind(name, log=self._work / "switch.log", **params)  # type: ignore[arg-type]
-
-    def __enter__(self) -> RouterNetwork:
-        try:
-            with held():  # a node that is interrupted in a command takes no other one
-                self._net.build()
-                self._net["s1"].start([])
-            self.controller = Controller(self._net["s1"].p4runtime_port, *self._program)
-        except BaseException:
-            self._net.stop()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.controller.close()
-        self._net.stop()
+    def __init__(self, net: Any, controller: Controller, work: Path) -> None:
+        self._net, self.controller, self._work = net, controller, work
 
     def resident_bytes(self) -> int:
         status = Path(f"/proc/{self._net['s1'].process.pid}/status").read_text().splitlines()
@@ -199,10 +175,14 @@ class RouterNetwork:
 def router_network(
     target: str, config: bytes = router.program(SIZE, SIZE), p4info: p4i.P4Info | None = None
 ) -> Iterator[RouterNetwork]:
-    """The network with this program, by default the router."""
-    p4info = p4info or router.p4info(SIZE, SIZE)
-    with tempfile.TemporaryDirectory() as work, RouterNetwork(target, Path(work), config, p4info) as network:
-        yield network
+    """The network with a switch of this target that runs this program, by default the router."""
+    kind: Any = {"bmv2": Bmv2Switch, "embedded": EmbeddedSwitch}[target]
+    with tempfile.TemporaryDirectory() as work:
+        switch = partial(kind, log=Path(work) / "switch.log")
+        with started(Star(1, switch="s1"), switch) as net:
+            controller = Controller(net["s1"].p4runtime_port, config, p4info or router.p4info(SIZE, SIZE))
+            with contextlib.closing(controller):
+                yield RouterNetwork(net, controller, Path(work))
 
 
 def measure(target: str, repeats: int, seconds: float) -> dict[str, Samples]:

@@ -15,11 +15,9 @@ if __name__ == "__main__":
     end_quietly()
 
 import argparse
-import json
 import os
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -30,13 +28,12 @@ from rich.console import Console
 from serene import outputs
 from serene.arguments import Parser
 from serene.client.blocks import BITS, Layout
-from serene.errors import SereneError
-from serene.experiments.pytorch_study.cells import about
 from serene.experiments.pytorch_study.one_process import OneProcess
 from serene.experiments.run.settings import computing_ms
-from serene.experiments.shared import studies
-from serene.experiments.shared.clusters import HERE
-from serene.experiments.shared.estimate import in_words
+from serene.experiments.shared import machine, page_tables, studies
+from serene.experiments.shared.driver import BadUsage
+from serene.experiments.shared.store import JsonStore
+from serene.experiments.shared.studies import Group
 from serene.program import Program
 from serene.workers.training import Recipe, Trainer
 
@@ -47,6 +44,7 @@ LINK_MBIT = 100.0
 SHARES = (0.3, 0.65)
 TARGETS = (0.75, 0.8, 0.85)
 ROOM = outputs.MB
+STEP_S = {"mlp": 0.01, "cnn-large": 0.05}  # seconds of a worker's step on an Intel Xeon, with its share of evaluations
 
 
 @dataclass(frozen=True)
@@ -92,7 +90,10 @@ class Running:
     """A training that is done step by step."""
 
     def __init__(self, training: Training) -> None:
-        recipe = Recipe(training.model, "fashion-mnist", training.workers, training.steps, seed=training.seed)
+        recipe = Recipe(
+            model=training.model, dataset="fashion-mnist", workers=training.workers, steps=training.steps,
+            seed=training.seed,
+        )  # fmt: skip
         self.trainers = [Trainer(recipe, worker) for worker in range(training.workers)]
         layout = Layout(training.workers, Program.load("serene").lanes, training.bits)
         self.exchange = OneProcess(layout, self.trainers[0].size, feedback=training.feedback)
@@ -110,8 +111,8 @@ class Running:
 
 def train(training: Training) -> dict[str, Any]:
     """Does a training. Returns ``losses`` of all steps, ``accuracies`` as [step, accuracy], ``bytes`` that an exchange
-    puts on a worker's link, each way, and ``values`` of the gradient."""
-    running, losses, accuracies = Running(training), [], []
+    puts on a worker's link, each way, ``values`` of the gradient, and ``engine_s`` that it took on this ``machine``."""
+    began, running, losses, accuracies = time.perf_counter(), Running(training), [], []
     for step in range(1, training.steps + 1):
         losses.append(running.step())
         if step % EVALUATE_EVERY == 0 or step == training.steps:
@@ -121,38 +122,14 @@ def train(training: Training) -> dict[str, Any]:
         "accuracies": accuracies,
         "bytes": running.exchange.bytes_a_worker,
         "values": running.trainers[0].size,
+        "engine_s": time.perf_counter() - began,
+        "machine": machine.here(),
     }
 
 
-class Store:
-    """A directory with a file for each training that is done."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-
-    def _path(self, training: Training) -> Path:
-        return self.directory / f"{training}.json"
-
-    def missing(self, trainings: Iterable[Training]) -> list[Training]:
-        """The trainings without a result of this VERSION. Raises SereneError."""
-        return [training for training in trainings if not self._path(training).exists() or not self._valid(training)]
-
-    def _valid(self, training: Training) -> bool:
-        return bool(self.read(training)["version"] == VERSION)
-
-    def read(self, training: Training) -> dict[str, Any]:
-        """A training's file: ``version``, ``training``, ``about`` and ``result``. Raises SereneError."""
-        try:
-            found = dict(json.loads(self._path(training).read_text()))
-            found["version"], found["result"]
-        except (ValueError, KeyError, TypeError, OSError):
-            raise SereneError(f"{self._path(training)} is no result of this study; remove the file") from None
-        return found
-
-    def keep(self, training: Training, result: dict[str, Any]) -> None:
-        """Writes a training's result. Raises CannotWrite."""
-        told = {"version": VERSION, "training": asdict(training), "about": about(), "result": result}
-        outputs.write_text(self._path(training), json.dumps(told) + "\n")
+def store(out: Path) -> JsonStore[Training]:
+    """The results in a folder."""
+    return JsonStore(out / "trainings", VERSION)
 
 
 def processes() -> int:
@@ -160,25 +137,9 @@ def processes() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def estimate_s(trainings: Sequence[Training]) -> float:
-    """Seconds that trainings will take on this machine. One step and one evaluation are timed for each size."""
-    seconds: dict[tuple[str, int], tuple[float, float]] = {}
-    for each in trainings:
-        size = each.model, each.workers
-        if size not in seconds:
-            running = Running(each)
-            running.step()  # not timed: caches are cold
-            times = [time.perf_counter()]
-            running.step()
-            times.append(time.perf_counter())
-            running.trainers[0].accuracy(TEST_PICTURES)
-            times.append(time.perf_counter())
-            seconds[size] = times[1] - times[0], times[2] - times[1]
-    total = 0.0
-    for each in trainings:
-        step, evaluation = seconds[each.model, each.workers]
-        total += each.steps * step + -(-each.steps // EVALUATE_EVERY) * evaluation
-    return total / processes()
+def expected_s(training: Training) -> float:
+    """Seconds that a training takes, about."""
+    return STEP_S[training.model] * training.workers * training.steps
 
 
 def step_s(result: dict[str, Any], share: float) -> float:
@@ -194,25 +155,23 @@ def seconds_to(result: dict[str, Any], target: float, share: float) -> float:
     return float(steps * step_s(result, share))
 
 
-def report(grid: Grid, store: Store) -> str:
-    """A table in Markdown with a row for each model, number of workers and format, over all seeds. Raises
-    SereneError."""
-    times = [f"{target:g} at {share:.0%}" for share, target in product(SHARES, TARGETS)]
-    head = ["model", "workers", "bits", "rounded off", "accuracy at the end", *(f"s to {when}" for when in times)]
-    lines = [head, ["---"] * len(head)]
+def report(grid: Grid, kept: JsonStore[Training]) -> str:
+    """A table in Markdown with a row for each model, number of workers and format, over all seeds."""
+    reached = [*product(SHARES, TARGETS)]
+    head = ["model", "workers", "bits", "rounded off", "accuracy at the end"]
+    head += [f"s to {target:g} at {share:.0%}" for share, target in reached]
+    lines = []
     for model, workers, (bits, feedback) in product(grid.models, grid.workers, grid.formats()):
         trainings = [Training(model, workers, bits, feedback, seed, grid.steps) for seed in grid.seeds]
-        results = [store.read(training)["result"] for training in trainings]
+        results = [result for training in trainings if (result := kept.get(training)) is not None]
         ends = np.array([result["accuracies"][-1][1] for result in results])
         spread = f" ± {ends.std(ddof=1):.4f}" if len(ends) > 1 else ""
-        middles = [
-            float(np.median([seconds_to(result, target, share) for result in results]))
-            for share, target in product(SHARES, TARGETS)
-        ]
+        middles = [float(np.median([seconds_to(result, target, share) for result in results]))
+                   for share, target in reached]  # fmt: skip
         how = "error feedback" if feedback else "at random" if bits != 32 else "to nearest"
-        reached = [f"{middle:.2f}" if np.isfinite(middle) else "never" for middle in middles]
-        lines.append([model, str(workers), str(bits), how, f"{ends.mean():.4f}{spread}", *reached])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+        times = [f"{middle:.2f}" if np.isfinite(middle) else "never" for middle in middles]
+        lines.append([model, str(workers), str(bits), how, f"{ends.mean():.4f}{spread}", *times])
+    return page_tables.markdown(head, lines) + "\n"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -230,21 +189,22 @@ def parser() -> argparse.ArgumentParser:
 def run(options: argparse.Namespace, console: Console) -> None:
     """Does the trainings that are missing, and writes the table. Raises SereneError."""
     if options.steps < 1 or min(options.seeds) < 0:
-        raise studies.BadUsage("--steps: expected at least 1; --seeds: expected numbers from 0")
+        raise BadUsage("--steps: expected at least 1; --seeds: expected numbers from 0")
     models, workers, seeds = (tuple(dict.fromkeys(each)) for each in (options.models, options.workers, options.seeds))
     grid = Grid(models, workers, BITS, seeds, options.steps)
     outputs.check_directory(options.out, ROOM)
-    store = Store(options.out / "trainings")
-    with studies.alone(store.directory):
-        missing = store.missing(grid.trainings())
-        if missing:
-            takes = in_words(estimate_s(missing))
-            console.print(f"{len(missing)} trainings, {processes()} at a time: {takes} on this machine")
-            with HERE.executor(processes(), store.directory, (Trainer.__module__,)) as executor:
-                failures = studies.work("trainings", missing, train, store.keep, executor, str, console)
-            if failures:
-                raise SereneError(f"{len(failures)} trainings failed:\n" + "\n".join(failures[:5]))
-    table = report(grid, store)
+    kept = store(options.out)
+    with kept.alone():
+        trainings, at_once = grid.trainings(), processes()
+        console.print(
+            studies.announced(trainings, kept, expected_s, lambda result: (result["engine_s"], result["machine"]),
+                              lambda training: at_once),
+            highlight=False, soft_wrap=True,
+        )  # fmt: skip
+        if missing := kept.missing(trainings):
+            group = Group("trainings", missing, train, at_once, preload=(Trainer.__module__,))
+            studies.sweep([group], kept, console)
+    table = report(grid, kept)
     outputs.write_text(options.out / "report.md", table)
     print(table)
 

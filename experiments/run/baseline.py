@@ -19,10 +19,9 @@ from serene.experiments.run import forked, results
 from serene.experiments.run.network import (
     Failed,
     Network,
-    NetworkError,
     WorkerProcess,
     await_end,
-    stop_mininet,
+    mininet,
     stop_workers,
     worker_arguments,
 )
@@ -31,7 +30,6 @@ from serene.experiments.run.settings import Settings
 from serene.interrupts import allowed
 from serene.spawn import module
 from serene.strategy import to_text
-from serene.topologies.processes import Background
 from serene.workers.baselines import ranges
 
 PORT = 7000  # of every server: each has a Mininet host's addresses to itself
@@ -41,28 +39,6 @@ PRINT_EVERY_S = 5.0
 
 class _BaselineNetwork(Network):
     """Hosts for workers and servers. Worker w is in host w; a single server is in the host after the last worker's."""
-
-    @property
-    def url(self) -> str:
-        raise NetworkError("a baseline has no controller")
-
-    @property
-    def parts(self) -> dict[str, Background]:
-        return {}
-
-    def start_again(self, part: str) -> None:
-        raise NetworkError("no part of a baseline starts again")
-
-    def _worker_address(self, worker: int) -> list[str]:
-        return []
-
-    def start_process(self, host: int, command: Sequence[str], log: Path) -> WorkerProcess:
-        """Starts a worker or a server in a host; it is killed when the network ends."""
-        environment = {"GLOO_SOCKET_IFNAME": self.interface(host)}
-        with log.open("ab") as output:
-            process = forked.start(log.stem, command, output, environment, self._namespace_of(host))
-        self._workers.append(WorkerProcess(host, process, log))
-        return self._workers[-1]
 
     def addresses(self, hosts: Sequence[int]) -> list[tuple[str, int]]:
         """Where servers in these hosts are to listen: IP address and port."""
@@ -77,48 +53,24 @@ class BridgeNetwork(_BaselineNetwork):
     """Mininet hosts around a Linux bridge, or around one in each rack, with the links and uplinks that switches
     have."""
 
-    def __init__(self, settings: Settings, work: Path) -> None:
-        super().__init__(settings, work)
-        self._net: Any = None
-
     def start(self) -> None:
-        try:
-            from mininet.log import setLogLevel
-            from mininet.net import Mininet
-        except ImportError:
-            raise NetworkError("Mininet is not installed: run 'make setup', or 'make run-local' without it") from None
-        from serene.topologies.leaf_spine import LeafSpine
-        from serene.topologies.nodes import Bridge
-        from serene.topologies.star import Star
-
-        setLogLevel("error")
-        settings, server = self.settings, self.settings.exchange == "server"
-        links = {"link_mbit": settings.link_mbit, "mtu": settings.mtu, "offload": True}
-        if settings.racks == 1:
-            topology = Star(settings.workers + server, switch="b1", **links)
-        else:
-            uplink = settings.uplink_mbit
-            topology = LeafSpine(
-                settings.workers, settings.racks, uplink_mbit=uplink, prefix="b", server=server, **links
-            )
-        self._net = Mininet(topo=topology, controller=None, build=False, switch=Bridge)
+        server = self.settings.exchange == "server"
+        self._net = mininet(self.settings, _bridge, "b1", offload=True, server=server)
         self._net.build()
         for bridge in self._net.switches:
             bridge.start([])
-
-    def stop(self) -> None:
-        if self._net is not None:
-            stop_mininet(self._net)
-        self._net = None
-
-    def _namespace_of(self, host: int) -> int:
-        return int(self._net[f"h{host + 1}"].pid)
 
     def addresses(self, hosts: Sequence[int]) -> list[tuple[str, int]]:
         return [(self._net[f"h{host + 1}"].IP(), PORT) for host in hosts]
 
     def interface(self, host: int) -> str:
         return f"h{host + 1}-eth0"
+
+
+def _bridge(name: str, **params: Any) -> Any:
+    from serene.topologies.nodes import Bridge  # which needs Mininet
+
+    return Bridge(name, **params)
 
 
 class LoopbackNetwork(_BaselineNetwork):
@@ -189,7 +141,7 @@ def _start_servers(
             "--values", str(part.stop - part.start), "--listen", f"{ip}:{port}",
             "--out", str(directory / f"server-{host}.json"),
         )  # fmt: skip
-        yield network.start_process(host, command, directory / f"server-{host}.log")
+        yield network.start_process(f"server-{host}", host, command)
 
 
 def _start_worker(
@@ -199,8 +151,7 @@ def _start_worker(
         settings, worker, 0, work.directory, out_else=work.spare, strategy=to_text(settings.strategy),
         servers=",".join(f"{ip}:{port}" for ip, port in addresses),
     )  # fmt: skip
-    command = module("serene.workers.train", *arguments)
-    return network.start_process(worker, command, work.directory / f"worker-{worker}.log")
+    return network.start_worker(worker, arguments, GLOO_SOCKET_IFNAME=network.interface(worker))
 
 
 def _wait(

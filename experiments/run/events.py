@@ -108,7 +108,7 @@ class Events:
             self._network.start_again("controller")
         elif event.worker is not None:
             if event.action is Action.PAUSE_WORKER:
-                self._workers[event.worker].go_on()
+                self._workers[event.worker].resume()
             else:
                 self._replace(event.worker)
 

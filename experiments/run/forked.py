@@ -6,40 +6,24 @@ A fork takes milliseconds, and all workers share one copy of the data in memory.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import runpy
 import signal
 import sys
 import time
-import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, NoReturn, Protocol
+from typing import IO
 
 from serene.errors import SereneError
 from serene.interrupts import SIGNALS
 from serene.spawn import RUN
-from serene.topologies.isolation import die_with
+from serene.topologies.isolation import in_child, reset_handlers
 from serene.workers import data
 
 CLONE_NEWNET = 0x40000000
 PR_SET_NAME = 15
-
-
-class Process(Protocol):
-    """What a run needs of a process that it started: `ForkedProcess` and `subprocess.Popen` have it."""
-
-    def poll(self) -> int | None: ...
-
-    def wait(self) -> int: ...
-
-    def kill(self) -> None: ...
-
-    def terminate(self) -> None: ...
-
-    def send_signal(self, sig: int) -> None: ...
 
 
 class ForkedProcess:
@@ -102,45 +86,23 @@ def start(
     """
     if list(command[:3]) != [sys.executable, "-c", RUN]:
         raise SereneError(f"only our own modules are forked, not {command[0]}")
-    sys.stdout.flush()
-    sys.stderr.flush()
-    parent = os.getpid()
-    # Until the child has reset its handlers: ours would raise in it, and it would clear up what belongs to this
-    # process.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    try:
-        child = os.fork()
-        if child == 0:
-            _child(parent, name, command[3:], output.fileno(), environment, host)
-    finally:  # only in the parent: _child does not return
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    return ForkedProcess(child)
 
-
-def _child(
-    parent: int, name: str, command: Sequence[str], output: int, environment: Mapping[str, str], host: int | None
-) -> NoReturn:
-    status = 1
-    try:
-        die_with(parent)
-        _take_streams(output)
+    def child() -> int:
+        _take_streams(output.fileno())
         os.setsid()  # a terminal's Ctrl-C is to reach the run alone, which then stops its workers
         ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode())
-        for number in SIGNALS:
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, signal.SIG_DFL)
+        reset_handlers()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         if host is not None:
             _enter_network(host)
         os.environ.update(environment)
-        status = _run(command[0], command[1:])
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        with contextlib.suppress(OSError):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(status)
+        return _run(command[3], command[4:])
+
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until the child has reset its handlers
+    try:
+        return ForkedProcess(in_child(child))
+    finally:  # only in the parent
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _take_streams(output: int) -> None:

@@ -200,7 +200,7 @@ def _run(settings: Settings, console: Console, companion: Companion | None) -> i
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("stopped; nothing is kept", file=sys.stderr)
+        print("stopped; no results were kept", file=sys.stderr)
         return STATUS
     finally:
         if unwritten is None or not unwritten.nowhere:
@@ -253,7 +253,7 @@ def _conclude(found: results.Results, settings: Settings, console: Console, kept
         console.print(f"on the links: {summary['links']}", highlight=False)
     if under_way and applied is not None:
         line = f"{under_way:,} contributions, of which {applied - sent:,} were applied"
-        console.print(f"under way when a worker was killed or stopped: {line}", highlight=False)
+        console.print(f"in flight when a worker was killed or stopped: {line}", highlight=False)
     console.print(
         f"accuracy {summary['initial_accuracy']:.3f} -> {summary['final_accuracy']:.3f} in {summary['wall_s']:.1f} s; "
         f"contributions sent {sent:,}{balance(summary)}",
@@ -278,4 +278,4 @@ def balance(summary: results.Json) -> str:
         return f", applied {applied:,}: {'the sums agree' if fits else 'NOT EQUAL'}"
     if miscounted:
         return f", applied {applied:,}: NOT EQUAL for worker {', '.join(map(str, miscounted))}"
-    return f", applied {applied:,}: every one counted once"
+    return f", applied {applied:,}: exactly once"

@@ -13,8 +13,7 @@ from rich.table import Table
 from rich.text import Text
 from typing_extensions import Self
 
-from serene.controller.automatic.observer import number
-from serene.controller.jobs.job import Fact, Report, WorkerState
+from serene.controller.jobs.job import Report, WorkerState, reported
 from serene.controller.status.model import JobStatus
 from serene.experiments.run.settings import Settings
 
@@ -56,8 +55,7 @@ class View:
 
     def _line(self, job: JobStatus, steps: Sequence[int]) -> str:
         done = " ".join(map(str, steps))
-        reports = [worker.report or {} for worker in job.workers]
-        accuracy = max((number(report.get("accuracy")) or 0.0 for report in reports), default=0.0)
+        accuracy = max((reported(worker.report, "accuracy") or 0.0 for worker in job.workers), default=0.0)
         return f"{job.strategy}, epoch {job.epoch}: steps {done} of {self._settings.steps}, accuracy {accuracy:.3f}"
 
     def _table(self, job: JobStatus, steps: Sequence[int]) -> RenderableType:
@@ -67,17 +65,17 @@ class View:
         sent = again = 0
         for worker, done in zip(job.workers, steps, strict=True):
             report = worker.report or {}
-            sent += _count(report, "packets_sent") + _count(report, "packets_received")
-            again += _count(report, "retransmissions")
+            sent += int(sum(reported(report, name) or 0 for name in ("packets_sent", "packets_received")))
+            again += int(reported(report, "retransmissions") or 0)
             state = str(report.get("state", "running") if worker.state is WorkerState.RUNNING else worker.state.value)
             table.add_row(
                 str(worker.worker),
                 ProgressBar(total=self._settings.steps, completed=done, width=20),
                 str(done),
-                _number(report.get("round"), "d"),
-                _number(report.get("loss"), ".3f"),
-                _number(report.get("accuracy"), ".3f"),
-                _number(report.get("waiting_s"), ".1f", " s"),
+                _number(report, "round", ".0f"),
+                _number(report, "loss", ".3f"),
+                _number(report, "accuracy", ".3f"),
+                _number(report, "waiting_s", ".1f", " s"),
                 Text(state, style="yellow" if state in ("exchanging", "paused") else "green"),
             )
         head = Text.assemble(
@@ -88,9 +86,6 @@ class View:
         return Group(head, table, Text(self._hint, style="dim"))
 
 
-def _count(report: Report, name: str) -> int:
-    return int(number(report.get(name)) or 0)
-
-
-def _number(value: Fact, format_: str, unit: str = "") -> str:
-    return "-" if value is None else f"{value:{format_}}{unit}"
+def _number(report: Report | None, name: str, form: str, unit: str = "") -> str:
+    value = reported(report, name)
+    return "-" if value is None else f"{value:{form}}{unit}"

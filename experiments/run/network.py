@@ -18,11 +18,13 @@ from typing_extensions import Self
 
 from serene.errors import SereneError
 from serene.experiments.run import forked
-from serene.experiments.run.forked import Process
+from serene.experiments.run.forked import ForkedProcess
 from serene.experiments.run.settings import Settings
 from serene.interrupts import allowed, held
+from serene.settings import option
 from serene.spawn import module
-from serene.topologies.processes import Background, NotReady, free_ports, program, set_up_turn
+from serene.topologies.processes import Background, NotReady, controller, embedded_switch, free_ports, set_up_turn
+from serene.workers.recipe import Recipe
 
 SWITCH_UDP_PORT = 20000  # the switch's UDP ports on loopback are searched from here up
 STOP_TIMEOUT_S = 20.0
@@ -39,37 +41,20 @@ class Failed(SereneError):
 def worker_arguments(settings: Settings, worker: int, job: int, out: Path, **further: object) -> list[str]:
     """The command line of a worker's program (workers/train.py). out: for its results. further: more options, with _ in
     place of -. An option whose value is None is left out."""
-    given = {
-        "job": job,
-        "worker": worker,
-        "workers": settings.workers,
-        "racks": ",".join(map(str, settings.by_rack.sizes)) if settings.racks > 1 else None,
-        "model": settings.model,
-        "dataset": settings.dataset,
-        "data-dir": settings.data_dir,
-        "steps": settings.steps,
-        "batch-size": settings.batch_size,
-        "lr": settings.learning_rate,
-        "exchange": settings.exchange,
-        "packets": settings.packets,
-        "seed": settings.seed,
-        "straggler": settings.straggler,
-        "compute-ms": settings.compute_ms,
-        "eval-every": settings.eval_every,
-        "out": out,
-        **{name.replace("_", "-"): value for name, value in further.items()},
-    }
-    return [part for name, value in given.items() if value is not None for part in (f"--{name}", str(value))]
+    racks = ",".join(map(str, settings.by_rack.sizes)) if settings.racks > 1 else None
+    given = {name: getattr(settings, name) for name in Recipe.model_fields}
+    given |= {"job": job, "worker": worker, "racks": racks, "out": out, **further}
+    return [part for name, value in given.items() if value is not None for part in (option(name), str(value))]
 
 
-class WorkerProcess:
+class WorkerProcess(ForkedProcess):
     """The process of a worker, or of a baseline's server, with its log. number: the worker's, or that of the server's
     host. before: steps that the same worker's earlier processes have done."""
 
-    def __init__(self, number: int, process: Process, log: Path, before: int = 0) -> None:
+    def __init__(self, pid: int, number: int, log: Path, before: int = 0) -> None:
+        super().__init__(pid)
         self.number = number
         self.log = log
-        self._process = process
         self._lines = before - 1  # of the table of steps, whose first line has the columns' names
         self._read = 0  # bytes of it
 
@@ -82,25 +67,21 @@ class WorkerProcess:
             self._lines += new.count(b"\n")
         return max(self._lines, 0)
 
-    def poll(self) -> int | None:
-        """The exit status, or None while it runs."""
-        return self._process.poll()
-
     def kill(self) -> None:
         """Kills it, so that it does not leave its job: the network ends, too, or another process takes its place."""
-        self._process.kill()
-        self._process.wait()
+        super().kill()
+        self.wait()
 
     def stop(self) -> None:
         """Has it leave its job, write its results and end; wakes it up if it is paused."""
-        self._process.terminate()
-        self._process.send_signal(signal.SIGCONT)
+        self.terminate()
+        self.resume()
 
     def pause(self) -> None:
-        self._process.send_signal(signal.SIGSTOP)
+        self.send_signal(signal.SIGSTOP)
 
-    def go_on(self) -> None:
-        self._process.send_signal(signal.SIGCONT)
+    def resume(self) -> None:
+        self.send_signal(signal.SIGCONT)
 
     def error(self) -> str:
         """The last lines of its log."""
@@ -130,35 +111,38 @@ def await_end(processes: Sequence[WorkerProcess]) -> None:
 
 
 class Network(ABC):
-    """Switch and controller of a run, from ``with`` to the end of the block, and where its workers run. work: the
-    directory for logs and workers' files. Entering raises NetworkError."""
+    """The network of a run, from ``with`` to the end of the block, and where its workers run. work: the directory for
+    logs and workers' files. Entering raises NetworkError."""
 
     def __init__(self, settings: Settings, work: Path) -> None:
         self.settings = settings
         self.work = work
         self._workers: list[WorkerProcess] = []
+        self._net: Any = None  # Mininet's
 
     @abstractmethod
     def start(self) -> None:
         """Sets up links, switch and controller. Raises NetworkError or NotReady."""
 
-    @abstractmethod
     def stop(self) -> None:
         """Removes everything that ``start`` made, also if that failed half-way."""
+        if self._net is not None:
+            stop_mininet(self._net)
+        self._net = None
 
     @property
-    @abstractmethod
     def url(self) -> str:
-        """The controller's HTTP address."""
+        """The controller's HTTP address; empty where there is none."""
+        return ""
 
     @property
-    @abstractmethod
     def parts(self) -> dict[str, Background]:
         """The processes of the network by name: switches, controller, and shims if there are any."""
+        return {}
 
-    @abstractmethod
     def start_again(self, part: str) -> None:
         """Starts a part that was killed, by the same command. Raises NetworkError."""
+        raise NetworkError(f"there is no {part} that could start again")
 
     def dead(self) -> str | None:
         """Which part of the network has ended without being killed on purpose, with the end of its log; else None."""
@@ -167,22 +151,25 @@ class Network(ABC):
                 return f"the {name} ended with status {process.poll()}:\n{process.tail()}"
         return None
 
-    @abstractmethod
     def _worker_address(self, worker: int) -> list[str]:
         """Options by which a worker's program finds the switch, beyond its defaults."""
+        return []
 
-    def _namespace_of(self, host: int) -> int | None:
-        """Id of a process in a host's network namespace; None: hosts share ours."""
-        return None
-
-    def start_worker(self, worker: int, arguments: Sequence[str], before: int = 0) -> WorkerProcess:
+    def start_worker(self, worker: int, arguments: Sequence[str], before: int = 0, **environment: str) -> WorkerProcess:
         """Starts a worker's program in its host. arguments: of `worker_arguments`. before: steps that the worker has
         done already, in processes that were killed."""
-        log = self.work / f"worker-{worker}.log"
         command = module("serene.workers.train", *arguments, *self._worker_address(worker))
-        with log.open("ab") as output:  # a worker that starts again goes on in the same log
-            process = forked.start(f"worker-{worker}", command, output, {}, self._namespace_of(worker))
-        self._workers.append(WorkerProcess(worker, process, log, before))
+        return self.start_process(f"worker-{worker}", worker, command, before, **environment)
+
+    def start_process(
+        self, name: str, host: int, command: Sequence[str], before: int = 0, **environment: str
+    ) -> WorkerProcess:
+        """Starts a command of `serene.spawn.module` in a host; it is killed when the network ends."""
+        log = self.work / f"{name}.log"
+        namespace = None if self._net is None else int(self._net[f"h{host + 1}"].pid)
+        with log.open("ab") as output:  # a worker that starts again appends to the same log
+            pid = forked.start(name, command, output, environment, namespace).pid
+        self._workers.append(WorkerProcess(pid, host, log, before))
         return self._workers[-1]
 
     def __enter__(self) -> Self:
@@ -210,41 +197,26 @@ class MininetNetwork(Network):
 
     def __init__(self, settings: Settings, work: Path) -> None:
         super().__init__(settings, work)
-        self._net: Any = None
         self._switches: dict[str, Any] = {}  # by name: "switch", or "root", "leaf1" and so on
         self._controller: Any = None
 
     def start(self) -> None:
-        try:
-            from mininet.log import setLogLevel
-            from mininet.net import Mininet
-        except ImportError:
-            raise NetworkError("Mininet is not installed: run 'make setup', or 'make run-local' without it") from None
-        from serene.topologies.leaf_spine import LeafSpine, links_at
-        from serene.topologies.nodes import SereneController
-        from serene.topologies.star import Star, switches
-
-        setLogLevel("error")
-        settings, name = self.settings, _free_switch_name()
-        # Only the embedded switch cuts large buffers into packets; BMv2 and the shim forward them as they are.
-        faults = self._shim_file()
-        offload = settings.target == "embedded" and faults is None
-        rates = {"link_mbit": settings.link_mbit, "mtu": settings.mtu, "offload": offload}
-        if settings.racks == 1:
-            topology = Star(settings.workers, switch=name, **rates)
-        else:
-            uplink = settings.uplink_mbit
-            topology = LeafSpine(settings.workers, settings.racks, uplink_mbit=uplink, prefix=name, **rates)
-        kind = switches[settings.target]
+        settings, faults = self.settings, self._shim_file()
 
         def switch(given: str, level: str = "switch", **params: Any) -> Any:
             if level != "switch":
                 params.update(level=level, links=links_at(settings.by_rack.sizes, level))
             log = self.work / f"{level}.log"
-            self._switches[level] = kind(given, log=log, faults=faults, **params)
+            self._switches[level] = switches[settings.target](given, log=log, faults=faults, **params)
             return self._switches[level]
 
-        self._net = Mininet(topo=topology, controller=None, build=False, switch=switch)
+        # Only the embedded switch cuts large buffers into packets; BMv2 and the shim forward them as they are.
+        offload = settings.target == "embedded" and faults is None
+        self._net = mininet(settings, switch, _free_switch_name(), offload)
+        from serene.topologies.leaf_spine import links_at
+        from serene.topologies.nodes import SereneController
+        from serene.topologies.star import switches
+
         self._controller = SereneController(
             "c0",
             log=self.work / "controller.log",
@@ -269,9 +241,8 @@ class MininetNetwork(Network):
     def stop(self) -> None:
         if self._controller is not None:
             self._controller.stop()
-        if self._net is not None:
-            stop_mininet(self._net)
-        self._net = self._controller = None
+        self._controller = None
+        super().stop()
 
     @property
     def url(self) -> str:
@@ -300,12 +271,6 @@ class MininetNetwork(Network):
         """Starts a command in a worker's host; options as for subprocess.Popen."""
         return self._net[f"h{worker + 1}"].popen(list(command), **options)  # type: ignore[no-any-return]
 
-    def _namespace_of(self, host: int) -> int:
-        return int(self._net[f"h{host + 1}"].pid)
-
-    def _worker_address(self, worker: int) -> list[str]:
-        return []
-
 
 class LocalNetwork(Network):
     """The embedded switch with a UDP port on loopback for each worker; needs neither root nor Mininet."""
@@ -322,25 +287,17 @@ class LocalNetwork(Network):
     def start(self) -> None:
         self._ends = [_bound() for _ in range(self.settings.workers)]
         self._start_switch()
-        command = [
-            program("serenectl"), "up", "--foreground", "--switch", f"127.0.0.1:{self._p4runtime}",
-            "--ports", f"1-{self.settings.workers}", "--http", f"127.0.0.1:{self._http}",
-            "--program", self.settings.program.name, "--slots", str(self.settings.program.slots), "--wait", "60",
-        ]  # fmt: skip
-        self._controller = controller = Background("controller", command, self.work / "controller.log")
-        controller.wait_until(lambda: controller.serves(self._http), 90)
+        program = self.settings.program
+        options = ["--program", program.name, "--slots", str(program.slots), "--wait", "60"]
+        log = self.work / "controller.log"
+        self._controller = controller(self._p4runtime, self._http, self.settings.workers, log, *options)
 
     def _start_switch(self) -> None:
         self._p4runtime, self._http = free_ports(9559, 8559)
         self._switch_ports = free_ports(*[SWITCH_UDP_PORT] * len(self._ends), kind=socket.SOCK_DGRAM)
-        ports = [
-            f"-i={worker + 1}@udp:{number}:{end.getsockname()[1]}"
-            for worker, (number, end) in enumerate(zip(self._switch_ports, self._ends, strict=True))
-        ]
-        further = ["--", "--grpc-server-addr", f"127.0.0.1:{self._p4runtime}", "--cpu-port", "255"]
-        command = [program("serene-switch"), "--no-p4", *ports, *further]
-        self._switch = switch = Background("switch", command, self.work / "switch.log")
-        switch.wait_until(lambda: switch.serves(self._p4runtime), 30)
+        ends = zip(self._switch_ports, self._ends, strict=True)
+        ports = {port: f"udp:{number}:{end.getsockname()[1]}" for port, (number, end) in enumerate(ends, 1)}
+        self._switch = embedded_switch(ports, self._p4runtime, self.work / "switch.log")
 
     def stop(self) -> None:
         for part in (self._controller, self._switch):
@@ -359,14 +316,32 @@ class LocalNetwork(Network):
         return {name: process for name, process in found.items() if process is not None}
 
     def start_again(self, part: str) -> None:
-        port = self._p4runtime if part == "switch" else self._http
         with _network_errors():
-            process = self.parts[part]
-            process.start_again()
-            process.wait_until(lambda: process.serves(port), 90)
+            self.parts[part].start_again()
 
     def _worker_address(self, worker: int) -> list[str]:
         return ["--frame-udp", f"fd{self._ends[worker].fileno()}:{self._switch_ports[worker]}"]
+
+
+def mininet(settings: Settings, switch: Any, name: str, offload: bool, server: bool = False) -> Any:
+    """A run's hosts around a switch, or in racks around a tree of them, not built yet. switch: makes one. name: the
+    switch's, or the beginning of all switches' names. server: whether there is one more host. Raises NetworkError."""
+    try:
+        from mininet.log import setLogLevel
+        from mininet.net import Mininet
+    except ImportError:
+        raise NetworkError("Mininet is not installed: run 'make setup', or 'make run-local' without it") from None
+    from serene.topologies.leaf_spine import LeafSpine
+    from serene.topologies.star import Star
+
+    setLogLevel("error")
+    links = {"link_mbit": settings.link_mbit, "mtu": settings.mtu, "offload": offload}
+    if settings.racks == 1:
+        topology = Star(settings.workers + server, switch=name, **links)
+    else:
+        uplink = settings.uplink_mbit
+        topology = LeafSpine(settings.workers, settings.racks, uplink_mbit=uplink, prefix=name, server=server, **links)
+    return Mininet(topo=topology, controller=None, build=False, switch=switch)
 
 
 def stop_mininet(net: Any) -> None:

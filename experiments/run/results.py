@@ -23,10 +23,8 @@ from serene.workers import architectures
 Json = dict[str, Any]
 ACCURACIES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.82, 0.84, 0.85, 0.86, 0.88, 0.9, 0.91, 0.92, 0.95)
 
-UNITS = {
-    "t": "t_s",
-    "t_unix": "t_unix_s",
-}  # columns of metrics.csv whose names do not say their units, and what they say
+UNITS = {"t": "t_s", "t_unix": "t_unix_s"}  # names of columns in metrics.csv that say their units
+AS_THEY_ARE = ("target", "exchange", "workers", "model", "dataset", "batch_size", "straggler", "steps")  # settings
 
 
 class Incomplete(SereneError):
@@ -99,16 +97,9 @@ def collect(
     rows = sorted(_rows(work, settings.workers, start), key=lambda row: row["t"])
     slots = counted.per_iteration
     summary = {
-        "target": settings.target,
-        "exchange": settings.exchange,
-        "workers": settings.workers,
-        "model": settings.model,
-        "dataset": settings.dataset,
-        "batch_size": settings.batch_size,
+        **{name: getattr(settings, name) for name in AS_THEY_ARE},
         "learning_rate": settings.learning_rate or architectures.LEARNING_RATES[settings.model],
         "packets_by": settings.packets,
-        "straggler": settings.straggler,
-        "steps": settings.steps,
         "exchange_share": round(_exchange_share(workers), 4),
         "wall_s": round(end - start, 3),
         "seconds_to_accuracy": seconds_to_accuracy(rows),
@@ -146,7 +137,7 @@ def _left_by(worker: int, work: Work) -> Json:
         raise Incomplete(f"worker {worker} left no results")
     left: Json = json.loads(path.read_text())
     if left["started_unix"] is None:
-        raise Incomplete(f"worker {worker} had not begun to train")
+        raise Incomplete(f"worker {worker} never started to train")
     return left
 
 

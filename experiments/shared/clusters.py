@@ -15,9 +15,8 @@ from urllib.parse import urlsplit
 
 from serene import distribution
 from serene.errors import SereneError
-from serene.experiments.shared.driver import ClusterFailed
+from serene.experiments.shared.driver import BadUsage, ClusterFailed
 from serene.experiments.shared.pool import Processes
-from serene.experiments.shared.studies import BadUsage
 
 if sys.version_info >= (3, 11):
     import tomllib

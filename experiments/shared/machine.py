@@ -10,14 +10,15 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, fields
 from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
 
 from serene.clock import unix_s
-from serene.experiments.run.rerun import machine
 
 PRESSURE, MEMORY = Path("/proc/pressure/cpu"), Path("/proc/meminfo")
 NOT_RECORDED = "not recorded"
+PACKAGES = ("numpy", "torch")  # those that decide the bits of a gradient
 
 R = TypeVar("R")
 
@@ -47,6 +48,34 @@ class Conditions:
 
 
 COLUMNS = tuple(each.name for each in fields(Conditions))
+
+
+def machine() -> dict[str, Any]:
+    """This machine and the versions of what decides a gradient's bits."""
+    return {
+        "system": platform.platform(),
+        "processor": _processor(),
+        "cpus": os.cpu_count(),
+        "python": platform.python_version(),
+        **{name: found for name in PACKAGES if (found := _version(name))},
+    }
+
+
+def _processor() -> str:
+    """The processor's name from /proc/cpuinfo, else the architecture's."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 @lru_cache(maxsize=1)

@@ -14,9 +14,8 @@ import submitit
 from submitit.core.utils import FailedJobError, FailedSubmissionError, UncompletedJobError
 
 from serene.errors import choices
-from serene.experiments.shared.driver import ClusterFailed
+from serene.experiments.shared.driver import BadUsage, ClusterFailed
 from serene.experiments.shared.pool import WorkerLost
-from serene.experiments.shared.studies import BadUsage
 
 R = TypeVar("R")
 

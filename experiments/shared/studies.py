@@ -1,50 +1,59 @@
-"""What the resumable studies share: doing tasks with a progress bar, errors and exit status, and their pages'
-template."""
+"""What the resumable studies share: their cells are run, with a progress bar, errors and an exit status, and their
+reports are written."""
 
 from __future__ import annotations
 
 import argparse
+import base64
 import contextlib
-import fcntl
+import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import jinja2
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from serene.errors import SereneError
-from serene.experiments.shared import terminal
-from serene.experiments.shared.driver import work_off
+from serene import outputs
+from serene.errors import SereneError, choices
+from serene.experiments.shared import clusters, machine, terminal
+from serene.experiments.shared.clusters import HERE, Cluster
+from serene.experiments.shared.driver import BadUsage, work_off
+from serene.experiments.shared.store import Store
 from serene.interrupts import STATUS, ended, held
 from serene.outputs import CannotWrite
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-
-class BadUsage(SereneError):
-    """Invalid options; the message names the valid choices."""
+MINUTE, HOUR = 60.0, 3600.0
 
 
-class Busy(SereneError):
-    """Another run writes to the same directory."""
+class Failed(SereneError):
+    """Cells could not be run; the message says which, and why."""
 
 
-@contextlib.contextmanager
-def alone(directory: Path) -> Iterator[None]:
-    """Locks a directory, which is made if need be, until the end of the block: only one run at a time writes to it.
-    Raises Busy."""
-    directory.mkdir(parents=True, exist_ok=True)
-    with (directory / ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise Busy(f"{directory} is in use by another run: wait for it, or choose another OUT") from None
-        yield
+def add_options(parser: argparse.ArgumentParser, grids: Iterable[str], out: str) -> None:
+    """The options of a study with grids, whose cells may run elsewhere. out: its default directory."""
+    add = parser.add_argument
+    add("--grid", default="quick", help=f"{choices(grids)} (default quick)")
+    add("--out", type=Path, default=Path(out), help="results and report (default %(default)s)")
+    add("--parallel", type=int, default=os.cpu_count() or 1, help="simulated cells at a time")
+    clusters.add_options(parser)
+
+
+def check(options: argparse.Namespace, grids: Iterable[str]) -> Cluster:
+    """Checks what `add_options` added, and returns the cluster. Raises BadUsage, or as ``Cluster.check``."""
+    if options.grid not in grids:
+        raise BadUsage(f"--grid {options.grid}: expected {choices(grids)}")
+    if options.parallel < 1:
+        raise BadUsage(f"--parallel {options.parallel}: expected 1 or more")
+    return clusters.chosen(options)
 
 
 def main(options: argparse.Namespace, run: Callable[[argparse.Namespace, Console], None]) -> int:
@@ -73,6 +82,31 @@ def _main(options: argparse.Namespace, run: Callable[[argparse.Namespace, Consol
         print(f"stopped; finished cells are kept in {options.out}: rerun to resume", file=sys.stderr)
         return STATUS
     return 0
+
+
+@dataclass(frozen=True)
+class Group(Generic[T, R]):
+    """Cells that run at the same time. title: of the progress bar. do: runs one; it is pickled. processes: how many,
+    with these modules imported, if cells run here."""
+
+    title: str
+    cells: Sequence[T]
+    do: Callable[[T], R]
+    processes: int
+    where: Cluster = HERE
+    preload: tuple[str, ...] = ()
+
+
+def sweep(groups: Iterable[Group[T, R]], store: Store[T, R], console: Console, label: Callable[[T], str] = str) -> None:
+    """Runs one group after the other, and keeps the results. Raises Failed if cells fail, after all have been tried.
+    label: a cell in words."""
+    failures, count = [], 0
+    for group in groups:
+        count += len(group.cells)
+        with group.where.executor(group.processes, store.directory, group.preload) as executor:
+            failures += work(group.title, group.cells, group.do, store.keep, executor, label, console)
+    if failures:
+        raise Failed(f"{len(failures)} of {count} cells failed:\n" + "\n".join(failures[:5]))
 
 
 def work(
@@ -113,10 +147,61 @@ def work(
     return failures
 
 
-def template(path: Path) -> jinja2.Template:
-    """The template of a page. It may extend ``study.html`` and import the macros of ``study_parts.html``."""
-    places = [path.parent, Path(__file__).parent]
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(places), autoescape=True, undefined=jinja2.StrictUndefined
+def announced(
+    cells: Iterable[T],
+    store: Store[T, R],
+    expected_s: Callable[[T], float],
+    took: Callable[[R], tuple[float, str | None]],
+    at_once: Callable[[T], int],
+    kind: Callable[[T], str] = lambda cell: "",
+) -> str:
+    """What a study prints before its cells run: how many are done, and how long the others will take.
+
+    expected_s: seconds that a cell takes, about. took: seconds that a cell took, and on which machine. at_once: how
+    many cells like this one run at a time. kind: cells of one kind take the same multiple of what is expected.
+    """
+    results = {cell: store.get(cell) for cell in dict.fromkeys(cells)}
+    missing = [cell for cell, result in results.items() if result is None]
+    if not missing:
+        return f"all {len(results):,} cells are done already"
+    spent: dict[str, list[tuple[float, float]]] = {}
+    for cell, result in results.items():
+        if result is not None:
+            seconds, where = took(result)
+            if (where or "").startswith(machine.here()):
+                spent.setdefault(kind(cell), []).append((seconds, expected_s(cell)))
+    paces = {name: sum(took_s for took_s, _ in both) / sum(wanted for _, wanted in both)
+             for name, both in spent.items()}  # fmt: skip
+    left_s = sum(paces.get(kind(cell), 1.0) * expected_s(cell) / at_once(cell) for cell in missing)
+    measured = sum(map(len, spent.values()))
+    follows = f"by what {measured:,} of them took on this machine" if measured else "a guess: none was done here before"
+    return (
+        f"{len(results):,} cells, {len(results) - len(missing):,} of them done already. The others will take "
+        f"{in_words(left_s)} on this machine ({follows}). Ctrl-C stops at any time: finished cells are kept; rerun to "
+        "resume"
     )
-    return environment.get_template(path.name)
+
+
+def in_words(seconds: float) -> str:
+    """A rounded length of time, for people: "about 3 minutes"."""
+    if seconds < MINUTE:
+        return "less than a minute"
+    if seconds < 1.5 * HOUR:
+        count = round(seconds / MINUTE)
+        return f"about {count} {'minute' if count == 1 else 'minutes'}"
+    return f"about {seconds / HOUR:.1f} hours"
+
+
+def write_report(template: Path, out: Path, pictures: Mapping[str, Path], **values: Any) -> Path:
+    """Writes report.html, a page that needs no other files, and returns its path. template: may extend ``study.html``
+    and import the macros of ``study_parts.html``; gets the values, ``pictures`` by name, ``made``, the date, and
+    ``files`` beside the page. Raises CannotWrite."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader([template.parent, Path(__file__).parent]), autoescape=True,
+        undefined=jinja2.StrictUndefined,
+    )  # fmt: skip
+    values["pictures"] = {name: base64.b64encode(path.read_bytes()).decode() for name, path in pictures.items()}
+    values["files"] = ", ".join(sorted(path.name for path in out.iterdir() if path.suffix in (".csv", ".png")))
+    page = environment.get_template(template.name).render(made=time.strftime("%Y-%m-%d"), **values)
+    outputs.write_text(out / "report.html", page)
+    return out / "report.html"

@@ -1,13 +1,27 @@
-"""The console that commands print to."""
+"""What commands print: their console, and their tables."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection, Iterable
 
 from rich.console import Console
+from rich.table import Table
 
 
 def console(width: int = 160, *, highlight: bool = True) -> Console:
     """A console as wide as the terminal. width: in columns, where the output is no terminal, so that lines of a log are
     not folded at 80."""
     return Console(width=None if sys.stdout.isatty() else width, highlight=highlight)
+
+
+def table(
+    head: Iterable[str], rows: Iterable[Iterable[str]], left: Collection[str] = (), title: str | None = None
+) -> Table:
+    """A table to print. left: the columns that are aligned to the left."""
+    shown = Table(box=None, pad_edge=False, padding=(0, 2), title=title)
+    for heading in head:
+        shown.add_column(heading, justify="left" if heading in left else "right")
+    for row in rows:
+        shown.add_row(*row)
+    return shown

@@ -2,109 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
+import pandas as pd
 from matplotlib.ticker import NullFormatter
 
 from serene.experiments.shared.style import one_legend, panels, save
 from serene.experiments.straggler_study import names
-from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.grid import simulated
-from serene.experiments.straggler_study.study import Study
+from serene.experiments.straggler_study.study import Study, Table
 from serene.palette import look
 
-MEASURES = (
-    ("step_s", "time per step [s]"),
-    ("target_s", "time to the target [s]"),
-    ("network_s", "network per step [s]"),
-)
+MEASURES = {"step_s": "time per step [s]", "target_s": "time to the target [s]", "network_s": "network per step [s]"}
 
 
-@dataclass(frozen=True)
-class Pair:
-    """An emulated cell. simulated, emulated: its MEASURES by both engines, by their names in `Numbers`."""
-
-    cell: Cell
-    simulated: dict[str, float]
-    emulated: dict[str, float]
-
-
-def pairs(study: Study) -> list[Pair]:
-    """The cells of the grid that both engines have run."""
-    twins, missing = set(study.grid.twins), set(study.missing)
-    found = []
-    for cell in study.grid.headline:
-        twin = simulated(cell)
-        if twin not in twins or twin in missing or cell in missing:
-            continue
-        values = [{name: float(getattr(study.numbers(each), name)) for name, _ in MEASURES} for each in (twin, cell)]
-        found.append(Pair(cell, values[0], values[1]))
-    return found
+def pairs(study: Study) -> pd.DataFrame:
+    """A row for each emulated cell that both engines have run: ``cell``, its numbers, and those of the simulated cell,
+    which end in ``_simulated``."""
+    runs = study.runs.assign(twin=study.runs["cell"].map(simulated))
+    headline, twins = (
+        runs[runs["cell"].isin(study.grid.headline)],
+        study.runs[study.runs["cell"].isin(study.grid.twins)],
+    )
+    return headline.merge(twins, left_on="twin", right_on="cell", suffixes=("", "_simulated"))
 
 
-def difference(found: Sequence[Pair], name: str) -> tuple[float, float]:
-    """Median and largest |simulated / emulated - 1| of a measure, over the cells where both are known; else NaN."""
-    ratios = [
-        abs(pair.simulated[name] / pair.emulated[name] - 1)
-        for pair in found
-        if np.isfinite([pair.simulated[name], pair.emulated[name]]).all() and pair.emulated[name] > 0
-    ]
-    return (float(np.median(ratios)), float(max(ratios))) if ratios else (float("nan"), float("nan"))
+def errors(found: pd.DataFrame, name: str) -> pd.Series:
+    """|simulated / emulated - 1| of a measure, of the rows where both are known."""
+    known = found[found[name] > 0]
+    return (known[f"{name}_simulated"] / known[name] - 1).abs().dropna()
 
 
-def draw(found: Sequence[Pair], measure: tuple[str, str], path: Path) -> Path:
-    """Draws simulated over emulated numbers into an image file. measure: of MEASURES. On the line, both agree."""
-    name, title = measure
+def summary(found: pd.DataFrame) -> Table:
+    """A table of how far the engines differ, by the exchange's share."""
+    rows = []
+    for share, mine in found.groupby(found["cell"].map(lambda cell: cell.share)):
+        by = [errors(mine, name) for name in MEASURES]
+        told = [f"{each.median():.0%} (at most {each.max():.0%})" if len(each) else "-" for each in by]
+        rows.append([names.percent(share), str(len(mine)), *told])
+    return ["wanted share", "cells", *(f"{title.partition(' [')[0]} differs by" for title in MEASURES.values())], rows
+
+
+def draw(found: pd.DataFrame, name: str, path: Path) -> Path:
+    """Draws simulated over emulated numbers into an image file. name: of MEASURES. On the line, both agree."""
     figure, axes = panels(1, 1, width=5.2, height=4.4)
     each = axes[0, 0]
-    values = [(pair.emulated[name], pair.simulated[name], pair.cell.strategy) for pair in found]
-    finite = [value for pair in values for value in pair[:2] if np.isfinite(value)]
-    low, high = 0.8 * min(finite, default=0.1), 1.25 * max(finite, default=1.0)
+    finite = pd.concat([found[name], found[f"{name}_simulated"]]).dropna()
+    low, high = (0.8 * finite.min(), 1.25 * finite.max()) if len(finite) else (0.1, 1.0)
     each.plot([low, high], [low, high], color="#888888", linewidth=0.9)
-    for real, virtual, strategy in values:
-        shown = look(strategy)
+    for cell, real, virtual in zip(found["cell"], found[name], found[f"{name}_simulated"], strict=True):
+        shown = look(cell.strategy)
         each.plot([real], [virtual], "o", color=shown.colour, markersize=5, alpha=0.7, label=shown.name)
     each.set_xscale("log")
     each.set_yscale("log")
     for axis in (each.xaxis, each.yaxis):  # labels as plain numbers instead of powers
         axis.set_major_formatter("{x:g}")
         axis.set_minor_formatter("{x:g}" if high < 10 * low else NullFormatter())
-    each.set_xlabel(f"emulated: {title}")
+    each.set_xlabel(f"emulated: {MEASURES[name]}")
     each.set_ylabel("simulated")
     one_legend(figure, axes)
     return save(figure, path)
 
 
-def text(found: Sequence[Pair]) -> str:
-    """A sentence for each share on how well the engines agree."""
-    parts = []
-    for share in sorted({pair.cell.share for pair in found}):
-        mine = [pair for pair in found if pair.cell.share == share]
-        said = []
-        for name, title in MEASURES:
-            middle, worst = difference(mine, name)
-            said.append(f"{title.partition(' [')[0]} by {100 * middle:.0f} % (median; at most {100 * worst:.0f} %)")
-        parts.append(f"At {names.percent(share)}, {len(mine)} cells differ in {', '.join(said)}.")
-    return " ".join(parts)
-
-
-def rows(found: Sequence[Pair]) -> tuple[list[str], list[list[str]]]:
-    """A table, head and rows, with both engines' numbers for each cell."""
+def rows(found: pd.DataFrame) -> Table:
+    """A table with both engines' numbers for each cell."""
     head = ["model", "straggler", "strategy", "share", "seed"]
-    head += [f"{title}: {engine}" for _, title in MEASURES for engine in ("emulated", "simulated")]
-    told = []
-    for pair in found:
-        cell = pair.cell
-        row = [
-            cell.model,
-            cell.straggler.partition(":")[0],
-            names.strategy(cell),
-            names.percent(cell.share),
-            str(cell.seed),
-        ]
-        row += [f"{values[name]:.3f}" for name, _ in MEASURES for values in (pair.emulated, pair.simulated)]
-        told.append(row)
-    return head, told
+    head += [f"{title}: {engine}" for title in MEASURES.values() for engine in ("emulated", "simulated")]
+    columns = [f"{name}{end}" for name in MEASURES for end in ("", "_simulated")]
+    return head, [
+        [cell.model, cell.straggler.partition(":")[0], names.strategy(cell), names.percent(cell.share), str(cell.seed),
+         *(f"{value:.3f}" for value in values)]
+        for cell, *values in found[["cell", *columns]].itertuples(index=False)
+    ]  # fmt: skip

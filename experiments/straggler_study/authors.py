@@ -15,7 +15,6 @@ from serene.interrupts import end_quietly, ended
 if __name__ == "__main__":
     end_quietly()
 
-import csv
 import hashlib
 import json
 import sys
@@ -24,6 +23,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 from rich.table import Table
 
 from serene.arguments import Parser
@@ -58,27 +59,14 @@ class AuthorsRun:
         return self.seconds / (self.evaluations * STEPS_PER_EVALUATION)
 
 
-@dataclass(frozen=True)
-class _Worker:
-    times: tuple[float, ...]
-    accuracies: tuple[float, ...]
-    total_s: float
-    exchange_s: float
-
-
-def _worker(path: Path) -> _Worker | None:
-    """A worker's log; None if it has no times, or does not reach the end of the run. Raises BadLogs."""
-    with path.open(newline="") as file:
-        heading, *rows = csv.reader(file)
-    if "time_refs" not in heading or len(rows) < 2 or len(rows[-1]) != 2:
+def _worker(path: Path) -> tuple[pd.DataFrame, float] | None:
+    """A worker's evaluations and the share of its time in the exchange; None if its log has no times, or does not reach
+    the end of the run. Raises ValueError."""
+    log = pd.read_csv(path, header=0, index_col=False)
+    if "time_refs" not in log or len(log) < 2 or not log.iloc[-1, 2:].isna().all():
         return None
-    when, accuracy = heading.index("time_refs"), heading.index("val_acc")
-    *evaluated, (total, exchange) = rows
-    try:
-        times = tuple(float(row[when]) for row in evaluated)
-        return _Worker(times, tuple(float(row[accuracy]) for row in evaluated), float(total), float(exchange))
-    except (ValueError, IndexError) as error:
-        raise BadLogs(f"{path}: {error}") from None
+    total_s, exchange_s = log.iloc[-1, :2].astype(float)
+    return log.iloc[:-1][["time_refs", "val_acc"]].astype(float), exchange_s / total_s
 
 
 def _run(directory: Path) -> AuthorsRun | None:
@@ -86,26 +74,19 @@ def _run(directory: Path) -> AuthorsRun | None:
     settings = json.loads((directory / "settings.json").read_text())
     found = [_worker(path) for path in sorted(directory.glob("worker-*-stats.csv"))]
     workers = [worker for worker in found if worker is not None]
-    ends = [
-        (worker.times[number], number, worker.times[0])
-        for worker in workers
-        for number in [next((n for n, accuracy in enumerate(worker.accuracies) if accuracy > TARGET), 0)]
-        if number
-    ]
+    ends = []
+    for log, _ in workers:
+        reached = np.flatnonzero(log["val_acc"] > TARGET)
+        if len(reached) and reached[0]:
+            ends.append((log["time_refs"][reached[0]], int(reached[0]), log["time_refs"][0]))
     if not ends:
         return None
     ended, evaluations, began = min(ends)
     pattern = settings.get("straggling_pattern")
-    shares = [worker.exchange_s / worker.total_s for worker in workers]
     return AuthorsRun(
-        directory,
-        settings["workers"],
-        settings["stale"],
-        pattern["args"]["pattern"] if pattern else "none",
-        evaluations,
-        ended - began,
-        sum(shares) / len(shares),
-    )
+        directory, settings["workers"], settings["stale"], pattern["args"]["pattern"] if pattern else "none",
+        evaluations, ended - began, float(np.mean([exchanging for _, exchanging in workers])),
+    )  # fmt: skip
 
 
 def read(root: Path) -> Iterator[AuthorsRun]:
@@ -132,26 +113,19 @@ def _change(new: float, old: float) -> str:
 def table(runs: list[AuthorsRun], root: Path) -> Table:
     """The table to print, with a row for each run. Runs with a staleness bound are compared with the BSP run of the
     same series. root: the directory of all runs."""
-    shown = Table(box=None, pad_edge=False, padding=(0, 2))
-    headings = ("series", "workers", "straggler", "s", "evaluations", "s a step", "hours", "in READ and CLOCK")
-    for heading in (*headings, "evaluations", "a step", "time"):
-        shown.add_column(heading, justify="left" if heading in ("series", "straggler") else "right")
+    rows = []
     for series, together in groupby(runs, key=lambda run: run.directory.parent):
         group = sorted(together, key=lambda run: run.staleness)
-        base = group[0] if group[0].staleness == 0 else None
+        base = group[0]
         for run in group:
-            cells = [
+            rows.append([
                 str(series.relative_to(root)), str(run.workers), run.straggler, str(run.staleness),
                 str(run.evaluations), f"{run.step_s:.1f}", f"{run.seconds / 3600:.2f}", f"{100 * run.exchanging:.0f} %",
-            ]  # fmt: skip
-            if base is not None and run is not base:
-                cells += [
-                    _change(run.evaluations, base.evaluations),
-                    _change(run.step_s, base.step_s),
-                    _change(run.seconds, base.seconds),
-                ]
-            shown.add_row(*cells)
-    return shown
+                *(f"{100 * (getattr(run, name) / getattr(base, name) - 1):+.1f} %"
+                  for name in ("evaluations", "step_s", "seconds") if base.staleness == 0 and run is not base),
+            ])  # fmt: skip
+    head = ["series", "workers", "straggler", "s", "evaluations", "s a step", "hours", "in READ and CLOCK"]
+    return terminal.table([*head, "evaluations", "a step", "time"], rows, ["series", "straggler"])
 
 
 def main() -> int:

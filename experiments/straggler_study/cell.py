@@ -15,8 +15,8 @@ from serene.experiments.straggler_study.strategies import automatic_source, chec
 from serene.program import Program
 from serene.racks import Racks
 from serene.workers import architectures, data, stragglers
-from serene.workers.options import check_exchange
 from serene.workers.packets import check_packets
+from serene.workers.recipe import Recipe, check_exchange
 
 ENGINES = ("simulated", "emulated")
 TARGETS = ("embedded", "bmv2")
@@ -168,6 +168,11 @@ class Cell:
         data.check_dataset(self.dataset)
         check_strategy(self.strategy, self.workers)
         stragglers.check_workers(stragglers.parse(self.straggler), self.workers)
+
+    @property
+    def recipe(self) -> Recipe:
+        """What its workers have in common."""
+        return Recipe(**{name: getattr(self, name) for name in Recipe.model_fields if name != "data_dir"})
 
     def _check_emulated(self) -> None:
         if self.model not in architectures.MODELS:

@@ -33,7 +33,7 @@ from serene.experiments.shared.machine import Conditions, Stalls, load
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.machine import here
 from serene.experiments.straggler_study.trace import STEP, BadTrace, Swap, Trace
-from serene.topologies.isolation import die_with
+from serene.topologies.isolation import in_child
 from serene.workers import stragglers
 
 LOOK_S = 0.1
@@ -92,22 +92,14 @@ def _longest_pause(cell: Cell) -> float:
 
 def _in_child(run: Callable[[], int], log: Path) -> ForkedProcess:
     """Calls ``run`` in a child, which is killed when this process ends. The child's output goes to ``log``."""
-    parent = os.getpid()
-    pid = os.fork()
-    if pid:
-        return ForkedProcess(pid)
-    status = 1
-    try:
-        die_with(parent)
+
+    def child() -> int:
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         for stream in (1, 2):
             os.dup2(output, stream)
-        status = run()
-    finally:
-        with suppress(OSError):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(status)
+        return run()
+
+    return ForkedProcess(in_child(child))
 
 
 def _isolated(cell: Cell, work: Path, result: Path) -> int:
@@ -136,17 +128,10 @@ def _run(cell: Cell, work: Path, result: Path) -> int:
 
 def settings(cell: Cell, work: Path) -> Settings:
     """The settings of a cell's run. work: a directory for its files. Raises SereneError."""
-    of_switch = cell.exchange == "switch"
-    checked = check(
-        target=cell.target if of_switch else "auto", workers=str(cell.workers),
-        strategy="bsp" if cell.automatic else cell.strategy,
-        straggler=cell.straggler, steps=str(cell.steps), model=cell.model, dataset=cell.dataset, data_dir=None,
-        link_mbit=f"{cell.link_mbit:g}", seed=str(cell.seed), compute_ms=repr(cell.compute_ms), program="serene",
-        mininet=True, out=work / "out", batch_size=str(cell.batch_size),
-        learning_rate="" if cell.learning_rate is None else repr(cell.learning_rate), packets=cell.packets,
-        exchange=cell.exchange,
+    return check(
+        **dict(cell.recipe), target=cell.target if cell.exchange == "switch" else "auto",
+        strategy="bsp" if cell.automatic else cell.strategy, link_mbit=cell.link_mbit, out=work / "out",
     )  # fmt: skip
-    return replace(checked, eval_every=cell.eval_every)
 
 
 class Watch:

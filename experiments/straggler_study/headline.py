@@ -1,66 +1,74 @@
 """The headline's results: time to accuracy by strategy and by what gradients go through, at each share of the
-exchange."""
+exchange; and the paper's claims beside them, with verdicts that follow from the numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from serene.experiments.straggler_study import grid, names
 from serene.experiments.straggler_study.cell import Cell
-from serene.experiments.straggler_study.names import percent
-from serene.experiments.straggler_study.study import Changes, Spread, Study
-from serene.experiments.straggler_study.words import Answer, Through
+from serene.experiments.straggler_study.names import BMV2, EMBEDDED, GLOO, SCAPY, SERVER, SWITCHES, percent
+from serene.experiments.straggler_study.study import SAME, Spread, Study, Table
 
-Row = list[str]
-NOT_RUN = Spread.of(())
+Way = tuple[str, str]  # what the gradients go through, as `names.way` calls it, and the strategy
 
-
-def find(study: Study, way: str, strategy: str, share: float, model: str, straggler: str) -> Cell | None:
-    """The headline's cell, of any seed; None if the grid has none. way: as `names.way` calls it."""
-    for cell in study.headline(model, straggler, share):
-        if (names.way(cell), cell.strategy) == (way, strategy):
-            return cell
-    return None
+FASTER = -0.40  # the paper's "up to 40 %", as a change
+DRASTICALLY = -0.50  # what we take "drastically" for; the paper does not say
+ABSTRACT, LOGS = "abstract", "their logs, by experiments/straggler_study/authors.py"
 
 
-def against(
-    study: Study,
-    share: float,
-    one: tuple[str, str],
-    other: tuple[str, str],
-    *,
-    model: str = "mlp",
-    straggler: str = grid.SLOW,
-    base: str | None = None,
-) -> Changes | None:
-    """The changes from ``other`` to ``one``, both as (way, strategy), seed by seed; None if the grid has no such cells.
-    base: the straggler of ``other``, if it is not the same."""
-    mine = find(study, *one, share, model, straggler)
-    theirs = find(study, *other, share, model, base or straggler)
-    return None if mine is None or theirs is None else study.against(mine, theirs)
+def find(study: Study, way: Way, share: float, model: str = "mlp", straggler: str = grid.SLOW) -> Cell | None:
+    """The headline's cell, of any seed; None if the grid has none."""
+    mine = study.headline(model, straggler, share)
+    return next((cell for cell in mine if (names.way(cell), cell.strategy) == way), None)
 
 
-def answer(study: Study) -> Answer:
-    """The study's answer, by the cells of the mlp with slow workers."""
+def changes(
+    study: Study, one: Way, other: Way, what: str = "target_s", straggler: str = grid.SLOW, base: str | None = None
+) -> dict[float, Spread]:
+    """The changes of a number from ``other`` to ``one``, by the exchange's share, where the grid has both. base: the
+    straggler of ``other``, if it is not the same."""
+    cells = {
+        share: (find(study, one, share, straggler=straggler), find(study, other, share, straggler=base or straggler))
+        for share in grid.SHARES
+    }
+    return {share: study.change(mine, theirs, what) for share, (mine, theirs) in cells.items() if mine and theirs}
 
-    def by_share(one: tuple[str, str], other: tuple[str, str]) -> dict[float, Spread]:
-        found = {share: against(study, share, one, other) for share in grid.SHARES}
-        return {share: NOT_RUN if changes is None else changes.time for share, changes in found.items()}
 
-    def through(way: str, switch: str) -> Through:
+def answer(study: Study) -> Table:
+    """A table of the time to the target: what each switch saves, what the strategy saves on it, and which saves
+    more."""
+    head = [
+        "switch", "exchange of a step", "BSP against one parameter server", "BSP against gloo",
+        "SSP(10) against BSP, same switch", "saves more",
+    ]  # fmt: skip
+    rows = []
+    for way, switch in SWITCHES.items():
         bsp = (way, "bsp")
-        return Through(
-            switch,
-            server=by_share(bsp, (names.SERVER, "bsp")),
-            gloo=by_share(bsp, (names.GLOO, "bsp")),
-            hybrid=by_share((way, "ssp:10"), bsp),
-        )
+        found = [changes(study, bsp, (SERVER, "bsp")), changes(study, bsp, (GLOO, "bsp")),
+                 changes(study, (way, "ssp:10"), bsp)]  # fmt: skip
+        for share in sorted({share for each in found for share in each}, reverse=True):
+            server, gloo, strategy = (each.get(share, Spread.of(())) for each in found)
+            told = [spread.percent() for spread in (server, gloo, strategy)]
+            rows.append([switch, percent(share), *told, saves_more(server, strategy)])
+    return head, rows
 
-    return Answer(study.grid.targets["mlp"], [through(way, switch) for way, switch in names.SWITCHES.items()])
+
+def saves_more(switch: Spread, strategy: Spread) -> str:
+    """Which change saves time with all seeds, and by SAME more than the other."""
+    if not (switch.count and strategy.count):
+        return "not measured"
+    for one, other, name in ((switch, strategy, "the switch"), (strategy, switch, "the strategy")):
+        if one.less and not other.bounds and (not other.less or one.middle < other.middle - SAME):
+            return name
+    return "neither, clearly"
 
 
+PARTS = ("step_s", "compute_s", "network_s", "waiting_s")
+SHOWN = ("share", "target_steps", *PARTS, "late", "stalled")
 HEAD = [
     "gradients go through", "strategy", "wanted share", "measured share", "time to the target [s]",
     "against Serene's BSP", "steps to it", "step [ms]", "computing", "network", "waiting", "computed late", "stalled",
@@ -68,65 +76,176 @@ HEAD = [
 ]  # fmt: skip
 
 
-def rows(study: Study, model: str, straggler: str, shares: Iterable[float]) -> tuple[Row, list[Row]]:
-    """A table, head and rows, for each way, strategy and share: medians over the seeds, with the lowest and the
-    highest."""
+def rows(study: Study, model: str, straggler: str, shares: Iterable[float]) -> Table:
+    """A table for each way, strategy and share: medians over the seeds, with the lowest and the highest."""
     found = []
     for share in shares:
-        base = find(study, names.EMBEDDED, "bsp", share, model, straggler)
+        base = find(study, (EMBEDDED, "bsp"), share, model, straggler)
         for cell in study.headline(model, straggler, share):
-            found.append(_row(study, cell, base))
+            runs = study.of(cell)
+            row, count = [names.way(cell), names.strategy(cell), percent(share)], f"{len(runs)} of {study.wanted(cell)}"
+            if runs.empty:
+                found.append([*row, *["-"] * (len(HEAD) - 4), count])
+                continue
+            middle = {name: study.spread(cell, name).middle for name in SHOWN}
+            compared = base is not None and cell != base and not study.of(base).empty
+            found.append([
+                *row, percent(middle["share"]), study.spread(cell, "target_s").text(),
+                study.change(cell, base).percent() if base is not None and compared else "",
+                f"{middle['target_steps']:.0f}" if np.isfinite(middle["target_steps"]) else "-",
+                *(f"{1e3 * middle[name]:.0f}" for name in PARTS),
+                f"{100 * middle['late']:+.0f} %",
+                percent(middle["stalled"]) if np.isfinite(middle["stalled"]) else "-", count,
+            ])  # fmt: skip
     return HEAD, found
 
 
-def _row(study: Study, cell: Cell, base: Cell | None) -> Row:
-    done = study.seeds(cell)
-    row = [names.way(cell), names.strategy(cell), percent(cell.share)]
-    count = f"{len(done)} of {len(study.wanted(cell))}"
-    if not done:
-        return [*row, *["-"] * (len(HEAD) - 4), count]
-
-    def middle(what: str, form: Callable[[float], str]) -> str:
-        return form(study.spread(cell, what).middle)
-
-    changed = "" if base is None or cell == base or not study.seeds(base) else study.against(cell, base).time.percent()
-    parts = [
-        middle(name, lambda value: f"{1e3 * value:.0f}") for name in ("step_s", "compute_s", "network_s", "waiting_s")
-    ]
-    return [
-        *row, middle("share", percent), study.spread(cell, "target_s").text(), changed,
-        middle("target_steps", lambda value: f"{value:.0f}" if value < float("inf") else "-"), *parts,
-        middle("late", lambda value: f"{100 * value:+.0f} %"),
-        middle("stalled", lambda value: percent(value) if np.isfinite(value) else "-"), count,
-    ]  # fmt: skip
-
-
-def missing_rows(study: Study) -> tuple[Row, list[Row]]:
+def missing_rows(study: Study) -> Table:
     """A table of the emulated cells without a result, and why."""
-    found = [cell for cell in study.missing if cell.engine == "emulated"]
     return ["cell", "share", "why"], [
         [f"{names.label(cell)}, {names.straggler_name(cell.straggler)}, {cell.model}, seed {cell.seed}",
          percent(cell.share), study.store.why_missing(cell).splitlines()[0]]
-        for cell in found
+        for cell in study.missing if cell.engine == "emulated"
     ]  # fmt: skip
 
 
-def scapy_rows(study: Study) -> tuple[Row, list[Row]]:
+def scapy_rows(study: Study) -> Table:
     """A table of what PACKETS=scapy costs: BSP through the same switch, with packets by scapy and by the C code."""
     head = ["wanted share", "packets by", "time to the target [s]", "step [ms]", "network [ms]", "measured share"]
     found = []
     for share in grid.SHARES:
-        for way in (names.EMBEDDED, names.SCAPY):
-            cell = find(study, way, "bsp", share, "mlp", grid.SLOW)
-            if (
-                cell is None
-                or find(study, names.SCAPY, "bsp", share, "mlp", grid.SLOW) is None
-                or not study.seeds(cell)
-            ):
-                continue
-            step, network = (1e3 * study.spread(cell, name).middle for name in ("step_s", "network_s"))
-            found.append([
-                percent(share), "scapy" if way == names.SCAPY else "C", study.spread(cell, "target_s").text(),
-                f"{step:.0f}", f"{network:.0f}", percent(study.spread(cell, "share").middle),
-            ])  # fmt: skip
+        cells = {name: find(study, (way, "bsp"), share) for name, way in (("C", EMBEDDED), ("scapy", SCAPY))}
+        for name, cell in cells.items() if cells["scapy"] else ():
+            if cell is not None and not study.of(cell).empty:
+                step, network = (1e3 * study.spread(cell, each).middle for each in ("step_s", "network_s"))
+                found.append([
+                    percent(share), name, study.spread(cell, "target_s").text(), f"{step:.0f}", f"{network:.0f}",
+                    percent(study.spread(cell, "share").middle),
+                ])  # fmt: skip
     return head, found
+
+
+# -- the paper's claims ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim that some number becomes less. theirs: in the authors' words. source: where it is. ours: what is compared
+    here: ``one`` with ``other``, both as (way, strategy), where a way of None is each switch. what, straggler, base: as
+    of `changes`. amount: the change that they claim, None if they do not say it."""
+
+    theirs: str
+    source: str
+    ours: str
+    one: tuple[str | None, str]
+    other: tuple[str | None, str]
+    what: str = "target_s"
+    straggler: str = grid.SLOW
+    base: str | None = None
+    amount: float | None = None
+
+
+CLAIMS = (
+    Claim(
+        "Aggregation in the network data plane can accelerate the aggregation compared to server-only approaches.",
+        ABSTRACT, "BSP through the switch against one parameter server, time to the target",
+        (None, "bsp"), (SERVER, "bsp"),
+    ),
+    Claim(
+        "Stragglers can increase the time that synchronous training takes.", ABSTRACT,
+        "BSP without stragglers against BSP with slow workers, time to the target",
+        (EMBEDDED, "bsp"), (EMBEDDED, "bsp"), straggler=grid.NONE, base=grid.SLOW,
+    ),
+    Claim(
+        "Hybrid synchronisation (their s = 10) speeds training up by up to 40 % compared to a synchronous baseline.",
+        f"{ABSTRACT}; {LOGS}: -39.7, -42.3 and -27.9 % of the time with slow workers, one run each",
+        "SSP(10) against BSP, time to the target", (None, "ssp:10"), (None, "bsp"), amount=FASTER,
+    ),
+    Claim(
+        "... by reducing drastically the cumulative waiting time.",
+        f"{ABSTRACT}; their waiting is all the time in READ and CLOCK, round trips included; drastically: by half",
+        "SSP(10) against BSP, all time in the exchange, as theirs", (None, "ssp:10"), (None, "bsp"), "exchange_s",
+        amount=DRASTICALLY,
+    ),
+    Claim(
+        "The same.", "our definition: waiting for others, without round trips",
+        "SSP(10) against BSP, waiting for others alone", (None, "ssp:10"), (None, "bsp"), "waited_sum_s",
+        amount=DRASTICALLY,
+    ),
+    Claim(
+        "Without a straggler, s = 10 takes 11.6 % less time than BSP.", f"{LOGS}, one run",
+        "SSP(10) against BSP without stragglers, time to the target", (EMBEDDED, "ssp:10"), (EMBEDDED, "bsp"),
+        straggler=grid.NONE, amount=-0.116,
+    ),
+)  # fmt: skip
+
+
+def claims(study: Study) -> Table:
+    """A table of the claims, for each switch that the grid has: the changes by share, and a verdict."""
+    there = [way for way in SWITCHES if any(names.way(cell) == way for cell in study.grid.headline)]
+    found = []
+    for claim in CLAIMS:
+        for way in there if claim.one[0] is None else (EMBEDDED,):
+            one, other = (((each or way), strategy) for each, strategy in (claim.one, claim.other))
+            spreads = changes(study, one, other, claim.what, claim.straggler, claim.base)
+            told = [spreads[share].percent() if share in spreads else "" for share in grid.SHARES]
+            engine = f"emulated, {SWITCHES[way].removeprefix('the ')}"
+            found.append([claim.theirs, claim.source, claim.ours, engine, *told, verdict(spreads, claim.amount)])
+    nothing = [""] * len(grid.SHARES)
+    for theirs, ours, engine, said in _counts(study):
+        found.append([theirs, ABSTRACT, ours, engine, *nothing, said])
+    return ["theirs", "where", "ours", "engine", *map(percent, grid.SHARES), "verdict"], found
+
+
+def verdict(found: Mapping[float, Spread], amount: float | None = None) -> str:
+    """Whether a number becomes less, at which shares, and by as much as claimed. found: changes by the exchange's
+    share; results that are missing are named."""
+    measured = {share: spread for share, spread in sorted(found.items()) if spread.count}
+    holds = {share: spread for share, spread in measured.items() if spread.less}
+    if not measured:
+        return "not measured"
+    said = [f"holds{_at(holds, measured)}" if holds else "does not hold here"]
+    if amount is not None and holds:
+        enough = {share: spread for share, spread in holds.items() if spread.middle <= amount}
+        most = f"at most {100 * min(spread.middle for spread in holds.values()):+.0f} %"
+        said.append(f"{100 * amount:+.0f} % {f'reached{_at(enough, measured)}' if enough else 'not reached'}: {most}")
+    if lacking := [share for share, spread in sorted(found.items()) if spread.count < max(spread.wanted, 1)]:
+        said.append(f"results are missing at {', '.join(map(percent, lacking))}")
+    return "; ".join(said)
+
+
+def _at(some: Mapping[float, Spread], all_: Mapping[float, Spread]) -> str:
+    return "" if len(some) == len(all_) else f" at {', '.join(map(percent, some))}, not elsewhere"
+
+
+def _counts(study: Study) -> Iterator[tuple[str, str, str, str]]:
+    """Claims that are checked by counting: theirs, ours, the engine and the verdict."""
+    wanted = [cell for cell in study.grid.headline if cell.exchange == "switch"]
+    traces = {cell: study.trace(cell) for cell in wanted if cell not in study.missing}
+    swaps = sum(len(trace.swaps) - 1 for cell, trace in traces.items() if cell.automatic)
+    wrong = sum(
+        trace.facts["contributions_sent"] != trace.facts["contributions_applied"] or bool(trace.facts["miscounted"])
+        for trace in traces.values()
+    )
+    if traces:
+        yield (
+            "A hot-swapping mechanism changes consistently from one synchronisation strategy to another.",
+            f"{swaps} swaps while training ran; in {len(traces) - wrong} of {len(traces)} runs (of {len(wanted)} "
+            "wanted) the switch counted for every worker as many contributions as that worker sent",
+            "emulated", swapped(swaps, wrong),
+        )  # fmt: skip
+    prototype = [cell for cell in wanted if names.way(cell) == BMV2]
+    done = sum(cell not in study.missing for cell in prototype)
+    yield (
+        "A prototype on BMv2, and a proof of concept in a Tofino ASIC.",
+        f"{done} of {len(prototype)} runs through BMv2; the Tofino program compiles (docs/tofino.md)", "emulated, BMv2",
+        f"BMv2: {'holds' if prototype and done == len(prototype) else 'not all runs are there'}; Tofino: not tried, "
+        "nothing here has run on a chip",
+    )  # fmt: skip
+
+
+def swapped(swaps: int, wrong: int) -> str:
+    """The verdict on swaps. wrong: runs in which contributions were lost or repeated."""
+    if wrong:
+        return f"does not hold: contributions were lost or repeated in {wrong} runs"
+    return "holds" if swaps else "not tried: nothing was swapped"

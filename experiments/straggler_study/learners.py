@@ -11,7 +11,7 @@ import torch
 from serene.experiments.straggler_study.cell import NOTHING, SOFTMAX, Cell
 from serene.workers import data
 from serene.workers.train import EVALUATED
-from serene.workers.training import Recipe, Trainer
+from serene.workers.training import Trainer
 
 POOLING = 4  # factor by which images are shrunk for softmax: from 28x28 to 7x7, which makes 500 parameters with biases
 SOFTMAX_RATE = 0.5
@@ -109,5 +109,4 @@ def learner(cell: Cell, worker: int) -> Learner:
         return Nothing()
     if cell.model == SOFTMAX:
         return Softmax(cell, worker)
-    recipe = Recipe(cell.model, cell.dataset, cell.workers, cell.steps, cell.batch_size, cell.learning_rate, cell.seed)
-    return Network(recipe, worker)
+    return Network(cell.recipe, worker)

@@ -6,10 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from serene.experiments.run.results import ACCURACIES
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.trace import Trace
 from serene.workers import stragglers
 
+SETTINGS = (
+    "engine", "exchange", "target", "packets", "workers", "model", "dataset", "batch_size", "learning_rate", "momentum",
+    "strategy", "straggler", "share", "compute_ms", "link_mbit", "steps", "until", "seed",
+)  # fmt: skip
+COUNTS = ("contributions_sent", "contributions_applied", "retransmissions")
 SMOOTHING = 3  # an accuracy is the mean of so many evaluations of every worker
 
 
@@ -64,10 +70,11 @@ class Numbers:
 
     target_s, target_steps: until the target was reached; NaN if it was not. whole_s, whole_steps: until the last
     evaluation. The next ones are about the time until the first worker has done all its steps. step_s: mean time of a
-    step; compute_s, network_s, waiting_s: its parts. waited_s: what each worker has waited, float64[workers]. share: of
-    the network in a step without stragglers' delays and without waiting; with gloo waiting is part of it, because it
-    cannot be told apart. late: by what share workers computed longer than they should have. stalled: the share of the
-    training in which something on the machine waited for a processor; NaN if it is not known.
+    step; compute_s, network_s, waiting_s: its parts; exchange_s: the last two together. waited_s: what each worker has
+    waited, float64[workers]; waited_sum_s: all of them. share: of the network in a step without stragglers' delays and
+    without waiting; with gloo waiting is part of it, because it cannot be told apart. late: by what share workers
+    computed longer than they should have. stalled: the share of the training in which something on the machine waited
+    for a processor; NaN if it is not known.
     """
 
     target_s: float
@@ -78,7 +85,9 @@ class Numbers:
     compute_s: float
     network_s: float
     waiting_s: float
+    exchange_s: float
     waited_s: np.ndarray
+    waited_sum_s: float
     final_accuracy: float
     share: float
     late: float
@@ -107,7 +116,9 @@ def numbers(trace: Trace, target: float) -> Numbers:
         compute_s=compute,
         network_s=exchange - waiting,
         waiting_s=waiting,
+        exchange_s=exchange,
         waited_s=waited,
+        waited_sum_s=float(waited.sum()),
         final_accuracy=float(learned.accuracy[-1]),
         share=_share(exchange - waiting, trace.cell.compute_ms / 1e3),
         late=float((rows["pushed"] - rows["began"]).sum() / _asked_s(trace.cell, rows) - 1),
@@ -125,3 +136,23 @@ def _asked_s(cell: Cell, rows: np.ndarray) -> float:
     profile, mean = stragglers.parse(cell.straggler), cell.compute_ms / 1e3
     delays = [profile.delay(int(row["worker"]), int(row["step"]), mean, cell.seed) for row in rows]
     return mean * len(rows) + sum(delays) or float("nan")
+
+
+def row(trace: Trace) -> dict[str, object]:
+    """A run's row: every setting and count as a plain value (docs/results/README.md). Empty where a time or a count is
+    not known; `strategy` is the cell's text, one word."""
+    cell, learned = trace.cell, curve(trace)
+    reached = {target: learned.reaches(target) for target in ACCURACIES if not cell.until or target <= cell.until}
+    times = {f"s_to_{target:.2f}": round(found[0], 3) for target, found in reached.items() if found is not None}
+    end = learned.reaches(cell.until) if cell.until else None
+    return {
+        "run": cell.digest,
+        **{name: getattr(cell, name) for name in SETTINGS},
+        "s_to_until": round(end[0], 3) if end else "",
+        "iterations_to_until": round(end[1], 1) if end else "",
+        **{f"s_to_{target:.2f}": times.get(f"s_to_{target:.2f}", "") for target in ACCURACIES},
+        "whole_s": round(float(learned.t[-1]), 3),
+        "final_accuracy": round(float(learned.accuracy[-1]), 4),
+        "swaps": len(trace.swaps) - 1,
+        **{name: "" if np.isnan(count := trace.facts.get(name, np.nan)) else int(count) for name in COUNTS},
+    }

@@ -35,10 +35,14 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
+def settings(straggler: str) -> dict[str, str]:
+    """The settings in a straggler profile's text."""
+    return dict(item.split("=") for item in straggler.partition(":")[2].split(",") if item)
+
+
 def straggler_name(text: str) -> str:
     """A straggler profile in short, for example "slow_worker (p 0.15, +0.5–2.0x)"."""
-    name, _, rest = text.partition(":")
-    values = dict(item.split("=") for item in rest.split(",") if item)
+    name, values = text.partition(":")[0], settings(text)
     if name == "slow_worker":
         return f"slow_worker (p {values['probability']}, +{values['low']}–{values['high']}x)"
     if name == "heterogeneous":

@@ -19,16 +19,16 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
-from rich.console import Console
 from rich.table import Table
 
 from serene.arguments import Parser
 from serene.errors import SereneError, choices
+from serene.experiments.shared import terminal
 from serene.experiments.straggler_study import grid
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.measures import Curve
 from serene.workers import data
-from serene.workers.training import Recipe, Trainer
+from serene.workers.training import Trainer
 
 SHOWN = 8  # how many accuracies are printed in a row
 
@@ -36,8 +36,7 @@ SHOWN = 8  # how many accuracies are printed in a row
 def plain(cell: Cell) -> Curve:
     """Trains a cell as BSP does, but with gradients that are not quantised. In the curve ``t`` is in steps, too. An
     accuracy is the mean of the last three evaluations, as everywhere in the study. Raises DataError."""
-    recipe = Recipe(cell.model, cell.dataset, cell.workers, cell.steps, cell.batch_size, cell.learning_rate, cell.seed)
-    trainers = [Trainer(recipe, worker) for worker in range(cell.workers)]
+    trainers = [Trainer(cell.recipe, worker) for worker in range(cell.workers)]
     latest = [trainers[0].accuracy()] * 3
     steps, accuracies = [0.0], [latest[0]]
     for step in range(1, cell.steps + 1):
@@ -65,7 +64,7 @@ def main() -> int:
         print(f"error: --grid {options.grid}: expected {choices(grid.GRIDS)}", file=sys.stderr)
         return 2
     torch.set_num_threads(1)
-    chosen, console = grid.GRIDS[options.grid](), Console(highlight=False)
+    chosen, console = grid.GRIDS[options.grid](), terminal.console(highlight=False)
     try:
         data.keep(grid.DATASET)
         for model in dict.fromkeys(cell.model for cell in cells(chosen)):
@@ -77,21 +76,15 @@ def main() -> int:
 
 
 def _table(chosen: grid.Grid, model: str) -> Table:
-    target = chosen.targets[model]
-    shown = Table(title=f"{model}, target {target:.2f}", box=None)
-    for number, cell in enumerate(each for each in cells(chosen) if each.model == model):
+    target, head, rows = chosen.targets[model], [], []
+    for cell in (each for each in cells(chosen) if each.model == model):
         curve = plain(cell)
         at = np.unique(np.linspace(1, len(curve.steps) - 1, SHOWN).round().astype(int))
-        if not number:
-            for name in ("seed", *(f"step {curve.steps[place]:.0f}" for place in at), "target at step"):
-                shown.add_column(name, justify="right")
+        head = ["seed", *(f"step {curve.steps[place]:.0f}" for place in at), "target at step"]
         reached = curve.reaches(target)
-        shown.add_row(
-            str(cell.seed),
-            *(f"{curve.accuracy[place]:.3f}" for place in at),
-            f"{reached[1]:.0f}" if reached else "never",
-        )
-    return shown
+        accuracies = (f"{curve.accuracy[place]:.3f}" for place in at)
+        rows.append([str(cell.seed), *accuracies, f"{reached[1]:.0f}" if reached else "never"])
+    return terminal.table(head, rows, title=f"{model}, target {target:.2f}")
 
 
 if __name__ == "__main__":

@@ -20,20 +20,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from rich.console import Console
-from rich.table import Table
 
 from serene import outputs
 from serene.arguments import Parser
 from serene.controller.automatic import AUTOMATIC as PREFIX
 from serene.errors import SereneError, choices
-from serene.experiments.shared import studies
-from serene.experiments.straggler_study import rows
+from serene.experiments.shared import studies, terminal
 from serene.experiments.straggler_study.cases import OPTIMISERS, STEPS, Case, cases
 from serene.experiments.straggler_study.cell import Cell
-from serene.experiments.straggler_study.measures import curve
-from serene.experiments.straggler_study.regret_bars import NEVER, bars
-from serene.experiments.straggler_study.regret_table import COLUMNS, Regret, summary, to_csv, write_page
+from serene.experiments.straggler_study.measures import curve, row
+from serene.experiments.straggler_study.regret_table import NEVER, regrets, summary, worth, write_page
 from serene.experiments.straggler_study.store import Store
 from serene.experiments.straggler_study.strategies import check_strategy
 from serene.experiments.straggler_study.sweep import Parallel, sweep
@@ -58,32 +56,17 @@ def targets(chosen: Sequence[Case], store: Store) -> dict[Case, float]:
     """The accuracy to reach in each of these cells, 0 to 1, from runs that the store has."""
     found = {}
     for calm in {case.calm() for case in chosen}:
-        reached = []
-        for seed in TARGET_SEEDS:
-            learned = curve(_trace(store, calm.cell("bsp", seed)))
-            reached.append(float(learned.accuracy[learned.steps <= TARGET_AT * STEPS].max()))
+        learned = [curve(_trace(store, calm.cell("bsp", seed))) for seed in TARGET_SEEDS]
+        reached = [float(each.accuracy[each.steps <= TARGET_AT * STEPS].max()) for each in learned]
         found[calm] = round(float(np.mean(reached)), 4)
     return {case: found[case.calm()] for case in chosen}
 
 
-def seconds(cell: Cell, store: Store) -> float:
+def seconds(trace: Trace) -> float:
     """Virtual seconds to the accuracy at which the cell ends; NEVER times the run's length, if it is not reached."""
-    learned = curve(_trace(store, cell))
-    reached = learned.reaches(cell.until)
+    learned = curve(trace)
+    reached = learned.reaches(trace.cell.until)
     return reached[0] if reached else NEVER * float(learned.t[-1])
-
-
-def regrets(
-    case: Case, until: float, automatic: Mapping[str, str], store: Store, seeds: Sequence[int] = SEEDS
-) -> dict[str, float]:
-    """Each strategy's mean time over that of the best fixed strategy, by the strategy's name; k-of-n for k = 3/4 n is
-    "quorum". until: the accuracy to reach."""
-    means = {
-        name: float(np.mean([seconds(case.cell(strategy, seed, until), store) for seed in seeds]))
-        for name, strategy in {**{each: each for each in case.fixed()}, **automatic}.items()
-    }
-    best = min(means[each] for each in case.fixed())
-    return {name.partition(":")[0] if name.startswith("quorum") else name: mean / best for name, mean in means.items()}
 
 
 def _trace(store: Store, cell: Cell) -> Trace:
@@ -127,55 +110,43 @@ def run(options: argparse.Namespace, console: Console) -> None:
     except ValueError:
         raise SereneError(f"--seeds {options.seeds}: expected whole numbers, separated by commas") from None
     store, parallel = Store(options.out), Parallel(options.parallel)
+
     calm = {case: [case.calm().cell("bsp", seed) for seed in TARGET_SEEDS] for case in chosen}
-    if options.so_far:
-        chosen = [case for case in chosen if all(map(store.has, calm[case]))]
-    else:
-        sweep(list(dict.fromkeys(cell for pair in calm.values() for cell in pair)), store, console, parallel)
-    until = targets(chosen, store)
-    if options.so_far:
-        fixed = {case: _runs(case, case.fixed(), seeds, until) for case in chosen}
-        chosen = [case for case in chosen if all(map(store.has, fixed[case]))]
-    judged, found = [], []
     if not options.so_far:
-        sweep(
-            [run for case in chosen for run in _runs(case, (*case.fixed(), *automatic.values()), seeds, until)],
-            store, console, parallel,
-        )  # fmt: skip
+        sweep([*dict.fromkeys(cell for pair in calm.values() for cell in pair)], store, console, parallel)
+    chosen = [case for case in chosen if all(map(store.has, calm[case]))]
+    until = targets(chosen, store)
+    fixed = {case: _runs(case, case.fixed(), seeds, until) for case in chosen}
+    others = {(case, text): _runs(case, (text,), seeds, until) for case in chosen for text in automatic.values()}
+    if not options.so_far:
+        sweep([cell for some in (fixed, others) for mine in some.values() for cell in mine], store, console, parallel)
+    rows = []
     for case in chosen:
-        there = {
-            name: strategy
-            for name, strategy in automatic.items()
-            if all(map(store.has, _runs(case, (strategy,), seeds, until)))
-        }
-        judged += _runs(case, (*case.fixed(), *there.values()), seeds, until)
-        for name, value in regrets(case, until[case], there, store, seeds).items():
-            found.append(Regret(case.name, name, round(value, 3)))
-    if not found:
+        if all(map(store.has, fixed[case])):
+            there = [others[case, text] for text in automatic.values() if all(map(store.has, others[case, text]))]
+            for cell in dict.fromkeys(cell for mine in (fixed[case], *there) for cell in mine):
+                trace = _trace(store, cell)
+                rows.append({**row(trace), "cell": case.name, "took_s": seconds(trace)})
+    if not rows:
         raise SereneError(f"{options.out}: no cell has been run with all fixed strategies yet")
-    runs = [rows.of_trace(_trace(store, cell)) for cell in judged]
-    told = bars(runs, AUTOMATIC[BEST]) if BEST in {each.strategy for each in found} else ""
-    console.print(_table(found), told, sep="\n")
+    runs = pd.DataFrame(rows)
+    found = regrets(runs, automatic)
+    head, lines = summary(found)
+    console.print(terminal.table(head, lines, ["strategy"], f"regret in {found['cell'].nunique()} cells"))
+    if AUTOMATIC[BEST] in set(runs["strategy"]):
+        head, lines = worth(runs, AUTOMATIC[BEST])
+        console.print(terminal.table(head, lines, head[:1]))
     if options.csv:
-        outputs.write_text(options.csv, to_csv(found))
+        outputs.write_text(options.csv, found.to_csv(index=False))
     if options.runs:
-        outputs.write_text(options.runs, rows.to_csv(runs))
+        outputs.write_text(options.runs, runs.drop(columns=["cell", "took_s"]).to_csv(index=False))
     if options.page:
-        write_page(options.page, found, told)
+        write_page(options.page, found, runs, AUTOMATIC[BEST])
 
 
 def _runs(case: Case, strategies: Iterable[str], seeds: Sequence[int], until: Mapping[Case, float]) -> list[Cell]:
     """The runs of a cell with each of these strategies, each once."""
     return [case.cell(strategy, seed, until[case]) for strategy in dict.fromkeys(strategies) for seed in seeds]
-
-
-def _table(found: Sequence[Regret]) -> Table:
-    shown = Table(title=f"regret in {len({each.cell for each in found})} cells", box=None)
-    for column in COLUMNS:
-        shown.add_column(column, justify="left" if column == "strategy" else "right")
-    for row in summary(found):
-        shown.add_row(*row)
-    return shown
 
 
 def main() -> int:

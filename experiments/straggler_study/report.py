@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import base64
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 
-from serene import outputs
+import pandas as pd
+
 from serene.experiments.shared import studies
-from serene.experiments.shared.machine import summary
-from serene.experiments.straggler_study import agreement, claims, grid, headline, names, side_by_side, tables
+from serene.experiments.shared.machine import NOT_RECORDED, summary
+from serene.experiments.straggler_study import agreement, grid, headline, names, side_by_side
 from serene.experiments.straggler_study.cell import Cell
+from serene.experiments.straggler_study.measures import curve, row
 from serene.experiments.straggler_study.names import percent, straggler_name
 from serene.experiments.straggler_study.pictures import answer, choice, learning, waiting
-from serene.experiments.straggler_study.study import Study
+from serene.experiments.straggler_study.study import Study, Table
 from serene.workers import data
 
-Table = tuple[list[str], list[list[str]]]
 TIMELINE_STEPS = 25  # that a timeline shows, of BSP
 BUSY = 0.05  # a run with workers that computed longer than they should have, by this share, shows a busy machine
 
@@ -49,23 +48,54 @@ def write(study: Study, out: Path) -> Path:
     """Writes report.html, pictures and CSV files into ``out``; returns the report's path. Raises Incomplete or
     CannotWrite."""
     study.check()
-    drawn = Drawn(out)
-    sections = [_section(study, drawn, *case) for case in study.cases()]
-    maps = _maps(study, drawn)
-    pairs, claimed = agreement.pairs(study), claims.rows(claims.claims(study))
-    agrees = [
-        drawn(f"agreement-{measure[0]}", partial(agreement.draw, pairs, measure))
-        for measure in agreement.MEASURES
-        if pairs
-    ]
-    tables.runs_csv(study, out / "runs.csv")
-    tables.curves_csv(study, out / "accuracy.csv")
-    tables.write_csv(out / "map.csv", *tables.map_rows(study))
-    tables.write_csv(out / "claims.csv", *claimed)
-    tables.write_csv(out / "agreement.csv", *agreement.rows(pairs))
-    page = _page(study, drawn, out, sections=sections, maps=maps, agrees=agrees, pairs=pairs, claimed=claimed)
-    outputs.write_text(out / "report.html", page)
-    return out / "report.html"
+    drawn, pairs = Drawn(out), agreement.pairs(study)
+    cases: dict[tuple[str, str], dict[float, None]] = {}
+    for cell in study.grid.headline:
+        cases.setdefault((cell.model, cell.straggler), {})[cell.share] = None
+    sections = [_section(study, drawn, *case, list(shares)) for case, shares in cases.items()]
+    counts = sorted({cell.workers for cell in study.grid.map})
+    maps = [drawn(f"map-{workers}", partial(choice.strategy_map, study, workers)) for workers in counts]
+    if study.grid.scale:
+        maps.append(drawn("scale", partial(choice.scale, study)))
+    agrees = [drawn(f"agreement-{name}", partial(agreement.draw, pairs, name))
+              for name in agreement.MEASURES if len(pairs)]  # fmt: skip
+    tables = {
+        "claims": headline.claims(study), "map": choice.map_rows(study), "agreement": agreement.rows(pairs),
+    }  # fmt: skip
+    _write_csv(study, tables, out)
+    done = study.runs[study.runs["cell"].isin(study.grid.headline)]
+    late = done["late"] > BUSY
+    simulated = [cell for cell in study.grid.cells() if cell.engine == "simulated"]
+    settings = dict.fromkeys((cell.model, cell.batch_size, cell.learning_rate) for cell in study.grid.headline)
+    return studies.write_report(
+        Path(__file__).with_name("report.html"), out, drawn.paths,
+        grid=study.grid.name,
+        answer=headline.answer(study),
+        target=study.grid.targets["mlp"],
+        emulated=len(done),
+        wanted=len(study.grid.headline),
+        simulated=len(simulated),
+        seeds=", ".join(str(seed) for seed in sorted({cell.seed for cell in study.grid.headline})),
+        missing=headline.missing_rows(study),
+        data=_data(grid.DATASET),
+        lengths={cell.model: cell.steps for cell in study.grid.headline},
+        parameters=grid.PARAMETERS,
+        targets=study.grid.targets,
+        paces=_paces(study),
+        recipes=settings,
+        conditions=_conditions(study, done["cell"]),
+        conditions_simulated=_conditions(study, simulated),
+        late=f"{late.sum()} of {len(late)}",
+        busy=late.sum() > len(late) / 4,
+        late_by=percent(BUSY),
+        scapy=headline.scapy_rows(study),
+        sections=sections,
+        maps=maps,
+        agreement_summary=agreement.summary(pairs),
+        agrees=agrees,
+        together=side_by_side.rows(side_by_side.known(out)),
+        **tables,
+    )  # fmt: skip
 
 
 def _section(study: Study, drawn: Drawn, model: str, straggler: str, shares: list[float]) -> Section:
@@ -74,23 +104,20 @@ def _section(study: Study, drawn: Drawn, model: str, straggler: str, shares: lis
     if straggler != grid.NONE:
         for wide, name in ((True, f"answer-{key}"), (False, f"answer-{key}-narrow")):
             drawn(name, partial(answer.answer, study, model, straggler, shares, wide=wide))
-        for what in ("time", "steps", "split", "waiting"):
-            pictures[what] = []
         for share in shares:
-            cells = study.headline(model, straggler, share)
-            title = f"exchange {percent(share)} of a step"
-            drawn_of = _curves(cells)
-            for what, over in (("time", "t"), ("steps", "steps")):
-                how = partial(learning.accuracy, study, drawn_of, over, title)
-                pictures[what].append(drawn(f"accuracy-{what}-{key}-{100 * share:.0f}", how))
-            name = f"split-{key}-{100 * share:.0f}"
-            pictures["split"].append(drawn(name, partial(waiting.split, study, cells, title)))
+            cells, title = study.headline(model, straggler, share), f"exchange {percent(share)} of a step"
             waits = [cell for cell in cells if names.way(cell) in (names.EMBEDDED, names.SERVER)]
-            name = f"waiting-{key}-{100 * share:.0f}"
-            pictures["waiting"].append(drawn(name, partial(waiting.cumulative, study, waits, title)))
-        line = _timeline(study, drawn, key, model, straggler, shares)
-        if line is not None:
-            pictures["timeline"] = [line]
+            for what, name, how in (
+                ("time", "accuracy-time", partial(learning.accuracy, study, _curves(cells), "t", title)),
+                ("steps", "accuracy-steps", partial(learning.accuracy, study, _curves(cells), "steps", title)),
+                ("split", "split", partial(waiting.split, study, cells, title)),
+                ("waiting", "waiting", partial(waiting.cumulative, study, waits, title)),
+            ):
+                pictures.setdefault(what, []).append(drawn(f"{name}-{key}-{100 * share:.0f}", how))
+        if shown := _compared(study, model, straggler, shares):
+            until_s = TIMELINE_STEPS * study.of(shown[0])["step_s"][shown[0].seed]
+            line = partial(waiting.timeline, study, shown, until_s=until_s)
+            pictures["timeline"] = [drawn(f"timeline-{key}", line)]
     title = f"{model}, {straggler_name(straggler)}"
     return Section(title, pictures, headline.rows(study, model, straggler, shares))
 
@@ -98,94 +125,25 @@ def _section(study: Study, drawn: Drawn, model: str, straggler: str, shares: lis
 def _curves(cells: Sequence[Cell]) -> list[Cell]:
     """The cells whose curves are drawn, few enough to be told apart: those through the embedded switch, and BSP by the
     baselines."""
+    bases = (names.SERVER, names.SHARDED, names.GLOO)
     return [
         cell for cell in cells
-        if names.way(cell) == names.EMBEDDED
-        or (names.way(cell) in (names.SERVER, names.SHARDED, names.GLOO) and cell.strategy == "bsp")
+        if names.way(cell) == names.EMBEDDED or (names.way(cell) in bases and cell.strategy == "bsp")
     ]  # fmt: skip
 
 
-def _timeline(study: Study, drawn: Drawn, key: str, model: str, straggler: str, shares: Sequence[float]) -> str | None:
-    """Draws the timelines of BSP, SSP(10) and the automatic strategy for the same seed, at the middle one of the
-    shares."""
-    share = sorted(shares)[len(shares) // 2]
+def _compared(study: Study, model: str, straggler: str, shares: Sequence[float]) -> list[Cell]:
+    """BSP, SSP(10) and the automatic strategy for the same seed, at the middle one of the shares."""
+    wanted = model, straggler, sorted(shares)[len(shares) // 2], names.EMBEDDED
     cells = [
-        cell
-        for cell in study.grid.headline
-        if (cell.model, cell.straggler, cell.share, names.way(cell)) == (model, straggler, share, names.EMBEDDED)
-        and cell.strategy in ("bsp", "ssp:10", grid.AUTOMATIC)
-        and cell not in study.missing
-    ]
-    if not cells:
-        return None
-    seed = cells[0].seed
-    shown = [cell for cell in cells if cell.seed == seed]
-    until = TIMELINE_STEPS * study.numbers(shown[0]).step_s
-    return drawn(f"timeline-{key}", partial(waiting.timeline, study, shown, until_s=until))
+        cell for cell in study.grid.headline
+        if (cell.model, cell.straggler, cell.share, names.way(cell)) == wanted
+        and cell.strategy in ("bsp", "ssp:10", grid.AUTOMATIC) and cell not in study.missing
+    ]  # fmt: skip
+    return [cell for cell in cells if cell.seed == cells[0].seed]
 
 
-def _maps(study: Study, drawn: Drawn) -> list[str]:
-    counts = sorted({cell.workers for cell in study.grid.map})
-    maps = [drawn(f"map-{workers}", partial(choice.strategy_map, study, workers)) for workers in counts]
-    return [*maps, drawn("scale", partial(choice.scale, study))] if study.grid.scale else maps
-
-
-def _page(
-    study: Study, drawn: Drawn, out: Path, *, sections: list[Section], maps: list[str], agrees: list[str],
-    pairs: list[agreement.Pair], claimed: Table,
-) -> str:  # fmt: skip
-    cells = study.grid.cells()
-    emulated = [cell for cell in study.grid.headline if cell not in study.missing]
-    late = [study.numbers(cell).late for cell in emulated]
-    return studies.template(Path(__file__).with_name("report.html")).render(
-        made=time.strftime("%Y-%m-%d"),
-        grid=study.grid.name,
-        sentences=headline.answer(study).sentences(),
-        emulated=len(emulated),
-        wanted=len(study.grid.headline),
-        simulated=sum(cell.engine == "simulated" for cell in cells),
-        seeds=", ".join(str(seed) for seed in sorted({cell.seed for cell in study.grid.headline})),
-        missing=headline.missing_rows(study),
-        data=_data(grid.DATASET),
-        lengths=_lengths(study),
-        targets=", ".join(
-            f"{study.grid.targets[model]:.2f} ({model})" for model in grid.PARAMETERS if model in study.grid.targets
-        ),
-        paces=_paces(study),
-        recipes=_recipes(study),
-        conditions=_conditions(study, emulated),
-        conditions_simulated=_conditions(study, [cell for cell in cells if cell.engine == "simulated"]),
-        late=f"{sum(value > BUSY for value in late)} of {len(late)}",
-        busy=sum(value > BUSY for value in late) > len(late) / 4,
-        late_by=percent(BUSY),
-        claims=claimed,
-        scapy=headline.scapy_rows(study),
-        sections=sections,
-        maps=maps,
-        map=tables.map_rows(study),
-        agreement=agreement.rows(pairs),
-        agreement_text=agreement.text(pairs),
-        agrees=agrees,
-        together=side_by_side.rows(side_by_side.known(out)),
-        pictures={name: base64.b64encode(path.read_bytes()).decode() for name, path in drawn.paths.items()},
-        files=", ".join(sorted(path.name for path in out.iterdir() if path.suffix in (".csv", ".png"))),
-    )
-
-
-def _recipes(study: Study) -> str:
-    found = dict.fromkeys((cell.model, cell.batch_size, cell.learning_rate) for cell in study.grid.headline)
-    return ", ".join(
-        f"{batch_size} at the rate {rate}{' as the authors do' if model == 'mlp' else ''} ({model})"
-        for model, batch_size, rate in found
-    )
-
-
-def _lengths(study: Study) -> str:
-    found = {cell.model: cell.steps for cell in study.grid.headline}
-    return ", ".join(f"{steps} ({model}, {grid.PARAMETERS[model]:,} parameters)" for model, steps in found.items())
-
-
-def _paces(study: Study) -> tuple[list[str], list[list[str]]]:
+def _paces(study: Study) -> Table:
     """A table of the compute times by which the exchange is a share of a step."""
     head = ["wanted share", "model", "links [Mbit/s]", "an iteration computes [ms]", "exchange at the link's rate [ms]"]
     told = dict.fromkeys((cell.share, cell.model, cell.link_mbit, cell.compute_ms) for cell in study.grid.headline)
@@ -195,7 +153,7 @@ def _paces(study: Study) -> tuple[list[str], list[list[str]]]:
     ]
 
 
-def _conditions(study: Study, cells: Sequence[Cell]) -> str:
+def _conditions(study: Study, cells: Iterable[Cell]) -> str:
     return summary([study.trace(cell).conditions for cell in cells])
 
 
@@ -204,3 +162,24 @@ def _data(dataset: str) -> str:
     channels, height, width = whole.shape
     size = f"{len(whole.train_labels):,} images to train and {len(whole.test_labels):,} to test"
     return f"{dataset} ({size}, {channels}x{height}x{width})"
+
+
+# -- numbers as CSV --------------------------------------------------------------------------------------------
+
+
+def _write_csv(study: Study, tables: Mapping[str, Table], out: Path) -> None:
+    for name, (head, lines) in tables.items():
+        pd.DataFrame(lines, columns=head).to_csv(out / f"{name}.csv", index=False)
+    measured = study.runs.drop(columns=["cell", "group", "seed", "waited_s", "final_accuracy"])
+    found, curves = [], []
+    for cell, (_, its) in zip(study.runs["cell"], measured.iterrows(), strict=True):
+        trace = study.trace(cell)
+        found.append({
+            **row(trace), "way": names.way(cell), **its.rename({"share": "measured_share"}),
+            "engine_s": round(trace.facts["engine_s"], 2), **asdict(trace.conditions),
+        })  # fmt: skip
+        if cell.engine == "emulated":
+            learned = pd.DataFrame(vars(curve(trace))).rename(columns={"t": "t_s"}).round(4)
+            curves.append(learned.assign(run=cell.digest))
+    pd.DataFrame(found).fillna({"machine": NOT_RECORDED}).to_csv(out / "runs.csv", index=False)
+    pd.concat(curves).to_csv(out / "accuracy.csv", index=False)

@@ -25,7 +25,6 @@ from serene.experiments.straggler_study.measures import numbers
 from serene.experiments.straggler_study.names import percent
 from serene.experiments.straggler_study.store import Store
 from serene.experiments.straggler_study.sweep import BMV2, LIGHT, run_cell
-from serene.experiments.straggler_study.trace import Trace
 
 STEPS = 15
 ALLOWED = 1.05  # the time of a step, at most, relative to that of a run alone
@@ -111,8 +110,7 @@ def _measured(found: list[Copies], share: float, kind: str, together: int, direc
         with HERE.executor(together, directory, (__name__,)) as executor:
             for copy in work_off(stores, partial(_run, one), executor):
                 failed = failed or (copy.trouble or "").partition("\n")[0]
-        traces = [Trace.load(store.path(one)) for store in stores if store.get(one) is not None]
-    measured = [numbers(trace, float("nan")) for trace in traces]
+        measured = [numbers(trace, float("nan")) for store in stores if (trace := store.get(one)) is not None]
     stalled = float(np.median([each.stalled for each in measured])) if measured else float("nan")
     steps = [each.step_s for each in measured]
     known_stalled = stalled if np.isfinite(stalled) else None

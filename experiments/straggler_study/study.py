@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
+import pandas as pd
 
 from serene.errors import SereneError
 from serene.experiments.straggler_study.cell import Cell
@@ -14,6 +15,9 @@ from serene.experiments.straggler_study.grid import Grid
 from serene.experiments.straggler_study.measures import Numbers, numbers
 from serene.experiments.straggler_study.store import Store
 from serene.experiments.straggler_study.trace import Trace
+
+SAME = 0.03  # a relative change below this counts as none
+Table = tuple[list[str], list[list[str]]]  # head, rows
 
 
 class Incomplete(SereneError):
@@ -45,6 +49,11 @@ class Spread:
         middle = float(np.median(given))
         return cls(middle, float(given.min()), float(given.max()), int(given.size), wanted, bounds)
 
+    @property
+    def less(self) -> bool:
+        """Whether a time became less with all seeds, by SAME or more in the median."""
+        return bool(self.count) and self.high < 0 and self.middle <= -SAME
+
     def percent(self) -> str:
         """A change as text: -12.3 % [-15.0, -10.1]."""
         if not self.count:
@@ -66,57 +75,41 @@ def _shown(value: float, form: str) -> str:
     return f"{value:{form}}" if np.isfinite(value) else "never"
 
 
-def _change(name: str, pairs: Sequence[tuple[Numbers, Numbers]], wanted: int) -> Spread:
-    """The relative change, pair by pair, of what it took to reach the target. name: ``target_s`` or ``target_steps``.
-    If only the first of a pair never reached it, the change is infinite; if only the second, its whole run is taken
-    instead, which makes the change an upper bound."""
-    changes, bounds = [], 0
-    for mine, theirs in pairs:
-        one, other = float(getattr(mine, name)), float(getattr(theirs, name))
-        if np.isnan(other) and not np.isnan(one):
-            other, bounds = float(getattr(theirs, name.replace("target", "whole"))), bounds + 1
-        changes.append(one / other - 1)
-    return Spread.of(changes, wanted, bounds)
-
-
-def _in_exchange(numbers: Numbers) -> float:
-    """Seconds of a step that are spent in the exchange, with waiting."""
-    return numbers.network_s + numbers.waiting_s
-
-
-@dataclass(frozen=True)
-class Changes:
-    """Relative changes from one cell to another, seed by seed. time: to the target. step: time per step. steps: to the
-    target. waiting: of all workers together. exchange: all time in the exchange, with waiting."""
-
-    time: Spread
-    step: Spread
-    steps: Spread
-    waiting: Spread
-    exchange: Spread
-
-
-@dataclass
 class Study:
     """A grid's results."""
 
-    grid: Grid
-    store: Store
-    _numbers: dict[Cell, Numbers] = field(default_factory=dict)
+    def __init__(self, grid: Grid, store: Store) -> None:
+        self.grid, self.store = grid, store
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """A row for each cell that has a result: ``cell``, ``group``, that cell with seed 0, ``seed`` and the fields of
+        `Numbers`."""
+        rows = []
+        for cell in self.grid.cells():
+            if (trace := self.store.get(cell)) is not None:
+                found = numbers(trace, self.grid.targets.get(cell.model, float("nan")))
+                rows.append({"cell": cell, "group": replace(cell, seed=0), "seed": cell.seed, **vars(found)})
+        return pd.DataFrame(rows, columns=["cell", "group", "seed", *(field.name for field in fields(Numbers))])
+
+    @cached_property
+    def missing(self) -> dict[Cell, None]:
+        """Cells without a result."""
+        done = set(self.runs["cell"])
+        return {cell: None for cell in self.grid.cells() if cell not in done}
+
+    @cached_property
+    def _groups(self) -> dict[Cell, pd.DataFrame]:
+        return {group: mine.set_index("seed") for group, mine in self.runs.groupby("group", sort=False)}
 
     def check(self) -> None:
         """Raises Incomplete if a simulated result is missing, or all emulated ones are. The report itself lists the
         emulated results that are missing."""
-        missing = [cell for cell in self.missing if cell.engine == "simulated"]
-        if missing:
-            raise Incomplete(f"{len(missing)} simulated results are missing: run the sweep again")
-        if not any(cell not in self.missing for cell in self.grid.headline):
+        simulated = sum(cell.engine == "simulated" for cell in self.missing)
+        if simulated:
+            raise Incomplete(f"{simulated} simulated results are missing: run the sweep again")
+        if all(cell in self.missing for cell in self.grid.headline):
             raise Incomplete("no emulated result is there: run the sweep again")
-
-    @cached_property
-    def missing(self) -> list[Cell]:
-        """Cells without a result."""
-        return self.store.missing(self.grid.cells())
 
     def trace(self, cell: Cell) -> Trace:
         """A cell's result. Raises Incomplete."""
@@ -125,93 +118,57 @@ class Study:
             raise Incomplete(f"no result for {cell}: run the sweep again")
         return found
 
-    def numbers(self, cell: Cell) -> Numbers:
-        """A cell's numbers. Raises Incomplete."""
-        if cell not in self._numbers:
-            self._numbers[cell] = numbers(self.trace(cell), self.grid.targets.get(cell.model, float("nan")))
-        return self._numbers[cell]
-
-    # -- what there is ---------------------------------------------------------------------------------------
+    def of(self, cell: Cell) -> pd.DataFrame:
+        """The rows of ``runs`` that differ from this cell in the seed alone, by seed."""
+        found = self._groups.get(replace(cell, seed=0))
+        return self.runs[:0].set_index("seed") if found is None else found
 
     @cached_property
-    def _wanted(self) -> dict[Cell, list[Cell]]:
-        """The grid's cells in groups that differ in the seed alone, by the cell with seed 0."""
-        groups: dict[Cell, list[Cell]] = {}
+    def _wanted(self) -> dict[Cell, list[int]]:
+        found: dict[Cell, list[int]] = {}
         for cell in self.grid.cells():
-            groups.setdefault(replace(cell, seed=0), []).append(cell)
-        return groups
+            found.setdefault(replace(cell, seed=0), []).append(cell.seed)
+        return found
 
-    @cached_property
-    def _groups(self) -> dict[Cell, list[Cell]]:
-        """The wanted groups without the cells that have no result."""
-        missing = set(self.missing)
-        found = {key: [cell for cell in mine if cell not in missing] for key, mine in self._wanted.items()}
-        return {key: mine for key, mine in found.items() if mine}
-
-    def seeds(self, cell: Cell) -> list[Cell]:
-        """The cells that differ from this one in the seed alone, and have a result."""
-        return self._groups.get(replace(cell, seed=0), [])
-
-    def wanted(self, cell: Cell) -> list[Cell]:
-        """The cells of the grid that differ from this one in the seed alone."""
-        return self._wanted.get(replace(cell, seed=0), [])
-
-    def strategies(self, cells: Sequence[Cell], workers: int, straggler: str, share: float) -> list[Cell]:
-        """A cell, of any seed, for each strategy of a case."""
-        mine = [cell for cell in cells if (cell.workers, cell.straggler, cell.share) == (workers, straggler, share)]
-        return list({cell.strategy: cell for cell in mine}.values())
+    def wanted(self, cell: Cell, seeds: Sequence[int] | None = None) -> int:
+        """How many cells of the grid differ from this one in the seed alone. seeds: those that count; None: all."""
+        mine = self._wanted.get(replace(cell, seed=0), [])
+        return len([seed for seed in mine if seeds is None or seed in seeds])
 
     def headline(self, model: str, straggler: str, share: float) -> list[Cell]:
         """A cell of the headline, of any seed, for each way and strategy, in the grid's order, with or without a
         result."""
-        mine = [
-            cell for cell in self.grid.headline if (cell.model, cell.straggler, cell.share) == (model, straggler, share)
-        ]
+        case = model, straggler, share
+        mine = [cell for cell in self.grid.headline if (cell.model, cell.straggler, cell.share) == case]
         return list({replace(cell, seed=0): cell for cell in mine}.values())
-
-    def cases(self) -> list[tuple[str, str, list[float]]]:
-        """The headline's models and stragglers, each with its shares, in the grid's order."""
-        found: dict[tuple[str, str], dict[float, None]] = {}
-        for cell in self.grid.headline:
-            found.setdefault((cell.model, cell.straggler), {})[cell.share] = None
-        return [(*case, list(shares)) for case, shares in found.items()]
-
-    # -- numbers ---------------------------------------------------------------------------------------------
 
     def spread(self, cell: Cell, what: str) -> Spread:
         """The spread of a number over the seeds. what: a field of `Numbers`."""
-        return Spread.of(float(getattr(self.numbers(each), what)) for each in self.seeds(cell))
+        return Spread.of(self.of(cell)[what])
 
-    def against(self, cell: Cell, other: Cell, seeds: Sequence[int] | None = None) -> Changes:
-        """The changes from ``other`` to ``cell``, paired by seed: with the same seed, data, batches, initial parameters
-        and delays are the same. seeds: which ones to use; None: all."""
-        others = {each.seed: each for each in self.seeds(other) if seeds is None or each.seed in seeds}
-        pairs = [
-            (self.numbers(each), self.numbers(others[each.seed])) for each in self.seeds(cell) if each.seed in others
-        ]
-        wanted = len({each.seed for each in self.wanted(cell) if seeds is None or each.seed in seeds})
-        return Changes(
-            _change("target_s", pairs, wanted),
-            Spread.of((mine.step_s / theirs.step_s - 1 for mine, theirs in pairs), wanted),
-            _change("target_steps", pairs, wanted),
-            Spread.of(
-                (
-                    mine.waited_s.sum() / theirs.waited_s.sum() - 1
-                    for mine, theirs in pairs
-                    if theirs.waited_s.sum() > 0
-                ),
-                wanted,
-            ),
-            Spread.of(
-                (_in_exchange(mine) / _in_exchange(theirs) - 1 for mine, theirs in pairs if _in_exchange(theirs)),
-                wanted,
-            ),
-        )
+    def change(self, cell: Cell, other: Cell, what: str = "target_s", seeds: Sequence[int] | None = None) -> Spread:
+        """The relative change of a number from ``other`` to ``cell``, paired by seed: with the same seed, data,
+        batches, initial parameters and delays are the same. what: a field of `Numbers`. seeds: which ones to use; None:
+        all.
+
+        If only the first of a pair never reached the target, the change is infinite; if only the second, its whole run
+        is taken instead, which makes the change an upper bound.
+        """
+        by_seed = {"left_index": True, "right_index": True, "suffixes": ("", "_other")}
+        pairs = self.of(cell).merge(self.of(other), **by_seed)
+        if seeds is not None:
+            pairs = pairs[pairs.index.isin(seeds)]
+        new, old, bounds = pairs[what], pairs[f"{what}_other"], 0
+        if what.startswith("target"):
+            bound = old.isna() & new.notna()
+            old, bounds = old.mask(bound, pairs[f"{what.replace('target', 'whole')}_other"]), int(bound.sum())
+        return Spread.of((new / old - 1)[old != 0], self.wanted(cell, seeds), bounds)
 
     def best(self, cells: Sequence[Cell], seeds: Sequence[int]) -> Cell:
         """The cell whose strategy has the shortest median time to the target, by these seeds alone."""
 
         def middle(cell: Cell) -> float:
-            return Spread.of(self.numbers(each).target_s for each in self.seeds(cell) if each.seed in seeds).middle
+            mine = self.of(cell)
+            return Spread.of(mine["target_s"][mine.index.isin(seeds)]).middle
 
         return min(cells, key=middle)

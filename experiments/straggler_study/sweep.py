@@ -1,5 +1,5 @@
-"""Runs the cells that have no result yet, several at a time, with a progress bar. It can be stopped and started
-again."""
+"""Runs the cells that have no result yet, several at a time, and estimates how long that takes. It can be stopped and
+started again."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from pathlib import Path
 from rich.console import Console
 
 from serene import outputs
-from serene.errors import SereneError
 from serene.experiments.shared import studies
 from serene.experiments.shared.clusters import HERE, Cluster
 from serene.experiments.shared.machine import observed
+from serene.experiments.shared.studies import Group
 from serene.experiments.straggler_study import grid, names
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.store import Store
 from serene.experiments.straggler_study.trace import STEP, Trace
+from serene.workers import stragglers
 from serene.workers.results import BYTES_PER_STEP
 
 LIGHT, BMV2 = "all but BMv2", "BMv2"  # kinds of emulated runs, by the processor time that they take
-KILLED = "its process was killed, or the study was stopped, while it ran"
-
-
-class Failed(SereneError):
-    """Cells could not be run; the message says why."""
+KILLED = "interrupted: its process was killed or the study was stopped"
+# Seconds on an Intel Xeon: of an emulated run's beginning and end, and of a simulated step of a worker, by model, with
+# its share of the evaluations.
+EMULATED_S = 8.0
+SIMULATED_S = {"nothing": 0.0006, "softmax": 0.0007, "mlp": 0.007, "cnn-large": 0.1}
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,28 @@ def kind(cell: Cell) -> str:
     return BMV2 if cell.exchange == "switch" and cell.target == "bmv2" else LIGHT
 
 
+def announced(cells: Iterable[Cell], store: Store, parallel: Parallel) -> str:
+    """What to print before the cells run."""
+    possible = [cell for cell in cells if store.has(cell) or not grid.why_not(cell)]
+    return studies.announced(
+        possible, store, expected_s, lambda trace: (trace.facts["engine_s"], trace.conditions.machine), parallel.of,
+        lambda cell: cell.engine,
+    )  # fmt: skip
+
+
+def expected_s(cell: Cell) -> float:
+    """Seconds that a cell takes, about, by its settings."""
+    if cell.engine == "simulated":
+        return cell.steps * cell.workers * SIMULATED_S.get(cell.model, max(SIMULATED_S.values()))
+    computing = cell.compute_ms / 1e3
+    exchange = computing * cell.share / (1 - cell.share)
+    if cell.exchange == "server":
+        exchange *= cell.workers  # the vectors of all workers pass the server's link
+    profile, steps = stragglers.parse(cell.straggler), range(1, min(cell.steps, 20) + 1)
+    longest = [max(profile.delay(worker, step, 1.0, cell.seed) for worker in range(cell.workers)) for step in steps]
+    return EMULATED_S + cell.steps * (computing * (1 + sum(longest) / len(longest)) + exchange)
+
+
 def sweep(
     cells: Sequence[Cell], store: Store, console: Console, parallel: Parallel | None = None, cluster: Cluster = HERE
 ) -> int:
@@ -66,47 +89,33 @@ def sweep(
     parallel = parallel or Parallel()
     for cell in cells:
         cell.check()
-    failures: list[str] = []
     with store.alone():
-        missing = _possible(store.missing(cells), store)
-        for what, mine in _together(missing, parallel):
-            simulated = mine[0].engine == "simulated"
-            processes, where = parallel.of(mine[0]), cluster if simulated else HERE
-            outputs.check(store.directory, max(room(cell) for cell in mine) * processes)
-            run = partial(run_cell, None) if simulated else partial(noted, store)
-            with where.executor(processes, store.directory, (__name__,)) as executor:
-                failures += studies.work(what, mine, run, store.keep, executor, label, console)
-    if failures:
-        raise Failed(f"{len(failures)} of {len(missing)} cells failed:\n" + "\n".join(failures[:5]))
-    return len(missing)
+        possible = []
+        for cell in store.missing(cells):
+            if reason := grid.why_not(cell):
+                store.note_failure(cell, reason)
+            else:
+                possible.append(cell)
+        studies.sweep(_groups(possible, store, parallel, cluster), store, console, label)
+    return len(possible)
 
 
-def _possible(missing: Iterable[Cell], store: Store) -> list[Cell]:
-    """The cells that this machine can run; why it cannot run the others is noted in the store."""
-    found = []
-    for cell in missing:
-        reason = grid.why_not(cell)
-        if reason:
-            store.note_failure(cell, reason)
-        else:
-            found.append(cell)
-    return found
-
-
-def _together(missing: Iterable[Cell], parallel: Parallel) -> Iterator[tuple[str, list[Cell]]]:
-    """Groups of cells that may run at the same time, with a title each; in a group, one seed after the other."""
+def _groups(
+    missing: Iterable[Cell], store: Store, parallel: Parallel, cluster: Cluster
+) -> Iterator[Group[Cell, Trace]]:
+    """Groups of cells that may run at the same time; in a group, one seed after the other."""
     groups: dict[str, list[Cell]] = {}
     for cell in missing:
-        if cell.engine == "simulated":
-            groups.setdefault("simulated cells", []).append(cell)
-        else:
-            share, count = names.percent(cell.share), parallel.of(cell)
-            name = f"emulated cells, exchange {share} of a step, {kind(cell)}, {count} at once"
-            groups.setdefault(name, []).append(cell)
-    for mine in groups.values():
+        share, count = names.percent(cell.share), parallel.of(cell)
+        emulated = f"emulated cells, exchange {share} of a step, {kind(cell)}, {count} at once"
+        groups.setdefault("simulated cells" if cell.engine == "simulated" else emulated, []).append(cell)
+    for title, mine in groups.items():
         # The large model last; and of each seed the long cells first, or one of them might run alone at the end.
         mine.sort(key=lambda cell: (cell.model != "mlp", cell.seed, cell.exchange != "server"))
-    yield from groups.items()
+        simulated, processes = mine[0].engine == "simulated", parallel.of(mine[0])
+        outputs.check(store.directory, max(room(cell) for cell in mine) * processes)
+        run = partial(run_cell, None) if simulated else partial(noted, store)
+        yield Group(title, mine, run, processes, cluster if simulated else HERE, (__name__,))
 
 
 def label(cell: Cell) -> str:

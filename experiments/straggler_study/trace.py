@@ -12,8 +12,8 @@ from zipfile import BadZipFile
 import numpy as np
 
 from serene import outputs
-from serene.errors import SereneError
 from serene.experiments.shared.machine import Conditions
+from serene.experiments.shared.store import BadResult
 from serene.experiments.straggler_study.cell import Cell
 
 # A step of a worker. Times are in seconds since training began: it computes from `began` to `pushed` and exchanges
@@ -34,7 +34,7 @@ STEP = np.dtype(
 )
 
 
-class BadTrace(SereneError):
+class BadTrace(BadResult):
     """A file is missing, or is no complete result."""
 
 

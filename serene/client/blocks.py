@@ -78,13 +78,13 @@ class Layout:
             raise SereneError(f"values of {self.bits} bits: expected {choices(BITS)}")
         if not self.blocks_per_piece:
             raise SereneError(
-                f"slots of {self.lanes} lanes are too short for a pool of {self.workers} workers and values of "
-                f"{self.bits} bits: the exponents of a block take {HEAD_LANES + self.lanes_per_block} lanes"
+                f"{self.lanes} lanes per slot are too few for {self.workers} workers and {self.bits} bits: "
+                f"a block's exponents take {HEAD_LANES + self.lanes_per_block} lanes"
             )
         if not self.levels:
             raise SereneError(f"{self.bits} bits are too few for the sum of {self.workers} workers' values")
         if self.unit is not None and not UNITS[0] <= self.unit <= UNITS[1]:
-            raise SereneError(f"a unit of 2^{self.unit}: expected 2^{UNITS[0]} to 2^{UNITS[1]}")
+            raise SereneError(f"unit 2^{self.unit}: expected 2^{UNITS[0]} to 2^{UNITS[1]}")
 
     def with_limit(self, limit: float) -> Layout:
         """The same layout with the finest unit whose limit is at least ``limit``. Raises BadScale."""

@@ -149,7 +149,7 @@ class Client:
             why = "session is lost" if self._session_lost else "last join() has failed"
             raise SereneError(f"the worker's {why}: call join() and catch_up() first")
         if self._protocol is not None and not self._caught_up:
-            raise SereneError("the job has begun before this worker joined: call catch_up() first, and apply its delta")
+            raise SereneError("the job began before this worker joined: call catch_up() first and apply its delta")
         if self._unread:
             # Another process may have had the place meanwhile: what is contributed under its seqs is lost as a repeat.
             raise SereneError("the worker has joined again: call catch_up() first, and apply its delta")
@@ -196,7 +196,7 @@ class Client:
 
     def _why_no_answer(self) -> str:
         """Why there may be no WELCOME, or no BYE."""
-        why = self._requests.missing or "is the controller up, and does the transport lead to the switch?"
+        why = self._requests.missing or "check that the controller runs and that the transport reaches the switch"
         return why + self._trouble()
 
     def _is_current(self, welcome: Membership) -> bool:
@@ -328,8 +328,7 @@ class Client:
         protocol = self._contributing
         if not protocol.done:
             raise SereneError(
-                "an earlier exchange of this worker has failed, and nobody knows whether it counts: call join() and "
-                "catch_up() first"
+                "an earlier exchange failed, and it is unknown whether it counts: call join() and catch_up() first"
             )
         clipped = quantise(gradient, self._fixed, protocol)
         self.clipped_values += clipped
@@ -370,7 +369,7 @@ class Client:
         self._heard_at = self._asked_at = began
         while not protocol.done:
             if self.clock() - began > timeout_s:
-                raise NoAnswer(f"not all of the job's slots could be read within {timeout_s:g} s{self._trouble()}")
+                raise NoAnswer(f"some of the job's slots could not be read within {timeout_s:g} s{self._trouble()}")
             self.exchange_round()
 
     def exchange_round(self, step: Callable[[Protocol], bool] | None = None) -> None:
@@ -464,7 +463,7 @@ class Client:
             if self._caught_up:  # else the session was lost while it was restored: what the one before left stays valid
                 self._remains = Remains.of(self._joined)
             self._session_lost = True
-            raise SessionLost(f"the job's session is {welcome.session} now, this worker's was {ours}")
+            raise SessionLost(f"the job is now in session {welcome.session}, this worker was in {ours}")
 
     def _hello(self) -> None:
         self._requests.hello(0 if self._protocol is None or self._session_lost else self._protocol.epoch)

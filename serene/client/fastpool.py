@@ -133,7 +133,8 @@ class FastPool(FastPath):
         if self._outcome is Outcome.DISAGREEMENT:
             raise Disagreement.of(self._layout.workers, int(self._pool.count))
         if self._outcome is Outcome.NO_MORE:
-            raise Incomplete("pieces are left" if self._pool.no_more else "a read has another number of contributions")
+            other = f"a read does not have {self._layout.workers} contributions"
+            raise Incomplete("pieces are left" if self._pool.no_more else other)
         return self._outcome is Outcome.ALL_ANSWERED
 
     @property

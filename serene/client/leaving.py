@@ -77,7 +77,7 @@ class Leaving:
                     except Refused as refused:
                         if not self._has_left:
                             raise
-                        LOG.warning("worker %d of job %d waits for nobody any more: %s", worker, job, refused)
+                        LOG.warning("worker %d of job %d stops waiting: %s", worker, job, refused)
                         return False
                     if job_over or (job_over is not None and not wait_for_others):
                         return job_over

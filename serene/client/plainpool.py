@@ -86,8 +86,9 @@ class PlainPool:
             read = self._protocol.finish_slots(slots)
             # Nobody contributes to a slot again before all are known to have read it: so a read with as many
             # contributions as there are workers holds one of each, whatever was in force meanwhile.
-            if (read.contributions != self._collective.layout.workers).any():
-                raise Incomplete(f"reads hold {read.contributions.tolist()} contributions")
+            workers = self._collective.layout.workers
+            if (read.contributions != workers).any():
+                raise Incomplete(f"reads have {read.contributions.tolist()} contributions, not {workers}")
             for slot, sums in zip(slots.tolist(), read.difference, strict=True):
                 self._collective.answer(self._under_way.pop(slot), sums)
         return self._collective.all_begun and not self._under_way

@@ -156,7 +156,7 @@ class Pool:
         if (welcome.slots, welcome.lanes) != (self._slots, self._lanes):
             self._broken = f"has {welcome.slots} slots of {welcome.lanes} lanes, not {self._slots} of {self._lanes}"
         elif welcome.lost_sessions:
-            self._broken = f"has begun before: the switch has lost {welcome.lost_sessions} of its sessions"
+            self._broken = f"is not new: the switch lost {welcome.lost_sessions} of its sessions"
         self._expect_whole()
         self._layouts: dict[tuple[int, int | None], Layout] = {(32, None): Layout(welcome.workers, welcome.lanes)}
         self._client.skip_catch_up()
@@ -213,14 +213,14 @@ class Pool:
             raise SereneError(
                 f"values are {values.dtype}{list(values.shape)}: expected float32[n], contiguous and writeable"
             )
-        for name, vector in (("held back", held_back), ("lost", lost)):
+        for name, vector in (("residual", held_back), ("vector of lost values", lost)):
             if vector is not None and (
                 vector.dtype != np.float64
                 or vector.shape != values.shape
                 or not (vector.flags.c_contiguous and vector.flags.writeable)
             ):
                 raise SereneError(
-                    f"what is {name} is {vector.dtype}{list(vector.shape)}: expected "
+                    f"{name} is {vector.dtype}{list(vector.shape)}: expected "
                     f"float64{list(values.shape)}, contiguous and writeable"
                 )
         protocol = self._client.protocol
@@ -229,7 +229,7 @@ class Pool:
         if unit is not None:
             self.limit, self.limit_bits = layout.limit, bits
         if int(protocol.exchange.awaited.max()) + 3 * len(values) // (self._slots * self._lanes) + 3 > LAST_SEQ:
-            raise SereneError(f"the slots of job {self._job} have no seqs left: start another job")
+            raise SereneError(f"job {self._job} has used all sequence numbers: start another job")
         mine = hashes(signature, self.collectives, len(values), bits, unit)
         self._reports.say("exchanging")
         began = self._clock()
@@ -257,7 +257,7 @@ class Pool:
             for vector, was in zip(kept, before, strict=True):
                 vector[:] = was
             if not isinstance(error, Disagreement) or engine.slots_under_way:
-                self._broken = self._broken or f"serves this worker no more since a collective failed ({error!r})"
+                self._broken = self._broken or f"cannot be used after a failed collective ({error!r})"
             raise
         finally:
             self._settle(protocol)
@@ -306,7 +306,8 @@ class Pool:
                 self.while_waiting()
             # A worker that was kept from running until now may find that all it waited for has come: then it goes on.
             if not over and self._clock() > until and engine.slots_under_way:
-                raise NoAnswer(f"the collective was not over after {timeout_s:g} s: {self._missing(protocol, engine)}")
+                missing = self._missing(protocol, engine)
+                raise NoAnswer(f"the collective did not finish within {timeout_s:g} s: {missing}")
 
     def _settle(self, protocol: Protocol) -> None:
         """Adds up the time spent waiting, which the protocol resets when the next collective begins."""
@@ -338,7 +339,7 @@ class Pool:
     def _misfit(self, policy: np.void, precision: int | None) -> str | None:
         workers, members = self._client.membership.workers, members_in(int(policy["members"]))
         if not policy["sync_mask"] >> self._worker & 1:
-            return "does not wait for this worker any more: it was evicted, or the strategy was swapped"
+            return "no longer waits for this worker: it was evicted, or the strategy was swapped"
         if members != workers:
             return f"has {members} members now, not {workers}: a worker has left or was evicted"
         counted, *said = (int(policy[name]) for name in ("sync_mask", "staleness", "quorum", "read_mode"))
@@ -347,7 +348,7 @@ class Pool:
         over_racks = self._client.membership.racks > 1
         if said != [0, workers, ReadMode.SNAPSHOT] or (not over_racks and counted.bit_count() != workers):
             return "is not under BSP any more, which a pool needs"
-        return "has a number format that this worker does not know" if precision is None else None
+        return "has a number format unknown to this worker" if precision is None else None
 
     def _missing(self, protocol: Protocol, engine: PlainPool | FastPool) -> str:
         """Asks the switch, at the slot that has waited longest, how many contributions it has."""

@@ -333,8 +333,8 @@ class Protocol:
         answers = ours & (headers["op"] == _ANSWER) & waited
         if (answers & echo & (headers["seen"] > headers["seq"])).any():
             raise PlaceTaken(
-                f"worker {self.worker} of job {self.job}: another process has contributed in this one's place, and "
-                "what this one contributes now is taken for repeats; start it anew"
+                f"another process has contributed as worker {self.worker} of job {self.job}, so this process's "
+                "contributions would count as repeats: restart it"
             )
         accepted = np.flatnonzero(answers & (echo | release))
         self.counts.ignored += len(headers) - accepted.size - int(np.count_nonzero(nudge))

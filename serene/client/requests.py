@@ -137,12 +137,12 @@ def parse_welcome(payload: bytes) -> Membership:
     body = np.frombuffer(payload, MEMBERSHIP, 1, HEADER.itemsize)[0]
     for name in ("vector_length", "scale", "limit", "lanes"):
         if not body[name]:
-            raise BadWelcome(f"the switch's WELCOME says {name} 0: expected at least 1")
+            raise BadWelcome(f"the switch's WELCOME has {name} 0: expected at least 1")
     if body["limit"] > LARGEST:
-        raise BadWelcome(f"the switch's WELCOME says limit {body['limit']}, which exceeds 32 bits: at most {LARGEST}")
+        raise BadWelcome(f"the switch's WELCOME has limit {body['limit']}, which exceeds 32 bits: at most {LARGEST}")
     if HEADER.itemsize + 4 * int(body["lanes"]) > LARGEST_PAYLOAD:
         most = (LARGEST_PAYLOAD - HEADER.itemsize) // 4
-        raise BadWelcome(f"the switch's WELCOME says lanes {body['lanes']}, more than a packet has: at most {most}")
+        raise BadWelcome(f"the switch's WELCOME has lanes {body['lanes']}, more than a packet has: at most {most}")
     slots = -(-int(body["vector_length"]) // int(body["lanes"]))
     if body["slots"] != slots:
         raise BadWelcome(

@@ -102,9 +102,9 @@ def ballot(vote: Vote, worker: int, workers: int, slots: int, lanes: int) -> np.
     needed, there = LANES_PER_WORKER * voters, slots * lanes
     if needed > there:
         raise NoRoomToVote(
-            f"the switch has lost the job's sums, and they cannot be restored: {voters} workers vote in {needed} "
-            f"lanes, the job has {there} ({slots} x {lanes}); start the job anew, with {there // LANES_PER_WORKER} "
-            "workers or fewer, or a longer vector"
+            f"the switch lost the job's sums, and they cannot be restored: {voters} workers need {needed} lanes to "
+            f"vote, the job has {there} ({slots} x {lanes}). Create a new job with at most "
+            f"{there // LANES_PER_WORKER} workers or a longer vector"
         )
     values = np.zeros((slots, lanes), np.int32)
     start = LANES_PER_WORKER * worker
@@ -217,8 +217,8 @@ def restore(protocol: Protocol, remains: Remains | None, contribute: Callable[[n
     contribute(mine)
     if protocol.epoch != protocol.membership.epoch:
         raise SereneError(
-            f"epoch {protocol.epoch} of job {protocol.job} began while the workers voted on whose sum is restored: "
-            "not all have seen the same votes"
+            f"epoch {protocol.epoch} of job {protocol.job} began during the vote, so workers may have read different "
+            "votes"
         )
     votes = count(protocol.held_values)
     restored = outcome(votes, protocol.number, remains.known if remains else None)

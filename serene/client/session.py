@@ -218,9 +218,7 @@ class Session:
                 self.client.join(self._join_timeout_s)
         if missed is not None and missed.restored is not None:
             if missed.restored.donor is None:
-                LOG.warning(
-                    "the sums were restored without this worker; how many of its contributions they lack is unknown"
-                )
+                LOG.warning("the sums were restored without this worker; they may lack some of its contributions")
             self.contributions_lost += missed.restored.lost
             self.iterations_repeated += missed.restored.repeated
         return missed

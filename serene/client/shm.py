@@ -60,7 +60,7 @@ class SharedMemory:
             errno.ENOENT: "no such path",
             errno.ECONNREFUSED: "no switch listens there",
             errno.ETIMEDOUT: "the switch does not answer",
-            errno.EPROTO: "what listens there is no switch of this version",
+            errno.EPROTO: "the program there is not a switch of this version",
         }.get(error, os.strerror(error))
 
     def _attach(self, timeout_ms: int) -> int:

@@ -59,7 +59,7 @@ class Trouble:
 
     def __str__(self) -> str:
         if self.errno == errno.EMSGSIZE:
-            return f"packets of {self.payload_bytes} bytes are larger than the way to the switch allows (its MTU)"
+            return f"packets of {self.payload_bytes} bytes exceed the MTU of the path to the switch"
         return os.strerror(self.errno)
 
 
@@ -299,7 +299,7 @@ class FrameTransport(Framed):
         udp_port: int = 40000,
     ) -> None:
         if switch is None and not isinstance(local, int):
-            raise TransportError(f"switch=None: expected the address of the switch's port for a socket at {local}")
+            raise TransportError(f"a socket at {local} needs switch=, the address of the switch's port")
         self._socket = _Socket(local, switch, whole=False)
         super().__init__(self._socket, worker, switch_ip, switch_mac, udp_port)
 

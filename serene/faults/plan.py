@@ -114,7 +114,7 @@ class PacketFaults:
             raise BadFaults(f"start_s {self.start_s:g} and end_s {self.end_s:g}: expected an end after the start")
         unknown = [kind for kind in self.kinds if kind not in KINDS]
         if unknown:
-            raise BadFaults(f"no kind of packet {choices(unknown)}; there are {choices(KINDS)}")
+            raise BadFaults(f"no kind of packet {choices(unknown)}; expected {choices(KINDS)}")
         if self.links:
             self.check_kinds((*(ON_WORKERS_LINKS if self.workers else ()), *(ON_UPLINKS if self.racks else ())))
 
@@ -161,12 +161,12 @@ class Event:
             raise BadFaults(f"iteration {self.iteration}: expected 0 or more")
         _check_time("seconds", self.seconds)
         if self.action.of_worker and self.worker is None:
-            raise BadFaults(f"{self.action.value}: which one? Expected worker = 0, 1, ...")
+            raise BadFaults(f"{self.action.value} needs worker = 0, 1, ...")
         if not self.action.of_worker and self.worker is not None:
-            raise BadFaults(f"{self.action.value}: worker {self.worker} has no part in it; leave it out")
+            raise BadFaults(f"{self.action.value} takes no worker: remove worker = {self.worker}")
         if (self.action is Action.RESTART_LEAF) != (self.rack is not None):
-            expected = "which one? Expected rack = 0, 1, ..." if self.rack is None else "leave out the rack"
-            raise BadFaults(f"{self.action.value}: {expected}")
+            expected = "needs rack = 0, 1, ..." if self.rack is None else f"takes no rack: remove rack = {self.rack}"
+            raise BadFaults(f"{self.action.value} {expected}")
 
     def __str__(self) -> str:
         name = self.action.value if self.worker is None else f"{self.action.value} {self.worker}"
@@ -196,8 +196,8 @@ class Faults:
             if event.action.of_switch and event.action not in switches:
                 expected = choices(sorted(action.value for action in switches))
                 raise BadFaults(
-                    f"{where}: {event.action.value}: a run {'with one switch' if racks == 1 else 'over racks'} has "
-                    f"none; expected {expected}"
+                    f"{where}: {event.action.value} is not possible "
+                    f"{'with one switch' if racks == 1 else 'over racks'}; expected {expected}"
                 )
             _check_numbers(where, "worker", [event.worker] if event.worker is not None else (), workers)
             _check_numbers(where, "rack", [event.rack] if event.rack is not None else (), racks)

@@ -159,7 +159,7 @@ class Shim:
 
     def counts(self) -> str:
         links = self._links
-        return f"{links.carried} packets: {links.lost} lost, {links.duplicated} repeated, {links.reordered} reordered"
+        return f"{links.carried} packets: {links.lost} lost, {links.duplicated} duplicated, {links.reordered} reordered"
 
     def close(self) -> None:
         for end in self._ends:

@@ -156,7 +156,7 @@ def _compile(path: str, user: str, flags: Sequence[str], sources: Mapping[str, b
         head = "\n".join(run.stderr.splitlines()[:20])[:2000]
         ended = f"it ended with status {run.returncode} and said" + (f":\n{head}" if head else " nothing")
         if sources != TRIAL and _compiles(path, user):
-            raise CompileFailed(f"{path} refuses the code (a defect of ours): {ended}")
+            raise CompileFailed(f"{path} refuses Serene's code (please report it): {ended}")
         chosen = ", which $CC names," if shutil.which(os.environ.get("CC", "")) == path else ""
         raise CompileFailed(f"{path}{chosen} compiles no C program: {ended}")
     descriptor = os.open(library, os.O_RDONLY | os.O_NOFOLLOW)

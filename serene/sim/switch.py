@@ -86,22 +86,10 @@ class ProgramSwitch:
         self.put(entries.address(job, worker, host))
         self.put(entries.member(job, worker, host))
 
-    def start_job(
-        self,
-        hosts: Mapping[int, Endpoint],
-        fields: PolicyFields,
-        *,
-        slots: int,
-        vector_length: int,
-        job: int = 0,
-        session: int = 1,
-        epoch: int = 1,
-    ) -> None:
-        """Installs a job whose workers have joined. hosts: by worker."""
+    def start_job(self, hosts: Mapping[int, Endpoint], fields: PolicyFields, *, job: int = 0, **numbers: int) -> None:
+        """Installs a job whose workers have joined. hosts: by worker. numbers: as of `running_job`."""
         self.set_group(entries.job_group(job, hosts))
-        for entry in running_job(
-            job, hosts, fields, slots=slots, vector_length=vector_length, session=session, epoch=epoch
-        ):
+        for entry in running_job(job, hosts, fields, **numbers):
             self.put(entry)
 
     def set_policy(self, session: int, epoch: int, fields: PolicyFields, job: int = 0) -> None:

@@ -55,7 +55,7 @@ class ArrayControl(Loaded):
         """All cells of another switch's counter of the same name and size."""
         array = named(self.program.counters, counter, "counter")
         if named(source.program.counters, counter, "counter").size != array.size:
-            raise ControlError(f"counter {counter!r} has another size there")
+            raise ControlError(f"counter {counter!r} has another size in the other program")
         for first, rows in source._counter_parts(counter):
             self._lib.switch_count(self._state, array.id, first, len(rows), 2, rows.ctypes.data_as(ctypes.c_void_p))
 

@@ -38,7 +38,7 @@ def known(objects: Mapping[str, T], name: object, what: str) -> T:
     """Looks up an object that the program refers to by name; an unknown name is an error that says so."""
     if not isinstance(name, str) or name not in objects:
         some = choices(sorted(objects)[:20]) or "none"
-        raise NotBmv2Json(f"there is no {what} {name!r}; there is {some}" + (" ..." if len(objects) > 20 else ""))
+        raise NotBmv2Json(f"no {what} {name!r}; expected {some}" + (" ..." if len(objects) > 20 else ""))
     return objects[name]
 
 

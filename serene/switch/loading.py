@@ -120,7 +120,7 @@ def _build(raw: Raw) -> Program:
         program.pipelines[pipeline.name] = pipeline  # type: ignore[index]
     if sorted(program.pipelines) != ["egress", "ingress"]:
         names = choices(sorted(program.pipelines)) or "none"
-        raise UnsupportedProgram(f"the pipelines are {names}, not ingress and egress: only v1model programs run here")
+        raise UnsupportedProgram(f"expected pipelines ingress and egress (v1model), not {names}")
     _check_direct(program)
     _check_state(program)
     return program
@@ -165,7 +165,7 @@ def _headers(
         names = union_stacks[item["name"]] = tuple(name for name, _ in union_type["headers"])
         elements = [_of_id(unions_by_id, id_, "header union")["header_ids"] for id_ in item["header_union_ids"]]
         if any(len(ids) != len(names) for ids in elements) or not names:
-            raise NotBmv2Json(f"header union stack {item['name']!r}: its unions have not the members of their type")
+            raise NotBmv2Json(f"header union stack {item['name']!r}: its unions do not have their type's members")
         unique([*names, *stack_ids, *union_stacks], "header stack or member of one")
         for at, name in enumerate(names):
             stack_ids[f"{item['name']}.{name}"] = [ids[at] for ids in elements]
@@ -177,8 +177,10 @@ def _headers(
     by_id: dict[int, Header] = {}
     for item in raw["headers"]:
         stack, index = places.get(item["id"], (None, 0))
-        if item["id"] in by_id or (item["metadata"] and stack is not None):
-            raise NotBmv2Json(f"header {item['name']!r}: its id {item['id']} is another's too, or metadata in a stack")
+        if item["id"] in by_id:
+            raise NotBmv2Json(f"header {item['name']!r}: its id {item['id']} is used twice")
+        if item["metadata"] and stack is not None:
+            raise NotBmv2Json(f"header {item['name']!r} is metadata in a stack")
         header_type = known(header_types, item["header_type"], "header type")
         header = Header(item["name"], header_type, item["metadata"], stack, index)
         headers[header.name] = by_id[item["id"]] = header

@@ -31,8 +31,8 @@ LOG_LEVELS = {
 }
 MOST_DUMPED_BYTES = 1 << 16
 
-# simple_switch_grpc's options that have no effect here, and what is therefore missing. None: a flag without a value.
-LEFT_OUT: dict[str, str | None] = {
+# simple_switch_grpc's options that have no effect here, and what is therefore missing.
+LEFT_OUT = {
     "--use-files": "packets come from and go to ports only, not files",
     "--packet-in": "packets come from the ports of -i; there is no nanomsg socket",
     "--nanolog": "there is no nanomsg log; --log-console or --trace log packets",
@@ -40,23 +40,19 @@ LEFT_OUT: dict[str, str | None] = {
     "--restore-state": "the switch begins without state",
     "--max-port-count": f"ports are 0 to {MAX_PORTS - 1}",
     "--debugger-addr": "there is no debugger; --trace shows what a packet meets",
-    "--debugger": None,
-    "--enable-swap": None,
+    "--debugger": "there is no debugger; --trace shows what a packet meets",
+    "--enable-swap": "a controller may always push a new program",
 }
-TARGET_LEFT_OUT: dict[str, str | None] = {
+TARGET_LEFT_OUT = {
     "--load-modules": "no modules are loaded; programs with extern instances are refused",
     "--dp-grpc-server-addr": "packets are not injected over gRPC; use ports PORT@udp: or PORT@shm:",
     "--priority-queues": "there are no queues, so no priorities",
     "--max-mc-groups": "there are 65535 multicast groups",
     "--max-l1-entries": "a group may have 32768 replicas",
     "--max-l2-entries": "a group may have 32768 replicas",
-    "--disable-swap": None,
+    "--disable-swap": "a controller may still push a new program",
 }
-FLAGS = {
-    "--debugger": "there is no debugger; --trace shows what a packet meets",
-    "--enable-swap": "a controller may always push a new program",
-    "--disable-swap": "a controller may push a new program all the same",
-}
+WITHOUT_VALUE = ("--debugger", "--enable-swap", "--disable-swap")
 
 
 class Usage(SereneError):
@@ -108,11 +104,11 @@ class _ShowCompletion(argparse.Action):
         parser.exit()
 
 
-def _add_left_out(parser: argparse.ArgumentParser, options: dict[str, str | None]) -> None:
-    group = parser.add_argument_group("accepted, without effect (a line in the log says what is missing)")
+def _add_left_out(parser: argparse.ArgumentParser, options: dict[str, str]) -> None:
+    group = parser.add_argument_group("accepted without effect; the log says what is missing")
     for option, missing in options.items():
-        if missing is None:
-            group.add_argument(option, action="store_true", help=FLAGS[option])
+        if option in WITHOUT_VALUE:
+            group.add_argument(option, action="store_true", help=missing)
         else:
             group.add_argument(option, metavar="ARG", help=missing)
 
@@ -121,23 +117,23 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="serene-switch",
         usage="serene-switch [-i PORT@INTERFACE ...] [options] [program.json | --no-p4] [-- target options]",
-        description="A P4 switch that runs what p4c wrote for BMv2 (v1model), behind P4Runtime.",
+        description="A P4Runtime switch that runs p4c's v1model programs, compiled for BMv2.",
         epilog="After a lone --, as in simple_switch_grpc: --grpc-server-addr HOST:PORT, --cpu-port N, --drop-port N, "
         "and others (serene-switch -- --help).",
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("json", nargs="?", help="program to load at the start; without it a controller pushes one")
+    add("json", nargs="?", help="program to load at start; without one, a controller pushes it")
     add("-i", "--interface", action="append", type=parse_port, default=[], metavar="PORT@INTERFACE",
         help="attach an interface, PORT@udp:LOCAL[:PEER] for UDP on loopback, or PORT@shm:/PATH for memory shared "
         "with a process; repeatable")  # fmt: skip
     add("--join-udp", action="store_true",
         help="pass runs of equal UDP packets to the kernel as one buffer (segmentation offload)")  # fmt: skip
     add("--crc", action="append", type=_crc, default=[], metavar=CRC_USAGE,
-        help="the CRC of a hash of algorithm crc16_custom or crc32_custom, by the calculation's name in the JSON; with "
-        "the polynomial alone the rest is BMv2's default; repeatable")  # fmt: skip
+        help="CRC parameters of a crc16_custom or crc32_custom calculation, named as in the JSON. With the "
+        "polynomial alone, the rest is BMv2's default; repeatable")  # fmt: skip
     add("--slots", type=int, metavar="N",
-        help="slots of Serene's program given here; a controller that pushes it has its own --slots")  # fmt: skip
+        help="slots of a Serene program given here; for a pushed program use the controller's --slots")  # fmt: skip
     add("--no-p4", action="store_true", help="start without a program")
     add("--device-id", type=int, default=0, help="P4Runtime device id (default 0)")
     add("--thrift-port", type=int, metavar="N",
@@ -149,9 +145,9 @@ def _parser() -> argparse.ArgumentParser:
     log = parser.add_argument_group("log")
     log.add_argument("-L", "--log-level", choices=LOG_LEVELS, help="default: trace with --log-console or --log-file "
                      "(every packet), else info")  # fmt: skip
-    log.add_argument("--log-console", action="store_true", help="log to standard output, every packet")
-    log.add_argument("--log-file", metavar="FILE", help="log to FILE.txt, every packet")
-    log.add_argument("--log-flush", action="store_true", help="accepted: every line of the file is flushed")
+    log.add_argument("--log-console", action="store_true", help="log every packet to standard output")
+    log.add_argument("--log-file", metavar="FILE", help="log every packet to FILE.txt")
+    log.add_argument("--log-flush", action="store_true", help="accepted; lines are always flushed")
     log.add_argument(
         "--log-file-max-size",
         type=int,
@@ -180,10 +176,10 @@ def _target_parser() -> argparse.ArgumentParser:
     add("--grpc-server-ssl", action="store_true", help="TLS; takes --grpc-server-cert and --grpc-server-key")
     add("--grpc-server-cacert", metavar="FILE", help="certificate authority (PEM) for clients' certificates")
     add("--grpc-server-cert", metavar="FILE", help="the server's certificate")
-    add("--grpc-server-key", metavar="FILE", help="its key")
+    add("--grpc-server-key", metavar="FILE", help="the key of --grpc-server-cert")
     add("--grpc-server-with-client-auth", action="store_true", help="clients need a certificate")
     add("--cpu-port", type=int, metavar="N", help="the controller's port, for packet-in and packet-out")
-    add("--drop-port", type=int, default=511, metavar="N", help="packets to it are dropped (default 511)")
+    add("--drop-port", type=int, default=511, metavar="N", help="port whose packets are dropped (default 511)")
     _add_left_out(parser, TARGET_LEFT_OUT)
     return parser
 
@@ -221,7 +217,7 @@ def left_out(options: argparse.Namespace, target: argparse.Namespace) -> Iterato
     for given, table in ((options, LEFT_OUT), (target, TARGET_LEFT_OUT)):
         for option, missing in table.items():
             if getattr(given, option.removeprefix("--").replace("-", "_")):
-                yield f"{option}: {missing or FLAGS[option]}"
+                yield f"{option}: {missing}"
     if options.thrift_port is not None:
         yield f"--thrift-port: there is no Thrift server; port {options.thrift_port} closes every connection"
 
@@ -260,7 +256,7 @@ def _check_target(target: argparse.Namespace) -> None:
         raise Usage("--grpc-server-ssl: expected --grpc-server-cert FILE and --grpc-server-key FILE with it")
     further = (target.grpc_server_cacert, target.grpc_server_cert, target.grpc_server_key)
     if not target.grpc_server_ssl and (any(further) or target.grpc_server_with_client_auth):
-        raise Usage("certificates without --grpc-server-ssl: give both, or the server would speak in the clear")
+        raise Usage("certificates need --grpc-server-ssl: without it the server would not encrypt")
     if target.grpc_server_with_client_auth and not target.grpc_server_cacert:
         raise Usage("--grpc-server-with-client-auth: expected --grpc-server-cacert FILE to check them against")
 

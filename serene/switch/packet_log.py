@@ -65,11 +65,11 @@ class PacketPrinter:
                 ending = self._stopping.is_set()
                 batch = self.watcher.take(0 if ending else POLL_S)
                 if batch.lost:
-                    self._write(f"{batch.lost} packets came too fast to be traced")
+                    self._write(f"{batch.lost} packets were not traced: they arrived too fast")
                 for packet in batch.packets:
                     for line in lines(packet, self._show):
                         self._write(line)
                 if ending and not batch.packets:
                     return
         except BrokenPipeError:
-            sys.stderr.write("nobody reads the packets any more: they are not printed\n")
+            sys.stderr.write("the reader has gone: packets are no longer printed\n")

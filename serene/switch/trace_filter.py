@@ -59,7 +59,7 @@ def parse(text: str, program: Program, *, dropped: bool = False) -> Filter:
     """Parses a filter. Raises BadFilter, which names the valid choices."""
     parts = re.split(r"\s+and\s+|\s*&&\s*", text.strip()) if text.strip() else []
     if re.search(r"\s+or\s+|\|\|", text):
-        raise BadFilter(f"{text[:80]!r}: comparisons are joined by 'and' alone; watch twice for 'or'")
+        raise BadFilter(f"{text[:80]!r}: join comparisons with 'and'; for 'or' run two traces")
     if len(parts) > MOST_COMPARISONS:
         raise BadFilter(f"{len(parts)} comparisons; {MOST_COMPARISONS} at most")
     return Filter(tuple(_comparison(part, program) for part in parts), dropped)
@@ -72,7 +72,7 @@ def _comparison(text: str, program: Program) -> Comparison:
     header, field, compare, number = found.groups()
     headers = {name: item for name, item in program.headers.items() if not item.metadata}
     if header not in headers:
-        raise BadFilter(f"there is no header {header!r}; there are {choices(sorted(headers))}")
+        raise BadFilter(f"no header {header!r}; expected {choices(sorted(headers))}")
     fields = [one.name for one in headers[header].type.fields]
     return Comparison(header, _field(header, field, fields), OPERATORS[compare], _number(number))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timezone
 
 from serene.switch.trace import Step, Value
@@ -23,7 +23,7 @@ def lines(packet: Step, show: Callable[[Step], bool] = lambda step: True) -> Ite
     for step in packet.steps:
         yield from _indented(step, "  ", show)
     if values.get("cut"):
-        yield "  ... and more: the trace of this packet grew too long"
+        yield "  ... (the trace is truncated)"
 
 
 def _indented(step: Step, indent: str, show: Callable[[Step], bool]) -> Iterator[str]:
@@ -46,60 +46,57 @@ def _printable(line: str) -> str:
     return line if len(line) <= MOST_CHARACTERS else line[: MOST_CHARACTERS - 3] + "..."
 
 
+# A step's line, by its kind, from its name and values.
+LINES: Mapping[str, Callable[[str, dict[str, Value]], str]] = {
+    "action": lambda name, values: f"action {name}({_pairs(values, '')})",
+    "condition": lambda name, values: f"if ({values.get('source', name)}): {'yes' if values['is'] else 'no'}",
+    "register read": lambda name, values: f"register read {_cell(name, values)} = {_short(values['value'])}",
+    "register write": lambda name, values: f"register write {_cell(name, values)} = {_short(values['value'])}",
+    "counter": lambda name, values: f"counter {_cell(name, values)} counts",
+    "meter": lambda name, values: f"meter {_cell(name, values)} is {values['colour']}",
+    "header": lambda name, values: f"header {name} {_pairs(values)}",
+    "select": lambda _, values: f"select {_listed(values['key'])}",
+    "request": lambda name, values: f"requests {name}" + (f" {values['number']}" if values else ""),
+    "digest": lambda name, values: f"digest {name}: {_listed(values['values'])}",
+    "output": lambda _, values: f"leaves by port {values['port']}, {values['length']} bytes",
+    "drop": lambda name, _: f"dropped: {name}",
+    "copies": lambda name, values: f"{name} {values['number']}: {values['replicas']} replicas",
+    "ingress": lambda _, values: "ingress" if values["type"] == "normal" else f"ingress, {values['type']}",
+    "egress": lambda _, v: f"egress to port {v['port']}, {v['type']}, instance {v['instance']}",
+    "bytes": lambda name, values: f"bytes {name}: {values['hex']}",
+    "log": lambda name, _: f"log: {name}",
+    "checksum": lambda name, values: f"checksum {name} {values['result']}: {_short(values['value'])}",
+}
+
+
 def _line(step: Step) -> str | None:
     """A step's line; None if only the steps within it are shown."""
     kind, name, values = step.kind, step.name, step.values
     if kind == "table":
-        if name.startswith(COMPILERS_TABLES) and "key" not in values:
-            return None
-        key = f" {_pairs(values['key'])}" if "key" in values else ""
-        if not values["hit"]:
-            return f"table {name}{key}: {'miss' if key else 'default action'}"
-        priority = f", priority {values['priority']}" if "priority" in values else ""
-        match = values["match"] if isinstance(values["match"], dict) else {}
-        differs: dict[str, Value] = {
-            field: value for field, value in match.items() if isinstance(value, str)
-        }  # not exact
-        return f"table {name}{key}: hit entry {values['entry']}{' ' + _pairs(differs) if differs else ''}{priority}"
-    if kind == "action":
-        return f"action {name}({_pairs(values, '')})"
-    if kind == "condition":
-        return f"if ({values.get('source', name)}): {'yes' if values['is'] else 'no'}"
-    if kind in ("register read", "register write"):
-        return f"{kind} {name}[{_short(values['index'])}] = {_short(values['value'])}"
-    if kind == "counter":
-        return f"counter {name}[{_short(values['index'])}] counts"
-    if kind == "meter":
-        return f"meter {name}[{_short(values['index'])}] is {values['colour']}"
-    if kind == "header":
-        return f"header {name} {_pairs(values)}"
-    if kind == "select":
-        return f"select {', '.join(_short(one) for one in _list(values['key']))}"
-    if kind == "request":
-        return f"asks for: {name}" + (f" {values['number']}" if values else "")
-    if kind == "digest":
-        return f"digest {name}: {', '.join(_short(one) for one in _list(values['values']))}"
-    if kind == "output":
-        return f"leaves by port {values['port']}, {values['length']} bytes"
-    if kind == "drop":
-        return f"dropped: {name}"
-    if kind == "copies":
-        return f"{name} {values['number']}: {values['replicas']} replicas"
-    if kind == "ingress":
-        return "ingress" if values["type"] == "normal" else f"ingress, {values['type']}"
-    if kind == "egress":
-        return f"egress to port {values['port']}, {values['type']}, instance {values['instance']}"
-    if kind == "bytes":
-        return f"bytes {name}: {values['hex']}"
-    if kind == "log":
-        return f"log: {name}"
-    if kind == "checksum":
-        return f"checksum {name} {values['result']}: {_short(values['value'])}"
+        return _table_line(name, values)
+    if kind in LINES:
+        return LINES[kind](name, values)
     return f"{kind} {name}{' ' + _pairs(values) if values else ''}".rstrip()
 
 
-def _list(value: Value) -> list[int]:
-    return value if isinstance(value, list) else []
+def _table_line(name: str, values: dict[str, Value]) -> str | None:
+    if name.startswith(COMPILERS_TABLES) and "key" not in values:
+        return None
+    key = f" {_pairs(values['key'])}" if "key" in values else ""
+    if not values["hit"]:
+        return f"table {name}{key}: {'miss' if key else 'default action'}"
+    priority = f", priority {values['priority']}" if "priority" in values else ""
+    match = values["match"] if isinstance(values["match"], dict) else {}
+    differs: dict[str, Value] = {field: value for field, value in match.items() if isinstance(value, str)}  # not exact
+    return f"table {name}{key}: hit entry {values['entry']}{' ' + _pairs(differs) if differs else ''}{priority}"
+
+
+def _cell(name: str, values: dict[str, Value]) -> str:
+    return f"{name}[{_short(values['index'])}]"
+
+
+def _listed(value: Value) -> str:
+    return ", ".join(_short(one) for one in value) if isinstance(value, list) else ""
 
 
 def _pairs(values: Value, brackets: str = "{}") -> str:

@@ -54,10 +54,7 @@ class ErrorFeedback:
     def __init__(self, group: dist.ProcessGroup | None = None) -> None:
         chosen = dist.group.WORLD if group is None else group
         if not isinstance(chosen, SwitchGroup) or (chosen.size() > 1 and chosen.job is None):
-            raise SereneError(
-                "error feedback is for sums that go through the switch: expected a process group 'serene' with a job, "
-                f"not {chosen!r}"
-            )
+            raise SereneError(f"error feedback needs a process group 'serene' with a job, not {chosen!r}")
         self._group = chosen
         self._held, self._lost = PerParameter(), PerParameter()
 
@@ -78,8 +75,7 @@ class ErrorFeedback:
         lost = self._lost.of_bucket(parameters) if self._group.scale_is_given else None
         if held.numel() != buffer.numel():
             raise SereneError(
-                f"a bucket of {buffer.numel()} values has parameters of {held.numel()}: their residuals cannot be "
-                "told apart"
+                f"a bucket has {buffer.numel()} values, its parameters {held.numel()}: residuals cannot be assigned"
             )
         work = self._group.mean_with_feedback(buffer, held, lost)
         return work.get_future().then(lambda done: done.value()[0])

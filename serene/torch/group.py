@@ -254,8 +254,8 @@ class SwitchGroup(GlooGroup):
         operation = _name(opts.reduceOp)
         if not all(stored(tensor) for tensor in (*inputs, *outputs)):
             raise CollectiveFailed(
-                f"{what}, {operation}: a tensor is nested or has no storage of its own: expected dense tensors, as of "
-                "torch.zeros. Nothing was sent, and the other ranks wait for this rank's next collective"
+                f"{what}, {operation}: a tensor is nested or has no storage: expected dense tensors. Nothing was sent; "
+                "the other ranks still wait for this rank"
             )
         self.summed += 1
         number = self.summed
@@ -334,7 +334,7 @@ class SwitchGroup(GlooGroup):
         except Disagreement:
             self._took_part = number
             calls = what_each_does(self._store, self.rank(), self.size(), number, call)
-            raise CollectiveFailed(f"the ranks' calls do not fit together: {calls}") from None
+            raise CollectiveFailed(f"the ranks' calls differ: {calls}") from None
         except BaseException as error:  # whatever it was, the other ranks must not wait for this one
             reason = self._reason(number, error)
             self._failed = CollectiveFailed(f"{call}: {reason}")
@@ -441,7 +441,7 @@ class SwitchGroup(GlooGroup):
         if self._pool is not None and self._ring is not None:
             self._ring.close()
             self._pool.close()
-            self._failed = CollectiveFailed("the group is that of another process, which this one was forked from")
+            self._failed = CollectiveFailed("the group belongs to the parent process: a forked process needs its own")
 
 
 def _end_with_the_process(group: SwitchGroup) -> None:

@@ -86,7 +86,7 @@ def _rack(racks: int) -> int:
     """This process's rack: as $SERENE_RACK says, or by its rank, as a process group has it."""
     rank, size = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
     if RACK not in os.environ and not (rank.isdecimal() and size.isdecimal()):
-        raise SereneError(f"the controller commands {racks} racks: say in which this process is, in ${RACK}, from 0")
+        raise SereneError(f"the controller commands {racks} racks: set ${RACK} to this process's rack, from 0")
     return own_rack(racks, int(rank or 0), int(size or 1))
 
 
@@ -107,10 +107,10 @@ class Member:
             try:
                 self._join(controller, place, rack, values, timeout_s)
                 break
-            except Refused as refused:  # by a controller, perhaps, that was started since and did not give the place
+            except (Refused, NoController) as error:  # the controller that gave the place may have been killed since
                 if not attempts_left:
                     raise
-                LOG.info("asks for a place again: %s", refused)
+                LOG.info("requests a place again: %s", error)
         self._read()
         self._runner = Runner(f"serene-job-{self.job}", self._idle)
 

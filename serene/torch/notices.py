@@ -47,8 +47,8 @@ def await_ranks(
             missing = [names[other] for other in range(size) if other not in here]
             if missing and rank == here[0]:
                 _say(
-                    f"rank {names[rank]} has waited {patience_s:g} s for {_ranks(missing)} to make the process group; "
-                    "'serenectl status' shows which jobs there are"
+                    f"rank {names[rank]} has waited {patience_s:g} s for {_ranks(missing)} to open the process group; "
+                    "'serenectl status' lists the jobs"
                 )
             return
 
@@ -95,8 +95,7 @@ class LongWaits:
             what = "explain" if missing else "status"
             option = f" --job {self._job}" if missing else ""
             _say(
-                f"rank {self._rank} has waited {self._patience_s:g} s {whom}, in {call}; 'serenectl {what}{option}' "
-                "tells more"
+                f"rank {self._rank} has waited {self._patience_s:g} s {whom}, in {call}; see 'serenectl {what}{option}'"
             )
 
     def _reached(self, rank: int) -> int:
@@ -129,8 +128,8 @@ class SlowRank:
             if slow is not None and said != (slow["worker"], slow["since"]):
                 said = (slow["worker"], slow["since"])
                 _say(
-                    f"rank {self._ranks[slow['worker']]} is slow: {slow['why']}. 'serenectl explain --job {self._job}' "
-                    f"tells more; {SLOW}= switches this line off"
+                    f"rank {self._ranks[slow['worker']]} is slow: {slow['why']}. See 'serenectl explain "
+                    f"--job {self._job}'; {SLOW}= turns this message off"
                 )
 
 

@@ -91,7 +91,7 @@ class Controller:
         switch = self._status()["switch"]
         if not switch["connected"]:  # no error: the switch may be starting again
             LOG.warning(
-                "the controller at %s waits for its switch: %s; 'serenectl status' says when it is there",
+                "the controller at %s waits for its switch: %s; see 'serenectl status'",
                 self.url,
                 switch["trouble"],
             )
@@ -152,7 +152,7 @@ class Controller:
     def _status(self) -> Any:
         status = self._ask("GET", "/v1/status")
         if "switch" not in status:
-            raise SereneError(f"what answers at {self.url} is no Serene controller; name one in ${CONTROLLER}")
+            raise SereneError(f"{self.url} is not a Serene controller; set ${CONTROLLER} to one")
         return status
 
     def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
@@ -164,7 +164,7 @@ class Controller:
             raise NoController(silent(self.url, HTTP_TIMEOUT_S)) from None
         except (httpx.TransportError, httpx.InvalidURL, ValueError):
             raise NoController(
-                f"no controller at {self.url}: start one with 'serenectl up --local', or name it in ${CONTROLLER}"
+                f"no controller at {self.url}: start one with 'serenectl up --local', or set ${CONTROLLER}"
             ) from None
         said = answer if isinstance(answer, dict) else {}
         if response.is_error:
@@ -240,7 +240,7 @@ def _open(
             pool.join(timeout.total_seconds())
             ring = Ring(store, rank, size, _our_address(access), timeout)
         except (SereneError, OSError, RuntimeError) as refused:  # RuntimeError: of the store
-            problem = f"{refused} (a rank's rack is ${RACK})" if placement.racks else str(refused)
+            problem = f"{refused} (${RACK} sets a rank's rack)" if placement.racks else str(refused)
         _agree(store, "joined", rank, size, problem, timeout)
         return pool, ring, access, placement
     except BaseException:
@@ -307,10 +307,10 @@ def transport_to(access: JobAccess, rank: int) -> Transport:
         except PortTaken as error:
             last = error
         except TransportError as error:
-            raise NotOpened(f"{error}; 'serenectl status' says whether the switch is there") from error
+            raise NotOpened(f"{error}; check the switch with 'serenectl status'") from error
     raise NotOpened(
-        f"all {len(ways)} ports of the switch on this machine are taken: "
-        f"'serenectl up --local --ports 1-N' makes more (the last one: {last})"
+        f"all {len(ways)} local ports of the switch are taken (the last one: {last}); "
+        "get more with 'serenectl up --local --ports 1-N'"
     )
 
 
@@ -362,4 +362,4 @@ def _get(store: Store, key: str, other: int, timeout: timedelta) -> str:
         store.wait([key], timeout)
         return store.get(key).decode()
     except RuntimeError as error:  # the time is up, or whoever keeps the store has died
-        raise OpeningFailed(f"nothing from rank {other} of the group as it was made: {error}") from error
+        raise OpeningFailed(f"no message from rank {other} while the group was opened: {error}") from error

@@ -92,7 +92,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._warned = 0
         trained = self._trained()
         if not trained:
-            raise BadParameters("the optimizer has no parameter that is trained: expected one with requires_grad")
+            raise BadParameters("the optimizer has no trainable parameter: expected one with requires_grad")
         self._controller.check_room(sum(named.parameter.numel() for named in trained))
         if self._controller.find(job) is not None:  # it runs: this process begins with what the others have
             self._begin()
@@ -113,14 +113,14 @@ class DistributedOptimizer(torch.optim.Optimizer):
         """One step of the optimizer and, after each ``every`` of them, an exchange. Returns what the optimizer's step
         does. Raises BadUpdate, a SereneError, for an update that is not finite; and what the exchange fails with."""
         if self._closed:
-            raise SereneError(f"job {self.job!r} was left: the optimizer was closed")
+            raise SereneError(f"the optimizer is closed: this worker has left job {self.job!r}")
         if self._replica is None:
             self._begin()
         for named in self._frozen:
             if named.parameter.requires_grad:
                 raise SereneError(
-                    f"{named.name} was frozen at the first step, so it is not shared: train it from the beginning, or "
-                    "begin another job"
+                    f"{named.name} was frozen at the first step, so it is not shared: unfreeze it before the first "
+                    "step, or start another job"
                 )
         loss = self.optimizer.step() if closure is None else self.optimizer.step(closure)
         self._steps += 1
@@ -134,7 +134,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Raises SereneError once the parameters are shared: all workers' vectors have their length from then on."""
         if self._replica is not None:
-            raise SereneError(f"job {self.job!r} has begun with its parameters: add groups before the first step")
+            raise SereneError(f"job {self.job!r} has started: add parameter groups before the first step")
         self.optimizer.add_param_group(param_group)
 
     def state_dict(self) -> dict[str, Any]:
@@ -160,7 +160,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         return f"DistributedOptimizer of job {self.job!r}: {self.optimizer!r}"
 
     def __getstate__(self) -> dict[str, Any]:
-        raise SereneError("a DistributedOptimizer holds a place in a job: save its state_dict()")
+        raise SereneError(
+            "a DistributedOptimizer cannot be copied or pickled, since it holds a place in a job: save its state_dict()"
+        )
 
     # -- the job ---------------------------------------------------------------------------------------------
 
@@ -211,8 +213,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._begun.show()
         if not over:
             warnings.warn(
-                f"not all workers of job {self.job!r} had left when it was over, or within {self._timeout_s:g} s: this "
-                "worker's parameters may lack what the others have sent",
+                f"not all workers left job {self.job!r} before its end or within {self._timeout_s:g} s: this worker's "
+                "parameters may lack the others' last updates",
                 RuntimeWarning,
                 stacklevel=2,
             )
@@ -319,9 +321,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if held_back >= max(10 * self._warned, 1):
             self._warned = held_back
             warnings.warn(
-                f"{held_back} values of updates so far were too large, or would have moved a parameter by more than "
-                f"{REACH * self.unit:g} from where it began: what did not fit waits for the next exchange; "
-                "limit= says how far parameters may move",
+                f"{held_back} update values so far were too large, or would move a parameter more than "
+                f"{REACH * self.unit:g} from its start. The excess stays in the residual; limit= sets how far "
+                "parameters may move",
                 RuntimeWarning,
                 stacklevel=4,
             )
@@ -378,8 +380,8 @@ def _leave(member: Member, job: str, process: int) -> None:
     """Has a program that lets go of its optimizer, or ends, without `close` leave its job all the same."""
     if os.getpid() == process and not member.left:
         LOG.warning(
-            "job %r is left without close(): what this worker has yet to send is lost, and its parameters may lack "
-            "what the others have sent",
+            "job %r was left without close(): this worker's unsent updates are lost, and its parameters may lack "
+            "the others' updates",
             job,
         )
         member.abandon()

@@ -254,14 +254,14 @@ class Replica:
 
 def _check(parameters: Sequence[Named]) -> None:
     if not parameters:
-        raise BadParameters("the optimizer has no parameter that is trained: expected one with requires_grad")
+        raise BadParameters("the optimizer has no trainable parameter: expected one with requires_grad")
     for named in parameters:
         parameter = named.parameter
         if parameter.dtype not in DTYPES:
             names = ", ".join(str(dtype).removeprefix("torch.") for dtype in DTYPES)
             raise BadParameters(f"{named.name} is of {str(parameter.dtype).removeprefix('torch.')}: expected {names}")
         if parameter.layout is not torch.strided or parameter.is_meta or hasattr(parameter, "device_mesh"):
-            raise BadParameters(f"{named.name} is no dense tensor with its values on this process's device")
+            raise BadParameters(f"{named.name} is not a dense tensor on this process's device")
         if not parameter.numel():
             raise BadParameters(f"{named.name} has no values")
     devices = {str(named.parameter.device) for named in parameters}

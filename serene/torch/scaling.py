@@ -47,9 +47,8 @@ class Scaling:
         limit = f"the limit of {self._pool.limit:g} that {self._scale} has in {self._pool.limit_bits} bits"
         remedy = "name a larger limit, or use error feedback" if self._rule is None else "use error feedback"
         texts = {
-            "clipped": f"were beyond {limit} and were clipped to it: the rest is in no sum; {remedy} "
-            "(serene.torch.ErrorFeedback)",
-            "lost": f"are lost, neither sent nor held back: no more of a value is held back than 2^22 times {limit}",
+            "clipped": f"exceeded {limit} and were clipped; {remedy} (serene.torch.ErrorFeedback)",
+            "lost": f"are lost: residuals are limited to 2^22 times {limit}",
         }
         said = []
         for what, count in counts.items():

@@ -65,7 +65,7 @@ class _Outcome:
             if time.monotonic() >= until:
                 raise TimeoutError(f"the collective did not end within {seconds:g} s")
             if not self.under_way() and not self.over.is_set():
-                raise ThreadEnded("the thread that runs the group's collectives has ended, or is in another process")
+                raise ThreadEnded("the group's thread has ended, or belongs to another process")
         if self.error is not None:
             raise self.error
         return True
@@ -211,7 +211,7 @@ class Runner:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        why = "it was told to"
+        why = "it was stopped"
         try:
             # Results are written into parameters and their gradients, and also into tensors that were made in inference
             # mode, which cannot be written to outside of it.
@@ -221,7 +221,7 @@ class Runner:
             why = repr(error)
             raise  # threading prints it
         finally:
-            self._end_all(ThreadEnded(f"the thread that runs the group's collectives has ended: {why}"))
+            self._end_all(ThreadEnded(f"the group's thread has ended: {why}"))
 
     def _end_all(self, error: ThreadEnded) -> None:
         """Ends the works of tasks that will not be run any more: nobody else would."""

@@ -130,5 +130,5 @@ def test_exponents_take_two_pieces_in_a_hundred_at_most() -> None:
 
 
 def test_slots_too_short_for_the_exponents_are_refused() -> None:
-    with pytest.raises(SereneError, match="slots of 5 lanes are too short for a pool of 4 workers"):
+    with pytest.raises(SereneError, match="5 lanes per slot are too few for 4 workers"):
         Layout(4, 5)

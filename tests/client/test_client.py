@@ -190,7 +190,7 @@ def blocked(plane: EmbeddedDataPlane, then: Callable[[InProcess], None]) -> InPr
 
 
 def test_a_new_session_is_noticed(plane: EmbeddedDataPlane) -> None:
-    with pytest.raises(SessionLost, match="session is 8 now, this worker's was 7"):
+    with pytest.raises(SessionLost, match="the job is now in session 8, this worker was in 7"):
         blocked(plane, lambda wire: plane.swap(BSP(), 1, session=8))
 
 
@@ -213,7 +213,7 @@ def test_what_never_leaves_is_named_although_smaller_packets_do(plane: EmbeddedD
     worker = client(wire)
     worker.join()
     wire.troubled = Trouble(errno.EMSGSIZE, 1320, since=time.monotonic() - 61)
-    with pytest.raises(TransportError, match="packets of 1320 bytes are larger than the way to the switch allows"):
+    with pytest.raises(TransportError, match="packets of 1320 bytes exceed the MTU of the path to the switch"):
         worker.exchange(np.zeros(VALUES, np.float32))
 
 

@@ -19,7 +19,7 @@ from serene.client.fastpath import FastPath, Link, Outcome, dequantise, library,
 from serene.client.protocol import PROBES, Membership, PlaceTaken, Protocol
 from serene.client.window import Window
 from serene.fixedpoint import BadGradient, FixedPoint
-from serene.wire import HEADER, UNBOUNDED, Op, ReadMode, control_payload, push_payloads
+from serene.wire import UNBOUNDED, Op, ReadMode, control_payload, push_payloads
 
 LANES, SLOTS, SESSION = 16, 40, 7
 NOTHING = np.zeros(0, np.uint8)
@@ -205,7 +205,3 @@ def test_a_gradient_that_is_no_number() -> None:
     protocol = Protocol(2, 1, Membership(SESSION, 1, SLOTS * LANES, SLOTS, LANES, 2**20, 2**23, 3), window=Window(4))
     with pytest.raises(BadGradient):
         quantise(np.array([1.0, np.nan], np.float32), FixedPoint(2**20, 8.0), protocol)
-
-
-def test_a_header_is_as_long_as_in_c() -> None:
-    assert HEADER.itemsize == 40

@@ -57,7 +57,7 @@ def test_a_worker_that_ends_is_missing(switch: P4Switch) -> None:
     assert first is None
     for error in others:
         assert isinstance(error, NoAnswer)
-        assert str(error) == "the collective was not over after 1 s: 1 of 3 workers have not contributed"
+        assert str(error) == "the collective did not finish within 1 s: 1 of 3 workers have not contributed"
 
 
 def test_a_worker_whose_time_is_up_says_so_or_goes_on(switch: P4Switch) -> None:

@@ -59,7 +59,7 @@ def test_a_limit_that_no_unit_has_room_for_is_refused(limit: float) -> None:
 
 @pytest.mark.parametrize("unit", [UNITS[0] - 1, UNITS[1] + 1])
 def test_a_unit_beyond_float32_is_refused(unit: int) -> None:
-    with pytest.raises(SereneError, match=rf"a unit of 2\^{unit}: expected 2\^-140 to 2\^90"):
+    with pytest.raises(SereneError, match=rf"unit 2\^{unit}: expected 2\^-140 to 2\^90"):
         Layout(4, LANES, 8, unit)
 
 
@@ -250,7 +250,7 @@ def test_values_may_be_counted_alone(switch: P4Switch) -> None:
 def test_room_for_what_is_lost_is_as_large_as_the_values(switch: P4Switch) -> None:
     run = PoolRun(switch, 1, 4)
     run.play(lambda worker, pool: pool.all_reduce(np.ones(6, np.float32), unit=0, lost=np.zeros(5)))
-    with pytest.raises(SereneError, match=r"what is lost is float64\[5\]: expected float64\[6\]"):
+    with pytest.raises(SereneError, match=r"vector of lost values is float64\[5\]: expected float64\[6\]"):
         raise run.errors[0]
 
 

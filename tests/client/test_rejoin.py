@@ -268,7 +268,7 @@ def test_what_is_waited_for_is_said_once_after_a_few_seconds(
     switch: EmbeddedDataPlane, caplog: pytest.LogCaptureFixture
 ) -> None:
     switch.clear()
-    for seconds, words in ((2, []), (30, ["worker 0 of job 0 waits to join: is the controller up, and"])):
+    for seconds, words in ((2, []), (30, ["worker 0 of job 0 waits to join: check that the controller runs and that"])):
         caplog.clear()
         with pytest.raises(NoAnswer):
             client(InProcess(switch)).join(timeout_s=seconds)
@@ -401,5 +401,5 @@ def test_a_process_that_gets_its_place_back_is_told(plane: EmbeddedDataPlane) ->
     plane.readmit(0, replace(Host.of(0), incarnation=99))
     plane.delete(place(100))
     plane.insert(place(1))
-    with pytest.raises(PlaceTaken, match="another process has contributed in this one's place"):
+    with pytest.raises(PlaceTaken, match="another process has contributed as worker"):
         first.exchange(ONES)

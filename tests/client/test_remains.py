@@ -127,5 +127,5 @@ def test_an_epoch_in_the_middle_of_the_vote_is_told(plane: EmbeddedDataPlane) ->
         worker.pull()
     wire.seq, wire.session, wire.then = 1, 8, lambda: plane.swap(BSP(), 2, session=8, workers=1)
     worker.join()
-    with pytest.raises(SereneError, match="epoch 2 of job 0 began while the workers voted"):
+    with pytest.raises(SereneError, match="epoch 2 of job 0 began during the vote"):
         worker.catch_up()

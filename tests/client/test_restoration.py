@@ -41,7 +41,9 @@ def test_a_job_too_small_for_its_workers_votes_is_told_so(workers: int, slots: i
     """Every worker of it, also one whose own lanes would be there."""
     most = slots * lanes // LANES_PER_WORKER
     for worker in (0, workers - 1):
-        with pytest.raises(NoRoomToVote, match=f"{workers} workers vote in {8 * workers} lanes.*with {most} workers"):
+        with pytest.raises(
+            NoRoomToVote, match=f"{workers} workers need {8 * workers} lanes to vote.*at most {most} workers"
+        ):
             ballot(Vote(), worker, workers, slots, lanes)
     votes = [Vote(finished=worker) for worker in range(most)]
     ballots = np.array([ballot(vote, *place, slots, lanes) for place, vote in _places(votes)])
@@ -135,5 +137,5 @@ def test_who_is_left_of_more_workers_is_heard() -> None:
 
 
 def test_an_id_beyond_the_lanes_is_told_so() -> None:
-    with pytest.raises(NoRoomToVote, match="9 workers vote in 72 lanes"):
+    with pytest.raises(NoRoomToVote, match="9 workers need 72 lanes to vote"):
         ballot(Vote(), 8, 2, 1, 32)

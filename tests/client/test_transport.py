@@ -143,7 +143,7 @@ def test_a_descriptor_that_is_no_socket_is_named(peer: socket.socket, kind: str,
 
 def test_a_switch_without_an_address_is_refused() -> None:
     """Only a socket that is given may be connected already."""
-    with pytest.raises(TransportError, match=r"switch=None: expected the address of the switch's port"):
+    with pytest.raises(TransportError, match=r"needs switch=, the address of the switch's port"):
         FrameTransport(0, local=("127.0.0.1", 0))
 
 

@@ -8,13 +8,27 @@ from pathlib import Path
 
 import pytest
 
+from serene.controller.http.client import ControllerClient
 from tests.controller.hosts import Host
 from tests.controller.processes import PORTS, ControllerProcess, Start, SwitchProcess, missing, own_network
 from tests.controller.trees import Tree
-from tests.controller.trees import controller as over
+from tests.controller.trees import controller as controller_of
 
 
-@pytest.fixture(scope="module", params=["embedded", pytest.param("bmv2", marks=pytest.mark.bmv2)])
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "targets(*names): the switches on which a test runs, not on both")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that uses the switch of this file runs on both targets, unless a mark says on which."""
+    if "switch" in metafunc.fixturenames and not hasattr(metafunc.module, "switch"):
+        mark = metafunc.definition.get_closest_marker("targets")
+        each = {"embedded": "embedded", "bmv2": pytest.param("bmv2", marks=pytest.mark.bmv2)}
+        targets = mark.args if mark else tuple(each)
+        metafunc.parametrize("switch", [each[target] for target in targets], indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module")
 def switch(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SwitchProcess]:
     lacking = missing(request.param)
     if lacking:
@@ -46,6 +60,14 @@ def controller(
 
 
 @pytest.fixture
+def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
+    """The controller without jobs."""
+    yield controller.client
+    for job in controller.client.jobs():
+        controller.client.delete_job(job.job)
+
+
+@pytest.fixture
 def hosts(switch: SwitchProcess) -> list[Host]:
     """Hosts 0, 1, ... at ports 1, 2, ..."""
     made = [Host(port, switch.link(port)) for port in range(1, PORTS + 1)]
@@ -73,6 +95,8 @@ def start(switch: SwitchProcess, tmp_path: Path) -> Iterator[Start]:
 @pytest.fixture
 def tree(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tree]:
     """A tree of its own for each test, with so many workers in each rack as the module's SIZES say."""
+    if lacking := missing("embedded"):
+        pytest.skip(f"the embedded switch needs {lacking}")
     made = Tree(tmp_path, request.module.SIZES)
     yield made
     made.stop()
@@ -81,6 +105,30 @@ def tree(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tree]:
 @pytest.fixture
 def daemon(tree: Tree, tmp_path: Path) -> Iterator[ControllerProcess]:
     """A controller for the tree, which the test may have killed."""
-    process = over(tree, tmp_path / "controller.log")
+    process = controller_of(tree, tmp_path / "controller.log")
     yield process
     process.kill()
+
+
+@pytest.fixture(scope="module")
+def fabric(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
+    """A tree for all tests of a module."""
+    made = Tree(tmp_path_factory.mktemp("tree"), request.module.SIZES)
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def shared_daemon(fabric: Tree, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerProcess]:
+    process = controller_of(fabric, tmp_path_factory.mktemp("controller") / "controller.log")
+    yield process
+    assert process.stop() == 0
+    assert "Traceback" not in process.log.read_text()
+
+
+@pytest.fixture
+def racks_client(shared_daemon: ControllerProcess) -> Iterator[ControllerClient]:
+    """The controller of the module's tree, without jobs."""
+    yield shared_daemon.client
+    for job in shared_daemon.client.jobs():
+        shared_daemon.client.delete_job(job.job)

@@ -3,22 +3,41 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from functools import wraps
+from typing import Any
 
+from typing_extensions import ParamSpec
+
+from serene.controller.clock import SYSTEM, Clock
 from serene.controller.coordinator import Coordinator
 from serene.controller.settings import settings
 from tests.controller.processes import PORTS
 
 PATIENCE_S = 120.0
 
+P = ParamSpec("P")
+
+
+def played(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """A test that runs in an event loop of its own, for 200 s at most."""
+
+    @wraps(test)
+    def play(*arguments: P.args, **named: P.kwargs) -> None:
+        asyncio.run(asyncio.wait_for(test(*arguments, **named), 200))
+
+    return play
+
 
 @asynccontextmanager
-async def commanding(switch: str, ports: int = PORTS, **changes: object) -> AsyncIterator[Coordinator]:
+async def commanding(
+    switch: str, ports: int = PORTS, clock: Clock = SYSTEM, **changes: object
+) -> AsyncIterator[Coordinator]:
     """A coordinator, until the end of the block. switch: the value of ``--switch``, or a Unix socket's address, which
     gRPC takes and the command line does not. ports: how many there are for workers. changes: of its settings."""
     changed = settings(ports=f"1-{ports}").model_copy(update={"switch": switch, **changes})
-    coordinator = Coordinator(changed)
+    coordinator = Coordinator(changed, clock=clock)
     await coordinator.bring_up()
     work = asyncio.create_task(coordinator.run())
     try:

@@ -96,32 +96,56 @@ class Process:
         self.process.send_signal(signal.SIGCONT)
 
 
-class SwitchProcess:
-    """A switch without a program. Its ports 1 to ``ports`` lead to UDP ports of loopback, or, with BMv2, to veth pairs:
-    those after the ``others`` that other switches have. unix: whether it serves P4Runtime at a Unix socket, for tests
-    that are its clients: gRPC's threads may have been started before, in another network namespace."""
+class Switch:
+    """A switch without a program, at the address ``grpc`` of its P4Runtime server. command: as for `Process`. options:
+    further ones of the server."""
+
+    def __init__(self, command: list[str], grpc: str, log: Path, *options: str, warm: bool) -> None:
+        self._command = [*command, "--", "--grpc-server-addr", grpc, "--cpu-port", "255", *options]
+        self.grpc, self.log, self._warm = grpc, log, warm
+        self.start()
+
+    def start(self) -> None:
+        self._process = Process(self._command, self.log, warm=self._warm)
+        self._process.await_(lambda: listens(self.grpc), "the switch listens")
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def pause(self) -> None:
+        self._process.pause()
+
+    def go_on(self) -> None:
+        self._process.go_on()
+
+    def restart(self) -> None:
+        self.kill()
+        self.start()
+
+
+def embedded(ports: dict[int, int], peers: dict[int, int]) -> list[str]:
+    """The command of a serene-switch whose ports are UDP sockets on loopback. ports, peers: UDP ports of the switch's
+    end and of the other end, by the switch's port."""
+    ends = [f"-i{port}@udp:{at}:{peers[port]}" for port, at in ports.items()]
+    return ["-m", "serene.switch_command", "--no-p4", "--device-id", "0", *ends]
+
+
+class SwitchProcess(Switch):
+    """A switch whose ports 1 to ``ports`` lead to UDP ports of loopback, or, with BMv2, to veth pairs: those after the
+    ``others`` that other switches have. unix: whether it serves P4Runtime at a Unix socket, for tests that are its
+    clients: gRPC's threads may have been started before, in another network namespace."""
 
     def __init__(self, target: str, log: Path, others: int = 0, *, unix: bool = False, ports: int = PORTS) -> None:
-        self.target = target
-        self._others = others
-        self.log = log
-        self.grpc = f"unix:{log.with_suffix('.sock')}" if unix else f"127.0.0.1:{some_port()}"
+        self.target, self._others = target, others
         udp = some_ports(2 * ports, socket.SOCK_DGRAM)
         self.udp_ports = dict(enumerate(udp[:ports], 1))
         self.peer_udp_ports = dict(enumerate(udp[ports:], 1))
         self._links: dict[int, Link] = {}
-        self.start()
-
-    def start(self) -> None:
-        grpc = ["--", "--grpc-server-addr", self.grpc, "--cpu-port", "255"]
-        if self.target == "embedded":
-            command = ["-m", "serene.switch_command", "--no-p4", "--device-id", "0"]
-            for port, local in self.udp_ports.items():
-                command.append(f"-i{port}@udp:{local}:{self.peer_udp_ports[port]}")
-        else:
-            command = bmv2(some_port()) + [f"-i{port}@s{self._others + port}" for port in self.udp_ports]
-        self._process = Process([*command, *grpc], self.log, warm=self.target == "embedded")
-        self._process.await_(lambda: listens(self.grpc), "the switch listens")
+        command = embedded(self.udp_ports, self.peer_udp_ports)
+        if target == "bmv2":
+            command = bmv2(some_port()) + [f"-i{port}@s{others + port}" for port in self.udp_ports]
+        grpc = f"unix:{log.with_suffix('.sock')}" if unix else f"127.0.0.1:{some_port()}"
+        super().__init__(command, grpc, log, warm=target == "embedded")
 
     def link(self, port: int) -> Link:
         """The other end of a port, opened when it is first asked for."""
@@ -138,19 +162,6 @@ class SwitchProcess:
     def transport(self, worker: int) -> FrameTransport:
         """A worker's transport at port worker + 1."""
         return FrameTransport(worker, local=self.end(worker + 1).detach())
-
-    def kill(self) -> None:
-        self._process.kill()
-
-    def pause(self) -> None:
-        self._process.pause()
-
-    def go_on(self) -> None:
-        self._process.go_on()
-
-    def restart(self) -> None:
-        self.kill()
-        self.start()
 
     def stop(self) -> None:
         for link in self._links.values():

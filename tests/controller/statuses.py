@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rich.console import Console, RenderableType
+
 from serene.controller.jobs.job import Report
 from serene.controller.status.model import JobStatus, Listening, NamedSwitchStatus, Status, SwitchStatus, WorkerStatus
 from serene.controller.switch.counters import Counters
@@ -43,3 +45,10 @@ def status_of(*jobs: JobStatus, trouble: str | None = None) -> Status:
     )  # fmt: skip
     listening = Listening(http="127.0.0.1:8559", socket="")
     return Status(listening=listening, switch=switch, switches=[named], jobs=list(jobs))
+
+
+def printed(what: RenderableType, width: int) -> str:
+    console = Console(width=width, height=40)
+    with console.capture() as text:
+        console.print(what)
+    return text.get()

@@ -58,7 +58,7 @@ def paced(*views: WorkerView) -> Decision:
     return decided
 
 
-ALONE = "(by waiting alone: what late gradients are worth is not known)"
+ALONE = "(by waiting times alone: the effect of late gradients is unknown)"
 SLOW = {"slowest_s": 0.3, "latest_s": 0.3}  # seconds; the others compute for 0.1
 ONCE = {"slowest_s": 0.3}  # but in time now
 
@@ -98,9 +98,9 @@ def test_pacing_waits_for_half_of_the_workers_at_least() -> None:
         ([], 0.7, BSP(), "nobody is late: a round waits for 8 of 8"),
         ([SLOW], 0.7, Quorum(7), "worker 0 is late: a round waits for 7 of 8"),
         ([{"latest_s": 0.12}], 0.7, Quorum(7), "worker 0 is late: a round waits for 7 of 8"),
-        ([SLOW] * 3, 0.7, ASP(), "workers are late by turns: nobody waits"),
-        ([SLOW, ONCE], 0.7, ASP(), "workers are late by turns: nobody waits"),
-        ([ONCE], 0.0, ASP(), "workers are late by turns: nobody waits"),
+        ([SLOW] * 3, 0.7, ASP(), "workers are late in turns: nobody waits"),
+        ([SLOW, ONCE], 0.7, ASP(), "workers are late in turns: nobody waits"),
+        ([ONCE], 0.0, ASP(), "workers are late in turns: nobody waits"),
         ([SLOW] * 3, -0.7, Quorum(6), "workers are late: a round waits for 6 of 8 (few may be late: -0.7"),
         ([ONCE], -0.7, Quorum(6), "workers are late: a round waits for 6 of 8 (few may be late: -0.7"),
         ([], -0.7, BSP(), "nobody is late: a round waits for 8 of 8"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import suppress
 
 import pytest
 import uvicorn
@@ -16,6 +17,7 @@ from tests.controller.processes import PATIENCE_S
 
 ANSWER = b"a" * (8 << 20)  # more than a kernel's buffers take
 REQUEST = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
+HALF = b"GET / HTTP/1.1\r\nhost: local"
 
 
 async def answer(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
@@ -69,10 +71,47 @@ def test_one_that_reads_slowly_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
             if not part:
                 break
             read += len(part)
-            await asyncio.sleep(0.04)
+            await asyncio.sleep(0.02)
         writer.close()
         server.close()
         assert head.startswith(b"HTTP/1.1 200")
         return read
 
     assert asyncio.run(asyncio.wait_for(check(), PATIENCE_S)) == len(ANSWER)
+
+
+@pytest.mark.parametrize("first", [b"", HALF, REQUEST + HALF], ids=["nothing", "a part", "a part after a whole"])
+def test_half_a_head_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch, first: bytes) -> None:
+    monkeypatch.setattr(connections, "HEAD_TIMEOUT_S", 0.2)
+
+    async def check() -> bytes:
+        server = await serving(ServerState())
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(first)
+        received = await reader.read()
+        writer.close()
+        server.close()
+        return received
+
+    received = asyncio.run(asyncio.wait_for(check(), PATIENCE_S))
+    assert received.startswith(b"HTTP/1.1 200") if REQUEST in first else b"200" not in received
+
+
+def test_nor_is_one_of_which_a_byte_comes_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "HEAD_TIMEOUT_S", 0.3)
+
+    async def check() -> None:
+        server = await serving(ServerState())
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(HALF)
+        ended = asyncio.create_task(reader.read())
+        while not ended.done():
+            with suppress(ConnectionError):
+                writer.write(b"a")
+                await writer.drain()
+            await asyncio.sleep(0.05)
+        await asyncio.gather(ended, return_exceptions=True)
+        writer.close()
+        server.close()
+
+    asyncio.run(asyncio.wait_for(check(), PATIENCE_S))

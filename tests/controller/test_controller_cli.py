@@ -30,6 +30,9 @@ class Said(NamedTuple):
 
 
 Run = Callable[..., Said]
+UDP_PORTS = "1:24200:24201,2:24202:24203"
+
+pytestmark = pytest.mark.targets("embedded")
 
 
 @pytest.fixture
@@ -69,7 +72,7 @@ def controller(controller: ControllerProcess) -> Iterator[ControllerProcess]:
         "jobs create --workers 2",
         "jobs create --workers 2 --racks 2",
         "jobs create --workers 2 --strategy mixed:0.1",
-        "jobs delete 0",
+        "jobs delete --job 0",
     ],
 )
 def test_no_controller(run: Run, command: str) -> None:
@@ -109,9 +112,8 @@ def test_a_trace_needs_no_token(run: Run, monkeypatch: pytest.MonkeyPatch) -> No
         (
             "up --http 0.0.0.0:8559",
             (
-                "--http: '0.0.0.0:8559' is not a loopback address: whoever reaches the interface "
-                "commands the switch; expected e.g. 127.0.0.1:8559, or a token in $SERENE_TOKEN, which every request "
-                "then has to carry"
+                "--http: '0.0.0.0:8559' is not a loopback address, so anybody there could command the switch: "
+                "expected e.g. 127.0.0.1:8559, or set a token in $SERENE_TOKEN"
             ),
         ),
         ("up --socket here", "--socket: 'here': expected an absolute path of at most 107 bytes"),
@@ -123,6 +125,14 @@ def test_a_trace_needs_no_token(run: Run, monkeypatch: pytest.MonkeyPatch) -> No
             "--program: no program 'sirene'; expected serene or serene_jumbo, or a path to a .json",
         ),
         ("up --wait 0", "--wait: 0.0: Input should be greater than 0"),
+        ("up --local --udp-ports 1:24200:24201", "--udp-ports and --local exclude each other: expected one of them"),
+        ("up --udp", "--udp needs --local; for a running switch use --udp-ports"),
+        ("up --local --shm-ports 1:/run/port", "--shm-ports and --local exclude each other: expected one of them"),
+        ("up --shm-ports 1", "--shm-ports: '1': expected PORT:/PATH, for example 1:/run/port1,2:/run/port2"),
+        *(
+            (f"up --udp-ports {text}", f"--udp-ports: {text!r}: expected PORT:SWITCH:HOST, for example {UDP_PORTS}")
+            for text in ("1", "1:2", "x:1:2", "1:2:3:4")
+        ),
         ("up --election-id 0", "--election-id: 0: Input should be greater than or equal to 1"),
     ],
 )
@@ -130,9 +140,14 @@ def test_wrong_choices(run: Run, command: str, error: str) -> None:
     assert run(command) == (2, "", f"error: {error}\n")
 
 
+def test_a_local_switch_is_at_an_address_of_loopback(run: Run) -> None:
+    error = "error: --switch 192.0.2.1:9559: --local needs a loopback address\n"
+    assert run("up --local --switch 192.0.2.1:9559") == (1, "", error)
+
+
 def test_a_limit_that_is_no_number(run: Run, controller: ControllerProcess) -> None:
     said = run("jobs create --workers 2 --limit nan", controller=controller.url)
-    assert said == (1, "", "error: a number is NaN or infinite: expected finite ones\n")
+    assert said == (1, "", "error: a number is NaN or infinite: expected finite numbers\n")
     said = run("jobs create --workers 2 --limit 0", controller=controller.url)
     assert (said.status, said.out) == (2, "")
     assert "expected a limit of 9.53674e-07 to 1024, or" not in said.err
@@ -170,14 +185,14 @@ def test_a_job_from_creation_to_deletion(
         assert (ran.status, ran.err) == (0, ""), command
         return ran.out
 
-    assert said("jobs") == "no jobs; 'serenectl jobs create --workers N' makes one\n"
+    assert said("jobs") == "no jobs; create one with 'serenectl jobs create --workers N'\n"
     assert said("jobs create --workers 2 --strategy ssp:2") == "job 0: waiting, SSP(2), 0 of 2 workers here\n"
-    assert said("sync ssp --staleness 2") == "job 0: SSP(2) already, nothing changes\n"
+    assert said("sync ssp --staleness 2") == "job 0: already SSP(2), no change\n"
     assert said("sync bsp") == "job 0: SSP(2) -> BSP, when it starts\n"
     session = join(hosts[:2], 0, 700)[0]["session"]
     swap = said("sync ssp --staleness 3")
     assert re.fullmatch(r"job 0: BSP -> SSP\(3\), epoch 2 \(\d+ ms\)\n", swap)
-    assert said("sync ssp --staleness 3") == "job 0: SSP(3) already, nothing changes\n"
+    assert said("sync ssp --staleness 3") == "job 0: already SSP(3), no change\n"
     hosts[0].report(
         0,
         0,
@@ -208,7 +223,7 @@ def test_a_job_from_creation_to_deletion(
         "job  state    strategy  epoch  workers  values  slots",
         "  0  running  SSP(3)        2        2     700      3",
     ]
-    assert said("jobs delete 0") == "job 0 deleted\n"
+    assert said("jobs delete --job 0") == "job 0 deleted\n"
 
 
 def test_which_job(run: Run, controller: ControllerProcess) -> None:
@@ -218,7 +233,7 @@ def test_which_job(run: Run, controller: ControllerProcess) -> None:
 
     assert error("sync bsp") == (
         1,
-        "error: there is no job; 'serenectl jobs create --workers N' makes one\n",
+        "error: there is no job; create one with 'serenectl jobs create --workers N'\n",
     )
     controller.client.create_job(2, BSP())
     assert error("sync bsp --job 1") == (2, "error: there is no job 1 (jobs: 0)\n")

@@ -6,19 +6,16 @@ import pytest
 
 from serene.controller.jobs.errors import Conflict
 from serene.controller.jobs.job import JobState, WorkerState
-from serene.controller.jobs.jobs import Jobs
 from serene.controller.jobs.plans import Readmission, Start, Waiting
 from serene.strategy import ASP, BSP, Quorum
-from tests.controller.planning import NOW, at, left, new_jobs, reason, started
+from tests.controller.planning import NOW, at, comes_back, evict, left, reason, running, started, with_job
 
 
 class TestLeaving:
     """A LEAVE belongs to the session that it was said in."""
 
     def test_one_of_another_session_changes_nothing_and_is_answered_when_the_job_is_over(self) -> None:
-        jobs = new_jobs()
-        jobs.create(2, BSP())
-        started(jobs)
+        jobs = running(2, BSP())
         other = jobs[0].session - 1
         late = jobs.plan_leave(0, 0, at(1), 5, session=other)
         assert late.swap is None and not late.answered, "a BYE would send away who is waited for"
@@ -33,16 +30,9 @@ class TestLeaving:
 class TestEvicted:
     """An evicted worker that is active keeps its job alive."""
 
-    def evict(self, jobs: Jobs, *workers: int) -> None:
-        plan = jobs.plan_barrier(0, jobs[0].in_force, workers, "evicted")
-        assert plan is not None
-        jobs.swapped(plan, NOW)
-
     def test_the_others_leave(self) -> None:
-        jobs = new_jobs()
-        jobs.create(3, BSP())
-        started(jobs)
-        self.evict(jobs, 1, 2)
+        jobs = running(3, BSP())
+        evict(jobs, 1, 2)
         last = jobs.plan_leave(0, 0, at(1), None, active={1, 2})
         assert not last.job_over
         assert last.swap is not None
@@ -66,19 +56,15 @@ class TestEvicted:
         assert jobs.plan_leave(0, 0, at(1), None, active={1, 2}).job_over, "who asks again hears it"
 
     def test_a_silent_one_does_not_hold_it(self) -> None:
-        jobs = new_jobs()
-        jobs.create(2, BSP())
-        started(jobs)
-        self.evict(jobs, 1)
+        jobs = running(2, BSP())
+        evict(jobs, 1)
         last = jobs.plan_leave(0, 0, at(1), None, active={0})
         assert last.job_over and last.swap is not None
         assert last.swap.policy.fields == ASP().compile([]), "nobody takes part any more"
 
     def test_an_eviction_that_has_failed_is_taken_back_by_a_write(self) -> None:
         """Nobody can know whether it has come into force."""
-        jobs = new_jobs()
-        jobs.create(2, BSP())
-        started(jobs)
+        jobs = running(2, BSP())
         assert jobs.plan_barrier(0, BSP(), [], "readmitted") is None
         assert jobs.plan_barrier(0, BSP(), [1], "evicted") is not None
         back = jobs.plan_barrier(0, BSP(), [], "readmitted")
@@ -88,10 +74,8 @@ class TestEvicted:
         assert jobs.plan_barrier(0, BSP(), [], "readmitted") is None
 
     def test_it_leaves_while_others_train(self) -> None:
-        jobs = new_jobs()
-        jobs.create(3, BSP())
-        started(jobs)
-        self.evict(jobs, 2)
+        jobs = running(3, BSP())
+        evict(jobs, 2)
         plan = jobs.plan_leave(0, 2, at(3), None, active={0, 1, 2})
         assert (plan.swap, plan.job_over) == (None, False), "nobody waited for it"
 
@@ -100,13 +84,9 @@ class TestIncarnations:
     """Several processes, one after the other, as one worker at the same addresses."""
 
     def test_a_later_one_is_admitted_and_the_earlier_one_refused(self) -> None:
-        jobs = new_jobs()
-        jobs.create(2, BSP())
-        started(jobs)
-        plan = jobs.hello(0, 1, at(2, incarnation=8), 5, NOW)
-        assert isinstance(plan, Readmission)
+        jobs = running(2, BSP())
+        plan = comes_back(jobs, 1)
         assert (plan.old, plan.new) == (at(2), at(2, incarnation=8))
-        jobs.readmitted(plan, NOW)
         said = "another process has taken the place of worker 1 of job 0"
         assert reason(jobs.hello(0, 1, at(2), 5, NOW)) == said
         assert reason(jobs.hello(0, 1, at(2, 4001), 5, NOW)) == said, "wherever it asks from"
@@ -114,8 +94,7 @@ class TestIncarnations:
         assert jobs.hello(0, 1, at(2, incarnation=8), 5, NOW) is None
 
     def test_before_the_start_the_later_one_has_the_place(self) -> None:
-        jobs = new_jobs()
-        jobs.create(2, BSP())
+        jobs = with_job(2, BSP())
         jobs.hello(0, 0, at(1, incarnation=1), 5, NOW)
         assert jobs.hello(0, 0, at(1, incarnation=2), 5, NOW) == Waiting(0, (1,))
         assert "another process" in reason(jobs.hello(0, 0, at(1, incarnation=1), 5, NOW))
@@ -124,31 +103,22 @@ class TestIncarnations:
         assert plan.members[0].incarnation == 2
 
     def test_a_retired_one_stays_so_when_the_switch_loses_its_state(self) -> None:
-        jobs = new_jobs()
-        jobs.create(1, BSP())
-        started(jobs)
-        plan = jobs.hello(0, 0, at(1, incarnation=8), 5, NOW)
-        assert isinstance(plan, Readmission)
-        jobs.readmitted(plan, NOW)
+        jobs = running(1, BSP())
+        comes_back(jobs, 0)
         jobs.switch_has_only([])
         assert "another process" in reason(jobs.hello(0, 0, at(1), 5, NOW))
         assert isinstance(jobs.hello(0, 0, at(1, incarnation=8), 5, NOW), Start)
 
     def test_memory_has_an_end(self) -> None:
-        jobs = new_jobs()
-        jobs.create(2, BSP())
+        jobs = with_job(2, BSP())
         for incarnation in range(1, 5000):
             jobs.hello(0, 0, at(1, incarnation=incarnation), 5, NOW)
         assert len(jobs[0].workers[0].retired) == 64
 
     def test_what_an_earlier_one_says_is_not_the_later_one_s(self) -> None:
         """A LEAVE or REPORT that was on its way when the worker was restarted, or comes twice."""
-        jobs = new_jobs()
-        jobs.create(2, BSP())
-        started(jobs)
-        plan = jobs.hello(0, 1, at(2, incarnation=8), 5, NOW)
-        assert isinstance(plan, Readmission)
-        jobs.readmitted(plan, NOW)
+        jobs = running(2, BSP())
+        comes_back(jobs, 1)
         with pytest.raises(Conflict, match=r"worker 1 at port 2 .* is not admitted to job 0"):
             jobs.plan_leave(0, 1, at(2), None)
         with pytest.raises(Conflict):
@@ -156,9 +126,7 @@ class TestIncarnations:
         assert jobs[0].members() == [0, 1]
 
     def test_a_failed_readmission_is_repeated_for_whoever_asks(self) -> None:
-        jobs = new_jobs()
-        jobs.create(1, BSP())
-        started(jobs)
+        jobs = running(1, BSP())
         plan = jobs.hello(0, 0, at(1, incarnation=8), 5, NOW)
         assert isinstance(plan, Readmission)
         jobs.not_readmitted(plan)
@@ -168,8 +136,7 @@ class TestIncarnations:
             assert again.old == at(1)
 
     def test_none_is_zero(self) -> None:
-        jobs = new_jobs()
-        jobs.create(1, BSP())
+        jobs = with_job(1, BSP())
         assert reason(jobs.hello(0, 0, at(1, incarnation=0), 5, NOW)).startswith("incarnation 0: expected a number")
 
 
@@ -177,12 +144,11 @@ class TestSessions:
     """To which job a worker that was away belongs."""
 
     def test_a_deleted_job_s_worker_gets_no_place_in_the_next(self) -> None:
-        jobs = new_jobs()
-        jobs.create(1, BSP())
+        jobs = with_job(1, BSP())
         session = started(jobs).policy.session
         jobs.delete(0)
         jobs.create(1, BSP())
-        said = f"session {session} of job 0 is over, and this is another job: start the worker anew"
+        said = f"session {session} of job 0 is over; the id belongs to a new job: restart the worker"
         assert reason(jobs.hello(0, 0, at(1), 5, NOW, session)) == said
         assert jobs[0].workers[0].state is WorkerState.EXPECTED
         later = started(jobs).policy.session
@@ -190,8 +156,7 @@ class TestSessions:
         assert isinstance(jobs.hello(0, 0, at(1, incarnation=8), 5, NOW, later), Readmission)
 
     def test_sessions_that_the_switch_lost_were_its_own(self) -> None:
-        jobs = new_jobs()
-        jobs.create(1, BSP())
+        jobs = with_job(1, BSP())
         first = started(jobs).policy.session
         jobs.switch_has_only([])
         start = jobs.hello(0, 0, at(1), 5, NOW, first)
@@ -201,14 +166,12 @@ class TestSessions:
         assert "is over" in reason(jobs.hello(0, 0, at(1), 5, NOW, first - 1))
 
     def test_they_grow_past_what_the_switch_has_seen(self) -> None:
-        jobs = new_jobs()
-        jobs.create(1, BSP())
+        jobs = with_job(1, BSP())
         jobs.note_session(int(NOW) + 34)
         assert started(jobs).policy.session == int(NOW) + 35
 
     def test_a_clock_far_ahead_does_not_use_them_up(self) -> None:
-        jobs = new_jobs()
-        jobs.create(1, BSP())
+        jobs = with_job(1, BSP())
         plan = jobs.hello(0, 0, at(1), 5, 1e12)
         assert isinstance(plan, Start)
         assert plan.policy.session < 2**32
@@ -216,9 +179,7 @@ class TestSessions:
         assert "are used up" in reason(jobs.hello(0, 0, at(1), 5, NOW))
 
     def test_a_strategy_for_more_workers_than_come_back(self) -> None:
-        jobs = new_jobs()
-        jobs.create(3, Quorum(3))
-        started(jobs)
+        jobs = running(3, Quorum(3))
         left(jobs, 0)
         jobs.switch_has_only([])
         jobs[0].lost_sessions = 0  # no sums to restore: the quorum is in force at once

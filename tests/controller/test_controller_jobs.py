@@ -16,13 +16,12 @@ from serene.entries import Endpoint
 from serene.errors import SereneError
 from serene.strategy import ASP, BSP, SSP, Mixed, PolicyFields, Quorum
 from serene.wire import UNBOUNDED, ReadMode
-from tests.controller.planning import NOW, at, left, new_jobs, reason, started
+from tests.controller.planning import NOW, at, left, new_jobs, reason, running, started, with_job
 
 
 class TestStart:
     def test_waits_for_everybody(self) -> None:
-        jobs = new_jobs()
-        jobs.create(3, BSP())
+        jobs = with_job(3, BSP())
         assert jobs.hello(0, 2, at(3), 700, NOW) == Waiting(0, (0, 1))
         assert jobs.hello(0, 0, at(1), 700, NOW) == Waiting(0, (1,))
         assert jobs.hello(0, 0, at(1), 700, NOW) == Waiting(0, (1,)), "a repeated HELLO is nothing new"
@@ -35,8 +34,7 @@ class TestStart:
         assert plan.policy.fields == BSP().compile(range(3))
 
     def test_is_planned_again_when_the_switch_did_not_take_it(self) -> None:
-        jobs = new_jobs()
-        jobs.create(1, BSP())
+        jobs = with_job(1, BSP())
         first = jobs.hello(0, 0, at(1), 5, NOW)
         again = jobs.hello(0, 0, at(1), 5, NOW)
         assert isinstance(first, Start)
@@ -45,8 +43,7 @@ class TestStart:
         assert again.policy.session > first.policy.session, "nobody knows whether the first one arrived"
 
     def test_commit(self) -> None:
-        jobs = new_jobs()
-        jobs.create(2, SSP(3))
+        jobs = with_job(2, SSP(3))
         start = started(jobs)
         assert jobs[0].state is JobState.RUNNING
         assert jobs[0].members() == [0, 1]
@@ -68,27 +65,24 @@ class TestRefusals:
     def test_no_such_job(self) -> None:
         jobs = new_jobs()
         assert reason(jobs.hello(3, 0, at(1), 5, NOW)) == (
-            "there is no job 3 (there are no jobs; 'serenectl jobs create --workers N' makes one)"
+            "there is no job 3 (there are no jobs; create one with 'serenectl jobs create --workers N')"
         )
         jobs.create(1, BSP())
         jobs.create(1, BSP(), job=4)
         assert reason(jobs.hello(3, 0, at(1), 5, NOW)) == "there is no job 3 (jobs: 0, 4)"
 
     def test_no_such_worker(self) -> None:
-        jobs = new_jobs()
-        jobs.create(2, BSP())
+        jobs = with_job(2, BSP())
         assert reason(jobs.hello(0, 2, at(3), 5, NOW)) == "job 0 has no worker 2: expected 0 to 1"
 
     def test_vector_length(self) -> None:
-        jobs = new_jobs()
-        jobs.create(2, BSP())
+        jobs = with_job(2, BSP())
         assert reason(jobs.hello(0, 0, at(1), 0, NOW)) == "vector_length 0: expected at least 1"
         jobs.hello(0, 0, at(1), 5, NOW)
         assert "vector_length 6: expected 5" in reason(jobs.hello(0, 1, at(2), 6, NOW))
 
     def test_a_lone_worker_may_correct_its_vector_length(self) -> None:
-        jobs = new_jobs()
-        jobs.create(2, BSP())
+        jobs = with_job(2, BSP())
         jobs.hello(0, 0, at(1), 5, NOW)
         assert jobs.hello(0, 0, at(1), 700, NOW) == Waiting(0, (1,))
         plan = jobs.hello(0, 1, at(2), 700, NOW)
@@ -96,8 +90,7 @@ class TestRefusals:
         assert plan.slots.count == 3
 
     def test_place_taken(self) -> None:
-        jobs = new_jobs()
-        jobs.create(2, BSP())
+        jobs = with_job(2, BSP())
         jobs.hello(0, 0, at(1), 5, NOW)
         assert "worker 0 of job 0 is at port 1" in reason(jobs.hello(0, 0, at(2), 5, NOW))
         started(jobs)
@@ -105,12 +98,10 @@ class TestRefusals:
             assert "is at port 1" in reason(jobs.hello(0, 0, thief, 5, NOW))
 
     def test_finished(self) -> None:
-        jobs = new_jobs()
-        jobs.create(1, BSP())
-        started(jobs)
+        jobs = running(1, BSP())
         left(jobs, 0)
         refusal = reason(jobs.hello(0, 0, at(1, 5000), 5, NOW))
-        assert refusal == "job 0 has finished; 'serenectl jobs create --job 0 --workers 1' makes it anew"
+        assert refusal == "job 0 has finished; create a new one with 'serenectl jobs create --job 0 --workers 1'"
 
     def test_no_room(self) -> None:
         jobs = new_jobs(slots=10)
@@ -118,8 +109,8 @@ class TestRefusals:
         jobs.create(1, BSP())
         started(jobs, 0, vector_length=320 * 6)
         assert reason(jobs.hello(1, 0, at(2), 320 * 5, NOW)) == (
-            "vector_length 1600 needs 5 slots of 320 values: at most 4 of the switch's 10 are free in a row "
-            "(serenectl up --slots N has more)"
+            "vector_length 1600 needs 5 slots of 320 values: the longest free range has 4 of 10 slots; "
+            "'serenectl up --slots N' provides more"
         )
         jobs.delete(0)
         assert isinstance(jobs.hello(1, 0, at(2), 320 * 5, NOW), Start)
@@ -127,9 +118,7 @@ class TestRefusals:
 
 class TestReadmission:
     def test_a_restarted_process(self) -> None:
-        jobs = new_jobs()
-        jobs.create(2, BSP())
-        started(jobs)
+        jobs = running(2, BSP())
         plan = jobs.hello(0, 1, at(2, 5000), 5, NOW)
         assert isinstance(plan, Readmission)
         assert (plan.old, plan.new) == (at(2), at(2, 5000))
@@ -139,9 +128,7 @@ class TestReadmission:
         assert jobs.hello(0, 1, at(2, 5000), 5, NOW) is None
 
     def test_a_worker_that_had_left_counts_again(self) -> None:
-        jobs = new_jobs()
-        jobs.create(3, Quorum(3))
-        started(jobs)
+        jobs = running(3, Quorum(3))
         swap = left(jobs, 1).swap
         assert swap is not None
         assert swap.policy.fields == Quorum(2).compile([0, 2])
@@ -150,8 +137,7 @@ class TestReadmission:
         assert plan.swap.policy.fields == Quorum(3).compile([0, 1, 2]), "the quorum asked for comes back"
 
     def test_before_the_start_it_just_moves(self) -> None:
-        jobs = new_jobs()
-        jobs.create(2, BSP())
+        jobs = with_job(2, BSP())
         jobs.hello(0, 0, at(1), 5, NOW)
         assert jobs.hello(0, 0, at(1, 5000), 5, NOW) == Waiting(0, (1,))
         plan = jobs.hello(0, 1, at(2), 5, NOW)
@@ -161,8 +147,7 @@ class TestReadmission:
 
 class TestSwap:
     def test_epochs_and_history(self) -> None:
-        jobs = new_jobs()
-        jobs.create(2, BSP())
+        jobs = with_job(2, BSP())
         session = started(jobs).policy.session
         for epoch, strategy in enumerate([SSP(3), ASP(), BSP()], start=2):
             plan = jobs.plan_swap(0, strategy)
@@ -177,9 +162,7 @@ class TestSwap:
         ]
 
     def test_a_failed_write_spends_its_epoch(self) -> None:
-        jobs = new_jobs()
-        jobs.create(2, BSP())
-        started(jobs)
+        jobs = running(2, BSP())
         jobs.plan_swap(0, ASP())
         assert (jobs[0].epoch, jobs[0].strategy) == (1, BSP())
         plan = jobs.plan_swap(0, SSP(2))
@@ -187,8 +170,7 @@ class TestSwap:
         assert plan.policy.epoch == 3
 
     def test_a_strategy_that_is_in_force_already(self) -> None:
-        jobs = new_jobs()
-        jobs.create(3, Quorum(3))
+        jobs = with_job(3, Quorum(3))
         assert not jobs.has_already(0, Quorum(3)), "a job that waits has a choice"
         started(jobs)
         assert jobs.has_already(0, Quorum(3)) and not jobs.has_already(0, Quorum(2))
@@ -202,8 +184,7 @@ class TestSwap:
         assert not jobs.has_already(0, Quorum(3)), "it does not fit the two that remain"
 
     def test_waiting_job_only_chooses(self) -> None:
-        jobs = new_jobs()
-        jobs.create(2, BSP())
+        jobs = with_job(2, BSP())
         assert jobs.plan_swap(0, Quorum(1)) is None
         jobs.choose(0, Quorum(1))
         assert started(jobs).policy.fields == Quorum(1).compile([0, 1])
@@ -234,9 +215,7 @@ class TestSwap:
 
 class TestLeave:
     def test_the_others_go_on_without(self) -> None:
-        jobs = new_jobs()
-        jobs.create(3, BSP())
-        started(jobs)
+        jobs = running(3, BSP())
         plan = jobs.plan_leave(0, 1, at(2), 17)
         assert plan.swap is not None
         assert (plan.swap.policy.epoch, plan.swap.policy.fields) == (2, BSP().compile([0, 2]))
@@ -246,24 +225,8 @@ class TestLeave:
         again = jobs.plan_leave(0, 1, at(2), 17)
         assert (again.swap, again.job_over) == (None, False)
 
-    def test_what_was_said_in_a_lost_session_came_late(self) -> None:
-        """The worker has joined the next one since, and takes part in it."""
-        jobs = new_jobs()
-        jobs.create(2, BSP())
-        lost = started(jobs).policy.session
-        jobs.switch_has_only([])
-        session = started(jobs).policy.session
-        late = jobs.plan_leave(0, 1, at(2), 17, session=lost)
-        assert (late.swap, late.job_over) == (None, False)
-        jobs.left(late, NOW)
-        assert jobs[0].members() == [0, 1] and jobs[0].workers[1].contributions_sent is None
-        jobs.left(jobs.plan_leave(0, 1, at(2), 17, session=session), NOW)
-        assert jobs[0].members() == [0]
-
     def test_the_last_one_ends_the_job(self) -> None:
-        jobs = new_jobs()
-        jobs.create(2, SSP(3))
-        started(jobs)
+        jobs = running(2, SSP(3))
         left(jobs, 0)
         last = left(jobs, 1)
         assert last.job_over and last.swap is not None
@@ -296,9 +259,7 @@ class TestLeave:
     def test_every_strategy_shrinks(
         self, strategy: Quorum | Mixed | SSP, gone: list[int], fields: PolicyFields
     ) -> None:
-        jobs = new_jobs()
-        jobs.create(4, strategy)
-        started(jobs)
+        jobs = running(4, strategy)
         for worker in gone:
             plan = left(jobs, worker)
         assert plan.swap is not None
@@ -306,9 +267,7 @@ class TestLeave:
         assert jobs[0].strategy == strategy, "it is still the strategy that was asked for"
 
     def test_only_asynchronous_workers_remain(self) -> None:
-        jobs = new_jobs()
-        jobs.create(3, Mixed((1, 2)))
-        started(jobs)
+        jobs = running(3, Mixed((1, 2)))
         swap = left(jobs, 0).swap
         assert swap is not None
         assert (swap.policy.fields.sync_mask, swap.policy.fields.staleness) == (0, UNBOUNDED)
@@ -318,8 +277,7 @@ class TestStragglers:
     """Packets of an earlier job that arrive when its id is in use again."""
 
     def test_goodbyes_and_reports_are_not_the_new_jobs(self) -> None:
-        jobs = new_jobs()
-        jobs.create(1, BSP())
+        jobs = with_job(1, BSP())
         with pytest.raises(Conflict, match=r"worker 0 at port 1 .* is not admitted to job 0"):
             jobs.plan_leave(0, 0, at(1), None)
         started(jobs)
@@ -327,30 +285,17 @@ class TestStragglers:
             jobs.report(0, 1, at(2), {}, 0.0)
 
 
+LARGEST_SCALE = (2**31 - 1) // (8 * 32)
+
+
 class TestCreate:
-    @pytest.mark.parametrize("workers", [0, 33, -1])
-    def test_workers(self, workers: int) -> None:
-        with pytest.raises(BadRequest, match="expected 1 to 32"):
-            new_jobs().create(workers, BSP())
-
-    def test_scale_must_hold_a_round(self) -> None:
-        jobs = new_jobs()
-        largest = (2**31 - 1) // (8 * 32)
-        jobs.create(32, BSP(), scale=largest)
-        with pytest.raises(BadRequest, match=f"or a scale of 1 to {largest}"):
-            jobs.create(32, BSP(), scale=largest + 1)
-        with pytest.raises(BadRequest):
-            jobs.create(1, BSP(), scale=0)
-
     @pytest.mark.parametrize(
         ("workers", "scale", "limit", "said"),
         [
-            (
-                4,
-                1024,
-                0.0,
-                "cannot hold one round of 4 workers: expected a limit of 0.000976562 to",
-            ),
+            *((workers, 1, 8.0, "expected 1 to 32") for workers in (0, 33, -1)),
+            (32, LARGEST_SCALE + 1, 8.0, f"or a scale of 1 to {LARGEST_SCALE}"),
+            (1, 0, 8.0, "expected 1 to"),
+            (4, 1024, 0.0, "cannot hold one round of 4 workers: expected a limit of 0.000976562 to"),
             (4, 1024, -1.0, "limit -1 with"),
             (1, 2**20, 1e-320, "expected a limit of 9.53674e-07 to 2048"),
             (4, 1024, float("nan"), "limit nan with"),
@@ -363,10 +308,14 @@ class TestCreate:
             new_jobs().create(workers, BSP(), scale=scale, limit=limit)
         assert said in str(refused.value)
 
+    def test_the_largest_scale_holds_a_round(self) -> None:
+        new_jobs().create(32, BSP(), scale=LARGEST_SCALE)
+
     def test_the_limit_reaches_the_switch_in_units(self) -> None:
         jobs = new_jobs()
         assert jobs.create(1, BSP(), scale=1000, limit=0.0126).limit == 0.0126
-        assert started(jobs).limit == 13
+        start = started(jobs)
+        assert (start.limit, start.scale) == (13, 1000)
 
     def test_ids(self) -> None:
         jobs = new_jobs()
@@ -397,15 +346,14 @@ class TestCreate:
             assert finished.value.job is jobs[job]
             jobs.delete(job)
             assert jobs.create(1, BSP()).id == job
-        with pytest.raises(Conflict, match="all 8 jobs of the switch are in use"):
+        with pytest.raises(Conflict, match=r"all 8 job ids are in use: .*'serenectl jobs delete --job N'"):
             jobs.create(1, BSP())
 
     def test_what_is_refused_anyway_has_no_job_deleted(self) -> None:
-        jobs = new_jobs()
-        jobs.create(1, BSP(), pool_slots=1)
+        jobs = with_job(1, BSP(), pool_slots=1)
         started(jobs, vector_length=jobs.lanes)
         left(jobs, 0)
-        with pytest.raises(BadRequest, match="a pool runs under BSP"):
+        with pytest.raises(BadRequest, match="a pool runs under BSP only"):
             jobs.create(1, ASP(), job=0, pool_slots=1)
         with pytest.raises(BadRequest, match="4 bits"):
             jobs.create(1, BSP(), job=0, pool_slots=1, precision=4)
@@ -413,8 +361,7 @@ class TestCreate:
             jobs.create(1, BSP(), job=0, pool_slots=1)
 
     def test_slots_of_a_finished_job_are_waited_for(self) -> None:
-        jobs = new_jobs()
-        jobs.create(1, BSP())
+        jobs = with_job(1, BSP())
         jobs.create(1, BSP())
         started(jobs, vector_length=jobs.lanes * (jobs.total_slots - 1))
         assert "needs 2 slots" in reason(jobs.hello(1, 0, at(2), 2 * jobs.lanes, NOW)), "that job runs"
@@ -423,17 +370,12 @@ class TestCreate:
             lambda: jobs.hello(1, 0, at(2), 2 * jobs.lanes, NOW),
             lambda: jobs.create(1, BSP(), pool_slots=2),
         ):
-            with pytest.raises(InTheWay, match="job 0 has finished, and keeps its slots") as finished:
+            with pytest.raises(InTheWay, match="job 0 has finished, but keeps its slots") as finished:
                 asking()
             assert finished.value.job is jobs[0]
         assert "needs 101 slots" in reason(jobs.hello(1, 0, at(2), 101 * jobs.lanes, NOW)), "more than there are"
         jobs.cleared(0)
         assert isinstance(jobs.hello(1, 0, at(2), 2 * jobs.lanes, NOW), Start)
-
-    def test_scale_reaches_the_switch(self) -> None:
-        jobs = new_jobs()
-        jobs.create(1, BSP(), scale=1024)
-        assert started(jobs).scale == 1024
 
 
 class TestSwitchLost:
@@ -451,9 +393,7 @@ class TestSwitchLost:
         assert started(jobs, 0).policy.session > first.policy.session
 
     def test_jobs_it_still_has_go_on(self) -> None:
-        jobs = new_jobs()
-        jobs.create(1, BSP())
-        started(jobs)
+        jobs = running(1, BSP())
         assert jobs.switch_has_only([0]) == []
         assert jobs[0].state is JobState.RUNNING
 

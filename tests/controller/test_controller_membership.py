@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
-from serene.controller.automatic.runner import MOST_CALLS
 from serene.controller.http.client import ControllerClient, Rejected
-from serene.controller.status.model import Event
-from serene.strategy import ASP, BSP, SSP, Quorum
+from serene.strategy import BSP, SSP, Quorum
 from serene.wire import Op
 from tests.controller.hosts import Host, join
-from tests.controller.processes import ControllerProcess, automatic, serenectl, until
-
-
-@pytest.fixture
-def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
-    yield controller.client
-    for job in controller.client.jobs():
-        controller.client.delete_job(job.job)
+from tests.controller.processes import automatic, serenectl, states, until
 
 
 class Trio:
@@ -44,16 +31,17 @@ class Trio:
             0, worker, [1], session=self.session, epoch=self.epoch, seq=self.seq[worker], round=round_
         )
 
-    def answered(self, worker: int, round_: int) -> bool:
-        """Whether the worker is let go on, asking as a worker does."""
+    def goes_on(self, worker: int, round_: int) -> None:
+        """Waits until the switch answers the worker, which asks again as a worker does."""
         self.hosts[worker].forget()  # answers to what was asked twice
+        self.seq[worker] += 1
+        self.hosts[worker].ask(lambda: self.push(worker, round_, again=True), Op.ANSWER)
+
+    def waits(self, worker: int, round_: int) -> None:
+        """Waits until the switch has kept the worker waiting."""
+        before = self.client.job(0).workers[worker].blocked
         self.push(worker, round_)
-        for _ in range(5):
-            answer = self.hosts[worker].hear(0.2)
-            if answer is not None and answer.op is Op.ANSWER:
-                return True
-            self.push(worker, round_, again=True)
-        return False
+        until(lambda: self.client.job(0).workers[worker].blocked > before, "it waits")
 
 
 @pytest.fixture
@@ -62,31 +50,28 @@ def trio(client: ControllerClient, hosts: list[Host]) -> Trio:
     return Trio(client, hosts)
 
 
-def states(client: ControllerClient) -> list[str]:
-    return [worker.state for worker in client.job(0).workers]
-
-
 def test_an_evicted_worker_is_not_waited_for_and_waits_for_nobody(trio: Trio, client: ControllerClient) -> None:
     trio.push(0, 0)
-    assert not trio.answered(1, 0), "worker 2 has not come"
+    trio.waits(1, 0)  # worker 2 has not come
     assert client.evict(0, 2).epoch == 2
     assert states(client) == ["running", "running", "evicted"]
     # A new epoch begins with round 0; the two that are left complete it.
     trio.push(0, 0)
-    assert trio.answered(1, 0)
-    assert trio.answered(2, 0) and trio.answered(2, 1) and trio.answered(2, 2), "the evicted one goes freely"
+    trio.goes_on(1, 0)
+    for round_ in range(3):  # the evicted one goes freely
+        trio.goes_on(2, round_)
     assert client.job(0).workers[2].contributions == 3, "and what it sends counts"
     assert client.readmit(0, 2).epoch == 3
     trio.push(0, 0)
-    assert not trio.answered(1, 0), "the barrier waits for it again"
-    assert trio.answered(2, 0)
+    trio.waits(1, 0)  # the barrier waits for it again
+    trio.goes_on(2, 0)
 
 
 def test_what_cannot_be_evicted(trio: Trio, client: ControllerClient) -> None:
     client.evict(0, 2)
     assert client.evict(0, 2).epoch == 2, "once is enough"
     client.evict(0, 1)
-    with pytest.raises(Rejected, match="job 0: no member would be left"):
+    with pytest.raises(Rejected, match="job 0: the last member cannot be evicted"):
         client.evict(0, 0)
     with pytest.raises(Rejected, match="worker 7 does not take part in job 0: expected 0, 1 or 2"):
         client.evict(0, 7)
@@ -102,9 +87,9 @@ def test_strategies_are_among_those_in_the_barrier(trio: Trio, client: Controlle
     client.set_strategy(0, Quorum(3))
     assert client.evict(0, 0).strategy == Quorum(3), "of as many as there are"
     trio.push(1, 0)
-    assert trio.answered(2, 0)
+    trio.goes_on(2, 0)
     client.set_strategy(0, SSP(1))
-    assert trio.answered(0, 5), "still out"
+    trio.goes_on(0, 5)  # still out
     with pytest.raises(Rejected, match="a quorum of 3 of 2 workers"):
         client.set_strategy(0, Quorum(3))
 
@@ -155,116 +140,31 @@ def test_a_user_s_own_file_decides_until_the_user_does(trio: Trio, client: Contr
     assert automatic(client).reason == "it rains"
     client.set_strategy(0, BSP())
     assert client.job(0).automatic is None
+    ours = serenectl("sync", "auto", "--controller", client.url)
+    assert (ours.returncode, ours.stdout) == (0, "job 0: automatic strategy pacing is on\n"), ours.stderr
     refused = serenectl("sync", "auto", f"{file}:Mine", "--controller", client.url)
     assert (refused.returncode, refused.stderr) == (2, f"error: {file}:Mine: parameter bound is missing\n")
 
 
-def test_the_strategy_without_a_name_is_the_best_of_ours(trio: Trio, client: ControllerClient) -> None:
-    said = serenectl("sync", "auto", "--controller", client.url)
-    assert (said.returncode, said.stdout) == (0, "job 0: pacing decides\n"), said.stderr
+FAILING = [  # what a strategy does, and what is reported of it
+    ("return 1 / 0", "ZeroDivisionError('division by zero')"),
+    ("return 'ssp'", "decide() returned 'ssp': expected a Strategy, a Decision or None"),
+    ("raise SystemExit(1)", "RuntimeError('SystemExit(1)')"),
+    ("return Decision(BSP(), {7})", "worker 7 does not take part in job 0: expected 0, 1 or 2"),
+    ("return Decision(BSP(), {0, 1, 2})", "job 0: the last member cannot be evicted"),
+    ("return Quorum(9)", "a quorum of 9 of 3 workers: expected 1 to 3"),
+]
 
 
-@pytest.mark.parametrize(
-    ("body", "trouble"),
-    [
-        ("return 1 / 0", "ZeroDivisionError('division by zero')"),
-        ("return 'ssp'", "decide() returned 'ssp': expected a Strategy, a Decision or None"),
-        ("raise SystemExit(1)", "RuntimeError('SystemExit(1)')"),
-        ("return Decision(BSP(), {7})", "worker 7 does not take part in job 0: expected 0, 1 or 2"),
-        ("return Decision(BSP(), {0, 1, 2})", "job 0: no member would be left"),
-        ("return Quorum(9)", "a quorum of 9 of 3 workers: expected 1 to 3"),
-    ],
-)
-def test_a_program_that_fails_is_asked_no_more(
-    trio: Trio, client: ControllerClient, tmp_path: Path, body: str, trouble: str
-) -> None:
-    file = tmp_path / "bad.py"
+def test_a_program_that_fails_is_asked_no_more(trio: Trio, client: ControllerClient, tmp_path: Path) -> None:
     imports = "from serene.controller.automatic import Decision\nfrom serene.strategy import BSP, Quorum\n"
-    file.write_text(f"{imports}def bad(seen):\n    {body}\n")
-    client.set_automatic(0, f"{file}:bad")
-    until(lambda: automatic(client).trouble, "it fails")
-    assert automatic(client).trouble == trouble
-    assert f"bad no longer decides ({trouble})" in client.explain(0).headline
-    assert (trio.epoch, client.job(0).strategy) == (1, BSP())
-    client.unset_automatic(0)
-    assert client.job(0).automatic is None
-
-
-def test_a_program_that_never_ends_holds_nothing_up(trio: Trio, client: ControllerClient, tmp_path: Path) -> None:
-    file = tmp_path / "endless.py"
-    go = tmp_path / "go"
-    file.write_text(
-        "import pathlib, time\ndef endless(seen):\n"
-        f"    while not pathlib.Path({str(go)!r}).exists(): time.sleep(0.05)\n"
-    )
-    try:
-        client.set_automatic(0, f"{file}:endless")
-        until(lambda: automatic(client).trouble, "it is given up")
-        assert automatic(client).trouble == "no answer within 5 s"
-        assert client.set_strategy(0, SSP(2)).epoch == 2
-    finally:
-        go.touch()
-
-
-def test_code_that_never_ends_is_bounded(trio: Trio, client: ControllerClient, tmp_path: Path) -> None:
-    """Nobody can end a thread: after so many, no more are begun, and everything else goes on."""
-    file = tmp_path / "slow.py"
-    go = tmp_path / "go"
-    file.write_text(f"import pathlib, time\nwhile not pathlib.Path({str(go)!r}).exists(): time.sleep(0.05)\n")
-
-    def load(_: int) -> str:
-        with ControllerClient(client.url) as own, pytest.raises(Rejected) as refused:
-            own.set_automatic(0, f"{file}:X")
-        assert refused.value.status == 422
-        return str(refused.value)
-
-    try:
-        with ThreadPoolExecutor(24) as pool:
-            said = list(pool.map(load, range(24)))
-        assert said.count("no answer within 5 s") == MOST_CALLS
-        assert sum("calls of automatic strategies have not returned" in text for text in said) == 24 - MOST_CALLS
-        assert client.set_strategy(0, SSP(2)).epoch == 2
-    finally:
-        go.touch()
-    until(lambda: "has no automatic strategy" in load(0), "there is room again when they have ended")
-
-
-def test_a_strategy_without_telemetry_says_that_it_is_blind(
-    trio: Trio, client: ControllerClient, hosts: list[Host]
-) -> None:
-    """Workers that push and never report; then only some report."""
-    client.set_strategy(0, ASP())
-    client.set_automatic(0, "dssp", {"period": "0.2"})
-    heard: list[str] = []
-    told = Thread(
-        target=lambda: heard.extend(event.text for event in client.events() if isinstance(event, Event)), daemon=True
-    )
-    told.start()
-    iterations = [0, 0, 0]
-
-    def train(reporting: tuple[int, ...]) -> list[int]:
-        for worker in range(3):
-            iterations[worker] += 1
-            trio.push(worker, iterations[worker])
-            if worker in reporting:
-                spent = {"compute_s": 0.1 * iterations[worker], "network_s": 0.0, "waiting_s": 0.0}
-                hosts[worker].report(
-                    0, worker, iteration=iterations[worker], epoch=trio.epoch, state="computing", **spent
-                )
-        return automatic(client).blind_to
-
-    assert automatic(client).blind_to == []
-    until(lambda: train(()) == [0, 1, 2], "it says that it sees nobody")
-    headline = client.explain(0).headline
-    assert "dssp is blind to workers 0, 1 and 2 (no reports of compute_s and slowest_s)" in headline
-    status = serenectl("status", "--controller", client.url).stdout
-    assert "dssp is blind to workers 0, 1 and 2" in status
-    until(lambda: train((0, 2)) == [1], "it says whom it does not see")
-    until(lambda: train((0, 1, 2)) == [], "it sees everybody")
-
-    def was_heard(said: str) -> bool:
-        return any(said in text for text in heard)
-
-    words = ["dssp is blind to workers 0, 1 and 2", "dssp is blind to worker 1", "dssp sees every worker again"]
-    for said in words:
-        until(partial(was_heard, said), f"an event says: {said}")
+    for number, (body, trouble) in enumerate(FAILING):
+        file = tmp_path / f"bad{number}.py"
+        file.write_text(f"{imports}def bad(seen):\n    {body}\n")
+        client.set_automatic(0, f"{file}:bad")
+        until(lambda: automatic(client).trouble, "it fails")
+        assert automatic(client).trouble == trouble
+        assert f"automatic strategy bad was stopped ({trouble})" in client.explain(0).headline
+        assert (trio.epoch, client.job(0).strategy) == (1, BSP())
+        client.unset_automatic(0)
+        assert client.job(0).automatic is None

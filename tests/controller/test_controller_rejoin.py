@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
 from functools import partial
 
 import pytest
@@ -11,23 +9,14 @@ import pytest
 from serene.controller.http.client import ControllerClient, Rejected
 from serene.strategy import ASP, BSP, Quorum
 from serene.wire import SERENE_UDP_PORT, SWITCH_IP, SWITCH_MAC, Op, control_payload, encapsulation
-from tests.controller.hosts import Host, join
-from tests.controller.processes import ControllerProcess, states, until
-
-
-@pytest.fixture
-def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
-    yield controller.client
-    for job in controller.client.jobs():
-        controller.client.delete_job(job.job)
-
+from tests.controller.hosts import Host, join, started
+from tests.controller.processes import states, until
 
 # -- the same place, another life ----------------------------------------------------------------------------
 
 
 def test_a_restarted_process_at_the_same_place_begins_anew(client: ControllerClient, hosts: list[Host]) -> None:
-    client.create_job(2, Quorum(1))
-    session = join(hosts[:2], 0)[0]["session"]
+    session = started(client, hosts[:2], Quorum(1))
     worker = hosts[1]
     answer = worker.ask(lambda: worker.push(0, 1, [3], session=session, epoch=1, seq=5), Op.ANSWER)
     assert answer["seen"] == 5
@@ -42,22 +31,6 @@ def test_a_restarted_process_at_the_same_place_begins_anew(client: ControllerCli
     worker.push(0, 1, [3], session=session, epoch=2, seq=6, incarnation=before)
     until(lambda: client.status().switch.drops["stranger"] == strangers + 1, "the earlier process is a stranger")
     worker.ask(lambda: worker.push(0, 1, [3], session=session, epoch=2, seq=6), Op.ANSWER)
-
-
-def test_a_late_hello_of_an_earlier_life_is_refused(client: ControllerClient, hosts: list[Host]) -> None:
-    """It is told so; the later one, at the same address, can see that it is not meant."""
-    client.create_job(2, BSP())
-    join(hosts[:2], 0)
-    worker = hosts[1]
-    before, worker.incarnation = worker.incarnation, 78
-    worker.ask(lambda: worker.hello(0, 1, 5), Op.WELCOME)
-    later, worker.incarnation = worker.incarnation, before
-    refused = worker.ask(lambda: worker.hello(0, 1, 5), Op.REFUSED)
-    assert refused.text == "another process has taken the place of worker 1 of job 0"
-    assert refused["incarnation"] == before
-    worker.incarnation = later
-    assert worker.ask(lambda: worker.hello(0, 1, 5), Op.WELCOME)["epoch"] == 2
-    assert states(client) == ["running", "running"]
 
 
 def test_what_the_controller_answers_names_the_requests_session(client: ControllerClient, hosts: list[Host]) -> None:
@@ -108,23 +81,8 @@ def test_two_live_processes_with_one_id(client: ControllerClient, hosts: list[Ho
     assert refused <= {501}
 
 
-def test_one_host_s_restarts_are_bounded(client: ControllerClient, hosts: list[Host]) -> None:
-    """HELLOs with a new incarnation each time: every one that is admitted is a new epoch for everybody."""
-    client.create_job(2, ASP())
-    join(hosts[:2], 0)
-    began = time.monotonic()
-    for incarnation in range(10_000, 13_000):
-        hosts[1].incarnation = incarnation
-        hosts[1].say_hello(0, 1, 5)
-    hosts[1].incarnation = 20_000
-    hosts[1].ask(lambda: hosts[1].hello(0, 1, 5), Op.WELCOME)
-    assert client.job(0).epoch <= 3 + (time.monotonic() - began) / 0.5
-    assert client.job(0).workers[1].incarnation == 20_000
-
-
 def test_a_goodbye_of_an_earlier_life_changes_nothing(client: ControllerClient, hosts: list[Host]) -> None:
-    client.create_job(2, BSP())
-    join(hosts[:2], 0)
+    started(client, hosts[:2], BSP())
     worker = hosts[1]
     before, worker.incarnation = worker.incarnation, 79
     worker.ask(lambda: worker.hello(0, 1, 5), Op.WELCOME)
@@ -143,14 +101,13 @@ def test_a_goodbye_of_an_earlier_life_changes_nothing(client: ControllerClient, 
 
 
 def test_a_paused_worker_of_a_deleted_job_gets_no_place(client: ControllerClient, hosts: list[Host]) -> None:
-    client.create_job(2, BSP())
-    session = join(hosts[:2], 0)[0]["session"]
+    session = started(client, hosts[:2], BSP())
     client.delete_job(0)
     assert hosts[0].ask(lambda: None, Op.REFUSED).text == "job 0 was deleted"
     hosts[1].forget()
     client.create_job(2, BSP())
     refused = hosts[0].ask(lambda: hosts[0].hello(0, 0, 5, session), Op.REFUSED)
-    assert refused.text.startswith(f"session {session} of job 0 is over, and this is another job")
+    assert refused.text.startswith(f"session {session} of job 0 is over; the id belongs to a new job")
     assert states(client) == ["expected", "expected"]
     later = join(hosts[:2], 0)[0]["session"]
     assert later > session
@@ -171,30 +128,6 @@ def test_who_is_missing(client: ControllerClient, hosts: list[Host]) -> None:
     hosts[2].ask(lambda: hosts[2].hello(0, 2, 5), Op.WAIT)
     wait = hosts[1].ask(lambda: hosts[1].hello(0, 1, 5), Op.WAIT)
     until(lambda: hosts[1].ask(lambda: hosts[1].hello(0, 1, 5), Op.WAIT).text == "job 0 waits for worker 3", "only one")
-
-
-def test_who_waits_is_told_so_rarely(client: ControllerClient, hosts: list[Host]) -> None:
-    client.create_job(2, BSP())
-    hosts[0].hello(0, 0, 5)
-    hosts[0].forget()
-    for _ in range(20):
-        hosts[0].say_hello(0, 0, 5)
-    assert hosts[0].hear(0.3) is None
-
-
-@pytest.mark.parametrize(
-    ("job", "worker", "said"),
-    [
-        (0, 32, "job 0 has no worker 32: expected 0 to 1"),
-        (0, 255, "job 0 has no worker 255: expected 0 to 1"),
-        (8, 0, "there is no job 8 (jobs: 0)"),
-        (255, 32, "there is no job 255 (jobs: 0)"),
-    ],
-)
-def test_ids_that_no_switch_has(client: ControllerClient, hosts: list[Host], job: int, worker: int, said: str) -> None:
-    client.create_job(2, BSP())
-    refused = hosts[0].ask(lambda: hosts[0].hello(job, worker, 5), Op.REFUSED)
-    assert (refused.text, refused["worker"], refused["job"]) == (said, worker, job)
 
 
 def test_the_job_s_limit_is_told(client: ControllerClient, hosts: list[Host]) -> None:
@@ -218,8 +151,7 @@ def test_nobody_speaks_for_the_switch(client: ControllerClient, hosts: list[Host
 
 
 def test_an_evicted_worker_keeps_its_job_alive(client: ControllerClient, hosts: list[Host]) -> None:
-    client.create_job(3, BSP())
-    session = join(hosts, 0)[0]["session"]
+    session = started(client, hosts, BSP())
     client.evict(0, 2)
     for worker in (0, 1):
         bye = hosts[worker].ask(partial(hosts[worker].leave, 0, worker), Op.BYE)

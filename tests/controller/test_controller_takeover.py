@@ -25,6 +25,7 @@ from serene.errors import SereneError
 from serene.program import Program
 from serene.strategy import ASP, BSP, SSP, Mixed, PolicyFields, Quorum, Strategy
 from serene.wire import SWITCH_IP, SWITCH_MAC, ReadMode
+from tests.controller.planning import new_jobs
 
 NOW = 1_800_000_000.0
 
@@ -59,7 +60,7 @@ def test_who_takes_no_part_is_taken_for_evicted(strategy: Strategy) -> None:
     job = job_from(0, found(strategy.compile([0, 2, 3]), [0, 1, 2, 3]), NOW)
     assert states(job) == ["running", "evicted", "running", "running"]
     assert (job.strategy, job.limit) == (strategy, 8.0)
-    jobs = Jobs(slots=8, lanes=320, max_jobs=8, max_workers=32)
+    jobs = new_jobs()
     jobs.take_over(job)
     plan = jobs.plan_swap(0, BSP())
     assert plan is not None
@@ -68,7 +69,7 @@ def test_who_takes_no_part_is_taken_for_evicted(strategy: Strategy) -> None:
 
 def test_where_nobody_takes_part_the_job_is_over() -> None:
     """Its entries are there for the last reads; no controller waits for workers that have left."""
-    jobs = Jobs(slots=8, lanes=320, max_jobs=8, max_workers=32)
+    jobs = new_jobs()
     jobs.take_over(job_from(0, found(ASP().compile([]), [0, 1], workers=2), NOW))
     assert (jobs[0].state, states(jobs[0])) == (JobState.FINISHED, ["left", "left"])
     assert jobs.plan_leave(0, 0, jobs[0].places()[0], 17).job_over
@@ -84,7 +85,7 @@ def test_ids_do_not_move_up_when_a_later_session_began_without_somebody() -> Non
 
 def test_a_member_whose_entry_is_missing_is_admitted_again() -> None:
     """The controller ended between taking a worker's old place away and giving it the new one."""
-    jobs = Jobs(slots=8, lanes=320, max_jobs=8, max_workers=32)
+    jobs = new_jobs()
     jobs.take_over(job_from(0, found(BSP().compile([0, 1]), [0], workers=2), NOW))
     assert states(jobs[0]) == ["running", "running"]
     plan = jobs.hello(0, 1, Endpoint(2, "02:00:00:00:00:01", "10.0.0.2", 4000, 3), 5, NOW)
@@ -93,7 +94,7 @@ def test_a_member_whose_entry_is_missing_is_admitted_again() -> None:
 
 
 def test_what_the_switch_cannot_tell_is_remembered() -> None:
-    jobs = Jobs(slots=8, lanes=320, max_jobs=8, max_workers=32)
+    jobs = new_jobs()
     fields = BSP().compile([0, 1])
     jobs.take_over(job_from(0, found(fields, [0, 1], workers=2), NOW))
     known = jobs[0]
@@ -109,7 +110,7 @@ def test_what_the_switch_cannot_tell_is_remembered() -> None:
 
 def test_which_sessions_were_its_own_is_remembered() -> None:
     """By the entries alone, any session before this one may have been."""
-    jobs = Jobs(slots=8, lanes=320, max_jobs=8, max_workers=32)
+    jobs = new_jobs()
     fields = BSP().compile([0])
     first = replace(found(fields, [0], workers=1, lost_sessions=1), session=7)
     jobs.take_over(job_from(0, first, NOW))
@@ -152,7 +153,7 @@ def test_a_worker_has_one_place() -> None:
 
 
 def test_unknown_fields() -> None:
-    with pytest.raises(SereneError, match="no strategy of 2 workers compiles to"):
+    with pytest.raises(SereneError, match=r"the switch's policy .* is no strategy for 2 workers"):
         recognise(PolicyFields(0b11, 0b11, 0, 9, ReadMode.LATEST), [0, 1])
 
 
@@ -193,7 +194,7 @@ def test_what_is_written_is_read_back(strategy: Strategy) -> None:
 
 def test_incomplete_jobs_are_told_apart() -> None:
     """A start that ended before its members, and what a removal leaves: the record of the last session."""
-    jobs = Jobs(slots=8192, lanes=320, max_jobs=8, max_workers=32)
+    jobs = new_jobs()
     jobs.create(1, BSP())
     start = jobs.hello(0, 0, Endpoint(1, "02:00:00:00:00:01", "10.0.0.1", 40001, 7), 5, NOW)
     assert isinstance(start, Start)

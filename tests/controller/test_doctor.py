@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,20 +13,14 @@ from serene.controller.commands import doctor
 from serene.controller.commands.doctor import Finding, Mark
 from tests.controller.processes import ROOT
 from tests.runs import private_network
+from tests.support.warm_process import run as run_warm
 
 BEYOND_ALL = 1 << 23  # no process has such a number: Linux ends at 1 << 22
 
 
 def run(tmp_path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "serene.controller", "doctor"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        timeout=120,
-        env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path), **environment},
-    )
+    command = ["-m", "serene.controller", "doctor"]
+    return run_warm(command, ROOT, {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path), **environment}, 120.0)
 
 
 def found(what: str) -> Finding:
@@ -53,7 +46,7 @@ def test_a_machine_that_has_all_it_needs(tmp_path: Path) -> None:
 
 def test_without_a_compiler_nothing_runs(tmp_path: Path) -> None:
     done = run(tmp_path, PATH=str(tmp_path))
-    assert (done.returncode, done.stderr) == (1, "error: nothing can run without C compiler\n")
+    assert (done.returncode, done.stderr) == (1, "error: missing and required: C compiler\n")
     assert "!!  C compiler          none\n                        apt-get install gcc libc6-dev" in done.stdout
 
 
@@ -168,14 +161,14 @@ def test_an_interface_made_of_a_card_hears_all_or_its_own() -> None:
             subprocess.run(["ip", "link", *command.split()], check=True)
         cards = found("network cards")
         assert [one.what for one in doctor.findings()].count("network cards") == 1
-    assert cards.text == "own is macvlan (bridge): it hears only what is sent to its own address"
+    assert cards.text == "own is macvlan (bridge): it receives only frames to its own address"
     assert "mode passthru" in cards.advice
 
 
 def test_without_unshare_the_kernel_is_not_blamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_tool", lambda name: None if name == "unshare" else name)
     features = found("kernel features")
-    assert (features.text, features.advice) == ("not looked at without unshare", "apt-get install util-linux")
+    assert (features.text, features.advice) == ("not checked: needs unshare", "apt-get install util-linux")
 
 
 def test_no_place_for_files(tmp_path: Path) -> None:
@@ -184,8 +177,11 @@ def test_no_place_for_files(tmp_path: Path) -> None:
     obstacle.write_text("")
     done = run(obstacle)
     assert (done.returncode, done.stderr) == (0, "")
-    assert " -  'serenectl up'      no place for its files\n" in done.stdout
-    assert f"logs and pid files go to {obstacle}/serene: Not a directory; XDG_RUNTIME_DIR=/PATH" in done.stdout
+    assert " -  'serenectl up'      no writable folder\n" in done.stdout
+    assert (
+        f"cannot write logs and pid files to {obstacle}/serene: Not a directory; choose another folder with XDG_R"
+        in done.stdout
+    )
     done = run(tmp_path, XDG_CACHE_HOME=str(obstacle))
-    assert (done.returncode, done.stderr) == (1, "error: nothing can run without compiled programs\n")
+    assert (done.returncode, done.stderr) == (1, "error: missing and required: compiled programs\n")
     assert "!!  compiled programs   " in done.stdout and "XDG_CACHE_HOME=/PATH chooses another place" in done.stdout

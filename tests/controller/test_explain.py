@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
+from serene.controller.commands.view import whole
 from serene.controller.http.client import ControllerClient, Rejected
 from serene.controller.jobs.job import Report
 from serene.controller.status.explain import explain, headline
 from serene.controller.status.model import AutomaticStatus, Explanation, SlowWorker, Status, WorkerStatus
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
-from tests.controller.hosts import Host, join
-from tests.controller.processes import ControllerProcess, serenectl, until
-from tests.controller.statuses import job_status, status_of, worker_status
+from tests.controller.hosts import Host, started
+from tests.controller.processes import serenectl, until
+from tests.controller.statuses import job_status, printed, status_of, worker_status
 
 
 def worker(
@@ -36,7 +35,7 @@ def test_bsp_waits_for_whoever_has_not_contributed() -> None:
     assert told(0, worker(0, "waiting"), worker(1), worker(2, "exchanging"), worker(3, "waiting")) == (
         "worker 0 waits in round 5 of epoch 1 for worker 1 to contribute to its round "
         "(1 is computing in round 5, heard 0.2 s ago)",
-        "'serenectl sync ssp --job 0 --staleness 1' would let it go on",
+        "'serenectl sync ssp --job 0 --staleness 1' would let it continue",
     )
 
 
@@ -44,7 +43,7 @@ def test_a_process_group_is_not_told_of_strategies_that_it_cannot_have() -> None
     text, advice = told(0, worker(0, "waiting"), worker(1), worker(2, "waiting"), pool=True)
     assert text.startswith("worker 0 waits in round 5 of epoch 1 for worker 1")
     assert advice is not None
-    assert advice.startswith("nothing else would let it go on: the job is a process group's")
+    assert advice.startswith("no swap would help: the job belongs to a process group")
 
 
 def test_the_slow_worker_is_in_the_headline() -> None:
@@ -62,7 +61,7 @@ def test_copies_of_a_device_are_told_beside_the_sums() -> None:
 def test_ssp_waits_for_a_round_long_ago() -> None:
     text, advice = told(0, worker(0, "waiting", (1, 9)), worker(1, at=(1, 6)), worker(2, at=(1, 7)), strategy=SSP(3))
     assert "waits in round 9 of epoch 1 for worker 1 to contribute to round 6 (1 is computing in round 6" in text
-    assert advice == "'serenectl sync ssp --job 0 --staleness 4' would let it go on"
+    assert advice == "'serenectl sync ssp --job 0 --staleness 4' would let it continue"
 
 
 def test_a_quorum_waits_for_some_of_several() -> None:
@@ -77,7 +76,7 @@ def test_somebody_in_an_earlier_epoch_is_waited_for_and_in_a_later_one_is_not() 
 
 def test_a_silent_one_that_holds_up_the_rest() -> None:
     workers = [worker(0, "waiting"), worker(1, silent_s=8.0)]
-    assert told(0, *workers)[1] == "'serenectl evict --job 0 --worker 1' would let it go on"
+    assert told(0, *workers)[1] == "'serenectl evict --job 0 --worker 1' would let it continue"
     assert told(1, *workers) == (
         "worker 1 has not been heard for 8 s; it was computing in round 5 of epoch 1",
         "if it is dead: restart it, or 'serenectl evict --job 0 --worker 1'",
@@ -91,7 +90,7 @@ def test_of_a_process_group_no_rank_is_evicted_nor_started_alone() -> None:
 
 def test_so_far_behind_that_no_bound_helps() -> None:
     workers = [worker(0, "waiting", (1, 40)), worker(1, at=(1, 20))]
-    assert told(0, *workers, strategy=SSP(15))[1] == "'serenectl sync asp --job 0' would let it go on"
+    assert told(0, *workers, strategy=SSP(15))[1] == "'serenectl sync asp --job 0' would let it continue"
 
 
 @pytest.mark.parametrize(("strategy", "waits"), [(ASP(), False), (Mixed((0,)), False), (Mixed((1,)), True)], ids=str)
@@ -110,7 +109,7 @@ def test_who_is_free_waits_for_nobody(strategy: Strategy, waits: bool) -> None:
         (worker(0, state="joined"), "worker 0 has joined and waits for the job to start"),
         (worker(0, state="left"), "worker 0 has left"),
         (worker(0, state="evicted"), "worker 0 is evicted: nobody waits for it (it still sends)"),
-        (worker(0, "waiting"), "worker 0 waits in round 5 of epoch 1 for an answer that is under way"),
+        (worker(0, "waiting"), "worker 0 waits in round 5 of epoch 1 for an answer in flight"),
     ],
 )
 def test_who_does_not_wait_for_others(one: WorkerStatus, text: str) -> None:
@@ -120,7 +119,7 @@ def test_who_does_not_wait_for_others(one: WorkerStatus, text: str) -> None:
 def test_who_is_evicted_for_silence_is_started_again() -> None:
     one = worker(0, state="evicted", silent_s=9.0)
     assert told(0, one, worker(1), places=2, evict_after=5.0)[1] == (
-        "if it is dead: start it again; a process that is started gets a free place"
+        "if it is dead: restart it; a new process gets a free place"
     )
     assert "'serenectl readmit --job 0 --worker 0'" in str(told(0, one, worker(1))[1])
 
@@ -129,7 +128,11 @@ def test_headlines() -> None:
     dssp = AutomaticStatus(
         name="dssp", parameters={}, decisions=0, changes=0, trouble=None, needs=["compute_s"], blind_to=[]
     )
-    assert headline(status(worker(0), automatic=dssp), 0) == "job 0 runs under BSP, dssp decides, epoch 1"
+    assert headline(status(worker(0), automatic=dssp), 0) == "job 0 runs under BSP, automatic strategy dssp, epoch 1"
+    blind = dssp.model_copy(update={"blind_to": [0, 1], "needs": ["compute_s", "slowest_s"]})
+    seen_by_nobody = status(worker(0), worker(1), automatic=blind)
+    said = "dssp is blind to workers 0 and 1 (no reports of compute_s and slowest_s)"
+    assert said in headline(seen_by_nobody, 0) and said in " ".join(printed(whole(seen_by_nobody), 200).split())
     waiting = status(worker(0, state="joined"), worker(1, state="expected"), state="waiting")
     assert headline(waiting, 0) == "job 0 waits for worker 1 to join before it starts under BSP"
     starting = status(worker(0, state="joined"), worker(1, state="joined"), state="waiting")
@@ -143,7 +146,7 @@ def test_headlines() -> None:
     assert headline(away, 0) == "job 0 waits a few seconds for evicted worker 1, then starts"
     assert headline(status(worker(0), state="finished"), 0) == "job 0 has finished: every worker has left"
     away = status_of(job_status(worker(0)), trouble="closed")
-    assert headline(away, 0) == "job 0: the switch is unreachable (closed); what follows is out of date"
+    assert headline(away, 0) == "job 0: the switch is unreachable (closed); the following is outdated"
 
 
 def test_an_evicted_worker_after_a_lost_session_has_not_left() -> None:
@@ -151,7 +154,7 @@ def test_an_evicted_worker_after_a_lost_session_has_not_left() -> None:
     assert told(1, worker(0), away)[0] == "worker 1 is evicted, and has not joined since the switch lost its state"
     votes = worker(1, "exchanging", (1, 0), state="evicted")
     first = worker(0, "waiting", (1, 1))
-    assert told(1, first, votes, restoring=True)[0] == "worker 1 is evicted; it takes part in restoring the sums"
+    assert told(1, first, votes, restoring=True)[0] == "worker 1 is evicted; it votes in the restoration"
     assert (
         "waits in round 1 of epoch 1 for worker 1 to contribute to its round"
         in told(0, first, votes, restoring=True)[0]
@@ -161,16 +164,8 @@ def test_an_evicted_worker_after_a_lost_session_has_not_left() -> None:
 # -- a real one ----------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
-    yield controller.client
-    for job in controller.client.jobs():
-        controller.client.delete_job(job.job)
-
-
 def test_a_real_worker_that_waits(client: ControllerClient, hosts: list[Host]) -> None:
-    client.create_job(2, BSP())
-    session = join(hosts[:2], 0)[0]["session"]
+    session = started(client, hosts[:2], BSP())
     hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1)
 
     def blocked() -> Explanation | None:

@@ -21,7 +21,7 @@ from serene.controller.http.connections import MOST_CONNECTIONS
 from serene.controller.jobs.job import Report
 from serene.strategy import ASP, BSP, SSP
 from serene.wire import Op
-from tests.controller.hosts import Host, join
+from tests.controller.hosts import Host, started
 from tests.controller.processes import ControllerProcess, report, resident_mb, until
 
 
@@ -31,16 +31,12 @@ def warm() -> bool:
 
 
 @pytest.fixture
-def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
-    yield controller.client
-    for job in controller.client.jobs():
-        controller.client.delete_job(job.job)
-
-
-@pytest.fixture
 def http(client: ControllerClient) -> Iterator[httpx.Client]:
     with httpx.Client(base_url=client.url, trust_env=False, timeout=120.0) as plain:
         yield plain
+
+
+pytestmark = pytest.mark.targets("embedded")  # what is tested never reaches the switch
 
 
 def connect(url: str) -> socket.socket:
@@ -77,8 +73,8 @@ COMMANDS = [
         ({"Host": "localhost.evil.example"}, "Host: localhost.evil.example: expected a loopback address"),
         ({"Host": "127.0.0.1.evil.example"}, "Host: 127.0.0.1.evil.example: expected a loopback address"),
         ({"Host": "0.0.0.0:{port}"}, "Host: 0.0.0.0:"),
-        ({"Sec-Fetch-Site": "same-site"}, "Sec-Fetch-Site: same-site: expected none or same-origin"),
-        ({"Sec-Fetch-Site": "cross-site"}, "Sec-Fetch-Site: cross-site: expected none or same-origin"),
+        ({"Sec-Fetch-Site": "same-site"}, "Sec-Fetch-Site: same-site: expected 'none' or 'same-origin'"),
+        ({"Sec-Fetch-Site": "cross-site"}, "Sec-Fetch-Site: cross-site: expected 'none' or 'same-origin'"),
     ],
 )
 def test_no_page_of_another_origin_may_ask(
@@ -139,18 +135,22 @@ def test_what_can_be_read_in_two_ways_names_nobody(client: ControllerClient, lin
         assert first_line(connection).split()[1] == str(status).encode()
 
 
-def test_who_names_no_host_at_all_is_refused(client: ControllerClient) -> None:
-    """HTTP/1.0 does not ask for one."""
+TARGETS_ELSEWHERE = (b"http://evil.example/v1/status", b"http://127.0.0.1/v1/status", b"*", b"evil.example:80")
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status"),
+    [
+        (b"GET /v1/status HTTP/1.0", b"403"),  # which does not ask for a host
+        *((b"GET %b HTTP/1.1\r\nHost: localhost" % target, b"400") for target in TARGETS_ELSEWHERE),
+    ],
+)
+def test_a_request_line_that_names_no_host_or_another(
+    client: ControllerClient, request_line: bytes, status: bytes
+) -> None:
     with connect(client.url) as connection:
-        connection.sendall(b"GET /v1/status HTTP/1.0\r\n\r\n")
-        assert first_line(connection).split()[1] == b"403"
-
-
-def test_a_target_that_names_another_host_is_refused(client: ControllerClient) -> None:
-    for target in ("http://evil.example/v1/status", "http://127.0.0.1/v1/status", "*", "evil.example:80"):
-        with connect(client.url) as connection:
-            connection.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-            assert first_line(connection).split()[1] == b"400", target
+        connection.sendall(request_line + b"\r\n\r\n")
+        assert first_line(connection).split()[1] == status
 
 
 def test_the_controller_s_own_origin_and_tunnels_may(client: ControllerClient, http: httpx.Client) -> None:
@@ -200,7 +200,7 @@ def test_a_body_without_end_is_not_read(controller: ControllerProcess, client: C
 
 def test_a_body_that_is_too_long_is_told_so(client: ControllerClient, http: httpx.Client) -> None:
     answer = http.post("/v1/jobs", content=b" " * 65537, headers={"Content-Type": "application/json"})
-    assert (answer.status_code, answer.json()) == (413, {"error": "a body of more than 65536 bytes"})
+    assert (answer.status_code, answer.json()) == (413, {"error": "the body exceeds 65536 bytes"})
     with connect(client.url) as connection:
         head = "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
         connection.sendall(head.encode() + b"10001\r\n" + bytes(65537) + b"\r\n")
@@ -220,34 +220,6 @@ def test_headers_have_an_end(controller: ControllerProcess, client: ControllerCl
             pass
         assert sent < 50
     assert resident_mb(controller) < before + 30
-
-
-def test_half_a_head_is_not_waited_for_for_ever(client: ControllerClient) -> None:
-    """Whether nothing comes, or a part, or a part after a whole request, or a byte now and then."""
-    half = b"GET /v1/status HTTP/1.1\r\nHost: local"
-    with ExitStack() as open_:
-        silent, part, again, slow = (open_.enter_context(connect(client.url)) for _ in range(4))
-        part.sendall(half)
-        slow.sendall(half)
-        again.sendall(half + b"host\r\n\r\n")
-        assert first_line_unread(again) == b"HTTP/1.1 200"
-        again.sendall(half)
-        slow.settimeout(0.5)
-
-        def has_ended() -> bool:
-            try:
-                slow.sendall(b"a")
-                return slow.recv(1) == b""
-            except TimeoutError:
-                return False
-            except OSError:
-                return True
-
-        until(has_ended, "the slow one is closed", patience_s=60)
-        for connection in (silent, part, again):
-            connection.settimeout(60)
-            while connection.recv(1 << 16):
-                pass
 
 
 def test_connections_have_a_number(client: ControllerClient, http: httpx.Client) -> None:
@@ -274,20 +246,7 @@ def test_connections_have_a_number(client: ControllerClient, http: httpx.Client)
     until(room, "whoever ends leaves its place")
 
 
-def test_status_does_not_grow_with_the_swaps(client: ControllerClient, http: httpx.Client, hosts: list[Host]) -> None:
-    client.create_job(1, BSP())
-    join(hosts[:1], 0)
-    sizes = []
-    for count in (40, 1100):
-        while client.job(0).epochs_begun < count:
-            for step in range(20):
-                client.set_strategy(0, ASP() if step % 2 else BSP())
-        sizes.append(len(http.get("/v1/status").content))
-    assert sizes[1] < sizes[0] + 500
-    job = client.job(0)
-    assert len(job.history) == 1000
-    assert job.history[-1].epoch == job.epoch == job.epochs_begun
-    assert len(client.status().jobs[0].history) == 20
+SWAPS = 600
 
 
 def test_a_listener_that_does_not_read_costs_little(
@@ -303,10 +262,10 @@ def test_a_listener_that_does_not_read_costs_little(
         for _ in range(20):  # the interpreter's own growth is over
             client.set_strategy(0, ASP())
         before = resident_mb(controller)
-        for step in range(1500):  # each wakes the stream up, and a status follows
+        for step in range(SWAPS):  # each wakes the stream up, and a status follows
             client.set_strategy(0, SSP(1 + step % 9))
-        assert resident_mb(controller) < before + 20, f"{1500 * size / 1e6:.0f} MB were not read"
-    assert client.status().jobs[0].strategy == SSP(1 + 1499 % 9)
+        assert resident_mb(controller) < before + 20, f"{SWAPS * size / 1e6:.0f} MB were not read"
+    assert client.status().jobs[0].strategy == SSP(1 + (SWAPS - 1) % 9)
 
 
 def first_line_unread(connection: socket.socket) -> bytes:
@@ -350,7 +309,7 @@ BODIES = st.dictionaries(KEYS, NAMES | JSON | st.dictionaries(KEYS, NAMES | JSON
 SEGMENT = st.integers().map(str) | st.text(max_size=6).map(lambda text: quote(text, safe="")) | st.just("0")
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.sampled_from(["GET", "PUT", "POST", "DELETE", "PATCH"]),
     st.sampled_from(["", "/strategy", "/automatic", "/workers/{}/evicted", "/explanation?worker={}"]),
@@ -374,13 +333,13 @@ def test_nonsense_is_the_asker_s_mistake(
 @pytest.mark.parametrize(
     ("method", "path", "body", "said"),
     [
-        ("PUT", "/v1/jobs/0/strategy", {"name": []}, "no strategy []; there are bsp, ssp, asp, quorum or mixed"),
-        ("PUT", "/v1/jobs/0/strategy", {"name": {}}, "no strategy {}; there are bsp"),
+        ("PUT", "/v1/jobs/0/strategy", {"name": []}, "no strategy []; expected bsp, ssp, asp, quorum or mixed"),
+        ("PUT", "/v1/jobs/0/strategy", {"name": {}}, "no strategy {}; expected bsp"),
         ("PUT", "/v1/jobs/0/strategy", {"name": "ssp", "staleness": [1]}, "ssp: staleness is a whole number, not [1]"),
         ("PUT", "/v1/jobs/0/strategy", [], "body: Input should be a valid dictionary"),
         ("POST", "/v1/jobs", {"workers": True}, "workers: Input should be a valid integer"),
         ("POST", "/v1/jobs", {"workers": "2"}, "workers: Input should be a valid integer"),
-        ("POST", "/v1/jobs", {"workers": 2, "strategy": {"name": [1]}}, "no strategy [1]; there are bsp"),
+        ("POST", "/v1/jobs", {"workers": 2, "strategy": {"name": [1]}}, "no strategy [1]; expected bsp"),
         ("POST", "/v1/jobs", {"workers": 2, "strategy": "bsp"}, "strategy: Input should be a valid dictionary"),
         ("POST", "/v1/jobs", {"workers": 2, "scale": 1.5}, "scale: Input should be a valid integer"),
         ("POST", "/v1/jobs", {"workers": 2, "\ud800": 1}, "body: Input should be a valid string"),
@@ -418,8 +377,7 @@ def test_parameters_of_automatic_strategies_cannot_spoil_the_status(
 
 def test_what_workers_report_cannot_spoil_the_status(client: ControllerClient, hosts: list[Host]) -> None:
     """Half characters, escapes for a terminal, numbers without end, and what is nested deep."""
-    client.create_job(1, BSP())
-    join(hosts[:1], 0)
+    started(client, hosts[:1], BSP())
 
     def reported(turn: int) -> Report | None:
         latest = report(client)

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from threading import Event, Thread, current_thread
 
-from serene.controller.automatic import Automatic, Observation, Terms
+import pytest
+
+from serene.controller.automatic import Automatic, Observation, Terms, sight
+from serene.controller.automatic import runner as runners
 from serene.controller.automatic.runner import AutomaticRunner, RunningStrategy
 from serene.controller.coordinator import Coordinator
 from serene.controller.events import Events
 from serene.controller.jobs.job import JobState, WorkerState
 from serene.controller.jobs.jobs import Jobs
-from serene.controller.jobs.plans import Start
+from serene.controller.settings import settings
 from serene.controller.switch.counters import STALENESS_CLASSES, Counters
 from serene.controller.switch.telemetry import Telemetry
-from serene.entries import Endpoint
 from serene.strategy import ASP, BSP, SSP, Strategy
-from tests.controller.coordinating import commanding
+from tests.controller.coordinating import commanding, played
 from tests.controller.hosts import Host, join
+from tests.controller.planning import NOW, running, started
 from tests.controller.processes import SwitchProcess
+from tests.ports import some_port
 
 ROUNDS = 15
 
@@ -113,20 +118,12 @@ class Deciding(Automatic):
         return ASP()
 
 
-def begin(jobs: Jobs) -> None:
-    start = jobs.hello(0, 0, Endpoint(1, "02:00:00:00:00:01", "10.0.0.1", 4000, 7), 5, 1e9)
-    assert isinstance(start, Start)
-    jobs.started(start, 1e9)
-
-
 def test_counters_of_a_session_that_is_over_are_not_the_next_one_s() -> None:
     """They are read while the job is deleted and made again, or begins a new session: a restoration, for one, is over
     when enough has been contributed."""
 
     async def scenario(change: Callable[[Jobs], None]) -> int:
-        jobs = Jobs(slots=8, lanes=320, max_jobs=8, max_workers=32)
-        jobs.create(1, BSP())
-        begin(jobs)
+        jobs = running(1, BSP())
         slow = SlowSwitch()
         telemetry = Telemetry(slow, jobs)
         reading = asyncio.create_task(telemetry.refresh())
@@ -140,42 +137,52 @@ def test_counters_of_a_session_that_is_over_are_not_the_next_one_s() -> None:
     def made_again(jobs: Jobs) -> None:
         jobs.delete(0)
         jobs.create(1, BSP())
-        begin(jobs)
+        started(jobs)
 
     def lost(jobs: Jobs) -> None:
         jobs.switch_has_only([])
-        begin(jobs)
+        started(jobs)
 
     assert asyncio.run(scenario(lambda jobs: None)) == 99
     assert asyncio.run(scenario(made_again)) == 0
     assert asyncio.run(scenario(lost)) == 0
 
 
+async def unchanged(*_: object) -> bool:
+    return False
+
+
+def runner_of(
+    jobs: Jobs, enact: Callable[..., Awaitable[bool]] = unchanged, events: Events | None = None
+) -> AutomaticRunner:
+    counters = SlowSwitch()
+    counters.arrive.set()
+    return AutomaticRunner(jobs, Telemetry(counters, jobs), events or Events(), enact)
+
+
+def strategy_of(automatic: Automatic) -> RunningStrategy:
+    return RunningStrategy("deciding", {}, automatic, Terms(0.05, ()))
+
+
 def test_a_strategy_that_is_stopped_as_its_decision_arrives_decides_no_more() -> None:
     async def scenario() -> list[object]:
-        jobs = Jobs(slots=8, lanes=320, max_jobs=8, max_workers=32)
-        jobs.create(1, BSP())
-        begin(jobs)
-        counters = SlowSwitch()
-        counters.arrive.set()
         enacted: list[object] = []
 
         async def enact(*decision: object) -> bool:
             enacted.append(decision)
             return True
 
-        runner = AutomaticRunner(jobs, Telemetry(counters, jobs), Events(), enact)
-        deciding = Deciding()
-        running = RunningStrategy("deciding", {}, deciding, Terms(deciding.period_s, ()))
-        runner.start(0, running)
-        assert running.task is not None
+        runner, deciding = runner_of(running(1, BSP()), enact), Deciding()
+        strategy = strategy_of(deciding)
+        runner.start(0, strategy)
+        assert strategy.task is not None
         while deciding.thread is None:
             await asyncio.sleep(0)
         deciding.go.set()
         deciding.thread.join()  # the loop has been handed the decision, and does not look at it before it is stopped
         asyncio.get_running_loop().call_soon(runner.stop, 0)
-        await asyncio.wait([running.task], timeout=60)
-        assert running.task.done()
+        await asyncio.wait([strategy.task], timeout=60)
+        assert strategy.task.done()
         return enacted
 
     assert asyncio.run(scenario()) == []
@@ -186,18 +193,89 @@ def test_a_clock_that_is_set_changes_nothing_for_an_automatic_strategy() -> None
 
     async def scenario() -> None:
         before = time.monotonic()
-        jobs = Jobs(slots=8, lanes=320, max_jobs=8, max_workers=32)
-        jobs.create(1, BSP())
-        begin(jobs)  # at some other time of day
-        counters = SlowSwitch()
-        counters.arrive.set()
-        deciding = Deciding()
+        runner, deciding = runner_of(running(1, BSP())), Deciding()  # which began at some other time of day
         deciding.go.set()
-        runner = AutomaticRunner(jobs, Telemetry(counters, jobs), Events(), lambda *_: asyncio.sleep(0, False))
-        runner.start(0, RunningStrategy("deciding", {}, deciding, Terms(deciding.period_s, ())))
+        runner.start(0, strategy_of(deciding))
         while deciding.seen is None:
             await asyncio.sleep(0.01)
         runner.stop(0)
         assert 0 <= deciding.seen.since_swap_s <= deciding.seen.t <= time.monotonic() - before
 
     asyncio.run(scenario())
+
+
+def test_a_strategy_without_telemetry_is_reported_to_be_blind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers that never report; then only some report, then all."""
+    monkeypatch.setattr(sight, "BLIND_AFTER_S", 0.0)
+    monkeypatch.setattr(sight, "BLIND_AFTER_ROUNDS", 0)
+
+    async def scenario() -> None:
+        jobs, events, turns = running(3, ASP()), Events(), itertools.count(1)
+        runner = runner_of(jobs, events=events)
+        strategy = await runner.prepare("dssp", {"period": 0.05})
+        runner.start(0, strategy)
+        for reporting, blind_to in (((), (0, 1, 2)), ((0, 2), (1,)), ((0, 1, 2), ())):
+            while strategy.blind_to != blind_to:
+                turn = next(turns)
+                for worker in reporting:
+                    spent = {"compute_s": 0.1 * turn, "network_s": 0.0, "waiting_s": 0.0}
+                    jobs[0].workers[worker].report = {"iteration": turn, "state": "computing", **spent}
+                await asyncio.sleep(0.01)
+        runner.stop(0)
+        assert [event.text.partition(" (")[0] for event in events.after(0.0)] == [
+            "job 0: dssp is blind to workers 0, 1 and 2",
+            "job 0: dssp is blind to worker 1",
+            "job 0: dssp receives every worker's reports again",
+        ]
+
+    asyncio.run(asyncio.wait_for(scenario(), 120))
+
+
+def test_code_that_never_ends_is_given_up_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody can end a thread: after so many, no more are begun, and everything else goes on."""
+    monkeypatch.setattr(runners, "DECISION_TIMEOUT_S", 0.2)
+
+    async def scenario() -> None:
+        code, go, called = runners.UserCode(), Event(), "calls of automatic strategies never returned"
+        calls = [code.call(go.wait) for _ in range(24)]
+        said = [str(error) for error in await asyncio.gather(*calls, return_exceptions=True)]
+        assert said.count("no answer within 0.2 s") == runners.MOST_CALLS
+        assert sum(called in text for text in said) == 24 - runners.MOST_CALLS
+        go.set()
+        while called in str((await asyncio.gather(code.call(lambda: 7), return_exceptions=True))[0]):
+            await asyncio.sleep(0.01)
+
+    asyncio.run(asyncio.wait_for(scenario(), 120))
+
+
+def test_a_program_that_never_ends_is_asked_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runners, "DECISION_TIMEOUT_S", 0.2)
+
+    async def scenario() -> None:
+        deciding = Deciding()
+        strategy = strategy_of(deciding)
+        runner_of(running(1, BSP())).start(0, strategy)
+        assert strategy.task is not None
+        await strategy.task
+        assert strategy.trouble == "no answer within 0.2 s"
+        deciding.go.set()
+
+    asyncio.run(asyncio.wait_for(scenario(), 120))
+
+
+@played
+async def test_status_does_not_grow_with_the_swaps() -> None:
+    coordinator = Coordinator(settings(switch=f"127.0.0.1:{some_port()}"))  # which is never connected
+    coordinator.jobs.create(1, BSP())
+    started(coordinator.jobs)
+    job, sizes = coordinator.jobs[0], []
+    for count in (40, 1100):
+        while job.epoch < count:
+            swap = coordinator.jobs.plan_swap(0, ASP() if job.epoch % 2 else BSP())
+            assert swap is not None
+            coordinator.jobs.swapped(swap, NOW)
+        sizes.append(len((await coordinator.status()).model_dump_json()))
+    assert sizes[1] < sizes[0] + 500
+    assert len(job.history) == 1000 and job.history[-1].epoch == job.epoch
+    told = (await coordinator.status()).jobs[0]
+    assert (len(told.history), told.epochs_begun) == (20, 1100)

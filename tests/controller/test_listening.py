@@ -27,21 +27,14 @@ from serene.http import CONTROLLER
 from serene.strategy import BSP
 from serene.torch import opening
 from serene.torch.opening import Controller
-from tests.controller.processes import ControllerProcess, Start, SwitchProcess, missing, serenectl
+from tests.controller.processes import ControllerProcess, Start, SwitchProcess, serenectl
 from tests.ports import some_port
 from tests.runs import private_network
 
+pytestmark = pytest.mark.targets("embedded")
+
 TOKEN = "a-token-that-nobody-guesses"
 get = partial(httpx.get, trust_env=False, timeout=120.0)
-
-
-@pytest.fixture(scope="module")
-def switch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SwitchProcess]:
-    if lacking := missing("embedded"):
-        pytest.skip(f"the embedded switch needs {lacking}")
-    process = SwitchProcess("embedded", tmp_path_factory.mktemp("switch") / "switch.log")
-    yield process
-    process.stop()
 
 
 @pytest.fixture
@@ -126,7 +119,7 @@ def test_of_two_controllers_that_start_one_is_refused() -> None:
     """Before either listens, while it waits for its switch."""
     http = f"127.0.0.1:{some_port()}"
     with tcp_listener(http) as first:
-        said = f"cannot listen on {http}: the controller with process id {os.getpid()} has it ('serenectl status')"
+        said = f"cannot listen on {http}: the controller with process id {os.getpid()} uses it; choose another port"
         with pytest.raises(AddressInUse, match=re.escape(said)), tcp_listener(http):
             pass
         first.listen()
@@ -161,7 +154,7 @@ def test_nobody_removes_another_one_s_socket(start: Start, path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["file", "link", "folder"])
-def test_what_is_no_socket_stays(switch: SwitchProcess, path: Path, kind: str) -> None:
+def test_what_is_no_socket_stays(path: Path, kind: str) -> None:
     text = path.with_name("precious")
     text.write_text("precious")
     if kind == "file":
@@ -170,22 +163,16 @@ def test_what_is_no_socket_stays(switch: SwitchProcess, path: Path, kind: str) -
         path.symlink_to(text)
     else:
         path.mkdir()
-    refused = up(switch, path)
-    said = f"error: cannot listen at {path}: the file there is no socket\n"
-    assert (refused.returncode, refused.stderr) == (1, said)
+    said = f"cannot listen at {path}: the file there is not a socket"
+    with pytest.raises(AddressInUse, match=re.escape(said)), unix_listener(str(path)):
+        pass
     assert text.read_text() == "precious" and path.exists()
 
 
-def test_a_folder_that_is_not_there(switch: SwitchProcess, path: Path) -> None:
-    refused = up(switch, path.parent / "none" / "controller.sock")
-    assert refused.returncode == 1
-    assert refused.stderr.endswith("controller.sock: No such file or directory\n")
-
-
-@pytest.mark.parametrize("url", ["unix:controller.sock", "unix:", f"unix:/{107 * 'x'}"])
-def test_a_path_that_can_be_none(url: str) -> None:
-    with pytest.raises(SereneError, match="expected unix:/PATH, of at most 107 bytes, or http://HOST:PORT"):
-        ControllerClient(url)
+def test_a_folder_that_is_not_there(path: Path) -> None:
+    missing = str(path.parent / "none" / "controller.sock")
+    with pytest.raises(AddressInUse, match=r"controller\.sock: No such file or directory"), unix_listener(missing):
+        pass
 
 
 # -- the token -----------------------------------------------------------------------------------------------
@@ -197,8 +184,8 @@ def guarded(start: Start, path: Path, monkeypatch: pytest.MonkeyPatch) -> Contro
     return start("--socket", str(path))
 
 
-MISSING = "this controller asks for a token: set SERENE_TOKEN to the one that it was started with"
-WRONG = "this is not the controller's token: set SERENE_TOKEN to the one that it was started with"
+MISSING = "this controller requires a token: set SERENE_TOKEN to the controller's token"
+WRONG = "wrong token: set SERENE_TOKEN to the controller's token"
 
 
 HEADERS: list[tuple[list[bytes], str]] = [
@@ -247,7 +234,7 @@ def test_who_has_the_token_is_served(start: Start, path: Path, monkeypatch: pyte
     said = serenectl("status", controller=guarded.url)
     assert (said.returncode, said.stderr) == (1, f"error: {MISSING}\n")
     monkeypatch.setattr(doctor, "DEFAULT_HTTP", guarded.url.removeprefix("http://"))
-    (found,) = [one for one in doctor.findings() if one.what in ("controller", "HTTP port")]
+    (found,) = [one for one in doctor._ports() if one.what in ("controller", "HTTP port")]
     assert (found.mark, found.what, found.advice) == (doctor.Mark.ABSENT, "controller", MISSING)
     assert TOKEN not in guarded.log.read_text()
     assert TOKEN not in Path(f"/proc/{guarded.process.pid}/cmdline").read_text()
@@ -265,12 +252,9 @@ def test_pages_of_others_get_nothing_with_the_token(guarded: ControllerProcess) 
 )
 def test_a_token_that_can_be_none(token: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SERENE_TOKEN", token)
-    said = (
-        "$SERENE_TOKEN: expected 16 to 512 letters, digits and any of ._~+/=-, for example what 'openssl rand -hex 16'"
-    )
-    for command, status in ((["up", "--http", "0.0.0.0:8559"], 2), (["status", "--controller", f"unix:{path}"], 1)):
-        refused = serenectl(*command)
-        assert (refused.returncode, refused.stderr) == (status, f"error: {said} prints\n")
+    said = "expected 16 to 512 letters, digits and any of ._~+/=-, for example what 'openssl rand -hex 16' prints"
+    with pytest.raises(SereneError, match=re.escape(f"$SERENE_TOKEN: {said}")):
+        ControllerClient(f"unix:{path}")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a network of its own")
@@ -305,8 +289,11 @@ def test_other_machines_need_the_token(tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize(
     "url",
-    ["127.0.0.1:8559", "ftp://127.0.0.1", "http://", "http://[::1", "http://h:port", "http://h:1\n", "http://\u2603"],
-)
+    [
+        "127.0.0.1:8559", "ftp://127.0.0.1", "http://", "http://[::1", "http://h:port", "http://h:1\n", "http://\u2603",
+        "unix:controller.sock", "unix:", f"unix:/{107 * 'x'}",
+    ],
+)  # fmt: skip
 def test_an_address_that_is_none_is_told(url: str) -> None:
     """Not by a traceback."""
     with pytest.raises(SereneError, match="expected unix:/PATH, of at most 107 bytes, or http://HOST:PORT"):
@@ -324,7 +311,7 @@ def test_one_that_does_not_answer_is_not_taken_for_none(monkeypatch: pytest.Monk
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         monkeypatch.setenv(CONTROLLER, url)
-        silent = re.escape(f"the controller at {url} has not answered within 0.2 s")
+        silent = re.escape(f"the controller at {url} did not answer within 0.2 s")
         with ControllerClient(timeout_s=0.2) as client, pytest.raises(NoController, match=silent):
             client.status()
         with ControllerClient(timeout_s=0.2) as client, pytest.raises(NoController, match=silent):
@@ -346,5 +333,5 @@ def test_another_server_is_no_controller(command: str) -> None:
             other.shutdown()
             thread.join()
     assert said.returncode == 1
-    assert said.stderr.startswith(f"error: something else answers at http://{at}")
+    assert said.stderr.startswith(f"error: http://{at} answers, but is not a Serene controller of this version")
     assert said.stderr.count("\n") == 1

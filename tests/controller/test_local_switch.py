@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
@@ -29,62 +30,65 @@ from serene.controller.settings import ShmPort, UdpPort
 from serene.interrupts import allowed, ended
 from serene.strategy import BSP
 from serene.torch.opening import Controller, NotOpened, transport_to
-from tests.controller.processes import missing, until
+from tests.controller.processes import listens, missing, until
 from tests.disks import disk, fill
 from tests.ports import some_port, some_ports
 from tests.torch.local import Local, there
 
 
-@pytest.fixture
-def local(tmp_path: Path) -> Iterator[Local]:
+@pytest.fixture(scope="module", autouse=True)
+def compiler() -> None:
     if lacking := missing("embedded"):
         pytest.skip(f"the embedded switch needs {lacking}")
-    made = there(tmp_path)
+
+
+@contextmanager
+def addresses(folder: Path) -> Iterator[Local]:
+    """For a local switch and its controller, which are stopped afterwards if they run."""
+    made = there(folder)
     yield made
     made.serenectl("down", "--force")
     made.client.close()
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Iterator[Local]:
+    """Which a test starts."""
+    with addresses(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def one_for_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Local]:
+    with addresses(tmp_path_factory.mktemp("shared")) as made:
+        made.up("--ports", "1-3")
+        yield made
+
+
+@pytest.fixture
+def running(one_for_all: Local, monkeypatch: pytest.MonkeyPatch) -> Iterator[Local]:
+    """One that runs, with three ports, for tests that leave it as it is; programs of this process use it."""
+    monkeypatch.setenv("SERENE_CONTROLLER", one_for_all.client.url)
+    yield one_for_all
+    for job in one_for_all.client.jobs():
+        one_for_all.client.delete_job(job.job)
 
 
 def record(local: Local) -> Path:
     return local.folder / f"switch-{local.switch.rpartition(':')[2]}.json"
 
 
-def listens(address: str) -> bool:
-    host, _, port = address.partition(":")
-    with socket.socket() as probe:
-        return probe.connect_ex((host, int(port))) == 0
-
-
-def test_from_up_to_down(local: Local) -> None:
-    local.up("--udp", "--ports", "1-3,7")
-    switch = local.client.status().switch
-    assert [port.port for port in switch.udp_ports] == [1, 2, 3, 7]
-    assert switch.ip == "10.0.0.254"
-    for port in switch.udp_ports:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ours, pytest.raises(OSError, match="in use"):
-            ours.bind(("127.0.0.1", port.switch))
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ours:
-            ours.bind(("127.0.0.1", port.host))
-    down = local.serenectl("down")
-    assert (down.returncode, down.stdout) == (
-        0, f"controller at {local.client.url} stopped; the switch stopped, too\n",
-    )  # fmt: skip
-    assert not listens(local.switch)
-
-
-def test_ports_of_shared_memory(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs lease them, and sum through them; none is left behind."""
-    local.up("--ports", "1-3")
-    switch = local.client.status().switch
+def test_ports_of_shared_memory(running: Local) -> None:
+    """Programs lease them, and sum through them."""
+    switch = running.client.status().switch
     assert [port.port for port in switch.shm_ports] == [1, 2, 3] and not switch.udp_ports
-    monkeypatch.setenv("SERENE_CONTROLLER", local.client.url)
     access = Controller().create(2)
     ways = [transport_to(access, 0) for _ in range(3)]
     with pytest.raises(NotOpened, match=r"all 3 ports .* are taken: .*another process has it"):
         transport_to(access, 1)
     ways.pop().close()
-    gone = replace(access, shm_ports=[(1, str(local.folder / "nobody"))])
-    with pytest.raises(NotOpened, match=r"nobody: no such path; 'serenectl status' says whether the switch is there"):
+    gone = replace(access, shm_ports=[(1, str(running.folder / "nobody"))])
+    with pytest.raises(NotOpened, match=r"nobody: no such path; check the switch with 'serenectl status'"):
         transport_to(gone, 0)
 
     def work(worker: int) -> np.ndarray:
@@ -97,15 +101,6 @@ def test_ports_of_shared_memory(local: Local, monkeypatch: pytest.MonkeyPatch) -
 
     with ThreadPoolExecutor(2) as threads:
         assert all((values == 3).all() for values in threads.map(work, range(2)))
-    local.serenectl("down")
-    assert not list(local.folder.glob("*-port*"))
-    for options, words in (
-        (["--udp"], "--udp without --local"),
-        (["--local", "--shm-ports", "1:/run/port"], "--shm-ports with --local"),
-        (["--shm-ports", "1"], "expected PORT:/PATH"),
-    ):
-        done = local.serenectl("up", *options)
-        assert done.returncode == 2 and words in done.stderr
 
 
 def job_of_two() -> list[Pool]:
@@ -121,12 +116,15 @@ def job_of_two() -> list[Pool]:
 
 
 @pytest.mark.parametrize("options", [[], ["--udp"]], ids=["shm", "udp"])
-def test_down_does_not_wait_for_processes_that_have_died(
-    local: Local, monkeypatch: pytest.MonkeyPatch, options: list[str]
-) -> None:
-    """Their job counts as running for 30 s more, but they have let go of the switch's ports."""
+def test_from_up_to_down(local: Local, monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
+    """A job of processes that have died counts as running for 30 s more, but they have let go of the switch's ports."""
     local.up("--ports", "1-3", *options)
     monkeypatch.setenv("SERENE_CONTROLLER", local.client.url)
+    for port in local.client.status().switch.udp_ports:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ours, pytest.raises(OSError, match="in use"):
+            ours.bind(("127.0.0.1", port.switch))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ours:
+            ours.bind(("127.0.0.1", port.host))
     pools = job_of_two()
     pools[0].close()
     refused = local.serenectl("down")
@@ -142,20 +140,18 @@ def test_down_does_not_wait_for_processes_that_have_died(
     until(lambda: free() == [True, False, True], "one process has let go of its port")
     pools[1].close()
     done = local.serenectl("down")
-    assert done.returncode == 0 and done.stdout.endswith("stopped; the switch stopped, too\n"), done.stderr
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"controller at {local.client.url} stopped; the switch stopped, too\n"
+    assert not listens(local.switch) and not list(local.folder.glob("*-port*"))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace takes root")
-def test_down_from_another_network_namespace_stops_no_running_job(
-    local: Local, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_down_from_another_network_namespace_stops_no_running_job(running: Local) -> None:
     """There the numbers of the switch's ports are free, whoever has them here."""
-    local.up("--ports", "1-3")
-    monkeypatch.setenv("SERENE_CONTROLLER", local.client.url)
     pools = job_of_two()
     refused = subprocess.run(
         ["unshare", "--net", sys.executable, "-m", "serene.controller", "down"],
-        env={**local.environment, "SERENE_CONTROLLER": f"unix:{local.client.status().listening.socket}"},
+        env={**running.environment, "SERENE_CONTROLLER": f"unix:{running.client.status().listening.socket}"},
         capture_output=True,
         text=True,
         check=False,
@@ -165,46 +161,44 @@ def test_down_from_another_network_namespace_stops_no_running_job(
         pool.close()
 
 
-def test_a_second_controller_is_refused_and_nothing_is_disturbed(local: Local) -> None:
-    local.up()
-    before = local.client.status().switch
-    again = local.serenectl("up", "--local", "--switch", local.switch, "--http", local.client.url[len("http://") :])
+def test_a_second_controller_is_refused_and_nothing_is_disturbed(running: Local) -> None:
+    before = running.client.status().switch
+    http = running.client.url.removeprefix("http://")
+    again = running.serenectl("up", "--local", "--switch", running.switch, "--http", http)
     assert (again.returncode, again.stderr) == (
-        1, f"error: a controller runs at {local.client.url} already ('serenectl down' stops it)\n",
+        1, f"error: a controller runs at {running.client.url} already ('serenectl down' stops it)\n",
     )  # fmt: skip
-    assert listens(local.switch)
-    assert local.client.status().switch.shm_ports == before.shm_ports
+    assert listens(running.switch)
+    assert running.client.status().switch.shm_ports == before.shm_ports
 
 
-def test_a_controller_elsewhere_is_told_how_to_have_a_switch_of_its_own(local: Local) -> None:
-    local.up("--ports", "1-2")
+def test_a_controller_elsewhere_is_told_how_to_have_a_switch_of_its_own(running: Local) -> None:
     http, *others = (f"127.0.0.1:{port}" for port in some_ports(2))
-    refused = local.serenectl("up", "--local", "--switch", local.switch, "--http", http)
+    refused = running.serenectl("up", "--local", "--switch", running.switch, "--http", http)
     assert refused.returncode == 1
-    assert refused.stderr.startswith("error: another controller, with election id 1, holds the switch"), refused
+    assert refused.stderr.startswith("error: another controller (election id 1) is primary for the switch"), refused
     assert refused.stderr.endswith(
-        f". The local switch at {local.switch} was there already: --switch 127.0.0.1:PORT starts one more\n"
+        f". A local switch already runs at {running.switch}; --switch 127.0.0.1:PORT starts another one\n"
     )
-    assert listens(local.switch)
-    second = local.serenectl("up", "--local", "--switch", *others, "--http", http, "--ports", "1-2")
+    assert listens(running.switch)
+    second = running.serenectl("up", "--local", "--switch", *others, "--http", http, "--ports", "1-2")
     assert second.returncode == 0, second
-    assert not set(local.client.status().switch.shm_ports) & set(
+    assert not set(running.client.status().switch.shm_ports) & set(
         ControllerClient(f"http://{http}").status().switch.shm_ports
     )
-    down = local.serenectl("down", "--controller", f"http://{http}")
+    down = running.serenectl("down", "--controller", f"http://{http}")
     assert down.returncode == 0 and down.stdout.endswith("the switch stopped, too\n")
-    assert local.client.status().switch.connected
+    assert running.client.status().switch.connected
 
 
-def test_precision_names_what_makes_its_jobs(local: Local) -> None:
-    local.up("--ports", "1-2")
-    refused = local.serenectl("precision", "8")
+def test_precision_names_what_makes_its_jobs(running: Local) -> None:
+    refused = running.serenectl("precision", "8")
     assert (refused.returncode, refused.stderr) == (
-        1, "error: there is no job; a program's init_process_group(\"serene\") makes one\n",
+        1, "error: there is no job; create one with a program's init_process_group(\"serene\")\n",
     )  # fmt: skip
-    local.client.create_job(2, BSP())
-    same = local.serenectl("precision", "32")
-    assert (same.returncode, same.stdout) == (0, "job 0: 32 bits already, nothing changes\n")
+    running.client.create_job(2, BSP())
+    same = running.serenectl("precision", "32")
+    assert (same.returncode, same.stdout) == (0, "job 0: already 32 bits, no change\n")
 
 
 def test_of_two_that_start_it_at_once_one_is_refused(local: Local) -> None:
@@ -221,7 +215,7 @@ def test_of_two_that_start_it_at_once_one_is_refused(local: Local) -> None:
     assert listens(local.switch)
 
 
-@pytest.mark.parametrize("signals", [[signal.SIGINT], [signal.SIGHUP], [signal.SIGTERM, signal.SIGINT, signal.SIGINT]])
+@pytest.mark.parametrize("signals", [[signal.SIGHUP], [signal.SIGTERM, signal.SIGINT, signal.SIGINT]])
 def test_no_switch_stays_when_its_start_is_interrupted(local: Local, signals: list[signal.Signals]) -> None:
     command = [sys.executable, "-m", "serene.controller", "up", "--local", "--switch", local.switch]
     command += ["--http", local.client.url.removeprefix("http://")]
@@ -265,11 +259,14 @@ def test_no_process_is_stopped_that_does_not_have_the_record(held: IO[str]) -> N
 
 def test_a_switch_that_another_process_is_about_to_start(held: IO[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_commands, "RECORD_TIMEOUT_S", 0.1)
-    with pytest.raises(local_commands.NoLocalSwitch, match="another process is about to start or stop the switch"):
+    with pytest.raises(local_commands.NoLocalSwitch, match="another process is starting or stopping the switch"):
         local_commands.start(ADDRESS, [1])
 
 
-def test_the_switch_outlives_a_controller_that_is_killed(local: Local) -> None:
+def test_switch_and_controller_outlive_each_other(
+    local: Local, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The ranks of a group would wait for the switch until the group's timeout, half an hour by default."""
     local.up("--ports", "1-2")
     ports = local.client.status().switch.shm_ports
     local.client.create_job(2, BSP())
@@ -287,6 +284,14 @@ def test_the_switch_outlives_a_controller_that_is_killed(local: Local) -> None:
     local.up()
     assert local.client.status().switch.shm_ports == ports
     assert json.loads(record(local).read_text())[0] == switch_pid
+
+    os.kill(switch_pid, signal.SIGKILL)
+    until(lambda: not local.client.status().switch.connected, "the controller has lost the switch")
+    monkeypatch.setenv("SERENE_CONTROLLER", local.client.url)
+    Controller().create(2)
+    assert f"waits for its switch: no connection to a switch at {local.switch}" in caplog.text
+    stopped = local.serenectl("down", "--force").stdout
+    assert stopped == f"controller at {local.client.url} stopped; its switch was not connected\n"
 
 
 def test_the_next_switch_has_the_same_udp_ports(local: Local) -> None:
@@ -306,20 +311,6 @@ def test_the_next_switch_has_the_same_udp_ports(local: Local) -> None:
             taker.bind(("127.0.0.1", before[1].switch))
             local.up("--udp", "--ports", "1-2")
             assert not set(local.client.status().switch.udp_ports) & set(before)
-
-
-def test_a_group_hears_that_the_switch_is_gone(
-    local: Local, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Its ranks wait for the switch: until the group's timeout, half an hour by default."""
-    local.up("--ports", "1-2")
-    os.kill(json.loads(record(local).read_text())[0], signal.SIGKILL)
-    until(lambda: not local.client.status().switch.connected, "the controller has lost the switch")
-    monkeypatch.setenv("SERENE_CONTROLLER", local.client.url)
-    Controller().create(2)
-    assert f"waits for its switch: no connection to a switch at {local.switch}" in caplog.text
-    stopped = local.serenectl("down", "--force").stdout
-    assert stopped == f"controller at {local.client.url} stopped; it had no connection to its switch\n"
 
 
 def test_in_the_foreground_the_switch_ends_with_the_controller(local: Local) -> None:
@@ -357,13 +348,11 @@ def test_a_full_disk_is_named_and_nothing_is_left(local: Local) -> None:
     up = local.serenectl("up", "--local", "--switch", local.switch, "--http", local.client.url.removeprefix("http://"))
     assert up.returncode == 1
     assert up.stderr == (
-        f"error: logs and pid files go to {local.folder}: No space left on device; "
-        "XDG_RUNTIME_DIR=/PATH chooses another place\n"
+        f"error: cannot write logs and pid files to {local.folder}: No space left on device; "
+        "choose another folder with XDG_RUNTIME_DIR=/PATH\n"
     )
     assert not listens(local.switch)
     until(lambda: not listens(local.client.url.removeprefix("http://")), "the controller is gone")
-    pid.unlink()
-    local.up()
 
 
 def test_so_is_one_that_was_full_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -393,7 +382,6 @@ def test_a_switch_whose_record_cannot_be_written_is_not_left(local: Local, monke
     (pid,) = started
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
-    local.up()
 
 
 def test_a_second_ctrl_c_leaves_no_switch(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -460,28 +448,11 @@ def test_output_that_nobody_reads_ends_nothing(local: Local) -> None:
     assert listens(local.switch)
 
 
-def test_wrong_choices(local: Local) -> None:
-    def error(*options: str) -> tuple[int, str]:
-        done = local.serenectl("up", "--local", "--http", local.client.url.removeprefix("http://"), *options)
-        return done.returncode, done.stderr
-
-    code, said = error("--switch", "192.0.2.1:9559")
-    assert (code, said) == (1, "error: --switch 192.0.2.1:9559: expected an address of loopback with --local\n")
-    code, said = error("--udp-ports", "1:24200:24201")
-    assert (code, said) == (2, "error: --udp-ports with --local: expected one of them\n")
+def test_another_server_at_the_switchs_address(local: Local) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = f"127.0.0.1:{other.getsockname()[1]}"
-        code, said = error("--switch", taken)
-    assert code == 1
-    assert said.startswith(f"error: something listens at {taken} already")
-
-
-@pytest.mark.parametrize("text", ["1", "1:2", "x:1:2", "1:2:3:4"])
-def test_udp_ports_that_are_none(local: Local, text: str) -> None:
-    done = local.serenectl("up", "--udp-ports", text)
-    assert (done.returncode, done.stderr) == (
-        2, f"error: --udp-ports: {text!r}: expected PORT:SWITCH:HOST, for example 1:24200:24201,2:24202:24203\n",
-    )  # fmt: skip
+        done = local.serenectl("up", "--local", "--http", local.client.url.removeprefix("http://"), "--switch", taken)
+    assert done.returncode == 1 and done.stderr.startswith(f"error: {taken} is in use. ")
 
 
 def test_a_folder_of_the_same_name_is_not_run(local: Local, tmp_path: Path) -> None:

@@ -8,19 +8,22 @@ from contextlib import AsyncExitStack
 import finsy as fy
 import pytest
 
-from serene.controller.switch.connection import IdInUse, P4RuntimeConnection, Unanswered, Unreachable
+from serene.controller.switch.connection import IdInUse, P4RuntimeConnection, SwitchError, Unanswered, Unreachable
 from serene.controller.switch.switch import Switch, SwitchOptions
 from serene.entries import SwitchAddress
 from serene.program import Program
+from serene.strategy import ASP, BSP, SSP
 from serene.wire import SWITCH_IP, SWITCH_MAC
-from tests.controller.coordinating import commanding
+from tests.controller.coordinating import commanding, played, until
+from tests.controller.hosts import Host, join
 from tests.controller.processes import SwitchProcess
 
 PATIENCE_S = 120.0
 ASKS_THE_SWITCH = True  # the tests themselves are clients of the switch
 
 
-def test_a_controller_waits_for_the_switch_to_notice_that_its_predecessor_ended(
+@played
+async def test_a_controller_waits_for_the_switch_to_notice_that_its_predecessor_ended(
     switch: SwitchProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A switch may notice late; then it refuses the election id, which its successor has, too."""
@@ -35,15 +38,12 @@ def test_a_controller_waits_for_the_switch_to_notice_that_its_predecessor_ended(
             refused.set()
             raise
 
-    async def play() -> None:
-        async with AsyncExitStack() as successors:
-            async with commanding(switch.grpc):
-                monkeypatch.setattr(P4RuntimeConnection, "open", watched)
-                coming = asyncio.create_task(successors.enter_async_context(commanding(switch.grpc)))
-                await asyncio.wait_for(refused.wait(), PATIENCE_S)
-            assert (await coming).switch.connected
-
-    asyncio.run(play())
+    async with AsyncExitStack() as successors:
+        async with commanding(switch.grpc):
+            monkeypatch.setattr(P4RuntimeConnection, "open", watched)
+            coming = asyncio.create_task(successors.enter_async_context(commanding(switch.grpc)))
+            await asyncio.wait_for(refused.wait(), PATIENCE_S)
+        assert (await coming).switch.connected
 
 
 def test_a_packet_is_not_sent_by_another_stream(switch: SwitchProcess) -> None:
@@ -71,57 +71,97 @@ def test_a_packet_is_not_sent_by_another_stream(switch: SwitchProcess) -> None:
         switch.restart()
 
 
-def test_a_stopped_switch_that_takes_no_more_packets_is_given_up(
+@played
+async def test_a_stopped_switch_that_takes_no_more_packets_is_given_up(
     switch: SwitchProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """gRPC keeps some MB of what the switch does not read, and then keeps its sender."""
     monkeypatch.setattr("serene.controller.switch.connection.SEND_TIMEOUT_S", 0.5)
 
-    async def play() -> None:
-        program = Program.load("serene")
-        connection = P4RuntimeConnection(switch.grpc, 0, 1, fy.P4Schema(program.p4info_path, program.config_path))
-        await connection.open()
-        await connection.install_program()
+    program = Program.load("serene")
+    connection = P4RuntimeConnection(switch.grpc, 0, 1, fy.P4Schema(program.p4info_path, program.config_path))
+    await connection.open()
+    await connection.install_program()
 
-        async def send() -> None:
-            while True:
-                await connection.send(1, bytes(1 << 16))
+    async def send() -> None:
+        while True:
+            await connection.send(1, bytes(1 << 16))
 
-        switch.pause()
-        try:
-            with pytest.raises(Unanswered, match="has not answered in time"):
-                await asyncio.wait_for(send(), PATIENCE_S)
-            with pytest.raises(Unreachable):  # what else is asked of it waits for nothing
-                await connection.entries()
-        finally:
-            switch.go_on()
-            await connection.close()
-
-    asyncio.run(play())
+    switch.pause()
+    try:
+        with pytest.raises(Unanswered, match="has not answered in time"):
+            await asyncio.wait_for(send(), PATIENCE_S)
+        with pytest.raises(Unreachable):  # what else is asked of it waits for nothing
+            await connection.entries()
+    finally:
+        switch.go_on()
+        await connection.close()
 
 
-def test_who_closes_as_a_connection_has_been_opened_is_not_kept(
+@played
+async def test_who_closes_as_a_connection_has_been_opened_is_not_kept(
     switch: SwitchProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The cancellation comes in the same step of the event loop as the connection."""
     opened, closing = P4RuntimeConnection.open, list[asyncio.Task[None]]()
 
-    async def play() -> None:
-        async def set_up() -> None:
-            await commanded.set_up()
+    async def set_up() -> None:
+        await commanded.set_up()
 
-        async def open_and_close(connection: P4RuntimeConnection) -> None:
-            await opened(connection)
-            closing.append(asyncio.create_task(commanded.close()))
+    async def open_and_close(connection: P4RuntimeConnection) -> None:
+        await opened(connection)
+        closing.append(asyncio.create_task(commanded.close()))
 
-        options = SwitchOptions(switch.grpc, 0, 1, [*switch.udp_ports], SwitchAddress(SWITCH_IP, SWITCH_MAC))
-        commanded = Switch(options, Program.load("serene"), on_packet=lambda port, frame: None, on_connected=set_up)
-        await commanded.bring_up(PATIENCE_S)
-        monkeypatch.setattr(P4RuntimeConnection, "open", open_and_close)
-        await asyncio.to_thread(switch.restart)
-        while not closing:
-            await asyncio.sleep(0.01)
-        _, late = await asyncio.wait(closing, timeout=PATIENCE_S)
-        assert not late and not commanded.connected
+    options = SwitchOptions(switch.grpc, 0, 1, [*switch.udp_ports], SwitchAddress(SWITCH_IP, SWITCH_MAC))
+    commanded = Switch(options, Program.load("serene"), on_packet=lambda port, frame: None, on_connected=set_up)
+    await commanded.bring_up(PATIENCE_S)
+    monkeypatch.setattr(P4RuntimeConnection, "open", open_and_close)
+    await asyncio.to_thread(switch.restart)
+    while not closing:
+        await asyncio.sleep(0.01)
+    _, late = await asyncio.wait(closing, timeout=PATIENCE_S)
+    assert not late and not commanded.connected
 
-    asyncio.run(asyncio.wait_for(play(), 4 * PATIENCE_S))
+
+@played
+async def test_the_election_id_of_a_living_controller_is_refused(
+    switch: SwitchProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("serene.controller.switch.switch.ID_BECOMES_FREE_S", 0.0)
+    async with commanding(switch.grpc, election_id=5):
+        with pytest.raises(IdInUse, match=r"another controller \(election id 5\) is primary for the switch"):
+            async with commanding(switch.grpc, election_id=5):
+                pass
+
+
+@played
+async def test_a_switch_that_was_stopped_keeps_nobody_from_the_status(
+    switch: SwitchProcess, hosts: list[Host], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counters are then as they were. Without a bound each request would wait for those before it to give up. What it
+    was asked meanwhile it does when it goes on, or not: the controller reports which."""
+    async with commanding(switch.grpc) as coordinator:
+        await coordinator.create_job(2, BSP())
+        await asyncio.to_thread(join, hosts[:2], 0)
+        before = (await coordinator.status()).switch.election_id
+        switch.pause()
+        try:
+            monkeypatch.setattr("serene.controller.coordinator.COUNTERS_TIMEOUT_S", 0.5)
+            monkeypatch.setattr("finsy.p4client._DEFAULT_RPC_TIMEOUT", 5.0)
+            seen = await asyncio.wait_for(asyncio.gather(*(coordinator.status() for _ in range(4))), 60)
+            assert [status.jobs[0].state for status in seen] == ["running"] * 4
+            with pytest.raises(SwitchError, match=r"did not answer in time; it may be stopped .*swap_settled reports"):
+                await coordinator.set_strategy(0, ASP())
+            await until(lambda: "it may be stopped" in str(coordinator.switch.trouble), "the status has the reason")
+        finally:
+            monkeypatch.undo()
+            switch.go_on()
+        await until(lambda: coordinator.switch.connected, "the controller finds it again")
+        # What comes late of the last connection is refused.
+        assert (await coordinator.status()).switch.election_id > before
+        (settled,) = [event for event in coordinator.events.after(0.0) if event.event == "swap_settled"]
+        job = coordinator.jobs[0]
+        assert (settled.epoch, settled.strategy) == (job.epoch, job.strategy)
+        assert job.strategy == {1: BSP(), 2: ASP()}[job.epoch]
+        assert (await coordinator.set_strategy(0, SSP(1))).epoch == 3
+        await coordinator.delete_job(0)

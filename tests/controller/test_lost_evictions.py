@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
+import pytest
+
 from serene.controller.jobs.job import RETURN_S, WorkerState
 from serene.controller.jobs.jobs import Jobs
 from serene.controller.jobs.plans import Readmission, Start, Waiting
 from serene.strategy import BSP, SSP, Strategy
-from tests.controller.planning import NOW, at, new_jobs, started
+from tests.controller.planning import NOW, at, evict, running
 
 OUT = 2  # the evicted one of three workers
 
 
 def lost(strategy: Strategy = BSP(), heard: bool = True) -> Jobs:
     """A job of which worker OUT was evicted before the session was lost. heard: whether it was, recently."""
-    jobs = new_jobs()
-    jobs.create(3, strategy)
-    started(jobs)
-    evict(jobs, [OUT])
+    jobs = running(3, strategy)
+    evict(jobs, OUT)
     jobs.switch_has_only([], NOW, lambda _: [OUT] if heard else [])
     return jobs
-
-
-def evict(jobs: Jobs, workers: list[int]) -> None:
-    plan = jobs.plan_barrier(0, jobs[0].in_force, workers, "requested")
-    assert plan is not None
-    jobs.swapped(plan, NOW)
 
 
 def hello(jobs: Jobs, worker: int, now: float = NOW, incarnation: int = 7) -> object:
@@ -48,8 +42,9 @@ def test_a_clock_that_was_set_back_makes_nobody_wait() -> None:
     assert isinstance(hello(jobs, 1, NOW - 3600), Start)
 
 
-def test_it_is_waited_for_and_votes() -> None:
-    jobs = lost(SSP(2))
+@pytest.mark.parametrize("strategy", [BSP(), SSP(2)])
+def test_it_is_waited_for_and_votes(strategy: Strategy) -> None:
+    jobs = lost(strategy)
     assert hello(jobs, 0) == Waiting(0, (1,))
     assert hello(jobs, 1) == Waiting(0, (OUT,))
     start = hello(jobs, OUT)
@@ -58,15 +53,7 @@ def test_it_is_waited_for_and_votes() -> None:
     job = jobs[0]
     assert (job.members(), job.evicted(), job.restorers()) == ([0, 1], [OUT], [0, 1, OUT])
     swap = jobs.plan_restored(0)
-    assert swap is not None and swap.policy.fields == SSP(2).compile([0, 1])
-
-
-def test_under_bsp_the_barrier_is_without_it_once_the_sums_are_restored() -> None:
-    jobs = lost()
-    for worker in (0, 1, OUT):
-        hello(jobs, worker)
-    swap = jobs.plan_restored(0)
-    assert swap is not None and swap.policy.fields == BSP().compile([0, 1])
+    assert swap is not None and swap.policy.fields == strategy.compile([0, 1])
 
 
 def test_one_that_was_silent_is_not_waited_for() -> None:
@@ -97,21 +84,16 @@ def test_one_that_came_too_late_is_waited_for_if_the_next_session_is_lost_too() 
     assert isinstance(hello(jobs, OUT), Start)
 
 
-def test_one_that_missed_a_session_stays_evicted_in_the_next() -> None:
+def test_one_that_missed_a_session_is_not_waited_for_in_the_next_and_stays_evicted() -> None:
     jobs = lost()
     begun_without(jobs)
+    jobs.switch_has_only([], NOW)
+    plans = [hello(jobs, worker) for worker in (0, 1)]
+    assert isinstance(plans[1], Start)
     jobs.switch_has_only([], NOW)
     for worker in (OUT, 0, 1):
         hello(jobs, worker)
     assert (jobs[0].members(), jobs[0].evicted(), jobs[0].restorers()) == ([0, 1], [OUT], [0, 1, OUT])
-
-
-def test_one_that_missed_a_session_is_not_waited_for_in_the_next() -> None:
-    jobs = lost()
-    begun_without(jobs)
-    jobs.switch_has_only([], NOW)
-    hello(jobs, 0)
-    assert isinstance(hello(jobs, 1), Start)
 
 
 def test_another_process_in_its_place_is_a_member() -> None:
@@ -127,7 +109,7 @@ def test_one_that_is_readmitted_before_it_has_come_is_a_member_once_it_has() -> 
     jobs = lost()
     begun_without(jobs)
     jobs.restored(0, jobs.plan_restored(0), NOW)
-    evict(jobs, [])
+    evict(jobs)
     assert (jobs[0].members(), jobs[0].workers[OUT].state) == ([0, 1], WorkerState.LEFT)
     hello(jobs, OUT)
     assert jobs[0].members() == [0, 1, OUT]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import httpx
-import pytest
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.utils import floatToGoString
@@ -16,18 +14,11 @@ from serene.controller.status.metrics import Metrics
 from serene.controller.switch.counters import WORKER_COUNTERS
 from serene.strategy import BSP, SSP
 from serene.wire import Op
-from tests.controller.hosts import Host, join
-from tests.controller.processes import ROOT, ControllerProcess, SwitchProcess, until
+from tests.controller.hosts import Host, started
+from tests.controller.processes import ROOT, until
 from tests.controller.statuses import job_status, status_of, worker_status
 
 PAGE = ROOT / "docs" / "telemetry.md"
-
-
-@pytest.fixture
-def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
-    yield controller.client
-    for job in controller.client.jobs():
-        controller.client.delete_job(job.job)
 
 
 def families(client: ControllerClient) -> dict[str, Metric]:
@@ -41,8 +32,7 @@ def samples(family: Metric) -> dict[tuple[str, ...], float]:
 
 
 def test_metrics_say_what_the_status_says(client: ControllerClient, hosts: list[Host]) -> None:
-    client.create_job(2, BSP())
-    session = join(hosts[:2], 0)[0]["session"]
+    session = started(client, hosts[:2], BSP())
     for worker in (0, 1, 1):
         hosts[worker].push(0, worker, [1], session=session, epoch=1, seq=1)
     client.set_strategy(0, SSP(2))
@@ -129,8 +119,7 @@ def test_every_number_is_the_status_s_own() -> None:
 
 def test_every_number_is_written_as_prometheus_writes_it(client: ControllerClient, hosts: list[Host]) -> None:
     """Values, and the bounds of buckets: 1 and 1.0 would be two series."""
-    client.create_job(1, BSP())
-    session = join(hosts[:1], 0)[0]["session"]
+    session = started(client, hosts[:1], BSP())
     hosts[0].ask(lambda: hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1), Op.ANSWER)
     hosts[0].report(0, 0, loss=1, compute_s=10**7)
     until(lambda: client.job(0).workers[0].report, "the report is here")
@@ -160,20 +149,3 @@ def test_every_metric_is_on_the_page_and_the_other_way_round(client: ControllerC
     }
     rows = re.findall(r"^\| `(serene_\w+)` \| (\w+) \| (?:[^|]*) \| ([^|]+) \|$", PAGE.read_text(), re.MULTILINE)
     assert set(rows) == told
-
-
-def test_metrics_go_on_while_the_switch_is_away(client: ControllerClient, switch: SwitchProcess) -> None:
-    switch.kill()
-    try:
-        until(lambda: not client.status().switch.connected, "the controller notices")
-        assert samples(families(client)["serene_switch_up"]) == {("serene_switch_up",): 0.0}
-    finally:
-        switch.start()
-    until(lambda: client.status().switch.connected, "the switch is back")
-
-
-def test_the_last_answer_of_a_worker_is_heard(client: ControllerClient, hosts: list[Host]) -> None:
-    client.create_job(1, BSP())
-    session = join(hosts[:1], 0)[0]["session"]
-    hosts[0].ask(lambda: hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1), Op.ANSWER)
-    assert client.job(0).workers[0].silent_s < 5

@@ -145,7 +145,7 @@ def test_settings_that_differ_do_not_wait_for_a_process_that_does_not_come() -> 
 def test_a_newcomer_gets_the_place_of_a_silent_worker_wherever_it_is() -> None:
     office = Office()
     job = office.running()
-    assert office.come("c") == Awaits("all 2 places of job 'gpt' are taken: waits for one whose process has died")
+    assert office.come("c") == Awaits("all 2 places of job 'gpt' are taken: waits until a place is free")
     office.silent[1] = VACANT_S
     assert office.come("c") == Place(job, 1)
     assert isinstance(office.come("d"), Awaits), "the place was just given"
@@ -162,7 +162,7 @@ def test_one_process_too_many_is_refused() -> None:
     office.running()
     office.come("c")
     office.now += PATIENCE_S + 0.1
-    with pytest.raises(Conflict, match="all 2 places of job 'gpt' are taken, by workers that are there: one process m"):
+    with pytest.raises(Conflict, match="all 2 places of job 'gpt' are taken by living workers: start fewer processes"):
         office.come("c")
 
 

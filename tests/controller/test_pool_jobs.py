@@ -17,7 +17,7 @@ from serene.controller.jobs.slots import SlotRange
 from serene.strategy import ASP, BSP, SSP, Quorum, Strategy
 from serene.wire import Op
 from tests.controller.hosts import Host, join
-from tests.controller.planning import NOW, at, new_jobs, reason
+from tests.controller.planning import NOW, at, new_jobs, reason, running, with_job
 from tests.controller.processes import Start as StartController
 from tests.controller.processes import SwitchProcess, serenectl, until
 
@@ -39,7 +39,7 @@ def test_where_there_is_no_room_no_pool_is_made() -> None:
     jobs = new_jobs()
     taken = jobs.total_slots - 2
     jobs.create(2, BSP(), pool_slots=taken)
-    with pytest.raises(Conflict, match=r"at most 2 of the switch's \d+ are free in a row"):
+    with pytest.raises(Conflict, match=r"the longest free range has 2 of \d+ slots"):
         jobs.create(2, BSP(), pool_slots=3)
     assert [job.id for job in jobs] == [0]
     for slots in (0, -1, jobs.total_slots + 1):
@@ -50,38 +50,30 @@ def test_where_there_is_no_room_no_pool_is_made() -> None:
 @pytest.mark.parametrize("strategy", [ASP(), SSP(2)])
 def test_another_strategy_is_refused_with_the_way_out(strategy: ASP | SSP) -> None:
     jobs = new_jobs()
-    with pytest.raises(BadRequest, match=r"a pool runs under BSP, not .* DistributedOptimizer in docs/pytorch\.md"):
+    with pytest.raises(
+        BadRequest, match=r"a pool runs under BSP only, not .* use DistributedOptimizer in docs/pytorch\.md"
+    ):
         jobs.create(2, strategy, pool_slots=3)
     jobs.create(2, BSP(), pool_slots=3)
     with pytest.raises(Conflict, match=r"it stays under BSP .* DistributedOptimizer in docs/pytorch\.md"):
         jobs.plan_swap(0, strategy)
 
 
+def pool(workers: int = 2, precision: int = 32, slots: int = 3) -> Jobs:
+    """That runs."""
+    return running(workers, BSP(), pool_slots=slots, precision=precision)
+
+
 def test_nobody_is_replaced_evicted_or_readmitted() -> None:
-    jobs = new_jobs()
-    jobs.create(2, BSP(), pool_slots=1)
-    jobs.hello(0, 0, at(1), jobs.lanes, NOW)
-    start = jobs.hello(0, 1, at(2), jobs.lanes, NOW)
-    assert isinstance(start, Start)
-    jobs.started(start, NOW)
+    jobs = pool()
     restarted = at(1, incarnation=77)
-    assert reason(jobs.hello(0, 0, restarted, jobs.lanes, NOW)).endswith("start the group anew")
-    with pytest.raises(Conflict, match="process group's"):
+    assert reason(jobs.hello(0, 0, restarted, 3 * jobs.lanes, NOW)).endswith("start the group anew")
+    with pytest.raises(Conflict, match="belongs to a process group"):
         jobs.taking_part(0, {1})
 
 
-def running(workers: int = 2, precision: int = 32, slots: int = 3) -> Jobs:
-    jobs = new_jobs()
-    jobs.create(workers, BSP(), pool_slots=slots, precision=precision)
-    for worker in range(workers):
-        start = jobs.hello(0, worker, at(worker + 1), slots * jobs.lanes, NOW)
-    assert isinstance(start, Start)
-    jobs.started(start, NOW)
-    return jobs
-
-
 def test_a_precision_is_a_new_epoch_of_the_same_strategy() -> None:
-    jobs = running(precision=16)
+    jobs = pool(precision=16)
     plan = jobs.plan_precision(0, 8)
     assert plan is not None
     assert (plan.policy.epoch, plan.policy.strategy, plan.reason) == (2, BSP(), "precision 8")
@@ -94,14 +86,14 @@ def test_a_precision_is_a_new_epoch_of_the_same_strategy() -> None:
 
 def test_after_a_write_that_failed_it_is_written_again() -> None:
     """Nobody can know whether it arrived."""
-    jobs = running()
+    jobs = pool()
     assert jobs.plan_precision(0, 8) is not None
     again = jobs.plan_precision(0, 32)
     assert again is not None and again.policy.epoch == 3
 
 
 def test_who_leaves_changes_no_format() -> None:
-    jobs = running(precision=8)
+    jobs = pool(precision=8)
     leave = jobs.plan_leave(0, 1, at(2), None)
     assert leave.swap is not None and leave.swap.policy.fields.precision == 8
     jobs.left(leave, NOW)
@@ -111,7 +103,7 @@ def test_who_leaves_changes_no_format() -> None:
 
 def test_who_leaves_ends_nobody_else_s_part() -> None:
     """Whatever it says of the others."""
-    jobs = running(3)
+    jobs = pool(3)
     jobs.left(jobs.plan_leave(0, 0, at(1), None, died=[1, 2, 3, -1, 2**60]), NOW)
     assert (jobs[0].state, jobs[0].members(), jobs[0].died) == (JobState.RUNNING, [1, 2], {1, 2})
 
@@ -119,7 +111,7 @@ def test_who_leaves_ends_nobody_else_s_part() -> None:
 @pytest.mark.parametrize("bits", [0, 4, 64])
 def test_other_bits_are_refused_with_those_that_there_are(bits: int) -> None:
     with pytest.raises(BadRequest, match=f"{bits} bits: expected 32, 16 or 8"):
-        running().plan_precision(0, bits)
+        pool().plan_precision(0, bits)
     with pytest.raises(BadRequest, match=f"{bits} bits: expected 32, 16 or 8"):
         new_jobs().create(2, BSP(), pool_slots=3, precision=bits)
 
@@ -127,9 +119,7 @@ def test_other_bits_are_refused_with_those_that_there_are(bits: int) -> None:
 def test_bits_that_no_sum_of_its_workers_fits_are_refused() -> None:
     jobs = Jobs(slots=64, lanes=32, max_jobs=8, max_workers=32)
     jobs.create(8, BSP(), pool_slots=2, precision=16)
-    with pytest.raises(
-        BadRequest, match="slots of 32 lanes are too short for a pool of 8 workers and values of 8 bits"
-    ):
+    with pytest.raises(BadRequest, match="32 lanes per slot are too few for 8 workers and 8 bits"):
         jobs.create(8, BSP(), pool_slots=2, precision=8)
     assert [job.id for job in jobs] == [0]
 
@@ -137,47 +127,53 @@ def test_bits_that_no_sum_of_its_workers_fits_are_refused() -> None:
 @pytest.mark.parametrize(
     ("strategy", "why"),
     [
-        (BSP(), r"under BSP a read may hold 4 contributions, of which 8 bits tell 31 levels apart"),
-        (SSP(3), r"under SSP\(3\) a read may hold 28 contributions, of which 8 bits tell 4 levels apart"),
-        (ASP(), r"under ASP a read may hold any number of contributions"),
-        (Quorum(3), r"under 3-of-n a read may hold any number of contributions"),
+        (BSP(), r"under BSP a read may sum 4 contributions, which leaves 31 levels with 8 bits"),
+        (SSP(3), r"under SSP\(3\) a read may sum 28 contributions, which leaves 4 levels with 8 bits"),
+        (ASP(), r"under ASP a read may sum any number of contributions"),
+        (Quorum(3), r"under 3-of-n a read may sum any number of contributions"),
     ],
     ids=str,
 )
 def test_jobs_with_slots_for_each_parameter_keep_32_bits(strategy: Strategy, why: str) -> None:
-    jobs = new_jobs()
-    jobs.create(4, strategy)
-    with pytest.raises(Conflict, match=f"job 0 keeps 32 bits: .* one scale, and {why}. .*'The process group'"):
+    jobs = with_job(4, strategy)
+    with pytest.raises(Conflict, match=f"job 0 needs 32 bits, .* one scale and {why}. .*'The process group'"):
         jobs.plan_precision(0, 8)
-    with pytest.raises(Conflict, match="job 1 keeps 32 bits"):
+    with pytest.raises(Conflict, match="job 1 needs 32 bits"):
         jobs.create(4, strategy, precision=8)
     assert jobs.plan_precision(0, 32) is None  # it has them
 
 
 def test_a_job_that_waits_or_has_one_slot_cannot_change_it() -> None:
-    jobs = new_jobs()
-    jobs.create(2, BSP(), pool_slots=3)
-    with pytest.raises(Conflict, match="job 0 is waiting: only while a job runs can its precision be changed"):
+    jobs = with_job(2, BSP(), pool_slots=3)
+    with pytest.raises(Conflict, match="job 0 is waiting: precision can change only while a job runs"):
         jobs.plan_precision(0, 8)
-    with pytest.raises(Conflict, match="has one slot, and cannot begin a new epoch: expected 2 or more"):
-        running(slots=1).plan_precision(0, 8)
+    with pytest.raises(Conflict, match="has one slot: a change of precision needs 2 or more"):
+        pool(slots=1).plan_precision(0, 8)
 
 
 def test_a_controller_that_takes_over_finds_it_in_the_switch(
     switch: SwitchProcess, hosts: list[Host], start: StartController
 ) -> None:
+    """Before a worker has reported, and also where none ever will."""
     first = start()
     first.client.create_job(2, BSP(), pool_slots=2, precision=16)
+    first.client.create_job(1, BSP())
     join(hosts[:2], 0, 2 * LANES)
-    said = serenectl("precision", "8", controller=first.url)
+    join(hosts[2:3], 1, LANES)
+    said = serenectl("precision", "8", "--job", "0", controller=first.url)
     assert re.fullmatch(r"job 0: 16 -> 8 bits, epoch 2 \(\d+ ms\)\n", said.stdout), said
-    assert serenectl("precision", "8", controller=first.url).stdout == "job 0: 8 bits already, nothing changes\n"
+    said = serenectl("precision", "8", "--job", "0", controller=first.url)
+    assert said.stdout == "job 0: already 8 bits, no change\n"
     assert "BSP in 8 bits, epoch 2" in serenectl("status", controller=first.url).stdout
     first.kill()
-    second = start()
-    (job,) = second.client.jobs()
-    assert (job.precision, job.epoch, job.strategy, job.pool) == (8, 2, BSP(), True)
-    assert second.client.set_precision(0, 32).epoch == 3
+    client = start("--gone-after", "4").client
+    job, other = client.jobs()
+    assert (job.precision, job.epoch, job.strategy, job.pool, job.state) == (8, 2, BSP(), True, JobState.RUNNING)
+    assert (other.pool, other.state) == (False, JobState.RUNNING)
+    with pytest.raises(Rejected, match="belongs to a process group"):
+        client.set_strategy(0, ASP())
+    assert client.set_precision(0, 32).epoch == 3
+    until(lambda: [job.job for job in client.jobs()] == [1], "the pool is gone, and nothing else")
 
 
 def test_over_http(switch: SwitchProcess, start: StartController) -> None:
@@ -191,14 +187,14 @@ def test_over_http(switch: SwitchProcess, start: StartController) -> None:
         lambda: client.evict(0, 1),
     ]
     for refused in refusals:
-        with pytest.raises(Rejected, match="process group's") as error:
+        with pytest.raises(Rejected, match="belongs to a process group") as error:
             refused()
         assert error.value.status == 409
-    with pytest.raises(Rejected, match="a pool runs under BSP"):
+    with pytest.raises(Rejected, match="a pool runs under BSP only"):
         client.create_job(2, ASP(), pool_slots=4)
     said = serenectl("sync", "ssp", "--staleness", "2", controller=controller.url)
     assert (said.returncode, said.stderr.count("\n")) == (2, 1)
-    assert said.stderr.startswith("error: job 0 is a process group's: it stays under BSP")
+    assert said.stderr.startswith("error: job 0 belongs to a process group, so it stays under BSP")
     assert not client.create_job(2, BSP()).pool
 
 
@@ -212,31 +208,9 @@ def test_a_silent_worker_ends_its_pool_and_the_others_are_told(
     told = hosts[0].ask(lambda: hosts[0].report(0, 0, state="computing"), Op.REFUSED)
     assert told.text.startswith("job 0 is over: worker")
     assert told.text.endswith("silent for 1 s")
-    until(lambda: client.jobs() == [], "the job is gone")
-
-
-def test_the_next_controller_knows_that_it_is_a_pool(
-    switch: SwitchProcess, hosts: list[Host], start: StartController
-) -> None:
-    """Before a worker has reported, and also where none ever will."""
-    first = start()
-    first.client.create_job(2, BSP(), pool_slots=1)
-    first.client.create_job(1, BSP())
-    join(hosts[:2], 0, LANES)
-    join(hosts[2:3], 1, LANES)
-    first.kill()
-    client = start("--gone-after", "2").client
-    assert [(job.pool, job.state) for job in client.jobs()] == [(True, JobState.RUNNING), (False, JobState.RUNNING)]
-    with pytest.raises(Rejected, match="process group's"):
-        client.set_strategy(0, ASP())
-    until(lambda: [job.job for job in client.jobs()] == [1], "the pool is gone, and nothing else")
-
-
-def test_a_pool_that_nobody_joins_does_not_stay(switch: SwitchProcess, start: StartController) -> None:
-    client = start("--gone-after", "1").client
-    client.create_job(2, BSP(), pool_slots=1)
-    client.create_job(2, BSP())
-    until(lambda: [job.job for job in client.jobs()] == [1], "the pool is gone, and nothing else")
+    client.create_job(2, BSP(), pool_slots=1, job=3)  # which nobody joins
+    client.create_job(2, BSP(), job=4)
+    until(lambda: [job.job for job in client.jobs()] == [4], "the pools are gone, and nothing else")
 
 
 def test_a_switch_that_restarts_ends_its_pools(

@@ -3,39 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
-import pytest
-
-from serene.controller.http.client import ControllerClient
 from serene.strategy import ASP
 from tests.controller.books import EVICTED, SIZES, WORKERS, Member, check
-from tests.controller.processes import missing, until
-from tests.controller.trees import Tree, controller
+from tests.controller.processes import ControllerProcess, until
+from tests.controller.trees import Tree
 
 
-@pytest.fixture
-def tree(tmp_path: Path) -> Iterator[Tree]:
-    if lacking := missing("embedded"):
-        pytest.skip(f"the embedded switch needs {lacking}")
-    made = Tree(tmp_path, SIZES)
-    yield made
-    made.stop()
-
-
-@pytest.fixture
-def client(tree: Tree, tmp_path: Path) -> Iterator[ControllerClient]:
-    daemon = controller(tree, tmp_path / "controller.log")
-    daemon.client.create_job(WORKERS, ASP(), racks=SIZES)
-    yield daemon.client
-    assert daemon.stop() == 0
-
-
-def test_what_racks_have_summed_while_the_root_was_away_is_counted(tree: Tree, client: ControllerClient) -> None:
+def test_what_racks_have_summed_while_the_root_was_away_is_counted(tree: Tree, daemon: ControllerProcess) -> None:
     """Under ASP each rack goes on alone. One rack's sum is restored; what the other's workers have contributed is lost,
     also that of an evicted one, which votes, and stays evicted."""
+    client = daemon.client
+    client.create_job(WORKERS, ASP(), racks=SIZES)
     members, enough = [Member(tree, number) for number in range(WORKERS)], threading.Event()
 
     def all_past(more: int) -> None:
@@ -65,3 +45,4 @@ def test_what_racks_have_summed_while_the_root_was_away_is_counted(tree: Tree, c
     assert {member.session.sessions_lost for member in members} == {1}
     (lost,) = {member.session.contributions_lost for member in members}
     assert lost > 20, "a rack has trained alone"
+    assert daemon.stop() == 0

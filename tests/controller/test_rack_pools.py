@@ -2,62 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import numpy as np
 import pytest
 
-from serene.client import FrameTransport, Pool, PoolBroken, Refused
+from serene.client import Pool, PoolBroken, Refused
 from serene.controller.http.client import ControllerClient
 from serene.racks import Racks
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
-from tests.controller.processes import PATIENCE_S, ControllerProcess, until
-from tests.controller.trees import Tree, controller
+from tests.controller.processes import PATIENCE_S, until
+from tests.controller.trees import Tree
 
-SIZES = (2, 0, 1)
-WORKERS = sum(SIZES)
+SIZES = (2, 1, 1)
+JOB = (2, 0, 1)  # a rack of which nobody takes part
+WORKERS = sum(JOB)
 SLOTS, VALUES = 16, 20_000
 
 
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
-    made = Tree(tmp_path_factory.mktemp("tree"), (2, 1, 1))
-    yield made
-    made.stop()
+def pools(
+    fabric: Tree, racks_client: ControllerClient, stack: ExitStack, strategy: Strategy | None = None
+) -> list[Pool]:
+    """Of a process group's job; or, though that is no pool, of a job under this strategy."""
+    slots = SLOTS if strategy is None else None
+    job = racks_client.create_job(WORKERS, strategy or BSP(), pool_slots=slots, racks=JOB)
+    lanes = racks_client.status().switch.lanes
+    places = [Racks(JOB).place(worker) for worker in range(WORKERS)]
+    return [
+        stack.enter_context(Pool(fabric.transport(*at), job.job, at[1], slots=SLOTS, lanes=lanes, rack=at[0]))
+        for at in places
+    ]
 
 
-@pytest.fixture(scope="module")
-def daemon(tree: Tree, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerProcess]:
-    process = controller(tree, tmp_path_factory.mktemp("controller") / "controller.log")
-    yield process
-    assert process.stop() == 0
-
-
-@pytest.fixture
-def client(daemon: ControllerProcess) -> Iterator[ControllerClient]:
-    yield daemon.client
-    for job in daemon.client.jobs():
-        daemon.client.delete_job(job.job)
-
-
-def transport(tree: Tree, rack: int, place: int) -> FrameTransport:
-    leaf = tree.leaves[rack]
-    here, there = leaf.peers[place + 1], leaf.ports[place + 1]
-    number = 3 * rack + place
-    return FrameTransport(number, local=("127.0.0.1", here), switch=("127.0.0.1", there), udp_port=42000 + number)
-
-
-def pools(tree: Tree, client: ControllerClient, stack: ExitStack) -> list[Pool]:
-    """All have joined."""
-    job = client.create_job(WORKERS, BSP(), pool_slots=SLOTS, racks=SIZES)
-    lanes = client.status().switch.lanes
-    made = []
-    for worker in range(WORKERS):
-        rack, place = Racks(SIZES).place(worker)
-        way = transport(tree, rack, place)
-        made.append(stack.enter_context(Pool(way, job.job, place, slots=SLOTS, lanes=lanes, rack=rack)))
+def joined(made: list[Pool]) -> list[Pool]:
     with ThreadPoolExecutor(WORKERS) as threads:
         list(threads.map(lambda pool: pool.join(PATIENCE_S), made))
     return made
@@ -78,13 +57,13 @@ def summed(made: Sequence[Pool], bits: int = 32) -> list[np.ndarray]:
 EXPECTED = np.arange(VALUES, dtype=np.float32) % 1000 * sum(range(1, WORKERS + 1))
 
 
-def test_sums_are_those_of_all_racks(tree: Tree, client: ControllerClient) -> None:
+def test_sums_are_those_of_all_racks(fabric: Tree, racks_client: ControllerClient) -> None:
     """Also with another precision, which swaps the whole tree's policy, and with a rack of which nobody takes part."""
     with ExitStack() as stack:
-        made = pools(tree, client, stack)
+        made = joined(pools(fabric, racks_client, stack))
         for _ in range(3):
             assert all((values == EXPECTED).all() for values in summed(made))
-        client.set_precision(0, 8)
+        racks_client.set_precision(0, 8)
         for _ in range(20):
             narrow = summed(made, made[0].precision)
             if made[0].precision == 8:
@@ -95,43 +74,39 @@ def test_sums_are_those_of_all_racks(tree: Tree, client: ControllerClient) -> No
         np.testing.assert_allclose(narrow[0], EXPECTED, atol=EXPECTED.max() / 4)
         for pool in made:
             pool.leave()
-    until(lambda: client.job(0).state == "finished", "the job is over")
+    until(lambda: racks_client.job(0).state == "finished", "the job is over")
 
 
-def test_a_worker_that_leaves_breaks_the_pool_of_the_other_racks(tree: Tree, client: ControllerClient) -> None:
+def test_a_worker_that_leaves_breaks_the_pool_of_the_other_racks(fabric: Tree, racks_client: ControllerClient) -> None:
     with ExitStack() as stack:
-        made = pools(tree, client, stack)
+        made = joined(pools(fabric, racks_client, stack))
         summed(made)
         made[-1].leave()
         with pytest.raises(PoolBroken, match="has 2 members now, not 3"):
             made[0].all_reduce(np.ones(VALUES, np.float32), timeout_s=PATIENCE_S)
 
 
-def test_a_worker_in_another_rack_than_it_says_is_refused(tree: Tree, client: ControllerClient) -> None:
-    job = client.create_job(WORKERS, BSP(), pool_slots=SLOTS, racks=SIZES)
-    lanes = client.status().switch.lanes
+def test_a_worker_in_another_rack_than_it_says_is_refused(fabric: Tree, racks_client: ControllerClient) -> None:
+    job = racks_client.create_job(WORKERS, BSP(), pool_slots=SLOTS, racks=JOB)
+    lanes = racks_client.status().switch.lanes
     with (
-        Pool(transport(tree, 0, 0), job.job, 0, slots=SLOTS, lanes=lanes, rack=2) as stray,
-        pytest.raises(Refused, match="says that it is in rack 2, but its HELLO came from rack 0"),
+        Pool(fabric.transport(0, 0), job.job, 0, slots=SLOTS, lanes=lanes, rack=2) as stray,
+        pytest.raises(Refused, match="names rack 2, but its HELLO came from rack 0"),
     ):
         stray.join(120.0)
 
 
 @pytest.mark.parametrize("strategy", [ASP(), SSP(1), Quorum(2), Mixed((2,))], ids=str)
-def test_a_job_under_another_strategy_is_no_pool(tree: Tree, client: ControllerClient, strategy: Strategy) -> None:
+def test_a_job_under_another_strategy_is_no_pool(
+    fabric: Tree, racks_client: ControllerClient, strategy: Strategy
+) -> None:
     """Also where a worker's own rack looks as it does under BSP: in the mixed one all of rack 0 is counted."""
-    lanes = client.status().switch.lanes
-    job = client.create_job(WORKERS, strategy, racks=SIZES)
     with ExitStack() as stack:
-        made = []
-        for worker in range(WORKERS):
-            rack, place = Racks(SIZES).place(worker)
-            way = transport(tree, rack, place)
-            made.append(stack.enter_context(Pool(way, job.job, place, slots=SLOTS, lanes=lanes, rack=rack)))
+        made = pools(fabric, racks_client, stack, strategy)
 
         def contribute(pool: Pool) -> None:
             pool.join(PATIENCE_S)
-            with pytest.raises(PoolBroken, match=r"does not wait for this worker|is not under BSP"):
+            with pytest.raises(PoolBroken, match=r"no longer waits for this worker|is not under BSP"):
                 pool.all_reduce(np.ones(VALUES, np.float32), timeout_s=PATIENCE_S)
 
         with ThreadPoolExecutor(WORKERS) as threads:

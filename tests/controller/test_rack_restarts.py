@@ -6,12 +6,12 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -20,15 +20,16 @@ from serene.client import Client, Session, Update
 from serene.controller.coordinator import Coordinator
 from serene.controller.jobs.job import JobState
 from serene.controller.jobs.plans import Readmission
-from serene.controller.settings import settings
 from serene.controller.switch.assembling import NOTHING
 from serene.controller.switch.connection import SwitchError
 from serene.controller.switch.tree import Tree as Fabric
 from serene.racks import Racks
 from serene.strategy import ASP, BSP, SSP, Quorum
 from serene.wire import ReadMode
-from tests.controller.processes import ControllerProcess, until
-from tests.controller.trees import Tree, adding_to, controller, states
+from tests.controller.coordinating import commanding, played, until
+from tests.controller.processes import ControllerProcess, states
+from tests.controller.processes import until as comes_true
+from tests.controller.trees import Tree, adding_to, controller
 
 T = TypeVar("T")
 SIZES = (2, 1)
@@ -40,17 +41,29 @@ class Crash(BaseException):
     """The controller dies here."""
 
 
-async def commanding(tree: Tree) -> tuple[Coordinator, Fabric, asyncio.Task[None]]:
-    coordinator = Coordinator(settings(switch=tree.option, ports=f"1-{max(SIZES)}"))
-    await coordinator.bring_up()
+def fabric_of(coordinator: Coordinator) -> Fabric:
     assert isinstance(coordinator.switch, Fabric)
-    return coordinator, coordinator.switch, asyncio.create_task(coordinator.run())
+    return coordinator.switch
 
 
-async def ended(work: asyncio.Task[None]) -> None:
-    work.cancel()
-    with suppress(asyncio.CancelledError):
-        await work
+@asynccontextmanager
+async def job_over(tree: Tree, **options: Any) -> AsyncIterator[tuple[Coordinator, Fabric, list[Client]]]:
+    """A coordinator of the tree, and a job all of whose workers have joined. options: of `Coordinator.create_job`."""
+    async with commanding(tree.option, max(SIZES)) as coordinator:
+        slots = options.get("pool_slots")
+        members = tree.members(VALUES if slots is None else slots * coordinator.jobs.lanes)
+        strategy = options.pop("strategy", BSP())
+        await coordinator.create_job(WORKERS, strategy, racks=SIZES, **options)
+        await at_once(members, Client.join)
+        yield coordinator, fabric_of(coordinator), members
+
+
+async def die(*_: object, **__: object) -> None:
+    raise Crash
+
+
+async def refused(*_: object, **__: object) -> None:
+    raise SwitchError("not now")
 
 
 async def at_once(members: list[Client], what: Callable[[Client], T]) -> list[T]:
@@ -59,22 +72,16 @@ async def at_once(members: list[Client], what: Callable[[Client], T]) -> list[T]
 
 
 @pytest.mark.parametrize("dies", ["before the flip", "after the flip"])
-def test_a_controller_that_dies_in_the_middle_of_a_swap_is_followed(
+@played
+async def test_a_controller_that_dies_in_the_middle_of_a_swap_is_followed(
     tree: Tree, dies: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    racks, gradient = Racks(SIZES), np.ones(VALUES, np.float32)
+    gradient = np.ones(VALUES, np.float32)
 
     def exchange(member: Client) -> Update:
         return member.exchange(gradient)
 
-    async def die(*_: object, **__: object) -> None:
-        raise Crash
-
-    async def play() -> None:
-        members = [tree.client(*racks.place(number), VALUES) for number in range(WORKERS)]
-        first, fabric, work = await commanding(tree)
-        await first.create_job(WORKERS, BSP(), racks=SIZES)
-        await at_once(members, Client.join)
+    async with job_over(tree) as (first, fabric, members):
         await at_once(members, exchange)
         if dies == "before the flip":
             monkeypatch.setattr(fabric.root, "write", die)
@@ -85,11 +92,10 @@ def test_a_controller_that_dies_in_the_middle_of_a_swap_is_followed(
         session = first.jobs[0].session
         prepared = (await fabric.leaves[0].read_entries()).jobs[0].prepared
         assert set(prepared) == {(session, 1), (session, 2)}
-        await ended(work)
 
-        second, fabric, work = await commanding(tree)
-        job = second.jobs[0]
-        assert [job.session, job.racks, job.members()] == [session, racks, [0, 1, 2]]
+    async with commanding(tree.option, max(SIZES)) as second:
+        job, fabric = second.jobs[0], fabric_of(second)
+        assert [job.session, job.racks, job.members()] == [session, Racks(SIZES), [0, 1, 2]]
         assert [job.epoch, job.strategy] == ([1, BSP()] if dies == "before the flip" else [2, SSP(2)])
         for leaf in fabric.leaves:  # a WELCOME tells of the epoch in force
             assert (await leaf.read_entries()).jobs[0].epoch == job.epoch
@@ -105,53 +111,29 @@ def test_a_controller_that_dies_in_the_middle_of_a_swap_is_followed(
         for switch in fabric.switches:
             left = (await switch.read_entries()).jobs[0]
             assert left.record and not left.addresses and not left.prepared, switch.options.name
-        await ended(work)
-        for member in members:
-            member.close()
-
-    asyncio.run(play())
 
 
-def test_who_was_evicted_when_the_controller_died_stays_out(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+@played
+async def test_who_was_evicted_when_the_controller_died_stays_out(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     """The policy is in force, and no leaf tells of it: with worker 2 this one would be of no strategy."""
-
-    async def die(*_: object, **__: object) -> None:
-        raise Crash
-
-    async def play() -> None:
-        members = [tree.client(*Racks(SIZES).place(number), VALUES) for number in range(WORKERS)]
-        first, fabric, work = await commanding(tree)
-        await first.create_job(WORKERS, Quorum(1), racks=SIZES)
-        await at_once(members, Client.join)
+    async with job_over(tree, strategy=Quorum(1)) as (first, fabric, _):
         session = first.jobs[0].session
         monkeypatch.setattr(fabric, "_tell", die)
         with pytest.raises(Crash):
             await first.set_evicted(0, 2, True)
-        await ended(work)
 
-        second, fabric, work = await commanding(tree)
+    async with commanding(tree.option, max(SIZES)) as second:
         job = second.jobs[0]
         assert [job.session, job.epoch, job.members(), job.evicted()] == [session, 2, [0, 1], [2]]
         assert job.strategy == Quorum(1)
-        told = (await fabric.leaves[1].read_entries()).jobs[0]
+        told = (await fabric_of(second).leaves[1].read_entries()).jobs[0]
         assert told.epoch == 2 and told.fields is not None and told.fields.member_mask == 0
         assert (await second.set_evicted(0, 2, False)).epoch == 3
-        await ended(work)
-        for member in members:
-            member.close()
-
-    asyncio.run(play())
 
 
-def test_swaps_that_fail_leave_nothing_prepared(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def refused(*_: object, **__: object) -> None:
-        raise SwitchError("not now")
-
-    async def play() -> None:
-        members = [tree.client(*Racks(SIZES).place(number), VALUES) for number in range(WORKERS)]
-        coordinator, fabric, work = await commanding(tree)
-        await coordinator.create_job(WORKERS, BSP(), racks=SIZES)
-        await at_once(members, Client.join)
+@played
+async def test_swaps_that_fail_leave_nothing_prepared(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with job_over(tree) as (coordinator, fabric, _):
         job = coordinator.jobs[0]
 
         async def prepared() -> list[set[int]]:
@@ -175,188 +157,130 @@ def test_swaps_that_fail_leave_nothing_prepared(tree: Tree, monkeypatch: pytest.
         before = await prepared()
 
         tree.root.kill()
-        while fabric.root.connected:
-            await asyncio.sleep(0.05)
+        await until(lambda: not fabric.root.connected, "the loss is noticed")
         with pytest.raises(SwitchError, match="root"):
             await coordinator.set_strategy(0, SSP(3))
         assert await prepared() == before
-        await ended(work)
-        for member in members:
-            member.close()
-
-    asyncio.run(asyncio.wait_for(play(), 100))
 
 
-def test_a_job_is_deleted_while_a_leaf_is_away(tree: Tree) -> None:
-    async def play() -> None:
-        members = [tree.client(*Racks(SIZES).place(number), VALUES) for number in range(WORKERS)]
-        coordinator, fabric, work = await commanding(tree)
-        await coordinator.create_job(WORKERS, BSP(), racks=SIZES)
-        await at_once(members, Client.join)
+@played
+async def test_a_job_is_deleted_while_a_leaf_is_away(tree: Tree) -> None:
+    async with job_over(tree) as (coordinator, fabric, _):
         tree.leaves[1].kill()
-        while fabric.leaves[1].connected:
-            await asyncio.sleep(0.05)
+        await until(lambda: not fabric.leaves[1].connected, "the loss is noticed")
         await coordinator.delete_job(0)
         assert coordinator.jobs.get(0) is None
         assert (await fabric.leaves[0].read_entries()).jobs[0].bare
         # A leaf that restarts while another is away holds nothing of its jobs, and nobody writes to it before that is
         # seen.
         tree.leaves[0].restart()
-        while (trouble := fabric.trouble) is None or "leaf1" in trouble or fabric.leaves[0] not in fabric._uncompared:
-            await asyncio.sleep(0.05)
+
+        def waits() -> bool:
+            trouble = fabric.trouble
+            return trouble is not None and "leaf1" not in trouble and fabric.leaves[0] in fabric._uncompared
+
+        await until(waits, "it is connected again")
         with pytest.raises(SwitchError, match="leaf1 was connected again, and waits for leaf2"):
             fabric._racks[0] = Racks((2, 0))
             fabric._require(0)
         tree.leaves[1].start()
-        while not fabric.connected or fabric._uncompared:
-            await asyncio.sleep(0.05)
-        await ended(work)
-        for member in members:
-            member.close()
-
-    asyncio.run(asyncio.wait_for(play(), 100))
+        await until(lambda: fabric.connected and not fabric._uncompared, "all are compared")
 
 
-def test_a_deletion_that_reaches_no_switch_is_refused(tree: Tree) -> None:
-    async def play() -> None:
-        members = [tree.client(*Racks(SIZES).place(number), VALUES) for number in range(WORKERS)]
-        coordinator, fabric, work = await commanding(tree)
-        await coordinator.create_job(WORKERS, BSP(), racks=SIZES)
-        await at_once(members, Client.join)
+@played
+async def test_a_deletion_that_reaches_no_switch_is_refused(tree: Tree) -> None:
+    async with job_over(tree) as (coordinator, fabric, _):
         for switch in tree.switches:
             switch.kill()
-        while any(switch.connected for switch in fabric.switches):
-            await asyncio.sleep(0.05)
-        with pytest.raises(SwitchError, match=r"none of the switches is within reach: root: .*; leaf1: .*; leaf2: "):
+        await until(lambda: not any(switch.connected for switch in fabric.switches), "the losses are noticed")
+        with pytest.raises(SwitchError, match=r"no switch is reachable: root: .*; leaf1: .*; leaf2: "):
             await coordinator.delete_job(0)
         assert coordinator.jobs[0].state is JobState.RUNNING
-        await ended(work)
-        for member in members:
-            member.close()
-
-    asyncio.run(asyncio.wait_for(play(), 100))
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["known", "to a controller that comes later"])
-def test_a_pool_of_which_a_leaf_has_lost_its_part_is_over(tree: Tree, known: bool) -> None:
+@played
+async def test_a_pool_of_which_a_leaf_has_lost_its_part_is_over(tree: Tree, known: bool) -> None:
     """No session follows: its workers, who ask, hear that there is no such job."""
 
-    async def play() -> None:
-        coordinator, fabric, work = await commanding(tree)
-        slots = 4
-        values = slots * coordinator.jobs.lanes
-        members = [tree.client(*Racks(SIZES).place(number), values) for number in range(WORKERS)]
-        await coordinator.create_job(WORKERS, BSP(), racks=SIZES, pool_slots=slots)
-        await at_once(members, Client.join)
+    async def is_over(coordinator: Coordinator, told: list[str]) -> None:
+        await until(lambda: coordinator.jobs.get(0) is None, "the job is over")
+        assert [event.event for event in coordinator.events.after(0.0)] == told
+        for switch in fabric_of(coordinator).switches:
+            assert (await switch.read_entries()).jobs.get(0, NOTHING).bare
+
+    async with job_over(tree, pool_slots=4) as (coordinator, _, _):
         assert coordinator.jobs[0].state is JobState.RUNNING
         if known:
             tree.leaves[0].restart()
-            while coordinator.jobs.get(0) is not None:
-                await asyncio.sleep(0.05)
-        else:
-            await ended(work)
-            tree.leaves[0].restart()
-            coordinator, fabric, work = await commanding(tree)
-            assert coordinator.jobs.get(0) is None
-        told = [event.event for event in coordinator.events.after(0.0)]
-        assert told == (["job_created", "job_started", "job_deleted"] if known else [])
-        for switch in fabric.switches:
-            assert (await switch.read_entries()).jobs.get(0, NOTHING).bare
-        await ended(work)
-        for member in members:
-            member.close()
-
-    asyncio.run(asyncio.wait_for(play(), 100))
+            await is_over(coordinator, ["job_created", "job_started", "job_deleted"])
+    if not known:
+        tree.leaves[0].restart()
+        async with commanding(tree.option, max(SIZES)) as second:
+            await is_over(second, [])
 
 
-def test_a_pool_is_taken_over_with_its_precision(tree: Tree) -> None:
-    async def play() -> None:
-        coordinator, _, work = await commanding(tree)
-        slots = 4
-        values = slots * coordinator.jobs.lanes
-        members = [tree.client(*Racks(SIZES).place(number), values) for number in range(WORKERS)]
-        await coordinator.create_job(WORKERS, BSP(), racks=SIZES, pool_slots=slots)
-        await at_once(members, Client.join)
+@played
+async def test_a_pool_is_taken_over_with_its_precision(tree: Tree) -> None:
+    async with job_over(tree, pool_slots=4) as (coordinator, _, _):
         assert (await coordinator.set_precision(0, 8)).epoch == 2
-        await ended(work)
-        second, _, work = await commanding(tree)
+    async with commanding(tree.option, max(SIZES)) as second:
         job = second.jobs[0]
         assert (job.pool, job.epoch, job.precision, job.strategy) == (True, 2, 8, BSP())
-        await ended(work)
-        for member in members:
-            member.close()
-
-    asyncio.run(asyncio.wait_for(play(), 100))
 
 
-def test_a_job_elsewhere_is_looked_after_while_a_leaf_is_away(tree: Tree) -> None:
+@played
+async def test_a_job_elsewhere_is_looked_after_while_a_leaf_is_away(tree: Tree) -> None:
     """Its counters are read, and its slots are freed when it has finished."""
     gradient = np.ones(VALUES, np.float32)
-
-    async def play() -> None:
-        members = [tree.client(0, place, VALUES) for place in range(2)]
-        coordinator, fabric, work = await commanding(tree)
+    async with commanding(tree.option, max(SIZES), grace_s=0) as coordinator:
+        members, fabric = tree.members(VALUES)[:2], fabric_of(coordinator)
         await coordinator.create_job(2, BSP(), racks=[2, 0])
         await at_once(members, Client.join)
         tree.leaves[1].kill()
-        while fabric.leaves[1].connected:
-            await asyncio.sleep(0.05)
+        await until(lambda: not fabric.leaves[1].connected, "the loss is noticed")
         await at_once(members, lambda member: member.exchange(gradient))
         slots = members[0].membership.slots
-        while [coordinator.telemetry.of(0, worker).contributions for worker in range(2)] != [slots, slots]:
-            await asyncio.sleep(0.05)
-        await at_once(members, lambda member: member.leave_and_wait(60.0))
-        while not coordinator.jobs[0].over:
-            await asyncio.sleep(0.05)
-        assert (await fabric.root.read_entries()).jobs[0].bare
-        await ended(work)
-        for member in members:
-            member.close()
 
-    asyncio.run(asyncio.wait_for(play(), 100))
+        def counted() -> bool:
+            return [coordinator.telemetry.of(0, worker).contributions for worker in range(2)] == [slots, slots]
+
+        await until(counted, "counters are read")
+        await at_once(members, lambda member: member.leave_and_wait(60.0))
+        await until(lambda: coordinator.jobs[0].over, "its slots are free")
+        assert (await fabric.root.read_entries()).jobs[0].bare
 
 
 @pytest.mark.parametrize("how", ["finish", "leave"])
 def test_who_leaves_does_not_wait_for_a_root_that_is_gone(tree: Tree, daemon: ControllerProcess, how: str) -> None:
     """For as long as one waits for the others, which here is for ever."""
     daemon.client.create_job(WORKERS, BSP(), racks=SIZES)
-    members = [tree.client(*Racks(SIZES).place(number), VALUES) for number in range(WORKERS)]
+    members = tree.members(VALUES)
     with ThreadPoolExecutor(WORKERS) as pool:
         sessions = [Session(member) for member in members]
         list(pool.map(Session.join, sessions))
         list(pool.map(lambda session: session.exchange(np.ones(VALUES, np.float32)), sessions))
         tree.root.kill()
-        until(lambda: not daemon.client.status().switch.connected, "the controller notices it")
+        comes_true(lambda: not daemon.client.status().switch.connected, "the controller notices it")
         if how == "finish":
             assert list(pool.map(lambda session: session.finish(1e6), sessions)) == [False] * WORKERS
         else:
             list(pool.map(Session.leave, sessions))
     assert states(daemon.client) == ["running"] * WORKERS
     assert daemon.stop() == 0
-    assert re.search("LEAVE of worker 0 of job 0 from .*: the switch root is out of reach", daemon.log.read_text())
-    for member in members:
-        member.close()
+    assert re.search("LEAVE of worker 0 of job 0 from .*: the switch root is unreachable", daemon.log.read_text())
 
 
-def test_leaves_in_another_order_are_refused_with_the_right_one(tree: Tree) -> None:
-    async def play() -> None:
-        members = [tree.client(*Racks(SIZES).place(number), VALUES) for number in range(WORKERS)]
-        first, _, work = await commanding(tree)
-        await first.create_job(WORKERS, BSP(), racks=SIZES)
-        await at_once(members, Client.join)
-        await ended(work)
-        root, leaf1, leaf2 = tree.option.split(",")
-        second = Coordinator(settings(switch=f"{root},{leaf2},{leaf1}", ports="1-2"))
-        with pytest.raises(SwitchError, match="expected the leaves in the order leaf1, leaf2"):
-            await second.bring_up()
-        await second.switch.close()
-        third, _, work = await commanding(tree)
+@played
+async def test_leaves_in_another_order_are_refused_with_the_right_one(tree: Tree) -> None:
+    async with job_over(tree):
+        pass
+    root, leaf1, leaf2 = tree.option.split(",")
+    with pytest.raises(SwitchError, match="expected the leaves in the order leaf1, leaf2"):
+        async with commanding(f"{root},{leaf2},{leaf1}", max(SIZES)):
+            pass
+    async with commanding(tree.option, max(SIZES)) as third:
         assert third.jobs[0].members() == [0, 1, 2]
-        await ended(work)
-        for member in members:
-            member.close()
-
-    asyncio.run(asyncio.wait_for(play(), 100))
 
 
 @pytest.mark.parametrize("with_controller", [False, True], ids=["alone", "with the controller"])
@@ -389,7 +313,7 @@ def test_a_restarted_switch_costs_the_session_and_nothing_else(
     with ThreadPoolExecutor(WORKERS) as pool:
         training = [pool.submit(train, number) for number in range(WORKERS)]
         try:
-            until(lambda: all_past(20), "they train")
+            comes_true(lambda: all_past(20), "they train")
             session = client.job(0).session
             if with_controller:
                 daemon.kill()
@@ -399,7 +323,7 @@ def test_a_restarted_switch_costs_the_session_and_nothing_else(
                 request.addfinalizer(daemon.kill)
                 client = daemon.client
                 assert client.job(0).racks == list(SIZES)
-            until(lambda: client.job(0).session > session and all_past(20), "they train in a new session")
+            comes_true(lambda: client.job(0).session > session and all_past(20), "they train in a new session")
         finally:
             enough.set()
         totals, steps = zip(*(each.result(100) for each in training), strict=True)

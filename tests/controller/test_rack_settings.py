@@ -37,11 +37,14 @@ def test_the_root_comes_first_and_leaves_are_racks_in_their_order() -> None:
         ({"switch": f"root=127.0.0.1:9560,{TWO}"}, "--switch: root and leaf1 are both at 127.0.0.1:9560"),
         (
             {"switch": "root=127.0.0.1:1,127.0.0.1:2"},
-            "--switch: '127.0.0.1:2': of several switches each is NAME=HOST:PORT",
+            "--switch: '127.0.0.1:2': with several switches, expected NAME=HOST:PORT",
         ),
-        ({"switch": "127.0.0.1:1,127.0.0.1:2"}, "--switch: '127.0.0.1:1': of several switches each is NAME=HOST:PORT"),
+        (
+            {"switch": "127.0.0.1:1,127.0.0.1:2"},
+            "--switch: '127.0.0.1:1': with several switches, expected NAME=HOST:PORT",
+        ),
         ({"switch": "root=127.0.0.1"}, "--switch: '127.0.0.1': expected HOST:PORT"),
-        ({"ports": "1-40"}, "--uplink: 33 is among --ports 1-40, where workers are: expected another port"),
+        ({"ports": "1-40"}, "--uplink: 33 is one of the workers' --ports 1-40: expected another port"),
         ({"ports": "1-x"}, "--ports: "),
         (
             {"program": "serene_jumbo"},

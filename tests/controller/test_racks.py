@@ -3,107 +3,56 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import numpy as np
 import pytest
 
-from serene.client import Client, Refused, Session
+from serene.client import Refused, Session
 from serene.controller.http.client import ControllerClient, Rejected
 from serene.controller.status.model import Explanation
 from serene.racks import Racks
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
 from tests.controller.processes import ControllerProcess, serenectl, until
-from tests.controller.trees import Tree, adding_to, controller
+from tests.controller.trees import Tree, adding_to
 from tests.ports import some_port
 
 SIZES = (2, 2, 1)
 VALUES = 700
-STEPS = 20
 
 
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
-    made = Tree(tmp_path_factory.mktemp("tree"), SIZES)
-    yield made
-    made.stop()
-
-
-@pytest.fixture(scope="module")
-def daemon(tree: Tree, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerProcess]:
-    process = controller(tree, tmp_path_factory.mktemp("controller") / "controller.log")
-    yield process
-    assert process.stop() == 0
-    assert "Traceback" not in process.log.read_text()
-
-
-@pytest.fixture
-def client(daemon: ControllerProcess) -> Iterator[ControllerClient]:
-    yield daemon.client
-    for job in daemon.client.jobs():
-        daemon.client.delete_job(job.job)
-
-
-def train(worker: Client, number: int, steps: int = STEPS) -> np.ndarray:
-    """All that it has read at the end, float32[VALUES]. Contributes number + 1 in each step."""
-    total = np.zeros(VALUES, np.float32)
-    with Session(worker, adding_to(total)) as session:
-        session.join()
-        for _ in range(steps):
-            session.exchange(np.full(VALUES, number + 1, np.float32))
-        assert session.finish(60.0)
-    return total
-
-
-def test_racks_train_and_every_contribution_counts_once(tree: Tree, client: ControllerClient) -> None:
-    racks, workers = Racks(SIZES), sum(SIZES)
-    job = client.create_job(workers, BSP(), racks=SIZES)
-    assert job.racks == list(SIZES)
-    with ThreadPoolExecutor(workers) as pool:
-        members = [tree.client(*racks.place(number), VALUES) for number in range(workers)]
-        totals = list(pool.map(train, members, range(workers)))
-    for total in totals:
-        assert (total == STEPS * sum(range(1, workers + 1))).all()
-    done = client.job(0)
-    assert done.state == "finished"
-    assert [(worker.rack, worker.place) for worker in done.workers] == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)]
-    assert [worker.contributions for worker in done.workers] == [STEPS * done.slots] * workers
-    assert [worker.contributions_sent for worker in done.workers] == [STEPS * done.slots] * workers
-
-
-def test_a_worker_is_where_its_hello_comes_from(tree: Tree, client: ControllerClient) -> None:
-    client.create_job(3, BSP(), racks=[2, 1, 0])
+def test_a_worker_is_where_its_hello_comes_from(fabric: Tree, racks_client: ControllerClient) -> None:
+    racks_client.create_job(3, BSP(), racks=[2, 1, 0])
     with (
-        tree.client(0, 0, VALUES, says=2) as liar,
-        pytest.raises(Refused, match="worker 0 says that it is in rack 2, but its HELLO came from rack 0"),
+        fabric.client(0, 0, VALUES, says=2) as liar,
+        pytest.raises(Refused, match="worker 0 names rack 2, but its HELLO came from rack 0"),
     ):
         liar.join(120.0)
     with (
-        tree.client(1, 1, VALUES) as too_many,
+        fabric.client(1, 1, VALUES) as too_many,
         pytest.raises(Refused, match="job 0 has no worker 1 in rack 1: expected 0 to 0"),
     ):
         too_many.join(120.0)
     with (
-        tree.client(2, 0, VALUES) as elsewhere,
+        fabric.client(2, 0, VALUES) as elsewhere,
         pytest.raises(Refused, match="job 0 has no workers in rack 2: it has 2, 1, 0 by rack"),
     ):
         elsewhere.join(120.0)
 
 
-def test_swaps_under_way_lose_nothing(tree: Tree, client: ControllerClient) -> None:
+def test_swaps_under_way_lose_nothing(fabric: Tree, racks_client: ControllerClient) -> None:
     """Nor does the end: workers hear of it, as of a new epoch, one after the other. Contributions are so small that a
     read holds many more than 255: a worker that is kept from a processor under ASP comes to read thousands."""
     racks, workers = Racks(SIZES), sum(SIZES)
     strategies: list[Strategy] = [SSP(2), Quorum(3), ASP(), Mixed((0, 4)), Mixed((1,), 2), BSP()]
-    client.create_job(workers, BSP(), racks=SIZES)
+    racks_client.create_job(workers, BSP(), racks=SIZES)
     enough = threading.Event()
     totals = [np.zeros(VALUES, np.float32) for _ in range(workers)]
 
     def train_on(number: int) -> int:
         """How many steps."""
-        with Session(tree.client(*racks.place(number), VALUES), adding_to(totals[number])) as session:
+        with Session(fabric.client(*racks.place(number), VALUES), adding_to(totals[number])) as session:
             session.join()
             while not enough.is_set():
                 session.exchange(np.full(VALUES, (number + 1) / 64, np.float32))
@@ -111,13 +60,13 @@ def test_swaps_under_way_lose_nothing(tree: Tree, client: ControllerClient) -> N
             return session.iteration
 
     def all_have(epoch: int) -> bool:
-        return all((worker.report or {}).get("at_epoch") == epoch for worker in client.job(0).workers)
+        return all((worker.report or {}).get("at_epoch") == epoch for worker in racks_client.job(0).workers)
 
     with ThreadPoolExecutor(workers) as pool:
         training = [pool.submit(train_on, number) for number in range(workers)]
         until(lambda: all_have(1), "everybody trains")
         for epoch, strategy in enumerate(strategies, 2):
-            swap = client.set_strategy(0, strategy)
+            swap = racks_client.set_strategy(0, strategy)
             assert swap.epoch == epoch
             assert swap.prepare_ms is not None and swap.flip_ms is not None
             assert 0 < swap.prepare_ms + swap.flip_ms < swap.write_ms
@@ -126,17 +75,19 @@ def test_swaps_under_way_lose_nothing(tree: Tree, client: ControllerClient) -> N
         steps = [each.result(60) for each in training]
     for total in totals:
         assert (64 * total == sum((number + 1) * done for number, done in enumerate(steps))).all()
-    done = client.job(0)
+    done = racks_client.job(0)
+    assert (done.state, done.racks) == ("finished", list(SIZES))
+    assert [(worker.rack, worker.place) for worker in done.workers] == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)]
     assert [begun.strategy for begun in done.history if begun.reason == "requested"] == strategies
     assert [worker.contributions for worker in done.workers] == [worker.contributions_sent for worker in done.workers]
     assert [worker.contributions for worker in done.workers] == [done.slots * each for each in steps]
 
 
-def test_a_worker_that_is_restarted_or_evicted_comes_back(tree: Tree, client: ControllerClient) -> None:
+def test_a_worker_that_is_restarted_or_evicted_comes_back(fabric: Tree, racks_client: ControllerClient) -> None:
     """In its own rack, under the number that it had."""
-    client.create_job(3, BSP(), racks=[1, 2, 0])
-    with tree.client(0, 0, VALUES) as one, tree.client(1, 0, VALUES) as two, ThreadPoolExecutor(3) as pool:
-        first = tree.client(1, 1, VALUES)
+    racks_client.create_job(3, BSP(), racks=[1, 2, 0])
+    with fabric.client(0, 0, VALUES) as one, fabric.client(1, 0, VALUES) as two, ThreadPoolExecutor(3) as pool:
+        first = fabric.client(1, 1, VALUES)
         for joining in [pool.submit(member.join) for member in (one, two, first)]:
             joining.result(120)
         assert [member.protocol.number for member in (one, two, first)] == [0, 1, 2]
@@ -144,36 +95,36 @@ def test_a_worker_that_is_restarted_or_evicted_comes_back(tree: Tree, client: Co
         for update in [pool.submit(member.exchange, gradient) for member in (one, two, first)]:
             assert (update.result(120).delta == 3).all()
         first.close()
-        with tree.client(1, 1, VALUES, lane=1) as again:
+        with fabric.client(1, 1, VALUES, lane=1) as again:
             again.join(120.0)
             caught = again.catch_up()
             assert caught is not None and (caught.delta == 3).all()
-            assert [worker.state for worker in client.job(0).workers] == ["running"] * 3
-            assert "worker 1.1 restarted" in client.job(0).history[-1].reason
-            client.evict(0, 2)
+            assert [worker.state for worker in racks_client.job(0).workers] == ["running"] * 3
+            assert "worker 1.1 restarted" in racks_client.job(0).history[-1].reason
+            racks_client.evict(0, 2)
             for update in [pool.submit(member.exchange, gradient) for member in (one, two)]:
                 update.result(120)
             for update in [pool.submit(member.exchange, gradient) for member in (one, two)]:
                 update.result(120)
-            client.readmit(0, 2)
-            assert [worker.state for worker in client.job(0).workers] == ["running"] * 3
+            racks_client.readmit(0, 2)
+            assert [worker.state for worker in racks_client.job(0).workers] == ["running"] * 3
 
 
 def test_status_and_explain_say_which_rack_and_level(
-    tree: Tree, daemon: ControllerProcess, client: ControllerClient
+    fabric: Tree, shared_daemon: ControllerProcess, racks_client: ControllerClient
 ) -> None:
-    told = serenectl("jobs", "create", "--workers", "3", "--racks", "2,1,0", controller=daemon.url)
+    told = serenectl("jobs", "create", "--workers", "3", "--racks", "2,1,0", controller=shared_daemon.url)
     assert told.returncode == 0, told.stderr
     with ThreadPoolExecutor(3) as pool, ExitStack() as ending:
-        ending.callback(client.delete_job, 0)  # which lets go who waits
-        sessions = [Session(tree.client(*place, VALUES)) for place in ((0, 0), (0, 1), (1, 0))]
+        ending.callback(racks_client.delete_job, 0)  # which lets go who waits
+        sessions = [Session(fabric.client(*place, VALUES)) for place in ((0, 0), (0, 1), (1, 0))]
         for joining in [pool.submit(session.join) for session in sessions]:
             joining.result(120)
         gradient = np.ones(VALUES, np.float32)
 
         def waits(number: int, *by: int) -> Explanation:
             def told() -> Explanation | None:
-                (explanation,) = client.explain(0, number).workers
+                (explanation,) = racks_client.explain(0, number).workers
                 return explanation if explanation.waits_for == list(by) else None
 
             return until(told, "it waits")
@@ -195,7 +146,7 @@ def test_status_and_explain_say_which_rack_and_level(
         own = waits(1, 0)
         assert (own.level, own.racks) == ("leaf", [0])
         assert own.text.endswith("; at the leaf of its own rack 0")
-        shown = serenectl("status", controller=daemon.url).stdout
+        shown = serenectl("status", controller=shared_daemon.url).stdout
         for line in ("3 racks: 8192 slots of 320 values", "root root 127.0.0.1:", "leaf of rack 2 leaf3 127.0.0.1:"):
             assert line in shown
         assert [line.split()[0] for line in shown.splitlines() if line.strip()[:2] in ("0.", "1.")] == [
@@ -203,12 +154,12 @@ def test_status_and_explain_say_which_rack_and_level(
             "0.1",
             "1.0",
         ]
-        explained = serenectl("explain", "--worker", "1.0", controller=daemon.url)
+        explained = serenectl("explain", "--worker", "1.0", controller=shared_daemon.url)
         assert "worker 1.0 waits in round 1 of epoch 1 for worker 0.0" in explained.stdout
-        assert "would let it go on" in explained.stdout
-        wrong = serenectl("evict", "--worker", "1.1", controller=daemon.url)
+        assert "would let it continue" in explained.stdout
+        wrong = serenectl("evict", "--worker", "1.1", controller=shared_daemon.url)
         assert (wrong.returncode, wrong.stderr) == (2, "error: no worker 1.1: expected 0 to 2, or 0.0 to 1.0\n")
-        evicted = serenectl("evict", "--worker", "0.0", controller=daemon.url)
+        evicted = serenectl("evict", "--worker", "0.0", controller=shared_daemon.url)
         assert evicted.stdout == "job 0: worker 0.0 is evicted, epoch 2\n"
         for done in (second, third):  # nobody waits for it any more
             done.result(120)
@@ -216,8 +167,8 @@ def test_status_and_explain_say_which_rack_and_level(
             session.client.close()
 
 
-def test_the_switches_are_listed(tree: Tree, client: ControllerClient) -> None:
-    status = client.status()
+def test_the_switches_are_listed(fabric: Tree, racks_client: ControllerClient) -> None:
+    status = racks_client.status()
     assert [(switch.name, switch.level, switch.rack, switch.program) for switch in status.switches] == [
         ("root", "root", None, "serene_root"),
         ("leaf1", "leaf", 0, "serene_leaf"),
@@ -226,25 +177,31 @@ def test_the_switches_are_listed(tree: Tree, client: ControllerClient) -> None:
     ]
     assert all(switch.connected and "stranger" in switch.drops for switch in status.switches)
     for racks, why in (
-        ([1, 1, 0], "2 workers by rack, 3 in the job: expected the same number"),
-        ([2, 1], "2, 1 workers by rack: expected 3 numbers, one for each leaf that the controller commands, 0 for"),
-        ([1, 1, 1, 0], "1, 1, 1, 0 workers by rack: expected 3 numbers"),
+        ([1, 1, 0], "racks have 2 workers in all, the job 3: expected the same number"),
+        ([2, 1], r"racks 2, 1: expected 3 numbers, one for each leaf \(0: no workers there\)"),
+        ([1, 1, 1, 0], "racks 1, 1, 1, 0: expected 3 numbers"),
     ):
         with pytest.raises(Rejected, match=why):
-            client.create_job(3, BSP(), racks=racks)
+            racks_client.create_job(3, BSP(), racks=racks)
     with pytest.raises(Rejected, match="a pool of 64 workers: expected 1 to 63"):
-        client.create_job(64, BSP(), pool_slots=4)
+        racks_client.create_job(64, BSP(), pool_slots=4)
 
 
 @pytest.mark.parametrize(
     ("racks", "sizes"), [((), [2, 2, 1]), (("--racks", "2"), [3, 2, 0]), (("--racks", "1,3,1"), [1, 3, 1])]
 )
 def test_a_command_says_who_is_where_and_who_waits_for_nobody(
-    tree: Tree, daemon: ControllerProcess, client: ControllerClient, racks: tuple[str, ...], sizes: list[int]
+    fabric: Tree,
+    shared_daemon: ControllerProcess,
+    racks_client: ControllerClient,
+    racks: tuple[str, ...],
+    sizes: list[int],
 ) -> None:
-    told = serenectl("jobs", "create", "--workers", "5", *racks, "--strategy", "mixed:1.0,0:3", controller=daemon.url)
+    told = serenectl(
+        "jobs", "create", "--workers", "5", *racks, "--strategy", "mixed:1.0,0:3", controller=shared_daemon.url
+    )
     assert told.returncode == 0, told.stderr
-    made = client.job(0)
+    made = racks_client.job(0)
     assert (made.racks, made.strategy) == (sizes, Mixed((0, sizes[0]), 3))
 
 
@@ -253,25 +210,25 @@ def test_a_command_says_who_is_where_and_who_waits_for_nobody(
     [
         (
             ("--racks", "3,2"),
-            "3, 2 workers by rack: expected 3 numbers, one for each leaf that the controller commands, ",
+            "racks 3, 2: expected 3 numbers, one for each leaf (0: no workers there)",
         ),
-        (("--racks", "4"), "2, 1, 1, 1 workers by rack: expected 3 numbers"),
+        (("--racks", "4"), "racks 2, 1, 1, 1: expected 3 numbers"),
         (("--racks", "3,2,0", "--strategy", "mixed:2.0"), "no worker 2.0: expected 0 to 4, or 0.0 to 1.1"),
     ],
 )
 def test_a_command_refuses_racks_and_workers_that_are_not_there(
-    tree: Tree, daemon: ControllerProcess, client: ControllerClient, given: tuple[str, ...], said: str
+    fabric: Tree, shared_daemon: ControllerProcess, racks_client: ControllerClient, given: tuple[str, ...], said: str
 ) -> None:
-    told = serenectl("jobs", "create", "--workers", "5", *given, controller=daemon.url)
+    told = serenectl("jobs", "create", "--workers", "5", *given, controller=shared_daemon.url)
     assert told.returncode != 0 and said in told.stderr and told.stderr.count("\n") == 1
-    assert client.jobs() == []
+    assert racks_client.jobs() == []
 
 
-def test_a_leaf_in_the_place_of_the_root_is_refused(tree: Tree, daemon: ControllerProcess) -> None:
+def test_a_leaf_in_the_place_of_the_root_is_refused(fabric: Tree, shared_daemon: ControllerProcess) -> None:
     """And none of what it holds is touched."""
-    swapped = f"root={tree.leaves[0].grpc},leaf1={tree.root.grpc},leaf2={tree.leaves[1].grpc}"
+    swapped = f"root={fabric.leaves[0].grpc},leaf1={fabric.root.grpc},leaf2={fabric.leaves[1].grpc}"
     up = serenectl(
         "up", "--foreground", "--switch", swapped, "--election-id", "9", "--http", f"127.0.0.1:{some_port()}"
     )
     assert up.returncode == 1
-    assert "belongs to another level of the tree: are the names in --switch mixed up?" in up.stderr
+    assert "a program of another level of the tree. Check the names in --switch, or restart" in up.stderr

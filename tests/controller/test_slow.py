@@ -111,7 +111,7 @@ def test_who_is_no_longer_late_is_slow_no_more() -> None:
     worker_1_is_slow(job, slow)
     for first in range(20 * AT_ONCE, 30 * AT_ONCE, AT_ONCE):
         said += [slow.note(job, worker, report(1, first, [50.0, 50.0, 10.0]), float(first)) for worker in range(2)]
-    assert [text for text in said if text] == ["job 0: worker 1 is slow no more"]
+    assert [text for text in said if text] == ["job 0: worker 1 is no longer slow"]
     assert slow.of(job) is None
 
 

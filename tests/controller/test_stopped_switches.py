@@ -4,10 +4,9 @@ when it goes on."""
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from contextlib import asynccontextmanager, contextmanager
 
 import grpc
 import numpy as np
@@ -17,17 +16,14 @@ from finsy.proto import p4r, p4r_grpc
 from serene.client import Client, NoAnswer, SessionLost
 from serene.controller import upkeep
 from serene.controller.coordinator import Coordinator
-from serene.controller.http.client import ControllerClient
 from serene.controller.settings import settings
 from serene.controller.switch.connection import SwitchError
-from serene.racks import Racks
 from serene.strategy import ASP, BSP, SSP, Strategy
-from tests.controller.coordinating import commanding
+from tests.controller.coordinating import commanding, played
 from tests.controller.coordinating import until as comes_true
-from tests.controller.processes import ControllerProcess, Process, listens, until
+from tests.controller.processes import ControllerProcess, until
 from tests.controller.relay import Relay
-from tests.controller.trees import Tree, states
-from tests.ports import some_port
+from tests.controller.trees import Tree
 
 SIZES = (2, 1)
 WORKERS = sum(SIZES)
@@ -49,7 +45,7 @@ def through(relay: Relay, tree: Tree) -> str:
 
 async def joined(tree: Tree, coordinator: Coordinator, strategy: Strategy) -> list[Client]:
     """All workers of job 0."""
-    members = [tree.client(*Racks(SIZES).place(number), VALUES) for number in range(WORKERS)]
+    members = tree.members(VALUES)
     await coordinator.create_job(WORKERS, strategy, racks=SIZES)
     await asyncio.gather(*(asyncio.to_thread(member.join) for member in members))
     return members
@@ -71,95 +67,92 @@ async def settled(coordinator: Coordinator) -> tuple[int, Strategy]:
     return job.epoch, job.strategy
 
 
+@contextmanager
+def shorter_patience() -> Iterator[None]:
+    """The controller waits for 5 s for an answer of a switch, not for 10 s."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("finsy.p4client._DEFAULT_RPC_TIMEOUT", 5.0)
+        yield
+
+
+@contextmanager
+def unanswered(*words: str) -> Iterator[None]:
+    """A request fails as the root does not answer."""
+    told = "the switch root at .* has not answered in time.*" + ".*".join(words)
+    with shorter_patience(), pytest.raises(SwitchError, match=told):
+        yield
+
+
 async def swap_unanswered(coordinator: Coordinator, strategy: Strategy) -> None:
     before = coordinator.jobs[0].epoch
-    with pytest.raises(SwitchError, match=r"the switch root at .* has not answered in time.* is told when"):
+    with unanswered("is told when"):
         await coordinator.set_strategy(0, strategy)
     assert coordinator.jobs[0].epoch == before
 
 
-def test_a_swap_whose_answer_does_not_come_is_found_in_force(tree: Tree, to_root: Relay) -> None:
-    async def play() -> None:
-        async with commanding(through(to_root, tree), max(SIZES)) as coordinator:
-            members = await joined(tree, coordinator, BSP())
-            to_root.hold(requests=False)
-            await swap_unanswered(coordinator, SSP(2))
-            assert await settled(coordinator) == (2, SSP(2))
-            assert not (await coordinator.set_strategy(0, SSP(2))).changed
-            assert (await coordinator.set_strategy(0, ASP())).epoch == 3
-            for member in members:
-                member.close()
-
-    asyncio.run(asyncio.wait_for(play(), 100))
+@played
+async def test_a_swap_whose_answer_does_not_come_is_found_in_force(tree: Tree, to_root: Relay) -> None:
+    async with commanding(through(to_root, tree), max(SIZES)) as coordinator:
+        await joined(tree, coordinator, BSP())
+        to_root.hold(requests=False)
+        await swap_unanswered(coordinator, SSP(2))
+        assert await settled(coordinator) == (2, SSP(2))
+        assert not (await coordinator.set_strategy(0, SSP(2))).changed
+        assert (await coordinator.set_strategy(0, ASP())).epoch == 3
 
 
-def test_an_eviction_of_which_there_is_no_answer_is_not_taken_back_by_a_word(tree: Tree, to_root: Relay) -> None:
+@played
+async def test_an_eviction_of_which_there_is_no_answer_is_not_taken_back_by_a_word(tree: Tree, to_root: Relay) -> None:
     """The switch has it in force: that the worker is a member all the same has to be written, too."""
-
-    async def play() -> None:
-        async with commanding(through(to_root, tree), max(SIZES)) as coordinator:
-            members = await joined(tree, coordinator, BSP())
-            to_root.hold(requests=False)
-            with pytest.raises(SwitchError, match="has not answered in time"):
-                await coordinator.set_evicted(0, 1, True)
-            with pytest.raises(SwitchError, match="the switch root is out of reach"):
-                await coordinator.set_evicted(0, 1, False)
-            await settled(coordinator)
-            assert coordinator.jobs[0].evicted() == [1]
+    async with commanding(through(to_root, tree), max(SIZES)) as coordinator:
+        await joined(tree, coordinator, BSP())
+        to_root.hold(requests=False)
+        with unanswered():
+            await coordinator.set_evicted(0, 1, True)
+        with pytest.raises(SwitchError, match="the switch root is unreachable"):
             await coordinator.set_evicted(0, 1, False)
-            assert coordinator.jobs[0].members() == [0, 1, 2]
-            for member in members:
-                member.close()
+        await settled(coordinator)
+        assert coordinator.jobs[0].evicted() == [1]
+        await coordinator.set_evicted(0, 1, False)
+        assert coordinator.jobs[0].members() == [0, 1, 2]
 
-    asyncio.run(asyncio.wait_for(play(), 100))
 
-
-def test_a_swap_that_reaches_the_root_late_is_refused_there(tree: Tree, to_root: Relay) -> None:
+@played
+async def test_a_swap_that_reaches_the_root_late_is_refused_there(tree: Tree, to_root: Relay) -> None:
     """By then the controller has said that it has failed."""
-
-    async def play() -> None:
-        async with commanding(through(to_root, tree), max(SIZES)) as coordinator:
-            members = await joined(tree, coordinator, BSP())
-            to_root.hold(requests=True)
-            await swap_unanswered(coordinator, SSP(2))
-            assert await settled(coordinator) == (1, BSP())
-            to_root.release()
-            # gRPC may drop a request that was given up: here it comes once more.
-            with grpc.insecure_channel(tree.root.grpc) as channel:
-                stub = p4r_grpc.P4RuntimeStub(channel)
-                wanted = p4r.ReadRequest(device_id=0, entities=[p4r.Entity(table_entry=p4r.TableEntry())])
-                found = [entity for reply in stub.Read(wanted) for entity in reply.entities]
-                update = p4r.Update(type=p4r.Update.MODIFY, entity=found[0])
-                late = p4r.WriteRequest(device_id=0, election_id=p4r.Uint128(low=1), updates=[update])
-                with pytest.raises(grpc.RpcError) as refused:
-                    stub.Write(late)
-                assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
-            assert (await coordinator.set_strategy(0, ASP())).epoch == 3
-            for member in members:
-                member.close()
-
-    asyncio.run(asyncio.wait_for(play(), 100))
+    async with commanding(through(to_root, tree), max(SIZES)) as coordinator:
+        await joined(tree, coordinator, BSP())
+        to_root.hold(requests=True)
+        await swap_unanswered(coordinator, SSP(2))
+        assert await settled(coordinator) == (1, BSP())
+        to_root.release()
+        # gRPC may drop a request that was given up: here it comes once more.
+        with grpc.insecure_channel(tree.root.grpc) as channel:
+            stub = p4r_grpc.P4RuntimeStub(channel)
+            wanted = p4r.ReadRequest(device_id=0, entities=[p4r.Entity(table_entry=p4r.TableEntry())])
+            found = [entity for reply in stub.Read(wanted) for entity in reply.entities]
+            update = p4r.Update(type=p4r.Update.MODIFY, entity=found[0])
+            late = p4r.WriteRequest(device_id=0, election_id=p4r.Uint128(low=1), updates=[update])
+            with pytest.raises(grpc.RpcError) as refused:
+                stub.Write(late)
+            assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
+        assert (await coordinator.set_strategy(0, ASP())).epoch == 3
 
 
-def test_a_stopped_root_is_away_until_it_goes_on(tree: Tree) -> None:
+@played
+async def test_a_stopped_root_is_away_until_it_goes_on(tree: Tree) -> None:
     """What it does first then decides whether the swap comes into force, and the controller says which."""
-
-    async def play() -> None:
-        async with commanding(tree.option, max(SIZES)) as coordinator:
-            members = await joined(tree, coordinator, BSP())
-            tree.root.pause()
-            try:
-                await swap_unanswered(coordinator, SSP(2))
-                assert "root: the switch root at" in str((await coordinator.status()).switch.trouble)
-            finally:
-                tree.root.go_on()
-            epoch, strategy = await settled(coordinator)
-            assert strategy == {1: BSP(), 2: SSP(2)}[epoch]
-            assert (await coordinator.set_strategy(0, ASP())).epoch == 3
-            for member in members:
-                member.close()
-
-    asyncio.run(asyncio.wait_for(play(), 100))
+    async with commanding(tree.option, max(SIZES)) as coordinator:
+        await joined(tree, coordinator, BSP())
+        tree.root.pause()
+        try:
+            await swap_unanswered(coordinator, SSP(2))
+            assert "root: the switch root at" in str((await coordinator.status()).switch.trouble)
+        finally:
+            tree.root.go_on()
+        epoch, strategy = await settled(coordinator)
+        assert strategy == {1: BSP(), 2: SSP(2)}[epoch]
+        assert (await coordinator.set_strategy(0, ASP())).epoch == 3
 
 
 # Who joins or leaves
@@ -167,7 +160,7 @@ def test_a_stopped_root_is_away_until_it_goes_on(tree: Tree) -> None:
 
 def test_who_comes_back_is_told_that_the_root_is_away(tree: Tree, daemon: ControllerProcess) -> None:
     daemon.client.create_job(WORKERS, BSP(), racks=SIZES)
-    members = [tree.client(*Racks(SIZES).place(number), VALUES) for number in range(WORKERS)]
+    members = tree.members(VALUES)
     with ThreadPoolExecutor(WORKERS) as pool:
         list(pool.map(Client.join, members))
     tree.root.kill()
@@ -176,37 +169,29 @@ def test_who_comes_back_is_told_that_the_root_is_away(tree: Tree, daemon: Contro
         member.close()
     with (
         tree.client(0, 0, VALUES, lane=1) as again,
-        pytest.raises(NoAnswer, match="within 10 s: the switch root is out of reach: "),
+        pytest.raises(NoAnswer, match="within 5 s: the switch root is unreachable: "),
     ):
-        again.join(10.0)
+        again.join(5.0)
 
 
-@pytest.mark.parametrize("how", ["killed", "stopped"])
-def test_who_leaves_is_told_that_the_root_is_away(
-    tree: Tree, daemon: ControllerProcess, how: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    daemon.client.create_job(WORKERS, BSP(), racks=SIZES)
-    members = [tree.client(*Racks(SIZES).place(number), VALUES) for number in range(WORKERS)]
-    with ThreadPoolExecutor(WORKERS) as pool:
-        list(pool.map(Client.join, members))
-    if how == "killed":
-        tree.root.kill()
-    else:
+@played
+async def test_who_leaves_is_told_that_the_root_does_not_answer(tree: Tree, caplog: pytest.LogCaptureFixture) -> None:
+    async with commanding(tree.option, max(SIZES)) as coordinator:
+        members = await joined(tree, coordinator, BSP())
         tree.root.pause()
-    try:
-        assert not members[0].leave_and_wait(1e6)
-    finally:
-        if how == "stopped":
+        try:
+            with shorter_patience():
+                assert not await asyncio.to_thread(members[0].leave_and_wait, 1e6)
+        finally:
             tree.root.go_on()
+        assert coordinator.jobs[0].members() == [0, 1, 2]
     said = [text for text in caplog.messages if text.startswith("worker 0 of job 0")]
     assert said[0].startswith("worker 0 of job 0 waits to leave: ")
-    assert said[-1].startswith("worker 0 of job 0 cannot leave: the switch root is out of reach: ")
-    assert states(daemon.client) == ["running"] * WORKERS
-    for member in members:
-        member.close()
+    assert said[-1].startswith("worker 0 of job 0 cannot leave: the switch root is unreachable: ")
 
 
-def test_who_leaves_while_the_root_keeps_a_restoration_from_its_end_is_told_so(
+@played
+async def test_who_leaves_while_the_root_keeps_a_restoration_from_its_end_is_told_so(
     tree: Tree, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(upkeep, "TICK_S", 1e6)  # or the restoration would end as soon as it can
@@ -221,80 +206,75 @@ def test_who_leaves_while_the_root_keeps_a_restoration_from_its_end_is_told_so(
         member.join()
         member.catch_up()
 
-    async def play() -> None:
-        async with commanding(tree.option, max(SIZES)) as coordinator:
-            members = await joined(tree, coordinator, SSP(2))
-            await asyncio.gather(*(asyncio.to_thread(member.exchange, GRADIENT) for member in members))
-            tree.root.restart()
-            await asyncio.gather(*(asyncio.to_thread(rejoin, member) for member in members))
-            assert coordinator.jobs[0].restoring
-            tree.root.kill()
-            await comes_true(lambda: not coordinator.switch.connected, "the loss is noticed")
-            await asyncio.to_thread(leave, members[0])
-            assert coordinator.jobs[0].restoring
-            for member in members:
-                member.close()
-
-    asyncio.run(asyncio.wait_for(play(), 100))
-    assert "worker 0 of job 0 cannot leave: the switch root is out of reach: " in caplog.messages[-1]
+    async with commanding(tree.option, max(SIZES)) as coordinator:
+        members = await joined(tree, coordinator, SSP(2))
+        await asyncio.gather(*(asyncio.to_thread(member.exchange, GRADIENT) for member in members))
+        tree.root.restart()
+        await asyncio.gather(*(asyncio.to_thread(rejoin, member) for member in members))
+        assert coordinator.jobs[0].restoring
+        tree.root.kill()
+        await comes_true(lambda: not coordinator.switch.connected, "the loss is noticed")
+        await asyncio.to_thread(leave, members[0])
+        assert coordinator.jobs[0].restoring
+        for member in members:
+            member.close()
+    assert "worker 0 of job 0 cannot leave: the switch root is unreachable: " in caplog.messages[-1]
 
 
 # Bringing several switches up
 
 
-def test_a_switch_that_dies_while_another_is_waited_for_is_named(tree: Tree, tmp_path: Path) -> None:
+def commander(tree: Tree, wait_s: float) -> Coordinator:
+    return Coordinator(settings(switch=tree.option, ports=f"1-{max(SIZES)}", wait=wait_s))
+
+
+@asynccontextmanager
+async def waiting_for_leaf2(tree: Tree, wait_s: float) -> AsyncIterator[tuple[Coordinator, asyncio.Task[None]]]:
+    """A coordinator that has connected to the first leaf, and that the second one keeps waiting; and its start."""
+    tree.leaves[1].kill()
+    coordinator = commander(tree, wait_s)
+    starting = asyncio.create_task(coordinator.bring_up())
+    try:
+        await comes_true(lambda: coordinator.switch.switches[1].connected, "the first leaf is connected")
+        yield coordinator, starting
+    finally:
+        await asyncio.wait([starting])
+        await coordinator.switch.close()
+
+
+@played
+async def test_a_switch_that_dies_while_another_is_waited_for_is_named(tree: Tree) -> None:
     leaf1, leaf2 = tree.leaves
-    leaf2.kill()
-    up = bringing_up(tree, tmp_path / "up.log", wait_s=30)
-    until(lambda: f"primary at {leaf1.grpc}" in up.log.read_text(), "the first leaf is connected")
-    leaf1.kill()
-    leaf2.start()
-    assert up.process.wait(60) == 1
-    *_, error = up.log.read_text().splitlines()
-    assert error.startswith("error: not all switches were there at once within 30 s: leaf1: ")
-    assert leaf1.grpc in error and leaf2.grpc not in error and tree.root.grpc not in error
-    assert "Traceback" not in up.log.read_text()
+    async with waiting_for_leaf2(tree, 12.0) as (_, starting):
+        await asyncio.to_thread(leaf1.kill)
+        await asyncio.to_thread(leaf2.start)
+        with pytest.raises(SwitchError, match="not all switches were connected within 12 s: leaf1: ") as error:
+            await starting
+    assert leaf1.grpc in str(error.value)
+    assert leaf2.grpc not in str(error.value) and tree.root.grpc not in str(error.value)
 
 
-def test_the_others_are_let_go_when_one_does_not_come(tree: Tree) -> None:
+@played
+async def test_the_others_are_let_go_when_one_does_not_come(tree: Tree) -> None:
     """Else the next controller with the same election id, here of the same process, would find them taken."""
-
-    def commander() -> Coordinator:
-        return Coordinator(settings(switch=tree.option, ports=f"1-{max(SIZES)}", wait=10.0))
-
-    async def play() -> None:
-        tree.leaves[1].kill()
-        first = commander()
-        with pytest.raises(
-            SwitchError, match=f"no P4Runtime switch answered at leaf2={tree.leaves[1].grpc} within 10 s"
-        ):
-            await first.bring_up()
-        tasks = [repr(task) for task in asyncio.all_tasks()]
-        assert not [task for task in tasks if "controller/switch/" in task]
-        tree.leaves[1].start()
-        second = commander()
-        await second.bring_up()
-        assert second.switch.connected and not first.switch.connected
-        await second.switch.close()
-
-    asyncio.run(play())
+    tree.leaves[1].kill()
+    first = commander(tree, 10.0)
+    with pytest.raises(SwitchError, match=f"no P4Runtime switch answered at leaf2={tree.leaves[1].grpc} within 10 s"):
+        await first.bring_up()
+    tasks = [repr(task) for task in asyncio.all_tasks()]
+    assert not [task for task in tasks if "controller/switch/" in task]
+    tree.leaves[1].start()
+    second = commander(tree, 60.0)
+    await second.bring_up()
+    assert second.switch.connected and not first.switch.connected
+    await second.switch.close()
 
 
-def test_a_switch_that_is_restarted_while_another_is_waited_for_is_set_up_again(tree: Tree, tmp_path: Path) -> None:
-    leaf1, leaf2 = tree.leaves
-    leaf2.kill()
-    http = f"127.0.0.1:{some_port()}"
-    up = bringing_up(tree, tmp_path / "up.log", wait_s=60, http=http)
-    until(lambda: f"primary at {leaf1.grpc}" in up.log.read_text(), "the first leaf is connected")
-    leaf1.restart()
-    leaf2.start()
-    with ControllerClient(f"http://{http}") as client:
-        until(lambda: listens(http) and client.status().switch.connected, "all switches are there")
-    assert up.log.read_text().count(f"primary at {leaf1.grpc}") == 2
-    assert up.stop() == 0
-
-
-def bringing_up(tree: Tree, log: Path, *, wait_s: float, http: str = "") -> Process:
-    """``serenectl up``, which need not come to its end."""
-    command = [sys.executable, "-m", "serene.controller", "up", "--foreground", "--wait", f"{wait_s:g}"]
-    return Process([*command, "--switch", tree.option, "--http", http or f"127.0.0.1:{some_port()}"], log)
+@played
+async def test_a_switch_that_is_restarted_while_another_is_waited_for_is_set_up_again(tree: Tree) -> None:
+    async with waiting_for_leaf2(tree, 60.0) as (coordinator, starting):
+        await asyncio.to_thread(tree.leaves[0].restart)
+        await asyncio.to_thread(tree.leaves[1].start)
+        await starting
+        for switch in coordinator.switch.switches:  # which has a program, or could not be read
+            assert not (await switch.read_entries()).jobs

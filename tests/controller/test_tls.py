@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 
 from serene.controller.settings import BadSettings, settings
 from serene.topologies.processes import bmv2
-from tests.controller.processes import Process, listens, missing, serenectl, until
+from tests.controller.processes import Switch, embedded, missing, serenectl
 from tests.ports import some_port
 
 
@@ -44,24 +43,21 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module", params=["embedded", pytest.param("bmv2", marks=pytest.mark.bmv2)])
 def switch(files: Path, request: pytest.FixtureRequest) -> Iterator[str]:
     """The address of one that asks for a certificate, too."""
-    if request.param == "bmv2" and shutil.which("simple_switch_grpc") is None:
+    target, grpc = request.param, f"127.0.0.1:{some_port()}"
+    if target == "bmv2" and shutil.which("simple_switch_grpc") is None:
         pytest.skip("needs simple_switch_grpc")
-    if request.param == "embedded" and (lacking := missing("embedded")):
+    if target == "embedded" and (lacking := missing("embedded")):
         pytest.skip(f"the embedded switch needs {lacking}")
-    embedded = [sys.executable, "-m", "serene.switch.cli", "--no-p4", "--device-id", "0"]
-    grpc = f"127.0.0.1:{some_port()}"
-    options = ["--grpc-server-addr", grpc, "--cpu-port", "255", "--grpc-server-ssl", "--grpc-server-with-client-auth"]
+    options = ["--grpc-server-ssl", "--grpc-server-with-client-auth"]
     for option, name in (("cacert", "ca.pem"), ("cert", "switch.pem"), ("key", "switch.key")):
         options += [f"--grpc-server-{option}", str(files / name)]
-    command = [*(embedded if request.param == "embedded" else bmv2(some_port())), "--", *options]
-    process = Process(command, files / "log")
-    until(lambda: process.process.poll() is not None or listens(grpc), "the switch listens")
-    assert process.process.poll() is None, process.log.read_text()
+    command = bmv2(some_port()) if target == "bmv2" else embedded({}, {})
+    process = Switch(command, grpc, files / "log", *options, warm=target == "embedded")
     yield grpc
     process.kill()
 
 
-def up(switch: str, url: str, *options: str, wait: str = "5") -> subprocess.CompletedProcess[str]:
+def up(switch: str, url: str, *options: str, wait: str = "2") -> subprocess.CompletedProcess[str]:
     return serenectl("up", "--switch", switch, "--http", url, "--wait", wait, *options)
 
 
@@ -95,21 +91,21 @@ def watch_by_tls(switch: str, files: Path, identity: tuple[str, ...]) -> None:
         "trace", "--switch", switch, "--switch-ca", str(files / "ca.pem"), *identity, "--match", "x.y == 1"
     )
     assert told.returncode == 1
-    assert "there is no header 'x'" in told.stderr or "this switch has no traces" in told.stderr  # BMv2
+    assert "no header 'x'" in told.stderr or "this switch cannot trace" in told.stderr  # BMv2
     half = serenectl("trace", "--switch", switch, *identity[:2])
     assert (half.returncode, half.stderr.splitlines()) == (
         2,
-        ["error: --switch-key: expected with --switch-cert, and neither without the other"],
+        ["error: --switch-key: --switch-cert and --switch-key must be given together"],
     )
 
 
 @pytest.mark.parametrize(
     ("given", "error"),
     [
-        ({"switch_ca": "/no/such.pem"}, "--switch-ca: '/no/such.pem' cannot be read: No such file or directory"),
-        ({"switch_ca": "README.md", "switch_cert": "README.md"}, "--switch-key: expected with --switch-cert"),
-        ({"switch_ca": "README.md", "switch_key": "README.md"}, "--switch-key: expected with --switch-cert"),
-        ({"switch_cert": "README.md", "switch_key": "README.md"}, "--switch-key: expected with --switch-ca"),
+        ({"switch_ca": "/no/such.pem"}, "--switch-ca: cannot read '/no/such.pem': No such file or directory"),
+        ({"switch_ca": "README.md", "switch_cert": "README.md"}, "--switch-key: --switch-cert and --switch-key must"),
+        ({"switch_ca": "README.md", "switch_key": "README.md"}, "--switch-key: --switch-cert and --switch-key must"),
+        ({"switch_cert": "README.md", "switch_key": "README.md"}, "--switch-key: needs --switch-ca, which encrypts"),
     ],
 )
 def test_files_that_are_missing(given: dict[str, str], error: str) -> None:

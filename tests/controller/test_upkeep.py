@@ -5,25 +5,30 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from functools import partial
 
 import pytest
 
 from serene.controller import upkeep
+from serene.controller.admission import admission
+from serene.controller.clock import Clock
+from serene.controller.coordinator import Coordinator
 from serene.controller.jobs.job import JobState
 from serene.controller.switch.connection import SwitchError
 from serene.controller.switch.switch import Switch
 from serene.entries import Entry
-from serene.strategy import BSP
+from serene.strategy import ASP, BSP
 from serene.wire import Op
-from tests.controller.coordinating import commanding, until
+from tests.controller.coordinating import commanding, played, until
 from tests.controller.hosts import LANES, Host, join
 from tests.controller.processes import SwitchProcess
 
 ASKS_THE_SWITCH = True  # in this process: at a Unix socket, which the command line does not take
 
 
-def test_a_job_that_cannot_be_cleared_keeps_nobody_from_the_others(
+@played
+async def test_a_job_that_cannot_be_cleared_keeps_nobody_from_the_others(
     switch: SwitchProcess, hosts: list[Host], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other way round it would be the later job that waits."""
@@ -34,49 +39,45 @@ def test_a_job_that_cannot_be_cleared_keeps_nobody_from_the_others(
             raise SwitchError("not now")
         await remove(self, job)
 
-    async def play() -> None:
-        async with commanding(switch.grpc, grace_s=0) as coordinator:
+    async with commanding(switch.grpc, grace_s=0) as coordinator:
+        for job in (0, 1):
+            await coordinator.create_job(1, BSP())
+            await asyncio.to_thread(join, hosts[job : job + 1], job)
+        with monkeypatch.context() as patched:
+            patched.setattr(Switch, "remove", not_the_first)
             for job in (0, 1):
-                await coordinator.create_job(1, BSP())
-                await asyncio.to_thread(join, hosts[job : job + 1], job)
-            with monkeypatch.context() as patched:
-                patched.setattr(Switch, "remove", not_the_first)
-                for job in (0, 1):
-                    await asyncio.to_thread(hosts[job].ask, lambda job=job: hosts[job].leave(job, 0), Op.BYE)  # type: ignore[misc]
-                await until(lambda: coordinator.jobs[1].over, "the second job's slots are free")
-                assert not coordinator.jobs[0].over
-            await until(lambda: coordinator.jobs[0].over, "now the first one's are")
-
-    asyncio.run(play())
+                await asyncio.to_thread(hosts[job].ask, lambda job=job: hosts[job].leave(job, 0), Op.BYE)  # type: ignore[misc]
+            await until(lambda: coordinator.jobs[1].over, "the second job's slots are free")
+            assert not coordinator.jobs[0].over
+        await until(lambda: coordinator.jobs[0].over, "now the first one's are")
 
 
-def test_a_finished_job_is_made_anew_at_once(switch: SwitchProcess, hosts: list[Host]) -> None:
+@played
+async def test_a_finished_job_is_made_anew_at_once(switch: SwitchProcess, hosts: list[Host]) -> None:
     """By the command that its next worker is told; whoever needs its slots meanwhile waits for them."""
 
-    async def play() -> None:
-        async with commanding(switch.grpc, grace_s=3600) as coordinator:
-            whole = coordinator.jobs.total_slots * coordinator.jobs.lanes
-            await coordinator.create_job(1, BSP())
-            await coordinator.create_job(1, BSP())
-            session = (await asyncio.to_thread(join, hosts[:1], 0, whole))[0]["session"]
-            await asyncio.to_thread(hosts[0].ask, lambda: hosts[0].leave(0, 0), Op.BYE)
-            hosts[0].incarnation += 1
-            refused = await asyncio.to_thread(hosts[0].ask, lambda: hosts[0].hello(0, 0, 5), Op.REFUSED)
-            assert refused.text.endswith("'serenectl jobs create --job 0 --workers 1' makes it anew")
-            waits = await asyncio.to_thread(hosts[1].ask, lambda: hosts[1].hello(1, 0, 5), Op.WAIT)
-            assert waits.text.startswith("job 0 has finished, and keeps its slots")
-            await coordinator.create_job(1, BSP(), job=0)
-            hosts[0].forget()
-            assert (await asyncio.to_thread(join, hosts[:1], 0))[0]["session"] > session
-            await asyncio.to_thread(hosts[1].ask, lambda: hosts[1].hello(1, 0, 5), Op.WELCOME)
-            for job in (0, 1):
-                await coordinator.delete_job(job)
-
-    asyncio.run(play())
+    async with commanding(switch.grpc, grace_s=3600) as coordinator:
+        whole = coordinator.jobs.total_slots * coordinator.jobs.lanes
+        await coordinator.create_job(1, BSP())
+        await coordinator.create_job(1, BSP())
+        session = (await asyncio.to_thread(join, hosts[:1], 0, whole))[0]["session"]
+        await asyncio.to_thread(hosts[0].ask, lambda: hosts[0].leave(0, 0), Op.BYE)
+        hosts[0].incarnation += 1
+        refused = await asyncio.to_thread(hosts[0].ask, lambda: hosts[0].hello(0, 0, 5), Op.REFUSED)
+        assert refused.text.endswith("create a new one with 'serenectl jobs create --job 0 --workers 1'")
+        waits = await asyncio.to_thread(hosts[1].ask, lambda: hosts[1].hello(1, 0, 5), Op.WAIT)
+        assert waits.text.startswith("job 0 has finished, but keeps its slots")
+        await coordinator.create_job(1, BSP(), job=0)
+        hosts[0].forget()
+        assert (await asyncio.to_thread(join, hosts[:1], 0))[0]["session"] > session
+        await asyncio.to_thread(hosts[1].ask, lambda: hosts[1].hello(1, 0, 5), Op.WELCOME)
+        for job in (0, 1):
+            await coordinator.delete_job(job)
 
 
 @pytest.mark.parametrize("removed", ["half", "all"])
-def test_a_job_of_which_the_switch_has_a_part_begins_another_session(
+@played
+async def test_a_job_of_which_the_switch_has_a_part_begins_another_session(
     switch: SwitchProcess, hosts: list[Host], monkeypatch: pytest.MonkeyPatch, removed: str
 ) -> None:
     """Here a removal has failed half-way, or was done and not answered: else the job would go on running by name, and
@@ -90,81 +91,128 @@ def test_a_job_of_which_the_switch_has_a_part_begins_another_session(
             await self.write([-Entry("job", {"job": job})])
         raise SwitchError("not now")
 
-    async def play() -> None:
-        async with commanding(switch.grpc) as coordinator:
-            await coordinator.create_job(2, BSP())
-            session = (await asyncio.to_thread(join, hosts[:2], 0))[0]["session"]
-            job = coordinator.jobs[0]
-            with monkeypatch.context() as patched:
-                patched.setattr(Switch, "remove", failing)
-                with pytest.raises(SwitchError, match="not now"):
-                    await coordinator.delete_job(0)
-            await until(lambda: job.state is JobState.WAITING, "its workers may join again")
-            for host in hosts[:2]:
-                host.forget()
-            assert (await asyncio.to_thread(join, hosts[:2], 0))[0]["session"] > session
-            assert (job.state, job.lost_sessions) == (JobState.RUNNING, 1)
-            await coordinator.delete_job(0)
-
-    asyncio.run(play())
+    async with commanding(switch.grpc) as coordinator:
+        await coordinator.create_job(2, BSP())
+        session = (await asyncio.to_thread(join, hosts[:2], 0))[0]["session"]
+        job = coordinator.jobs[0]
+        with monkeypatch.context() as patched:
+            patched.setattr(Switch, "remove", failing)
+            with pytest.raises(SwitchError, match="not now"):
+                await coordinator.delete_job(0)
+        await until(lambda: job.state is JobState.WAITING, "its workers may join again")
+        for host in hosts[:2]:
+            host.forget()
+        assert (await asyncio.to_thread(join, hosts[:2], 0))[0]["session"] > session
+        assert (job.state, job.lost_sessions) == (JobState.RUNNING, 1)
+        await coordinator.delete_job(0)
 
 
-def test_a_job_that_another_controller_has_ended_is_over(switch: SwitchProcess, hosts: list[Host]) -> None:
+@played
+async def test_a_job_that_another_controller_has_ended_is_over(switch: SwitchProcess, hosts: list[Host]) -> None:
     """It is not lost: those of its workers that the other has sent away would be waited for."""
 
-    async def play() -> None:
-        async with commanding(switch.grpc) as first:
-            await first.create_job(2, BSP())
-            await asyncio.to_thread(join, hosts[:2], 0)
-            async with commanding(switch.grpc, election_id=7) as second:
-                assert second.jobs[0].state is JobState.RUNNING
-                await second.delete_job(0)
-                await until(lambda: not first.switch.connected, "the first notices the second")
-            await until(lambda: first.jobs.get(0) is None, "the first, which commands the switch again, sees the end")
-            hello = partial(hosts[1].hello, 0, 1, 5)  # the second's word to the running job's workers may still come
-            refused = await asyncio.to_thread(hosts[1].ask, hello, Op.REFUSED, Op.WAIT, echoing=0)
-            assert refused.op is Op.REFUSED and "there is no job 0" in refused.text
-
-    asyncio.run(play())
+    async with commanding(switch.grpc) as first:
+        await first.create_job(2, BSP())
+        await asyncio.to_thread(join, hosts[:2], 0)
+        async with commanding(switch.grpc, election_id=7) as second:
+            assert second.jobs[0].state is JobState.RUNNING
+            await second.delete_job(0)
+            await until(lambda: not first.switch.connected, "the first notices the second")
+        await until(lambda: first.jobs.get(0) is None, "the first, which commands the switch again, sees the end")
+        hello = partial(hosts[1].hello, 0, 1, 5)  # the second's word to the running job's workers may still come
+        refused = await asyncio.to_thread(hosts[1].ask, hello, Op.REFUSED, Op.WAIT, echoing=0)
+        assert refused.op is Op.REFUSED and "there is no job 0" in refused.text
 
 
-def test_nobody_waits_for_workers_that_died(
+@played
+async def test_nobody_waits_for_workers_that_died(
     switch: SwitchProcess, hosts: list[Host], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As one says that leaves; but not as long as they are heard."""
 
-    async def play() -> None:
-        async with commanding(switch.grpc, gone_after=3600.0) as coordinator:
-            await coordinator.create_job(3, BSP(), pool_slots=1)
-            await asyncio.to_thread(join, hosts[:3], 0, LANES)
-            job = coordinator.jobs[0]
-            await until(lambda: job.state is JobState.RUNNING, "the job runs")
-            monkeypatch.setattr(upkeep, "GONE_S", 1800.0)
-            body = json.dumps({"contributions_sent": 0, "died": [1, 2, "3", None, [4]]}).encode()
-            await asyncio.to_thread(hosts[0].ask, lambda: hosts[0].send(Op.LEAVE, 0, 0, body), Op.BYE)
-            assert (job.state, job.members(), job.died) == (JobState.RUNNING, [1, 2], {1, 2})
-            assert not await coordinator._upkeep._processes_are_gone(job)
-            monkeypatch.setattr(upkeep, "GONE_S", 0.0)
-            await until(lambda: coordinator.jobs.get(0) is None, "the job is gone")
-
-    asyncio.run(play())
+    async with commanding(switch.grpc, gone_after=3600.0) as coordinator:
+        await coordinator.create_job(3, BSP(), pool_slots=1)
+        await asyncio.to_thread(join, hosts[:3], 0, LANES)
+        job = coordinator.jobs[0]
+        await until(lambda: job.state is JobState.RUNNING, "the job runs")
+        monkeypatch.setattr(upkeep, "GONE_S", 1800.0)
+        body = json.dumps({"contributions_sent": 0, "died": [1, 2, "3", None, [4]]}).encode()
+        await asyncio.to_thread(hosts[0].ask, lambda: hosts[0].send(Op.LEAVE, 0, 0, body), Op.BYE)
+        assert (job.state, job.members(), job.died) == (JobState.RUNNING, [1, 2], {1, 2})
+        assert not await coordinator._upkeep._processes_are_gone(job)
+        monkeypatch.setattr(upkeep, "GONE_S", 0.0)
+        await until(lambda: coordinator.jobs.get(0) is None, "the job is gone")
 
 
-def test_who_was_not_waited_for_is_silent_until_the_next_controller_hears_it(
+@played
+async def test_who_was_not_waited_for_is_silent_until_the_next_controller_hears_it(
     switch: SwitchProcess, hosts: list[Host]
 ) -> None:
     """Else it would be readmitted, and hold up the others though its process has died."""
 
-    async def play() -> None:
-        async with commanding(switch.grpc) as coordinator:
-            await coordinator.create_job(2, BSP(), evict_after=3600.0)
-            await asyncio.to_thread(join, hosts[:2], 0)
-            await until(lambda: coordinator.jobs[0].state is JobState.RUNNING, "the job runs")
-            await coordinator.set_evicted(0, 1, True)
-        async with commanding(switch.grpc) as coordinator:
-            job = coordinator.jobs[0]
-            runs, silent = (coordinator.telemetry.silent_s(0, worker) for worker in job.workers)
-            assert (job.members(), job.silenced) == ([0], frozenset({1}))
-            assert runs < 3600.0 < silent
+    async with commanding(switch.grpc) as coordinator:
+        await coordinator.create_job(2, BSP(), evict_after=3600.0)
+        await asyncio.to_thread(join, hosts[:2], 0)
+        await until(lambda: coordinator.jobs[0].state is JobState.RUNNING, "the job runs")
+        await coordinator.set_evicted(0, 1, True)
+    async with commanding(switch.grpc) as coordinator:
+        job = coordinator.jobs[0]
+        runs, silent = (coordinator.telemetry.silent_s(0, worker) for worker in job.workers)
+        assert (job.members(), job.silenced) == ([0], frozenset({1}))
+        assert runs < 3600.0 < silent
+        await coordinator.delete_job(0)
 
-    asyncio.run(play())
+
+@played
+async def test_sessions_grow_past_what_the_switch_holds(switch: SwitchProcess, hosts: list[Host]) -> None:
+    """The clock was set back, and then comes a controller that knows nothing but the switch."""
+    host = hosts[0]
+
+    async def session_of(coordinator: Coordinator, job: int) -> int:
+        await coordinator.create_job(1, BSP(), job=job)
+        host.incarnation += 1
+        return (await asyncio.to_thread(host.ask, partial(host.hello, job, 0, 5), Op.WELCOME))["session"]
+
+    async with commanding(switch.grpc, clock=Clock(unix=lambda: time.time() + 1000.0)) as first:
+        last = await session_of(first, 3)
+        await first.delete_job(3)
+    async with commanding(switch.grpc) as second:
+        assert not list(second.jobs), "what is left in the switch is no job"
+        for job in (3, 0):
+            session = await session_of(second, job)
+            assert session > last
+            last = session
+            push = partial(host.push, job, 0, [1], session=last, epoch=1, seq=1)
+            await asyncio.to_thread(host.ask, push, Op.ANSWER)
+        await second.delete_job(3)
+    async with commanding(switch.grpc) as third:
+        assert [job.id for job in third.jobs] == [0]
+        await third.delete_job(0)
+
+
+@played
+async def test_one_host_s_restarts_are_bounded(
+    switch: SwitchProcess, hosts: list[Host], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each process that is admitted in a worker's place is a new epoch for everybody."""
+    host = hosts[1]
+
+    def restarts() -> None:
+        for host.incarnation in range(10_000, 10_020):
+            host.hello(0, 1, 5)  # with the number that it is asked for
+        # A port's requests are served in their order: those before this one have been, or were overlooked.
+        host.ask(lambda: host.hello(0, 32, 5), Op.REFUSED)
+
+    async with commanding(switch.grpc) as coordinator:
+        await coordinator.create_job(2, ASP())
+        await asyncio.to_thread(join, hosts[:2], 0)
+        with monkeypatch.context() as patched:
+            patched.setattr(admission, "READMISSION_INTERVAL_S", 3600.0)
+            await asyncio.to_thread(restarts)
+            assert coordinator.jobs[0].epoch <= 2
+        host.incarnation = 20_000
+        await asyncio.to_thread(host.ask, lambda: host.hello(0, 1, 5), Op.WELCOME)
+        assert coordinator.jobs[0].epoch <= 3
+        endpoint = coordinator.jobs[0].workers[1].endpoint
+        assert endpoint is not None and endpoint.incarnation == 20_000
+        await coordinator.delete_job(0)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from rich.console import Console, RenderableType
 
 from serene.controller.commands.live import LiveView
 from serene.controller.commands.view import fabric_line, switch_lines, whole
 from serene.controller.jobs.job import Report
 from serene.controller.status.model import Snapshot
-from tests.controller.statuses import job_status, status_of, worker_status
+from tests.controller.statuses import job_status, printed, status_of, worker_status
 
 REPORTS: list[Report] = [
     {},
@@ -21,13 +20,6 @@ REPORTS: list[Report] = [
     {"compute_s": -1, "network_s": 1, "waiting_s": 0},
     {"at_epoch": True, "at_round": -(2**53), "state": "waiting"},
 ]
-
-
-def printed(what: RenderableType, width: int) -> str:
-    console = Console(width=width, height=40)
-    with console.capture() as text:
-        console.print(what)
-    return text.get()
 
 
 @pytest.mark.parametrize("report", REPORTS, ids=str)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -13,42 +12,21 @@ import numpy as np
 
 from serene.client import Client
 from serene.client.transport import FrameTransport
-from serene.controller.http.client import ControllerClient
+from serene.racks import Racks
 from serene.topologies.processes import bmv2
 from tests.controller.hosts import FrameLink, Host, udp_end
-from tests.controller.processes import ControllerProcess, Process, listens, own_network, until
+from tests.controller.processes import ControllerProcess, Switch, embedded, own_network
 from tests.ports import some_port, some_ports
 
 UPLINK = 33
 
 
-class EmbeddedSwitch:
-    """A serene-switch whose ports are UDP sockets on loopback. ports, peers: UDP ports of the switch's end and of the
-    other end, by the switch's port."""
+class UdpSwitch(Switch):
+    """An embedded switch. ports, peers: as for `embedded`."""
 
     def __init__(self, log: Path, ports: dict[int, int], peers: dict[int, int]) -> None:
-        self.grpc = f"127.0.0.1:{some_port()}"
-        self.log, self.ports, self.peers = log, ports, peers
-        self.start()
-
-    def start(self) -> None:
-        command = [sys.executable, "-m", "serene.switch.cli", "--no-p4", "--device-id", "0"]
-        command += [f"-i{port}@udp:{at}:{self.peers[port]}" for port, at in self.ports.items()]
-        self._process = Process([*command, "--", "--grpc-server-addr", self.grpc, "--cpu-port", "255"], self.log)
-        self._process.await_(lambda: listens(self.grpc), "the switch listens")
-
-    def kill(self) -> None:
-        self._process.kill()
-
-    def pause(self) -> None:
-        self._process.pause()
-
-    def go_on(self) -> None:
-        self._process.go_on()
-
-    def restart(self) -> None:
-        self.kill()
-        self.start()
+        self.ports, self.peers = ports, peers
+        super().__init__(embedded(ports, peers), f"127.0.0.1:{some_port()}", log, warm=True)
 
 
 class Tree:
@@ -56,22 +34,23 @@ class Tree:
 
     def __init__(self, folder: Path, sizes: Sequence[int]) -> None:
         self.sizes = tuple(sizes)
+        self._members: list[Client] = []
         ports = iter(some_ports(2 * sum(sizes) + 2 * len(sizes), socket.SOCK_DGRAM))
         downlinks = {rack + 1: next(ports) for rack in range(len(sizes))}
         uplinks = {rack + 1: next(ports) for rack in range(len(sizes))}
-        self.root = EmbeddedSwitch(folder / "root.log", downlinks, uplinks)
-        self.leaves: list[EmbeddedSwitch] = []
+        self.root = UdpSwitch(folder / "root.log", downlinks, uplinks)
+        self.leaves: list[UdpSwitch] = []
         try:
             for rack, size in enumerate(sizes):
                 here = {port: next(ports) for port in range(1, size + 1)} | {UPLINK: uplinks[rack + 1]}
                 peers = {port: next(ports) for port in range(1, size + 1)} | {UPLINK: downlinks[rack + 1]}
-                self.leaves.append(EmbeddedSwitch(folder / f"leaf{rack + 1}.log", here, peers))
+                self.leaves.append(UdpSwitch(folder / f"leaf{rack + 1}.log", here, peers))
         except BaseException:
             self.stop()
             raise
 
     @property
-    def switches(self) -> list[EmbeddedSwitch]:
+    def switches(self) -> list[UdpSwitch]:
         return [self.root, *self.leaves]
 
     @property
@@ -88,18 +67,29 @@ class Tree:
             32 * rack + place, link, ip=f"10.0.{rack}.{place + 1}", mac=f"02:00:00:00:{rack:02x}:{place + 1:02x}"
         )
 
-    def client(
-        self, rack: int, place: int, vector_length: int, job: int = 0, says: int | None = None, lane: int = 0
-    ) -> Client:
-        """A worker's client, at its port. says: the rack that it names when it joins, None if it names none. lane:
-        another number after a restart, for another UDP port."""
+    def transport(self, rack: int, place: int, lane: int = 0) -> FrameTransport:
+        """A worker's transport, at its port. lane: another number after a restart, for another UDP port."""
         leaf = self.leaves[rack]
         here, there = ("127.0.0.1", leaf.peers[place + 1]), ("127.0.0.1", leaf.ports[place + 1])
         number = sum(self.sizes[:rack]) + place
-        transport = FrameTransport(number, local=here, switch=there, udp_port=41000 + number + 1000 * lane)
-        return Client(transport, job, place, vector_length, rack=says)
+        return FrameTransport(number, local=here, switch=there, udp_port=41000 + number + 1000 * lane)
+
+    def client(
+        self, rack: int, place: int, vector_length: int, job: int = 0, says: int | None = None, lane: int = 0
+    ) -> Client:
+        """A worker's client. says: the rack that it names when it joins, None if it names none."""
+        return Client(self.transport(rack, place, lane), job, place, vector_length, rack=says)
+
+    def members(self, vector_length: int) -> list[Client]:
+        """The clients of a job that has all places; they are closed when the tree stops."""
+        places = [Racks(self.sizes).place(number) for number in range(sum(self.sizes))]
+        made = [self.client(*place, vector_length) for place in places]
+        self._members += made
+        return made
 
     def stop(self) -> None:
+        for member in self._members:
+            member.close()
         for switch in self.switches:
             switch.kill()
 
@@ -124,9 +114,7 @@ def bmv2_tree(folder: Path, sizes: Sequence[int]) -> Iterator[str]:
         for name, ports in interfaces.items():
             address = f"127.0.0.1:{some_port()}"
             command = bmv2(some_port()) + [f"-i{port}@{interface}" for port, interface in ports.items()]
-            command += ["--", "--grpc-server-addr", address, "--cpu-port", "255"]
-            stack.callback(Process(command, folder / f"{name}.log").kill)
-            until(lambda at=address: listens(at), "the switch listens")  # type: ignore[misc]
+            stack.callback(Switch(command, address, folder / f"{name}.log", warm=False).kill)
             named.append(f"{name}={address}")
         yield ",".join(named)
 
@@ -134,10 +122,6 @@ def bmv2_tree(folder: Path, sizes: Sequence[int]) -> Iterator[str]:
 def controller(tree: Tree, log: Path, *options: str) -> ControllerProcess:
     """``serenectl up`` over a tree."""
     return ControllerProcess.of(tree.option, log, "--ports", f"1-{max(tree.sizes)}", *options)
-
-
-def states(client: ControllerClient, job: int = 0) -> list[str]:
-    return [worker.state.value for worker in client.job(job).workers]
 
 
 def adding_to(total: np.ndarray) -> Callable[[np.ndarray], None]:

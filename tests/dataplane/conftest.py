@@ -277,8 +277,7 @@ class Bmv2DataPlane(DataPlane):
     def clear(self) -> None:
         self.clear_groups()
         self._controller.push()
-        while not self._controller.messages.empty():
-            self._controller.messages.get()
+        self._controller.messages.forget()
         self.begin()
 
     def insert(self, entry: Entry) -> None:
@@ -295,7 +294,7 @@ class Bmv2DataPlane(DataPlane):
         self._groups.append(group.number)
 
     def counter(self, name: str, index: int = 0) -> int:
-        return self._controller.counter(name, index)
+        return self._controller.count(name, index)
 
     def send(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
         self._process.link(port).send(frame)

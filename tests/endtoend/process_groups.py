@@ -33,10 +33,8 @@ def hosts(
     target: str, folder: Path, faults: Path | None = None, ranks: int = 3, racks: int = 1
 ) -> Iterator[MininetNetwork]:
     settings = check(
-        target=target, workers=str(ranks), racks=str(racks), strategy="bsp", straggler="none", steps="1", model="mlp",
-        dataset="digits", data_dir=None, link_mbit="", seed="1", compute_ms="0", program="serene", mininet=True,
-        out=folder / "none", faults=faults,
-    )  # fmt: skip
+        target=target, workers=ranks, racks=racks, steps=1, compute_ms=0, out=folder / "none", faults=faults
+    )
     with private_network(), MininetNetwork(settings, folder) as network:
         yield network
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -124,12 +123,7 @@ def test_without_root_and_sudo_the_way_out_is_told(
 
 
 def checked(tmp_path: Path, **options: Any) -> settings.Settings:
-    usual: dict[str, Any] = {
-        "target": "auto", "workers": "4", "strategy": "bsp", "straggler": "none", "steps": "1", "model": "mlp",
-        "dataset": "digits", "data_dir": None, "link_mbit": "100", "seed": "1", "compute_ms": "250",
-        "program": "serene", "mininet": True, "out": tmp_path / "out",
-    }  # fmt: skip
-    return settings.check(**(usual | options))
+    return settings.check(**{"link_mbit": "100", "out": tmp_path / "out", **options})
 
 
 @pytest.mark.parametrize(("share", "ms"), [("0.05", 515.5), ("0.3", 63.3), ("0.65", 14.6)])
@@ -161,4 +155,4 @@ def test_what_was_played_is_recorded_whatever_becomes_of_the_file(tmp_path: Path
     found = checked(tmp_path, faults=file)
     file.unlink()
     assert rerun(found)["faults"] == text
-    assert rerun(replace(found, commit="that one"))["commit"] == "that one"
+    assert rerun(found.model_copy(update={"commit": "that one"}))["commit"] == "that one"

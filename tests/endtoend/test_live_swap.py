@@ -8,17 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.controller.processes import serenectl
+from serene.controller.http.client import ControllerClient
+from serene.strategy import ASP, BSP, SSP, Strategy
 from tests.runs import Run, private_network
 
 pytestmark = pytest.mark.mininet
 
 WORKERS, STEPS, SLOTS = 4, 240, 249
-SWAPS = [
-    (20, ("ssp", "--staleness", "3"), "SSP(3)"),
-    (50, ("asp",), "ASP"),
-    (80, ("bsp",), "BSP"),
-]
+SWAPS: list[tuple[int, Strategy]] = [(20, SSP(3)), (50, ASP()), (80, BSP())]  # when all have done so many steps
 
 
 def test_strategies_change_while_a_slow_worker_trains(target: str, tmp_path: Path) -> None:
@@ -28,10 +25,10 @@ def test_strategies_change_while_a_slow_worker_trains(target: str, tmp_path: Pat
             "--compute-ms", 20, "--straggler", "slow_worker:probability=0.5,workers=0",
         )  # fmt: skip
         try:
-            for step, command, _ in SWAPS:
-                url = run.until_training(step)
-                swapped = serenectl("sync", *command, controller=url)
-                assert swapped.returncode == 0, swapped.stderr
+            with ControllerClient(run.until_training()) as controller:
+                for step, strategy in SWAPS:
+                    run.until_training(step)
+                    controller.set_strategy(0, strategy)
             assert run.wait() == 0, run.output
         finally:
             run.end()
@@ -40,7 +37,7 @@ def test_strategies_change_while_a_slow_worker_trains(target: str, tmp_path: Pat
     assert summary["final_accuracy"] > 0.8
 
     told = summary["changes"]
-    assert [entry["strategy"] for entry in told] == ["BSP", *(name for *_, name in SWAPS)]
+    assert [entry["strategy"] for entry in told] == ["BSP", *(str(strategy) for _, strategy in SWAPS)]
     assert [entry["epoch"] for entry in told] == [1, 2, 3, 4]
     assert 0 == told[0]["t"] < told[1]["t"] < told[2]["t"] < told[3]["t"] < summary["wall_s"]
 

@@ -49,6 +49,7 @@ def gloo_losses(tmp_path_factory: pytest.TempPathFactory) -> np.ndarray:
     return losses_with_gloo("ddp", RANKS, tmp_path_factory.mktemp("gloo"))
 
 
+@pytest.mark.parametrize("target", ["embedded"], indirect=True)
 def test_torchrun_in_hosts_trains_as_with_gloo(target: str, tmp_path: Path, gloo_losses: np.ndarray) -> None:
     out = tmp_path / "losses.json"
     with hosts(target, tmp_path) as network:

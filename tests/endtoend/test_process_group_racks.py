@@ -10,7 +10,7 @@ import pytest
 
 from serene.controller.http.client import ControllerClient
 from serene.torch.placement import RACK
-from tests.endtoend.process_groups import STEPS, end, hosts, losses_with_gloo, said, start, torchrun
+from tests.endtoend.process_groups import STEPS, end, hosts, losses_with_gloo, said, start
 
 pytestmark = [pytest.mark.mininet, pytest.mark.timeout(600)]
 
@@ -31,11 +31,11 @@ def test_sums_of_all_ranks_and_of_groups_are_right(target: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("program", ["ddp", "sharded"])
-def test_torchrun_over_racks_trains_as_with_gloo(target: str, program: str, tmp_path: Path) -> None:
+def test_training_over_racks_is_as_with_gloo(target: str, program: str, tmp_path: Path) -> None:
     out, steps = tmp_path / "ours.json", ["--steps", str(STEPS)]
     gloo = losses_with_gloo(program, RANKS, tmp_path)
     with hosts(target, tmp_path, ranks=RANKS, racks=RACKS) as network:
-        end(torchrun(network, tmp_path, [f"examples/{program}.py", *steps, "--losses", str(out)]), tmp_path)
+        end(start(network, tmp_path, [f"examples/{program}.py", *steps, "--losses", str(out)]), tmp_path)
         with ControllerClient(network.unix_url) as client:
             (job,) = client.jobs()
             assert (job.state.value, job.racks) == ("finished", [2, 2])
@@ -44,6 +44,7 @@ def test_torchrun_over_racks_trains_as_with_gloo(target: str, program: str, tmp_
     np.testing.assert_allclose(json.loads(out.read_text()), gloo, rtol=NEAR[program])
 
 
+@pytest.mark.parametrize("target", ["embedded"], indirect=True)
 def test_a_rank_in_another_rack_than_it_says(target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All ranks say so and end: rank 0 says rack 1, as all do here, and its host is in rack 0."""
     monkeypatch.setenv(RACK, "1")
@@ -51,4 +52,4 @@ def test_a_rank_in_another_rack_than_it_says(target: str, tmp_path: Path, monkey
         processes = start(network, tmp_path, ["-m", "tests.torch.summing"])
         assert all(process.wait(300) == 1 for process in processes)
     for text in said(tmp_path):
-        assert "says that it is in rack 1, but its HELLO came from rack 0" in text and RACK in text
+        assert "names rack 1, but its HELLO came from rack 0" in text and RACK in text

@@ -16,11 +16,21 @@ from tests.endtoend.process_groups import end, hosts, said, start
 pytestmark = [pytest.mark.mininet, pytest.mark.timeout(600)]
 
 
-@pytest.mark.parametrize(("program", "workers", "racks"), [("shared", 4, 1), ("shared", 4, 2), ("elastic", 5, 1)])
+@pytest.mark.parametrize(
+    ("target", "program", "workers", "racks"),
+    [
+        ("embedded", "shared", 4, 2),
+        *(
+            pytest.param("bmv2", *one, marks=pytest.mark.bmv2)
+            for one in (("shared", 4, 1), ("shared", 4, 2), ("elastic", 5, 1))
+        ),
+    ],
+    indirect=["target"],
+)
 def test_all_workers_end_with_the_same_parameters(
     target: str, program: str, workers: int, racks: int, tmp_path: Path
 ) -> None:
-    """Of the elastic example, which begins with four, one joins later."""
+    """Of the elastic example, which begins with four, one joins later. tests/torch has the embedded switch alone."""
     with hosts(target, tmp_path, ranks=workers, racks=racks) as network, ControllerClient(network.unix_url) as client:
         go = tmp_path / "go"
         processes = start(network, tmp_path, ["-m", "tests.torch.held", "100", str(go), f"examples/{program}.py"])

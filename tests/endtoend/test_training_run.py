@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.image import imread
 
 from serene.workers.reference import train
 from serene.workers.training import Recipe
@@ -80,6 +81,7 @@ def test_the_summary_says_what_was_asked_for(run: Run, request: pytest.FixtureRe
     assert {name: summary[name] for name in asked} == asked
     assert summary["target"] == ("bmv2" if "bmv2" in request.node.name else "embedded")
     assert f"through the {summary['target']} switch" in run.output
+    assert (summary["strategy"], summary["changes"]) == ("bsp", [{"t": 0.0, "epoch": 1, "strategy": "BSP"}])
 
 
 def test_no_contribution_is_lost_or_repeated(run: Run) -> None:
@@ -123,16 +125,6 @@ def test_the_times_add_up(run: Run) -> None:
         assert summary["waiting_s"][worker] == pytest.approx(waited, abs=0.01)
         parts = sum(float(row[name]) for row in run.rows(worker) for name in ("compute_s", "network_s", "waiting_s"))
         assert parts <= summary["wall_s"]
-
-
-def test_the_strategy_in_force_is_told_once(run: Run) -> None:
-    assert run.summary()["strategy"] == "bsp"
-    assert run.summary()["changes"] == [{"t": 0.0, "epoch": 1, "strategy": "BSP"}]
-
-
-def test_the_picture_is_a_picture(run: Run) -> None:
-    from matplotlib.image import imread
-
     height, width, _ = imread(run.out / "accuracy.png").shape
     assert height > 500 and width > 800
 

@@ -107,7 +107,7 @@ def test_a_compiler_that_compiles_nothing_is_named(
 
 def test_code_that_a_compiler_refuses_is_a_defect_of_ours(cache: Path) -> None:
     with pytest.raises(
-        CompileFailed, match=r"refuses the code \(a defect of ours\): it ended with status 1 and said:\n"
+        CompileFailed, match=r"refuses Serene's code \(please report it\): it ended with status 1 and said:\n"
     ):
         compile_source("int answer(")
 

@@ -11,7 +11,8 @@ import pytest
 
 from serene.experiments.network_study.emulated.hosts import gradient
 from serene.experiments.network_study.emulated.plan import EMULATED, Emulated
-from serene.experiments.network_study.emulated.rows import BadRows, keep, kept
+from serene.experiments.network_study.emulated.rows import BadRows, complete, read
+from serene.experiments.shared import machine
 
 OVER_TCP = EMULATED[:-1]
 
@@ -73,13 +74,23 @@ def test_what_the_simulation_says_of_racks() -> None:
         assert case.question.uplink_mbit == case.ratio * leaf_spine.HOSTS * leaf_spine.LINK_MBIT
 
 
-def test_rows_are_kept(tmp_path: Path) -> None:
-    assert kept(tmp_path) == []
-    keep(tmp_path, [{"method": "ring"}])
-    assert kept(tmp_path) == [{"method": "ring"}]
-    (tmp_path / "clos.json").write_text("[")
-    with pytest.raises(BadRows, match=r"clos\.json: .*; remove the file"):
-        kept(tmp_path)
+def test_what_was_measured_is_not_measured_again(tmp_path: Path) -> None:
+    path, asked = tmp_path / "clos" / "rows.json", [Emulated("ring", ratio, 4.0, 1000) for ratio in (1.0, 0.25)]
+    measured: list[Emulated] = []
+
+    def measure(case: Emulated) -> dict[str, Any]:
+        measured.append(case)
+        return {"emulated_s": case.ratio}
+
+    assert read(path) == []
+    complete(path, asked[:1], measure, lambda case: None)
+    rows = complete(path, asked, measure, lambda case: None)
+    assert measured == asked and read(path) == rows
+    assert [(row["ratio"], row["emulated_s"]) for row in rows] == [(1.0, 1.0), (0.25, 0.25)]
+    assert rows[0]["conditions"]["machine"] == machine.here()
+    path.write_text("[")
+    with pytest.raises(BadRows, match=r"rows\.json: .*; remove the file"):
+        read(path)
 
 
 class Here:
@@ -93,7 +104,7 @@ class Here:
 
 @pytest.mark.parametrize(
     ("module", "within_s", "said"),
-    [("code", 1.0, "h1 said nothing within 1 s: "), ("sched", 60.0, "h1 ended with status 0: ")],
+    [("code", 1.0, "no output from h1 within 1 s: "), ("sched", 60.0, "h1 ended with status 0: ")],
     ids=["half a line, and then nothing", "ended"],
 )
 def test_a_host_that_does_not_answer_is_not_waited_for_without_end(

@@ -8,7 +8,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import pytest
 
-from serene.experiments.network_study import figures, paper_figures
+from serene.experiments.network_study import figures
 from serene.experiments.network_study.methods import MAIN, METHODS
 from serene.experiments.shared import style
 from serene.experiments.straggler_study import agreement, grid
@@ -28,7 +28,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         plt.close(figure)
         return path
 
-    for module in (figures, paper_figures, learning, choice, agreement):
+    for module in (figures, learning, choice, agreement):
         monkeypatch.setattr(module, "save", save)
     return found
 
@@ -58,7 +58,7 @@ def test_a_legend_hides_no_curve_and_is_whole(drawn: list[Any], tmp_path: Path) 
     assert {line.get_label() for line in drawn[-1].axes[0].lines} == set(MAIN), "each has a colour of its own"
     figures.exchange(answers, tmp_path / "exchange.png")
     figures.gradients(answers, tmp_path / "gradients.png")
-    paper_figures.exchanges(answers, tmp_path / "exchanges.png")
+    figures.exchanges(answers, tmp_path / "exchanges.png")
     made = paced_study(tmp_path, {})
     learning.accuracy(made, made.headline("mlp", grid.SLOW, SHARE)[:5], "t", "title", tmp_path / "accuracy.png")
     assert [fits(figure) for figure in drawn] == [True] * 5
@@ -76,7 +76,7 @@ def test_long_names_take_fewer_columns(drawn: list[Any]) -> None:
 
 def test_ticks_are_plain_numbers(drawn: list[Any], tmp_path: Path) -> None:
     made = paced_study(tmp_path, {"asp": 1.4})
-    agreement.draw(agreement.pairs(made), agreement.MEASURES[0], tmp_path / "agreement.png")
+    agreement.draw(agreement.pairs(made), "step_s", tmp_path / "agreement.png")
     (axes,) = drawn.pop().axes
     named = [label.get_text() for label in axes.get_xticklabels(which="both") if label.get_text()]
     assert len(named) > 1 and all(f"{float(text):g}" == text for text in named)

@@ -15,7 +15,6 @@ import pytest
 from rich.console import Console
 
 from serene.experiments.network_study import (
-    answer,
     cells,
     conclusions,
     cost,
@@ -23,31 +22,20 @@ from serene.experiments.network_study import (
     figures,
     findings,
     grid,
-    paper_figures,
     question_command,
     reference,
     scaling,
 )
 from serene.experiments.network_study import command as study
-from serene.experiments.network_study.cells import (
-    CONDITIONS,
-    Answers,
-    BadCell,
-    Cell,
-    ExchangeCell,
-    NetworkCell,
-    TrainingCell,
-    append,
-    key,
-)
+from serene.experiments.network_study.cells import CONDITIONS, Cell, ExchangeCell, NetworkCell, Store, TrainingCell, key
 from serene.experiments.network_study.emulated.rows import CLOS, RACK_ROWS
 from serene.experiments.network_study.flows import simgrid_engine
 from serene.experiments.network_study.flows.clos import SIZES
 from serene.experiments.network_study.grid import GRIDS, Grid
 from serene.experiments.network_study.methods import MAIN
-from serene.experiments.network_study.paper_figures import EXCHANGES
 from serene.experiments.network_study.switch import SwitchSizes
-from serene.experiments.shared import machine, studies
+from serene.experiments.shared import machine
+from serene.experiments.shared.store import Busy, alone
 from tests.controller.processes import until
 
 RING = ExchangeCell(NetworkCell(2, 128), "ring")
@@ -98,7 +86,7 @@ def test_all_methods_and_training(monkeypatch: pytest.MonkeyPatch, capsys: pytes
         ("--hosts 128 --bandwidth-gb 0", "bandwidth 0 B/s"),
         ("--hosts 128 --slots 0", "slots 0; expected 1 or more"),
         ("--hosts 128 --strategy sometimes", "sometimes"),
-        ("--hosts 128 --strategy bsp --straggler tired", "no straggler profile 'tired'; there are none, "),
+        ("--hosts 128 --strategy bsp --straggler tired", "no straggler profile 'tired'; expected none, "),
         ("--hosts 128 --strategy bsp --compute-ms 0", "computing 0 s"),
         ("--hosts 128 --straggler slow_worker", "--straggler slow_worker needs --strategy: bsp, ssp:S, "),
         ("--hosts 128 --compute-ms 50", "--compute-ms 50.0 needs --strategy: bsp, ssp:S, "),
@@ -115,18 +103,19 @@ def test_wrong_keys(
     assert "┃" not in captured.out  # no half answer
 
 
-def test_answers_are_kept_and_half_a_line_is_not_one(tmp_path: Path) -> None:
-    path = tmp_path / "answers.jsonl"
-    append(path, RING, RING.answer())
-    other = TrainingCell(NetworkCell(2, 128), "switch", "bsp", iterations=2)
-    append(path, other, other.answer())
-    whole = path.read_text()
-    path.write_text(whole + whole[:50])  # killed while it wrote
-    answers = Answers(path)
-    assert path.read_text() == whole
-    assert answers.missing([RING, other, RING]) == []
-    assert answers[RING]["seconds"] == pytest.approx(RING.answer()["seconds"])
-    assert answers.missing([ExchangeCell(NetworkCell(2, 128, 0.5), "ring")]) != []
+def test_answers_are_kept_and_what_is_none_is_asked_again(tmp_path: Path) -> None:
+    store, other = Store(tmp_path), TrainingCell(NetworkCell(2, 128), "switch", "bsp", iterations=2)
+    for cell in (RING, other):
+        store.keep(cell, cell.answer())
+    found = store.get(RING)
+    assert found is not None and found["seconds"] == RING.answer()["seconds"]
+    assert store.missing([RING, other, RING]) == []
+    whole = store.path(RING).read_text()
+    for broken in ("", whole[:50], '{"no": "answer"}'):
+        store.path(RING).write_text(broken)
+        assert store.missing([RING, other]) == [RING] and not store.path(RING).exists()
+    store.path(RING).write_text(whole.replace(f'"version": {cells.VERSION}', '"version": 0'))
+    assert store.missing([RING, other]) == [RING] and store.path(RING).exists(), "an earlier version's is replaced"
 
 
 def test_answers_through_our_switch_are_of_its_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,25 +131,18 @@ def test_answers_through_our_switch_are_of_its_sizes(monkeypatch: pytest.MonkeyP
 
 def test_two_studies_do_not_write_to_one_folder(tmp_path: Path) -> None:
     options = study.parser().parse_args(["--out", str(tmp_path), "--no-emulation"])
-    with studies.alone(tmp_path), pytest.raises(studies.Busy, match="in use by another run"):
+    with alone(tmp_path), pytest.raises(Busy, match="in use by another run"):
         study.run(options, Console(file=StringIO()))
-
-
-def test_a_file_of_something_else(tmp_path: Path) -> None:
-    path = tmp_path / "answers.jsonl"
-    path.write_text('{"no": "answer"}\n')
-    with pytest.raises(BadCell, match=r"answers\.jsonl, line 1: no answer of this study; remove the file"):
-        Answers(path)
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> Grid:
     """Every part of the study on the smallest network, also what names another."""
     sizes = {(2, 128): SIZES[2, 128]}
-    for module in (grid, figures, findings, cost, scaling, conclusions, answer):
+    for module in (grid, figures, findings, cost, scaling, conclusions):
         monkeypatch.setattr(module, "SIZES", sizes)
-    shown = tuple((title, replace(network, layers=2, hosts=128), methods) for title, network, methods in EXCHANGES)
-    monkeypatch.setattr(paper_figures, "EXCHANGES", shown)
+    shown = tuple((title, replace(network, layers=2, hosts=128)) for title, network in figures.SHOWN)
+    monkeypatch.setattr(figures, "SHOWN", shown)
     monkeypatch.setattr(grid, "SLOW", (2, 128))
     monkeypatch.setattr(grid, "EXCHANGES", ("switch",))
     monkeypatch.setattr(grid, "THINNED", ("bsp",))
@@ -200,12 +182,14 @@ def test_a_study_and_its_page(small: Grid, tmp_path: Path, monkeypatch: pytest.M
     assert {row["machine"] for row in rows} == {machine.here()}
     assert all(float(row["load_before"]) >= 0 for row in rows), "an idle machine's is 0"
     # A second run asks nothing; what was answered before conditions were kept says that they were not.
-    lines = [json.loads(line) for line in (tmp_path / "answers.jsonl").read_text().splitlines()]
-    assert all(set(line["answer"].pop("conditions")) == set(machine.COLUMNS) for line in lines)
-    (tmp_path / "answers.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    before = (tmp_path / "answers.jsonl").read_bytes()
+    files = sorted((tmp_path / study.ANSWERS).glob("*.json"))
+    for path in files:
+        kept = json.loads(path.read_text())
+        assert set(kept["result"].pop("conditions")) == set(machine.COLUMNS)
+        path.write_text(json.dumps(kept))
+    before = [path.stat().st_mtime_ns for path in files]
     study.run(options, Console(file=StringIO()))
-    assert (tmp_path / "answers.jsonl").read_bytes() == before
+    assert [path.stat().st_mtime_ns for path in files] == before
     assert "Machine: not recorded. Median of the load before: not recorded" in (tmp_path / "report.html").read_text()
     with (tmp_path / "training.csv").open(newline="") as file:
         assert {row["machine"] for row in csv.DictReader(file)} == {"not recorded"}
@@ -217,16 +201,15 @@ def test_stopped_and_gone_on(tmp_path: Path) -> None:
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
-    path = tmp_path / "answers.jsonl"
-    until(lambda: process.poll() is not None or (path.exists() and "\n" in path.read_text()), "an answer", 120)
+    answers = tmp_path / study.ANSWERS
+    until(lambda: process.poll() is not None or any(answers.glob("*.json")), "an answer", 120)
     assert process.poll() is None, process.communicate()
     process.send_signal(signal.SIGTERM)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert f"stopped; finished cells are kept in {tmp_path}: rerun to resume" in said
     until(lambda: not _alive(process.pid), "the simulations' processes to end")
-    for line in path.read_text().splitlines():
-        assert json.loads(line)["answer"]
+    assert all(json.loads(path.read_text())["result"] for path in answers.glob("*.json"))
 
 
 @pytest.mark.parametrize(("option", "value"), [("--grid", "huge"), ("--parallel", "0")])

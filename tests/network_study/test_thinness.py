@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from serene.errors import SereneError
 from serene.experiments.network_study import efficiency
-from serene.experiments.network_study.cells import Answers, Cell, ExchangeCell, NetworkCell, TrainingCell
-from serene.experiments.network_study.efficiency import MEASURED, REPLAYED, Cost, Run, costs, from_csv, replay, to_csv
+from serene.experiments.network_study.cells import Cell, ExchangeCell, NetworkCell, TrainingCell
+from serene.experiments.network_study.efficiency import COLUMNS, MEASURED, REPLAYED, Cost, costs, replay
 from serene.experiments.network_study.emulated.plan import Emulated
 from serene.experiments.network_study.grid import GRIDS
-from serene.experiments.network_study.results import FOLDER, PAGE, ROUNDS, Recorded, emulated, parts
-from serene.experiments.network_study.thinness import LESS, NO_LESS, NONE, NOT_KNOWN, Thinness
+from serene.experiments.network_study.results import EMULATED, FOLDER, PAGE, ROUNDS, parts, read, recorded
+from serene.experiments.network_study.thinness import LESS, NO_LESS, NONE, NOT_KNOWN, VERDICTS, Thinness
 from serene.experiments.network_study.training import lateness
 from serene.experiments.shared import page_tables
 from serene.experiments.straggler_study.cell import SOFTMAX
@@ -49,15 +49,15 @@ def test_gradients_in_the_order_of_a_run_train_as_the_run_did(strategy: str) -> 
     assert replay(efficiency.contributions(trace), cell, target) == pytest.approx(reached[1], rel=0.05)
 
 
-def made(slope: float, far: float) -> list[Run]:
+def made(slope: float, far: float) -> pd.DataFrame:
     """Runs of which the rounds are known: exp(3 + 2 / n + slope d), with another slope for many workers."""
     rows = []
     for engine, workers, each in ((MEASURED, 4, slope), (MEASURED, 8, slope), (REPLAYED, 128, far)):
         for strategy, late in (("bsp", 0.0), ("ssp:3", 0.5), ("asp", 1.0)):
             for straggler in ("none", "random"):
                 rounds = float(np.exp(3 + 2 / workers + each * late))
-                rows.append(Run(engine, "it", 0.5, workers, strategy, straggler, 0.3, late, rounds))
-    return rows
+                rows.append((engine, "it", 0.5, workers, strategy, straggler, 0.3, late, rounds))
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def test_the_model_is_what_the_runs_say_and_its_error_what_it_misses() -> None:
@@ -66,17 +66,19 @@ def test_the_model_is_what_the_runs_say_and_its_error_what_it_misses() -> None:
     assert (found.error, found.far) == pytest.approx((0, 0), abs=1e-9)
     assert found.rounds(128, 1.0) == pytest.approx(np.exp(3 + 2 / 128 + 0.4))
     assert costs(made(0.4, 0.1))["it"].far == pytest.approx(0.3 * np.sqrt((1 + 0.25) / 2))
-    bent = [replace(run, rounds=2 * run.rounds) if run.strategy == "asp" else run for run in made(0.4, 0.4)]
+    bent = made(0.4, 0.4)
+    bent.loc[bent["strategy"] == "asp", "rounds"] *= 2
     assert costs(bent)["it"].error > 0.3, "a strategy that was left out is not foreseen"
 
 
-class Made(Answers):
+class Made(dict[Cell, dict[str, Any]]):
     """Rounds a second that are made up: servers that are packed suffer from a thin network, under ASP half as much."""
 
     def __init__(self, asp: float) -> None:
+        super().__init__()
         self._asp = asp
 
-    def __getitem__(self, cell: Cell) -> dict[str, Any]:
+    def __missing__(self, cell: Cell) -> dict[str, Any]:
         assert isinstance(cell, TrainingCell)
         slow = 1 / cell.network.ratio if cell.how == "servers-packed" else 1.0
         factor = 1.0 if cell.strategy == "bsp" else self._asp
@@ -96,25 +98,26 @@ def test_a_verdict_on_the_network_follows_times_rounds_and_error(
     asp: float, cost: Cost, packed: str, text: str
 ) -> None:
     thin = Thinness(Made(asp), GRID, {"it": cost})
-    cases = thin.cases()
+    cases = thin.cases().query("strategy != 'bsp'")
     assert len(cases) == 2 * 3 * 3 * 3 + 3, "on the larger network ASP alone, without stragglers"
-    for case in cases:
-        if case.cell.how == "servers-packed":
-            assert (case.bsp, case.verdict, case.text) == (1.0, packed, text)
-        else:
-            assert case.verdict == NO_LESS and case.bsp == 1 / 8
-            assert case.high in (1 / 8, NONE)
-    assert f"less in {19 if packed == LESS else 0} " in thin.verdict()
+    by_servers = cases["how"] == "servers-packed"
+    assert set(cases["verdict"][by_servers]) == {packed} and set(cases["bsp"][by_servers]) == {1.0}
+    assert set(cases["verdict"][~by_servers]) == {NO_LESS} and set(cases["bsp"][~by_servers]) == {1 / 8}
+    assert set(cases["high"][~by_servers]) <= {1 / 8, NONE}
+    shown = {row[-1] for row in thin.table()[1] if row[2] == "servers-packed"}
+    assert shown == {f"**{text}**" if packed == LESS else text}
+    _, rows = thin.verdict()
+    assert [row[0] for row in rows] == ["switch", "servers", "servers-packed", "all"]
+    counts = {verdict: "19" if verdict == packed else "0" for verdict in VERDICTS}
+    assert rows[2][1:] == [*counts.values(), "19"] and rows[3][-1] == "57"
     assert len(thin.table()[1]) == 3 * (3 + 4), "stragglers that change nothing are one row"
 
 
 def test_the_recorded_rounds_are_read_as_written() -> None:
-    text = (FOLDER / ROUNDS).read_text()
-    runs = from_csv(text)
-    assert to_csv(runs) == text
-    assert {run.workers for run in runs} == {4, 8, 128}
-    for cost in costs(runs).values():
-        assert 0 < cost.error < 0.5
+    runs = read(FOLDER / ROUNDS)
+    assert runs.to_csv(index=False) == (FOLDER / ROUNDS).read_text()
+    assert set(runs["workers"]) == {4, 8, 128}
+    assert all(0 < cost.error < 0.5 for cost in costs(runs).values())
 
 
 def test_the_page_shows_the_results() -> None:
@@ -124,24 +127,22 @@ def test_the_page_shows_the_results() -> None:
 
 def test_what_the_files_say_is_what_is_simulated() -> None:
     """Some of the recorded answers, asked again; and the emulated networks' simulations."""
-    recorded = Recorded(FOLDER)
+    known = recorded(FOLDER)
     network = NetworkCell(2, 128, 0.125)
     for cell in (
         ExchangeCell(network, "flat-butterfly"), ExchangeCell(network, "leaf-spine-aggregation"),
         TrainingCell(network, "switch", "ssp:3", "slow_worker", iterations=30),
     ):  # fmt: skip
         now = cell.answer()
-        assert all(now[name] == pytest.approx(value, rel=1e-6) for name, value in recorded[cell].items())
-    for row in emulated(FOLDER):
-        method = row["method"].partition(",")[0]
-        if row["network"] == "clos":
-            asked = Emulated(method, float(row["ratio"]), float(row["link_mbit"]), int(row["values"]))
-            assert asked.simulated_s() == pytest.approx(float(row["simulated_s"]), abs=0.006)
+        assert all(now[name] == pytest.approx(value, rel=1e-6) for name, value in known[cell].items())
+    for row in read(FOLDER / EMULATED).query("network == 'clos'").to_dict("records"):
+        asked = Emulated(row["method"].partition(",")[0], row["ratio"], row["link_mbit"], row["values"])
+        assert asked.simulated_s() == pytest.approx(row["simulated_s"], abs=0.006)
 
 
 def test_a_folder_without_results_and_a_page_without_lines(tmp_path: Path) -> None:
     with pytest.raises(SereneError, match=r"cannot read .*network-exchanges\.csv"):
-        Recorded(tmp_path)
+        recorded(tmp_path)
     (tmp_path / "page.md").write_text("no table here")
     with pytest.raises(SereneError, match="has no line <!-- it: begin -->"):
         page_tables.filled(tmp_path / "page.md", {"it": "| table |"})

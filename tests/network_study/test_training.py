@@ -153,7 +153,7 @@ def test_impossible_runs() -> None:
     with pytest.raises(BadMethod, match="no way to exchange 'gossip'; expected servers, servers-packed, switch, "):
         train(Training(exchange(), "gossip", BSP(), none), LV08)
     with pytest.raises(
-        BadMethod, match=r"ring knows lock step only, not SSP\(3\); expected BSP, or servers, servers-packed"
+        BadMethod, match=r"ring supports BSP only, not SSP\(3\); expected BSP, or servers, servers-packed"
     ):
         train(Training(exchange(), "ring", SSP(3), none), LV08)
     with pytest.raises(BadTraining, match="computing 0 s"):

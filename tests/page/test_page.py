@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from serene.strategy import ASP, BSP, SSP, Mixed
 from tests.controller.processes import ControllerProcess, Process, SwitchProcess, until
 from tests.page.conftest import show_as
 from tests.page.elements import PATIENCE_S, button, drawn, rgba, text, until_text
+from tests.support.warm import warm_python
 
 WORKERS = 2
 PLAIN = """
@@ -50,21 +51,23 @@ def page(browser: Chrome, controller: ControllerProcess) -> Iterator[Chrome]:
         controller.client.delete_job(job.job)
 
 
-@pytest.fixture
-def train(switch: SwitchProcess, tmp_path: Path) -> Iterator[None]:
-    """Starts the workers of job 0, which the test makes; the second one is slow."""
+@contextmanager
+def training(switch: SwitchProcess, folder: Path) -> Iterator[None]:
+    """Workers of job 0, which the test makes; the second one is slow."""
     with ExitStack() as stack:
         for worker in range(WORKERS):
-            process = Process(training(switch, worker), tmp_path / f"worker-{worker}.log")
-            stack.callback(process.kill)
+            ports = f"{switch.peer_udp_ports[worker + 1]}:{switch.udp_ports[worker + 1]}"
+            arguments = f"--worker {worker} --workers {WORKERS} --frame-udp {ports} --steps 100000 "
+            arguments += f"--compute-ms {40 + 400 * worker}"
+            command = [warm_python(), "-m", "serene.workers.train", *arguments.split()]
+            stack.callback(Process(command, folder / f"worker-{worker}.log").kill)
         yield
 
 
-def training(switch: SwitchProcess, worker: int) -> list[str]:
-    ports = f"{switch.peer_udp_ports[worker + 1]}:{switch.udp_ports[worker + 1]}"
-    arguments = f"--worker {worker} --workers {WORKERS} --frame-udp {ports} --steps 100000 "
-    arguments += f"--compute-ms {40 + 400 * worker}"
-    return [sys.executable, "-m", "serene.workers.train", *arguments.split()]
+@pytest.fixture
+def train(switch: SwitchProcess, tmp_path: Path) -> Iterator[None]:
+    with training(switch, tmp_path):
+        yield
 
 
 def counter(page: Chrome, name: str) -> int:
@@ -81,10 +84,7 @@ def test_a_job_from_its_start_to_a_swap_and_back(page: Chrome, controller: Contr
     button(page, "Create").click()
     until_text(page, "#headline", "aits for workers 0 and 1 to join")
 
-    with ExitStack() as stack:
-        for worker in range(WORKERS):
-            process = Process(training(switch, worker), tmp_path / f"worker-{worker}.log")
-            stack.callback(process.kill)
+    with training(switch, tmp_path):
         until_text(page, "#headline", "mostly for worker 1")
         until_text(page, "#waits", "Worker 0 waits in round")
         until(lambda: {rgba(COMPUTING), rgba(WAITING)} <= drawn(page, "timeline"), "work and waiting are drawn")
@@ -132,12 +132,12 @@ def test_forms(page: Chrome, controller: ControllerProcess, switch: SwitchProces
     assert controller.client.job(0).strategy == Mixed((0, 2), 2)
 
     button(page, "Let it decide").click()
-    until_text(page, "#notice", "pacing decides")
+    until_text(page, "#notice", "automatic strategy pacing is on")
     page.find_element(By.NAME, "automatic-name").send_keys("dssp")
     button(page, "Let it decide").click()
-    until_text(page, "#notice", "dssp decides")
+    until_text(page, "#notice", "automatic strategy dssp is on")
     assert controller.client.job(0).automatic is not None
-    until_text(page, "#decides", "dssp decides: 0 decisions")
+    until_text(page, "#decides", "automatic strategy dssp: 0 decisions")
     button(page, "Decide myself").click()
     until(lambda: controller.client.job(0).automatic is None, "the user decides again")
     low = page.find_element(By.NAME, "low")
@@ -207,15 +207,15 @@ def test_by_keyboard_alone(page: Chrome, controller: ControllerProcess) -> None:
     )
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1300])
-def test_it_can_be_read(page: Chrome, controller: ControllerProcess, train: None, scheme: str, width: int) -> None:
+def test_it_can_be_read(page: Chrome, controller: ControllerProcess, train: None) -> None:
+    """On a phone and on a desk, by light and by dark."""
     controller.client.create_job(WORKERS, BSP())
-    show_as(page, width, scheme)
-    until_text(page, "#waits", "Worker 0 waits in round")
-    assert page.execute_script(PLAIN) == []
-    wide, there = page.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
-    assert wide <= there == width, "nothing sticks out"
+    for width, scheme in product((360, 1300), ("light", "dark")):
+        show_as(page, width, scheme)
+        until_text(page, "#waits", "Worker 0 waits in round")
+        assert page.execute_script(PLAIN) == [], (width, scheme)
+        wide, there = page.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
+        assert wide <= there == width, "nothing sticks out"
 
 
 def test_nothing_comes_from_elsewhere(page: Chrome, controller: ControllerProcess) -> None:

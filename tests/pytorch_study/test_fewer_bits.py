@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 from itertools import product
 from pathlib import Path
@@ -16,7 +15,7 @@ from serene.client import Pool
 from serene.client.blocks import BITS, Layout
 from serene.experiments.correctness.virtual.switch import P4Switch
 from serene.experiments.pytorch_study import fewer_bits
-from serene.experiments.pytorch_study.fewer_bits import Grid, Running, Store, Training, seconds_to, step_s
+from serene.experiments.pytorch_study.fewer_bits import Grid, Running, Training, seconds_to, step_s, store
 from serene.experiments.pytorch_study.one_process import OneProcess
 from serene.program import Program
 from tests.support.numbers import same
@@ -86,12 +85,13 @@ def test_time_follows_from_the_share_and_the_bytes() -> None:
 
 def test_a_line_is_of_all_seeds(tmp_path: Path) -> None:
     """Accuracies by their mean and deviation, times by their median, in which one that never got there is the last."""
-    grid, store = Grid(("mlp",), (4,), (32,), (1, 2, 3), 30), Store(tmp_path)
+    grid, kept = Grid(("mlp",), (4,), (32,), (1, 2, 3), 30), store(tmp_path)
     looks = {1: [[10, 0.76], [30, 0.5]], 2: [[10, 0.5], [20, 0.77], [30, 0.6]], 3: [[30, 0.7]]}
     for training in grid.trainings():
-        store.keep(training, {"values": 79_510, "bytes": 10**6, "accuracies": looks[training.seed]})
-    result = store.read(grid.trainings()[0])["result"]
-    (row,) = fewer_bits.report(grid, store).splitlines()[2:]
+        kept.keep(training, {"values": 79_510, "bytes": 10**6, "accuracies": looks[training.seed]})
+    result = kept.get(grid.trainings()[0])
+    assert result is not None
+    (row,) = fewer_bits.report(grid, kept).splitlines()[2:]
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert cells[:5] == ["mlp", "4", "32", "to nearest", "0.6000 ± 0.1000"]
     first = [f"{20 * step_s(result, share):.2f}" for share in fewer_bits.SHARES]
@@ -114,17 +114,14 @@ def test_it_says_how_long_it_takes_and_goes_on_where_it_stopped(
     options, said = fewer_bits.parser().parse_args(arguments), io.StringIO()
     console = Console(file=said, width=200)
     fewer_bits.run(options, console)
-    assert re.match(r"5 trainings, \d+ at a time: (about|less than) .+ on this machine\n", said.getvalue())
+    assert re.match(r"5 cells, 0 of them done already. The others will take (about|less than) ", said.getvalue())
     table = (tmp_path / "report.md").read_text()
     assert table.count("| mlp | 4 |") == 5 and "never" in table
-    store = Store(tmp_path / "trainings")
-    first, *_ = Grid(("mlp",), (4,), BITS, (1,), 3).trainings()
-    path = store.directory / f"{first}.json"
-    path.write_text(json.dumps({**store.read(first), "version": fewer_bits.VERSION - 1}))
-    assert store.missing(Grid(("mlp",), (4,), BITS, (1,), 3).trainings()) == [first], "earlier results are wrong"
-    path.unlink()
-    assert store.missing(Grid(("mlp",), (4,), BITS, (1,), 3).trainings()) == [first]
+    first, *_ = trainings = Grid(("mlp",), (4,), BITS, (1,), 3).trainings()
+    path = store(tmp_path).path(first)
+    path.write_text(path.read_text().replace(f'"version": {fewer_bits.VERSION}', '"version": 0'))
+    assert store(tmp_path).missing(trainings) == [first], "earlier results are wrong"
     said.truncate(0)
     fewer_bits.run(options, console)
-    assert "1 trainings, " in said.getvalue()
+    assert "5 cells, 4 of them done already." in said.getvalue()
     assert (tmp_path / "report.md").read_text() == table

@@ -17,6 +17,7 @@ from serene.experiments.straggler_study.study import Study
 from serene.experiments.straggler_study.trace import STEP, Swap, Trace
 
 SHARE, STEPS = 0.65, 12
+COMPUTED_S = 0.4
 
 
 def study(directory: Path, trace: Callable[[Cell], Trace]) -> Study:
@@ -34,29 +35,24 @@ def study(directory: Path, trace: Callable[[Cell], Trace]) -> Study:
     return Study(small, store)
 
 
-def trace(cell: Cell, step_s: float, waited_s: float) -> Trace:
-    """Accuracy grows by a tenth with every step; each takes so long, so much of it in the network."""
+def trace(
+    cell: Cell, step_s: float, waited_s: tuple[float, ...] = (0.01,) * 4, *, learns: float = 0.1,
+    facts: dict[str, float] | None = None,
+) -> Trace:  # fmt: skip
+    """All workers' steps last as long; accuracy grows by ``learns`` with each. waited_s: each worker's, of a step."""
     rows = [
-        (
-            worker,
-            step,
-            (step - 1) * step_s,
-            (step - 0.6) * step_s,
-            step * step_s,
-            waited_s,
-            1,
-            4,
-            0.0,
-            min(step / 10, 1),
-        )
+        (worker, step, began, began + COMPUTED_S, began + step_s, waited_s[worker], 1, 4, 0.0, min(step * learns, 1.0))
         for step in range(1, STEPS + 1)
+        for began in [(step - 1) * step_s]
         for worker in range(cell.workers)
     ]
-    facts = dict.fromkeys(("contributions_sent", "contributions_applied"), 48.0)
-    facts |= {"retransmissions": 0.0, "engine_s": 1.0, "miscounted": 0.0}
-    swaps = (Swap(0.0, "BSP"), Swap(1.0, "SSP(3)")) if cell.automatic else (Swap(0.0, "BSP"),)
-    conditions = Conditions(f"a machine that {cell.engine}", 0.5, 1.5, 0.1)
-    return Trace(cell, np.array(rows, STEP), np.zeros((cell.workers, 16)), swaps, 0.0, facts, conditions)
+    counted = 48.0 if cell.exchange == "switch" else float("nan")
+    known = {"contributions_sent": counted, "contributions_applied": counted, "miscounted": 0.0, "retransmissions": 0.0}
+    swaps = [Swap(0.0, "BSP"), *([Swap(1.0, "SSP(3)"), Swap(2.0, "SSP(1)")] if cell.automatic else [])]
+    return Trace(
+        cell, np.array(rows, STEP), np.zeros((cell.workers, 16)), tuple(swaps), 0.0,
+        {**known, "engine_s": 1.0, **(facts or {})}, Conditions(f"a machine that {cell.engine}", 0.5, 1.5, 0.1),
+    )  # fmt: skip
 
 
 def paced_study(directory: Path, paces: dict[str, float]) -> Study:
@@ -64,6 +60,6 @@ def paced_study(directory: Path, paces: dict[str, float]) -> Study:
 
     def paced(cell: Cell) -> Trace:
         pace = paces.get(names.way(cell), 1.0) * paces.get(cell.strategy, 1.0) * (1 + cell.seed / 100)
-        return trace(cell, pace, 0.3 if cell.strategy == "bsp" else 0.01)
+        return trace(cell, pace, ((0.3 if cell.strategy == "bsp" else 0.01),) * 4)
 
     return study(directory, paced)

@@ -7,15 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from serene.experiments.network_study import duration as network_duration
-from serene.experiments.network_study.cells import Answers, ExchangeCell, NetworkCell, append
-from serene.experiments.shared import estimate
-from serene.experiments.shared import machine as shared_machine
+from serene.experiments.shared import studies
 from serene.experiments.shared.machine import Conditions
-from serene.experiments.straggler_study import duration, grid
+from serene.experiments.straggler_study import grid, sweep
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.store import Store
-from serene.experiments.straggler_study.sweep import run_cell
+from serene.experiments.straggler_study.sweep import EMULATED_S, Parallel, announced, expected_s, run_cell
 
 CELLS = [Cell(model="nothing", steps=3, seed=seed) for seed in range(1, 5)]
 
@@ -25,59 +22,40 @@ CELLS = [Cell(model="nothing", steps=3, seed=seed) for seed in range(1, 5)]
     [(59, "less than a minute"), (61, "about 1 minute"), (5300, "about 88 minutes"), (9000, "about 2.5 hours")],
 )
 def test_a_time_in_words(seconds: float, said: str) -> None:
-    assert estimate.in_words(seconds) == said
-
-
-def test_longer_cells_count_for_more() -> None:
-    assert estimate.pace([(30.0, 10.0), (1.0, 1.0)]) == pytest.approx(31 / 11)
-    assert estimate.pace([]) is None
+    assert studies.in_words(seconds) == said
 
 
 def test_what_is_done_here_says_how_long_the_rest_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(tmp_path)
-    monkeypatch.setattr(duration, "expected_s", lambda cell: 1000.0)
+    monkeypatch.setattr(sweep, "expected_s", lambda cell: 1000.0 * (1 + (cell.seed == 2)))
     monkeypatch.setattr(grid, "why_not", lambda cell: "")
-    said = duration.announced(CELLS, store, lambda cell: 2)
-    assert said.startswith("4 cells, 0 of them done already. The others will take about 33 minutes on this machine (a ")
+    said = announced(CELLS, store, Parallel(2))
+    assert said.startswith("4 cells, 0 of them done already. The others will take about 42 minutes on this machine (a ")
     assert "Ctrl-C stops at any time: finished cells are kept; rerun to resume" in said
     done = run_cell(None, CELLS[0])
     store.keep(CELLS[0], replace(done, facts={**done.facts, "engine_s": 500.0}))
-    said = duration.announced([*CELLS, CELLS[0]], store, lambda cell: 1)
-    assert "4 cells, 1 of them done already. The others will take about 25 minutes" in said
+    said = announced([*CELLS, CELLS[0]], store, Parallel(1))
+    assert "4 cells, 1 of them done already. The others will take about 33 minutes" in said
     assert "by what 1 of them took on this machine" in said
     # What was done on another machine, or nobody knows where, says nothing of this one.
     for conditions in (Conditions("another one"), Conditions()):
         store.keep(CELLS[0], replace(done, facts={**done.facts, "engine_s": 500.0}, conditions=conditions))
-        assert "about 50 minutes on this machine (a guess" in duration.announced(CELLS, store, lambda cell: 1)
+        assert "about 67 minutes on this machine (a guess" in announced(CELLS, store, Parallel(1))
     for cell in CELLS[1:]:
         store.keep(cell, run_cell(None, cell))
-    assert duration.announced(CELLS, store, lambda cell: 1) == "all 4 cells are done already"
+    assert announced(CELLS, store, Parallel(1)) == "all 4 cells are done already"
 
 
 def test_what_cannot_run_here_takes_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grid, "why_not", lambda cell: "no such program here" if cell.seed > 2 else "")
-    assert duration.announced(CELLS, Store(tmp_path), lambda cell: 1).startswith("2 cells, 0 of them done")
+    assert announced(CELLS, Store(tmp_path), Parallel(1)).startswith("2 cells, 0 of them done")
 
 
 def test_a_run_is_expected_to_take_what_its_settings_say() -> None:
     one = grid.cell("mlp", 0.65, grid.NONE, "bsp", 1, grid.Length(40, 5))
     computing = 40 * one.compute_ms / 1e3
-    assert duration.expected_s(one) == pytest.approx(duration.EMULATED_S + computing / 0.35)
+    assert expected_s(one) == pytest.approx(EMULATED_S + computing / 0.35)
     server = replace(one, exchange="server")
-    assert duration.expected_s(server) == pytest.approx(duration.EMULATED_S + computing * (1 + 4 * 0.65 / 0.35))
+    assert expected_s(server) == pytest.approx(EMULATED_S + computing * (1 + 4 * 0.65 / 0.35))
     slow = replace(one, straggler="heterogeneous:factor=3.0,workers=0")
-    assert duration.expected_s(slow) == pytest.approx(duration.EMULATED_S + computing * (3 + 0.65 / 0.35))
-
-
-def test_the_network_study_says_the_same_of_its_questions(tmp_path: Path) -> None:
-    asked = [ExchangeCell(NetworkCell(2, 128), "ring", gradient_mb=size) for size in (1.0, 2.0, 3.0)]
-    path = tmp_path / "answers.jsonl"
-    expected = network_duration.expected_s(asked[0])
-    said = network_duration.announced(asked, Answers(path), 1)
-    assert said.startswith("3 cells, 0 of them done already. The others will take less than a minute")
-    conditions = Conditions(shared_machine.here()).to_dict()
-    append(path, asked[0], {"seconds": 1.0, "engine_s": 600 * expected, "conditions": conditions})
-    append(path, asked[1], {"seconds": 1.0, "engine_s": 9 * expected})
-    said = network_duration.announced(asked, Answers(path), 1)
-    assert said.startswith("3 cells, 2 of them done already.") and "by what 1 of them took" in said
-    assert network_duration.announced(asked[:2], Answers(path), 1) == "all 2 cells are done already"
+    assert expected_s(slow) == pytest.approx(EMULATED_S + computing * (3 + 0.65 / 0.35))

@@ -7,18 +7,18 @@ from io import StringIO
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from rich.console import Console
 
 from serene.controller.automatic import BadAutomatic
 from serene.errors import SereneError
-from serene.experiments.straggler_study import late, regret, rows
+from serene.experiments.straggler_study import late, regret
 from serene.experiments.straggler_study.cases import STEPS, STRAGGLERS, Case, cases
 from serene.experiments.straggler_study.cell import Cell
-from serene.experiments.straggler_study.measures import curve
-from serene.experiments.straggler_study.regret import automatic_of, chosen_cases, main, targets
-from serene.experiments.straggler_study.regret_bars import bars
-from serene.experiments.straggler_study.regret_table import Regret, from_csv, summary, to_csv, write_page
+from serene.experiments.straggler_study.measures import curve, row
+from serene.experiments.straggler_study.regret import AUTOMATIC, automatic_of, chosen_cases, main, targets
+from serene.experiments.straggler_study.regret_table import OF_A_CELL, read, regrets, summary, took_s, worth, write_page
 from serene.experiments.straggler_study.store import Store
 from serene.experiments.straggler_study.sweep import Parallel, sweep
 from serene.strategy import BadStrategy
@@ -42,7 +42,7 @@ def test_the_best_fixed_strategy_has_no_regret_and_the_others_have_their_times(
     for more in ([], ["--csv", str(csv_file), "--runs", str(runs_file)]):
         monkeypatch.setattr("sys.argv", [*command, *more])
         assert main() == 0
-    found = {each.strategy: each.regret for each in from_csv(csv_file.read_text())}
+    found = read(csv_file).set_index("strategy")["regret"].to_dict()
     assert set(found) == {"bsp", "ssp:1", "ssp:3", "ssp:10", "asp", "quorum", "auto", "ssp:2", name}
     assert (
         min(value for key, value in found.items() if key in ("bsp", "ssp:1", "ssp:3", "ssp:10", "asp", "quorum")) == 1
@@ -69,10 +69,12 @@ def test_a_run_that_never_arrives_counts_twice_its_length(tmp_path: Path) -> Non
     sweep([cell], store, Console(file=StringIO()), Parallel(1))
     trace = store.get(cell)
     assert trace is not None
-    assert regret.seconds(cell, store) == pytest.approx(2 * trace.steps["ended"].max())
-    assert rows.of_trace(trace)["s_to_until"] == ""
+    assert regret.seconds(trace) == pytest.approx(2 * trace.steps["ended"].max())
+    runs = pd.DataFrame([row(trace)])
+    assert runs["s_to_until"].tolist() == [""]
+    assert took_s(runs).tolist() == pytest.approx([2 * trace.steps["ended"].max()], abs=0.002)
     with pytest.raises(SereneError, match="was not run"):
-        regret.seconds(Cell(model="softmax", steps=7, until=0.5), store)
+        targets([Case("softmax", "mild", 0.65, "always", 4)], store)
 
 
 def test_strategies_and_cells_that_do_not_exist_are_named() -> None:
@@ -96,30 +98,47 @@ def test_the_regime_that_changes_does_so_after_a_third_and_after_two() -> None:
 
 def test_the_page_shows_the_results(tmp_path: Path) -> None:
     """Whoever changes one makes the other anew: `make compare CSV=docs/results/regret.csv`."""
-    found = from_csv(RESULTS.read_text())
-    assert to_csv(found) == RESULTS.read_text()
-    assert {each.cell for each in found} <= {case.name for case in cases()}
+    found, runs = read(RESULTS), read(RUNS)
+    assert found.to_csv(index=False) == RESULTS.read_text()
+    assert set(found["cell"]) <= {case.name for case in cases()}
     copy = tmp_path / "page.md"
     copy.write_text(PAGE.read_text())
-    told = bars(csv.DictReader(RUNS.read_text().splitlines()), "auto:pacing")
-    write_page(copy, found, told)
+    write_page(copy, found, runs, "auto:pacing")
     assert copy.read_text() == PAGE.read_text()
+    write_page(copy, found, runs, "auto:unknown")
+    assert "over 84 cells" not in copy.read_text() and "| auto | 84 |" in copy.read_text()
     copy.write_text("no table here")
     with pytest.raises(SereneError, match="has no line"):
-        write_page(copy, found, told)
+        write_page(copy, found, runs, "auto:pacing")
 
 
-def test_the_bars_by_hand() -> None:
-    def row(straggler: str, strategy: str, seed: int, took: float | str) -> dict[str, object]:
+def test_regrets_follow_from_the_recorded_runs() -> None:
+    """To the milliseconds that the runs are rounded to."""
+    names = {(case.model, *_settings(case)): case.name for case in cases()}
+    runs = read(RUNS)
+    cells = [names.get(tuple(row)) for row in runs[OF_A_CELL].itertuples(index=False)]
+    found = regrets(runs.assign(cell=cells, took_s=took_s(runs)), AUTOMATIC)
+    both = read(RESULTS).merge(found, on=["cell", "strategy"], suffixes=("", "_now"))
+    assert len(both) == len(found) == len(read(RESULTS))
+    assert (both["regret"] - both["regret_now"]).abs().max() <= 0.002
+
+
+def _settings(case: Case) -> tuple[object, ...]:
+    cell = case.cell("bsp", 1)
+    return cell.learning_rate, cell.momentum, cell.share, cell.straggler, cell.workers
+
+
+def test_a_strategys_worth_by_hand() -> None:
+    def row(straggler: str, strategy: str, seed: int, took: float) -> dict[str, object]:
         cell = {"model": "m", "learning_rate": 1, "momentum": 0, "share": 0.3, "workers": 4}
         return {**cell, "straggler": straggler, "strategy": strategy, "seed": seed, "s_to_until": took, "whole_s": 10.0}
 
-    slow: dict[str, tuple[float | str, ...]] = {name: (20.0, 20.0) for name in ("ssp:1", "ssp:3", "ssp:10", "quorum:3")}
+    slow = {name: (20.0, 20.0) for name in ("ssp:1", "ssp:3", "ssp:10", "quorum:3")}
     # The best one, asp, is so by seed 1 alone; by the others' choice one has (30 + 12) / 2 of asp's 18. Seed 2 never
     # reaches the accuracy under bsp in the second cell: 20 s.
-    cells: dict[str, dict[str, tuple[float | str, ...]]] = {
+    cells = {
         STRAGGLERS["none"]: {**slow, "asp": (6.0, 30.0), "bsp": (26.0, 12.0), "auto:pacing": (18.0, 18.0)},
-        STRAGGLERS["changing"]: {**slow, "asp": (9.0, 9.0), "bsp": (20.0, ""), "auto:pacing": (8.0, 8.2)},
+        STRAGGLERS["changing"]: {**slow, "asp": (9.0, 9.0), "bsp": (20.0, np.nan), "auto:pacing": (8.0, 8.2)},
     }
     rows = [
         row(straggler, name, seed, took)
@@ -127,18 +146,19 @@ def test_the_bars_by_hand() -> None:
         for name, both in by.items()
         for seed, took in enumerate(both)
     ]
-    assert bars([*rows, row("only fixed", "bsp", 1, 1.0)], "auto:pacing").startswith(
-        "Over 2 cells: regret 0.95 in the mean (bar 1.05) and 1.00 in the worst cell (1.15); 0.97 of the best single "
-        "fixed strategy's time over all cells together (0.90); faster than the best fixed strategy in 1 of 1 cells "
-        "whose regime changes (90 %). The fixed strategy that is best by the other seeds has 1.28 in the mean and 1.56 "
-    )
+    head, found = worth(pd.DataFrame([*rows, row("only fixed", "bsp", 1, 1.0)]), "auto:pacing")
+    assert head[:2] == ["over 2 cells", "pacing"]
+    assert [each[1:] for each in found] == [
+        ["0.95", "1.05", "1.28"], ["1.00", "1.15", "1.56"], ["0.97", "0.90", ""], ["1 of 1 cells", "90 %", ""],
+    ]  # fmt: skip
 
 
 def test_a_summary_s_row() -> None:
     cells = ("m mild, share 5%, none, 4 workers", "m mild, share 5%, always, 4 workers")
-    rows = summary([Regret(cells[0], "a", 1.0), Regret(cells[1], "a", 1.5), Regret(cells[0], "b", 1.1)])
+    found = [(cells[0], "a", 1.0), (cells[1], "a", 1.5), (cells[0], "b", 1.1)]
+    _, rows = summary(pd.DataFrame(found, columns=["cell", "strategy", "regret"]))
     assert [row[0] for row in rows] == ["b", "a"]
-    assert rows[1][:7] == ("a", "2", "1.25", "1.50", "50%", "1.00", "1.50")
+    assert rows[1][:7] == ["a", "2", "1.25", "1.50", "50%", "1.00", "1.50"]
 
 
 def test_gradients_that_are_late_damp_a_large_rate_and_do_nothing_at_a_small_one() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from serene.controller.automatic import source
-from serene.experiments.shared.studies import Busy
+from serene.experiments.shared.store import Busy
 from serene.experiments.straggler_study import cell as cell_module
 from serene.experiments.straggler_study.cell import Cell, Network, RackNetwork
 from serene.experiments.straggler_study.simulated import Simulation, simulate

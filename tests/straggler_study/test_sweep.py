@@ -17,6 +17,7 @@ from rich.console import Console
 
 from serene.experiments.shared import studies
 from serene.experiments.shared.driver import ClusterFailed, work_off
+from serene.experiments.shared.store import Busy, alone
 from serene.experiments.straggler_study import command, grid
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.store import Store
@@ -48,7 +49,7 @@ def test_a_result_that_cannot_be_written_ends_the_sweep_and_is_kept_elsewhere(tm
     """The next ones could not be written either; what was done before stays."""
     store = Store(tmp_path)
     store.path(CELLS[1]).mkdir()  # cannot be replaced by a file
-    with pytest.raises(CannotWrite, match=r"Is a directory; it is in .* instead; .*rerun to resume"):
+    with pytest.raises(CannotWrite, match=r"Is a directory; written to .* instead; .*rerun to resume"):
         sweep([CELLS[0], CELLS[1], CELLS[2]], store, quiet(), Parallel(1))
     assert store.get(CELLS[0]) is not None
 
@@ -109,7 +110,7 @@ def test_bmv2_runs_go_side_by_side_by_a_number_of_their_own() -> None:
 
 def test_a_study_is_alone_in_its_folder(tmp_path: Path) -> None:
     options = command.parser().parse_args(["--out", str(tmp_path), "--engine", "simulated"])
-    with studies.alone(tmp_path), pytest.raises(studies.Busy, match="in use by another run"):
+    with alone(tmp_path), pytest.raises(Busy, match="in use by another run"):
         command.run(options, quiet())
 
 

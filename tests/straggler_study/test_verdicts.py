@@ -6,23 +6,19 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from serene.experiments.shared.machine import Conditions
-from serene.experiments.straggler_study import agreement, grid, headline, names, tables
-from serene.experiments.straggler_study.agreement import Pair
+from serene.experiments.straggler_study import agreement, grid, headline, names
 from serene.experiments.straggler_study.cell import SOFTMAX, Cell
-from serene.experiments.straggler_study.claims import Claim, claims
 from serene.experiments.straggler_study.grid import CHOOSING, REPORTED, Grid
 from serene.experiments.straggler_study.measures import numbers
+from serene.experiments.straggler_study.pictures import choice
 from serene.experiments.straggler_study.store import Store
 from serene.experiments.straggler_study.study import Spread, Study
-from serene.experiments.straggler_study.trace import STEP, Swap, Trace
+from serene.experiments.straggler_study.trace import Trace
 from tests.straggler_study import studies
-from tests.straggler_study.studies import SHARE, STEPS
+from tests.straggler_study.studies import SHARE, STEPS, trace
 
-COMPUTED_S = 0.4
 NAN = float("nan")
 
 # Seconds a step with slow workers, and without.
@@ -36,26 +32,6 @@ SLOW = {
     (names.GLOO, "bsp"): 1.25, (names.SCAPY, "bsp"): 7.0,
 }  # fmt: skip
 CALM = {"bsp": 0.5, "ssp:10": 0.47}
-
-
-def trace(
-    cell: Cell, step_s: float, waited_s: tuple[float, ...] = (0.01,) * 4, *, learns: float = 0.1,
-    facts: dict[str, float] | None = None,
-) -> Trace:  # fmt: skip
-    """All workers' steps last as long; accuracy grows by ``learns`` with each. waited_s: each worker's, of a step."""
-    rows = [
-        (worker, step, began, began + COMPUTED_S, began + step_s, waited_s[worker], 1, 4, 0.0, min(step * learns, 1.0))
-        for step in range(1, STEPS + 1)
-        for began in [(step - 1) * step_s]
-        for worker in range(cell.workers)
-    ]
-    counted = 48.0 if cell.exchange == "switch" else NAN
-    known = {"contributions_sent": counted, "contributions_applied": counted, "miscounted": 0.0, "retransmissions": 0.0}
-    swaps = [Swap(0.0, "BSP"), *([Swap(1.0, "SSP(3)"), Swap(2.0, "SSP(1)")] if cell.automatic else [])]
-    return Trace(
-        cell, np.array(rows, STEP), np.zeros((cell.workers, 16)), tuple(swaps), 0.0,
-        {**known, "engine_s": 1.0, **(facts or {})}, Conditions("some machine", 0.5, 0.5, 0.1),
-    )  # fmt: skip
 
 
 def lasts(cell: Cell) -> float:
@@ -85,65 +61,135 @@ def cell_of(study: Study, way: str, strategy: str, seed: int = 1) -> Cell:
     )  # fmt: skip
 
 
-def claimed(study: Study) -> dict[tuple[str, str], Claim]:
-    """By the first word, and by the engine."""
-    return {(claim.theirs.split()[0], claim.engine): claim for claim in claims(study)}
+def claimed(study: Study) -> list[dict[str, str]]:
+    head, rows = headline.claims(study)
+    return [dict(zip(head, row, strict=True)) for row in rows]
+
+
+def one(study: Study, theirs: str, engine: str, ours: str = "") -> dict[str, str]:
+    """The row of a claim."""
+    (row,) = (
+        row for row in claimed(study)
+        if row["theirs"].startswith(theirs) and row["engine"] == engine and ours in row["ours"]
+    )  # fmt: skip
+    return row
 
 
 ON_EMBEDDED, ON_BMV2 = "emulated, embedded switch", "emulated, BMv2"
 
 
 @pytest.mark.parametrize(
-    ("first", "engine", "ours", "verdict"),
+    ("theirs", "engine", "at_65", "verdict"),
     [
-        ("Aggregation", ON_EMBEDDED, "65 %: -75.0 % [-75.0, -75.0]", "holds"),
-        ("Aggregation", ON_BMV2, "65 %: -50.0 % [-50.0, -50.0]", "holds"),
-        ("Stragglers", ON_EMBEDDED, "65 %: -50.0 % [-50.0, -50.0]", "holds"),
-        ("Hybrid", ON_EMBEDDED, "65 %: -10.0 %", "the direction holds; the amount does not: at most -10 %"),
-        ("Hybrid", ON_BMV2, "65 %: -20.0 %", "the direction holds; the amount does not: at most -20 %"),
-        ("...", ON_EMBEDDED, "as theirs: 65 %: -16.7 %", "the direction holds; the amount does not: at most -17 %"),
-        ("...", ON_BMV2, "as theirs: 65 %: -25.0 %", "the direction holds; the amount does not: at most -25 %"),
-        ("...", ON_EMBEDDED, "round trips not included: 65 %: -96.7 %", "the direction holds; the amount does not"),
-        ("A", "emulated", "8 swaps while training ran; in 26 of 26 runs (of 26 wanted) the", "holds"),
-        ("A", ON_BMV2, "10 of 10 runs through BMv2", "BMv2: holds; Tofino: not tried"),
-        ("Without", ON_EMBEDDED, "65 %: -6.0 %", "the direction holds; the amount does not: at most -6 %"),
+        ("Aggregation", ON_EMBEDDED, "-75.0 % [-75.0, -75.0]", "holds"),
+        ("Aggregation", ON_BMV2, "-50.0 % [-50.0, -50.0]", "holds"),
+        ("Stragglers", ON_EMBEDDED, "-50.0 % [-50.0, -50.0]", "holds"),
+        ("Hybrid", ON_EMBEDDED, "-10.0 % [-10.0, -10.0]", "holds; -40 % not reached: at most -10 %"),
+        ("Hybrid", ON_BMV2, "-20.0 % [-20.0, -20.0]", "holds; -40 % not reached: at most -20 %"),
+        ("...", ON_EMBEDDED, "-16.7 % [-16.7, -16.7]", "holds; -50 % not reached: at most -17 %"),
+        ("...", ON_BMV2, "-25.0 % [-25.0, -25.0]", "holds; -50 % not reached: at most -25 %"),
+        ("The same", ON_EMBEDDED, "-96.7 % [-96.7, -96.7]", "holds; -50 % reached: at most -97 %"),
+        ("Without", ON_EMBEDDED, "-6.0 % [-6.0, -6.0]", "holds; -12 % not reached: at most -6 %"),
     ],
 )
-def test_a_claim_gets_its_own_numbers(study: Study, first: str, engine: str, ours: str, verdict: str) -> None:
-    claim = claimed(study)[first, engine]
-    assert ours in claim.ours
-    assert claim.verdict.startswith(verdict)
+def test_a_claim_gets_its_own_numbers(study: Study, theirs: str, engine: str, at_65: str, verdict: str) -> None:
+    row = one(study, theirs, engine)
+    assert (row["5 %"], row["30 %"], row["65 %"], row["verdict"]) == ("", "", at_65, verdict)
 
 
-def test_each_claim_is_there_once_and_of_the_switches_that_were_asked_for(study: Study) -> None:
-    assert len(claimed(study)) == len(claims(study)) == 10
+def test_what_is_counted_has_a_verdict_too(study: Study) -> None:
+    swaps, prototype = one(study, "A hot-swapping", "emulated"), one(study, "A prototype", ON_BMV2)
+    assert swaps["ours"].startswith("8 swaps while training ran; in 26 of 26 runs (of 26 wanted) the")
+    assert swaps["verdict"] == "holds"
+    assert prototype["ours"].startswith("10 of 10 runs through BMv2")
+    assert prototype["verdict"].startswith("BMv2: holds; Tofino: not tried")
+    assert headline.swapped(0, 0) == "not tried: nothing was swapped"
+
+
+def test_the_answer_is_what_the_traces_say(study: Study) -> None:
+    head, rows = headline.answer(study)
+    changed = ["-50.0 % [-50.0, -50.0]", "+60.0 % [+60.0, +60.0]", "-20.0 % [-20.0, -20.0]"]
+    assert rows == [
+        ["the embedded switch", "65 %", "-75.0 % [-75.0, -75.0]", "-20.0 % [-20.0, -20.0]", "-10.0 % [-10.0, -10.0]",
+         "the switch"],
+        ["BMv2", "65 %", *changed, "the switch"],
+    ]  # fmt: skip
+    assert len(head) == len(rows[0])
+
+
+def test_claims_are_of_the_switches_that_were_asked_for(study: Study) -> None:
+    assert len(claimed(study)) == 12
     without = tuple(cell for cell in study.grid.headline if names.way(cell) != names.BMV2)
     study = Study(replace(study.grid, headline=without), study.store)
-    assert [claim.engine for claim in claims(study)].count(ON_BMV2) == 1, (
-        "the prototype's, which says that it is missing"
-    )
-    assert "BMv2: not all runs are there" in claimed(study)["A", ON_BMV2].verdict
+    (prototype,) = (row for row in claimed(study) if row["engine"] == ON_BMV2)
+    assert prototype["verdict"].startswith("BMv2: not all runs are there")
 
 
 def test_a_seed_that_is_missing_is_in_every_verdict(study: Study) -> None:
     study.store.path(cell_of(study, names.SERVER, "bsp", 2)).unlink()
     study.store.path(cell_of(study, names.BMV2, "asp", 2)).unlink()
-    found = claimed(again(study))
-    accelerates = found["Aggregation", ON_EMBEDDED]
-    assert accelerates.ours.endswith("65 %: -75.0 % [-75.0, -75.0], 1 of 2 seeds")
-    assert accelerates.verdict == "holds; seeds are missing at 65 %"
-    assert "9 of 10 runs" in found["A", ON_BMV2].ours and "BMv2: not all runs" in found["A", ON_BMV2].verdict
-    assert "25 of 25 runs (of 26 wanted)" in found["A", "emulated"].ours
-    assert found["Hybrid", ON_EMBEDDED].verdict.startswith("the direction holds; the amount does not: at most -10 %")
+    study = again(study)
+    accelerates = one(study, "Aggregation", ON_EMBEDDED)
+    assert accelerates["65 %"] == "-75.0 % [-75.0, -75.0], 1 of 2 seeds"
+    assert accelerates["verdict"] == "holds; results are missing at 65 %"
+    prototype = one(study, "A prototype", ON_BMV2)
+    assert "9 of 10 runs" in prototype["ours"] and "BMv2: not all runs" in prototype["verdict"]
+    assert "25 of 25 runs (of 26 wanted)" in one(study, "A hot-swapping", "emulated")["ours"]
+    assert one(study, "Hybrid", ON_EMBEDDED)["verdict"] == "holds; -40 % not reached: at most -10 %"
 
 
 @pytest.mark.parametrize("facts", [{"miscounted": 1.0}, {"contributions_applied": 47.0}])
 def test_a_contribution_that_is_lost_or_repeated_is_in_the_verdict(study: Study, facts: dict[str, float]) -> None:
     cell = cell_of(study, names.SCAPY, "bsp")
     study.store.keep(cell, trace(cell, 7.0, facts=facts))
-    found = claimed(again(study))["A", "emulated"]
-    assert "in 25 of 26 runs" in found.ours
-    assert found.verdict == "does not hold: contributions were lost or repeated in 1 runs"
+    found = one(again(study), "A hot-swapping", "emulated")
+    assert "in 25 of 26 runs" in found["ours"]
+    assert found["verdict"] == "does not hold: contributions were lost or repeated in 1 runs"
+
+
+def spread(*values: float, bounds: int = 0) -> Spread:
+    return Spread.of(values, len(values), bounds)
+
+
+HALF, TENTH, NONE = spread(-0.5, -0.52, -0.48), spread(-0.1, -0.12, -0.08), spread(0.01, -0.02, 0.0)
+WORSE, TORN, NEVER = spread(0.3, 0.2, 0.4), spread(-0.2, 0.1, -0.1), spread(NAN, NAN, -0.1)
+UNKNOWN, AT_LEAST = Spread.of(()), spread(-0.3, -0.2, bounds=1)
+
+
+def test_what_the_seeds_decide() -> None:
+    assert HALF.less and AT_LEAST.less
+    assert not any(each.less for each in (WORSE, TORN, NONE, NEVER, UNKNOWN, spread(-0.01, -0.02)))
+
+
+@pytest.mark.parametrize(
+    ("switch", "strategy", "said"),
+    [
+        (HALF, TENTH, "the switch"), (TENTH, HALF, "the strategy"), (WORSE, HALF, "the strategy"),
+        (TORN, WORSE, "neither, clearly"), (NEVER, NONE, "neither, clearly"), (HALF, HALF, "neither, clearly"),
+        (HALF, spread(-0.1, bounds=1), "neither, clearly"), (UNKNOWN, HALF, "not measured"),
+    ],
+)  # fmt: skip
+def test_nothing_saves_more_that_the_seeds_do_not_decide(switch: Spread, strategy: Spread, said: str) -> None:
+    assert headline.saves_more(switch, strategy) == said
+
+
+@pytest.mark.parametrize(
+    ("found", "amount", "said"),
+    [
+        ({0.05: TENTH, 0.65: HALF}, None, "holds"),
+        ({0.05: NONE, 0.65: HALF}, None, "holds at 65 %, not elsewhere"),
+        ({0.05: WORSE, 0.65: TORN}, None, "does not hold here"),
+        ({0.05: TENTH, 0.65: HALF}, -0.4, "holds; -40 % reached at 65 %, not elsewhere: at most -50 %"),
+        ({0.05: NONE, 0.65: TENTH}, -0.5, "holds at 65 %, not elsewhere; -50 % not reached: at most -10 %"),
+        ({0.05: NEVER}, -0.4, "does not hold here"),
+        ({0.05: UNKNOWN}, -0.4, "not measured"),
+        ({}, None, "not measured"),
+        ({0.05: UNKNOWN, 0.3: HALF}, None, "holds; results are missing at 5 %"),
+        ({0.05: WORSE, 0.3: Spread.of([-0.5], 2)}, None, "holds at 30 %, not elsewhere; results are missing at 30 %"),
+    ],
+)
+def test_verdicts(found: dict[float, Spread], amount: float | None, said: str) -> None:
+    assert headline.verdict(found, amount) == said
 
 
 def test_a_change_is_of_what_its_name_says(study: Study) -> None:
@@ -151,21 +197,21 @@ def test_a_change_is_of_what_its_name_says(study: Study) -> None:
     for seed in (1, 2):
         study.store.keep(replace(one, seed=seed), trace(replace(one, seed=seed), 0.7, (0.1,) * 4, learns=0.2))
         study.store.keep(replace(other, seed=seed), trace(replace(other, seed=seed), 1.0, (0.5, 0.3, 0.1, 0.1)))
-    found = again(study).against(one, other)
     # 0.5 is reached when the mean over three evaluations is: after 6 steps or, in the midst of the fourth, after 3.5.
-    assert found.steps.middle == pytest.approx(3.5 / 6 - 1)
-    assert found.time.middle == pytest.approx(4 * 0.7 / 6 - 1)
-    assert found.step.middle == pytest.approx(0.7 - 1)
-    assert found.waiting.middle == pytest.approx(0.4 / 1.0 - 1)
-    assert found.exchange.middle == pytest.approx(0.3 / 0.6 - 1)
+    expected = {"target_steps": 3.5 / 6, "target_s": 4 * 0.7 / 6, "step_s": 0.7, "waited_sum_s": 0.4, "exchange_s": 0.5}
+    study = again(study)
+    for what, ratio in expected.items():
+        assert study.change(one, other, what).middle == pytest.approx(ratio - 1), what
 
 
 def test_steps_to_a_target_that_the_other_never_reached_are_bounded_by_its_steps(study: Study) -> None:
     one, other = cell_of(study, names.EMBEDDED, "ssp:10"), cell_of(study, names.SERVER, "bsp")
     study.store.keep(other, trace(other, 4.0, learns=0.01))
-    found = again(study).against(one, other, seeds=(1,))
-    assert found.steps.middle == pytest.approx(6 / STEPS - 1) and found.steps.bounds == 1
-    assert found.time.middle == pytest.approx(6 * 0.9 / (4 * STEPS) - 1)
+    study = again(study)
+    steps, time = (study.change(one, other, what, seeds=(1,)) for what in ("target_steps", "target_s"))
+    assert steps.middle == pytest.approx(6 / STEPS - 1) and (steps.bounds, steps.count, steps.wanted) == (1, 1, 1)
+    assert time.middle == pytest.approx(6 * 0.9 / (4 * STEPS) - 1)
+    assert "or less: the other never got there in 1 of 1" in time.percent()
 
 
 def test_a_way_is_called_what_the_gradients_go_through(study: Study) -> None:
@@ -207,7 +253,7 @@ def test_a_share_is_of_the_network_and_of_what_should_have_been_computed() -> No
     assert found.late == pytest.approx(0.4 / 0.32 - 1)
 
 
-def test_who_wins_the_map_is_chosen_by_other_seeds_than_those_that_say_by_how_much(tmp_path: Path) -> None:
+def test_the_map_chooses_a_strategy_by_other_seeds_than_those_that_it_reports(tmp_path: Path) -> None:
     seconds = {
         ("bsp", CHOOSING): 1.0, ("ssp:3", CHOOSING): 0.8, ("asp", CHOOSING): 0.7,
         ("bsp", REPORTED): 1.0, ("ssp:3", REPORTED): 0.5, ("asp", REPORTED): 1.2,
@@ -219,16 +265,16 @@ def test_who_wins_the_map_is_chosen_by_other_seeds_than_those_that_say_by_how_mu
             store.keep(cell, trace(cell, step_s))
             cells.append(cell)
     study = Study(Grid("small", (), (), tuple(cells), (), {SOFTMAX: 0.5}, {}), store)
-    _, (row,) = tables.map_rows(study)
+    _, (row,) = choice.map_rows(study)
     assert row[3:] == ["ASP", "+20.0 % [+20.0, +20.0]"]
 
 
 def test_the_simulator_is_held_to_the_emulation_not_the_other_way_round(study: Study) -> None:
     pairs = agreement.pairs(study)
     assert len(pairs) == len(study.grid.twins) == 14
-    for pair in pairs:
-        assert pair.simulated["step_s"] == pytest.approx(0.45)
-        assert pair.emulated["step_s"] == pytest.approx(lasts(pair.cell))
-    cell = pairs[0].cell
-    made_up = [Pair(cell, {"step_s": each}, {"step_s": 1.0}) for each in (2.0, 1.1, 0.9)]
-    assert agreement.difference(made_up, "step_s") == pytest.approx((0.1, 1.0))
+    assert pairs["step_s_simulated"].tolist() == pytest.approx([0.45] * 14)
+    assert pairs["step_s"].tolist() == pytest.approx([lasts(cell) for cell in pairs["cell"]])
+    made_up = pairs[:3].assign(step_s=1.0, step_s_simulated=[2.0, 1.1, 0.9])
+    found = agreement.errors(made_up, "step_s")
+    assert (found.median(), found.max()) == pytest.approx((0.1, 1.0))
+    assert agreement.summary(made_up)[1][0][:3] == ["65 %", "3", "10% (at most 100%)"]

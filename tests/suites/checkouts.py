@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from serene.errors import SereneError
@@ -27,6 +29,11 @@ CHECKOUTS = {  # the setting of make: what it is, and a folder that it has to ha
     "P4C": ("p4lang/p4c", "testdata/p4_16_samples"),
     "BMV2": ("p4lang/behavioral-model", "targets/simple_switch_grpc/tests/testdata"),
 }
+
+
+@cache
+def compiler_version() -> str:
+    return subprocess.run([COMPILER, "--version"], capture_output=True, text=True, check=False).stdout
 
 
 class NotThere(SereneError):
@@ -57,20 +64,25 @@ class Program:
             return self.source, self.p4info
         if shutil.which(COMPILER) is None:
             raise NotThere(f"needs {COMPILER}")
-        key = hashlib.sha256(str(self.source).encode() + self.source.read_bytes()).hexdigest()[:16]
+        source = self.source.resolve()
+        text = compiler_version().encode() + str(source).encode() + source.read_bytes()
+        key = hashlib.sha256(text).hexdigest()[:16]
         place = BUILT / f"{self.source.stem}-{key}"
         made, info, log = (place.with_name(place.name + end) for end in (".json", ".p4info.txtpb", ".log"))
         if not made.exists() and not log.exists():
             BUILT.mkdir(parents=True, exist_ok=True)
-            command = [COMPILER, "--arch", "v1model", "--p4runtime-files", str(info), "-o", str(made), str(self.source)]
+            half = place.with_name(f"{place.name}.{os.getpid()}.json")
+            command = [COMPILER, "--arch", "v1model", "--p4runtime-files", str(info), "-o", str(half), str(source)]
             try:
-                run = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_S, cwd=self.source.parent)
-                said, failed = run.stderr, run.returncode != 0
+                run = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_S, cwd=source.parent)
+                said, failed = run.stderr, run.returncode != 0 or not half.exists()
             except subprocess.TimeoutExpired:
                 said, failed = f"error: not compiled within {COMPILE_S:.0f} s", True
             if failed:
-                made.unlink(missing_ok=True)
+                half.unlink(missing_ok=True)
                 log.write_text(said)
+            else:
+                half.replace(made)
         if not made.exists():
             first = next((line for line in log.read_text().splitlines() if "error" in line), "p4c refuses it")
             raise NotCompiled(first.rpartition("error: ")[2])

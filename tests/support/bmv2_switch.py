@@ -50,4 +50,4 @@ class Bmv2Switch:
         self._controller.group(group.number, group.replicas)
 
     def count(self, counter: str, worker: int) -> int:
-        return self._controller.counter(counter, worker)
+        return self._controller.count(counter, worker)

@@ -15,30 +15,22 @@ if __name__ == "__main__":
 
 import argparse
 import contextlib
-import hashlib
 import os
-import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from serene.client import Client, Session, UdpTransport
 from serene.errors import SereneError
 from serene.strategy import BSP
-from serene.wire import SWITCH_IP
 from tests.controller.processes import ControllerProcess, Process, listens
 from tests.runs import ROOT, private_network
+from tests.support.warm import server
+from tests.switch.attached import HOSTS, PATIENCE_S
 
 GRPC = "127.0.0.1:9559"
-VALUES, STEPS = 50_000, 10
-TCP_BYTES, TCP_PORT = 4 << 20, 4000
-PATIENCE_S = 120.0
-HOSTS = 2
 UNDER = "under"  # the interface in the switch's namespace that eth1 or eth2 is made of, where it is not the link itself
 
 FEATURES = {  # ethtool's names: both ends of each link get them
@@ -139,8 +131,8 @@ class Host:
         _check([*self._within(), *command])
 
     def start(self, what: str, *arguments: str) -> subprocess.Popen[str]:
-        """One of this module's roles, in this host."""
-        command = [*self._within(), sys.executable, "-m", "tests.switch.attachments", "--role", what, *arguments]
+        """A function of attached.py, in this host."""
+        command = [*self._within(), sys.executable, "-m", "tests.switch.attached", what, *arguments]
         return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def end(self) -> None:
@@ -160,6 +152,7 @@ def _check(command: Sequence[str]) -> None:
 
 def outcome(case: Case, scratch: Path) -> dict[str, str]:
     """What training and TCP came to: "yes", or the reason in a line."""
+    server("controller")  # here: it would be in the network below otherwise, and outlive it
     with contextlib.ExitStack() as stack:
         stack.enter_context(private_network())
         hosts = []
@@ -170,21 +163,21 @@ def outcome(case: Case, scratch: Path) -> dict[str, str]:
         except SereneError as error:
             return {"training": str(error), "TCP": "-"}
         ports = [f"-i{number}@eth{number}" for number in range(1, HOSTS + 1)]
-        command = [str(Path(sys.executable).with_name("serene-switch")), "--no-p4", *ports]
-        switch = Process([*command, "--", "--grpc-server-addr", GRPC, "--cpu-port", "255"], scratch / "switch.log")
+        command = ["-m", "serene.switch_command", "--no-p4", *ports, "--", "--grpc-server-addr", GRPC]
+        switch = Process([*command, "--cpu-port", "255"], scratch / "switch.log", warm=True)
         stack.callback(switch.kill)
         switch.await_(lambda: listens(GRPC), "the switch listens")
         options = ("--program", case.program, "--ports", f"1-{HOSTS}")
-        controller = ControllerProcess.of(GRPC, scratch / "controller.log", *options, warm=False)
+        controller = ControllerProcess.of(GRPC, scratch / "controller.log", *options)
         stack.callback(controller.kill)
         controller.client.create_job(HOSTS, BSP())
-        training = _both(hosts, "worker", lambda number: ("--worker", str(number - 1)))
-        tcp = _both(hosts, "tcp", lambda number: ("--here", f"10.0.0.{number}", "--there", f"10.0.0.{3 - number}"))
+        training = _both(hosts, "worker", lambda number: (str(number - 1),))
+        tcp = _both(hosts, "tcp", lambda number: (f"10.0.0.{number}", f"10.0.0.{3 - number}"))
         return {"training": training, "TCP": tcp}
 
 
-def _both(hosts: Sequence[Host], what: str, arguments: object) -> str:
-    running = [host.start(what, *arguments(number)) for number, host in enumerate(hosts, 1)]  # type: ignore[operator]
+def _both(hosts: Sequence[Host], what: str, arguments: Callable[[int], tuple[str, ...]]) -> str:
+    running = [host.start(what, *arguments(number)) for number, host in enumerate(hosts, 1)]
     said = []
     for process in running:
         try:
@@ -196,54 +189,6 @@ def _both(hosts: Sequence[Host], what: str, arguments: object) -> str:
         if process.returncode:
             said.append((error.strip().splitlines() or ["it ended"])[-1])
     return said[0] if said else "yes"
-
-
-# -- what runs in a host ---------------------------------------------------------------------------------------------
-
-
-def worker(number: int) -> None:
-    """Contributes number + 1 to each value, STEPS times. Raises AssertionError where the sum is not that of both."""
-    total = np.zeros(VALUES, np.float32)
-
-    def apply(delta: np.ndarray) -> None:
-        total[:] += delta
-
-    client = Client(UdpTransport(SWITCH_IP), job=0, worker=number, vector_length=VALUES)
-    with Session(client, apply) as session:
-        session.join()
-        for _ in range(STEPS):
-            session.exchange(np.full(VALUES, number + 1, np.float32))
-        session.finish(timeout_s=PATIENCE_S / 2)
-    expected = STEPS * HOSTS * (HOSTS + 1) / 2
-    assert (total == expected).all(), f"a sum of {total[total != expected][0]}, expected {expected}"
-
-
-def tcp(here: str, there: str) -> None:
-    """Sends the other host some megabytes and gets as many. Raises AssertionError where they differ."""
-    data = np.random.default_rng(0).bytes(TCP_BYTES)
-    with socket.create_server((here, TCP_PORT)) as listening:
-        listening.settimeout(PATIENCE_S / 2)
-        first = here < there
-        other = None if first else _connected(there)
-        if first:
-            other, _ = listening.accept()
-        assert other is not None
-        with other:
-            other.settimeout(PATIENCE_S / 2)
-            for sends in (first, not first):
-                if sends:
-                    other.sendall(data)
-                    continue
-                got = b""
-                while len(got) < len(data) and (more := other.recv(1 << 20)):
-                    got += more
-                assert hashlib.sha256(got).digest() == hashlib.sha256(data).digest(), "TCP's bytes were changed"
-
-
-def _connected(there: str) -> socket.socket:
-    while True:  # the other host may not listen yet; the caller has a deadline
-        with contextlib.suppress(ConnectionRefusedError):
-            return socket.create_connection((there, TCP_PORT), PATIENCE_S / 2)
 
 
 # -- the command -----------------------------------------------------------------------------------------------------
@@ -265,18 +210,8 @@ def table(words: str) -> Iterator[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.switch.attachments", allow_abbrev=False)
     parser.add_argument("words", nargs="*", help="of a row; default: all rows")
-    parser.add_argument("--role", choices=("worker", "tcp"), help=argparse.SUPPRESS)
-    parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
-    for name in ("--here", "--there"):
-        parser.add_argument(name, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.role == "worker":
-        worker(options.worker)
-    elif options.role == "tcp":
-        tcp(options.here, options.there)
-    else:
-        for line in table(" ".join(options.words)):
-            print(line, flush=True)
+    for line in table(" ".join(parser.parse_args().words)):
+        print(line, flush=True)
 
 
 if __name__ == "__main__":

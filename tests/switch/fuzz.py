@@ -19,27 +19,49 @@ if __name__ == "__main__":
     end_quietly()
 
 import argparse
+import contextlib
 import importlib
 import importlib.util
 import os
+import random
 import subprocess
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from tests.switch import fuzz_frames, fuzz_json
-from tests.switch.sanitizers import PROGRAMS, environment, loaded, sanitizer_libraries
+from tests.switch import fuzz_json
+from tests.switch.packets import shapes, trial
+from tests.switch.sanitizers import FLAGS, PROGRAMS, environment, loaded, sanitizer_libraries
+from tests.switch.serene_job import seeds, start_job
+from tests.switch.stf_embedded import EmbeddedTarget
 
+BATCH = 500
 ANSWERS = "tests.client.fuzz_answers"  # fuzz(count, seed) -> Counter
 
 
 def frames(options: argparse.Namespace) -> Iterator[tuple[str, Counter[str]]]:
+    """Packets through the programs: valid ones, ones mutated in structure, and noise; counts what goes in and out."""
     for program in options.program or PROGRAMS:
-        yield (
-            program,
-            fuzz_frames.fuzz(options.count, options.seed, program, sanitize=options.sanitize, traced=options.traced),
+        json, lanes = PROGRAMS[program]
+        rng, counts, given = (
+            random.Random(f"{program} {options.seed}"),
+            Counter[str](),
+            seeds(lanes) if lanes else shapes(),
         )
+        with contextlib.closing(EmbeddedTarget(json.read_bytes(), FLAGS if options.sanitize else ())) as target:
+            if lanes:
+                start_job(target)
+            for start in range(0, options.count, BATCH):
+                packets = trial(rng, given, min(BATCH, options.count - start))
+                for port, packet in packets:
+                    if options.traced:
+                        target.switch.process(port, packet, trace=True)
+                    target.send(port, packet)
+                counts["packets in"] += len(packets)
+                counts["out"] += sum(len(sent) for sent in target.outputs({}).values())
+                target.forget()
+        yield program, counts
 
 
 def programs(options: argparse.Namespace) -> Iterator[tuple[str, Counter[str]]]:

@@ -8,128 +8,74 @@ from __future__ import annotations
 
 import contextlib
 import random
-import re
-import subprocess
-import sys
 import tempfile
-import time
 from collections import Counter
-from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import grpc
 from finsy.proto import p4r
 from google.protobuf.message import Message
 
-from tests.switch.p4rt_controller import Controller, WriteFailed, load_p4info
-from tests.switch.p4rt_probe import CPU_PORT, JSON, P4INFO, Probe
+from tests.switch.p4rt_controller import as_entity, clone_session, multicast_group, update
+from tests.switch.p4rt_probe import Probe, Probing, packet_metadata
+from tests.switch.running import Running
 
 ANSWER_S = 60.0
 CHECK_EVERY = 200
 NUMBERS = (
-    0,
-    1,
-    2,
-    3,
-    7,
-    100,
-    255,
-    256,
-    2**15,
-    2**16,
-    2**31 - 1,
-    2**32 - 1,
-    2**63 - 1,
-    2**64 - 1,
-    -1,
-    -(2**31),
-    -(2**63),
-)
+    0, 1, 2, 3, 7, 100, 255, 256, 2**15, 2**16, 2**31 - 1, 2**32 - 1, 2**63 - 1, 2**64 - 1, -1, -(2**31), -(2**63),
+)  # fmt: skip
 BYTES = (b"", b"\0", b"\1", b"\xff", b"\0" * 9, b"\xff" * 9, b"\xff" * 70, b"\1" * 5000)
 TEXTS = ("", "x", "*/ int x; /*", "\0", "ü" * 300, "x" * 5000)
 METHODS = ("Write", "Read", "SetForwardingPipelineConfig", "GetForwardingPipelineConfig", "Capabilities")
 
 
-@contextlib.contextmanager
-def switch() -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Runs a serene-switch without a program; yields its process and address."""
-    command = [sys.executable, "-m", "serene.switch.cli", "--no-p4", "-L", "off", "--"]
-    command += ["--grpc-server-addr", "127.0.0.1:0", "--cpu-port", str(CPU_PORT)]
-    with tempfile.TemporaryFile("w+") as log, subprocess.Popen(command, stderr=log, text=True) as process:
-        try:
-            found = None
-            deadline = time.monotonic() + ANSWER_S
-            while not found and process.poll() is None and time.monotonic() < deadline:
-                log.seek(0)
-                found = re.search(r"P4Runtime on (\S+),", log.read())
-                time.sleep(0.02)
-            assert found, "the switch does not start"
-            yield process, found.group(1)
-            process.terminate()
-            assert process.wait(ANSWER_S) == 0, "the switch does not end as it should"
-        finally:
-            process.kill()
-
-
-def seeds(controller: Controller) -> list[tuple[str, Message]]:
+def seeds(c: Probing) -> list[tuple[str, Message]]:
     """Valid (method, message) pairs to mutate; for a stream, one message of it."""
-    entry = controller.entry("by_scoped", {"a": 1}, "found_scoped", 1)
-    group = p4r.PacketReplicationEngineEntry()
-    group.multicast_group_entry.multicast_group_id = 1
-    group.multicast_group_entry.replicas.add(egress_port=1, instance=1)
-    session = p4r.PacketReplicationEngineEntry()
-    session.clone_session_entry.session_id = 1
-    session.clone_session_entry.replicas.add(egress_port=2, instance=1)
-    others = [
-        controller.entry("by_lpm", {"address": (0x0A000000, 8)}, "found_lpm", 1),
-        controller.entry("by_ternary", {"b": (0x100, 0xFF00), "c": (1, 1)}, "found_ternary", 2, priority=3),
-        controller.entry("by_range", {"c": (5, 900), "a": 7}, "found_range", 3, priority=4),
-        controller.entry("by_optional", {"a": 7}, "found_optional", 4, priority=5),
-        controller.entry("by_wide", {"wide": 1 << 100}, "found_wide", 6),
-    ]
+    entry = c.scoped(1, 1)
     entities = [
-        p4r.Entity(table_entry=entry),
-        *(p4r.Entity(table_entry=other) for other in others),
-        p4r.Entity(table_entry=controller.default("by_exact")),
-        p4r.Entity(packet_replication_engine_entry=group),
-        p4r.Entity(packet_replication_engine_entry=session),
-        p4r.Entity(counter_entry=p4r.CounterEntry(counter_id=controller.id("counters", "seen"))),
-        *(p4r.Entity(meter_entry=p4r.MeterEntry(meter_id=item.preamble.id)) for item in controller.p4info.meters),
-        *(p4r.Entity(register_entry=p4r.RegisterEntry(register_id=i.preamble.id)) for i in controller.p4info.registers),
-        *(p4r.Entity(digest_entry=p4r.DigestEntry(digest_id=i.preamble.id)) for i in controller.p4info.digests),
-        p4r.Entity(direct_counter_entry=p4r.DirectCounterEntry(table_entry=entry)),
-        p4r.Entity(direct_meter_entry=p4r.DirectMeterEntry(table_entry=entry)),
-        p4r.Entity(action_profile_member=p4r.ActionProfileMember(action_profile_id=1, member_id=1)),
-        p4r.Entity(value_set_entry=p4r.ValueSetEntry(value_set_id=1)),
-        p4r.Entity(extern_entry=p4r.ExternEntry(extern_type_id=1, extern_id=1)),
+        entry,
+        c.lpm(0x0A000000, 8),
+        c.entry("by_ternary", {"b": (0x100, 0xFF00), "c": (1, 1)}, "found_ternary", 2, priority=3),
+        c.entry("by_range", {"c": (5, 900), "a": 7}, "found_range", 3, priority=4),
+        c.entry("by_optional", {"a": 7}, "found_optional", 4, priority=5),
+        c.entry("by_wide", {"wide": 1 << 100}, "found_wide", 6),
+        c.default("by_exact"),
+        multicast_group(1, (1, 1)),
+        clone_session(1, (2, 1)),
+        c.counter("seen"),
+        c.meter(),
+        c.register(),
+        c.digest(),
+        c.direct_counter(entry),
+        p4r.DirectMeterEntry(table_entry=entry),
+        p4r.ActionProfileMember(action_profile_id=1, member_id=1),
+        p4r.ValueSetEntry(value_set_id=1),
+        p4r.ExternEntry(extern_type_id=1, extern_id=1),
     ]
     given: list[tuple[str, Message]] = []
+    whom: Any = {"device_id": c.device_id, "election_id": c.election}
     for entity in entities:
-        for kind in (p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE):
-            request = p4r.WriteRequest(device_id=controller.device_id, election_id=controller.election)
-            request.updates.add(type=kind, entity=entity)
-            given.append(("Write", request))
-        given.append(("Read", p4r.ReadRequest(device_id=controller.device_id, entities=[entity])))
+        for kind in ("INSERT", "MODIFY", "DELETE"):
+            given.append(("Write", p4r.WriteRequest(**whom, updates=[update(kind, entity)])))
+        given.append(("Read", p4r.ReadRequest(device_id=c.device_id, entities=[as_entity(entity)])))
     for action in p4r.SetForwardingPipelineConfigRequest.Action.values()[1:]:  # 0 is no action
-        config = p4r.SetForwardingPipelineConfigRequest(
-            device_id=controller.device_id, election_id=controller.election, action=action
-        )
-        if action != 4:
-            config.config.p4info.CopyFrom(controller.p4info)
-            config.config.p4_device_config = JSON.read_bytes()
+        config = p4r.SetForwardingPipelineConfigRequest(**whom, action=action)
+        if action != p4r.SetForwardingPipelineConfigRequest.COMMIT:
+            config.config.p4info.CopyFrom(c.p4info)
+            config.config.p4_device_config = c.program
         given.append(("SetForwardingPipelineConfig", config))
-    given.append(
-        ("GetForwardingPipelineConfig", p4r.GetForwardingPipelineConfigRequest(device_id=controller.device_id))
-    )
-    given.append(("Capabilities", p4r.CapabilitiesRequest()))
-    hello = p4r.StreamMessageRequest()
-    hello.arbitration.device_id = controller.device_id
-    hello.arbitration.election_id.CopyFrom(p4r.Uint128(low=1))
-    packet = p4r.StreamMessageRequest(packet=p4r.PacketOut(payload=Probe(a=1).frame()))
-    for id_, value in ((1, b"\xff"), (2, b"\0"), (3, b"\0")):
-        packet.packet.metadata.add(metadata_id=id_, value=value)
-    ack = p4r.StreamMessageRequest(digest_ack=p4r.DigestListAck(digest_id=controller.p4info.digests[0].preamble.id))
-    return [*given, ("Stream", hello), ("Stream", packet), ("Stream", ack)]
+    hello = p4r.MasterArbitrationUpdate(device_id=c.device_id, election_id=p4r.Uint128(low=1))
+    packet = p4r.PacketOut(payload=Probe(a=1).frame(), metadata=packet_metadata(port=255, pad=0, mark=0))
+    return [
+        *given,
+        ("GetForwardingPipelineConfig", p4r.GetForwardingPipelineConfigRequest(device_id=c.device_id)),
+        ("Capabilities", p4r.CapabilitiesRequest()),
+        ("Stream", p4r.StreamMessageRequest(arbitration=hello)),
+        ("Stream", p4r.StreamMessageRequest(packet=packet)),
+        ("Stream", p4r.StreamMessageRequest(digest_ack=p4r.DigestListAck(digest_id=c.digest().digest_id))),
+    ]
 
 
 def _repeated(descriptor: Any) -> bool:
@@ -198,11 +144,14 @@ def mutated_bytes(rng: random.Random, data: bytes) -> bytes:
 def fuzz(count: int, seed: int) -> Counter[str]:
     """Sends ``count`` messages, and counts the status codes of the answers."""
     counts = Counter[str]()
-    with switch() as (process, address), grpc.insecure_channel(address) as channel:
-        controller = Controller(address, 0, load_p4info(P4INFO))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Running(Path(folder), "--no-p4", "-L", "off") as switch,
+        switch.controller() as controller,
+        grpc.insecure_channel(switch.address) as channel,
+    ):
         controller.election_id = (1 << 128) - 1  # no election id is higher, so it stays primary
-        controller.become_primary()
-        controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
+        controller.primary()
         given = seeds(controller)
         for number in range(count):
             rng = random.Random(f"p4runtime {seed} {number}")
@@ -216,11 +165,11 @@ def fuzz(count: int, seed: int) -> Counter[str]:
             code = send(channel, method, data)
             counts["messages"] += 1
             counts[code] += 1
-            assert process.poll() is None, f"message {number} of seed {seed} ended the switch"
+            assert switch.process.poll() is None, f"message {number} of seed {seed} ended the switch"
             if number % CHECK_EVERY == CHECK_EVERY - 1:
                 check(controller)
         check(controller)
-        controller.close()
+        assert switch.ended() == []
     return counts
 
 
@@ -246,11 +195,8 @@ def send(channel: grpc.Channel, method: str, data: bytes) -> str:
     return "OK"
 
 
-def check(controller: Controller) -> None:
-    """Checks that the switch still forwards packets."""
-    controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
-    entry = controller.entry("by_scoped", {"a": 200}, "found_scoped", 1)
-    with contextlib.suppress(WriteFailed):
-        controller.delete(entry)
-    controller.insert(entry)
-    assert controller.read(controller.key("by_scoped", {"a": 200})) == [entry]
+def check(controller: Probing) -> None:
+    """Checks that the switch still takes programs and entries."""
+    controller.push()
+    controller.insert(controller.scoped(200, 1))
+    assert controller.read(controller.scoped(200)) == [controller.scoped(200, 1)]

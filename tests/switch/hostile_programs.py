@@ -1,13 +1,15 @@
-"""Programs that once overran the switch's memory or never ended, and packets for them: ``python -m ... NAME`` runs one.
+"""Programs that once overran the switch's memory or never ended, and packets for them.
 
-To be run with sanitizers loaded. The functions check what comes out, but mainly the process has to end, without a
-finding.
+To be run with sanitizers loaded: ``python -m tests.switch.hostile_programs`` plays each in a process of its own and
+prints how that ended. The functions check what comes out, but mainly the process has to end, without a finding.
 """
 
 from __future__ import annotations
 
+import os
 import random
-import sys
+import signal
+import traceback
 from collections.abc import Callable
 
 from serene.switch import Switch
@@ -15,6 +17,7 @@ from tests.switch import small
 from tests.switch.sanitizers import FLAGS
 from tests.switch.small import Node, constant, field, operation, primitive
 
+DEADLINE_S = 120  # of a program that would run for ever, or for years
 PACKETS = [(1, bytes([n % 256]) + random.Random(n).randbytes(n % 700)) for n in range(200)]
 
 
@@ -158,6 +161,21 @@ PROGRAMS: dict[str, Callable[[], None]] = {
     )
 }
 
+
+def played(program: Callable[[], None]) -> int:
+    """The exit status, or the negative signal, of a process that plays one."""
+    if child := os.fork():
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    signal.alarm(DEADLINE_S)
+    status = 1
+    try:
+        program()
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    os._exit(status)
+
+
 if __name__ == "__main__":
-    PROGRAMS[sys.argv[1]]()
-    print("done")
+    for name, program in PROGRAMS.items():
+        print(f"{name}: {played(program)}", flush=True)

@@ -6,16 +6,23 @@ import itertools
 import queue
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import grpc
 from finsy.proto import p4i, p4r, p4r_grpc, rpc_status
 from google.protobuf import text_format
+from google.protobuf.message import Message
+from typing_extensions import Self
 
 PATIENCE_S = 120.0
-Code = grpc.StatusCode
+KINDS = (
+    "tables", "actions", "action_profiles", "value_sets", "counters", "direct_counters", "meters", "registers",
+    "digests",
+)  # fmt: skip
+GONE = object()
+Code: TypeAlias = grpc.StatusCode
 _CODES = {code.value[0]: code for code in Code}
 _election_ids = itertools.count(100)  # a switch never forgets the highest one
 
@@ -80,9 +87,18 @@ class Stream:
             update.election_id.high, update.election_id.low = election_id >> 64, election_id & (1 << 64) - 1
         self.send(arbitration=update)
 
+    def take(self, timeout_s: float) -> p4r.StreamMessageResponse | None:
+        """The next message; None at the end of the stream. Raises queue.Empty."""
+        return self._responses.get(timeout=timeout_s)
+
+    def forget(self) -> None:
+        """Discards what has come so far."""
+        while not self.silent(0):
+            pass
+
     def next_message(self, timeout_s: float = PATIENCE_S) -> p4r.StreamMessageResponse:
         try:
-            response = self._responses.get(timeout=timeout_s)
+            response = self.take(timeout_s)
         except queue.Empty:
             raise AssertionError(f"no message within {timeout_s} s") from None
         assert response is not None, f"the stream ended: {self.ended}"
@@ -100,7 +116,7 @@ class Stream:
 
     def silent(self, for_s: float = 0.3) -> bool:
         try:
-            self._responses.get(timeout=for_s)
+            self.take(for_s)
         except queue.Empty:
             return True
         return False
@@ -110,6 +126,10 @@ class Stream:
         assert self.done.wait(PATIENCE_S), "the stream did not end"
         assert self.ended is not None, "the stream ended without an error"
         return self.ended.code()
+
+    def end_words(self) -> str:
+        """The message of that error."""
+        return str(self.ended.details()) if self.ended is not None else ""
 
     def half_close(self) -> None:
         """Says that nothing more will be sent."""
@@ -124,25 +144,24 @@ class Stream:
 class Controller:
     """A channel to a switch, a P4Info to build messages from, and a stream on demand."""
 
-    def __init__(self, address: str, device_id: int, p4info: p4i.P4Info) -> None:
+    def __init__(self, address: str, device_id: int, p4info: p4i.P4Info, program: bytes) -> None:
         self.device_id = device_id
         self.p4info = p4info
+        self.program = program
         self.election_id = new_election_id()
         self._channel = grpc.insecure_channel(address)
         self.stub = p4r_grpc.P4RuntimeStub(self._channel)
         self._streams: list[Stream] = []
-        kinds = [
-            "tables",
-            "actions",
-            "action_profiles",
-            "value_sets",
-            "counters",
-            "direct_counters",
-            "meters",
-            "registers",
-            "digests",
-        ]
-        self._ids = {kind: {item.preamble.alias: item for item in getattr(p4info, kind)} for kind in kinds}
+        self._ids = {
+            kind: {name: item for item in getattr(p4info, kind) for name in (item.preamble.name, item.preamble.alias)}
+            for kind in KINDS
+        }
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         for stream in self._streams:
@@ -154,10 +173,10 @@ class Controller:
         return self._streams[-1]
 
     def become_primary(self) -> Stream:
-        stream = self.stream()
-        stream.introduce(self.election_id)
-        assert stream.status() is Code.OK
-        return stream
+        self.messages = self.stream()
+        self.messages.introduce(self.election_id)
+        assert self.messages.status() is Code.OK
+        return self.messages
 
     @property
     def election(self) -> p4r.Uint128:
@@ -165,17 +184,28 @@ class Controller:
 
     # -- pipelines -------------------------------------------------------------------------------------------
 
-    def set_pipeline(
-        self, action: str, json: bytes | None = None, p4info: p4i.P4Info | None = None, cookie: int = 0
+    def push(
+        self,
+        program: bytes | None = None,
+        p4info: p4i.P4Info | None = None,
+        *,
+        action: str = "VERIFY_AND_COMMIT",
+        cookie: int = 0,
     ) -> None:
-        kind = p4r.SetForwardingPipelineConfigRequest
-        request = kind(device_id=self.device_id, election_id=self.election, action=kind.Action.Value(action))
-        if json is not None:
-            request.config.p4_device_config = json
-            request.config.p4info.CopyFrom(p4info or self.p4info)
+        """Sets the pipeline: this controller's own program and P4Info, where no others are given."""
+        request = self._pipeline_request(action)
+        request.config.p4_device_config = self.program if program is None else program
+        request.config.p4info.CopyFrom(p4info or self.p4info)
         if cookie:
             request.config.cookie.cookie = cookie
         self.stub.SetForwardingPipelineConfig(request, timeout=60)
+
+    def push_nothing(self, action: str = "COMMIT") -> None:
+        self.stub.SetForwardingPipelineConfig(self._pipeline_request(action), timeout=60)
+
+    def _pipeline_request(self, action: str) -> p4r.SetForwardingPipelineConfigRequest:
+        kind = p4r.SetForwardingPipelineConfigRequest
+        return kind(device_id=self.device_id, election_id=self.election, action=kind.Action.Value(action))
 
     def get_pipeline(self, kind: str = "ALL") -> p4r.ForwardingPipelineConfig:
         request = p4r.GetForwardingPipelineConfigRequest
@@ -187,6 +217,7 @@ class Controller:
     # -- writes and reads ------------------------------------------------------------------------------------
 
     def write(self, *updates: p4r.Update, **fields: Any) -> None:
+        """Raises WriteFailed. fields: of the request, in place of this controller's; None leaves one out."""
         request = p4r.WriteRequest(device_id=self.device_id, election_id=self.election, updates=updates)
         for name, value in fields.items():
             request.ClearField(name)  # type: ignore[arg-type]
@@ -206,14 +237,22 @@ class Controller:
     def delete(self, *entities: Any) -> None:
         self.write(*(update("DELETE", entity) for entity in entities))
 
-    def refused(self, type_: str, entity: Any) -> WriteFailed:
-        """Writes one update, which has to fail, and returns the failure."""
+    def outcome(self, operation: str, entity: Any) -> tuple[Code, str]:
+        """The code and the message with which the switch answers one update, or one READ."""
         try:
-            self.write(update(type_, entity))
+            if operation == "READ":
+                self.read(entity)
+            else:
+                self.write(update(operation, entity))
         except WriteFailed as failed:
             assert failed.code is Code.UNKNOWN and len(failed.errors) == 1, failed
-            return failed
-        raise AssertionError(f"the switch takes {type_} {entity}")
+            return failed.codes[0], failed.messages[0]
+        except grpc.RpcError as error:
+            return error.code(), error.details()
+        return Code.OK, ""
+
+    def code(self, operation: str, entity: Any) -> Code:
+        return self.outcome(operation, entity)[0]
 
     def read(self, *wanted: Any) -> list[Any]:
         request = p4r.ReadRequest(device_id=self.device_id, entities=[as_entity(item) for item in wanted])
@@ -226,14 +265,18 @@ class Controller:
 
     # -- messages by name ------------------------------------------------------------------------------------
 
+    def named(self, kind: str, name: str) -> Any:
+        """A part of the P4Info, by its name or alias. Raises KeyError."""
+        return self._ids[kind][name]
+
     def id(self, kind: str, name: str) -> int:
-        return int(self._ids[kind][name].preamble.id)
+        return int(self.named(kind, name).preamble.id)
 
     def key(
         self, table: str, match: Mapping[str, Sequence[int] | int] | None = None, priority: int = 0
     ) -> p4r.TableEntry:
         """A table entry without an action. match: by field, an int, (value, length), (value, mask) or (low, high)."""
-        info = self._ids["tables"][table]
+        info = self.named("tables", table)
         entry = p4r.TableEntry(table_id=info.preamble.id, priority=priority)
         for field in info.match_fields:
             if field.name in (match or {}):
@@ -261,17 +304,12 @@ class Controller:
         return entry
 
     def action(self, name: str, *params: int) -> p4r.TableAction:
-        info = self._ids["actions"][name]
+        info = self.named("actions", name)
         result = p4r.TableAction()
         result.action.action_id = info.preamble.id
         for param, value in zip(info.params, params, strict=True):
             result.action.params.add(param_id=param.id, value=number(value))
         return result
-
-    def packet_out(self, stream: Stream, payload: bytes, port: int = 255, mark: int = 0) -> None:
-        values = {1: port, 2: 0, 3: mark}
-        metadata = [p4r.PacketMetadata(metadata_id=id_, value=number(value)) for id_, value in values.items()]
-        stream.send(packet=p4r.PacketOut(payload=payload, metadata=metadata))
 
 
 def load_p4info(path: Path) -> p4i.P4Info:
@@ -293,21 +331,60 @@ def update(type_: str, item: Any) -> p4r.Update:
     return p4r.Update(type=p4r.Update.Type.Value(type_), entity=as_entity(item))
 
 
-def multicast_group(id_: int, *replicas: tuple[int, int]) -> p4r.PacketReplicationEngineEntry:
-    group = p4r.MulticastGroupEntry(
-        multicast_group_id=id_, replicas=[p4r.Replica(egress_port=port, instance=rid) for port, rid in replicas]
-    )
+def multicast_group(id_: int, *replicas: tuple[int, int], **fields: Any) -> p4r.PacketReplicationEngineEntry:
+    """Of (port, instance)s. fields: one more replica."""
+    group = p4r.MulticastGroupEntry(multicast_group_id=id_, replicas=_replicas(replicas))
+    if fields:
+        group.replicas.add(**fields)
     return p4r.PacketReplicationEngineEntry(multicast_group_entry=group)
 
 
 def clone_session(id_: int, *replicas: tuple[int, int], **fields: Any) -> p4r.PacketReplicationEngineEntry:
-    session = p4r.CloneSessionEntry(
-        session_id=id_, replicas=[p4r.Replica(egress_port=port, instance=rid) for port, rid in replicas], **fields
-    )
+    session = p4r.CloneSessionEntry(session_id=id_, replicas=_replicas(replicas), **fields)
     return p4r.PacketReplicationEngineEntry(clone_session_entry=session)
 
 
-def until(condition: Any, what: str, patience_s: float = PATIENCE_S) -> Any:
+def _replicas(replicas: Sequence[tuple[int, int]]) -> list[p4r.Replica]:
+    return [p4r.Replica(egress_port=port, instance=instance) for port, instance in replicas]
+
+
+def but(message: Any, path: str, value: Any = GONE) -> Any:
+    """A copy of the message with another value at a path: ``match.0.exact.value``, ``tables.by_lpm.preamble.name``.
+    Elements of a list are named by their index, alias or name; + is a new one. GONE: what is there is removed."""
+    copy = type(message)()
+    copy.CopyFrom(message)
+    *way, last = path.split(".")
+    node = copy
+    for step in way:
+        node = _part(node, step)
+    if value is GONE and isinstance(node, Message):
+        node.ClearField(last)
+    elif value is GONE:
+        node.remove(_part(node, last))
+    elif isinstance(value, Message):
+        getattr(node, last).SetInParent()
+        getattr(node, last).CopyFrom(value)
+    else:
+        setattr(node, last, value)
+    return copy
+
+
+def _part(node: Any, step: str) -> Any:
+    if isinstance(node, Message):
+        return getattr(node, step)
+    if hasattr(node, "keys"):
+        return node[step]
+    if step == "+":
+        return node.add()
+    return node[int(step)] if step.isdigit() else next(one for one in node if step == alias(one))
+
+
+def alias(item: Any) -> str:
+    """The name of a part of a P4Info."""
+    return str(item.name if "name" in item.DESCRIPTOR.fields_by_name else item.preamble.alias)
+
+
+def until(condition: Callable[[], Any], what: str, patience_s: float = PATIENCE_S) -> Any:
     """Polls ``condition`` and returns its first true value. Fails, naming ``what``, after ``patience_s`` seconds."""
     end = time.monotonic() + patience_s
     while True:
@@ -336,13 +413,20 @@ def _field_match(field: p4i.MatchField, value: Sequence[int] | int) -> p4r.Field
     return result
 
 
-def packets(stream: Stream, count: int) -> Iterator[p4r.PacketIn]:
-    for _ in range(count):
-        yield stream.receive("packet")
+def everything(controller: Controller) -> list[list[bytes]]:
+    """All that can be read, with direct counters and meters. simple_switch_grpc answers no such requests."""
+    tables, defaults = p4r.TableEntry(), p4r.TableEntry(is_default_action=True)
+    for wanted in (tables, defaults):
+        wanted.counter_data.SetInParent()
+        wanted.meter_config.SetInParent()
+    kinds = (
+        p4r.CounterEntry(), p4r.MeterEntry(), p4r.RegisterEntry(), p4r.ValueSetEntry(), p4r.ActionProfileMember(),
+        p4r.ActionProfileGroup(), p4r.PacketReplicationEngineEntry(), p4r.DigestEntry(),
+    )  # fmt: skip
+    read = [controller.read(wanted) for wanted in (tables, defaults, *kinds)]
+    return [[entry.SerializeToString(deterministic=True) for entry in ordered(entries)] for entries in read]
 
 
-def same(found: list[p4r.TableEntry], expected: list[p4r.TableEntry]) -> bool:
-    """Whether two lists hold the same entries, in any order."""
-    key = lambda entry: entry.SerializeToString(deterministic=True)  # noqa: E731
-    assert sorted(found, key=key) == sorted(expected, key=key)
-    return True
+def ordered(entries: Iterable[Any]) -> list[Any]:
+    """The entries in an order that depends on their content alone."""
+    return sorted(entries, key=lambda entry: entry.SerializeToString(deterministic=True))

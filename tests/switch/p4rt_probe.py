@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from tests.switch.p4rt_controller import Controller, Stream
+from finsy.proto import p4r
+
+from tests.switch.p4rt_controller import Controller, load_p4info, number
 
 PROGRAMS = Path(__file__).with_name("programs")
 JSON = PROGRAMS / "p4rt_probe.json"
@@ -72,7 +74,93 @@ class Probe:
         return cls(**values)
 
 
-def send(controller: Controller, stream: Stream, probe: Probe) -> Probe:
-    """Sends the probe, and returns it as it comes back from the switch."""
-    controller.packet_out(stream, probe.frame())
-    return Probe.parse(stream.receive("packet").payload)
+class Probing(Controller):
+    """A controller of the probe's program."""
+
+    def __init__(self, address: str, device_id: int) -> None:
+        super().__init__(address, device_id, load_p4info(P4INFO), JSON.read_bytes())
+
+    def primary(self) -> Probing:
+        """Becomes the primary controller, and pushes the program."""
+        self.become_primary()
+        self.push()
+        return self
+
+    def packet_out(self, probe: Probe | bytes, *, port: int = CPU_PORT, mark: int = 0) -> None:
+        """By default the packet comes back."""
+        payload = probe.frame() if isinstance(probe, Probe) else probe
+        self.messages.send(packet=p4r.PacketOut(payload=payload, metadata=packet_metadata(port=port, pad=0, mark=mark)))
+
+    def received(self) -> Probe:
+        """The probe that comes back next."""
+        return Probe.parse(self.messages.receive("packet").payload)
+
+    def send(self, probe: Probe) -> Probe:
+        """Sends the probe, and returns it as it comes back from the switch."""
+        self.packet_out(probe)
+        return self.received()
+
+    def found(self, table: str, *probes: Probe) -> list[int]:
+        """What the probes met in a table."""
+        return [getattr(self.send(probe), table) for probe in probes]
+
+    def scoped(self, a: int, value: int | None = None) -> p4r.TableEntry:
+        """An entry of the table by_scoped, or its key."""
+        return (
+            self.key("by_scoped", {"a": a})
+            if value is None
+            else self.entry("by_scoped", {"a": a}, "found_scoped", value)
+        )
+
+    def exact(self, a: int, b: int, value: int = 3, **fields: Any) -> p4r.TableEntry:
+        return self.entry("by_exact", {"a": a, "b": b}, "found_exact", value, **fields)
+
+    def ternary(self, value: int, mask: int, found: int = 1, priority: int = 1, **fields: Any) -> p4r.TableEntry:
+        """An entry for field b; of any b with mask 0."""
+        match = {"b": (value, mask)} if mask else {}
+        return self.entry("by_ternary", match, "found_ternary", found, priority=priority, **fields)
+
+    def lpm(self, address: int, length: int, found: int = 1) -> p4r.TableEntry:
+        return self.entry("by_lpm", {"address": (address, length)} if length else {}, "found_lpm", found)
+
+    # -- state ---------------------------------------------------------------------------------------------------
+
+    def counter(self, name: str, index: int | None = None, **data: int) -> p4r.CounterEntry:
+        return p4r.CounterEntry(
+            counter_id=self.id("counters", name), index=_index(index), data=p4r.CounterData(**data) if data else None
+        )
+
+    def direct_counter(self, entry: p4r.TableEntry, **data: int) -> p4r.DirectCounterEntry:
+        key = p4r.TableEntry(table_id=entry.table_id, match=entry.match, priority=entry.priority)
+        key.is_default_action = entry.is_default_action
+        return p4r.DirectCounterEntry(table_entry=key, data=p4r.CounterData(**data) if data else None)
+
+    def counts(self, entry: p4r.CounterEntry | p4r.DirectCounterEntry) -> tuple[int, int]:
+        data = self.read_one(entry).data
+        return data.packet_count, data.byte_count
+
+    def meter(self, index: int | None = None, config: p4r.MeterConfig | None = None) -> p4r.MeterEntry:
+        return p4r.MeterEntry(meter_id=self.id("meters", "rate"), index=_index(index), config=config)
+
+    def register(self, index: int | None = None, value: bytes | None = None) -> p4r.RegisterEntry:
+        entry = p4r.RegisterEntry(register_id=self.id("registers", "last_source"), index=_index(index))
+        if value is not None:
+            entry.data.bitstring = value
+        return entry
+
+    def digest(self, **config: int) -> p4r.DigestEntry:
+        given = p4r.DigestEntry.Config(**config) if config else None
+        return p4r.DigestEntry(digest_id=self.id("digests", "learned_t"), config=given)
+
+
+def _index(index: int | None) -> p4r.Index | None:
+    return None if index is None else p4r.Index(index=index)
+
+
+def packet_metadata(**values: int | bytes) -> list[p4r.PacketMetadata]:
+    """A packet-out's metadata by field: port, pad, mark."""
+    ids = {"port": 1, "pad": 2, "mark": 3, "unknown": 9}
+    return [
+        p4r.PacketMetadata(metadata_id=ids[name], value=value if isinstance(value, bytes) else number(value))
+        for name, value in values.items()
+    ]

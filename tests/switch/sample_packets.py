@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.suites.checkouts import NotCompiled, Program
 from tests.switch.stf import Add, Direct, Runner, Send, SetDefault, Target, parse
-from tests.switch.stf_samples import NotCompiled, compile_sample, samples, why_not
+from tests.switch.stf_samples import samples, why_not
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,10 @@ def sample_packets(name: str) -> SamplePackets:
     if sample is None:
         pytest.skip(f"this checkout of p4c has no {name}")
     try:
-        json, p4info = compile_sample(sample)
+        json, p4info = Program(sample.source).compiled()
     except NotCompiled as error:
         pytest.skip(f"this p4c does not compile {name}: {error}")
+    assert p4info is not None
     script = parse(sample.script.read_text())
     given = [(each.port, each.data) for each in script if isinstance(each, Send)]
     entries = [each for each in script if isinstance(each, Add | SetDefault | Direct)]

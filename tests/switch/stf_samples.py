@@ -17,7 +17,6 @@ if __name__ == "__main__":
 import argparse
 import concurrent.futures
 import contextlib
-import hashlib
 import json
 import os
 import re
@@ -27,7 +26,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
 
 import grpc
@@ -35,14 +33,14 @@ import grpc
 from serene.errors import SereneError
 from serene.experiments.shared import page_tables
 from serene.switch import UnsupportedProgram
+from tests.suites.checkouts import COMPILER, NotCompiled, Program
+from tests.switch.p4rt_controller import WriteFailed
 from tests.switch.stf import Runner, StfError, StfMismatch, parse
 from tests.switch.stf_embedded import EmbeddedTarget
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "engine.md"
 BEGIN, END = "<!-- stf: begin -->", "<!-- stf: end -->"
-CACHE = ROOT / "build" / "stf"
-COMPILER = "p4c-bm2-ss"
 # Folders of scripts and of their programs. P4-14 programs are used as translated by p4c, as not every p4c reads P4-14.
 SUITES = {"p4_16_samples": "p4_16_samples", "p4_14_samples": "p4_14_samples_outputs"}
 ATTEMPTS = 3  # if the switch could not be reached, which says nothing about the sample
@@ -91,43 +89,13 @@ def _sample(script: Path) -> Sample:
     return Sample(suite, script.stem, script.parents[1] / SUITES[suite] / f"{script.stem}.p4", script)
 
 
-@cache
-def _compiler_version() -> str:
-    return subprocess.run([COMPILER, "--version"], capture_output=True, text=True, check=False).stdout
-
-
-class NotCompiled(SereneError):
-    """p4c refuses the sample for BMv2's v1model."""
-
-
-def compile_sample(sample: Sample) -> tuple[Path, Path]:
-    """The paths of a sample's JSON and P4Info. Compiles it once per content. Raises NotCompiled."""
-    digest = hashlib.sha256(_compiler_version().encode() + sample.source.read_bytes()).hexdigest()[:16]
-    place = CACHE / sample.suite / f"{sample.name}-{digest}"
-    built, info, log = (place.with_name(place.name + end) for end in (".json", ".p4info.txtpb", ".log"))
-    if not built.exists() and not log.exists():
-        place.parent.mkdir(parents=True, exist_ok=True)
-        scratch = place.with_name(f"{place.name}.{os.getpid()}.json")
-        command = [COMPILER, "--target", "bmv2", "--arch", "v1model"]
-        command += ["--p4runtime-files", str(info), "-o", str(scratch), str(sample.source)]
-        run = subprocess.run(command, capture_output=True, text=True, check=False)
-        if run.returncode or not scratch.exists():
-            scratch.unlink(missing_ok=True)
-            log.write_text(run.stderr)
-        else:
-            scratch.replace(built)
-    if not built.exists():
-        first = next((line for line in log.read_text().splitlines() if "error" in line), "p4c refuses it")
-        raise NotCompiled(first.rpartition("error: ")[2])
-    return built, info
-
-
 def run_sample(sample: Sample, switch: str) -> Result:
     """Runs a sample's packet test in this process. switch: "embedded" or "bmv2"."""
     try:
-        built, info = compile_sample(sample)
+        built, info = Program(sample.source).compiled()
     except NotCompiled as error:
         return Result(sample.suite, sample.name, "not v1model", str(error))
+    assert info is not None
     try:
         statements = parse(sample.script.read_text())
         if switch == "embedded":
@@ -143,7 +111,7 @@ def run_sample(sample: Sample, switch: str) -> Result:
     except grpc.RpcError as error:
         said = error.details() if isinstance(error, grpc.Call) else error
         return Result(sample.suite, sample.name, "fail", f"{UNREACHED} {switch}: {said}")
-    except (StfError, StfMismatch, SereneError) as error:
+    except (StfError, StfMismatch, SereneError, WriteFailed) as error:
         return Result(sample.suite, sample.name, "fail", f"{type(error).__name__}: {error}")
     return Result(sample.suite, sample.name, "pass")
 

@@ -15,21 +15,15 @@ from tests.switch import sanitizers, small
 from tests.switch.hostile_programs import PROGRAMS
 from tests.switch.small import Node, constant, field, operation, primitive
 
-DEADLINE_S = 120  # of a program that would run for ever, or for years
 
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_memory_and_time_are_bounded(name: str) -> None:
-    """Under sanitizers, in a process of its own: it would be the process that ends."""
-    if not sanitizers.sanitizer_libraries():
-        pytest.skip("the C compiler has no sanitizer libraries")
-    command = [sys.executable, "-m", "tests.switch.hostile_programs", name]
+@pytest.mark.skipif(not sanitizers.sanitizer_libraries(), reason="needs the C compiler's sanitizer libraries")
+def test_memory_and_time_are_bounded() -> None:
+    """Under sanitizers, in processes of their own: it would be the process that ends."""
+    command = [sys.executable, "-m", "tests.switch.hostile_programs"]
     run = subprocess.run(
-        command, capture_output=True, text=True, cwd=sanitizers.ROOT, env=sanitizers.environment(), timeout=DEADLINE_S,
-        check=False,
-    )  # fmt: skip
-    assert run.returncode == 0, run.stderr[-3000:]
-    assert "done" in run.stdout
+        command, capture_output=True, text=True, cwd=sanitizers.ROOT, env=sanitizers.environment(), check=False
+    )
+    assert run.stdout.splitlines() == [f"{name}: 0" for name in PROGRAMS], run.stderr[-3000:]
 
 
 def nested(op: str, depth: int) -> Node:
@@ -150,7 +144,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
         "leads back to itself",
     ),
     "a table that leads to itself": (in_table(next_tables={"run": "t"}), "'t' leads back to itself"),
-    "a table that is not there": (in_table(next_tables={"run": "x"}), "pipeline 'ingress': there is no .* 'x'"),
+    "a table that is not there": (in_table(next_tables={"run": "x"}), "pipeline 'ingress': no .* 'x'; expected "),
     "another table's direct meter": (
         several(
             one_more("meter_arrays", {"name": "m", "is_direct": True, "binding": "u", "result_target": ["h", "a"]}),
@@ -192,7 +186,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "two headers with a name": (lambda made: made["headers"].append(copy.copy(made["headers"][1])), "two headers"),
     "two headers with an id": (
         lambda made: made["headers"].append({**made["headers"][1], "name": "x"}),
-        "header 'x': its id 1 is another's too",
+        "header 'x': its id 1 is used twice",
     ),
     "a key of no field": (key("exact", ["h", "x"]), "table 't'.*key 'k'.*no field 'x'"),
     "a mask too wide": (key("exact", ["h", "a"], mask="0x1ff"), "mask 0x1ff does not fit 8 bits"),
@@ -220,7 +214,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
     ),
     "a third pipeline": (
         lambda made: made["pipelines"].append({**made["pipelines"][1], "name": "int x; void"}),
-        "not ingress and egress",
+        "expected pipelines ingress and egress",
     ),
     "text for a number": (lambda made: made["errors"].append(["x", "7; }"]), r"errors\[1\]\[1\].*valid integer"),
     "no actions": (lambda made: made.pop("actions"), "actions: Field required"),

@@ -10,6 +10,7 @@ import pytest
 
 from serene.switch import Switch
 from tests.switch import bmv2, small
+from tests.switch.p4rt_controller import clone_session
 from tests.switch.p4rt_probe import PROGRAMS
 
 SESSION, PORT, IN_INGRESS, IN_EGRESS, OTHER = 5, 3, 1, 2, 7
@@ -69,13 +70,13 @@ def test_ingress_port(case: str) -> None:
 
 @pytest.mark.bmv2
 @pytest.mark.skipif(bool(bmv2.why_not()), reason=bmv2.why_not() or "there")
-@pytest.mark.parametrize("case", CASES)
-def test_ingress_port_in_bmv2(case: str, tmp_path: Path) -> None:
-    made, kind, expected = CASES[case]
-    path, p4info = tmp_path / "copies.json", tmp_path / "empty.txtpb"
-    path.write_text(json.dumps(made))
+def test_ingress_port_in_bmv2(tmp_path: Path) -> None:
+    p4info = tmp_path / "empty.txtpb"
     p4info.write_text("")
-    with bmv2.running_bmv2(path, p4info) as switch:
-        switch.clone_session(SESSION, [(4, 0)])
-        ((_, packet),) = switch.process([(PORT, frame(kind))])
-    assert int.from_bytes(packet[6:12], "big") == expected
+    with bmv2.running_bmv2(PROGRAMS / "mirror.json", p4info) as switch:
+        for case, (made, kind, expected) in CASES.items():
+            switch.controller.push(json.dumps(made).encode())
+            switch.clone_session(SESSION, [(4, 0)])
+            ((_, packet),) = switch.process([(PORT, frame(kind))])
+            switch.controller.delete(clone_session(SESSION))  # it would outlive the program
+            assert int.from_bytes(packet[6:12], "big") == expected, case

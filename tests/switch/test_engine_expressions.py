@@ -1,7 +1,7 @@
 """Random expressions, computed by the generated C and by Python's integers.
 
-Each program assigns two hundred expressions over fields of many widths, signed ones included; each is then run with
-random packets. BMv2 computes without bounds and cuts on assignment: so does the oracle.
+Each program assigns 120 expressions over fields of many widths, signed ones included; each is then run with random
+packets. BMv2 computes without bounds and cuts on assignment: so does the oracle.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ FIELDS = {  # name -> bits, signed
     "g": (64, True), "h": (65, False), "i": (128, False), "j": (131, False), "k": (512, False), "l": (2048, False),
 }  # fmt: skip
 RESULTS = (1, 8, 16, 31, 32, 48, 64, 65, 128, 200, 512, 2048)
-PER_PROGRAM = 200
+OPERATORS = (*"+-*&|^~?&+", "<<", ">>", "b2d", "two_comp_mod", "usat_cast", "sat_cast")
+PER_PROGRAM = 120
 LARGEST = 2500  # bits of an intermediate value
 
 
@@ -42,26 +43,7 @@ class Maker:
                 return constant(value), max(value.bit_length(), 1)
             name = rng.choice(list(FIELDS))
             return {"type": "field", "value": ["given", name]}, FIELDS[name][0] + 1
-        op = rng.choice(
-            [
-                "+",
-                "-",
-                "*",
-                "&",
-                "|",
-                "^",
-                "~",
-                "<<",
-                ">>",
-                "?",
-                "b2d",
-                "two_comp_mod",
-                "usat_cast",
-                "sat_cast",
-                "&",
-                "+",
-            ]
-        )
+        op = rng.choice(OPERATORS)
         if op == "b2d":
             return operation(op, None, self.truth(depth - 1)), 1
         left, m = self.number(depth - 1)

@@ -55,6 +55,7 @@ class Model:
     def __init__(self, switch: Switch, table: str, random_: random.Random, masks: int) -> None:
         self.switch, self.table, self.random = switch, table, random_
         self.entries: dict[int, Entry] = {}  # by handle
+        self.handles: dict[tuple[tuple[Match, ...], int], int] = {}
         self.written = 0
         self.masks = [(random_.getrandbits(16), random_.getrandbits(12)) for _ in range(masks)]
 
@@ -95,27 +96,23 @@ class Model:
         match, priority = self.match()
         self.written += 1
         found = self.written % 0xFFFF or 1
-        known = any((entry.match, entry.priority) == (match, priority) for entry in self.entries.values())
+        known = self.handles.get((match, priority))
         action = f"ProbeIngress.{self.table.replace('by', 'found')}"
         try:
             handle = self.switch.table_add(self.name, match, action, [found], priority)
         except DuplicateEntry:
-            assert known, (match, priority)
-            assert self.entries[self.find(match, priority)].match == match
+            handle = known if known is not None else -1
         else:
-            assert not known
+            assert known is None
             assert handle not in self.entries
             self.entries[handle] = Entry(match, priority, self.written, found)
-            assert self.find(match, priority) == handle
-
-    def find(self, match: Sequence[Match], priority: int) -> int:
-        handle = self.switch.table_find(self.name, match, priority)
-        assert handle is not None
-        return handle
+            self.handles[match, priority] = handle
+        assert self.switch.table_find(self.name, match, priority) == handle
 
     def delete(self) -> None:
         handle = self.random.choice(list(self.entries))
         entry = self.entries.pop(handle)
+        del self.handles[entry.match, entry.priority]
         self.switch.table_delete(self.name, handle)
         assert self.switch.table_find(self.name, entry.match, entry.priority) is None
 

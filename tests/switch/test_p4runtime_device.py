@@ -10,8 +10,8 @@ from finsy.proto import p4r
 
 from serene.switch.p4runtime.arbitration import MAX_ROLES, Arbitration, Session
 from serene.switch.p4runtime.device import Device
-from tests.switch.p4rt_controller import PATIENCE_S, load_p4info, number, until
-from tests.switch.p4rt_probe import CPU_PORT, JSON, P4INFO, Probe
+from tests.switch.p4rt_controller import PATIENCE_S, load_p4info, until
+from tests.switch.p4rt_probe import CPU_PORT, JSON, P4INFO, Probe, packet_metadata
 
 
 class Probed:
@@ -32,8 +32,7 @@ class Probed:
         return True
 
     def send(self, probe: Probe) -> None:
-        values = {1: CPU_PORT, 2: 0, 3: 0}
-        metadata = [p4r.PacketMetadata(metadata_id=id_, value=number(value)) for id_, value in values.items()]
+        metadata = packet_metadata(port=CPU_PORT, pad=0, mark=0)
         self.device.packet_out(p4r.PacketOut(payload=probe.frame(), metadata=metadata))
 
 

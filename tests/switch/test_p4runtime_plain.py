@@ -4,16 +4,19 @@ words, the same entries, the same answers to reads. Random updates, most of them
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pytest
 from finsy.proto import p4i, p4r
 from google.protobuf.message import DecodeError
+from hypothesis import given
+from hypothesis import strategies as st
 
 from serene.switch import Switch
 from serene.switch.p4runtime.entities import Entities
 from serene.switch.p4runtime.pipeline import Schema
 from serene.switch.p4runtime.status import Failure
+from serene.switch.p4runtime.values import decode, encode
 from tests.switch.enlarged import TABLES, enlarged
 from tests.switch.p4rt_controller import load_p4info
 from tests.switch.p4rt_probe import P4INFO
@@ -187,45 +190,70 @@ def test_the_engine_writes_as_python_does(halves: tuple[Half, Half], seed: int) 
     some = random.Random(seed)
     present: list[p4r.TableEntry] = []
     errors: set[str] = set()
-    for _ in range(40):
+    keys = {key_of(entry) for entry in check_same(plain, python, some)}  # the program's own
+    for number in range(40):
         made = request(some, plain, present)
         expected = python.write(made)
         assert plain.write_all(made.SerializeToString()) == expected
         errors.update(expected)
-        present = check_same(plain, python, some)
+        keep_account(keys, made.updates, expected)
+        if number % 4 == 3:  # what differs stays different
+            present = check_same(plain, python, some)
+            assert {key_of(entry) for entry in present} == keys
     assert len(errors) > 20 and "" in errors
+
+
+def key_of(entry: p4r.TableEntry) -> object:
+    """What makes an entry the same as another one."""
+
+    def numbers(match: p4r.FieldMatch) -> tuple[int, ...]:
+        fields = getattr(match, str(match.WhichOneof("field_match_type"))).ListFields()
+        return tuple(int.from_bytes(each, "big") if isinstance(each, bytes) else each for _, each in fields)
+
+    return entry.table_id, entry.priority, frozenset((match.field_id, numbers(match)) for match in entry.match)
+
+
+def keep_account(keys: set[object], updates: Iterable[p4r.Update], results: Iterable[str]) -> None:
+    """Plays the updates to a set of keys, which has to agree with their results."""
+    for update, result in zip(updates, results, strict=True):
+        entry, key = update.entity.table_entry, key_of(update.entity.table_entry)
+        if not update.entity.HasField("table_entry") or entry.is_default_action:
+            continue
+        if not result:
+            assert (update.type == INSERT) == (key not in keys)
+            (keys.discard if update.type == DELETE else keys.add)(key)
+        elif "ALREADY_EXISTS" in result or "NOT_FOUND" in result:
+            assert ("ALREADY_EXISTS" in result) == (key in keys)
+
+
+def lpm(schema: Schema, address: bytes, length: int) -> p4r.TableEntry:
+    info = next(table for table in schema.tables.values() if table.preamble.name.endswith("by_lpm"))
+    made = p4r.TableEntry(table_id=info.preamble.id)
+    made.match.add(field_id=1).lpm.value, made.match[0].lpm.prefix_len = address, length
+    made.action.action.action_id = next(ref.id for ref in info.action_refs if schema.actions[ref.id].params)
+    made.action.action.params.add(param_id=1, value=b"\5")
+    return made
 
 
 def test_plain_writes_pass_python_by(halves: tuple[Half, Half], monkeypatch: pytest.MonkeyPatch) -> None:
     """Or the comparison above would compare Python with itself."""
     plain, _ = halves
-    info = next(t for t in plain.schema.tables.values() if t.preamble.name.endswith("by_lpm"))
-    action = next(ref.id for ref in info.action_refs if plain.schema.actions[ref.id].params)
     made = p4r.WriteRequest()
     for kind in (INSERT, MODIFY, DELETE, INSERT):
         for value in range(50):
-            one = made.updates.add(type=kind).entity.table_entry
-            one.table_id = info.preamble.id
-            one.match.add(field_id=1).lpm.value, one.match[0].lpm.prefix_len = bytes((10, value, 0, 0)), 16
-            one.action.action.action_id = action
-            one.action.action.params.add(param_id=1, value=b"\5")
+            made.updates.add(type=kind).entity.table_entry.CopyFrom(lpm(plain.schema, bytes((10, value, 0, 0)), 16))
     with monkeypatch.context() as patched:
         patched.setattr(plain.entities, "write", None)
         patched.setattr(plain.entities.tables, "_installed", None)
         assert not any(plain.write_all(made.SerializeToString()))
-        assert len(plain.entries(p4r.TableEntry(table_id=info.preamble.id))) == 50
+        assert len(plain.entries(p4r.TableEntry(table_id=made.updates[0].entity.table_entry.table_id))) == 50
 
 
 def test_messages_given_twice_are_merged(halves: tuple[Half, Half]) -> None:
     """As protobuf has it of two fields where one is meant: random bytes hardly ever make such."""
     plain, python = halves
-    info = next(t for t in plain.schema.tables.values() if t.preamble.name.endswith("by_lpm"))
-    whole, more = p4r.Update(type=INSERT), p4r.Update()
-    one = whole.entity.table_entry
-    one.table_id = info.preamble.id
-    one.match.add(field_id=1).lpm.value, one.match[0].lpm.prefix_len = b"\x0a\0\0\0", 8
-    one.action.action.action_id = next(r.id for r in info.action_refs if plain.schema.actions[r.id].params)
-    one.action.action.params.add(param_id=1, value=b"\5")
+    one = lpm(plain.schema, b"\x0a\0\0\0", 8)
+    whole, more = p4r.Update(type=INSERT, entity=p4r.Entity(table_entry=one)), p4r.Update()
     more.entity.table_entry.controller_metadata = 7
     data = more.SerializeToString() + whole.SerializeToString()
     request = b"\x22" + bytes([len(data)]) + data  # field 4, of so many bytes
@@ -259,5 +287,14 @@ def test_broken_encodings_are_what_protobuf_makes_of_them(halves: tuple[Half, Ha
             continue
         parsed += 1
         assert plain.write_all(bytes(data)) == expected
-        present = check_same(plain, python, some)
+        if parsed % 4 == 0:
+            present = check_same(plain, python, some)
+    check_same(plain, python, some)
     assert parsed > 10
+
+
+@given(st.integers(0, (1 << 130) - 1), st.integers(0, 5))
+def test_numbers_survive(value: int, padding: int) -> None:
+    data = encode(value)
+    assert data == b"\0" if value == 0 else data[0] != 0
+    assert decode(bytes(padding) + data, 130, "a number") == value

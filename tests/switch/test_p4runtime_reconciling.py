@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -13,163 +12,92 @@ from serene.switch import arrays
 from serene.switch.control import CounterValue
 from serene.switch.engine import Switch
 from serene.switch.p4runtime.meters import Meters
-from tests.switch.conftest import Target, embedded_target
+from tests.switch.conftest import Target
 from tests.switch.p4rt_controller import (
     Code,
-    Controller,
+    but,
     clone_session,
-    load_p4info,
+    everything,
     multicast_group,
     number,
-    same,
+    ordered,
     until,
 )
-from tests.switch.p4rt_probe import CPU_PORT, JSON, P4INFO, Probe, send
-from tests.switch.profiled import PROGRAM, Profiled
+from tests.switch.p4rt_probe import CPU_PORT, JSON, Probe, Probing
+from tests.switch.p4rt_programs import Profiled
 from tests.switch.refusals import refused
 
+METER = p4r.MeterConfig(cir=5, cburst=6, pir=7, pburst=8)
+RECONCILE = "RECONCILE_AND_COMMIT"
+LAST, FIRST = "ProbeIngress.last_source", "ProbeIngress.first_source"
 
-def state(controller: Controller) -> list[Any]:
-    """Everything that can be read, with direct counters and meters."""
-    every, defaults = p4r.TableEntry(), p4r.TableEntry(is_default_action=True)
-    for wanted in (every, defaults):
-        wanted.counter_data.SetInParent()
-        wanted.meter_config.SetInParent()
-    kinds = (
-        p4r.CounterEntry(),
-        p4r.MeterEntry(),
-        p4r.RegisterEntry(),
-        p4r.ValueSetEntry(),
-        p4r.PacketReplicationEngineEntry(),
-        p4r.DigestEntry(),
+
+def renamed(controller: Probing) -> tuple[bytes, p4i.P4Info]:
+    """The probe with another name for its register."""
+    program = controller.program.replace(LAST.encode(), FIRST.encode())
+    return program, but(controller.p4info, "registers.last_source.preamble.name", FIRST)
+
+
+def test_everything_stays(ours: Probing) -> None:
+    kept, *_, gone = ordered(ours.read(ours.key("by_initial")))
+    ours.delete(gone)
+    ours.modify(
+        ours.default("by_exact", "found_exact", 77),
+        but(kept, "action", ours.action("NoAction")),
+        ours.counter("seen", 3, packet_count=9),
+        ours.meter(1, METER),
     )
-    return [
-        sorted(entry.SerializeToString(deterministic=True) for entry in controller.read(wanted))
-        for wanted in (every, defaults, *kinds)
-    ]
-
-
-def renamed(old: str, new: str) -> tuple[bytes, p4i.P4Info]:
-    """The probe with another name for something."""
-    info = p4i.P4Info.FromString(load_p4info(P4INFO).SerializeToString())
-    for register in info.registers:
-        register.preamble.name = register.preamble.name.replace(old, new)
-    return JSON.read_bytes().replace(old.encode(), new.encode()), info
-
-
-def test_everything_stays(embedded: Target) -> None:
-    controller = embedded.controller()
-    stream = controller.become_primary()
-    controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
-    meter = p4r.MeterConfig(cir=5, cburst=6, pir=7, pburst=8)
-    (kept, *_, gone) = sorted(
-        controller.read(controller.key("by_initial")), key=lambda entry: entry.SerializeToString()
-    )
-    changed = p4r.TableEntry(table_id=kept.table_id, match=kept.match, priority=kept.priority)
-    changed.action.CopyFrom(controller.action("NoAction"))
-    controller.modify(
-        controller.default("by_exact", "found_exact", 77),
-        changed,
-        p4r.CounterEntry(
-            counter_id=controller.id("counters", "seen"), index=p4r.Index(index=3), data=p4r.CounterData(packet_count=9)
-        ),
-        p4r.MeterEntry(meter_id=controller.id("meters", "rate"), index=p4r.Index(index=1), config=meter),
-    )
-    controller.delete(gone)
-    constant = p4r.TableEntry(table_id=controller.id("tables", "by_constant"))
-    assert controller.read(constant)
-    controller.insert(
-        controller.entry("by_exact", {"a": 1, "b": 2}, "found_exact", 3, metadata=b"m", controller_metadata=4),
-        controller.entry("by_ternary", {"b": (2, 3)}, "found_ternary", 5, priority=6),
-        controller.entry("by_metered", {"a": 1}, "found_metered", 8, meter_config=meter),
-        controller.entry("by_idle", {"a": 1}, "found_idle", 9, idle_timeout_ns=3600 * 10**9),
+    ours.insert(
+        ours.exact(1, 2, 3, metadata=b"m", controller_metadata=4),
+        ours.ternary(2, 3, 5, 6),
+        ours.entry("by_metered", {"a": 1}, "found_metered", 8, meter_config=METER),
+        ours.entry("by_idle", {"a": 1}, "found_idle", 9, idle_timeout_ns=3600 * 10**9),
         multicast_group(4, (CPU_PORT, 1), (CPU_PORT, 2)),
         clone_session(5, (CPU_PORT, 1)),
-        p4r.DigestEntry(digest_id=controller.id("digests", "learned_t")),
+        ours.digest(),
     )
-    send(controller, stream, Probe(a=1, b=2))
-    before = state(controller)
-    (exact,) = controller.read(p4r.DirectCounterEntry(table_entry=controller.key("by_exact", {"a": 1, "b": 2})))
-    assert exact.data.packet_count == 1 and len(before[4]) > 0
-
-    controller.set_pipeline("RECONCILE_AND_COMMIT", JSON.read_bytes(), cookie=11)
-    assert controller.get_pipeline().cookie.cookie == 11
-    assert state(controller) == before
-    found = send(controller, stream, Probe(a=1, b=2))
+    ours.send(Probe(a=1, b=2))
+    before = everything(ours)
+    assert ours.counts(ours.direct_counter(ours.exact(1, 2)))[0] == 1
+    assert ours.read(ours.key("by_constant")) and ours.read(p4r.RegisterEntry())
+    ours.push(action=RECONCILE, cookie=11)
+    assert ours.get_pipeline().cookie.cookie == 11
+    assert everything(ours) == before
+    found = ours.send(Probe(a=1, b=2))
     assert (found.by_exact, found.by_ternary, found.by_metered, found.by_idle) == (3, 5, 8, 9)
-    controller.close()
 
 
-def test_what_the_new_program_has_not_is_not_dropped(embedded: Target) -> None:
+def test_what_the_new_program_has_not_is_not_dropped(ours: Probing) -> None:
     """The old program runs on, with all that it has."""
-    controller = embedded.controller()
-    stream = controller.become_primary()
-    controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
-    controller.insert(controller.entry("by_scoped", {"a": 1}, "found_scoped", 5))
-    write = p4r.RegisterEntry(register_id=controller.id("registers", "last_source"), index=p4r.Index(index=2))
-    write.data.bitstring = number(7)
-    controller.modify(write)
-    json, info = renamed("ProbeIngress.last_source", "ProbeIngress.first_source")
-    before = state(controller)
-    changes: list[tuple[Callable[[p4i.P4Info], Any], str]] = [
-        (lambda info: info.tables.remove(table(info, "by_scoped")), "there is no table"),
-        (lambda info: table(info, "by_scoped").match_fields[0].__setattr__("name", "other"), "by_scoped"),
-        (lambda info: action(info, "found_scoped").params[0].__setattr__("name", "other"), "found_scoped"),
-    ]
-    for change, words in changes:
-        changed = load_p4info(P4INFO)
-        change(changed)
-        error = refused(lambda: controller.set_pipeline("RECONCILE_AND_COMMIT", JSON.read_bytes(), changed))  # noqa: B023
-        assert error.code() is Code.INVALID_ARGUMENT
-        assert "cannot be preserved, and the old program runs on" in error.details() and words in error.details()
-    error = refused(lambda: controller.set_pipeline("RECONCILE_AND_COMMIT", json, info))
-    assert error.code() is Code.INVALID_ARGUMENT
-    assert "register 'ProbeIngress.last_source' (4 cells, 48 bits) is gone in the new program" in error.details()
-    assert state(controller) == before
-    assert send(controller, stream, Probe(a=1)).by_scoped == 5
-
-    for index in range(4):  # nothing in it
-        write.index.index, write.data.bitstring = index, number(0)
-        controller.modify(write)
-    controller.set_pipeline("RECONCILE_AND_COMMIT", json, info)
-    assert send(controller, stream, Probe(a=1)).by_scoped == 5
-    controller.close()
+    info = ours.p4info
+    without_counter = but(info, "direct_counters.exact_hits")
+    ours.push(None, without_counter, action=RECONCILE)  # nothing has been counted
+    ours.push(action=RECONCILE)
+    ours.insert(ours.scoped(1, 5))
+    ours.modify(ours.register(2, number(7)))
+    ours.send(Probe(a=1, b=2))
+    before = everything(ours)
+    for changed, words in (
+        (but(info, "tables.by_scoped"), "there is no table"),
+        (but(info, "tables.by_scoped.match_fields.0.name", "other"), "by_scoped"),
+        (but(info, "actions.found_scoped.params.0.name", "other"), "found_scoped"),
+        (without_counter, "table 'ProbeIngress.by_exact' has no direct counter"),
+    ):
+        message = refused(Code.INVALID_ARGUMENT, ours.push, None, changed, action=RECONCILE)
+        assert "cannot be preserved; the old program stays" in message and words in message
+    message = refused(Code.INVALID_ARGUMENT, ours.push, *renamed(ours), action=RECONCILE)
+    assert f"register '{LAST}' (4 cells, 48 bits) is gone in the new program" in message
+    assert everything(ours) == before
+    assert ours.send(Probe(a=1)).by_scoped == 5
+    ours.modify(ours.register(value=number(0)))  # nothing in it
+    ours.push(*renamed(ours), action=RECONCILE)
+    assert ours.send(Probe(a=1)).by_scoped == 5
 
 
-def test_a_table_s_counter_is_not_dropped_either(embedded: Target) -> None:
-    controller = embedded.controller()
-    stream = controller.become_primary()
-    without = load_p4info(P4INFO)
-    without.direct_counters.remove(next(one for one in without.direct_counters if one.preamble.alias == "exact_hits"))
-    controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
-    controller.set_pipeline("RECONCILE_AND_COMMIT", JSON.read_bytes(), without)  # nothing has been counted
-    controller.set_pipeline("RECONCILE_AND_COMMIT", JSON.read_bytes())
-    send(controller, stream, Probe(a=1, b=2))
-    before = state(controller)
-    error = refused(lambda: controller.set_pipeline("RECONCILE_AND_COMMIT", JSON.read_bytes(), without))
-    assert error.code() is Code.INVALID_ARGUMENT
-    assert "table 'ProbeIngress.by_exact' has no direct counter" in error.details()
-    assert "cannot be preserved, and the old program runs on" in error.details()
-    assert state(controller) == before
-    controller.close()
-
-
-def test_forwarding_stops_for_the_copying_alone(embedded: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forwarding_stops_for_the_copying_alone(ours: Probing, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not for what is refused, and without a Python object for each cell."""
-    controller = embedded.controller()
-    stream = controller.become_primary()
-    controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
-    meter = p4r.MeterConfig(cir=5, cburst=6, pir=7, pburst=8)
-    register = p4r.RegisterEntry(register_id=controller.id("registers", "last_source"), index=p4r.Index(index=2))
-    register.data.bitstring = number(7)
-    controller.modify(
-        register,
-        p4r.CounterEntry(
-            counter_id=controller.id("counters", "seen"), index=p4r.Index(index=3), data=p4r.CounterData(packet_count=9)
-        ),
-        p4r.MeterEntry(meter_id=controller.id("meters", "rate"), index=p4r.Index(index=1), config=meter),
-    )
-    before = state(controller)
+    ours.modify(ours.register(2, number(7)), ours.counter("seen", 3, packet_count=9), ours.meter(1, METER))
+    before = everything(ours)
     stops: list[Switch] = []
     stop = Switch.stop
 
@@ -184,54 +112,37 @@ def test_forwarding_stops_for_the_copying_alone(embedded: Target, monkeypatch: p
         patched.setattr(Switch, "stop", counted)
         for of, name in ((Switch, "register_read_all"), (Switch, "counter_read_all"), (Meters, "read")):
             patched.setattr(of, name, unwanted)
-        json, info = renamed("ProbeIngress.last_source", "ProbeIngress.first_source")
-        error = refused(lambda: controller.set_pipeline("RECONCILE_AND_COMMIT", json, info))
-        assert error.code() is Code.INVALID_ARGUMENT and "is gone in the new program" in error.details()
+        refused(Code.INVALID_ARGUMENT, ours.push, *renamed(ours), action=RECONCILE)
         assert not stops
-        controller.set_pipeline("RECONCILE_AND_COMMIT", JSON.read_bytes())
+        ours.push(action=RECONCILE)
         assert stops
-    assert state(controller) == before
-    assert send(controller, stream, Probe(b=4)).b == 4
-    controller.close()
+    assert everything(ours) == before
+    assert ours.send(Probe(b=4)).b == 4
 
 
 def test_arrays_are_copied_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrays, "PART_BYTES", 24)  # one cell of the counter, three of the register
     with Switch.load(JSON) as old, Switch.load(JSON) as new:
-        counter, register = "ProbeIngress.seen", "ProbeIngress.last_source"
-        cells = old.program.counters[counter].size
-        assert cells > 2
-        assert not old.counter_used(counter) and not old.register_used(register)
-        for index in range(cells):
-            old.counter_write(counter, index, CounterValue(index, 2 * index + 1))
-        old.register_write(register, 3, 0xFFFF_FFFF_FFFF)
-        assert old.counter_used(counter) and old.register_used(register)
+        counter = "ProbeIngress.seen"
+        cells = [CounterValue(index, 2 * index + 1) for index in range(old.program.counters[counter].size)]
+        assert len(cells) > 2 and not old.counter_used(counter) and not old.register_used(LAST)
+        for index, cell in enumerate(cells):
+            old.counter_write(counter, index, cell)
+        old.register_write(LAST, 3, 0xFFFF_FFFF_FFFF)
+        assert old.counter_used(counter) and old.register_used(LAST)
         new.counter_copy(counter, old)
-        new.register_copy(register, old)
-        assert new.counter_read_all(counter) == [CounterValue(index, 2 * index + 1) for index in range(cells)]
-        assert new.register_read_all(register) == [0, 0, 0, 0xFFFF_FFFF_FFFF]
+        new.register_copy(LAST, old)
+        assert new.counter_read_all(counter) == cells
+        assert new.register_read_all(LAST) == [0, 0, 0, 0xFFFF_FFFF_FFFF]
 
 
-def table(info: p4i.P4Info, alias: str) -> p4i.Table:
-    found: p4i.Table = next(one for one in info.tables if one.preamble.alias == alias)
-    return found
-
-
-def action(info: p4i.P4Info, alias: str) -> p4i.Action:
-    found: p4i.Action = next(one for one in info.actions if one.preamble.alias == alias)
-    return found
-
-
-def test_nothing_to_keep() -> None:
+def test_nothing_to_keep(fresh: Target) -> None:
     """The first program of a switch; and none at all is refused."""
-    with embedded_target() as target:
-        controller = target.controller()
-        stream = controller.become_primary()
-        error = refused(lambda: controller.set_pipeline("RECONCILE_AND_COMMIT"))
-        assert error.code() is Code.INVALID_ARGUMENT
-        controller.set_pipeline("RECONCILE_AND_COMMIT", JSON.read_bytes())
-        assert send(controller, stream, Probe(b=4)).b == 4
-        controller.close()
+    with fresh.controller() as controller:
+        controller.become_primary()
+        refused(Code.INVALID_ARGUMENT, controller.push_nothing, RECONCILE)
+        controller.push(action=RECONCILE)
+        assert controller.send(Probe(b=4)).b == 4
 
 
 @pytest.mark.parametrize("how", ["members", "one shot"])
@@ -239,24 +150,22 @@ def test_selectors_stay(target: Target, how: str) -> None:
     """On BMv2, too, where there are no action sets in one shot: it looks for members then, and refuses itself."""
     if (target.name, how) == ("bmv2", "one shot"):
         pytest.skip("simple_switch_grpc does not reconcile action sets in one shot: it looks for members")
-    profiled = Profiled(target)
-    if how == "members":
-        profiled.insert(*(profiled.member("spreader", id_, "second", 100 + id_) for id_ in (1, 2)))
-        profiled.insert(profiled.group(5, (1, 1), (2, 1)))
-        profiled.insert(profiled.indirect("by_group", 9, group=5))
-    else:
-        profiled.insert(profiled.one_shot(9, ("second", 101, 1), ("second", 102, 1)))
-    sent = [profiled.send(spread=9, flow=flow)[1] for flow in range(20)]
-    entries = profiled.read(profiled.key("by_group"))
-    assert set(sent) == {101, 102}
-    profiled.set_pipeline("RECONCILE_AND_COMMIT", PROGRAM.read_bytes())
-    assert same(profiled.read(profiled.key("by_group")), entries)
+    with Profiled(target) as profiled:
+        if how == "members":
+            profiled.insert(*(profiled.member("spreader", id_, "second", 100 + id_) for id_ in (1, 2)))
+            profiled.insert(profiled.group(5, (1, 1), (2, 1)))
+            profiled.insert(profiled.indirect("by_group", 9, group=5))
+        else:
+            profiled.insert(profiled.one_shot(9, ("second", 101, 1), ("second", 102, 1)))
+        sent, entries = profiled.spread(9, 20), profiled.read(profiled.key("by_group"))
+        assert set(sent) == {101, 102}
+        profiled.push(action=RECONCILE)
+        assert ordered(profiled.read(profiled.key("by_group"))) == ordered(entries)
 
-    def forwards() -> bool:
-        try:
-            return [profiled.send(spread=9, flow=flow)[1] for flow in range(20)] == sent
-        except grpc.RpcError:
-            return False
+        def forwards() -> bool:
+            try:
+                return profiled.spread(9, 20) == sent
+            except grpc.RpcError:
+                return False
 
-    until(forwards, "it forwards as before")
-    profiled.close()
+        until(forwards, "it forwards as before")

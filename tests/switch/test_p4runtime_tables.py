@@ -1,12 +1,11 @@
-"""Table entries: what is there already, default and constant entries, reads with filters."""
+"""Table entries: every kind of match; default and constant entries, idle timeouts, reads with filters."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
 
-import grpc
 import pytest
 from finsy.proto import p4r
 
@@ -14,333 +13,260 @@ from serene.switch import Exact, Switch
 from serene.switch.p4runtime.idle import IdleTimeouts
 from serene.switch.p4runtime.parts import MESSAGE_ITEMS
 from serene.switch.p4runtime.tables import MAX_METADATA_BYTES
-from tests.switch.conftest import Target, embedded_target
-from tests.switch.p4rt_controller import Code, Controller, Stream, WriteFailed, same, until, update
-from tests.switch.p4rt_probe import JSON, Probe, send
+from tests.switch.conftest import Target
+from tests.switch.p4rt_controller import Code, WriteFailed, but, number, ordered, until
+from tests.switch.p4rt_probe import JSON, Probe, Probing
+from tests.switch.refusals import refused
 
-# -- what is there already, what is not, and what does not fit ------------------------------------------------
-
-
-def test_inserting_twice(primary: Controller, stream: Stream) -> None:
-    primary.insert(primary.entry("by_exact", {"a": 1, "b": 2}, "found_exact", 3))
-    failed = primary.refused("INSERT", primary.entry("by_exact", {"a": 1, "b": 2}, "found_exact", 4))
-    assert failed.codes == [Code.ALREADY_EXISTS]
-    assert send(primary, stream, Probe(a=1, b=2)).by_exact == 3
+WIDE = 0xFEDC_BA98_7654_3210_0123_4567_89AB_CDEF
 
 
-def test_what_is_not_there(primary: Controller) -> None:
-    for type_ in ("MODIFY", "DELETE"):
-        failed = primary.refused(type_, primary.entry("by_exact", {"a": 1, "b": 2}, "found_exact", 3))
-        assert failed.codes == [Code.NOT_FOUND]
-    failed = primary.refused("DELETE", primary.key("by_ternary", {"b": (1, 1)}, priority=3))
-    assert failed.codes == [Code.NOT_FOUND]
+def ranged(c: Probing, low: int, high: int, a: int, found: int, priority: int) -> p4r.TableEntry:
+    match = {"a": a} | ({"c": (low, high)} if (low, high) != (0, 0xFFF) else {})
+    return c.entry("by_range", match, "found_range", found, priority=priority)
 
 
-def test_a_full_table(target: Target, primary: Controller) -> None:
-    entries = [primary.entry("by_exact", {"a": 1, "b": b}, "found_exact", b) for b in range(4)]
+def optional(c: Probing, match: dict[str, int], found: int) -> p4r.TableEntry:
+    return c.entry("by_optional", match, "found_optional", found, priority=found)
+
+
+Found = dict[Probe, int]
+# By table: entries; what packets find; and what they find when the first entry has gone.
+MATCHES: dict[str, tuple[Callable[[Probing], list[p4r.TableEntry]], Found, Found]] = {
+    "by_exact": (
+        lambda c: [c.exact(1, 0x1234, 100), c.exact(2, 0x1234, 101)],
+        {Probe(a=1, b=0x1234): 100, Probe(a=2, b=0x1234): 101, Probe(a=3, b=0x1234): 9},
+        {Probe(a=1, b=0x1234): 9, Probe(a=2, b=0x1234): 101},
+    ),
+    "by_lpm": (
+        lambda c: [c.lpm(0x0A010000, 16, 3), c.lpm(0, 0, 1), c.lpm(0x0A000000, 8, 2), c.lpm(0x0A010203, 32, 4)],
+        {Probe(address=a): n for a, n in ((0x0B000000, 1), (0x0A020304, 2), (0x0A010204, 3), (0x0A010203, 4))},
+        {Probe(address=0x0A010204): 2},
+    ),
+    "by_ternary": (
+        lambda c: [
+            c.ternary(0x1200, 0xFF00, 2, 30),
+            c.ternary(0, 0, 1, 1),
+            c.ternary(0x1234, 0xFFFF, 3, 20),
+            c.ternary(0x1234, 0xFFFF, 5, 10),  # the same match with another priority is another entry
+            c.entry("by_ternary", {"b": (0x1234, 0xFFFF), "c": (8, 8)}, "found_ternary", 4, priority=40),
+        ],
+        {Probe(b=0): 1, Probe(b=0x1234): 2, Probe(b=0x1234, c=0xF): 4},
+        {Probe(b=0x1234): 3, Probe(b=0x1235): 1},
+    ),
+    "by_range": (
+        lambda c: [
+            ranged(c, 20, 0xFFE, 1, 2, 2), ranged(c, 10, 20, 1, 1, 1), ranged(c, 0, 0xFFF, 2, 3, 1),
+        ],
+        {
+            Probe(a=1, c=9): 0, Probe(a=1, c=10): 1, Probe(a=1, c=19): 1, Probe(a=1, c=20): 2, Probe(a=1, c=0xFFE): 2,
+            Probe(a=1, c=0xFFF): 0, Probe(a=2, c=0): 3,
+        },
+        {Probe(a=1, c=20): 1, Probe(a=1, c=21): 0},
+    ),
+    "by_optional": (
+        lambda c: [optional(c, {}, 3), optional(c, {"b": 7}, 1), optional(c, {"b": 7, "a": 3}, 2)],
+        {Probe(b=7): 3, Probe(b=8): 3},
+        {Probe(b=7): 1, Probe(b=7, a=3): 2, Probe(b=8): 0},
+    ),
+    "by_wide": (
+        lambda c: [c.entry("by_wide", {"wide": key}, "found_wide", n) for n, key in ((5, WIDE), (6, WIDE >> 64))],
+        {Probe(wide=WIDE): 5, Probe(wide=WIDE >> 64): 6, Probe(): 0},
+        {Probe(wide=WIDE): 0, Probe(wide=WIDE >> 64): 6},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("table", MATCHES)
+def test_matches(target: Target, primary: Probing, table: str) -> None:
+    """Read back as written; found by packets; modified; and deleted by their keys alone."""
+    make, found, left = MATCHES[table]
+    first, *others = make(primary)
+    primary.insert(first, *others)
+    expected = [first, *others]
+    if (target.name, table) == ("bmv2", "by_range"):  # it gives back what was left out
+        expected[-1] = but(expected[-1], "priority", 1)
+        expected[-1].match.insert(0, primary.key("by_range", {"c": (0, 0xFFF)}).match[0])
+    assert ordered(primary.read(primary.key(table))) == ordered(expected)
+    assert primary.found(table, *found) == list(found.values())
+    assert primary.code("INSERT", first) is Code.ALREADY_EXISTS
+    primary.modify(but(first, "action.action.params.0.value", number(999)))
+    before = found | {probe: 999 for probe in found if found[probe] == int.from_bytes(_value(first), "big")}
+    assert primary.found(table, *before) == list(before.values())
+    primary.delete(but(but(first, "action.action.action_id", 0x01ABCDEF), "idle_timeout_ns", 5))
+    assert primary.found(table, *left) == list(left.values())
+    assert primary.code("DELETE", first) is Code.NOT_FOUND
+
+
+def _value(entry: p4r.TableEntry) -> bytes:
+    return bytes(entry.action.action.params[0].value)
+
+
+def test_padded_numbers_are_taken_and_given_back_without_padding(primary: Probing) -> None:
+    entry = primary.exact(1, 2)
+    padded = but(but(entry, "match.1.exact.value", number(2, 9)), "action.action.params.0.value", number(3, 2))
+    primary.insert(padded)
+    assert primary.read(primary.key("by_exact")) == [entry]
+    assert primary.send(Probe(a=1, b=2)).by_exact == 3
+    assert primary.code("INSERT", entry) is Code.ALREADY_EXISTS
+    primary.delete(padded)
+
+
+def test_a_full_table(target: Target, primary: Probing) -> None:
+    entries = [primary.exact(1, b) for b in range(4)]
     primary.insert(*entries)
-    failed = primary.refused("INSERT", primary.entry("by_exact", {"a": 1, "b": 4}, "found_exact", 4))
-    assert failed.codes == [target.either(Code.RESOURCE_EXHAUSTED, Code.UNKNOWN)]
-    assert same(primary.read(primary.key("by_exact")), entries)
+    full = Code.RESOURCE_EXHAUSTED if target.name == "embedded" else Code.UNKNOWN
+    assert primary.code("INSERT", primary.exact(1, 4)) is full
+    assert ordered(primary.read(primary.key("by_exact"))) == ordered(entries)
     primary.delete(entries[0])
-    primary.insert(primary.entry("by_exact", {"a": 1, "b": 4}, "found_exact", 4))
+    primary.insert(primary.exact(1, 4))
 
 
-def test_one_bad_update_does_not_stop_the_others(primary: Controller) -> None:
-    good = [primary.entry("by_scoped", {"a": a}, "found_scoped", a) for a in range(3)]
+def test_one_bad_update_does_not_stop_the_others(primary: Probing) -> None:
+    good = [primary.scoped(a, a) for a in range(3)]
     with pytest.raises(WriteFailed) as caught:
-        primary.insert(good[0], good[0], good[1], primary.key("by_scoped", {"a": 7}), good[2])
+        primary.insert(good[0], good[0], good[1], primary.scoped(7), good[2])
     failed = caught.value
     assert failed.code is Code.UNKNOWN
     assert failed.codes == [Code.OK, Code.ALREADY_EXISTS, Code.OK, Code.INVALID_ARGUMENT, Code.OK]
     assert (failed.status.code, failed.status.message) == (Code.UNKNOWN.value[0], failed.message)
     assert failed.messages[0] == failed.messages[2] == ""
-    assert same(primary.read(primary.key("by_scoped")), good)
+    assert ordered(primary.read(primary.key("by_scoped"))) == ordered(good)
+    for atomicity in ("ROLLBACK_ON_ERROR", "DATAPLANE_ATOMIC"):
+        refused(Code.UNIMPLEMENTED, primary.write, atomicity=p4r.WriteRequest.Atomicity.Value(atomicity))
 
 
-def test_many_failures_fit_into_the_status(embedded_primary: Controller) -> None:
-    """gRPC clients lose a status that is larger than their limit on metadata, by default 8 KiB."""
-    bad = [embedded_primary.key("by_exact", {"a": 1, "b": b}) for b in range(100)]
-    with pytest.raises(WriteFailed) as failed:
-        embedded_primary.insert(*bad)
-    assert failed.value.code is Code.UNKNOWN
-    assert failed.value.codes == [Code.INVALID_ARGUMENT] * 100
-    assert "100 of 100" in failed.value.message
-
-
-@pytest.mark.parametrize("atomicity", ["ROLLBACK_ON_ERROR", "DATAPLANE_ATOMIC"])
-def test_other_atomicities_are_not_implemented(primary: Controller, atomicity: str) -> None:
-    with pytest.raises(WriteFailed) as failed:
-        primary.write(atomicity=p4r.WriteRequest.Atomicity.Value(atomicity))
-    assert failed.value.code is Code.UNIMPLEMENTED
-
-
-@pytest.mark.parametrize("type_", ["UNSPECIFIED"])
-def test_an_update_has_a_type(primary: Controller, type_: str) -> None:
-    failed = primary.refused(type_, primary.entry("by_exact", {"a": 1, "b": 2}, "found_exact", 3))
-    assert failed.codes == [Code.INVALID_ARGUMENT]
-
-
-def test_an_update_has_an_entity(target: Target, primary: Controller) -> None:
-    failed = primary.refused("INSERT", p4r.Entity())
-    assert failed.codes == [target.either(Code.INVALID_ARGUMENT, Code.UNKNOWN)]
-    with pytest.raises(grpc.RpcError) as refused:
-        primary.read(p4r.Entity())
-    assert refused.value.code() is target.either(Code.INVALID_ARGUMENT, Code.UNKNOWN)
-
-
-@pytest.mark.parametrize("kind", ["extern_entry"])
-def test_entities_that_this_switch_lacks(embedded_primary: Controller, kind: str) -> None:
-    entity = p4r.Entity()
-    getattr(entity, kind).SetInParent()
-    failed = embedded_primary.refused("INSERT", entity)
-    assert failed.codes == [Code.UNIMPLEMENTED] and kind in failed.messages[0]
-
-
-def test_reading_the_entities_that_no_program_has(embedded_primary: Controller) -> None:
-    """All of them are none, so that a controller can ask for everything; one of them is an error."""
-    everything = (p4r.ActionProfileMember(), p4r.ActionProfileGroup(), p4r.ValueSetEntry(), p4r.ExternEntry())
-    assert embedded_primary.read(*everything) == []
-    for wanted in (
-        p4r.ActionProfileMember(action_profile_id=1),
-        p4r.ActionProfileGroup(action_profile_id=1),
-        p4r.ValueSetEntry(value_set_id=1),
-    ):
-        with pytest.raises(grpc.RpcError) as refused:
-            embedded_primary.read(wanted)
-        assert refused.value.code() is Code.INVALID_ARGUMENT
-
-
-# -- modifying and deleting -----------------------------------------------------------------------------------
-
-
-def test_only_the_key_matters_for_deleting(primary: Controller) -> None:
-    primary.insert(primary.entry("by_exact", {"a": 1, "b": 2}, "found_exact", 3))
-    nonsense = primary.key("by_exact", {"a": 1, "b": 2})
-    nonsense.action.action.action_id = 0x01ABCDEF
-    nonsense.idle_timeout_ns = 5
-    primary.delete(nonsense)
-    assert primary.read(primary.key("by_exact")) == []
-
-
-def test_modifying_without_an_action_keeps_it(embedded_primary: Controller) -> None:
+def test_modifying_without_an_action_keeps_it(ours: Probing) -> None:
     """simple_switch_grpc refuses it."""
-    entry = embedded_primary.entry("by_exact", {"a": 1, "b": 2}, "found_exact", 3)
-    embedded_primary.insert(entry)
-    embedded_primary.modify(embedded_primary.key("by_exact", {"a": 1, "b": 2}))
-    assert embedded_primary.read(embedded_primary.key("by_exact")) == [entry]
+    ours.insert(ours.exact(1, 2))
+    ours.modify(ours.key("by_exact", {"a": 1, "b": 2}))
+    assert ours.read(ours.key("by_exact")) == [ours.exact(1, 2)]
 
 
-def test_metadata_is_kept_and_replaced(primary: Controller) -> None:
-    def make(**fields: Any) -> p4r.TableEntry:
-        return primary.entry("by_exact", {"a": 1, "b": 2}, "found_exact", 3, **fields)
-
-    primary.insert(make(controller_metadata=0xC0FFEE, metadata=b"mine"))
-    assert primary.read(primary.key("by_exact")) == [make(controller_metadata=0xC0FFEE, metadata=b"mine")]
-    primary.modify(make(controller_metadata=5))
-    assert primary.read(primary.key("by_exact")) == [make(controller_metadata=5)]
-
-
-def test_a_failed_modification_changes_nothing(embedded_primary: Controller) -> None:
-    primary = embedded_primary
-    entry = primary.entry("by_lpm", {"address": (0x0A000000, 8)}, "found_lpm", 3)
-    primary.insert(entry)
-    bad = primary.entry("by_lpm", {"address": (0x0A000000, 8)}, "found_lpm", 4)
-    bad.counter_data.packet_count = 1  # this table has no counter
-    assert primary.refused("MODIFY", bad).codes == [Code.INVALID_ARGUMENT]
-    assert primary.read(primary.key("by_lpm")) == [entry]
-    new = primary.entry("by_lpm", {"address": (0x0B000000, 8)}, "found_lpm", 4)
-    new.counter_data.packet_count = 1
-    assert primary.refused("INSERT", new).codes == [Code.INVALID_ARGUMENT]
-    assert primary.read(primary.key("by_lpm")) == [entry]
-
-
-def test_clients_make_no_constant_entries(embedded_primary: Controller) -> None:
-    entry = embedded_primary.entry("by_exact", {"a": 1, "b": 2}, "found_exact", 3, is_const=True)
-    for type_ in ("INSERT", "MODIFY", "DELETE"):
-        assert embedded_primary.refused(type_, entry).codes == [Code.INVALID_ARGUMENT]
+def test_metadata_is_kept_and_replaced(primary: Probing) -> None:
+    for write, entry in (
+        (primary.insert, primary.exact(1, 2, controller_metadata=0xC0FFEE, metadata=bytes(MAX_METADATA_BYTES))),
+        (primary.modify, primary.exact(1, 2, controller_metadata=5)),
+    ):
+        write(entry)
+        assert primary.read(primary.key("by_exact")) == [entry]
 
 
 # -- default entries ------------------------------------------------------------------------------------------
 
 
-def test_default_entries_are_modified_and_reset(primary: Controller, stream: Stream) -> None:
-    original = primary.default("by_exact", "found_exact", 9)
-    assert primary.read(primary.default("by_exact")) == [original]
-    changed = primary.default("by_exact", "found_exact_twice", 20, 1)
-    primary.modify(changed)
-    assert primary.read(primary.default("by_exact")) == [changed]
-    assert send(primary, stream, Probe(a=9)).by_exact == 21
-    primary.modify(primary.default("by_exact"))
-    assert primary.read(primary.default("by_exact")) == [original]
-    assert send(primary, stream, Probe(a=9)).by_exact == 9
+def test_default_entries_are_modified_and_reset(primary: Probing) -> None:
+    original, changed = (
+        primary.default("by_exact", "found_exact", 9),
+        primary.default("by_exact", "found_exact_twice", 20, 1),
+    )
+    for write, read, found in ((None, original, 9), (changed, changed, 21), (primary.default("by_exact"), original, 9)):
+        if write is not None:
+            primary.modify(write)
+        assert primary.read(primary.default("by_exact")) == [read]
+        assert primary.send(Probe(a=9)).by_exact == found
 
 
-def test_tables_without_a_key_have_a_default_entry_only(target: Target, primary: Controller, stream: Stream) -> None:
-    assert send(primary, stream, Probe()).by_keyless == 31
+def test_tables_without_a_key_have_a_default_entry_only(primary: Probing) -> None:
+    assert primary.send(Probe()).by_keyless == 31
     primary.modify(primary.default("by_keyless", "found_keyless", 32))
-    assert send(primary, stream, Probe()).by_keyless == 32
-    if target.name == "embedded":  # BMv2 takes it, to no effect
-        failed = primary.refused("INSERT", primary.entry("by_keyless", {}, "found_keyless", 33))
-        assert failed.codes == [Code.INVALID_ARGUMENT] and "ProbeIngress.by_keyless" in failed.messages[0]
-
-
-@pytest.mark.parametrize("type_", ["INSERT", "DELETE"])
-def test_default_entries_can_only_be_modified(primary: Controller, type_: str) -> None:
-    assert primary.refused(type_, primary.default("by_exact", "found_exact", 1)).codes == [Code.INVALID_ARGUMENT]
-
-
-def test_default_entries_have_no_key(primary: Controller) -> None:
-    with_match = primary.default("by_exact", "found_exact", 1)
-    with_match.match.extend(primary.key("by_exact", {"a": 1, "b": 2}).match)
-    with_priority = primary.default("by_ternary", "found_ternary", 1)
-    with_priority.priority = 1
-    for entry in (with_match, with_priority):
-        assert primary.refused("MODIFY", entry).codes == [Code.INVALID_ARGUMENT]
-
-
-def test_constant_default_actions_stay(primary: Controller) -> None:
-    failed = primary.refused("MODIFY", primary.default("by_lpm", "found_lpm", 1))
-    assert failed.codes == [Code.PERMISSION_DENIED]
-    assert primary.refused("MODIFY", primary.default("by_lpm")).codes == [Code.PERMISSION_DENIED]
-
-
-def test_actions_keep_to_their_scope(primary: Controller) -> None:
-    failed = primary.refused("MODIFY", primary.default("by_scoped", "found_scoped", 1))
-    assert failed.codes == [Code.PERMISSION_DENIED]
-    failed = primary.refused("INSERT", primary.entry("by_scoped", {"a": 1}, "no_scoped"))
-    assert failed.codes == [Code.PERMISSION_DENIED]
+    assert primary.send(Probe()).by_keyless == 32
 
 
 # -- entries of the program's own -----------------------------------------------------------------------------
 
 
-def test_constant_entries_match_and_can_be_read(target: Target, primary: Controller, stream: Stream) -> None:
-    assert [send(primary, stream, Probe(b=b)).by_constant for b in (1, 2, 3, 4)] == [11, 12, 12, 13]
-    expected = [
-        primary.entry("by_constant", {"b": (1, 0xFFFF)}, "found_constant", 11, priority=3, is_const=True),
-        primary.entry("by_constant", {"b": (2, 0xFFFE)}, "found_constant", 12, priority=2, is_const=True),
-        primary.entry("by_constant", {}, "found_constant", 13, priority=1, is_const=True),
-    ]
-    if target.name == "embedded":  # BMv2's P4Runtime does not see them
-        assert same(primary.read(primary.key("by_constant")), expected)
-        assert primary.read(primary.key("by_constant", {"b": (2, 0xFFFE)}, priority=2)) == [expected[1]]
-
-
-def test_constant_entries_stay(embedded_primary: Controller) -> None:
-    primary = embedded_primary
-    denied = [
-        ("INSERT", primary.entry("by_constant", {"b": (7, 7)}, "found_constant", 1, priority=9)),
-        ("MODIFY", primary.entry("by_constant", {"b": (1, 0xFFFF)}, "found_constant", 11, priority=3)),
-        ("DELETE", primary.key("by_constant", {"b": (1, 0xFFFF)}, priority=3)),
-    ]
-    for type_, entry in denied:
-        failed = primary.refused(type_, entry)
-        assert failed.codes == [Code.PERMISSION_DENIED] and "ProbeIngress.by_constant" in failed.messages[0]
-    # Their counters may be written, and so may the default action.
-    entry = primary.key("by_constant", {"b": (1, 0xFFFF)}, priority=3)
-    entry.counter_data.packet_count = 44
-    primary.modify(entry)
-    assert primary.read_one(entry).counter_data.packet_count == 44
-    primary.modify(primary.default("by_constant", "found_constant", 5))
-
-
-def test_initial_entries_can_be_changed(target: Target, primary: Controller, stream: Stream) -> None:
-    assert [send(primary, stream, Probe(a=a)).by_initial for a in (1, 2, 3)] == [21, 22, 0]
-    one = primary.entry("by_initial", {"a": 1}, "found_initial", 21)
-    if target.name == "bmv2":  # its P4Runtime does not see the initial entries
-        assert primary.refused("MODIFY", one).codes == primary.refused("DELETE", one).codes == [Code.NOT_FOUND]
-        assert primary.refused("INSERT", one).codes == [Code.UNKNOWN]
+def test_constant_entries_match_and_can_be_read(target: Target, primary: Probing) -> None:
+    assert primary.found("by_constant", *(Probe(b=b) for b in (1, 2, 3, 4))) == [11, 12, 12, 13]
+    if target.name == "bmv2":  # its P4Runtime does not see them
         return
-    two = primary.entry("by_initial", {"a": 2}, "found_initial", 22)
-    assert same(primary.read(primary.key("by_initial")), [one, two])
-    assert primary.refused("INSERT", one).codes == [Code.ALREADY_EXISTS]
+    expected = [
+        primary.entry("by_constant", match, "found_constant", found, priority=priority, is_const=True)
+        for match, found, priority in (({"b": (1, 0xFFFF)}, 11, 3), ({"b": (2, 0xFFFE)}, 12, 2), ({}, 13, 1))
+    ]
+    assert ordered(primary.read(primary.key("by_constant"))) == ordered(expected)
+    assert primary.read(primary.key("by_constant", {"b": (2, 0xFFFE)}, priority=2)) == [expected[1]]
+    # Their counters may be written, and so may the default action.
+    entry = but(primary.key("by_constant", {"b": (1, 0xFFFF)}, priority=3), "counter_data.packet_count", 44)
+    primary.modify(entry, primary.default("by_constant", "found_constant", 5))
+    assert primary.read_one(entry).counter_data.packet_count == 44
+
+
+def test_initial_entries_can_be_changed(target: Target, primary: Probing) -> None:
+    probes = [Probe(a=a) for a in (1, 2, 3)]
+    assert primary.found("by_initial", *probes) == [21, 22, 0]
+    one, two, three = (
+        primary.entry("by_initial", {"a": a}, "found_initial", found) for a, found in ((1, 21), (2, 22), (3, 600))
+    )
+    if target.name == "bmv2":  # its P4Runtime does not see the initial entries
+        assert primary.code("MODIFY", one) is primary.code("DELETE", one) is Code.NOT_FOUND
+        assert primary.code("INSERT", one) is Code.UNKNOWN
+        return
+    assert ordered(primary.read(primary.key("by_initial"))) == ordered([one, two])
+    assert primary.code("INSERT", one) is Code.ALREADY_EXISTS
     primary.modify(primary.entry("by_initial", {"a": 1}, "found_initial", 500))
     primary.delete(two)
-    primary.insert(primary.entry("by_initial", {"a": 3}, "found_initial", 600))
-    assert [send(primary, stream, Probe(a=a)).by_initial for a in (1, 2, 3)] == [500, 0, 600]
+    primary.insert(three)
+    assert primary.found("by_initial", *probes) == [500, 0, 600]
 
 
-def test_an_initial_entry_s_bits_that_do_not_count_are_no_part_of_it() -> None:
+def test_an_initial_entry_s_bits_that_do_not_count_are_no_part_of_it(ours: Probing) -> None:
     """p4c writes a key as it stands in the program, `0x134 &&& 0xff00`, and its mask beside it."""
     written = JSON.read_text().replace('"0x0100"', '"0x0134"')
     assert written != JSON.read_text()
-    with embedded_target() as target:
-        controller = target.controller()
-        controller.become_primary()
-        controller.set_pipeline("VERIFY_AND_COMMIT", written.encode())
-        entry = controller.entry("by_preset", {"b": (0x100, 0xFF00)}, "found_preset", 41, priority=2)
-        assert list(entry.match) in [list(found.match) for found in controller.read(controller.key("by_preset"))]
-        assert controller.refused("INSERT", entry).codes == [Code.ALREADY_EXISTS]
-        controller.delete(entry)
-        controller.insert(entry)
-        controller.close()
+    ours.push(written.encode())
+    entry = ours.entry("by_preset", {"b": (0x100, 0xFF00)}, "found_preset", 41, priority=2)
+    assert list(entry.match) in [list(found.match) for found in ours.read(ours.key("by_preset"))]
+    assert ours.code("INSERT", entry) is Code.ALREADY_EXISTS
+    ours.delete(entry)
+    ours.insert(entry)
 
 
-def test_initial_entries_have_priorities_that_controllers_can_exceed(
-    embedded_primary: Controller, embedded: Target
-) -> None:
+def test_initial_entries_have_priorities_that_controllers_can_exceed(ours: Probing) -> None:
     """BMv2's JSON keeps their order only: they count from below."""
-    primary = embedded_primary
-    entries = primary.read(primary.key("by_preset"))
-    assert sorted(entry.priority for entry in entries) == [1, 2]
-    assert [e.action.action.params[0].value for e in sorted(entries, key=lambda e: -e.priority)] == [b"\x29", b"\x2a"]
-    controller = embedded.controller()
-    stream = controller.become_primary()
-    assert send(controller, stream, Probe(b=0x115)).by_preset == 41
-    controller.delete(min(entries, key=lambda entry: entry.priority))  # p4c made the table no larger than its entries
-    controller.insert(controller.entry("by_preset", {"b": (0x115, 0xFFFF)}, "found_preset", 43, priority=3))
-    assert send(controller, stream, Probe(b=0x115)).by_preset == 43
-    controller.close()
+    low, high = sorted(ours.read(ours.key("by_preset")), key=lambda entry: int(entry.priority))
+    assert [(each.priority, _value(each)) for each in (low, high)] == [(1, b"\x2a"), (2, b"\x29")]
+    assert ours.send(Probe(b=0x115)).by_preset == 41
+    ours.delete(low)  # p4c made the table no larger than its entries
+    ours.insert(ours.entry("by_preset", {"b": (0x115, 0xFFFF)}, "found_preset", 43, priority=3))
+    assert ours.send(Probe(b=0x115)).by_preset == 43
 
 
-def test_idle_entries_are_told_of_and_told_of_again(embedded: Target) -> None:
+# -- idle timeouts --------------------------------------------------------------------------------------------
+
+
+def test_idle_entries_are_told_of_and_told_of_again(ours: Probing) -> None:
     """Only those that no packet hits, and until they are gone; how long ago the last hit was can be read."""
-    controller = embedded.controller()
-    stream = controller.become_primary()
-    controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
-    idle = controller.entry("by_idle", {"a": 1}, "found_idle", 1, idle_timeout_ns=300 * 10**6, metadata=b"m")
-    never = controller.entry("by_idle", {"a": 2}, "found_idle", 2)
-    controller.insert(idle, never)
+    timeout_ns = 100_000_000
+    idle = ours.entry("by_idle", {"a": 1}, "found_idle", 1, idle_timeout_ns=timeout_ns, metadata=b"m")
+    never = ours.entry("by_idle", {"a": 2}, "found_idle", 2)
+    ours.insert(idle, never)
     for _ in range(2):
-        (told,) = stream.receive("idle_timeout_notification").table_entry
-        assert (told.match, told.idle_timeout_ns, told.metadata) == (idle.match, 300 * 10**6, b"m")
-        assert told.table_id == idle.table_id
-    wanted = p4r.TableEntry(table_id=idle.table_id)
-    wanted.time_since_last_hit.SetInParent()
-    found = {entry.match[0].exact.value: entry for entry in controller.read(wanted)}
-    assert found[b"\1"].idle_timeout_ns == 300 * 10**6 and found[b"\2"].idle_timeout_ns == 0
+        (told,) = ours.messages.receive("idle_timeout_notification").table_entry
+        assert (told.table_id, told.match, told.metadata) == (idle.table_id, idle.match, b"m")
+        assert told.idle_timeout_ns == timeout_ns
+    wanted = but(ours.key("by_idle"), "time_since_last_hit.elapsed_ns", 0)
+
+    def read() -> dict[bytes, p4r.TableEntry]:
+        return {entry.match[0].exact.value: entry for entry in ours.read(wanted)}
+
+    found = read()
+    assert (found[b"\1"].idle_timeout_ns, found[b"\2"].idle_timeout_ns) == (timeout_ns, 0)
     before = found[b"\1"].time_since_last_hit.elapsed_ns
-    assert before >= 600 * 10**6
-    controller.packet_out(stream, Probe(a=1).frame())
-
-    def hit() -> bool:
-        (entry,) = [each for each in controller.read(wanted) if each.match[0].exact.value == b"\1"]
-        return bool(entry.time_since_last_hit.elapsed_ns < before)
-
-    until(hit, "the packet has hit the entry")
-    controller.delete(idle)
-    until(stream.silent, "what was under way has come")
-    assert stream.silent(1.0)
-    longer = controller.entry("by_idle", {"a": 2}, "found_idle", 2, idle_timeout_ns=1)
-    controller.modify(longer)
-    assert stream.receive("idle_timeout_notification").table_entry[0].match == never.match
-    controller.close()
+    assert before >= 2 * timeout_ns
+    ours.packet_out(Probe(a=1))
+    until(lambda: read()[b"\1"].time_since_last_hit.elapsed_ns < before, "the packet has hit the entry")
+    ours.delete(idle)
+    ours.packet_out(Probe(b=77))
+    while (message := ours.messages.next_message()).WhichOneof("update") != "packet" or b_of(message) != 77:
+        pass  # what was under way
+    assert ours.messages.silent(5 * timeout_ns / 1e9)
+    ours.modify(but(never, "idle_timeout_ns", 1))
+    assert ours.messages.receive("idle_timeout_notification").table_entry[0].match == never.match
 
 
-def test_an_entry_s_metadata_is_bounded(embedded_primary: Controller) -> None:
-    """Notices and answers repeat it."""
-    entry = embedded_primary.entry("by_exact", {"a": 1, "b": 2}, "found_exact", 3, metadata=bytes(MAX_METADATA_BYTES))
-    larger = embedded_primary.entry(
-        "by_exact", {"a": 1, "b": 2}, "found_exact", 3, metadata=bytes(MAX_METADATA_BYTES + 1)
-    )
-    for kind in ("INSERT", "MODIFY"):
-        failed = embedded_primary.refused(kind, larger)
-        assert failed.codes == [Code.INVALID_ARGUMENT]
-        assert f"metadata of {MAX_METADATA_BYTES + 1} bytes; an entry has {MAX_METADATA_BYTES}" in failed.messages[0]
-        if kind == "INSERT":
-            embedded_primary.insert(entry)
-    assert embedded_primary.read(embedded_primary.key("by_exact")) == [entry]
+def b_of(message: p4r.StreamMessageResponse) -> int:
+    return Probe.parse(message.packet.payload).b
 
 
 def test_an_idle_timeout_begins_anew_with_a_hit_and_with_a_notice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -365,129 +291,67 @@ def test_an_idle_timeout_begins_anew_with_a_hit_and_with_a_notice(monkeypatch: p
         assert notices(1_099) == 0
         switch.process(1, Probe(a=1).frame())
         assert [notices(at) for at in (1_150, 1_249, 1_250, 1_251, 1_349, 1_350)] == [0, 0, 1, 1, 1, 2]
-
-
-def test_many_idle_entries_are_told_of_in_messages_that_every_client_takes() -> None:
-    """gRPC's clients take 4 MiB in one."""
-    sent: list[p4r.StreamMessageResponse] = []
-
-    def deliver(message: p4r.StreamMessageResponse) -> bool:
-        sent.append(message)
-        return True
-
-    with Switch.load(JSON) as switch:
-        idle = IdleTimeouts(switch, deliver)
-        for handle in range(600):
-            metadata = bytes(700_000 if handle < 5 else 1)
-            idle.set("ProbeIngress.by_idle", handle, p4r.TableEntry(idle_timeout_ns=1, priority=handle + 1,
-                                                                    metadata=metadata), new=True)  # fmt: skip
-        idle.send_due()
-    told = [message.idle_timeout_notification for message in sent]
-    assert [entry.priority - 1 for each in told for entry in each.table_entry] == list(range(600))
-    assert all(each.timestamp and each.ByteSize() < 2 << 20 and len(each.table_entry) <= MESSAGE_ITEMS for each in told)
-    assert len(told) < 12
-
-
-def test_idle_timeouts_that_make_no_sense(embedded_primary: Controller) -> None:
-    entry = embedded_primary.entry("by_idle", {"a": 9}, "found_idle", 1, idle_timeout_ns=-1)
-    assert embedded_primary.refused("INSERT", entry).codes == [Code.INVALID_ARGUMENT]
-    wanted = p4r.TableEntry(table_id=embedded_primary.id("tables", "by_exact"))
-    wanted.time_since_last_hit.SetInParent()
-    with pytest.raises(grpc.RpcError, match="has no idle timeouts"):
-        embedded_primary.read(wanted)
-
-
-def test_refused_times_in_pis_words(primary: Controller) -> None:
-    """p4-guide's suite compares them."""
-    entry = primary.entry("by_scoped", {"a": 1}, "found_scoped", 1, idle_timeout_ns=1)
-    failed = primary.refused("INSERT", entry)
-    assert failed.codes == [Code.INVALID_ARGUMENT]
-    assert failed.messages == ["idle_timeout_ns must be set to 0 for tables which do not support idle timeout"]
-    entry.idle_timeout_ns = 0
-    entry.time_since_last_hit.elapsed_ns = 1
-    failed = primary.refused("INSERT", entry)
-    assert failed.codes == [Code.INVALID_ARGUMENT]
-    assert failed.messages == ["has_time_since_last_hit must not be set in WriteRequest"]
+        idle.set(table, handle, p4r.TableEntry(), new=True)
+        told.clear()
+        for number_ in range(600):  # in messages that every client takes: gRPC's take 4 MiB in one
+            metadata = bytes(700_000 if number_ < 5 else 1)
+            entry = p4r.TableEntry(idle_timeout_ns=1, priority=number_ + 1, metadata=metadata)
+            idle.set(table, handle + number_, entry, new=True)
+        notices(2_000)
+    messages = [message.idle_timeout_notification for message in told]
+    assert [entry.priority for each in messages for entry in each.table_entry] == list(range(1, 601))
+    assert all(
+        each.timestamp and each.ByteSize() < 2 << 20 and len(each.table_entry) <= MESSAGE_ITEMS for each in messages
+    )
+    assert len(messages) < 12
 
 
 # -- reading --------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def filled(embedded_primary: Controller) -> list[p4r.TableEntry]:
+def test_reading_by_filters(ours: Probing) -> None:
     """On the embedded switch: simple_switch_grpc has no filters, and cannot read tables with initial entries."""
-    primary = embedded_primary
-    entries = [
-        primary.entry("by_exact", {"a": 1, "b": 1}, "found_exact", 1),
-        primary.entry("by_ternary", {"b": (1, 1)}, "found_ternary", 1, priority=10, controller_metadata=6),
-        primary.entry("by_ternary", {"b": (1, 1)}, "NoAction", priority=11, controller_metadata=5),
-        primary.entry("by_ternary", {"b": (2, 2)}, "found_ternary", 2, priority=11, metadata=b"x"),
-        primary.entry("by_scoped", {"a": 1}, "found_scoped", 1),
-    ]
-    primary.insert(*entries)
-    return entries
+    first, second, third = (
+        ours.ternary(1, 1, 1, 10, controller_metadata=6),
+        but(ours.ternary(1, 1, 1, 11, controller_metadata=5), "action", ours.action("NoAction")),
+        ours.ternary(2, 2, 2, 11, metadata=b"x"),
+    )
+    exact, scoped = ours.exact(1, 1), ours.scoped(1, 1)
+    filled = [exact, first, second, third, scoped]
+    ours.insert(*filled)
+    table = ours.id("tables", "by_ternary")
+    for wanted, expected in (
+        ([p4r.TableEntry(table_id=table, priority=11)], [second, third]),
+        ([ours.key("by_ternary", {"b": (1, 1)}, priority=10)], [first]),
+        ([ours.key("by_ternary", {"b": (1, 1)})], [first, second]),  # at any priority
+        ([ours.entry("by_ternary", {}, "NoAction")], [second]),
+        ([p4r.TableEntry(table_id=table, controller_metadata=6)], [first]),
+        ([p4r.TableEntry(table_id=table, metadata=b"x")], [third]),
+        ([p4r.TableEntry(table_id=table, priority=12)], []),
+        ([ours.scoped(2)], []),
+        (
+            [ours.key("by_scoped"), ours.key("by_exact"), ours.default("by_keyless")],
+            [scoped, exact, ours.default("by_keyless", "found_keyless", 31)],
+        ),
+        ([], []),
+        # Of what no program has there is nothing, so that a controller can ask for everything.
+        ([p4r.ActionProfileMember(), p4r.ActionProfileGroup(), p4r.ValueSetEntry(), p4r.ExternEntry()], []),
+    ):
+        assert ordered(ours.read(*wanted)) == ordered(expected), wanted
+    whole = ours.read(p4r.TableEntry())
+    own = {ours.id("tables", name) for name in ("by_constant", "by_initial", "by_preset")}
+    assert ordered(entry for entry in whole if entry.table_id not in own) == ordered(filled)
+    assert len(whole) == len(filled) + 7
+    defaults = ours.read(p4r.TableEntry(is_default_action=True))
+    assert {entry.table_id for entry in defaults} == {table.preamble.id for table in ours.p4info.tables}
+    assert all(entry.is_default_action and entry.HasField("action") for entry in defaults)
 
 
-def test_reading_everything(embedded_primary: Controller, filled: list[p4r.TableEntry]) -> None:
-    primary = embedded_primary
-    found = primary.read(p4r.TableEntry())
-    own = {primary.id("tables", name) for name in ("by_constant", "by_initial", "by_preset")}
-    assert same([entry for entry in found if entry.table_id not in own], filled)
-    assert len(found) == len(filled) + 7
-
-
-def test_reading_by_filters(embedded_primary: Controller, filled: list[p4r.TableEntry]) -> None:
-    primary = embedded_primary
-    _, first, second, third, _ = filled
-    table = primary.id("tables", "by_ternary")
-    wanted = {
-        "priority": (p4r.TableEntry(table_id=table, priority=11), [second, third]),
-        "key": (primary.key("by_ternary", {"b": (1, 1)}, priority=10), [first]),
-        "action": (primary.entry("by_ternary", {}, "NoAction"), [second]),
-        "controller_metadata": (p4r.TableEntry(table_id=table, controller_metadata=6), [first]),
-        "metadata": (p4r.TableEntry(table_id=table, metadata=b"x"), [third]),
-        "nothing there": (p4r.TableEntry(table_id=table, priority=12), []),
-    }
-    found = {name: primary.read(request) for name, (request, _) in wanted.items()}
-    for name, (_, expected) in wanted.items():
-        assert same(found[name], expected), name
-
-
-def test_reading_a_match_at_any_priority(embedded_primary: Controller) -> None:
-    primary = embedded_primary
-    entries = [
-        primary.entry("by_ternary", {"b": (1, 1)}, "found_ternary", 1, priority=10),
-        primary.entry("by_ternary", {"b": (1, 1)}, "found_ternary", 2, priority=11),
-    ]
-    primary.insert(*entries, primary.entry("by_ternary", {"b": (2, 2)}, "found_ternary", 3, priority=10))
-    assert same(primary.read(primary.key("by_ternary", {"b": (1, 1)})), entries)
-
-
-def test_reading_what_is_not_there(primary: Controller) -> None:
-    assert primary.read(primary.key("by_exact", {"a": 200, "b": 1})) == []
-    with pytest.raises(grpc.RpcError) as refused:
-        primary.read(p4r.TableEntry(table_id=0x02ABCDEF))
-    assert refused.value.code() is Code.INVALID_ARGUMENT
-
-
-def test_reading_several_things_at_once(embedded_primary: Controller, filled: list[p4r.TableEntry]) -> None:
-    primary = embedded_primary
-    found = primary.read(primary.key("by_scoped"), primary.key("by_exact"), primary.default("by_keyless"))
-    assert same(found, [filled[4], filled[0], primary.default("by_keyless", "found_keyless", 31)])
-    assert primary.read() == []
-
-
-def test_reading_all_default_entries(embedded_primary: Controller) -> None:
-    found = embedded_primary.read(p4r.TableEntry(is_default_action=True))
-    assert {entry.table_id for entry in found} == {t.preamble.id for t in embedded_primary.p4info.tables}
-    assert all(entry.is_default_action and entry.HasField("action") for entry in found)
-
-
-def test_large_tables_come_in_several_answers(primary: Controller) -> None:
-    entries = [primary.entry("by_wide", {"wide": 1 << 100 | key}, "found_wide", key) for key in range(1000)]
-    lpm = [primary.entry("by_lpm", {"address": (key << 8, 24)}, "found_lpm", key) for key in range(1000)]
-    primary.insert(*entries)
-    primary.insert(*lpm)
-    assert same(primary.read(primary.key("by_wide"), primary.key("by_lpm")), entries + lpm)
-    primary.write(*(update("DELETE", entry) for entry in entries))
-    assert same(primary.read(primary.key("by_wide"), primary.key("by_lpm")), lpm)
+def test_large_tables_come_in_several_answers(primary: Probing) -> None:
+    wide = [primary.entry("by_wide", {"wide": 1 << 100 | key}, "found_wide", key) for key in range(1000)]
+    lpm = [primary.lpm(key << 8, 24, key) for key in range(1000)]
+    primary.insert(*wide, *lpm)
+    both = primary.key("by_wide"), primary.key("by_lpm")
+    assert ordered(primary.read(*both)) == ordered(wide + lpm)
+    primary.delete(*wide)
+    assert ordered(primary.read(*both)) == ordered(lpm)

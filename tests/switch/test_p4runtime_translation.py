@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import grpc
 import pytest
 from finsy.proto import p4d, p4i, p4r, p4t
 
@@ -14,8 +13,9 @@ from serene.switch.p4runtime.pipeline import Schema
 from serene.switch.p4runtime.status import Failure
 from serene.switch.p4runtime.strings import MOST_CHARACTERS, NoNumberLeft, StringType
 from tests.switch.conftest import Target
-from tests.switch.p4rt_controller import Controller, Stream, WriteFailed, load_p4info, number
-from tests.switch.p4rt_probe import JSON, P4INFO, SOURCE, Probe
+from tests.switch.p4rt_controller import Code, Controller, but, load_p4info, multicast_group, number, ordered
+from tests.switch.p4rt_probe import JSON, P4INFO, SOURCE, Probe, packet_metadata
+from tests.switch.refusals import refused
 
 STRING = p4t.P4NewTypeTranslation(uri="", sdn_string=p4t.P4NewTypeTranslation.SdnString())
 DEFAULT_VRF = '@p4runtime_translation_mappings({ { "default" , 7 } , })'
@@ -60,9 +60,9 @@ class Translated(Controller):
     """The primary of a switch with that P4Info."""
 
     def __init__(self, target: Target) -> None:
-        super().__init__(target.address, target.device_id, translated())
-        self.messages: Stream = self.become_primary()
-        self.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
+        super().__init__(target.address, target.device_id, translated(), JSON.read_bytes())
+        self.become_primary()
+        self.push()
 
     def scoped(self, vrf: str, hop: str | None = None) -> p4r.TableEntry:
         entry = p4r.TableEntry(table_id=self.id("tables", "by_scoped"))
@@ -73,18 +73,27 @@ class Translated(Controller):
         return entry
 
     def probe(self, probe: Probe, port: str = "255") -> tuple[Probe, dict[int, bytes]]:
-        values = {1: port.encode(), 2: number(0), 3: number(0)}
-        items = [p4r.PacketMetadata(metadata_id=id_, value=value) for id_, value in values.items()]
-        self.messages.send(packet=p4r.PacketOut(payload=probe.frame(), metadata=items))
+        self.packet_out(probe, port)
         came = self.messages.receive("packet")
         return Probe.parse(came.payload), {item.metadata_id: item.value for item in came.metadata}
+
+    def packet_out(self, probe: Probe, port: str = "255") -> None:
+        items = packet_metadata(port=port.encode(), pad=0, mark=0)
+        self.messages.send(packet=p4r.PacketOut(payload=probe.frame(), metadata=items))
+
+    def scoped_by(self, values: range = range(256)) -> list[int]:
+        """What by_scoped finds for each a."""
+        return [self.probe(Probe(a=a))[0].by_scoped for a in values]
+
+    def vrfs(self) -> set[bytes]:
+        """The keys that are read of by_scoped."""
+        return {bytes(entry.match[0].exact.value) for entry in self.read(self.key("by_scoped"))}
 
 
 @pytest.fixture
 def client(embedded: Target) -> Iterator[Translated]:
-    client = Translated(embedded)
-    yield client
-    client.close()
+    with Translated(embedded) as client:
+        yield client
 
 
 def test_strings_in_entries_stand_for_numbers_in_packets(client: Translated) -> None:
@@ -93,39 +102,29 @@ def test_strings_in_entries_stand_for_numbers_in_packets(client: Translated) -> 
     blue, red = (client.probe(Probe(a=a))[0].by_scoped for a in (7, 0))  # as the P4Info says, and the empty string
     assert blue != red and 1000 not in (blue, red) and min(blue, red) > 60_000
     client.insert(client.scoped("green", "blue"))
-    assert [a for a in range(256) if client.probe(Probe(a=a))[0].by_scoped == blue] == [7, 255]
+    assert [a for a, found in enumerate(client.scoped_by()) if found == blue] == [7, 255]
 
 
 def test_strings_are_read_as_they_were_written(client: Translated) -> None:
     written = [client.scoped("33", "1000"), client.scoped("default", "blue"), client.scoped("café", "")]
     client.insert(*written)
-    key = lambda entry: entry.SerializeToString()  # noqa: E731
-    assert sorted(client.read(p4r.TableEntry(table_id=written[0].table_id)), key=key) == sorted(written, key=key)
+    assert ordered(client.read(client.key("by_scoped"))) == ordered(written)
     assert client.read(client.scoped("café")) == [written[2]]
     assert client.read(client.scoped("elsewhere")) == []
     client.modify(client.scoped("café", "blue"))
     client.delete(client.scoped("33"))
-    found = {bytes(entry.match[0].exact.value): entry for entry in client.read(client.key("by_scoped"))}
-    assert set(found) == {b"default", "café".encode()}
-    assert found["café".encode()].action.action.params[0].value == b"blue"
+    assert ordered(client.read(client.key("by_scoped"))) == ordered([client.scoped("café", "blue"), written[1]])
 
 
 def test_short_strings_are_not_taken_for_numbers(client: Translated) -> None:
     """The engine reads entries of numbers by itself; these would fit as such."""
-    written = [client.scoped(vrf, hop) for vrf, hop in (("a", "b"), ("1", "2"), ("b", "a"))]
-    client.insert(*written)
-    assert client.probe(Probe(a=1))[0].by_scoped == 2
-    assert client.probe(Probe(a=ord("a")))[0].by_scoped == client.probe(Probe(a=ord("1")))[0].by_scoped == 0xFFFF
+    client.insert(*(client.scoped(vrf, hop) for vrf, hop in (("a", "b"), ("1", "2"), ("b", "a"))))
+    assert [client.probe(Probe(a=a))[0].by_scoped for a in (1, ord("a"), ord("1"))] == [2, 0xFFFF, 0xFFFF]
     client.modify(client.scoped("1", "7"))
     assert client.probe(Probe(a=1))[0].by_scoped == 7
     client.delete(client.scoped("1"))
-    found = client.read(client.key("by_scoped"))
-    assert sorted(bytes(entry.match[0].exact.value) for entry in found) == [b"a", b"b"]
-
-
-def test_a_short_string_as_a_parameter_alone(client: Translated) -> None:
-    entry = p4r.TableEntry(table_id=client.id("tables", "by_lpm"))
-    entry.match.add(field_id=1).lpm.value, entry.match[0].lpm.prefix_len = number(10 << 24), 8
+    assert client.vrfs() == {b"a", b"b"}
+    entry = client.key("by_lpm", {"address": (10 << 24, 8)})  # as a parameter alone
     entry.action.action.action_id = client.id("actions", "found_lpm")
     entry.action.action.params.add(param_id=1, value=b"2")
     client.insert(entry)
@@ -139,41 +138,22 @@ def test_an_optional_string(client: Translated) -> None:
     entry.action.CopyFrom(client.action("found_optional", 5))
     client.insert(entry)
     assert client.read(client.key("by_optional")) == [entry]
-    assert client.probe(Probe(a=255))[0].by_optional == 5 and client.probe(Probe(a=254))[0].by_optional == 0
+    assert [client.probe(Probe(a=a))[0].by_optional for a in (255, 254)] == [5, 0]
 
 
-def test_packets_from_and_to_the_controller_name_ports(client: Translated) -> None:
+def test_packets_replicas_and_digests_name_ports(client: Translated) -> None:
     """The P4Info leaves out the last field of packet-ins, which the program fills."""
     _, metadata = client.probe(Probe(port=255))
     assert metadata == {1: b"255", 2: b"\x00"}
-
-
-def test_a_port_that_is_none_is_refused(client: Translated) -> None:
-    items = [
-        p4r.PacketMetadata(metadata_id=id_, value=value) for id_, value in ((1, b"Ethernet0"), (2, b"\0"), (3, b"\0"))
-    ]
-    client.messages.send(packet=p4r.PacketOut(payload=b"x", metadata=items))
+    client.packet_out(Probe(), "Ethernet0")
     assert "there is no port 'Ethernet0'" in client.messages.receive("error").message
-
-
-def test_replicas_name_ports(client: Translated) -> None:
-    group = p4r.MulticastGroupEntry(multicast_group_id=3, replicas=[p4r.Replica(port=b"255", instance=9)])
-    entry = p4r.PacketReplicationEngineEntry(multicast_group_entry=group)
-    client.insert(entry)
-    assert client.read(p4r.PacketReplicationEngineEntry()) == [entry]
+    group = multicast_group(3, port=b"255", instance=9)
+    client.insert(group)
+    assert client.read(p4r.PacketReplicationEngineEntry()) == [group]
     client.probe(Probe(group=3))  # comes back to the CPU port
-
-
-def test_digests_name_ports(client: Translated) -> None:
     config = p4r.DigestEntry.Config(max_list_size=1)
-    client.insert(p4r.DigestEntry(digest_id=client.p4info.digests[0].preamble.id, config=config))
-    client.messages.send(
-        packet=p4r.PacketOut(
-            payload=Probe(digests=1, b=4).frame(),
-            metadata=[p4r.PacketMetadata(metadata_id=1, value=b"255")]
-            + [p4r.PacketMetadata(metadata_id=id_, value=b"\0") for id_ in (2, 3)],
-        )
-    )
+    client.insert(p4r.DigestEntry(digest_id=client.id("digests", "learned_t"), config=config))
+    client.packet_out(Probe(digests=1, b=4))
     came = [client.messages.next_message() for _ in range(2)]
     (digest,) = (message.digest for message in came if message.HasField("digest"))
     members = [p4d.P4Data(bitstring=value) for value in (number(SOURCE), b"255", number(4))]
@@ -195,12 +175,7 @@ def test_numbers_of_another_width(client: Translated) -> None:
     client.insert(entry)
     assert client.read(client.key("by_exact")) == [entry]
     assert client.probe(Probe(a=1, b=0xFFFF))[0].by_exact == 77
-    failed = client.refused("INSERT", client.entry("by_exact", {"a": 1, "b": 0x1FFFF}, "found_exact", 77))
-    assert "does not fit 16 bits" in failed.messages[0]
-
-
-def test_the_p4info_is_got_as_it_was_set(client: Translated) -> None:
-    assert client.get_pipeline().p4info == translated()
+    assert client.get_pipeline().p4info == translated()  # as it was set
 
 
 def test_names_of_deleted_entries_are_given_up(client: Translated) -> None:
@@ -210,42 +185,40 @@ def test_names_of_deleted_entries_are_given_up(client: Translated) -> None:
         client.insert(*entries)
         client.delete(*entries)
     client.insert(*(client.scoped(f"last {i}", "1") for i in range(255)))  # "default" is one, too
-    with pytest.raises(WriteFailed, match="all 256 values of type 'vrf_t' are in use"):
-        client.insert(client.scoped("one more", "1"))
+    message = client.outcome("INSERT", client.scoped("one more", "1"))[1]
+    assert "all 256 values of type 'vrf_t' are in use" in message
     client.delete(client.scoped("last 3"))
     client.insert(client.scoped("one more", "1"))
-    assert len(client.read(client.key("by_scoped"))) == 255
+    assert len(client.vrfs()) == 255
 
 
 def test_strings_keep_their_numbers_in_a_new_program(client: Translated) -> None:
-    client.insert(client.scoped("one", "hop"), client.scoped("two", "hop"), client.scoped("three", "hop"))
+    client.insert(*(client.scoped(vrf, "5") for vrf in ("one", "two", "three")))
     client.delete(client.scoped("two"))
-    before = [a for a in range(256) if client.probe(Probe(a=a))[0].by_scoped != 0xFFFF]
-    client.set_pipeline("RECONCILE_AND_COMMIT", JSON.read_bytes())
-    assert [a for a in range(256) if client.probe(Probe(a=a))[0].by_scoped != 0xFFFF] == before
-    assert {bytes(entry.match[0].exact.value) for entry in client.read(client.key("by_scoped"))} == {b"one", b"three"}
+    before = client.scoped_by()
+    assert before.count(5) == 2
+    client.push(action="RECONCILE_AND_COMMIT")
+    assert client.scoped_by() == before
+    assert client.vrfs() == {b"one", b"three"}
 
 
-@pytest.mark.parametrize(
-    ("value", "words"), [(b"\xff", "is not UTF-8"), (b"x" * (MOST_CHARACTERS + 1), "at most 1024")], ids=str
-)
-def test_strings_that_are_none(client: Translated, value: bytes, words: str) -> None:
+def test_strings_that_are_refused(client: Translated) -> None:
     entry = client.scoped("", "1")
-    entry.match[0].exact.value = value
-    assert words in client.refused("INSERT", entry).messages[0]
-
-
-def test_a_string_has_no_prefix(client: Translated) -> None:
-    entry = client.scoped("", "1")
-    entry.match[0].ternary.value = b"x"
-    assert "strings are matched as exact or optional" in client.refused("INSERT", entry).messages[0]
+    wide = client.entry("by_exact", {"a": 1, "b": 0x1FFFF}, "found_exact", 77)
+    for bad, words in (
+        (but(entry, "match.0.exact.value", b"\xff"), "is not UTF-8"),
+        (but(entry, "match.0.exact.value", b"x" * (MOST_CHARACTERS + 1)), "at most 1024"),
+        (but(entry, "match.0.ternary.value", b"x"), "strings are matched as exact or optional"),
+        (wide, "does not fit 16 bits"),
+    ):
+        assert words in client.outcome("INSERT", bad)[1]
 
 
 def test_a_packet_in_header_that_the_program_lacks(client: Translated) -> None:
     info = translated()
     info.controller_packet_metadata[0].metadata[0].name = "elsewhere"
-    with pytest.raises(grpc.RpcError, match="the program has no header with its fields"):
-        client.set_pipeline("VERIFY", JSON.read_bytes(), info)
+    message = refused(Code.INVALID_ARGUMENT, client.push, None, info, action="VERIFY")
+    assert "the program has no header with its fields" in message
 
 
 def test_a_program_that_sends_no_packet_in_header() -> None:

@@ -14,7 +14,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -25,22 +25,15 @@ from serene.client.fastpath import library
 from serene.client.shm import SharedMemory
 from serene.switch.control import PortError
 from serene.switch.engine import Switch
+from tests.switch.p4rt_controller import PATIENCE_S, until
 from tests.switch.p4rt_probe import JSON, Probe
 
 RING_BYTES, ALIGN = 4 << 20, 64  # runtime/shm.h
 WRITTEN, READ, ASLEEP, BYTES = 0, 64, 128, 192  # in a ring
 RING_SIZE = BYTES + RING_BYTES
 TO_SWITCH, TO_HOST = 0, RING_SIZE
-PATIENCE_S = 120.0
 
 pytestmark = pytest.mark.skipif(library() is None, reason="shared memory needs a C compiler")
-
-
-def until(condition: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.001)
 
 
 def frame(to: int, number: int = 0, size: int = 0) -> bytes:
@@ -50,7 +43,6 @@ def frame(to: int, number: int = 0, size: int = 0) -> bytes:
 
 
 def tail(data: bytes) -> bytes:
-    """What the program does not look at."""
     return data[len(Probe().frame()) :]
 
 
@@ -59,13 +51,20 @@ def send(end: SharedMemory, *frames: bytes) -> None:
         end.send_rows(np.frombuffer(one, np.uint8)[None, :])
 
 
-def received(end: SharedMemory, count: int) -> list[bytes]:
+def received(end: SharedMemory, count: int = 1) -> list[bytes]:
+    """So many frames, of each what the program does not look at."""
     found: list[bytes] = []
     until_s = time.monotonic() + PATIENCE_S
     while len(found) < count and time.monotonic() < until_s:
         rows, lengths = end.receive_rows(0.1)
-        found += [row[:length].tobytes() for row, length in zip(rows, lengths, strict=True)]
+        found += [tail(row[:length].tobytes()) for row, length in zip(rows, lengths, strict=True)]
     return found
+
+
+def passes(here: SharedMemory, there: SharedMemory, to: int, number: int, size: int = 0) -> None:
+    """A frame from one end arrives at the other."""
+    send(here, frame(to, number, size))
+    assert received(there) == [tail(frame(to, number, size))]
 
 
 @pytest.fixture
@@ -73,31 +72,47 @@ def paths(tmp_path: Path) -> list[Path]:
     return [tmp_path / "port1", tmp_path / "port2"]
 
 
-@pytest.fixture
-def switch(paths: list[Path]) -> Iterator[Switch]:
-    with Switch.load(JSON) as switch:
+@contextlib.contextmanager
+def serving(program: Path, paths: list[Path]) -> Iterator[Switch]:
+    with Switch.load(program) as switch:
         for number, path in enumerate(paths, 1):
             switch.add_shm(number, path)
         switch.start()
         yield switch
 
 
+@contextlib.contextmanager
+def opened(paths: list[Path]) -> Iterator[list[SharedMemory]]:
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(contextlib.closing(SharedMemory(path))) for path in paths]
+
+
+@pytest.fixture
+def switch(paths: list[Path]) -> Iterator[Switch]:
+    with serving(JSON, paths) as switch:
+        yield switch
+
+
 @pytest.fixture
 def ends(switch: Switch, paths: list[Path]) -> Iterator[list[SharedMemory]]:
-    opened = [SharedMemory(path) for path in paths]
-    yield opened
-    for end in opened:
-        end.close()
+    with opened(paths) as ends:
+        yield ends
 
 
 def works(paths: list[Path]) -> None:
-    """Frames pass between two new processes' ends, both ways."""
-    first, second = (SharedMemory(path) for path in paths)
-    for end, other, to in ((first, second, 2), (second, first, 1)):
-        send(end, frame(to, 7))
-        assert [tail(data) for data in received(other, 1)] == [tail(frame(to, 7))]
-    first.close()
-    second.close()
+    """Both ports become free, and frames pass between two new processes' ends, both ways."""
+    until(lambda: all(map(free, paths)), "the ports are free")
+    with opened(paths) as (first, second):
+        passes(first, second, 2, 7)
+        passes(second, first, 1, 7)
+
+
+def free(path: Path) -> bool:
+    try:
+        SharedMemory(path).close()
+    except TransportError:
+        return False
+    return True
 
 
 # -- frames ---------------------------------------------------------------------------------------------------
@@ -112,7 +127,7 @@ def test_frames_pass_both_ways_in_order_and_whole(ends: list[SharedMemory]) -> N
             sizes = [rng.choice((0, 1, 60, 64, 1400, 9000, 65000)) for _ in range(8)]
             frames = [frame(to, number + i, size) for i, size in enumerate(sizes)]
             send(ends[here], *frames)
-            assert [tail(data) for data in received(ends[there], len(frames))] == [tail(one) for one in frames]
+            assert received(ends[there], len(frames)) == [tail(one) for one in frames]
             number += len(frames)
             total += sum(map(len, frames))
 
@@ -128,22 +143,22 @@ def test_a_process_that_does_not_read_loses_frames_and_holds_nobody_up(
         until(lambda: switch.port_counts(1).received == sent, "the switch takes every frame")  # noqa: B023
     counts = switch.port_counts(2)
     assert counts.sent + counts.dropped == sent and counts.sent > 0.9 * RING_BYTES / (size + ALIGN)
-    there = received(ends[1], counts.sent)
-    assert [tail(data)[:4] for data in there] == [number.to_bytes(4, "big") for number in range(counts.sent)]
-    send(ends[0], frame(2, 12345))
-    assert [tail(data) for data in received(ends[1], 1)] == [tail(frame(2, 12345))]
+    assert [data[:4] for data in received(ends[1], counts.sent)] == [
+        number.to_bytes(4, "big") for number in range(counts.sent)
+    ]
+    passes(ends[0], ends[1], 2, 12345)
 
 
 def test_a_frame_that_is_too_large_is_not_sent(ends: list[SharedMemory]) -> None:
-    send(ends[0], b"x" * 65537, frame(2, 1))
-    assert [tail(data) for data in received(ends[1], 1)] == [tail(frame(2, 1))]
+    send(ends[0], b"x" * 65537)
+    passes(ends[0], ends[1], 2, 1)
 
 
 def test_an_empty_frame_is_none_and_loses_no_other(switch: Switch, ends: list[SharedMemory]) -> None:
     """Also where they are handed over at once."""
     for number in range(20):
         send(ends[0], b"", frame(2, number), b"")
-    assert [tail(data) for data in received(ends[1], 20)] == [tail(frame(2, number)) for number in range(20)]
+    assert received(ends[1], 20) == [tail(frame(2, number)) for number in range(20)]
     assert switch.port_counts(1).dropped == 0
 
 
@@ -152,17 +167,12 @@ def test_what_a_program_leaves_nothing_of_is_dropped(tmp_path: Path, paths: list
     program = json.loads((JSON.parent / "mirror.json").read_text())
     program["deparsers"][0]["order"] = []  # only the payload leaves, to port 2
     (tmp_path / "program.json").write_text(json.dumps(program))
-    with Switch.load(tmp_path / "program.json") as switch:
-        for number, path in enumerate(paths, 1):
-            switch.add_shm(number, path)
-        switch.start()
-        first, second = (SharedMemory(path) for path in paths)
-        send(first, bytes(14), bytes(14) + b"payload")
-        assert received(second, 1) == [b"payload"]
+    before = len(Probe().frame())
+    with serving(tmp_path / "program.json", paths) as switch, opened(paths) as (first, second):
+        send(first, bytes(14), bytes(14) + bytes(before) + b"payload")
+        assert received(second) == [b"payload"]
         counts = switch.port_counts(2)
         assert (counts.sent, counts.dropped) == (1, 1)
-        first.close()
-        second.close()
 
 
 # -- who has a port -------------------------------------------------------------------------------------------
@@ -172,8 +182,7 @@ def test_two_processes_want_the_same_port(ends: list[SharedMemory], paths: list[
     for _ in range(3):
         with pytest.raises(TransportError, match="another process has it"):
             SharedMemory(paths[0])
-    send(ends[0], frame(2, 1))
-    assert len(received(ends[1], 1)) == 1
+    passes(ends[0], ends[1], 2, 1)
 
 
 HOLDER = """
@@ -198,45 +207,32 @@ def test_a_process_that_is_killed_leaves_its_port_to_the_next(switch: Switch, pa
     holder.send_signal(signal.SIGKILL)
     holder.wait()
     holder.stdout.close()
-    end: list[SharedMemory] = []
-
-    def taken() -> bool:
-        try:
-            end.append(SharedMemory(paths[0]))
-        except TransportError:
-            return False
-        return True
-
-    until(taken, "the port is free again")
-    send(end[0], frame(1, 5))
-    assert [tail(data) for data in received(end[0], 1)] == [tail(frame(1, 5))]
-    end[0].close()
+    until(lambda: free(paths[0]), "the port is free again")
+    with opened(paths[:1]) as (end,):
+        passes(end, end, 1, 5)
 
 
 def test_a_port_without_a_process_drops(switch: Switch, paths: list[Path]) -> None:
-    end = SharedMemory(paths[0])
-    send(end, frame(2, 1))
-    until(lambda: switch.port_counts(2).dropped == 1, "the frame is dropped")
-    end.close()
+    with opened(paths[:1]) as (end,):
+        send(end, frame(2, 1))
+        until(lambda: switch.port_counts(2).dropped == 1, "the frame is dropped")
 
 
 def test_the_switch_starts_anew_and_the_process_goes_on(paths: list[Path]) -> None:
     end: SharedMemory | None = None
     for turn in range(3):
-        with Switch.load(JSON) as switch:
-            switch.add_shm(1, paths[0])
-            switch.start()
+        with serving(JSON, paths[:1]):
             end = end or SharedMemory(paths[0])
             held = end
             found: list[bytes] = []
 
             def answered() -> bool:
                 send(held, frame(1, turn))  # noqa: B023
-                found.extend(received(held, 1))  # noqa: B023
+                found.extend(received(held))  # noqa: B023
                 return bool(found)  # noqa: B023
 
             until(answered, "frames pass again")
-            assert tail(found[0]) == tail(frame(1, turn)) and end.trouble is None
+            assert found[0] == tail(frame(1, turn)) and end.trouble is None
         assert not paths[0].exists()
         end.receive_rows(0.0)
         until(lambda: bool(held.receive_rows(0.0)) and held.trouble is not None, "it is noticed")  # noqa: B023
@@ -329,16 +325,7 @@ def test_memory_cannot_be_taken_away(switch: Switch, paths: list[Path]) -> None:
     hostile.ring()
     until(lambda: switch.port_counts(1).dropped > 0, "what is no frame is dropped")
     hostile.close()
-    until(lambda: free(paths[0]), "the port is free")
     works(paths)
-
-
-def free(path: Path) -> bool:
-    try:
-        SharedMemory(path).close()
-    except TransportError:
-        return False
-    return True
 
 
 @pytest.mark.parametrize(
@@ -369,7 +356,6 @@ def test_lengths_and_indices_that_make_no_sense(switch: Switch, paths: list[Path
     hostile.ring()
     until(lambda: switch.port_counts(1).received == before + 1, "a frame in order passes")
     hostile.close()
-    until(lambda: free(paths[0]), "the port is free")
     works(paths)
 
 
@@ -380,12 +366,11 @@ def test_a_reader_that_lies_about_what_it_has_read(switch: Switch, paths: list[P
     hostile.put(TO_HOST + READ, read)
     for number in range(800):
         send(honest, frame(1, number, 9000), frame(2, number))
-        assert [tail(data) for data in received(honest, 1)] == [tail(frame(2, number))]
+        assert received(honest) == [tail(frame(2, number))]
     counts = switch.port_counts(1)
     assert counts.sent + counts.dropped == 800 and counts.dropped > 0
     hostile.close()
     honest.close()
-    until(lambda: free(paths[0]) and free(paths[1]), "the ports are free")
     works(paths)
 
 
@@ -404,14 +389,13 @@ def test_random_memory_never_stops_the_switch(switch: Switch, paths: list[Path],
             hostile.put(at, rng.choice([*values, near, rng.getrandbits(64)]))
         hostile.ring(rng.choice((0, 1, 1000)))
         send(honest, frame(2, number))
-        assert [tail(data)[:4] for data in received(honest, 1)] == [number.to_bytes(4, "big")]
+        assert [data[:4] for data in received(honest)] == [number.to_bytes(4, "big")]
         if rng.random() < 0.02:
             hostile.close()
             until(lambda: free(paths[0]), "the port is free")
             hostile = Hostile(paths[0])
     hostile.close()
     honest.close()
-    until(lambda: free(paths[0]) and free(paths[1]), "the ports are free")
     works(paths)
 
 
@@ -424,5 +408,4 @@ def test_processes_that_come_and_go_at_once(switch: Switch, paths: list[Path]) -
             visitor.connect_ex(str(paths[0]))
         for visitor in visitors:
             visitor.close()
-    until(lambda: free(paths[0]), "the port is free")
     works(paths)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,52 +16,24 @@ from scapy.utils import rdpcap
 from serene import layers
 from serene.program import Program
 from serene.switch import Switch, load_program
-from serene.switch.p4runtime import P4RuntimeServer, UdpPort
+from serene.switch.p4runtime import P4RuntimeServer
 from serene.switch.p4runtime.observers import MAX_WATCHERS, WAITING_STEPS, Watcher
 from serene.switch.trace import Step, step_from_json
 from serene.switch.trace_filter import BadFilter, parse
 from serene.switch.trace_proto import PacketTrace
 from serene.wire import Op
+from tests.controller.processes import serenectl
 from tests.disks import disk
 from tests.frames import frame, request
-from tests.ports import some_ports
-from tests.switch.conftest import DEVICE_ID, Target
-from tests.switch.p4rt_controller import Controller, load_p4info, until
-from tests.switch.p4rt_probe import JSON, P4INFO, Probe
-from tests.switch.watching import PATIENCE_S, Watch, serenectl
-
-
-class Hosts:
-    """Two hosts at UDP ports 1 and 2."""
-
-    def __init__(self) -> None:
-        self.sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
-        for end in self.sockets:
-            end.bind(("127.0.0.1", 0))
-            end.settimeout(PATIENCE_S)
-        self.local = some_ports(2, socket.SOCK_DGRAM)
-        peers = [end.getsockname()[1] for end in self.sockets]
-        self.ports = [UdpPort(number + 1, self.local[number], peers[number]) for number in range(2)]
-
-    def send(self, number: int = 1, **fields: int) -> bytes:
-        """From one to the other; what arrives."""
-        self.sockets[number - 1].sendto(Probe(port=3 - number, **fields).frame(), ("127.0.0.1", self.local[number - 1]))
-        return self.sockets[2 - number].recv(2048)
-
-    def close(self) -> None:
-        for end in self.sockets:
-            end.close()
+from tests.switch.conftest import Target
+from tests.switch.p4rt_controller import PATIENCE_S, until
+from tests.switch.p4rt_probe import JSON, Probe, Probing
+from tests.switch.running import DEVICE_ID, Hosts, Running, Tracing, Watch
 
 
 @pytest.fixture
-def hosts() -> Iterator[Hosts]:
-    with contextlib.closing(Hosts()) as there:
-        yield there
-
-
-@pytest.fixture
-def switch() -> Iterator[Switch]:
-    yield Switch.load(JSON)
+def switch() -> Switch:
+    return Switch.load(JSON)
 
 
 @pytest.fixture
@@ -102,7 +71,7 @@ def test_ports_matches_and_drops(hosts: Hosts, server: P4RuntimeServer) -> None:
     hosts.send(1, a=1)
     hosts.send(2, a=2)
     hosts.send(1, a=3)
-    hosts.sockets[0].sendto(Probe(a=4, port=511).frame(), ("127.0.0.1", hosts.local[0]))
+    hosts.emit(Probe(a=4, port=511).frame())
     step = by_port.next()
     assert (step.values["port"], values(step, "probe")["a"]) == (2, 2)
     assert [each.values["hex"] for each in step.all("bytes") if each.name == "in"] == [Probe().frame()[:12].hex()]
@@ -110,7 +79,7 @@ def test_ports_matches_and_drops(hosts: Hosts, server: P4RuntimeServer) -> None:
     last = dropped.next()
     assert values(last, "probe")["a"] == 4 and last.outputs == []
     # One that all three want: nothing came between.
-    hosts.sockets[1].sendto(Probe(a=3, b=9, port=511).frame(), ("127.0.0.1", hosts.local[1]))
+    hosts.emit(Probe(a=3, b=9, port=511).frame(), 2)
     for watched in (by_port, matched, dropped):
         assert values(watched.next(), "probe")["b"] == 9
         watched.close()
@@ -118,7 +87,7 @@ def test_ports_matches_and_drops(hosts: Hosts, server: P4RuntimeServer) -> None:
 
 def test_a_packet_for_a_port_that_is_none(hosts: Hosts, server: P4RuntimeServer) -> None:
     watched = Watch(server.port, dropped=True)
-    hosts.sockets[0].sendto(Probe(port=9).frame(), ("127.0.0.1", hosts.local[0]))
+    hosts.emit(Probe(port=9).frame())
     step = watched.next()
     assert [drop.name for drop in step.all("drop")] == ["there is no port 9"] and step.outputs == []
     watched.close()
@@ -126,14 +95,12 @@ def test_a_packet_for_a_port_that_is_none(hosts: Hosts, server: P4RuntimeServer)
 
 def test_a_new_program_is_traced_too(hosts: Hosts, server: P4RuntimeServer) -> None:
     watched = Watch(server.port)
-    controller = Controller(f"127.0.0.1:{server.port}", DEVICE_ID, load_p4info(P4INFO))
-    controller.become_primary()
-    controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
-    controller.insert(controller.entry("by_scoped", {"a": 1}, "found_scoped", 5))
-    hosts.send(a=1)
-    (hit,) = [step.values for step in watched.next().all("table") if step.name.endswith("by_scoped")]
-    assert hit["hit"] is True and hit["match"] == {"a": 1}
-    controller.close()
+    with Probing(f"127.0.0.1:{server.port}", DEVICE_ID) as controller:
+        controller.primary()
+        controller.insert(controller.scoped(1, 5))
+        hosts.send(a=1)
+        (hit,) = [step.values for step in watched.next().all("table") if step.name.endswith("by_scoped")]
+        assert hit["hit"] is True and hit["match"] == {"a": 1}
     watched.close()
 
 
@@ -175,7 +142,7 @@ def test_all_that_a_program_forwards_is_told_of_when_it_is_replaced(
         """Packets that come between the reader's end and the program's, if there is such a time."""
         stop_reading()
         hosts.sockets[1].settimeout(0.5)
-        hosts.sockets[0].sendto(Probe(port=2).frame(), ("127.0.0.1", hosts.local[0]))
+        hosts.emit(Probe(port=2).frame())
         with contextlib.suppress(TimeoutError):
             arrived.append(hosts.sockets[1].recv(2048))
 
@@ -185,10 +152,9 @@ def test_all_that_a_program_forwards_is_told_of_when_it_is_replaced(
     assert len(watcher.take(0).packets) == len(arrived)
 
 
-@pytest.mark.parametrize(
-    ("wanted", "words"),
-    [
-        ({"match": "udp.port == 1"}, "no header 'udp'; there are "),
+def test_requests_that_make_no_sense(server: P4RuntimeServer) -> None:
+    for wanted, words in (
+        ({"match": "udp.port == 1"}, "no header 'udp'; expected "),
         ({"match": "probe.zz == 1"}, "'zz' is no field; expected a, b"),
         ({"match": "probe.by == 1"}, "'by' is by_exact, by_lpm"),
         ({"match": "probe.a"}, "expected HEADER.FIELD OPERATOR NUMBER"),
@@ -197,17 +163,15 @@ def test_all_that_a_program_forwards_is_told_of_when_it_is_replaced(
         ({"ports": "all"}, "ports: "),
         ({"count": -1}, "count: "),
         ({"speed": 1}, "speed: "),
-    ],
-)
-def test_requests_that_make_no_sense(server: P4RuntimeServer, wanted: dict[str, Any], words: str) -> None:
-    watched = Watch(server.port, **wanted)
-    assert words in watched.error
-    watched.close()
+    ):
+        watched = Watch(server.port, **wanted)
+        assert words in watched.error
+        watched.close()
 
 
 def test_watchers_are_bounded(server: P4RuntimeServer) -> None:
     watched = [Watch(server.port) for _ in range(MAX_WATCHERS)]
-    assert "no room for another one" in Watch(server.port).error
+    assert "clients already watch, the most" in Watch(server.port).error
     watched.pop().close()
 
     def another() -> bool:
@@ -231,7 +195,9 @@ def test_a_watcher_that_does_not_read_loses_packets_that_are_counted() -> None:
 
 def test_a_switch_without_a_program_or_without_traces(target: Target) -> None:
     watched = Watch(int(target.address.rpartition(":")[2]))
-    assert watched.error.startswith("no program runs" if target.name == "embedded" else "this switch has no traces")
+    assert watched.error.startswith(
+        "no program is running" if target.name == "embedded" else "this switch cannot trace"
+    )
     watched.close()
 
 
@@ -244,82 +210,53 @@ def test_a_filter_knows_addresses() -> None:
     assert not parse("udp.dst == 24142", program).wants(packet)  # it has none
     (comparison,) = parse("ethernet.dst != 02:00:00:00:00:01", program).comparisons
     assert (comparison.field, comparison.number) == ("destination", 0x020000000001)
-    with pytest.raises(BadFilter, match="joined by 'and' alone"):
+    with pytest.raises(BadFilter, match="join comparisons with 'and'"):
         parse("udp.dst == 24142 or udp.dst == 1", program)
 
 
 @pytest.mark.parametrize("form", ["", "--json", "--format=proto"])
-def test_serenectl_trace(hosts: Hosts, server: P4RuntimeServer, form: str) -> None:
+def test_serenectl_trace(hosts: Hosts, server: P4RuntimeServer, tmp_path: Path, form: str) -> None:
     wanted = ["--port", "0-1,255", "--match", "probe.a == 2", "--count", "1", *filter(None, [form])]
-    with serenectl("--switch", f"127.0.0.1:{server.port}", *wanted) as running:
-        assert running.stderr is not None
-        assert running.stderr.readline() == f"packets of 127.0.0.1:{server.port} are traced\n"
-        for a in (1, 2):
-            hosts.send(2, a=a)
-            hosts.send(1, a=a)
-        out, _ = running.communicate(timeout=PATIENCE_S)
-    assert running.returncode == 0
+    running = Tracing(tmp_path, server.port, *wanted)
+    for a in (1, 2):
+        hosts.send(2, a=a)
+        hosts.send(1, a=a)
+    out = running.printed()
     if form == "--format=proto":
-        (message,) = (text_format.Parse(line, PacketTrace()) for line in out.splitlines())
+        (message,) = (text_format.Parse(line, PacketTrace()) for line in out)
         assert (message.input.ingress_port, message.root.transmit.egress_port) == (1, 2)
     elif form:
-        packet = step_from_json(json.loads(out))
+        packet = step_from_json(json.loads("".join(out)))
         assert packet.values["port"] == 1 and values(packet, "probe")["a"] == 2
-        assert packet.json() == json.loads(out)
+        assert packet.json() == json.loads("".join(out))
     else:
-        assert out.startswith("packet on port 1, ") and "leaves by port 2, " in out.splitlines()[-1]
+        assert out[0].startswith("packet on port 1, ") and "leaves by port 2, " in out[-1]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "words"),
-    [
-        (["--match", "x.y == 1"], 1, "there is no header 'x'; there are "),
+def test_serenectl_trace_says_what_is_wrong(server: P4RuntimeServer) -> None:
+    for arguments, code, words in (
+        (["--match", "x.y == 1"], 1, "no header 'x'; expected "),
         (["--port", "0-512"], 2, "expected port numbers from 0 to 511"),
         (["--switch", "nowhere"], 2, "expected HOST:PORT"),
         (["--json", "--format", "proto", "--count", "1"], 2, "--json with --format proto: expected one of them"),
         (["--switch", "127.0.0.1:9"], 1, "127.0.0.1:9: "),
-    ],
-)
-def test_serenectl_trace_says_what_is_wrong(
-    server: P4RuntimeServer, arguments: list[str], code: int, words: str
-) -> None:
-    with serenectl("--switch", f"127.0.0.1:{server.port}", *arguments) as running:
-        _, message = running.communicate(timeout=PATIENCE_S)
-    assert running.returncode == code
-    assert message.startswith("error: ") and words in message and len(message.splitlines()) == 1
+    ):
+        done = serenectl("trace", "--switch", f"127.0.0.1:{server.port}", *arguments)
+        assert done.returncode == code
+        assert done.stderr.startswith("error: ") and words in done.stderr and len(done.stderr.splitlines()) == 1
 
 
 # -- the process ----------------------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def process(hosts: Hosts, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    ports = [f"-i{port}" for port in hosts.ports]
-    command = [sys.executable, "-m", "serene.switch.cli", str(JSON), *ports, *arguments]
-    with subprocess.Popen(
-        [*command, "--", "--grpc-server-addr", "127.0.0.1:0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as running:
-        try:
-            assert running.stderr is not None
-            assert any(line.startswith("serene-switch: P4Runtime on") for line in running.stderr)
-            yield running
-        finally:
-            running.kill()
-
-
-def ended(running: subprocess.Popen[str]) -> str:
-    running.terminate()
-    out, _ = running.communicate(timeout=PATIENCE_S)
-    assert running.returncode == 0
-    return out
-
-
 def test_captures_have_what_came_and_left(hosts: Hosts, tmp_path: Path) -> None:
-    with process(hosts, "--pcap", str(tmp_path)) as running:
+    place = tmp_path / "captures"
+    place.mkdir()
+    with Running(tmp_path, str(JSON), *hosts.arguments, "--pcap", str(place)) as running:
         arrived = [hosts.send(1, a=a) for a in (1, 2)]
         back = hosts.send(2, a=3)
-        ended(running)
-    files = {path.name: [bytes(packet) for packet in rdpcap(str(path))] for path in tmp_path.iterdir()}
+        running.ended()
+    files = {path.name: [bytes(packet) for packet in rdpcap(str(path))] for path in place.iterdir()}
     one, two = (f"udp{local}" for local in hosts.local)
     assert files == {
         f"{one}_in.pcap": [Probe(a=a, port=2).frame() for a in (1, 2)],
@@ -376,7 +313,7 @@ def test_a_capture_of_serenes_packets_is_dissected(hosts: Hosts, tmp_path: Path)
     push = frame(request(Op.PUSH, 2, values=values, lanes=program.lanes, session=5, round=9, seq=3, slot=4), 2)
     switch = Switch.load(program.config_path)
     with P4RuntimeServer(hosts.ports, address="127.0.0.1:0", program=switch, captures=tmp_path):
-        hosts.sockets[0].sendto(push, ("127.0.0.1", hosts.local[0]))
+        hosts.emit(push)
         came = tmp_path / f"udp{hosts.local[0]}_in.pcap"
         until(lambda: came.stat().st_size > len(push), "the packet is captured")
     (packet,) = rdpcap(str(came))
@@ -386,21 +323,21 @@ def test_a_capture_of_serenes_packets_is_dissected(hosts: Hosts, tmp_path: Path)
 
 
 @pytest.mark.parametrize("how", ["--trace", "--log-console"])
-def test_every_packet_is_printed_or_logged(hosts: Hosts, how: str) -> None:
-    with process(hosts, how) as running:
+def test_every_packet_is_printed_or_logged(hosts: Hosts, tmp_path: Path, how: str) -> None:
+    with Running(tmp_path, str(JSON), *hosts.arguments, how) as running:
         for a in (1, 2, 3):
             hosts.send(a=a)
-        out = ended(running)
-    lines = out.splitlines()
+        lines = running.ended()
     assert sum("packet on port 1, " in line for line in lines) == 3
     assert sum("leaves by port 2, " in line for line in lines) == 3
     assert any("table ProbeIngress.by_exact {a=2, b=0}: miss" in line for line in lines)
     assert how == "--trace" or all(" serene.switch" in line for line in lines)
 
 
-def test_only_bytes_are_logged(hosts: Hosts) -> None:
-    with process(hosts, "--log-console", "-L", "info", "--dump-packet-data", "6") as running:
+def test_only_bytes_are_logged(hosts: Hosts, tmp_path: Path) -> None:
+    options = ["--log-console", "-L", "info", "--dump-packet-data", "6"]
+    with Running(tmp_path, str(JSON), *hosts.arguments, *options) as running:
         hosts.send(a=1)
-        out = ended(running)
+        out = "\n".join(running.ended())
     assert out.count(f"bytes in: {Probe().frame()[:6].hex()}") == 1 and out.count("bytes out: ") == 1
     assert "table" not in out

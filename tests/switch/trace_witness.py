@@ -6,9 +6,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from serene.switch import Match, Program
-from serene.switch.program import Action, Table
+from serene.switch import Program
+from serene.switch.program import Table
 from serene.switch.trace import Step
 from serene.switch.trace_text import text
 from tests.switch.stf_embedded import EmbeddedTarget
@@ -26,21 +27,21 @@ class Witness(EmbeddedTarget):
         super().close()
         self._twin.close()
 
-    def add(self, table: Table, match: Sequence[Match], action: Action, params: Sequence[int], priority: int) -> int:
-        self._twin.add(table, match, action, params, priority)
-        return super().add(table, match, action, params, priority)
+    def add(self, *entry: Any) -> int:
+        self._twin.add(*entry)
+        return super().add(*entry)
 
-    def set_default(self, table: Table, action: Action, params: Sequence[int]) -> None:
-        self._twin.set_default(table, action, params)
-        super().set_default(table, action, params)
+    def set_default(self, *entry: Any) -> None:
+        self._twin.set_default(*entry)
+        super().set_default(*entry)
 
-    def group(self, group: int, replicas: Sequence[tuple[int, int]]) -> None:
-        self._twin.group(group, replicas)
-        super().group(group, replicas)
+    def group(self, *group: Any) -> None:
+        self._twin.group(*group)
+        super().group(*group)
 
-    def clone_session(self, session: int, replicas: Sequence[tuple[int, int]]) -> None:
-        self._twin.clone_session(session, replicas)
-        super().clone_session(session, replicas)
+    def clone_session(self, *session: Any) -> None:
+        self._twin.clone_session(*session)
+        super().clone_session(*session)
 
     def send(self, port: int, data: bytes) -> None:
         outputs, trace = self.switch.process(port, data, trace=True)

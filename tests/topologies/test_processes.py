@@ -118,7 +118,7 @@ def test_a_port_that_is_shared_is_nobodys(tmp_path: Path) -> None:
     first = background(SHARING_SERVER.format(port=port), tmp_path / "first.log")
     first.wait_until(lambda: first.serves(port), 60)
     second = background(SHARING_SERVER.format(port=port), tmp_path / "second.log")
-    with pytest.raises(NotReady, match=f"snippet listens on port {port}, and so does another program"):
+    with pytest.raises(NotReady, match=f"port {port} of snippet is also used by another program"):
         second.wait_until(lambda: second.serves(port), 60)
     second.stop()
     assert first.serves(port)

@@ -86,24 +86,31 @@ def test_an_option_that_star_does_not_have() -> None:
 @pytest.mark.parametrize("folder", ["topologies", "serene/topologies"])  # the second as in a wheel
 @pytest.mark.parametrize("name", ["star", "leaf_spine"])
 def test_beside_a_file_of_ones_own_with_a_similar_name(name: str, folder: str, tmp_path: Path) -> None:
-    """`mn --custom FILE,FILE` runs each without a name; ours finds its folder among them."""
+    """`mn --custom FILE,FILE` runs each without ``__file__``; ours finds its folder by the code's own file."""
     lacking = missing(None)
     if lacking and lacking.startswith("Mininet"):
         pytest.skip(f"needs {lacking}")
     ours = ROOT / folder / f"{name}.py"
-    program = "import sys; text = open(sys.argv[3]).read(); del sys.argv[3]; exec(text, {}); print(sys.path[0])"
+    program = (
+        "import sys; ours = sys.argv.pop(); exec(compile(open(ours).read(), ours, 'exec'), {}); print(sys.path[0])"
+    )
     custom = ["--custom", f"{tmp_path}/folder/my{name}.py,{ours}"]
     command = [sys.executable, "-c", program, *custom, str(ours)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.stdout == f"{ROOT}\n", done
 
 
-def test_hosts_reach_each_other(target: str, tmp_path: Path) -> None:
-    with star(target, tmp_path, workers=3) as net:
-        assert net.pingAll() == 0.0
+def tcp_passes(sender: Any, receiver: Any, folder: Path, size: int) -> None:
+    """A file comes over as it is. size: in bytes."""
+    sent, received = folder / "sent", folder / "received"
+    sent.write_bytes(bytes(range(256)) * (size // 256))
+    server = receiver.popen(["socat", "-u", "TCP-LISTEN:5001", f"CREATE:{received}"])
+    sender.cmd(f"socat -u FILE:{sent} TCP:{receiver.IP()}:5001,retry=50,interval=0.1")
+    assert server.wait(120) == 0
+    assert received.read_bytes() == sent.read_bytes()
 
 
-def test_switch_ports_have_no_address_and_hosts_no_offload(target: str, tmp_path: Path) -> None:
+def test_tcp_passes_and_switch_ports_have_no_address_and_hosts_no_offload(target: str, tmp_path: Path) -> None:
     with star(target, tmp_path, workers=2) as net:
         for number in (1, 2):
             host, switch = net[f"h{number}"], net["s1"]
@@ -111,17 +118,7 @@ def test_switch_ports_have_no_address_and_hosts_no_offload(target: str, tmp_path
             for feature in ("tx-checksumming", "rx-checksumming", "tcp-segmentation-offload", "scatter-gather"):
                 assert re.search(rf"^{feature}: off", offered, re.MULTILINE), feature
             assert not re.search(r"inet6? ", switch.cmd("ip address show dev", f"s1-eth{number}"))
-
-
-def test_tcp_passes(target: str, tmp_path: Path) -> None:
-    with star(target, tmp_path, workers=2) as net:
-        h1, h2 = net["h1"], net["h2"]
-        server = h2.popen(["socat", "-u", "TCP-LISTEN:5001", f"CREATE:{tmp_path / 'received'}"])
-        sent = bytes(range(256)) * 1000
-        (tmp_path / "sent").write_bytes(sent)
-        h1.cmd(f"socat -u FILE:{tmp_path / 'sent'} TCP:{h2.IP()}:5001,retry=50,interval=0.1")
-        assert server.wait(120) == 0
-    assert (tmp_path / "received").read_bytes() == sent
+        tcp_passes(net["h1"], net["h2"], tmp_path, 256_000)
 
 
 def test_tcp_and_udp_pass_with_offloads_on(tmp_path: Path) -> None:
@@ -133,12 +130,7 @@ def test_tcp_and_udp_pass_with_offloads_on(tmp_path: Path) -> None:
             offered = host.cmd("ethtool -k", host.defaultIntf())
             for feature in ("tx-checksumming", "tcp-segmentation-offload", "scatter-gather"):
                 assert re.search(rf"^{feature}: on", offered, re.MULTILINE), offered
-        server = h2.popen(["socat", "-u", "TCP-LISTEN:5001", f"CREATE:{tmp_path / 'received'}"])
-        sent = bytes(range(256)) * 4000
-        (tmp_path / "sent").write_bytes(sent)
-        h1.cmd(f"socat -u FILE:{tmp_path / 'sent'} TCP:{h2.IP()}:5001,retry=50,interval=0.1")
-        assert server.wait(60) == 0
-        assert (tmp_path / "received").read_bytes() == sent
+        tcp_passes(h1, h2, tmp_path, 1_024_000)
         echo = h2.popen(["socat", "UDP-RECVFROM:5002,fork", "EXEC:cat"])
         said = h1.cmd(f"for i in $(seq 50); do echo hello | socat -t5 - UDP:{h2.IP()}:5002 && break; sleep 0.1; done")
         echo.terminate()

@@ -10,7 +10,7 @@ import pytest
 from serene.http import CONTROLLER
 from serene.torch import DistributedOptimizer
 from serene.torch.membership import Wanted, find_place
-from serene.torch.opening import Controller
+from serene.torch.opening import Controller, JobAccess
 from tests.controller.processes import states, until
 from tests.torch.sharers import PATIENCE_S, Plant, check, said
 from tests.torch.sharing import Settings, network, optimizer_of
@@ -63,3 +63,26 @@ def test_a_controller_is_started_again_before_the_job_has_begun(plant: Plant, mo
     said(first, plant.start(1, **ELASTIC))
     assert [job.name for job in plant.controller.client.jobs()] == ["training"]
     check([plant.saved(number) for number in (0, 1)])
+
+
+def test_a_controller_is_started_again_between_a_place_and_the_join(
+    plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    access = Controller.access
+
+    def restarted(controller: Controller, job: int, values: int) -> JobAccess:
+        monkeypatch.setattr(Controller, "access", access)
+        plant.controller.kill()
+        try:
+            return access(controller, job, values)
+        finally:
+            plant.start_controller()
+
+    monkeypatch.setattr(Controller, "access", restarted)
+    monkeypatch.setenv(CONTROLLER, plant.controller.url)
+    model = network(Settings(out=""))
+    for parameter in model.parameters():
+        parameter.grad = parameter.detach().clone()
+    with DistributedOptimizer(optimizer_of(model, "sgd"), job="training", workers=1) as optimizer:
+        optimizer.step()
+        assert optimizer.workers == 1

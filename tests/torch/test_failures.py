@@ -103,7 +103,7 @@ def test_ranks_that_disagree(local: Local, tmp_path: Path, again: int) -> None:
     calls = "ranks 0, 1: all_reduce of float32[7, 100], SUM; rank 2: all_reduce of float32[7, 101], SUM"
     for rank in range(WORKERS):
         lines = said[rank].splitlines()
-        assert lines[0] == f"rank {rank}: CollectiveFailed: the ranks' calls do not fit together: {calls}"
+        assert lines[0] == f"rank {rank}: CollectiveFailed: the ranks' calls differ: {calls}"
         assert lines[1:] == ["again"] * again
 
 
@@ -114,7 +114,7 @@ def test_a_switch_that_is_killed(mine: Local, tmp_path: Path) -> None:
     os.kill(json.loads(record.read_text())[0], signal.SIGKILL)
     for rank, text in enumerate(told(outputs(processes))):
         assert text.startswith(f"rank {rank}: CollectiveFailed: all_reduce of float32[7, 100], SUM: on rank "), text
-        assert "the collective was not over after 5 s" in text
+        assert "the collective did not finish within 5 s" in text
 
 
 def test_a_switch_that_is_restarted(mine: Local, tmp_path: Path) -> None:
@@ -167,5 +167,6 @@ def test_more_ranks_than_ports(embedded: None, tmp_path: Path) -> None:
     with local_switch(tmp_path, "--ports", "1-2") as local:
         said = outputs(start_ranks(local, WORKERS, ["-m", "tests.torch.failing", str(tmp_path)]), expect=1)
         for text in said:
-            assert "all 2 ports of the switch on this machine are taken: 'serenectl up --local --ports 1-N'" in text
+            assert "all 2 local ports of the switch are taken (the last one: " in text
+            assert "); get more with 'serenectl up --local --ports 1-N'" in text
         until(lambda: local.client.jobs() == [], "the job is gone")

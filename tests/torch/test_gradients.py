@@ -104,8 +104,8 @@ def test_without_feedback_what_is_beyond_the_limit_is_clipped_and_said(local: Lo
         assert said["clipped"] > 0 and not said["lost"] and said["joined"]["steps"] == 2 + rank
         for filename, line, text in said["warnings"]:
             assert (Path(filename).name, [line]) == ("gradients.py", lines)
-            assert text.startswith(f"rank {rank}: ") and "gradient values so far were beyond the limit of 0.000" in text
-            assert "that fixed:0.0001 has in 8 bits and were clipped to it" in text
+            assert text.startswith(f"rank {rank}: ") and "gradient values so far exceeded the limit of 0.000" in text
+            assert "that fixed:0.0001 has in 8 bits and were clipped; " in text
         counts = [int(text.split()[2]) for _, _, text in said["warnings"]]
         assert counts and all(later >= 10 * earlier for earlier, later in pairwise(counts)), "not at each step"
 
@@ -117,7 +117,7 @@ def test_what_is_too_much_to_hold_back_is_lost_and_said(local: Local) -> None:
         (first, *_) = said["warnings"]
         assert Path(first[0]).name == "gradients.py"
         assert first[2].startswith(f"rank {rank}: ")
-        assert "are lost, neither sent nor held back: no more of a value is held back than 2^22 times" in first[2]
+        assert "are lost: residuals are limited to 2^22 times" in first[2]
 
 
 def test_intsgd_follows_the_gradients(local: Local) -> None:
@@ -187,5 +187,5 @@ def test_a_residual_goes_with_its_parameter() -> None:
 
 
 def test_a_group_of_another_kind_is_refused() -> None:
-    with pytest.raises(SereneError, match="expected a process group 'serene' with a job"):
+    with pytest.raises(SereneError, match="error feedback needs a process group 'serene' with a job"):
         ErrorFeedback(object())  # type: ignore[arg-type]

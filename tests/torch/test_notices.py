@@ -23,8 +23,7 @@ def test_a_rank_that_does_not_come_is_named_once(capfd: pytest.CaptureFixture[st
     await_ranks(store, 0, 4, SOON, patience_s=0.1)
     await_ranks(store, 1, 4, SOON, patience_s=0.1)
     assert capfd.readouterr().err == (
-        "serene: rank 0 has waited 0.1 s for ranks 2, 3 to make the process group; 'serenectl status' shows which jobs "
-        "there are\n"
+        "serene: rank 0 has waited 0.1 s for ranks 2, 3 to open the process group; 'serenectl status' lists the jobs\n"
     )
     await_ranks(store, 2, 4, SOON, (4, 5, 6, 7), patience_s=0.1)
     store.set("here/3", "")
@@ -44,10 +43,10 @@ def test_the_slow_rank_need_not_be_named(monkeypatch: pytest.MonkeyPatch, settin
 @pytest.mark.parametrize(
     ("others", "said"),
     [
-        ({1: 3}, "rank 0 has waited 0.1 s for rank 2, in all_reduce; 'serenectl explain --job 5' tells more"),
-        ({1: 3, 2: 2}, "rank 0 has waited 0.1 s for rank 2, in all_reduce; 'serenectl explain --job 5' tells more"),
-        ({1: 3, 2: 3}, "rank 0 has waited 0.1 s for the switch: all ranks are there, in all_reduce; 'serenectl status' "
-                       "tells more"),
+        ({1: 3}, "rank 0 has waited 0.1 s for rank 2, in all_reduce; see 'serenectl explain --job 5'"),
+        ({1: 3, 2: 2}, "rank 0 has waited 0.1 s for rank 2, in all_reduce; see 'serenectl explain --job 5'"),
+        ({1: 3, 2: 3}, "rank 0 has waited 0.1 s for the switch: all ranks are there, in all_reduce; "
+                       "see 'serenectl status'"),
     ],
 )  # fmt: skip
 def test_a_rank_that_keeps_the_others_waiting_is_named(
@@ -81,4 +80,4 @@ def test_the_slow_rank_is_named_on_rank_0(local: Local, tmp_path: Path) -> None:
         said = outputs(ranks)
     assert "worker 1 is slow: the others wait " in explained
     assert line.startswith("serene: rank 1 is slow: the others wait "), (line, said)
-    assert "it computes longer. 'serenectl explain --job " in line
+    assert "it computes longer. See 'serenectl explain --job " in line

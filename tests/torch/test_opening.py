@@ -19,7 +19,9 @@ from tests.ports import some_port
 def test_a_rank_that_dies_while_a_group_is_made_is_named() -> None:
     store = HashStore()
     store.set("transport/0", "")
-    with pytest.raises(opening.OpeningFailed, match=r"^nothing from rank 1 of the group as it was made: .*[tT]imeout"):
+    with pytest.raises(
+        opening.OpeningFailed, match=r"^no message from rank 1 while the group was opened: .*[tT]imeout"
+    ):
         opening._agree(store, "transport", 0, 2, "", timedelta(seconds=0.1))
 
 

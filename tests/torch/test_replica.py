@@ -184,10 +184,10 @@ def test_a_value_that_is_not_finite_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        ([], "no parameter that is trained"),
+        ([], "no trainable parameter"),
         ([torch.zeros(2, dtype=torch.complex64)], "parameter 0 is of complex64: expected float32, float16, bfloat16"),
-        ([torch.zeros(2), torch.zeros(2, device="meta")], "parameter 1 is no dense tensor"),
-        ([torch.zeros(2).to_sparse()], "parameter 0 is no dense tensor"),
+        ([torch.zeros(2), torch.zeros(2, device="meta")], "parameter 1 is not a dense tensor"),
+        ([torch.zeros(2).to_sparse()], "parameter 0 is not a dense tensor"),
         ([torch.zeros(0)], "parameter 0 has no values"),
     ],
 )

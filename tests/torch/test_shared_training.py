@@ -189,8 +189,8 @@ def test_more_processes_than_workers(plant: Plant) -> None:
     plant.reached(0, 20)
     (text,) = said(plant.start(3), expect=1)
     taken = "all 3 places of job 'training' are taken"
-    assert f"waits for a place, up to 120 s: {taken}: waits for one whose process has died\n" in text  # while it waits
-    assert f"{taken}, by workers that are there" in text
+    assert f"waits for a place, up to 120 s: {taken}: waits until a place is free\n" in text  # while it waits
+    assert f"{taken} by living workers" in text
     (text,) = said(plant.start(3, seed=1), expect=1)
     assert "job 'training' runs already: digest of their first values is" in text
     plant.go()

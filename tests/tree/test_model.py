@@ -67,7 +67,7 @@ class StaleQuorum(Quorum):
 
 
 def test_a_quorum_with_a_staleness_bound_is_refused() -> None:
-    with pytest.raises(BadStrategy, match=r"a quorum of 4 of 6 workers with staleness 2: over racks k-of-n has stalen"):
+    with pytest.raises(BadStrategy, match=r"quorum 4 of 6 with staleness 2: over racks, k-of-n needs staleness 0"):
         compile_for_racks(StaleQuorum(4), RACKS)
 
 

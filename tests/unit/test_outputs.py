@@ -16,7 +16,6 @@ import pytest
 from serene import outputs
 from serene.experiments.correctness import schedules
 from serene.experiments.network_study import __main__ as network_study
-from serene.experiments.network_study import cells
 from serene.experiments.pytorch_study import __main__ as pytorch_study
 from serene.experiments.pytorch_study import fewer_bits
 from serene.experiments.shared.pool import Processes
@@ -119,7 +118,7 @@ def test_what_fits_nowhere_is_printed(
 ) -> None:
     disks.fill(small)
     monkeypatch.setattr(outputs, "spare_places", lambda path: [small])
-    with pytest.raises(CannotWrite, match="nor anywhere else, so it is printed above"):
+    with pytest.raises(CannotWrite, match="nor anywhere else; the result is printed above"):
         outputs.write_text(small / "found.json", "found\n" * 10_000)
     assert capsys.readouterr().out == "found\n" * 10_000
 
@@ -136,7 +135,7 @@ def test_a_directory_is_one_run_s_at_a_time(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
     out = tmp_path / "runs" / "out"
     with outputs.claimed(out):
-        with pytest.raises(CannotWrite, match="cannot write runs/out: another run will; choose another place"):
+        with pytest.raises(CannotWrite, match="cannot write runs/out: another run uses it; choose another folder"):
             outputs.claimed(Path("runs/out")).__enter__()
         with outputs.claimed(tmp_path / "runs" / "other"):
             pass
@@ -248,20 +247,3 @@ def test_schedules_that_have_been_played_are_not_lost(
     assert schedules.main() == 1
     error = CannotWrite(capsys.readouterr().err)
     assert json.loads(where(error).read_text())["pairs"]["bsp ssp"]["runs"] == 1
-
-
-def test_an_answer_that_does_not_fit_spoils_no_other(small: Path, spare: Path) -> None:
-    """A full disk takes half a line, which would make the next one unreadable."""
-    path = small / "answers.jsonl"
-    first, second, third = (
-        cells.ExchangeCell(cells.NetworkCell(2, 128), "ring", gradient_mb=size) for size in (1.0, 2.0, 3.0)
-    )
-    cells.append(path, first, first.answer())
-    ballast = disks.fill(small)
-    with pytest.raises(CannotWrite) as raised:
-        for _ in range(100):  # the file's last page has room yet
-            cells.append(path, second, second.answer())
-    assert "seconds" in json.loads(Path(str(raised.value).split()[-1]).read_text())["answer"]
-    ballast.unlink()
-    cells.append(path, third, third.answer())
-    assert cells.Answers(path).missing([first, third]) == []

@@ -17,7 +17,7 @@ def test_one_worker_s_loss_does_not_make_up_for_another_s_double_count() -> None
     assert miscounted(SENT, [10, 10]) == []
     assert miscounted(SENT, [9, 11]) == [0, 1]
     assert said(20, [0, 1]) == ", applied 20: NOT EQUAL for worker 0, 1"
-    assert said(20, []) == ", applied 20: every one counted once"
+    assert said(20, []) == ", applied 20: exactly once"
 
 
 def test_after_a_kill_sums_are_all_that_can_be_compared() -> None:

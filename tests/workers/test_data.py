@@ -128,7 +128,7 @@ def test_a_copy_of_fashion_mnist_of_ones_own_comes_first(tmp_path: Path) -> None
 def test_without_the_package_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data, "FASHION_DIRECTORY", tmp_path / "nowhere")
     with pytest.raises(
-        DataError, match=r"install the Debian package dataset-fashion-mnist .*, or say where the files are: DATA_DIR= "
+        DataError, match=r"install the Debian package dataset-fashion-mnist .*, or name the folder with DATA_DIR= "
     ):
         load("fashion-mnist", tmp_path)
 
@@ -213,5 +213,5 @@ def test_labels_beyond_the_classes_are_refused(tmp_path: Path) -> None:
 
 
 def test_an_unknown_dataset_is_refused_with_the_choices() -> None:
-    with pytest.raises(DataError, match="no dataset 'imagenet'; there are digits, fashion-mnist, mnist or cifar10"):
+    with pytest.raises(DataError, match="no dataset 'imagenet'; expected digits, fashion-mnist, mnist or cifar10"):
         load("imagenet")

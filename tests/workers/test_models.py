@@ -88,7 +88,7 @@ def test_accuracy_is_the_share_of_right_answers() -> None:
 
 
 def test_an_unknown_model_is_refused_with_the_choices() -> None:
-    with pytest.raises(NoSuchModel, match="no model 'gpt'; there are mlp, cnn or cnn-large"):
+    with pytest.raises(NoSuchModel, match="no model 'gpt'; expected mlp, cnn or cnn-large"):
         Model("gpt", GREY, 10, seed=1)
 
 

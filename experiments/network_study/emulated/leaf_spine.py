@@ -14,22 +14,17 @@ from serene.interrupts import end_quietly, ended
 if __name__ == "__main__":
     end_quietly()
 
-import json
 import statistics
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
-from serene import outputs
 from serene.arguments import Parser
 from serene.experiments.network_study.cells import CONDITIONS, our_switch
 from serene.experiments.network_study.emulated.plan import TCP
-from serene.experiments.network_study.emulated.rows import RACK_ROWS, Row, read
+from serene.experiments.network_study.emulated.rows import RACK_ROWS, Row, complete
 from serene.experiments.network_study.exchange import Exchange
 from serene.experiments.network_study.findings import on_racks
 from serene.experiments.network_study.flows import solver
@@ -38,8 +33,9 @@ from serene.experiments.network_study.flows.model import IDEAL, Model
 from serene.experiments.network_study.flows.steps import Step
 from serene.experiments.network_study.schedules import leaf_spine_aggregation, ring
 from serene.experiments.performance.racks import Measured, Question, combining, gloo, relaying
-from serene.experiments.shared import isolated, studies, terminal
-from serene.experiments.shared.machine import Conditions, observed, summary
+from serene.experiments.shared import isolated, terminal
+from serene.experiments.shared.machine import Conditions, summary
+from serene.experiments.shared.store import alone
 
 RACKS = (2, 4, 6)
 HOSTS = 4  # in each rack: of a leaf with eight ports
@@ -105,29 +101,12 @@ def cases() -> list[Case]:
 
 def measure(case: Case) -> Row:
     """Measures a case, and simulates it. Raises SereneError or NotReady."""
-    found, conditions = observed(partial(METHODS[case.method][0], case.question))
+    found = METHODS[case.method][0](case.question)
     return {
-        **asdict(case), "hosts": HOSTS * case.racks, "link_mbit": LINK_MBIT, "values": VALUES,
+        "hosts": HOSTS * case.racks, "link_mbit": LINK_MBIT, "values": VALUES,
         "emulated_s": statistics.median(found.seconds), "samples_s": list(found.seconds),
-        "simulated_s": case.simulated_s(), CONDITIONS: conditions.to_dict(),
+        "simulated_s": case.simulated_s(),
     }  # fmt: skip
-
-
-def kept(folder: Path) -> list[Row]:
-    """The rows that were measured before. Raises BadRows."""
-    return read(folder / RACK_ROWS)
-
-
-def measure_all(folder: Path, chosen: Sequence[Case], console: Console) -> list[Row]:
-    """Measures the chosen cases that were not measured before; returns all rows. Raises SereneError or NotReady."""
-    rows = kept(folder)
-    for case in chosen:
-        if any(all(row.get(key) == value for key, value in asdict(case).items()) for row in rows):
-            continue
-        console.print(f"measuring: {HOSTS * case.racks} hosts, r = {case.ratio:g}, {case.method}", highlight=False)
-        rows.append(measure(case))
-        outputs.write_text(folder / RACK_ROWS, json.dumps(rows, indent=1))
-    return rows
 
 
 def main() -> int:
@@ -139,13 +118,10 @@ def main() -> int:
     console = terminal.console(160, highlight=False)
 
     def work() -> None:
-        with studies.alone(options.out):
-            rows = measure_all(options.out, chosen, console)
+        with alone(options.out):
+            rows = complete(options.out / RACK_ROWS, chosen, measure, lambda case: console.print(f"measuring: {case}"))
         head, lines = on_racks(rows)
-        shown = Table(*head, box=None, pad_edge=False)
-        for line in lines:
-            shown.add_row(*line)
-        console.print(shown)
+        console.print(terminal.table(head, lines))
         conditions = summary([Conditions.of(row.get(CONDITIONS)) for row in rows])
         console.print(f"{VALUES:,} float32, links of {LINK_MBIT:g} Mbit/s, median of {REPEATS}. {conditions}")
 

@@ -19,7 +19,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import IO, Any
@@ -28,13 +27,12 @@ from mininet.net import Mininet
 from mininet.node import Switch
 
 from serene.errors import SereneError
-from serene.experiments.network_study.cells import CONDITIONS
 from serene.experiments.network_study.emulated.hosts import STEP
 from serene.experiments.network_study.emulated.plan import EMULATED, Emulated
-from serene.experiments.network_study.emulated.rows import Row, keep, kept, title
+from serene.experiments.network_study.emulated.rows import ROWS, Row, complete, title
 from serene.experiments.network_study.methods import METHODS
-from serene.experiments.shared import isolated, studies
-from serene.experiments.shared.machine import observed
+from serene.experiments.shared import isolated
+from serene.experiments.shared.store import alone
 from serene.spawn import module
 from serene.topologies.clos import Clos
 from serene.topologies.nodes import Router
@@ -78,7 +76,7 @@ class Part:
         while b"\n" not in self._said:
             left = until - time.monotonic()
             if left <= 0 or not select.select([self._process.stdout], [], [], left)[0]:
-                raise NotMeasured(f"{self.name} said nothing within {within_s:g} s: {self._logged()}")
+                raise NotMeasured(f"no output from {self.name} within {within_s:g} s: {self._logged()}")
             more = os.read(self._process.stdout.fileno(), 1 << 16)
             if not more:
                 self._process.wait()
@@ -160,7 +158,7 @@ def _part(node: Any, arguments: Sequence[str], logs: Path, stack: ExitStack) -> 
 
 def _expect_ready(part: Part) -> None:
     if (said := part.answer(READY_S)) != "ready":
-        raise NotMeasured(f"{part.name} said {said!r} instead of being ready")
+        raise NotMeasured(f"{part.name} printed {said!r}, expected 'ready'")
 
 
 def measure(emulated: Emulated, logs: Path, repeats: int = REPEATS) -> Row:
@@ -196,8 +194,8 @@ def measure(emulated: Emulated, logs: Path, repeats: int = REPEATS) -> Row:
         if any(dropped):
             raise NotMeasured(f"switches have dropped packets: {dropped}")
     return {
-        **asdict(emulated), "simulated_s": emulated.simulated_s(), "emulated_s": median(seconds), "samples_s": seconds,
-        "idle": min(idle), "waited_s": max(waited), "steps_s": steps,
+        "simulated_s": emulated.simulated_s(), "emulated_s": median(seconds), "samples_s": seconds, "idle": min(idle),
+        "waited_s": max(waited), "steps_s": steps,
     }  # fmt: skip
 
 
@@ -207,7 +205,7 @@ def _exchanged(emulated: Emulated, hosts: Sequence[Part]) -> list[str]:
     for _ in range(len(flows) - 1) if emulated.barrier and flows is not None else ():
         for host in hosts:
             if (said := host.answer(patience_s)) != STEP:
-                raise NotMeasured(f"{host.name} said {said!r} instead of having done a step")
+                raise NotMeasured(f"{host.name} printed {said!r}, expected {STEP!r}")
         for host in hosts:
             host.tell("")
     return [host.answer(patience_s) for host in hosts]
@@ -244,23 +242,15 @@ def main() -> int:
     options = parser.parse_args()
 
     def work() -> None:
-        options.out.mkdir(parents=True, exist_ok=True)
-        with studies.alone(options.out):
-            _measure_all(options.out)
+        with alone(options.out):
+            told = complete(
+                options.out / ROWS, questions(), lambda question: measure(question, options.out),
+                lambda question: print(f"measuring: {title(asdict(question))}, r = {question.ratio:g}", flush=True),
+            )  # fmt: skip
+        for row in told:
+            print(f"{title(row)}, r = {row['ratio']:g}: {row['emulated_s']:.2f} s")
 
     return isolated.command(work, "emulated hosts need root")
-
-
-def _measure_all(folder: Path) -> None:
-    """Measures what was not measured before. Raises SereneError or NotReady."""
-    rows = kept(folder)
-    for question in questions():
-        if any(all(row.get(key) == value for key, value in asdict(question).items()) for row in rows):
-            continue
-        row, conditions = observed(partial(measure, question, folder))
-        rows.append({**row, CONDITIONS: conditions.to_dict()})
-        keep(folder, rows)
-        print(f"{title(rows[-1])}, r = {question.ratio:g}: {rows[-1]['emulated_s']:.2f} s", flush=True)
 
 
 if __name__ == "__main__":

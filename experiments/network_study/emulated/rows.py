@@ -1,28 +1,29 @@
-"""The files of what was measured on the emulated Clos network and on emulated racks."""
+"""Measurements as rows of a JSON file: each is made once, with the conditions in which it was made."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from serene import outputs
 from serene.errors import SereneError
+from serene.experiments.network_study.cells import CONDITIONS
+from serene.experiments.shared.machine import observed
 
-CLOS = "clos"  # the folder of both files, in the study's
+CLOS = "clos"  # the folder of the next two files, in the study's
 ROWS = "clos.json"  # on the Clos network
 RACK_ROWS = "leaf-spine.json"  # on racks
 
 Row = dict[str, Any]
+T = TypeVar("T")
 
 
 class BadRows(SereneError):
     """A file cannot be read; the message names it."""
-
-
-def kept(folder: Path) -> list[Row]:
-    """The rows of the Clos network. Raises BadRows."""
-    return read(folder / ROWS)
 
 
 def read(path: Path) -> list[Row]:
@@ -33,12 +34,23 @@ def read(path: Path) -> list[Row]:
         raise BadRows(f"{path}: {error}; remove the file") from error
 
 
+def complete(path: Path, cases: Iterable[T], measure: Callable[[T], Row], say: Callable[[T], object]) -> list[Row]:
+    """Measures the cases, dataclasses, that are not in the file yet, and adds them to it; returns all rows. say: called
+    before each. Raises BadRows, CannotWrite, and what ``measure`` raises."""
+    rows = read(path)
+    for case in cases:
+        asked = asdict(case)  # type: ignore[call-overload]
+        if any(all(row.get(name) == value for name, value in asked.items()) for row in rows):
+            continue
+        say(case)
+        found, conditions = observed(partial(measure, case))
+        rows.append({**asked, **found, CONDITIONS: conditions.to_dict()})
+        path.parent.mkdir(parents=True, exist_ok=True)
+        outputs.write_text(path, json.dumps(rows, indent=1))
+    return rows
+
+
 def title(row: Row) -> str:
     """The method of a row, and what is other than on a plain network."""
     others = {"small_first": "acknowledgements first", "barrier": "a barrier after each step"}
     return ", ".join([str(row["method"]), *(text for name, text in others.items() if row.get(name))])
-
-
-def keep(folder: Path, rows: list[Row]) -> None:
-    """Writes the rows of the Clos network. Raises CannotWrite."""
-    outputs.write_text(folder / ROWS, json.dumps(rows, indent=1))

@@ -52,7 +52,7 @@ def _places(cells: Sequence[Cell]) -> dict[tuple[str, str], float]:
 def _panel(study: Study, axes: Any, cells: Sequence[Cell], rows: dict[tuple[str, str], float]) -> None:
     for cell in cells:
         at, colour = rows[names.way(cell), cell.strategy], look(cell.strategy).colour
-        times = [study.numbers(each).target_s for each in study.seeds(cell)]
+        times = [*study.of(cell)["target_s"]]
         reached = [time for time in times if np.isfinite(time)]
         axes.plot(reached, [at] * len(reached), "o", color=colour, markersize=5, alpha=0.55, markeredgewidth=0)
         if len(reached) > 1:

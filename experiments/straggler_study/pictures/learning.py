@@ -25,7 +25,7 @@ def accuracy(study: Study, cells: Sequence[Cell], over: str, title: str, path: P
     each = axes[0, 0]
     ends = []
     for cell in cells:
-        curves = [curve(study.trace(one)) for one in study.seeds(cell)]
+        curves = [curve(study.trace(one)) for one in study.of(cell)["cell"]]
         if not curves:
             continue
         positions = [getattr(one, over) for one in curves]

@@ -17,7 +17,7 @@ from serene.palette import COMPUTING, SENDING, WAITING, colour_of, look
 def split(study: Study, cells: Sequence[Cell], title: str, path: Path) -> Path:
     """The time of an iteration, split into computing, network and waiting, with a line from the lowest to the highest
     seed."""
-    chosen = [cell for cell in reversed(cells) if study.seeds(cell)]
+    chosen = [cell for cell in reversed(cells) if len(study.of(cell))]
     figure, axes = panels(1, 1, width=5.2, height=0.2 * len(chosen) + 1.4)
     each = axes[0, 0]
     left = np.zeros(len(chosen))
@@ -28,8 +28,8 @@ def split(study: Study, cells: Sequence[Cell], title: str, path: Path) -> Path:
         each.barh(range(len(chosen)), values, 0.75, left=left, color=colour, label=label)
         left += values
     for place, cell in enumerate(chosen):
-        ends = [1e3 * study.numbers(one).step_s for one in study.seeds(cell)]
-        each.plot([min(ends), max(ends)], [place, place], color="#222222", linewidth=1.2)
+        step = study.spread(cell, "step_s")
+        each.plot([1e3 * step.low, 1e3 * step.high], [place, place], color="#222222", linewidth=1.2)
     each.set_yticks(range(len(chosen)), [names.label(cell) for cell in chosen], fontsize=7)
     each.grid(axis="y", visible=False)
     each.set_xlabel("an iteration of a worker [ms]")
@@ -76,11 +76,11 @@ def timeline(study: Study, cells: Sequence[Cell], path: Path, until_s: float) ->
 
 def cumulative(study: Study, cells: Sequence[Cell], title: str, path: Path) -> Path:
     """Cumulative waiting, with a group for each way and strategy, and in it a bar for each worker."""
-    chosen = [cell for cell in cells if study.seeds(cell)]
+    chosen = [cell for cell in cells if len(study.of(cell))]
     figure, axes = panels(1, 1, width=5.2, height=3.4)
     each = axes[0, 0]
     for place, cell in enumerate(chosen):
-        waited = np.array([study.numbers(one).waited_s for one in study.seeds(cell)])
+        waited = np.array([*study.of(cell)["waited_s"]])
         middle = np.median(waited, axis=0)
         width = 0.8 / cell.workers
         at = place - 0.4 + width * (np.arange(cell.workers) + 0.5)

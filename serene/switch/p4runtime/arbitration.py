@@ -125,8 +125,7 @@ class Arbitration:
             session.end(
                 Failure(
                     Code.RESOURCE_EXHAUSTED,
-                    f"{MAX_STREAMS} controllers are connected: there is room only for one whose election id makes it "
-                    "the primary",
+                    f"{MAX_STREAMS} controllers are connected, the most: only a new primary may still connect",
                 )
             )
 
@@ -168,7 +167,7 @@ class Arbitration:
         if session.introduced and request.device_id != self.device_id:
             raise Failure(
                 Code.FAILED_PRECONDITION,
-                f"this stream is about device {self.device_id}: open another one for device {request.device_id}",
+                f"this stream is for device {self.device_id}: open another one for device {request.device_id}",
             )
         if request.device_id != self.device_id:
             raise not_found(f"there is no device {request.device_id}; this switch is device {self.device_id}")

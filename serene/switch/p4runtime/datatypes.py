@@ -108,7 +108,8 @@ class Types:
             return None  # translated
         what = "varbit" if kind == "bitstring" else kind or "an empty type"
         raise Unsupported(
-            f"{what} is not supported, but bit, int, bool, enums, errors and new types in structs, tuples and headers"
+            f"{what} is not supported; supported are bit, int, bool, enums, errors and new types in structs, tuples "
+            "and headers"
         )
 
     def structured(

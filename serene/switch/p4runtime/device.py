@@ -168,7 +168,7 @@ class Device:
         except SereneError as error:
             self.observers.end()
             switch.close()
-            raise Failure(Code.UNAVAILABLE, f"no program runs now: {error}") from error
+            raise Failure(Code.UNAVAILABLE, f"no program is running: {error}") from error
         self._switch, self._pipeline = switch, pipeline
         self._stopping.clear()
         pump = threading.Thread(target=self._pump_events, args=(switch, pipeline), name="p4runtime-events", daemon=True)
@@ -248,7 +248,7 @@ class Device:
             self.observers.tell_of_captures()
             if pipeline is not None and switch.lost_events > lost and time.monotonic() >= tell_at:
                 log.warning(
-                    "%d packets to or from controllers, or digests, are lost: too many came at once",
+                    "%d packet-ins, packet-outs or digests were lost: too many at once",
                     switch.lost_events - lost,
                 )
                 lost, tell_at = switch.lost_events, time.monotonic() + LOST_EVERY_S
@@ -271,7 +271,7 @@ class Device:
             pipeline.entities.idle.send_due()
             due_s = pipeline.entities.digests.send_due()
         except Exception:
-            log.exception("idle entries or digests are not told of")
+            log.exception("idle timeouts or digests could not be sent")
             return POLL_S
         return POLL_S if due_s is None else min(due_s, POLL_S)
 
@@ -279,7 +279,7 @@ class Device:
         header = pipeline.schema.translation.packet_in
         for data in events.cpu_packets:
             if len(data) < header.bytes:
-                log.warning("a packet for the controller is shorter than its packet_in header: dropped")
+                log.warning("dropped a packet-in that is shorter than its packet_in header")
                 continue
             message = p4r.StreamMessageResponse()
             message.packet.payload = data[header.bytes :]

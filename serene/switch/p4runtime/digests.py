@@ -55,7 +55,7 @@ class DigestLists:
     def insert(self, entry: p4r.DigestEntry) -> None:
         with self._lock:
             if entry.digest_id in self._streams:
-                raise Failure(Code.ALREADY_EXISTS, f"digest {self._name(entry.digest_id)!r} is on already")
+                raise Failure(Code.ALREADY_EXISTS, f"digest {self._name(entry.digest_id)!r} is already enabled")
             self._streams[entry.digest_id] = _Stream(_checked(entry, self._name(entry.digest_id)))
 
     def modify(self, entry: p4r.DigestEntry) -> None:
@@ -84,7 +84,7 @@ class DigestLists:
 
     def _stream(self, digest_id: int) -> _Stream:
         if digest_id not in self._streams:
-            raise not_found(f"digest {self._name(digest_id)!r} is not on: insert its digest entry first")
+            raise not_found(f"digest {self._name(digest_id)!r} is not enabled: insert its digest entry first")
         return self._streams[digest_id]
 
     # -- for the switch --------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ class Watcher:
             self._chosen = self._choose(program)
         except BadFilter as error:
             with self._changed:
-                self._ended = f"another program runs now, and what was asked for is not in it: {error}"
+                self._ended = f"the program was replaced, and the new one lacks what was requested: {error}"
                 self._changed.notify()
 
     def offer(self, packet: Step | None, lost: int = 0) -> None:
@@ -151,7 +151,7 @@ class Observers:
 
     def add(self, watcher: Watcher) -> None:
         if len(self._watchers) >= MAX_WATCHERS:
-            raise TooManyWatchers(f"{MAX_WATCHERS} watch already: no room for another one")
+            raise TooManyWatchers(f"{MAX_WATCHERS} clients already watch, the most")
         self._watchers.append(watcher)
         if self._switch is None:
             return

@@ -172,7 +172,7 @@ class Schema:
         _check_name("action profile", name, self.program.action_profiles)
         held = self.program.action_profiles[name]
         if profile.with_selector != (held.selector is not None):
-            raise _misfit(f"action profile {name!r} has a selector in one of them only")
+            raise _misfit(f"action profile {name!r} has a selector only in the P4Info or only in the program")
         if profile.size != held.size:
             raise _misfit(
                 f"action profile {name!r} has {profile.size} members in the P4Info and {held.size} in the program"

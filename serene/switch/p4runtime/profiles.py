@@ -149,7 +149,7 @@ class Profiles:
             return
         places = self._places(profile, entry, what)
         if held is not None and held.entry.max_size != entry.max_size:
-            raise invalid(f"{what}: its max_size stays what it was")
+            raise invalid(f"{what}: max_size cannot be changed")
         place = held.place if held else self._group_places[entry.action_profile_id].take(what)
         try:
             self._switch.group_set(name, place, places)

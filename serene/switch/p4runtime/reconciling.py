@@ -95,4 +95,4 @@ def _refusing() -> Iterator[None]:
     try:
         yield
     except (Failure, ControlError) as error:
-        raise invalid(f"the forwarding state cannot be preserved, and the old program runs on: {error}") from error
+        raise invalid(f"the forwarding state cannot be preserved; the old program stays: {error}") from error

@@ -34,20 +34,17 @@ class Replication:
 
     def _write_group(self, kind: int, group: p4r.MulticastGroupEntry) -> None:
         id_ = group.multicast_group_id
-        _check_id("multicast group", id_, engine.MAX_GROUPS)
-        _check_presence(kind, id_ in self._groups, f"multicast group {id_}")
+        _check(kind, self._groups, id_, "multicast group", engine.MAX_GROUPS)
         if kind == DELETE:
             self._switch.multicast_delete(id_)
             del self._groups[id_]
             return
         self._switch.multicast_set(id_, _replicas(group.replicas))
-        self._groups[id_] = p4r.MulticastGroupEntry()
-        self._groups[id_].CopyFrom(group)
+        self._groups[id_] = p4r.MulticastGroupEntry.FromString(group.SerializeToString())
 
     def _write_session(self, kind: int, session: p4r.CloneSessionEntry) -> None:
         id_ = session.session_id
-        _check_id("clone session", id_, engine.MAX_SESSIONS)
-        _check_presence(kind, id_ in self._sessions, f"clone session {id_}")
+        _check(kind, self._sessions, id_, "clone session", engine.MAX_SESSIONS)
         if kind == DELETE:
             self._switch.clone_session_delete(id_)
             del self._sessions[id_]
@@ -57,8 +54,7 @@ class Replication:
         if session.class_of_service:
             raise unimplemented(f"clone session {id_}: there are no classes of service on this switch")
         self._switch.clone_session_set(id_, _replicas(session.replicas), session.packet_length_bytes)
-        self._sessions[id_] = p4r.CloneSessionEntry()
-        self._sessions[id_].CopyFrom(session)
+        self._sessions[id_] = p4r.CloneSessionEntry.FromString(session.SerializeToString())
 
     def read(self, wanted: p4r.PacketReplicationEngineEntry) -> Iterator[p4r.PacketReplicationEngineEntry]:
         kind = wanted.WhichOneof("type")
@@ -75,16 +71,13 @@ def _of(entries: Mapping[int, T], id_: int) -> list[T]:
     return [entries[id_]] if id_ in entries else [] if id_ else list(entries.values())
 
 
-def _check_id(what: str, id_: int, end: int) -> None:
+def _check(kind: int, held: Mapping[int, object], id_: int, what: str, end: int) -> None:
     if not 0 < id_ < end:
         raise invalid(f"{what} {id_}: expected 1 to {end - 1}")
-
-
-def _check_presence(kind: int, present: bool, what: str) -> None:
-    if kind == INSERT and present:
-        raise Failure(Code.ALREADY_EXISTS, f"{what} exists already")
-    if kind != INSERT and not present:
-        raise not_found(f"{what} does not exist")
+    if kind == INSERT and id_ in held:
+        raise Failure(Code.ALREADY_EXISTS, f"{what} {id_} exists already")
+    if kind != INSERT and id_ not in held:
+        raise not_found(f"{what} {id_} does not exist")
 
 
 def _replicas(replicas: Sequence[p4r.Replica]) -> list[tuple[int, int]]:

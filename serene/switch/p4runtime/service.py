@@ -381,9 +381,7 @@ class P4RuntimeServer:
             self.port = 0
         if not self.port:
             tls = " (or the certificate and its key do not fit)" if credentials is not None else ""
-            raise ServerError(
-                f"cannot listen on {address}: in use, or no address of this machine; choose another one{tls}"
-            )
+            raise ServerError(f"cannot listen on {address}: it is in use or not an address of this machine{tls}")
         if program is not None:
             self.run(program)
 

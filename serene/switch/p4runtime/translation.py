@@ -145,7 +145,7 @@ class Translation:
             if not header.metadata and same and first == [field.name for field in fields]:
                 layouts.add((tuple(widths), header.type.bits))
         if unknown and name == "packet_in":  # a program that puts none in front, as SAI's without its BMv2 parts
-            log.warning("the program has no %s header: packets to the controller come without metadata", name)
+            log.warning("the program has no %s header: packet-ins carry no metadata", name)
             return ControllerHeader(name, [])
         if len(layouts) != 1:
             why = "several headers" if layouts else "no header"
@@ -214,7 +214,7 @@ class Translation:
                 try:
                     self.strings[name].take_over(type_)
                 except Failure as failure:
-                    raise invalid(f"strings that the old program knows: {failure.message}") from failure
+                    raise invalid(f"strings of the old program: {failure.message}") from failure
 
 
 def _to_number(data: bytes, type_: StringType, what: str) -> bytes:

@@ -79,7 +79,7 @@ class Watching:
         with self._lock:
             switch = self._running()
         if switch is None:
-            raise Failure(Code.FAILED_PRECONDITION, "no program runs: push one first")
+            raise Failure(Code.FAILED_PRECONDITION, "no program is running: push one first")
         return switch
 
 
@@ -128,7 +128,9 @@ def watch(channel: grpc.Channel, wanted: dict[str, Any], ready: Callable[[], Non
                 yield json.loads(answer)
     except grpc.RpcError as error:
         if error.code() is Code.UNIMPLEMENTED:
-            raise NoTraces("this switch has no traces: only serene-switch has (BMv2: --log-console -L trace)") from None
+            raise NoTraces(
+                "this switch cannot trace; only serene-switch can (with BMv2 use --log-console -L trace)"
+            ) from None
         raise NoTraces(str(error.details() or error.code())) from None
     finally:
         call.cancel()
