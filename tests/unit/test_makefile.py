@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 
+from serene.experiments.run.settings import Given
 from tests.support.warm import warm_python
 from tests.unit.makes import ROOT, make
 
@@ -55,6 +56,13 @@ def test_settings_reach_the_command() -> None:
     done = make("run-local", "STRATEGY=mixed:1,2", "WORKERS=8")
     assert "--strategy 'mixed:1,2'" in done.stdout and "--workers '8'" in done.stdout
     assert done.stderr == "", "nothing to warn about"
+
+
+def test_help_names_the_defaults_that_the_program_has() -> None:
+    text = make("help").stdout.partition("A run's settings and their defaults:")[2]
+    named = {name.lower(): default for name, default in re.findall(r"\b([A-Z_]+)=(\w+)", text) if name != "OUT"}
+    assert len(named) > 10
+    assert named == {name: str(Given.model_fields[name].default) for name in named}
 
 
 def test_random_runs_are_at_one_switch_unless_racks_are_given() -> None:
