@@ -89,7 +89,7 @@ async def test_a_stopped_switch_that_takes_no_more_packets_is_given_up(
 
     switch.pause()
     try:
-        with pytest.raises(Unanswered, match="has not answered in time"):
+        with pytest.raises(Unanswered, match="did not answer in time"):
             await asyncio.wait_for(send(), PATIENCE_S)
         with pytest.raises(Unreachable):  # what else is asked of it waits for nothing
             await connection.entries()
