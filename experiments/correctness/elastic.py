@@ -13,12 +13,13 @@ if __name__ == "__main__":
 import argparse
 import sys
 import time
-from collections import Counter
+from functools import partial
 
-from serene.experiments.correctness.virtual.checks import Balance, Violation
+from serene.experiments.correctness.tallies import Tally, happenings, summary
 from serene.experiments.correctness.virtual.elastic import ElasticSchedule, random_changes
 from serene.experiments.correctness.virtual.plan import Outcome
 from serene.experiments.correctness.virtual.switch import P4Switch, Plane
+from serene.experiments.shared import terminal
 from serene.experiments.shared.random_strategies import FAMILIES, alternating
 from serene.program import Program
 
@@ -36,30 +37,20 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=1000, help="number of runs (default 1000)")
     parser.add_argument("--first", type=int, default=0, help="number of the first run (default 0)")
     options = parser.parse_args()
-    switch, began = P4Switch(Program.load()), time.monotonic()
-    broken, happened, contributions, swaps = Counter[str](), Counter[str](), 0, 0
-    lost = repeated = 0
+    switch, began, total = P4Switch(Program.load()), time.monotonic(), Tally()
     for seed in range(options.first, options.first + options.runs):
-        try:
-            outcome = play(switch, seed)
-        except Violation as violation:
-            broken[violation.broken] += 1
+        if (violation := total.note(seed, partial(play, switch, seed))) is not None:
             print(f"seed {seed}: {violation}", file=sys.stderr)
             switch = P4Switch(Program.load())
-            continue
-        if outcome.balance != Balance():
-            print(f"seed {seed}: {outcome.balance}", file=sys.stderr)
-        lost += outcome.balance.lost
-        repeated += outcome.balance.repeated
-        contributions, swaps = contributions + outcome.contributions, swaps + outcome.swaps
-        happened.update(outcome.happened)
-    print(
-        f"{options.runs} runs, {contributions:,} contributions, {swaps:,} swaps, {time.monotonic() - began:.0f} s: "
-        f"lost {lost}, repeated {repeated}, stuck {broken['no stuck worker']}, other violations "
-        f"{broken.total() - broken['no stuck worker']}"
+    console = terminal.console(140, highlight=False)
+    console.print(happenings(total))
+    console.print(
+        f"{total.runs:,} runs, {total.contributions:,} contributions, {total.swaps:,} swaps, "
+        f"{time.monotonic() - began:.0f} s: {summary(total)}"
     )
-    print(", ".join(f"{what} {often:,}" for what, often in sorted(happened.items())))
-    return 1 if lost or repeated or broken else 0
+    if total.failed:
+        print(f"error: seeds {total.failed[:10]} broke a rule", file=sys.stderr)
+    return int(bool(total.failed))
 
 
 if __name__ == "__main__":

@@ -23,10 +23,9 @@ import itertools
 import os
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import as_completed
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from rich.progress import Progress
@@ -36,7 +35,6 @@ from serene.arguments import Parser, probability, whole
 from serene.errors import SereneError, choices
 from serene.experiments.correctness import tallies as parts
 from serene.experiments.correctness.tallies import Pair, Part, Tally
-from serene.experiments.correctness.virtual.checks import Violation
 from serene.experiments.correctness.virtual.plan import Outcome
 from serene.experiments.correctness.virtual.random_plans import TAKE_OVERS, random_plan
 from serene.experiments.correctness.virtual.schedule import Schedule
@@ -82,21 +80,7 @@ def play_many(
     """Plays the runs of a pair that have these numbers. A violation is counted, not raised."""
     tally, began = Tally(), time.process_time()
     for number in numbers:
-        tally.runs += 1
-        try:
-            outcome = play(pair, number, program, racks, take_overs)
-        except Violation as violation:
-            tally.broken[violation.broken] = tally.broken.get(violation.broken, 0) + 1
-            tally.failed.append(number)
-            continue
-        tally.swaps += outcome.swaps
-        tally.contributions += outcome.contributions
-        tally.packets += outcome.packets
-        tally.happened = dict(Counter(tally.happened) + Counter(outcome.happened))
-        tally.lost += outcome.balance.lost
-        tally.repeated += outcome.balance.repeated
-        if outcome.balance.lost or outcome.balance.repeated:
-            tally.failed.append(number)
+        tally.note(number, partial(play, pair, number, program, racks, take_overs))
     tally.cpu_s = time.process_time() - began
     return tally
 

@@ -14,7 +14,7 @@ if __name__ == "__main__":
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -26,6 +26,8 @@ from rich.table import Table
 from serene import outputs
 from serene.arguments import Parser
 from serene.errors import SereneError
+from serene.experiments.correctness.virtual.checks import Violation
+from serene.experiments.correctness.virtual.plan import Outcome
 from serene.experiments.shared import terminal
 from serene.experiments.shared.build import digest, programs, sources
 
@@ -60,6 +62,24 @@ class Tally:
     broken: dict[str, Count] = field(default_factory=dict)
     failed: list[Count] = field(default_factory=list)
     happened: dict[str, Count] = field(default_factory=dict)
+
+    def note(self, number: int, play: Callable[[], Outcome]) -> Violation | None:
+        """Plays a run and counts what happened. A violation is counted and returned, not raised."""
+        self.runs += 1
+        try:
+            outcome = play()
+        except Violation as violation:
+            self.broken[violation.broken] = self.broken.get(violation.broken, 0) + 1
+            self.failed.append(number)
+            return violation
+        for name in ("swaps", "contributions", "packets"):
+            setattr(self, name, getattr(self, name) + getattr(outcome, name))
+        self.happened = dict(Counter(self.happened) + Counter(outcome.happened))
+        self.lost += outcome.balance.lost
+        self.repeated += outcome.balance.repeated
+        if outcome.balance.lost or outcome.balance.repeated:
+            self.failed.append(number)
+        return None
 
     def add(self, other: Tally) -> None:
         for name in ("runs", "swaps", "contributions", "packets", "lost", "repeated", "cpu_s"):
