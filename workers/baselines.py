@@ -115,7 +115,7 @@ class Baseline(ABC):
         return Update(
             delta=delta, contributions=contributions, epoch=1, round=self.iteration - 1, sync_mask=policy.sync_mask,
             staleness=policy.staleness, quorum=policy.quorum, read_mode=policy.read_mode, members=policy.members,
-            network_s=network, waiting_s=waited, retransmissions=0, clipped=clipped, overflow_possible=at_risk,
+            network_s=network, waiting_s=waited, retransmissions=0, clipped=clipped, read_at_risk=at_risk,
         )  # fmt: skip
 
     def telemetry(self) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def tcp_listener(http: str) -> Iterator[socket.socket]:
             listener.bind(address)
         except OSError as error:
             raise AddressInUse(
-                f"cannot listen on {http}: {error.strerror}; --http HOST:PORT chooses another port"
+                f"cannot listen on {http}: {error.strerror}; choose another port with --http HOST:PORT"
             ) from None
         yield listener
 

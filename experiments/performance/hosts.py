@@ -182,7 +182,7 @@ def pool(options: Json) -> Json:
     with Pool(_transport(options), 0, options["worker"], incarnation=options.get("incarnation"), **size) as pool:
         pool.join()
         unit = pool.unit_of(options["limit"], bits) if "limit" in options else None
-        all_reduce = partial(pool.all_reduce, bits=bits, unit=unit, held_back=held)
+        all_reduce = partial(pool.all_reduce, bits=bits, unit=unit, residual=held)
         measured = _large(options, all_reduce, lambda: pool.all_reduce(nothing), bound)
         pool.leave()
         return {**measured, **asdict(pool.counts)}

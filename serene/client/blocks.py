@@ -213,15 +213,15 @@ class Layout:
         field = math.frexp(spread)[1] + 126  # the exponent field of a float32
         return min(max(field, 0), (1 << 8) - 2) >> self.exponent_bits - MANTISSA_BITS
 
-    def count(self, values: np.ndarray, held_back: np.ndarray | None = None) -> np.ndarray:
+    def count(self, values: np.ndarray, residual: np.ndarray | None = None) -> np.ndarray:
         """This worker's counters for one exponent piece: float32[n] to uint32[blocks_per_piece, lanes_per_block].
-        held_back: with error feedback, float64[n] to which the values have been added; then its magnitudes count."""
+        residual: with error feedback, float64[n] to which the values have been added; then its magnitudes count."""
         counters = np.zeros((self.blocks_per_piece, self.lanes_per_block), np.uint32)
         for block, start in enumerate(range(0, len(values), self.values_per_block)):
             part = slice(start, start + self.values_per_block)
             largest, not_finite = largest_of(values[part])
-            if held_back is not None:
-                largest = float(np.abs(held_back[part]).max())
+            if residual is not None:
+                largest = float(np.abs(residual[part]).max())
             highest = self.class_of(largest)
             for counter in ([highest] if highest != NONE else []) + ([self.classes_of_finite] if not_finite else []):
                 lane, place = divmod(counter, self.counters_per_lane)

@@ -362,7 +362,7 @@ class Client:
             waiting_s=read.waited_s,
             retransmissions=protocol.counts.retransmissions - retransmissions,
             clipped=clipped,
-            overflow_possible=most > self._fixed.capacity,
+            read_at_risk=most > self._fixed.capacity,
         )  # fmt: skip
 
     def _exchange_packets(self, protocol: Protocol, began: float, timeout_s: float = math.inf) -> None:

@@ -109,7 +109,7 @@ class Call:
     """What one worker gives to one all-reduce.
 
     values: float32[n], C-contiguous, becomes the sum piece by piece. signature: uint32[SIGNATURE_LANES]. vote:
-    uint32[VOTE_LANES], about how the next collectives are sent. seed: of this worker's random roundings. held_back:
+    uint32[VOTE_LANES], about how the next collectives are sent. seed: of this worker's random roundings. residual:
     with error feedback, in place of random roundings: float64[n], what earlier collectives held back, which becomes
     what this one holds back. lost: float64[n], to which values are added that may not be held back. until: when the
     worker gives up, on its clock.
@@ -120,7 +120,7 @@ class Call:
     signature: np.ndarray
     vote: np.ndarray
     seed: int
-    held_back: np.ndarray | None
+    residual: np.ndarray | None
     lost: np.ndarray | None
     until: float
 
@@ -140,7 +140,7 @@ class Collective:
     ``clipped_values``, ``lost_values``: how many of this worker's values were clipped or lost."""
 
     def __init__(self, call: Call, slots: int) -> None:
-        self.values, self.held_back, self.lost = call.values, call.held_back, call.lost
+        self.values, self.residual, self.lost = call.values, call.residual, call.lost
         self.layout, self.signature, self.vote, self.seed = call.layout, call.signature, call.vote, call.seed
         self.clipped_values = self.lost_values = 0
         self.votes = np.zeros(VOTE_LANES, np.uint32)
@@ -191,9 +191,9 @@ class Collective:
             lanes[: len(values)] = count_specials(values)
             return lanes
         layout, start, narrow = self.layout, piece.index * self.layout.lanes, self._rows(piece.index) > 1
-        if self.held_back is not None:
+        if self.residual is not None:
             per_unit = layout.levels_per_unit(highest) if narrow else math.ldexp(1.0, layout.shift(highest))
-            held = self.held_back[start : start + len(values)]
+            held = self.residual[start : start + len(values)]
             integers = hold_back(held, per_unit, layout.levels if narrow else layout.highest)
         else:
             values, clipped = clip(values, layout.limit)
@@ -212,8 +212,8 @@ class Collective:
 
     def _exponents(self, group: int) -> np.ndarray:
         values, held = self._of_group(self.values, group), None
-        if self.held_back is not None:
-            held = self._of_group(self.held_back, group)
+        if self.residual is not None:
+            held = self._of_group(self.residual, group)
             lost = None if self.lost is None else self._of_group(self.lost, group)
             self.lost_values += add_to_held(values, held, self.layout.held_limit, lost)
         counters = self.layout.count(values, held)

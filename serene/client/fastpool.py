@@ -39,7 +39,7 @@ class _Pool(ctypes.Structure):
     _fields_ = (
         *[(name, ctypes.c_void_p) for name in (
             "exchange", "values", "held_values", "held_totals", "index", "place", "kind", "under_way", "classes",
-            "not_finite", "specials", "specials_state", "inbox", "held_back", "lost",
+            "not_finite", "specials", "specials_state", "inbox", "residual", "lost",
         )],
         *[(name, ctypes.c_uint64) for name in (
             "count", "begun", "sent", "pieces_under_way", "group", "groups", "exponents", "ahead",
@@ -95,11 +95,11 @@ class FastPool(FastPath):
             "values": call.values,
             "classes": np.full(blocks, UNKNOWN, np.int16),
             "not_finite": np.zeros(blocks, np.uint8),
-            **({} if call.held_back is None else {"held_back": call.held_back}),
+            **({} if call.residual is None else {"residual": call.residual}),
             **({} if call.lost is None else {"lost": call.lost}),
         }
         pool.ahead, pool.noise_seed = call.ahead(len(self._arrays_in_c["index"])), call.seed
-        pool.held_back = pool.lost = None
+        pool.residual = pool.lost = None
         for name, array in self._by_block.items():
             setattr(pool, name, array.ctypes.data)
         pool.count, pool.groups, pool.until = len(call.values), call.groups, call.until

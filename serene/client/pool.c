@@ -19,7 +19,7 @@ struct pool {                    /* serene.client.fastpool._Pool */
     int32_t *specials;           /* 2 * slots rows of lanes: counts that wait for their sums, by the place of these */
     uint8_t *specials_state;
     uint8_t *inbox;              /* inbox_rows x inbox_bytes: what was received */
-    double *held_back;           /* count of them: by earlier collectives, then by this one; NULL: rounds at random */
+    double *residual;           /* count of them: by earlier collectives, then by this one; NULL: rounds at random */
     double *lost;                /* count of them, to which what may not be held back is added; or NULL */
     uint64_t count, begun, sent, pieces_under_way, group, groups, exponents, ahead;
     uint64_t clipped_values, lost_values;            /* of this collective */
@@ -86,7 +86,7 @@ static int next_piece(struct pool *pool, uint8_t *kind, uint64_t *index) {
 
 static double hold(struct pool *pool, uint64_t first, uint64_t count) {
     const float *values = pool->values + first;
-    double *held = pool->held_back + first, largest;
+    double *held = pool->residual + first, largest;
     if (!pool->layout.given) return add_to_held(values, count, held);
     double limit = HELD_LIMITS * (double)pool->layout.limit;
     pool->lost_values += add_within(values, count, limit, held, pool->lost ? pool->lost + first : NULL, &largest);
@@ -103,7 +103,7 @@ static void count_exponents(struct pool *pool, uint64_t group, uint32_t *to) {
         if (!count) return;
         int not_finite;
         double largest = largest_of(pool->values + first, count, &not_finite);
-        if (pool->held_back) largest = hold(pool, first, count);
+        if (pool->residual) largest = hold(pool, first, count);
         int class = class_of(&pool->layout, largest);
         int counters[2] = {class, not_finite ? (int)pool->layout.classes_of_finite : NONE};
         for (int j = 0; j < 2; j++)
@@ -151,16 +151,16 @@ static void contribute(struct pool *pool, uint32_t slot) {
         int narrow = rows_of(pool, block) > 1, class = pool->classes[block];
         uint64_t count = length_of(pool, first, narrow ? (uint64_t)pool->layout.values_per_lane * lanes : lanes);
         const float *values = pool->values + first;
-        int rounds = pool->kind[slot] == VALUES && !pool->held_back;
+        int rounds = pool->kind[slot] == VALUES && !pool->residual;
         if (rounds && pool->layout.given) pool->clipped_values += count_beyond(values, count, pool->layout.limit);
         if (narrow && rounds)
             to_packed(&pool->layout, values, count, pool->noise_seed, (uint32_t)first, class, to);
         else if (narrow)
-            held_to_packed(&pool->layout, pool->held_back + first, count, class, to);
+            held_to_packed(&pool->layout, pool->residual + first, count, class, to);
         else if (pool->kind[slot] == SPECIALS)
             count_specials(values, count, to);
         else if (!rounds)
-            held_to_fixed(&pool->layout, pool->held_back + first, count, class, to);
+            held_to_fixed(&pool->layout, pool->residual + first, count, class, to);
         else if (pool->layout.given)
             to_given(&pool->layout, values, count, pool->noise_seed, (uint32_t)first, shift_of(&pool->layout, class), to);
         else

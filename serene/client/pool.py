@@ -189,7 +189,7 @@ class Pool:
         *,
         bits: int = 32,
         unit: int | None = None,
-        held_back: np.ndarray | None = None,
+        residual: np.ndarray | None = None,
         lost: np.ndarray | None = None,
     ) -> None:
         """Makes ``values`` the sum over all workers, to the bit the same on each of them (how exact:
@@ -199,13 +199,13 @@ class Pool:
         calls, beside n, bits and unit. bits: of a value on its way, 32, 16 or 8; in 16 and 8 it is rounded at random,
         in the same way when the program runs again. unit: log2 of what an integer counts, in place of scales that the
         workers vote for (`unit_of`, `serene.client.scale.IntSGD`); values beyond the limit are then clipped, and
-        counted in ``clipped_values``. held_back: with error feedback, which each worker may have or not: float64[n],
+        counted in ``clipped_values``. residual: with error feedback, which each worker may have or not: float64[n],
         what earlier calls for the same vector have held back (zeros at first). It is added to the values, whose sum is
         sent rounded to nearest, and becomes what this call holds back; under a given scale up to 2^22 limits. lost:
         float64[n], to which values are added that would make it more; ``lost_values`` counts them.
 
         Raises SereneError for arrays of another kind. Raises Disagreement when the workers' calls differ, after which
-        ``values``, ``held_back`` and ``lost`` are as before and the pool goes on. Raises NoAnswer after ``timeout_s``,
+        ``values``, ``residual`` and ``lost`` are as before and the pool goes on. Raises NoAnswer after ``timeout_s``,
         PoolBroken, or what `Client.exchange` raises: then the three are undefined, and the pool serves no more.
         """
         plain = values.flags.c_contiguous and values.flags.writeable
@@ -213,7 +213,7 @@ class Pool:
             raise SereneError(
                 f"values are {values.dtype}{list(values.shape)}: expected float32[n], contiguous and writeable"
             )
-        for name, vector in (("residual", held_back), ("vector of lost values", lost)):
+        for name, vector in (("residual", residual), ("vector of lost values", lost)):
             if vector is not None and (
                 vector.dtype != np.float64
                 or vector.shape != values.shape
@@ -236,13 +236,13 @@ class Pool:
         if self.collectives:
             self.compute_s += began - self._ended_at
         engine, until = self._engine, began + timeout_s
-        kept = [vector[: layout.values_per_group] for vector in (held_back, lost) if vector is not None]
+        kept = [vector[: layout.values_per_group] for vector in (residual, lost) if vector is not None]
         before = [vector.copy() for vector in kept]  # all that has changed when a disagreement is noticed
         try:
             vote = vote_for(self._heard.epoch, self._heard.precision)
             voted = self._heard
             seed = noise_seed(mine, protocol.number)
-            engine.begin(Call(values, layout, mine, vote, seed, held_back, lost, until))
+            engine.begin(Call(values, layout, mine, vote, seed, residual, lost, until))
             self._client.expect_answers(self._heard.epoch)
             self._exchange(engine, protocol, until, timeout_s)
             if (engine.votes == vote * np.uint32(self._client.membership.workers)).all() and voted != self._format:

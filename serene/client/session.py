@@ -137,7 +137,7 @@ class Session:
         self.iteration, self.epoch, self.round = self.iteration + 1, update.epoch, update.round
         self.network_s += update.network_s
         self.waiting_s += update.waiting_s
-        self.reads_at_risk += update.overflow_possible
+        self.reads_at_risk += update.read_at_risk
         self._note_members()
         return update
 
@@ -174,7 +174,7 @@ class Session:
                 raise
             return False
         self._apply(read.delta)
-        self.reads_at_risk += read.overflow_possible
+        self.reads_at_risk += read.read_at_risk
         return True
 
     def leave(self) -> None:
@@ -228,7 +228,7 @@ class Session:
         if missed is None:
             return False
         self._apply(missed.delta)
-        self.reads_at_risk += missed.overflow_possible
+        self.reads_at_risk += missed.read_at_risk
         return missed.restored is not None and missed.restored.contained
 
     # -- telemetry ---------------------------------------------------------------------------------------------

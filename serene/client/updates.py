@@ -16,7 +16,7 @@ class Update:
 
     delta: float32[vector_length], the sum of all contributions since the last read, in gradient units; or, where the
     contribution was given in fixed-point units, int32[vector_length] in these.
-    contributions: how many of them the slot with most has. overflow_possible: these are more than a 32-bit difference
+    contributions: how many of them the slot with most has. read_at_risk: these are more than a 32-bit difference
     is certain to hold. epoch, round: of the own contribution. sync_mask, staleness, quorum, read_mode: fields of the
     policy in force. members: workers that take part. network_s, waiting_s: seconds of this exchange. clipped: values of
     the own gradient that were clipped.
@@ -35,13 +35,13 @@ class Update:
     waiting_s: float
     retransmissions: int
     clipped: int
-    overflow_possible: bool
+    read_at_risk: bool
 
 
 @dataclass(frozen=True)
 class CaughtUp:
     """What a worker that joined late, or again, has to apply to its parameters: delta, contributions and
-    overflow_possible as in `Update`.
+    read_at_risk as in `Update`.
 
     restored: how the sums of a lost session were restored, or that this was done without this worker; None if it was in
     no lost session.
@@ -49,5 +49,5 @@ class CaughtUp:
 
     delta: np.ndarray
     contributions: int
-    overflow_possible: bool
+    read_at_risk: bool
     restored: Restored | None

@@ -150,14 +150,14 @@ class SwitchGroup(GlooGroup):
             return self._sum("all_reduce", tensors, tensors, opts)
         return super().allreduce(tensors, opts)
 
-    def mean_with_feedback(self, tensor: Tensor, held_back: Tensor, lost: Tensor | None) -> Work:
-        """As all-reduce with AVG, of gradients. held_back, lost: float64[n], as `Pool.all_reduce` has them
+    def mean_with_feedback(self, tensor: Tensor, residual: Tensor, lost: Tensor | None) -> Work:
+        """As all-reduce with AVG, of gradients. residual, lost: float64[n], as `Pool.all_reduce` has them
         (serene.torch.feedback); lost: needed only where `scale_is_given`."""
         options = _options(dist.AllreduceOptions(), ReduceOp.AVG)
         if not self._sums([tensor], options.reduceOp):  # a group of one rank, or a tensor that is not for the switch
             tensor.div_(self.size())  # as DistributedDataParallel does: gloo has no mean of sparse tensors
             return super().allreduce([tensor], _options(options, ReduceOp.SUM))
-        feedback = (held_back,) if lost is None else (held_back, lost)
+        feedback = (residual,) if lost is None else (residual, lost)
         return self._sum("all_reduce", [tensor], [tensor], options, feedback=feedback)
 
     def allreduce_coalesced(self, tensors: list[Tensor], opts: Any = None) -> Work:
@@ -367,14 +367,14 @@ class SwitchGroup(GlooGroup):
         gradients = backward is not None and self._scaling.given
         told = signature + b" of gradients" if gradients else signature
         try:
-            self._pool.all_reduce(values, told, timeout_s, bits=bits, unit=unit, held_back=held, lost=lost)
+            self._pool.all_reduce(values, told, timeout_s, bits=bits, unit=unit, residual=held, lost=lost)
         except Disagreement:
             if self._pool.precision == 32 and not self._scaling.given:
                 raise
             # One rank may call in its backward pass what another one calls outside of any, as DistributedDataParallel
             # does when a rank has joined. All ranks notice that before any has changed its values, and sum again in 32
             # bits, which no scale takes into account.
-            self._pool.all_reduce(values, signature, timeout_s, held_back=held)
+            self._pool.all_reduce(values, signature, timeout_s, residual=held)
         else:
             if gradients:
                 self._scaling.learn(values)

@@ -270,7 +270,7 @@ def _told_by_first(store: Store, key: str, rank: int, ask: Callable[[], Any], ti
             store.set(key, json.dumps({"error": str(error)}))
     told = json.loads(_get(store, key, 0, timeout))
     if "error" in told:
-        raise NotOpened(f"rank 0 of the group got no job: {told['error']}")
+        raise NotOpened(f"rank 0 of the group could not create a job: {told['error']}")
     return told["heard"]
 
 

@@ -317,11 +317,11 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     def _warn_of_reach(self) -> None:
         """Once, and again whenever there are ten times as many values."""
-        held_back = self._begun.held_back
-        if held_back >= max(10 * self._warned, 1):
-            self._warned = held_back
+        clipped = self._begun.clipped
+        if clipped >= max(10 * self._warned, 1):
+            self._warned = clipped
             warnings.warn(
-                f"{held_back} update values so far were too large, or would move a parameter more than "
+                f"{clipped} update values so far were too large, or would move a parameter more than "
                 f"{REACH * self.unit:g} from its start. The excess stays in the residual; limit= sets how far "
                 "parameters may move",
                 RuntimeWarning,

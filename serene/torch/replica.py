@@ -155,7 +155,7 @@ class Replica:
         self.unit = 0.0
         self._limit = 0
         self._workers = 1  # by which the last contribution was divided
-        self.held_back = 0  # values of all contributions so far that the limit, or the reach, has cut
+        self.clipped = 0  # values of all contributions so far that the limit, or the reach, has cut
 
     def digest(self) -> tuple[str, str]:
         """Of the parameters' shapes and types, and of the values that they began with: the same on two workers if, and
@@ -227,7 +227,7 @@ class Replica:
         units.clamp_(-self._limit, self._limit)
         # Beyond the reach a parameter may only come back.
         units.clamp_((-REACH - shown.clamp(-REACH, 0)).double(), (REACH - shown.clamp(0, REACH)).double())
-        self.held_back += int(torch.count_nonzero(wanted != units))
+        self.clipped += int(torch.count_nonzero(wanted != units))
 
     def _parameters(self, run: _Run) -> Tensor:
         """What `show` made of the parameters: in their type where all have one, else float64[n]."""

@@ -54,7 +54,7 @@ def play(
 
     def live(worker: int, pool: Pool) -> None:
         for bits, step in zip(steps, results, strict=True):
-            pool.all_reduce(step[worker], bits=bits, held_back=held[worker])
+            pool.all_reduce(step[worker], bits=bits, residual=held[worker])
 
     run.play(live)
     assert not run.errors
@@ -99,7 +99,7 @@ def test_small_gradients_arrive_in_the_end(switch: P4Switch) -> None:
     def live(worker: int, pool: Pool) -> None:
         for _ in range(steps):
             values = small.copy()
-            pool.all_reduce(values, bits=8, held_back=held)
+            pool.all_reduce(values, bits=8, residual=held)
             total[:] += values
 
     run.play(live)
@@ -108,10 +108,10 @@ def test_small_gradients_arrive_in_the_end(switch: P4Switch) -> None:
     assert total[1] > 0
 
 
-def test_what_is_not_finite_is_not_held_back(switch: P4Switch) -> None:
+def test_values_that_are_not_finite_leave_no_residual(switch: P4Switch) -> None:
     run, values, held = PoolRun(switch, 1, 4), np.ones(5000, np.float32), np.full(5000, 0.25)
     values[7], values[9] = np.nan, np.inf
-    run.play(lambda worker, pool: pool.all_reduce(values, bits=8, held_back=held))
+    run.play(lambda worker, pool: pool.all_reduce(values, bits=8, residual=held))
     assert not run.errors
     assert np.isfinite(held).all() and np.isnan(values[7]) and values[9] == np.inf
 
@@ -123,7 +123,7 @@ def test_what_is_not_finite_is_not_held_back(switch: P4Switch) -> None:
 )
 def test_anything_else_is_refused(switch: P4Switch, held: np.ndarray) -> None:
     run = PoolRun(switch, 1, 4)
-    run.play(lambda worker, pool: pool.all_reduce(np.ones(6, np.float32), held_back=held))
+    run.play(lambda worker, pool: pool.all_reduce(np.ones(6, np.float32), residual=held))
     with pytest.raises(SereneError, match=r"expected float64\[6\], contiguous and writeable"):
         raise run.errors[0]
 

@@ -159,7 +159,7 @@ def play_at_random(switch: P4Switch, seed: int) -> str | None:
 
     def live(worker: int, pool: Pool) -> None:
         for of, step in zip(bits, results, strict=True):
-            pool.all_reduce(step[worker], bits=of, unit=unit, held_back=remainders[worker] if held else None)
+            pool.all_reduce(step[worker], bits=of, unit=unit, residual=remainders[worker] if held else None)
 
     run.play(live)
     if run.errors:
@@ -205,7 +205,7 @@ def accounts(switch: P4Switch, steps: tuple[int, ...] = NARROW, workers: int = 2
 
     def live(worker: int, pool: Pool) -> None:
         for bits, step in zip(steps, results, strict=True):
-            pool.all_reduce(step[worker], bits=bits, unit=unit, held_back=held[worker], lost=lost[worker])
+            pool.all_reduce(step[worker], bits=bits, unit=unit, residual=held[worker], lost=lost[worker])
 
     run.play(live)
     if run.errors:
@@ -233,7 +233,7 @@ def accounts(switch: P4Switch, steps: tuple[int, ...] = NARROW, workers: int = 2
     return None
 
 
-def test_what_is_sent_held_back_and_lost_is_what_was_given(switch: P4Switch) -> None:
+def test_what_is_sent_the_residual_and_what_is_lost_add_up(switch: P4Switch) -> None:
     assert accounts(switch) is None
     assert accounts(switch, (8, 32, 16, 32, 8)) is None
 
@@ -242,7 +242,7 @@ def test_values_may_be_counted_alone(switch: P4Switch) -> None:
     """Without room for what is lost."""
     run, held = PoolRun(switch, 1, 4), np.zeros(5)
     values = np.array([1, 1e30, -1e30, 0, 2], np.float32)
-    run.play(lambda worker, pool: pool.all_reduce(values, bits=8, unit=0, held_back=held))
+    run.play(lambda worker, pool: pool.all_reduce(values, bits=8, unit=0, residual=held))
     assert not run.errors
     assert run.pools[0].lost_values == 2 and values.tolist() == [1, 0, 0, 0, 2] and not held.any()
 

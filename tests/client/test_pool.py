@@ -293,7 +293,7 @@ def test_workers_that_disagree_all_see_it_and_go_on(switch: P4Switch, odd: str) 
         length = 100 if other and odd == "length" else 5000
         with pytest.raises(Disagreement, match="the 4 workers call different collectives"):
             pool.all_reduce(
-                values[:length], **(theirs if other else ours), held_back=held[:length],
+                values[:length], **(theirs if other else ours), residual=held[:length],
                 lost=lost[:length],
             )  # fmt: skip
         assert same(values[1:], given[worker][1:]) and values[0] == np.float32(1e30)

@@ -296,7 +296,7 @@ def test_a_sum_that_may_not_fit_says_so(plane: EmbeddedDataPlane) -> None:
     worker.join()
     caught_up = worker.catch_up()
     assert caught_up is not None
-    assert (caught_up.contributions, caught_up.overflow_possible) == (300, True)
+    assert (caught_up.contributions, caught_up.read_at_risk) == (300, True)
 
 
 def test_who_has_left_takes_no_refusal_for_its_own_fault(plane: EmbeddedDataPlane) -> None:

@@ -94,7 +94,7 @@ def test_who_did_not_vote_cannot_know_what_the_sums_hold(
     caught_up = worker.catch_up()
     assert caught_up is not None and caught_up.restored is not None
     assert (caught_up.restored.donor, caught_up.restored.repeated) == (None, contributes)
-    assert caught_up.overflow_possible
+    assert caught_up.read_at_risk
 
 
 def test_who_has_read_the_votes_of_a_lost_session_votes_so(plane: EmbeddedDataPlane) -> None:

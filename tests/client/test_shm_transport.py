@@ -94,7 +94,7 @@ def test_a_switch_that_starts_anew_ends_the_pool_and_is_told(tmp_path: Path) -> 
             assert (values == 2).all()
             stopped.wait(60)
             again.wait(60)
-            with pytest.raises(PoolBroken, match="session is 2 now"):
+            with pytest.raises(PoolBroken, match="now in session 2"):
                 pool.all_reduce(values, timeout_s=60)
 
     with ThreadPoolExecutor(2) as threads:

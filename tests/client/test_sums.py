@@ -131,7 +131,7 @@ def test_c_and_python_send_and_read_the_same_bits(
                  results: list[list[np.ndarray]] = results) -> None:  # fmt: skip
             for (bits, unit, length), of in zip(calls, results, strict=True):
                 kept = (held[worker][:length], lost[worker][:length]) if feedback else (None, None)
-                pool.all_reduce(of[worker], bits=bits, unit=unit, held_back=kept[0], lost=kept[1])
+                pool.all_reduce(of[worker], bits=bits, unit=unit, residual=kept[0], lost=kept[1])
             assert pool.collectives == len(calls)
             assert pool.telemetry()["contributions_sent"] == pool._client.contributions_sent
 

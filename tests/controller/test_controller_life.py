@@ -177,8 +177,8 @@ def test_port_in_use(switch: SwitchProcess, start: Start) -> None:
     assert (refused.returncode, refused.stderr) == (
         1,
         (
-            f"error: cannot listen on {http}: the controller with process id {first.process.pid} has it "
-            "('serenectl status'); --http HOST:PORT chooses another port\n"
+            f"error: cannot listen on {http}: the controller with process id {first.process.pid} uses it; choose "
+            "another port with --http HOST:PORT\n"
         ),
     )
 

@@ -133,7 +133,7 @@ def test_a_user_s_own_file_decides_until_the_user_does(trio: Trio, client: Contr
         "    def decide(self, seen): return Decision(SSP(self.bound), reason='it rains')\n"
     )
     said = serenectl("sync", "auto", f"{file}:Mine", "--bound", "4", "--controller", client.url)
-    assert (said.returncode, said.stdout) == (0, f"job 0: {file}:Mine decides\n"), said.stderr
+    assert (said.returncode, said.stdout) == (0, f"job 0: automatic strategy {file}:Mine is on\n"), said.stderr
     until(lambda: client.job(0).strategy == SSP(4), "it decides")
     until(lambda: automatic(client).decisions > 3, "it decides again")
     assert (trio.epoch, automatic(client).changes) == (2, 1), "one rule, however often it says so"
@@ -164,7 +164,7 @@ def test_a_program_that_fails_is_asked_no_more(trio: Trio, client: ControllerCli
         client.set_automatic(0, f"{file}:bad")
         until(lambda: automatic(client).trouble, "it fails")
         assert automatic(client).trouble == trouble
-        assert f"automatic strategy bad was stopped ({trouble})" in client.explain(0).headline
+        assert f"automatic strategy {file}:bad was stopped ({trouble})" in client.explain(0).headline
         assert (trio.epoch, client.job(0).strategy) == (1, BSP())
         client.unset_automatic(0)
         assert client.job(0).automatic is None

@@ -84,7 +84,7 @@ def test_ports_of_shared_memory(running: Local) -> None:
     assert [port.port for port in switch.shm_ports] == [1, 2, 3] and not switch.udp_ports
     access = Controller().create(2)
     ways = [transport_to(access, 0) for _ in range(3)]
-    with pytest.raises(NotOpened, match=r"all 3 ports .* are taken: .*another process has it"):
+    with pytest.raises(NotOpened, match=r"all 3 local ports .* are taken .*another process has it"):
         transport_to(access, 1)
     ways.pop().close()
     gone = replace(access, shm_ports=[(1, str(running.folder / "nobody"))])

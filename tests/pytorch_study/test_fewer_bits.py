@@ -39,7 +39,7 @@ def test_its_sums_are_what_a_pools_workers_read(bits: int, workers: int, feedbac
 
     def live(worker: int, pool: Pool) -> None:
         for step in results:
-            pool.all_reduce(step[worker], bits=bits, held_back=held[worker])
+            pool.all_reduce(step[worker], bits=bits, residual=held[worker])
 
     run.play(live)
     assert not run.errors

@@ -213,7 +213,7 @@ ONE_LINE = """
 2 --no-p4 --dump-packet-data -1 || --dump-packet-data -1: expected 0 to
 2 --no-p4 --log-file /nowhere/log || cannot write /nowhere/log.txt
 2 --no-p4 -- --grpc-server-ssl || --grpc-server-cert FILE
-2 --no-p4 -- --grpc-server-key k || certificates without --grpc-server-ssl
+2 --no-p4 -- --grpc-server-key k || certificates need --grpc-server-ssl
 2 --no-p4 -- --grpc-server-ssl --grpc-server-cert /c --grpc-server-key /k || cannot read /
 1 --no-p4 -i 1@nowhere0 || 'nowhere0'
 1 --no-p4 -i 1@shm:{tmp}/missing/port -- {grpc} || in a folder to write to

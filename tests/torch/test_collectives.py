@@ -46,7 +46,7 @@ def test_groups_beyond_the_switchs_jobs_go_through_gloo(results: object, local: 
     said = outputs(start_ranks(local, 2, ["-m", "tests.torch.ranks", "many_groups", backend, "9"]))
     for text in said:
         assert sorted(jobs_of(text.splitlines()[-1])) == [*range(8), 99, 99]
-    told = "the group of the ranks 0, 1 goes through gloo: rank 0 of the group got no job: all 8 jobs"
+    told = "the group of the ranks 0, 1 goes through gloo: rank 0 of the group could not create a job: all 8 job ids"
     assert [text.count(told) for text in said] == [1, 0]
 
 

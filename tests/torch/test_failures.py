@@ -162,7 +162,10 @@ def test_without_a_controller(tmp_path: Path, local: Local) -> None:
     )
     said = outputs(start_ranks(nowhere, WORKERS, ["-m", "tests.torch.failing", str(tmp_path)]), expect=1)
     for text in said:
-        assert "rank 0 of the group got no job: no controller at http://127.0.0.1:1: start one with 'serenectl" in text
+        assert (
+            "rank 0 of the group could not create a job: no controller at http://127.0.0.1:1: start one with 'serenectl"
+            in text
+        )
 
 
 def test_more_ranks_than_ports(embedded: None, tmp_path: Path) -> None:

@@ -138,8 +138,8 @@ def test_intsgd_follows_the_gradients(local: Local) -> None:
          "rank 1 of the group: $SERENE_SCALE is fixed:1 here and intsgd on rank 0 of the group"),
         ([{"SERENE_PRECISION": "16"}, {"SERENE_PRECISION": "8"}],
          "rank 1 of the group: $SERENE_PRECISION is 8 here and 16 on rank 0 of the group"),
-        ([{"SERENE_PRECISION": "4"}] * 2, "rank 0 of the group got no job: $SERENE_PRECISION is '4': expected 32, 16 "
-                                          "or 8"),
+        ([{"SERENE_PRECISION": "4"}] * 2,
+         "rank 0 of the group could not create a job: $SERENE_PRECISION is '4': expected 32, 16 or 8"),
         ([{"SERENE_PRECISION": "4"}], "$SERENE_PRECISION is '4': expected 32, 16 or 8"),
         ([{"SERENE_SCALE": "fixed:0"}], "$SERENE_SCALE is 'fixed:0': expected voted, fixed:LIMIT or intsgd, with a "
                                         "limit from 1e-25"),

@@ -52,7 +52,7 @@ def test_rank_0_stays_until_the_others_have_heard_why_there_is_no_group(monkeypa
     monkeypatch.setenv(CONTROLLER, f"http://127.0.0.1:{some_port()}")  # where nobody is
 
     def open_as(store: Store, rank: int) -> None:
-        with pytest.raises(opening.NotOpened, match=r"^rank 0 of the group got no job: no controller"):
+        with pytest.raises(opening.NotOpened, match=r"^rank 0 of the group could not create a job: no controller"):
             opening.open_pool(store, rank, 2, patience, (rank, 2))
 
     kept = TCPStore("127.0.0.1", port, 2, is_master=True, timeout=patience, wait_for_workers=False)

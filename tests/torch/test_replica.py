@@ -78,7 +78,7 @@ def test_what_the_limit_cuts_comes_with_the_next_contributions() -> None:
         ours.take()
         ours.show()
     assert seen == [[100, -1], [100, 0], [56, 0], [0, 0]]
-    assert ours.sent.tolist() == [256, -1] and ours.held_back == 2
+    assert ours.sent.tolist() == [256, -1] and ours.clipped == 2
     assert parameter.tolist() == [0.25, -1 / 2**10]
 
 

@@ -86,7 +86,7 @@ def test_a_thread_that_ends_after_all_ends_what_it_had_to_do(monkeypatch: pytest
     asked_before = queued[2].get_future()
     end.set()
     for each in queued:
-        with pytest.raises(SereneError, match=r"thread .* has ended: GeneratorExit\('no more'\)"):
+        with pytest.raises(SereneError, match=r"the group's thread has ended: GeneratorExit\('no more'\)"):
             each.wait(timedelta(seconds=PATIENCE_S))
     assert runner.stop(PATIENCE_S)
     later = runner.submit(lambda: None, [])
