@@ -14,7 +14,7 @@ from tests.runs import Run, private_network
 
 pytestmark = pytest.mark.mininet
 
-WORKERS, STEPS, SLOTS = 4, 240, 249
+WORKERS, STEPS, SLOTS = 4, 180, 249
 SWAPS: list[tuple[int, Strategy]] = [(20, SSP(3)), (50, ASP()), (80, BSP())]  # when all have done so many steps
 
 

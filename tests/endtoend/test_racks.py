@@ -43,7 +43,7 @@ def test_bsp_over_four_racks_is_bit_identical_to_one_process(target: str, tmp_pa
 
 
 def test_every_contribution_is_counted_once_through_swaps_of_every_kind(target: str, tmp_path: Path) -> None:
-    workers, steps = 4, 150
+    workers, steps = 4, 110
     with private_network():
         run = Run(
             tmp_path / "out", tmp_path / "log", "--target", target, "--workers", workers, "--racks", 2,
@@ -52,7 +52,7 @@ def test_every_contribution_is_counted_once_through_swaps_of_every_kind(target: 
         try:
             with ControllerClient(run.until_training(5, PATIENCE_S)) as controller:
                 for number, strategy in enumerate(SWAPS):
-                    run.until_training(10 + 15 * number, PATIENCE_S)
+                    run.until_training(6 + 12 * number, PATIENCE_S)
                     controller.set_strategy(0, parse(strategy))
             assert run.wait(PATIENCE_S) == 0, run.output
         finally:

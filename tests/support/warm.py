@@ -97,17 +97,20 @@ def server(modules: str) -> Path:
     with (home / f"{modules}.lock").open("w") as lock, (home / LIFELINE).open("rb", buffering=0) as lifeline:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not listener.exists():
-            process = subprocess.Popen(
-                [sys.executable, "-m", __name__, str(listener), modules],
-                stdin=lifeline,
-                stdout=subprocess.PIPE,
-                cwd=ROOT,
-                env={**os.environ, **ONE_THREAD},
-                start_new_session=True,  # a terminal's Ctrl-C ends the tests, and thereby the server
-            )
+            errors = listener.with_suffix(".log")
+            with errors.open("wb") as to:  # not this process's: whoever reads that to its end would wait for the server
+                process = subprocess.Popen(
+                    [sys.executable, "-m", __name__, str(listener), modules],
+                    stdin=lifeline,
+                    stdout=subprocess.PIPE,
+                    stderr=to,
+                    cwd=ROOT,
+                    env={**os.environ, **ONE_THREAD},
+                    start_new_session=True,  # a terminal's Ctrl-C ends the tests, and thereby the server
+                )
             assert process.stdout is not None
             with process.stdout as said:
-                assert said.readline() == b"ready\n", "the server of warm Pythons ended"
+                assert said.readline() == b"ready\n", f"the server of warm Pythons ended: {errors.read_text()}"
             process.returncode = 0  # Popen is not to wait for it: it may outlive this process
     return listener
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.switch.sanitizers import PROGRAMS, ROOT, environment, sanitizer_libraries
 
-COUNT = 4000
+COUNT = 2000  # `make fuzz` plays more
 PROGRAM_COUNT = 80
 SANITIZED = pytest.mark.skipif(not sanitizer_libraries(), reason="needs the C compiler's sanitizer libraries")
 
