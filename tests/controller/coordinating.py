@@ -36,7 +36,7 @@ async def commanding(
 ) -> AsyncIterator[Coordinator]:
     """A coordinator, until the end of the block. switch: the value of ``--switch``, or a Unix socket's address, which
     gRPC takes and the command line does not. ports: how many there are for workers. changes: of its settings."""
-    changed = settings(ports=f"1-{ports}").model_copy(update={"switch": switch, **changes})
+    changed = settings(ports=f"1-{ports}", wait=PATIENCE_S).model_copy(update={"switch": switch, **changes})
     coordinator = Coordinator(changed, clock=clock)
     await coordinator.bring_up()
     work = asyncio.create_task(coordinator.run())
