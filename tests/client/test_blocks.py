@@ -66,7 +66,7 @@ def test_sums_of_finite_values_are_within_the_bound(rows: list[list[float]]) -> 
 
 @settings(max_examples=100, deadline=None)
 @given(columns(ANY))
-def test_what_is_not_finite_adds_up_as_ieee_754_says(rows: list[list[float]]) -> None:
+def test_sums_of_nonfinite_values_follow_ieee_754(rows: list[list[float]]) -> None:
     vectors = [np.array(row, np.float32) for row in rows]
     result = reduce(vectors)
     with np.errstate(all="ignore"):

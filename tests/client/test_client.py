@@ -40,7 +40,7 @@ def others_push(wire: InProcess, slots: range = range(SLOTS)) -> None:
 # -- join ----------------------------------------------------------------------------------------------------
 
 
-def test_join_returns_what_the_switch_says(wire: InProcess) -> None:
+def test_join_returns_session_epoch_and_job_layout(wire: InProcess) -> None:
     joined = client(wire).join()
     assert (joined.session, joined.epoch, joined.slots, joined.lanes, joined.workers) == (7, 1, SLOTS, 320, 3)
     assert joined.scale == 2**20
@@ -69,7 +69,7 @@ def test_join_gives_up(switch: EmbeddedDataPlane) -> None:
         client(wire).join(timeout_s=3)
 
 
-def test_a_refusal_says_why(wire: InProcess) -> None:
+def test_refused_join_raises_the_controllers_reason(wire: InProcess) -> None:
     wire.plane.delete(Entry("policy", {"job": 0}))
     wire.mail.append(control_payload(Op.REFUSED, b"job 0 has workers 0 to 2", incarnation=1))
     with pytest.raises(Refused, match="job 0 has workers 0 to 2"):
@@ -95,7 +95,7 @@ def test_nothing_goes_before_join(wire: InProcess) -> None:
         ({"vector_length": 10.5}, "vector_length 10.5: expected a whole number"),
     ],
 )
-def test_what_no_packet_can_carry_is_refused_at_once(wire: InProcess, given: dict[str, Any], said: str) -> None:
+def test_client_rejects_arguments_outside_header_field_range(wire: InProcess, given: dict[str, Any], said: str) -> None:
     with pytest.raises(SereneError, match=said):
         Client(wire, **{"job": 0, "worker": 0, "vector_length": VALUES, **given})
 
@@ -206,7 +206,7 @@ def test_a_switch_that_is_gone_is_noticed(plane: EmbeddedDataPlane) -> None:
     assert 20 <= gone[0].ops().count(Op.HELLO) <= 32  # one to join, then one every two seconds
 
 
-def test_what_never_leaves_is_named_although_smaller_packets_do(plane: EmbeddedDataPlane) -> None:
+def test_exchange_reports_packets_larger_than_path_mtu(plane: EmbeddedDataPlane) -> None:
     """HELLO and WELCOME come and go: without this the worker would ask for ever."""
     plane.swap(BSP(), 1)
     wire = InProcess(plane)
@@ -224,7 +224,7 @@ def test_a_live_swap_frees_a_blocked_worker(plane: EmbeddedDataPlane) -> None:
 
 
 @pytest.mark.parametrize("over", [True, False])
-def test_leave_repeats_until_the_controller_says_goodbye(wire: InProcess, over: bool, worker: Client) -> None:
+def test_leave_is_resent_until_bye_arrives(wire: InProcess, over: bool, worker: Client) -> None:
     worker.exchange(np.zeros(VALUES, np.float32))
     wire.sent.clear()
 
@@ -239,7 +239,7 @@ def test_leave_repeats_until_the_controller_says_goodbye(wire: InProcess, over: 
     assert wire.plane.punted() is not None
 
 
-def test_leave_and_wait_goes_on_until_the_job_is_over(wire: InProcess, worker: Client) -> None:
+def test_leave_and_wait_polls_until_job_over_or_timeout(wire: InProcess, worker: Client) -> None:
     began = wire.now
 
     def goodbye() -> None:
@@ -253,14 +253,14 @@ def test_leave_and_wait_goes_on_until_the_job_is_over(wire: InProcess, worker: C
     assert worker.leave_and_wait(1) is False
 
 
-def test_who_has_left_contributes_nothing_more_but_reads(worker: Client) -> None:
+def test_left_worker_cannot_exchange_but_can_pull(worker: Client) -> None:
     worker.leave(0.5)
     with pytest.raises(SereneError, match=r"the worker has left its job: call join\(\) first"):
         worker.exchange(np.ones(VALUES, np.float32))
     assert not worker.pull().delta.any()
 
 
-def test_a_report_reaches_the_controller_as_it_was_said(wire: InProcess) -> None:
+def test_worker_report_reaches_controller_unchanged(wire: InProcess) -> None:
     with client(wire) as worker:
         worker.join()
         worker.report({"iteration": 5, "loss": 0.25})

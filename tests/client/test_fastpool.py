@@ -60,14 +60,14 @@ def test_a_worker_that_ends_is_missing(switch: P4Switch) -> None:
         assert str(error) == "the collective did not finish within 1 s: 1 of 3 workers have not contributed"
 
 
-def test_a_worker_whose_time_is_up_says_so_or_goes_on(switch: P4Switch) -> None:
+def test_fast_pool_past_its_deadline_raises_or_completes(switch: P4Switch) -> None:
     """Its first piece may have been answered: then nothing is under way that somebody could be missing in."""
     values = np.ones(10, np.float32)
     (error,) = Run(switch, 1, 4).play(lambda worker, pool: pool.all_reduce(values, timeout_s=0.0))
     assert isinstance(error, NoAnswer) or (error is None and values.tolist() == [1.0] * 10), error
 
 
-def test_workers_that_disagree_all_see_it_and_go_on(switch: P4Switch) -> None:
+def test_disagreeing_workers_all_raise_and_continue(switch: P4Switch) -> None:
     run, given, seen = Run(switch, 3, 16, plain=(0,)), mixed(3, 50 * LANES), []
 
     def live(worker: int, pool: Pool) -> None:

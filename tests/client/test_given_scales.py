@@ -37,7 +37,7 @@ def switch() -> P4Switch:
 
 
 @pytest.mark.parametrize("text", ["voted", "intsgd", "fixed:0.5", "fixed:1e-20", "fixed:3"])
-def test_a_scale_is_what_it_says(text: str) -> None:
+def test_scale_text_round_trips(text: str) -> None:
     assert str(Scale.of(text)) == text and Scale.of(str(Scale.of(text))) == Scale.of(text)
 
 
@@ -87,7 +87,7 @@ def test_the_scale_follows_the_last_sums(workers: int) -> None:
         assert alpha(steps, workers) <= 2.0**-rule.unit < 2 * alpha(steps, workers)
 
 
-def test_what_tells_nothing_changes_nothing() -> None:
+def test_intsgd_unit_ignores_zero_and_nonfinite_steps() -> None:
     rule = IntSGD(4)
     rule.add(np.zeros(10, np.float32))
     rule.end_step()
@@ -233,7 +233,7 @@ def accounts(switch: P4Switch, steps: tuple[int, ...] = NARROW, workers: int = 2
     return None
 
 
-def test_what_is_sent_the_residual_and_what_is_lost_add_up(switch: P4Switch) -> None:
+def test_sums_residuals_and_losses_add_up_to_the_inputs(switch: P4Switch) -> None:
     assert accounts(switch) is None
     assert accounts(switch, (8, 32, 16, 32, 8)) is None
 
@@ -247,7 +247,7 @@ def test_values_may_be_counted_alone(switch: P4Switch) -> None:
     assert run.pools[0].lost_values == 2 and values.tolist() == [1, 0, 0, 0, 2] and not held.any()
 
 
-def test_room_for_what_is_lost_is_as_large_as_the_values(switch: P4Switch) -> None:
+def test_all_reduce_refuses_lost_vector_of_wrong_length(switch: P4Switch) -> None:
     run = PoolRun(switch, 1, 4)
     run.play(lambda worker, pool: pool.all_reduce(np.ones(6, np.float32), unit=0, lost=np.zeros(5)))
     with pytest.raises(SereneError, match=r"vector of lost values is float64\[5\]: expected float64\[6\]"):

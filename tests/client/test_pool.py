@@ -213,7 +213,7 @@ def test_a_worker_that_computes_for_long_gives_signs(switch: P4Switch) -> None:
     assert len([sign for sign in signs if sign[1] == Op.REPORT]) >= 9
 
 
-def test_a_worker_that_finds_all_answered_goes_on_though_its_time_is_up(switch: P4Switch) -> None:
+def test_all_reduce_succeeds_past_deadline_if_all_answered(switch: P4Switch) -> None:
     """It was kept from running, say: nobody is missing."""
     run, values = PoolRun(switch, 1, 4), np.ones(10, np.float32)
     run.play(lambda worker, pool: pool.all_reduce(values, timeout_s=0.0))
@@ -237,7 +237,7 @@ def test_a_job_under_another_strategy_is_no_pool(switch: P4Switch, strategy: Str
     assert any("is not under BSP" in str(error) or "no longer waits" in str(error) for error in run.errors.values())
 
 
-def test_who_joins_in_a_later_epoch_of_a_job_that_has_not_begun_has_missed_nothing(switch: P4Switch) -> None:
+def test_pool_that_starts_in_a_later_epoch_has_missed_nothing(switch: P4Switch) -> None:
     run, given = PoolRun(switch, 2, 4), vectors(2, 5000)
     run.put_policy(BSP(), 3, precision=8)
     results = [vector.copy() for vector in given]
@@ -253,7 +253,7 @@ def test_who_joins_in_a_later_epoch_of_a_job_that_has_not_begun_has_missed_nothi
     check(results, given)
 
 
-def test_who_comes_anew_to_a_job_that_has_begun_is_no_member_of_the_pool(switch: P4Switch) -> None:
+def test_pool_breaks_for_new_process_in_a_used_place(switch: P4Switch) -> None:
     """The controller refuses such a process; the switch shows it that its place was used."""
     run = PoolRun(switch, 1, 4)
     run.play(lambda worker, pool: pool.all_reduce(np.ones(5000, np.float32)))
@@ -273,7 +273,7 @@ def test_a_job_of_another_size_is_no_pool(switch: P4Switch) -> None:
 
 
 @pytest.mark.parametrize("odd", ["signature", "length", "bits", "scale", "voted"])
-def test_workers_that_disagree_all_see_it_and_go_on(switch: P4Switch, odd: str) -> None:
+def test_disagreeing_workers_all_raise_and_continue(switch: P4Switch, odd: str) -> None:
     """And nothing of the vector is sent, held back, lost or counted."""
     run, seen = PoolRun(switch, 4, 4, lossy(3)), []
     given = [vector[:5000].copy() for vector in vectors(4, 5000)]
@@ -307,7 +307,7 @@ def test_workers_that_disagree_all_see_it_and_go_on(switch: P4Switch, odd: str) 
     assert all(same(values, wanted) for values in seen)
 
 
-def test_who_leaves_does_not_disturb_the_last_collective(switch: P4Switch) -> None:
+def test_leave_does_not_disturb_the_last_collective(switch: P4Switch) -> None:
     for seed in range(20):
         run, given = PoolRun(switch, 3, 4, lossy(seed, 0.1)), vectors(3, 3000)
         results = [vector.copy() for vector in given]

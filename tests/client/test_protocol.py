@@ -46,7 +46,7 @@ def nudge(slot: int = 0, **header: int) -> np.ndarray:
 # -- what it sends -------------------------------------------------------------------------------------------
 
 
-def test_a_push_says_who_when_and_what() -> None:
+def test_push_packets_carry_worker_round_and_values() -> None:
     protocol = worker(slots=3)
     values = np.arange(-6, 6, dtype=np.int32).reshape(3, LANES)
     protocol.push(values, 0.0)
@@ -67,7 +67,7 @@ def test_no_more_than_the_window_is_in_flight() -> None:
     assert headers_of(protocol.packets(0.002))["slot"].tolist() == [4, 5]
 
 
-def test_what_waits_in_the_switch_does_not_fill_the_window_for_good() -> None:
+def test_slots_waiting_in_switch_do_not_block_send_window() -> None:
     protocol = pushing(slots=12, window=4)
     for already_sent in (4, 8):
         deadline = protocol.deadline()
@@ -208,7 +208,7 @@ def test_an_iteration_goes_out_under_one_epoch_and_the_next_under_the_new_one() 
     assert {(int(row["epoch"]), int(row["round"]), int(row["seq"])) for row in headers} == {(2, 0, 2)}
 
 
-def test_without_a_swap_the_round_goes_on() -> None:
+def test_finished_round_without_swap_advances_round_number() -> None:
     protocol = pushing()
     protocol.receive(answer(), 0.01)
     protocol.finish()
@@ -252,7 +252,7 @@ def test_reads_never_go_back() -> None:
     assert protocol.held_values[0, 0] == 50
 
 
-def test_a_read_says_the_policy_under_which_it_was_answered() -> None:
+def test_read_reports_the_policy_of_its_answer() -> None:
     protocol = pushing()
     protocol.receive(answer(sync_mask=5, staleness=3, quorum=2, read_mode=0, seen=1), 0.01)
     read = protocol.finish()
@@ -369,7 +369,7 @@ def test_a_read_under_way_is_no_iteration(heard: int) -> None:
         (2, {"sync_mask": 3, "quorum": 2}, 0),
     ],
 )
-def test_whom_a_worker_knows_to_be_in_its_sum(racks: int, policy: dict[str, int], counted: int) -> None:
+def test_vote_counts_only_workers_certain_to_be_in_the_sum(racks: int, policy: dict[str, int], counted: int) -> None:
     protocol = worker()
     protocol.membership = replace(protocol.membership, racks=racks)
     protocol.push(np.ones((1, LANES), np.int32), 0.0)

@@ -21,7 +21,7 @@ from tests.frames import frame, request
 from tests.support.in_process import InProcess
 
 
-def test_a_restarted_process_reads_on_and_contributes_anew(plane: EmbeddedDataPlane) -> None:
+def test_restarted_worker_catches_up_and_contributes(plane: EmbeddedDataPlane) -> None:
     """The second process has the same addresses, and its contributions count."""
     wire = InProcess(plane)
     first = client(wire)
@@ -37,7 +37,7 @@ def test_a_restarted_process_reads_on_and_contributes_anew(plane: EmbeddedDataPl
     assert plane.counter("contributions", 0) == 4 * SLOTS
 
 
-def test_what_the_first_process_sent_late_is_a_strangers(plane: EmbeddedDataPlane) -> None:
+def test_late_push_of_replaced_process_is_dropped_as_stranger(plane: EmbeddedDataPlane) -> None:
     wire = InProcess(plane)
     client(wire).join()
     Controller(plane, wire)
@@ -50,7 +50,7 @@ def test_what_the_first_process_sent_late_is_a_strangers(plane: EmbeddedDataPlan
     assert (second.exchange(ONES).delta == 1).all()
 
 
-def test_nothing_is_contributed_before_what_was_missed_is_read(plane: EmbeddedDataPlane) -> None:
+def test_exchange_and_pull_require_catch_up_after_rejoin(plane: EmbeddedDataPlane) -> None:
     wire = InProcess(plane)
     Controller(plane, wire)
     worker = client(wire, 99)
@@ -62,7 +62,9 @@ def test_nothing_is_contributed_before_what_was_missed_is_read(plane: EmbeddedDa
     assert Op.PUSH not in wire.ops()
 
 
-def test_joining_twice_reads_what_is_new(plane: EmbeddedDataPlane, wire: InProcess, worker: Client) -> None:
+def test_second_join_catches_up_only_on_unread_contributions(
+    plane: EmbeddedDataPlane, wire: InProcess, worker: Client
+) -> None:
     """The replica holds what the client has read, so nothing of it may come again."""
     worker.exchange(ONES)
     wire.carry(1, request(Op.PUSH, 1, values=np.full(320, 4 << 20), slot=0))
@@ -77,7 +79,7 @@ def test_joining_twice_reads_what_is_new(plane: EmbeddedDataPlane, wire: InProce
 
 
 @pytest.mark.parametrize("iterations", [1, 2], ids=["as many", "more"])
-def test_who_takes_its_place_back_reads_what_the_other_process_did(plane: EmbeddedDataPlane, iterations: int) -> None:
+def test_worker_that_retakes_its_place_reads_interim_updates(plane: EmbeddedDataPlane, iterations: int) -> None:
     """As many contributions as its own next one: that one would pass for a repeat, and be lost. More: PlaceTaken."""
     wire, other = InProcess(plane), InProcess(plane)
     first = client(wire)
@@ -149,7 +151,7 @@ def test_a_session_lost_between_a_second_join_and_its_read_is_restored(
 
 
 @pytest.mark.parametrize("epoch", [1, 2])
-def test_what_was_read_of_a_deleted_job_is_not_subtracted_from_the_next(
+def test_catch_up_in_new_job_ignores_reads_of_deleted_job(
     plane: EmbeddedDataPlane, epoch: int, wire: InProcess, worker: Client
 ) -> None:
     worker.exchange(ONES)
@@ -204,7 +206,7 @@ def test_a_refusal_of_another_incarnation_is_not_ours(wire: InProcess, worker: C
 
 
 @pytest.mark.parametrize("session", [0, 6])
-def test_what_was_said_in_an_earlier_session_is_not_ours(session: int, wire: InProcess, worker: Client) -> None:
+def test_worker_ignores_refused_and_bye_of_earlier_sessions(session: int, wire: InProcess, worker: Client) -> None:
     """The same process may have been in another session, or in none: its job was deleted, or its session lost."""
     wire.mail = [control_payload(Op.REFUSED, b"deleted", session=session, incarnation=1)]
     worker.exchange(ONES)
@@ -216,7 +218,7 @@ def test_what_was_said_in_an_earlier_session_is_not_ours(session: int, wire: InP
     assert worker.leave() is False
 
 
-def test_who_joins_anew_hears_what_its_last_session_is_answered(plane: EmbeddedDataPlane) -> None:
+def test_rejoining_worker_accepts_refusal_of_its_last_session(plane: EmbeddedDataPlane) -> None:
     """Until it is welcomed it says HELLO as a worker of that session, and is refused as one."""
     plane.swap(BSP(), 1)
     wire = InProcess(plane)
@@ -256,7 +258,7 @@ def test_a_welcome_that_makes_no_sense(switch: EmbeddedDataPlane, sizes: dict[st
     assert isinstance(caught.value, BadWelcome)
 
 
-def test_who_is_missing_is_named(switch: EmbeddedDataPlane) -> None:
+def test_join_timeout_error_names_missing_workers(switch: EmbeddedDataPlane) -> None:
     switch.clear()
     wire = InProcess(switch)
     wire.mail = [control_payload(Op.WAIT, b"job 0 waits for workers 2, 3", incarnation=1)]
@@ -264,7 +266,7 @@ def test_who_is_missing_is_named(switch: EmbeddedDataPlane) -> None:
         client(wire).join(timeout_s=1)
 
 
-def test_what_is_waited_for_is_said_once_after_a_few_seconds(
+def test_waiting_join_logs_its_reason_once_after_seconds(
     switch: EmbeddedDataPlane, caplog: pytest.LogCaptureFixture
 ) -> None:
     switch.clear()
@@ -286,7 +288,7 @@ def test_the_limit_is_the_jobs(plane: EmbeddedDataPlane) -> None:
     assert worker.fixed_point.capacity == (2**31 - 1) // 2**19
 
 
-def test_a_sum_that_may_not_fit_says_so(plane: EmbeddedDataPlane) -> None:
+def test_catch_up_flags_a_sum_that_may_overflow(plane: EmbeddedDataPlane) -> None:
     """300 contributions of 8.0 are more than 32 bits hold."""
     wire = InProcess(plane)
     for seq in range(1, 301):
@@ -299,7 +301,7 @@ def test_a_sum_that_may_not_fit_says_so(plane: EmbeddedDataPlane) -> None:
     assert (caught_up.contributions, caught_up.read_at_risk) == (300, True)
 
 
-def test_who_has_left_takes_no_refusal_for_its_own_fault(plane: EmbeddedDataPlane) -> None:
+def test_worker_ignores_refusal_after_bye_to_its_leave(plane: EmbeddedDataPlane) -> None:
     """A worker that gets no processor for longer than the entries of a finished job stay is a stranger then."""
     goodbye = control_payload(Op.BYE, b'{"job_over": false}', session=7, incarnation=1)
     refusal = control_payload(Op.REFUSED, b"job 0 has finished", session=7, incarnation=1)
@@ -352,7 +354,7 @@ def test_leave_is_said_now_and_then_however_often_it_is_answered(plane: Embedded
     assert wire.ops().count(Op.LEAVE) in (10, 11)
 
 
-def test_who_waits_for_the_others_hears_of_their_new_session(plane: EmbeddedDataPlane) -> None:
+def test_leaving_worker_learns_of_a_new_session(plane: EmbeddedDataPlane) -> None:
     """A controller goes on answering the LEAVE of the session before, for all that the others wait for the worker."""
     plane.swap(BSP(), 1)
     wire = Impatient(plane)
@@ -368,7 +370,7 @@ def test_who_waits_for_the_others_hears_of_their_new_session(plane: EmbeddedData
         worker.leave_and_wait(timeout_s=10.0)
 
 
-def test_a_number_that_was_told_is_said_with_the_next_hello(switch: EmbeddedDataPlane) -> None:
+def test_next_hello_echoes_the_seq_of_the_wait_answer(switch: EmbeddedDataPlane) -> None:
     """At once while it joins; later it may be the answer to a HELLO of long ago."""
     switch.clear()
     wire = InProcess(switch)
@@ -386,7 +388,7 @@ def test_a_worker_at_work_does_not_answer_for_an_old_hello(session: int, wire: I
     assert wire.ops().count(Op.HELLO) == 1
 
 
-def test_a_process_that_gets_its_place_back_is_told(plane: EmbeddedDataPlane) -> None:
+def test_readmitted_process_raises_place_taken(plane: EmbeddedDataPlane) -> None:
     """A controller that was started anew does not know that another process had the place meanwhile."""
     wire, other = InProcess(plane), InProcess(plane)
     first = client(wire)

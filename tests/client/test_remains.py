@@ -32,7 +32,7 @@ class Before(InProcess):
         super().send(payloads)
 
 
-def test_a_second_join_leaves_nothing_to_read_in_a_job_made_anew(
+def test_rejoin_of_recreated_job_has_nothing_to_catch_up(
     plane: EmbeddedDataPlane, wire: InProcess, worker: Client
 ) -> None:
     worker.exchange(ONES)
@@ -61,7 +61,7 @@ def test_a_session_that_is_lost_unnoticed_is_restored(
 
 
 @pytest.mark.parametrize("noticed", [True, False])
-def test_a_session_lost_before_the_vote_leaves_what_the_one_before_left(
+def test_session_lost_before_vote_keeps_earlier_held_values(
     plane: EmbeddedDataPlane, noticed: bool, wire: InProcess, worker: Client
 ) -> None:
     worker.exchange(ONES)
@@ -83,7 +83,7 @@ def test_a_session_lost_before_the_vote_leaves_what_the_one_before_left(
 
 
 @pytest.mark.parametrize("contributes", [True, False])
-def test_who_did_not_vote_cannot_know_what_the_sums_hold(
+def test_catch_up_without_a_vote_reports_read_at_risk(
     plane: EmbeddedDataPlane, contributes: bool, worker: Client
 ) -> None:
     worker.exchange(ONES)
@@ -97,7 +97,7 @@ def test_who_did_not_vote_cannot_know_what_the_sums_hold(
     assert caught_up.read_at_risk
 
 
-def test_who_has_read_the_votes_of_a_lost_session_votes_so(plane: EmbeddedDataPlane) -> None:
+def test_voting_rounds_of_a_lost_session_are_no_contributions(plane: EmbeddedDataPlane) -> None:
     """Its two rounds in that session are no contributions that somebody has lost."""
     wire = Before(plane)
     worker = client(wire)
@@ -118,7 +118,7 @@ def test_who_has_read_the_votes_of_a_lost_session_votes_so(plane: EmbeddedDataPl
     assert (vote.session, vote.voted, vote.finished, vote.held, vote.under_way) == (7, 8, 1, 1, 0)
 
 
-def test_an_epoch_in_the_middle_of_the_vote_is_told(plane: EmbeddedDataPlane) -> None:
+def test_epoch_change_during_restoration_vote_raises_error(plane: EmbeddedDataPlane) -> None:
     wire = Before(plane)
     worker = client(wire)
     worker.join()

@@ -25,7 +25,7 @@ class Heard:
 
 
 @pytest.mark.parametrize(("step_s", "told"), [(0.15, 20), (0.01, None)])
-def test_steps_are_told_in_full_unless_they_are_too_short(step_s: float, told: int | None) -> None:
+def test_state_reports_are_thinned_when_steps_are_short(step_s: float, told: int | None) -> None:
     """Of each step two thirds are computing."""
     heard = Heard()
     saying = reports.Reports(cast(Client, heard), dict)

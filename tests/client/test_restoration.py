@@ -37,7 +37,7 @@ def test_the_sum_of_all_ballots_holds_every_vote(shape: tuple[int, int], votes: 
 
 
 @pytest.mark.parametrize(("workers", "slots", "lanes"), [(7, 1, 32), (32, 4, 32), (13, 2, 32), (32, 1, 255)])
-def test_a_job_too_small_for_its_workers_votes_is_told_so(workers: int, slots: int, lanes: int) -> None:
+def test_ballot_rejects_job_with_too_few_lanes(workers: int, slots: int, lanes: int) -> None:
     """Every worker of it, also one whose own lanes would be there."""
     most = slots * lanes // LANES_PER_WORKER
     for worker in (0, workers - 1):
@@ -56,7 +56,7 @@ def _places(votes: list[Vote]) -> list[tuple[tuple[int, int], Vote]]:
 
 
 @given(votes_of_a_job)
-def test_nobody_holds_more_than_the_donor(votes: list[Vote]) -> None:
+def test_donor_holds_most_of_the_newest_session(votes: list[Vote]) -> None:
     donor = donor_of(votes)
     newest = max(vote.session for vote in votes)
     assert votes[donor].session == newest
@@ -88,7 +88,7 @@ def test_the_donor_knows_that_its_own_iteration_is_not_in_its_sum() -> None:
     assert outcome([donor, Vote(8, 15, 3, 7)], 0) == Restored(0, contained=False, repeated=False, lost=0, missed=0)
 
 
-def test_what_was_read_and_is_not_restored_is_counted() -> None:
+def test_reads_missing_from_restored_sum_count_as_lost() -> None:
     votes = [Vote(finished=10, held=19, epoch=1, round=9), Vote(finished=12, held=18, epoch=1, round=11)]
     assert outcome(votes, 0).lost == 10 + 12 - 19
 
@@ -99,7 +99,7 @@ def test_a_loss_and_a_repeated_iteration_are_both_counted() -> None:
     assert outcome(votes, 1) == Restored(0, contained=False, repeated=True, lost=1, missed=4, apart=4 + 2 * (1 + 1))
 
 
-def test_contributions_of_who_does_not_vote_are_no_repeats() -> None:
+def test_nonvoter_contributions_do_not_make_loss_negative() -> None:
     """The sum holds 100 of a third worker, which has left. How many are lost, nobody knows."""
     assert outcome([Vote(10, 120, 1, 9), Vote(12, 118, 1, 11, under_way=1)], 0).lost == 0
 
@@ -112,7 +112,7 @@ NEWER = [
 
 
 @pytest.mark.parametrize("before", [Restored(2, True, False, 0, 93, 95), Restored(1, False, False, 3, 90, 97)], ids=str)
-def test_who_has_read_the_restored_sum_gives_it_whatever_the_others_count(before: Restored) -> None:
+def test_worker_that_read_the_restored_sum_is_the_donor(before: Restored) -> None:
     """Its rounds are of the newer session; to the others their own vote in it says what that sum holds, and lacks."""
     now = outcome(NEWER, 1, {8: before})
     assert now == Restored(0, before.contained, before.repeated, before.lost, 6 + before.missed, 6 + before.apart)
@@ -126,7 +126,7 @@ def test_an_iteration_of_an_older_session_that_nothing_is_known_of_is_repeated_a
     assert outcome(votes, 2).lost == 0
 
 
-def test_who_is_left_of_more_workers_is_heard() -> None:
+def test_votes_count_when_lower_worker_ids_have_left() -> None:
     """Workers 0 and 1 have left; the session after the lost one has two workers, whose ids are 2 and 3."""
     votes = {2: Vote(10, 30, 1, 9), 3: Vote(12, 32, 1, 11)}
     total = sum(ballot(vote, worker, len(votes), 2, 320).view(np.uint32) for worker, vote in votes.items())
@@ -136,6 +136,6 @@ def test_who_is_left_of_more_workers_is_heard() -> None:
     assert outcome(counted, 2).missed == 32 - 30
 
 
-def test_an_id_beyond_the_lanes_is_told_so() -> None:
+def test_ballot_rejects_worker_id_beyond_the_lanes() -> None:
     with pytest.raises(NoRoomToVote, match="9 workers need 72 lanes to vote"):
         ballot(Vote(), 8, 2, 1, 32)

@@ -79,7 +79,7 @@ def test_a_client_exchanges(tmp_path: Path, plain: bool) -> None:
     assert all((delta == 6).all() for delta in deltas.values())
 
 
-def test_a_switch_that_starts_anew_ends_the_pool_and_is_told(tmp_path: Path) -> None:
+def test_switch_restart_breaks_pool_and_names_new_session(tmp_path: Path) -> None:
     """The pool is told by the new session; a new pool goes on at the same ports."""
     program = Program.load("serene")
     stopped, again = threading.Barrier(3), threading.Barrier(3)

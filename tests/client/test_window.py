@@ -34,7 +34,7 @@ def test_losses_halve_it_once_a_round_trip() -> None:
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(1, 1000)), max_size=200))
-def test_it_stays_within_its_bounds(events: list[int | None]) -> None:
+def test_window_size_stays_within_its_bounds(events: list[int | None]) -> None:
     window = Window()
     for now, slots in enumerate(events):
         if slots is None:

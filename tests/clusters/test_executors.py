@@ -74,7 +74,7 @@ def test_a_task_that_fails_or_kills_its_worker_takes_no_other_along(cluster: Clu
 
 
 @everywhere
-def test_what_is_done_comes_while_the_rest_is_under_way(cluster: Cluster, tmp_path: Path) -> None:
+def test_executor_yields_results_as_they_complete(cluster: Cluster, tmp_path: Path) -> None:
     """And nothing is left of it when the caller stops asking."""
     never = tmp_path / "never"
     with cluster.executor(2, tmp_path) as executor:
@@ -175,7 +175,7 @@ list(work_off([Path(task) for task in sys.argv[1:]], endless, Processes(2)))
 """
 
 
-def test_a_result_that_cannot_be_sent_back_says_so(tmp_path: Path) -> None:
+def test_unpicklable_result_fails_with_its_type_error(tmp_path: Path) -> None:
     with (
         Cluster().executor(1, tmp_path) as executor,
         pytest.raises(ClusterFailed, match="TypeError: cannot pickle 'generator' object"),

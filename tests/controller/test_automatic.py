@@ -118,7 +118,7 @@ def test_pacing_does_not_believe_an_agreement_that_may_be_noise() -> None:
     assert paced(*views).reason == f"nobody is late: a round waits for 8 of 8 {ALONE}"
 
 
-def test_pacing_with_momentum_leaves_out_only_who_is_far_behind_or_always_slow() -> None:
+def test_pacing_with_momentum_excludes_only_lagging_workers() -> None:
     pacing = load("pacing")
 
     def decided(**late: Any) -> Strategy:
@@ -144,7 +144,7 @@ def test_pacing_with_one_workers_momentum_leaves_out_a_quarter_at_most() -> None
 @pytest.mark.parametrize(
     ("momentum", "t", "expected"), [(None, 3.0, Quorum(7)), (0.9, 3.0, BSP()), (0.9, 6.5, Quorum(7))]
 )
-def test_pacing_does_not_wait_for_who_is_late_with_the_first_iteration(
+def test_pacing_excludes_workers_late_in_the_first_iteration(
     momentum: float | None, t: float, expected: Strategy
 ) -> None:
     pacing = load("pacing")
@@ -338,7 +338,7 @@ def test_a_report_in_an_exchange_has_the_computing_of_one_more_iteration() -> No
     assert (told.compute_s, told.slowest_s, told.latest_s) == pytest.approx((0.6 / 4, 0.3, 0.3))
 
 
-def test_who_asks_again_is_not_silent_and_who_is_released_may_be() -> None:
+def test_silence_ends_with_repeats_but_not_with_releases() -> None:
     silence = Silence()
     assert silence.seconds(0, 0.5) == 0.0, "nothing is known yet"
     for worker in (0, 1):
@@ -363,7 +363,7 @@ def test_a_restarted_worker_and_nonsense_in_reports() -> None:
 # -- blindness -----------------------------------------------------------------------------------------------
 
 
-def test_who_reports_nothing_is_not_seen_and_who_reports_is() -> None:
+def test_sight_is_blind_only_to_members_without_reports() -> None:
     sight = Sight(load("dssp").needs)
     dark: dict[str, Any] = {"compute_s": None, "slowest_s": None}
     for rounds, now in ((0, 0.0), (2, 1.0), (9, 2.9)):
@@ -380,7 +380,7 @@ def test_a_slow_worker_is_given_time_to_report() -> None:
     assert [sight.blind_to(slow, now) for now in (0.0, 20.0, 31.0)] == [(), (), (0,)]
 
 
-def test_the_switch_itself_shows_who_is_silent() -> None:
+def test_evict_strategy_needs_no_worker_reports() -> None:
     dark = view(0, iteration_s=None, compute_s=None, slowest_s=None, waiting_share=None)
     sight = Sight(load("evict").needs)
     assert [sight.blind_to(seen(dark), now) for now in (0.0, 100.0)] == [(), ()]

@@ -200,7 +200,7 @@ def test_a_pipe_holds_nobody_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root, to give a file to somebody else")
-def test_somebody_else_s_file_is_not_run(own: Path) -> None:
+def test_strategy_file_of_another_owner_or_writable_is_refused(own: Path) -> None:
     os.chown(own, 65534, 65534)
     with pytest.raises(BadAutomatic, match=r"belongs to uid 65534, mode .*: expected the controller's user as owner"):
         load(f"{own}:Impatient")

@@ -34,7 +34,7 @@ async def serving(state: ServerState) -> asyncio.Server:
 
 
 @pytest.mark.parametrize("request_bytes", [REQUEST * 3, REQUEST.replace(b"1.1", b"1.0")], ids=["again", "closing"])
-def test_one_that_does_not_read_its_answers_is_ended(monkeypatch: pytest.MonkeyPatch, request_bytes: bytes) -> None:
+def test_connection_that_reads_no_answers_is_closed(monkeypatch: pytest.MonkeyPatch, request_bytes: bytes) -> None:
     """Also one whose answer is its last: closing a connection waits for what is unread."""
     monkeypatch.setattr(connections, "READ_TIMEOUT_S", 0.2)
 
@@ -52,7 +52,7 @@ def test_one_that_does_not_read_its_answers_is_ended(monkeypatch: pytest.MonkeyP
     asyncio.run(asyncio.wait_for(check(), PATIENCE_S))
 
 
-def test_one_that_reads_slowly_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_reader_gets_its_whole_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "READ_TIMEOUT_S", 1.0)
 
     async def check() -> int:

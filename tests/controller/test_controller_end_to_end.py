@@ -94,7 +94,7 @@ def test_refusals(client: ControllerClient, hosts: list[Host]) -> None:
         assert (refused.text, refused["job"], refused["worker"]) == (reason, job, worker)
 
 
-def test_nobody_takes_a_place_from_another_port(client: ControllerClient, hosts: list[Host]) -> None:
+def test_hello_for_a_taken_place_from_another_port_is_refused(client: ControllerClient, hosts: list[Host]) -> None:
     started(client, hosts[:1], BSP())
     thief = hosts[2]
     thief.ip, thief.mac, thief.udp_port = hosts[0].ip, hosts[0].mac, hosts[0].udp_port

@@ -30,7 +30,7 @@ class TestLeaving:
 class TestEvicted:
     """An evicted worker that is active keeps its job alive."""
 
-    def test_the_others_leave(self) -> None:
+    def test_job_finishes_only_after_active_evicted_workers_leave(self) -> None:
         jobs = running(3, BSP())
         evict(jobs, 1, 2)
         last = jobs.plan_leave(0, 0, at(1), None, active={1, 2})
@@ -75,7 +75,7 @@ class TestEvicted:
         jobs.swapped(back, NOW)
         assert jobs.plan_barrier(0, BSP(), [], "readmitted") is None
 
-    def test_it_leaves_while_others_train(self) -> None:
+    def test_evicted_worker_leaves_without_a_swap(self) -> None:
         jobs = running(3, BSP())
         evict(jobs, 2)
         plan = jobs.plan_leave(0, 2, at(3), None, active={0, 1, 2})
@@ -117,7 +117,7 @@ class TestIncarnations:
             jobs.hello(0, 0, at(1, incarnation=incarnation), 5, NOW)
         assert len(jobs[0].workers[0].retired) == 64
 
-    def test_what_an_earlier_one_says_is_not_the_later_one_s(self) -> None:
+    def test_leave_or_report_of_earlier_incarnation_is_rejected(self) -> None:
         """A LEAVE or REPORT that was on its way when the worker was restarted, or comes twice."""
         jobs = running(2, BSP())
         comes_back(jobs, 1)
@@ -167,7 +167,7 @@ class TestSessions:
         assert isinstance(jobs.hello(0, 0, at(1, incarnation=8), 5, NOW, first), Readmission)
         assert "is over" in reason(jobs.hello(0, 0, at(1), 5, NOW, first - 1))
 
-    def test_they_grow_past_what_the_switch_has_seen(self) -> None:
+    def test_new_session_exceeds_sessions_noted_from_the_switch(self) -> None:
         jobs = with_job(1, BSP())
         jobs.note_session(int(NOW) + 34)
         assert started(jobs).policy.session == int(NOW) + 35

@@ -214,7 +214,7 @@ class TestSwap:
 
 
 class TestLeave:
-    def test_the_others_go_on_without(self) -> None:
+    def test_leave_swaps_policy_to_remaining_members(self) -> None:
         jobs = running(3, BSP())
         plan = jobs.plan_leave(0, 1, at(2), 17)
         assert plan.swap is not None
@@ -349,7 +349,7 @@ class TestCreate:
         with pytest.raises(Conflict, match=r"all 8 job ids are in use: .*'serenectl jobs delete --job N'"):
             jobs.create(1, BSP())
 
-    def test_what_is_refused_anyway_has_no_job_deleted(self) -> None:
+    def test_rejected_create_request_deletes_no_existing_job(self) -> None:
         jobs = with_job(1, BSP(), pool_slots=1)
         started(jobs, vector_length=jobs.lanes)
         left(jobs, 0)
@@ -392,7 +392,7 @@ class TestSwitchLost:
         assert jobs[1].over
         assert started(jobs, 0).policy.session > first.policy.session
 
-    def test_jobs_it_still_has_go_on(self) -> None:
+    def test_jobs_still_on_the_switch_keep_running(self) -> None:
         jobs = running(1, BSP())
         assert jobs.switch_has_only([0]) == []
         assert jobs[0].state is JobState.RUNNING

@@ -108,7 +108,7 @@ def test_a_controller_that_ends_right_after_the_last_worker(start: Start, hosts:
 
 
 @pytest.mark.parametrize("elastic", [{}, {"places": 3, "evict_after": 0.5}], ids=["stay", "come and go"])
-def test_who_waits_for_a_worker_that_died_reads_what_it_had_sent(
+def test_named_job_with_dead_last_member_finishes_for_leaver(
     start: Start, hosts: list[Host], elastic: dict[str, float]
 ) -> None:
     """A named job whose last member is silent finishes, and is not deleted, while another worker waits for its end."""
@@ -126,7 +126,7 @@ def test_who_waits_for_a_worker_that_died_reads_what_it_had_sent(
 
 
 @pytest.mark.targets("embedded")
-def test_status_says_that_the_switch_is_away(switch: SwitchProcess, start: Start) -> None:
+def test_status_reports_a_disconnected_switch(switch: SwitchProcess, start: Start) -> None:
     controller = start()
     controller.client.create_job(1, BSP())
     switch.kill()

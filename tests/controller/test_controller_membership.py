@@ -67,7 +67,7 @@ def test_an_evicted_worker_is_not_waited_for_and_waits_for_nobody(trio: Trio, cl
     trio.goes_on(2, 0)
 
 
-def test_what_cannot_be_evicted(trio: Trio, client: ControllerClient) -> None:
+def test_evict_rejects_last_member_and_unknown_worker(trio: Trio, client: ControllerClient) -> None:
     client.evict(0, 2)
     assert client.evict(0, 2).epoch == 2, "once is enough"
     client.evict(0, 1)

@@ -15,7 +15,7 @@ from tests.controller.processes import states, until
 # -- the same place, another life ----------------------------------------------------------------------------
 
 
-def test_a_restarted_process_at_the_same_place_begins_anew(client: ControllerClient, hosts: list[Host]) -> None:
+def test_restarted_worker_gets_new_epoch_and_incarnation(client: ControllerClient, hosts: list[Host]) -> None:
     session = started(client, hosts[:2], Quorum(1))
     worker = hosts[1]
     answer = worker.ask(lambda: worker.push(0, 1, [3], session=session, epoch=1, seq=5), Op.ANSWER)
@@ -33,7 +33,7 @@ def test_a_restarted_process_at_the_same_place_begins_anew(client: ControllerCli
     worker.ask(lambda: worker.push(0, 1, [3], session=session, epoch=2, seq=6), Op.ANSWER)
 
 
-def test_what_the_controller_answers_names_the_requests_session(client: ControllerClient, hosts: list[Host]) -> None:
+def test_controller_reply_carries_session_of_its_request(client: ControllerClient, hosts: list[Host]) -> None:
     """A process that is in a later one by then can see that it is not meant; and so with the end of its job."""
     client.create_job(2, BSP())
     assert hosts[0].ask(lambda: hosts[0].hello(0, 0, 5), Op.WAIT)["session"] == 0
@@ -120,7 +120,7 @@ def test_a_paused_worker_of_a_deleted_job_gets_no_place(client: ControllerClient
 # -- telling a worker what is wrong --------------------------------------------------------------------------
 
 
-def test_who_is_missing(client: ControllerClient, hosts: list[Host]) -> None:
+def test_wait_reply_names_workers_that_have_not_joined(client: ControllerClient, hosts: list[Host]) -> None:
     client.create_job(4, BSP())
     wait = hosts[1].ask(lambda: hosts[1].hello(0, 1, 5), Op.WAIT)
     assert (wait.text, wait["incarnation"]) == ("job 0 waits for workers 0, 2, 3", hosts[1].incarnation)
@@ -130,7 +130,7 @@ def test_who_is_missing(client: ControllerClient, hosts: list[Host]) -> None:
     until(lambda: hosts[1].ask(lambda: hosts[1].hello(0, 1, 5), Op.WAIT).text == "job 0 waits for worker 3", "only one")
 
 
-def test_the_job_s_limit_is_told(client: ControllerClient, hosts: list[Host]) -> None:
+def test_welcome_carries_the_job_limit(client: ControllerClient, hosts: list[Host]) -> None:
     assert client.create_job(1, BSP(), scale=1000, limit=2.5).limit == 2.5
     welcome = hosts[0].ask(lambda: hosts[0].hello(0, 0, 5), Op.WELCOME)
     assert int.from_bytes(welcome.body[12:16], "big") == 2500
@@ -138,7 +138,7 @@ def test_the_job_s_limit_is_told(client: ControllerClient, hosts: list[Host]) ->
         client.create_job(1, BSP(), limit=1e9)
 
 
-def test_nobody_speaks_for_the_switch(client: ControllerClient, hosts: list[Host]) -> None:
+def test_packets_forging_the_switch_address_are_dropped(client: ControllerClient, hosts: list[Host]) -> None:
     payload = control_payload(Op.REFUSED, b"go away")
     ends = {"source": (SWITCH_MAC, SWITCH_IP, SERENE_UDP_PORT), "destination": (hosts[1].mac, hosts[1].ip, 40002)}
     before = client.status().switch.drops["impostor"]

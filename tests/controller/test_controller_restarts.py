@@ -58,7 +58,9 @@ def test_a_silent_evicted_worker_does_not_keep_its_job(start: Start, hosts: list
 
 
 @pytest.mark.parametrize("strategy", [ASP(), BSP()])
-def test_who_has_left_is_not_waited_for_after_a_restart(start: Start, hosts: list[Host], strategy: ASP | BSP) -> None:
+def test_restarted_controller_does_not_wait_for_left_workers(
+    start: Start, hosts: list[Host], strategy: ASP | BSP
+) -> None:
     """The controller forgets who left; the switch does not."""
     first = start()
     session = started(first.client, hosts, strategy)
@@ -73,7 +75,7 @@ def test_who_has_left_is_not_waited_for_after_a_restart(start: Start, hosts: lis
     assert (answer["sync_mask"], answer["members"], answer["round"]) == (0b101, 2, 1)
 
 
-def test_what_is_planned_holds_for_the_switch_that_is_there(
+def test_commands_amid_switch_restarts_leave_consistent_state(
     switch: SwitchProcess, start: Start, hosts: list[Host]
 ) -> None:
     """Commands go on while the switch restarts and workers join again: in the end, both sides say the same."""
@@ -125,7 +127,7 @@ def test_what_is_planned_holds_for_the_switch_that_is_there(
     assert welcome["members"] == states(client).count("running")
 
 
-def test_a_process_whose_place_was_taken_does_not_go_on_in_it(start: Start, hosts: list[Host]) -> None:
+def test_replaced_process_is_refused_after_controller_restart(start: Start, hosts: list[Host]) -> None:
     """It was paused meanwhile, and the controller that knew of it is gone. What it sends would pass for repeats of what
     the other has sent: nothing of it would count, and nobody would say so."""
     first = start()
@@ -144,7 +146,7 @@ def test_a_process_whose_place_was_taken_does_not_go_on_in_it(start: Start, host
     assert second.client.job(0).workers[0].incarnation == 77
 
 
-def test_a_second_controller_knows_who_is_not_waited_for(start: Start, hosts: list[Host]) -> None:
+def test_takeover_keeps_elastic_settings_and_evicted_workers(start: Start, hosts: list[Host]) -> None:
     """Its name, minimum and evict_after: it evicts who is silent, and readmits who was evicted and is heard again."""
     first = start()
     for process in ("a", "b"):

@@ -38,7 +38,7 @@ def test_every_strategy_is_recognised(strategy: Strategy) -> None:
     assert recognise(strategy.compile(range(4)), [0, 1, 2, 3]) == strategy
 
 
-def test_a_quorum_among_those_who_remain() -> None:
+def test_takeover_recognises_quorum_of_remaining_workers() -> None:
     assert recognise(Quorum(2).compile([0, 1, 3]), [0, 1, 3]) == Quorum(2)
 
 
@@ -55,7 +55,7 @@ def states(job: Job) -> list[str]:
 
 
 @pytest.mark.parametrize("strategy", [BSP(), SSP(2), ASP(), Quorum(2), Mixed((3,)), Mixed((0,), 4)])
-def test_who_takes_no_part_is_taken_for_evicted(strategy: Strategy) -> None:
+def test_takeover_takes_workers_outside_policy_for_evicted(strategy: Strategy) -> None:
     """Under ASP, too, where the barrier's mask is empty. The next strategy waits for nobody who is gone."""
     job = job_from(0, found(strategy.compile([0, 2, 3]), [0, 1, 2, 3]), NOW)
     assert states(job) == ["running", "evicted", "running", "running"]
@@ -93,7 +93,7 @@ def test_a_member_whose_entry_is_missing_is_admitted_again() -> None:
     assert plan.old is None
 
 
-def test_what_the_switch_cannot_tell_is_remembered() -> None:
+def test_takeover_keeps_job_state_that_the_switch_does_not_hold() -> None:
     jobs = new_jobs()
     fields = BSP().compile([0, 1])
     jobs.take_over(job_from(0, found(fields, [0, 1], workers=2), NOW))
@@ -125,7 +125,7 @@ def test_which_sessions_were_its_own_is_remembered() -> None:
 
 
 @pytest.mark.parametrize("elastic", [None, Elastic(6, 2, 3.0)])
-def test_a_note_tells_what_the_data_plane_need_not_know(elastic: Elastic | None) -> None:
+def test_takeover_reads_name_settings_and_elastic_from_note(elastic: Elastic | None) -> None:
     job = Job(0, 4, BSP(), 1024, 8.0, name="gpt", settings={"every": 1, "optimizer": "AdamW"}, elastic=elastic)
     places = len(job.workers)
     again = job_from(0, replace(found(BSP().compile([0, 1, 2]), [0, 1, 2, 3], workers=places), note=notes.of(job)), NOW)
@@ -158,7 +158,7 @@ def test_unknown_fields() -> None:
 
 
 @pytest.mark.parametrize("strategy", [BSP(), Mixed((1,), 2)])
-def test_what_is_written_is_read_back(strategy: Strategy) -> None:
+def test_takeover_restores_job_from_written_p4runtime_entries(strategy: Strategy) -> None:
     """Through the P4Runtime encoding of the compiled program and back."""
     program = Program.load("serene")
     schema = fy.P4Schema(Path(program.p4info_path), Path(program.config_path))
@@ -192,7 +192,7 @@ def test_what_is_written_is_read_back(strategy: Strategy) -> None:
     assert [worker.state for worker in job.workers] == [worker.state for worker in remembered.workers]
 
 
-def test_incomplete_jobs_are_told_apart() -> None:
+def test_takeover_distinguishes_aborted_start_from_removed_job() -> None:
     """A start that ended before its members, and what a removal leaves: the record of the last session."""
     jobs = new_jobs()
     jobs.create(1, BSP())

@@ -33,7 +33,7 @@ def test_deletion_ends_a_worker_that_waits(switch: SwitchProcess, client: Contro
 
 
 @pytest.mark.parametrize("how", [Session.leave, Session.abandon], ids=["leave", "abandon"])
-def test_who_leaves_as_the_switch_loses_its_state_keeps_nobody_waiting(
+def test_leave_during_switch_restart_keeps_no_worker_waiting(
     switch: SwitchProcess, client: ControllerClient, how: Callable[[Session], None]
 ) -> None:
     """It has to hear of the session that follows: there it is waited for until it leaves that one."""

@@ -75,7 +75,7 @@ def test_without_mininet(tmp_path: Path) -> None:
         ("eth77", Mark.ABSENT, "GLOO_SOCKET_IFNAME: no interface 'eth77'"),
     ],
 )
-def test_the_interface_that_gloo_is_told(monkeypatch: pytest.MonkeyPatch, named: str, mark: Mark, text: str) -> None:
+def test_doctor_checks_gloo_socket_ifname(monkeypatch: pytest.MonkeyPatch, named: str, mark: Mark, text: str) -> None:
     monkeypatch.setenv("GLOO_SOCKET_IFNAME", named)
     one = found("gloo's interface")
     assert (one.mark, one.text) == (mark, text)

@@ -24,7 +24,7 @@ def members(client: ControllerClient) -> list[int]:
     return [worker.worker for worker in client.job(0).workers if worker.state == "running"]
 
 
-def test_it_begins_with_workers_and_others_come_at_any_place(client: ControllerClient, hosts: list[Host]) -> None:
+def test_elastic_job_starts_with_workers_and_admits_later_ones(client: ControllerClient, hosts: list[Host]) -> None:
     client.create_job(2, BSP(), places=4)
     waits = hosts[2].ask(lambda: hosts[2].hello(0, 3, 5), Op.WAIT)
     assert waits.text == "job 0 waits for 1 more worker (4 places)"
@@ -59,7 +59,7 @@ def test_more_processes_than_places(client: ControllerClient, hosts: list[Host])
 
 
 @pytest.mark.parametrize("strategy", [BSP(), ASP()], ids=str)
-def test_who_dies_is_evicted_and_its_place_is_free_to_any_host(
+def test_dead_worker_is_evicted_and_any_host_can_take_its_place(
     client: ControllerClient, hosts: list[Host], strategy: BSP | ASP
 ) -> None:
     session = started(client, hosts[:2], strategy, places=2, evict_after=1)
@@ -87,7 +87,9 @@ def test_who_dies_is_evicted_and_its_place_is_free_to_any_host(
         ((None, None, 0.1), "evict_after 0.1: expected 0.5 to 86400 seconds"),
     ],
 )
-def test_what_is_impossible_is_one_line(asked: tuple[int | None, int | None, float | None], said: str) -> None:
+def test_impossible_elastic_settings_are_rejected(
+    asked: tuple[int | None, int | None, float | None], said: str
+) -> None:
     with pytest.raises(BadRequest, match=re.escape(said)):
         elastic(4, *asked, 32, 1)
 
@@ -118,7 +120,7 @@ def elastic_job(states: str, minimum: int = 1, evict_after: float = 5.0) -> Job:
         ("rrll", 3, [6, 0, 9, 9], {0}, {0}),
     ],
 )
-def test_who_is_evicted_for_silence(
+def test_most_silent_workers_are_evicted_down_to_the_minimum(
     states: str, minimum: int, silent: list[float], evicted: set[int], for_silence: set[int]
 ) -> None:
     """The most silent first, and `minimum` members stay. Who was evicted by hand is not readmitted."""
@@ -130,7 +132,7 @@ def test_who_is_evicted_for_silence(
     ("states", "silent", "deserted"),
     [("rl", [6, 0], True), ("rl", [4, 0], False), ("rr", [6, 6], False), ("rrl", [6, 0, 0], False)],
 )
-def test_a_job_ends_when_who_is_left_is_silent_and_others_wait_for_its_end(
+def test_job_is_deserted_if_runners_are_silent_and_leavers_wait(
     states: str, silent: list[float], deserted: bool
 ) -> None:
     assert is_deserted(elastic_job(states), dict(enumerate(silent))) is deserted

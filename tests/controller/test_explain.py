@@ -39,7 +39,7 @@ def test_bsp_waits_for_whoever_has_not_contributed() -> None:
     )
 
 
-def test_a_process_group_is_not_told_of_strategies_that_it_cannot_have() -> None:
+def test_explanation_advises_no_swap_for_process_group_jobs() -> None:
     text, advice = told(0, worker(0, "waiting"), worker(1), worker(2, "waiting"), pool=True)
     assert text.startswith("worker 0 waits in round 5 of epoch 1 for worker 1")
     assert advice is not None
@@ -51,7 +51,7 @@ def test_the_slow_worker_is_in_the_headline() -> None:
     assert headline(status(worker(0), worker(1), slow=slow), 0) == "job 0 runs under BSP, epoch 1; worker 1 is slow"
 
 
-def test_copies_of_a_device_are_told_beside_the_sums() -> None:
+def test_explanation_separates_device_copies_from_sums() -> None:
     report: Report = {"state": "computing", "at_epoch": 1, "at_round": 5, "copying_s": 1.25, "network_s": 2.0}
     text, _ = told(0, worker_status(0, {**report, "waiting_s": 1.5}))
     assert text.endswith("; so far it waited 1.2 s for copies from and to its device, and 3.5 s for sums")
@@ -69,7 +69,7 @@ def test_a_quorum_waits_for_some_of_several() -> None:
     assert "for 2 of workers 1, 2 and 3 to contribute" in told(0, *workers, strategy=Quorum(3))[0]
 
 
-def test_somebody_in_an_earlier_epoch_is_waited_for_and_in_a_later_one_is_not() -> None:
+def test_explain_waits_for_workers_in_earlier_epochs_only() -> None:
     text, _ = told(0, worker(0, "waiting", (3, 0)), worker(1, at=(2, 40)), worker(2, at=(4, 0)))
     assert "for worker 1 to contribute to its round (1 is computing, heard" in text
 
@@ -94,7 +94,7 @@ def test_so_far_behind_that_no_bound_helps() -> None:
 
 
 @pytest.mark.parametrize(("strategy", "waits"), [(ASP(), False), (Mixed((0,)), False), (Mixed((1,)), True)], ids=str)
-def test_who_is_free_waits_for_nobody(strategy: Strategy, waits: bool) -> None:
+def test_explain_worker_waits_only_if_strategy_synchronizes_it(strategy: Strategy, waits: bool) -> None:
     text, _ = told(0, worker(0, "waiting"), worker(1), worker(2), strategy=strategy)
     assert ("worker 2" in text) == waits
     assert "worker 1 to" not in text
@@ -112,11 +112,11 @@ def test_who_is_free_waits_for_nobody(strategy: Strategy, waits: bool) -> None:
         (worker(0, "waiting"), "worker 0 waits in round 5 of epoch 1 for an answer in flight"),
     ],
 )
-def test_who_does_not_wait_for_others(one: WorkerStatus, text: str) -> None:
+def test_explain_gives_state_of_worker_that_awaits_no_other(one: WorkerStatus, text: str) -> None:
     assert told(0, one, worker(1, "exchanging"))[0] == text
 
 
-def test_who_is_evicted_for_silence_is_started_again() -> None:
+def test_explain_advises_how_to_bring_evicted_worker_back() -> None:
     one = worker(0, state="evicted", silent_s=9.0)
     assert told(0, one, worker(1), places=2, evict_after=5.0)[1] == (
         "if it is dead: restart it; a new process gets a free place"
@@ -186,7 +186,7 @@ def test_a_real_worker_that_waits(client: ControllerClient, hosts: list[Host]) -
     until(lambda: client.job(0).workers[0].answers == 1, "it goes on")
 
 
-def test_who_is_not_there(client: ControllerClient) -> None:
+def test_explain_rejects_unknown_job_or_worker(client: ControllerClient) -> None:
     client.create_job(2, BSP())
     with pytest.raises(Rejected, match="job 0 has no worker 2: expected 0 or 1"):
         client.explain(0, 2)

@@ -186,7 +186,7 @@ def learn(learning: Learning, *seen: tuple[str, int]) -> int:
     return writes
 
 
-def test_a_full_table_takes_from_who_has_most() -> None:
+def test_full_mac_table_evicts_from_port_with_most_entries() -> None:
     learning = Learning(capacity=10)
     learn(learning, *[(invented(number), 1) for number in range(3)])
     for number in range(100, 150):

@@ -129,7 +129,7 @@ STRANGE = [  # a line of the head, and how the answer begins
 
 
 @pytest.mark.parametrize(("lines", "status"), STRANGE, ids=[repr(lines) for lines, _ in STRANGE])
-def test_what_can_be_read_in_two_ways_names_nobody(client: ControllerClient, lines: str, status: int) -> None:
+def test_ambiguous_host_and_origin_headers_are_refused(client: ControllerClient, lines: str, status: int) -> None:
     with connect(client.url) as connection:
         connection.sendall(f"GET /v1/status HTTP/1.1\r\n{lines}\r\n\r\n".encode())
         assert first_line(connection).split()[1] == str(status).encode()
@@ -198,7 +198,7 @@ def test_a_body_without_end_is_not_read(controller: ControllerProcess, client: C
     assert client.jobs() == []
 
 
-def test_a_body_that_is_too_long_is_told_so(client: ControllerClient, http: httpx.Client) -> None:
+def test_oversized_http_body_gets_status_413(client: ControllerClient, http: httpx.Client) -> None:
     answer = http.post("/v1/jobs", content=b" " * 65537, headers={"Content-Type": "application/json"})
     assert (answer.status_code, answer.json()) == (413, {"error": "the body exceeds 65536 bytes"})
     with connect(client.url) as connection:
@@ -349,7 +349,7 @@ def test_nonsense_is_the_asker_s_mistake(
         ("PUT", "/v1/jobs/0/automatic", {"name": "dssp", "parameters": {"low": []}}, "parameters.low"),
     ],
 )
-def test_errors_name_what_is_wrong(
+def test_http_422_error_names_the_invalid_field(
     client: ControllerClient, http: httpx.Client, method: str, path: str, body: object, said: str
 ) -> None:
     client.create_job(1, BSP())
@@ -375,7 +375,7 @@ def test_parameters_of_automatic_strategies_cannot_spoil_the_status(
     assert http.put("/v1/jobs/0/automatic", json=own).json()["automatic"]["parameters"] == {"pace": 2.5}
 
 
-def test_what_workers_report_cannot_spoil_the_status(client: ControllerClient, hosts: list[Host]) -> None:
+def test_hostile_worker_reports_do_not_break_the_status(client: ControllerClient, hosts: list[Host]) -> None:
     """Half characters, escapes for a terminal, numbers without end, and what is nested deep."""
     started(client, hosts[:1], BSP())
 

@@ -65,7 +65,7 @@ def test_commands_at_once_all_hold(switch: SwitchProcess, hosts: list[Host]) -> 
     with_job(switch, hosts, scenario)
 
 
-def test_what_was_counted_in_a_lost_session_restores_nothing(switch: SwitchProcess, hosts: list[Host]) -> None:
+def test_telemetry_drops_contribution_counts_of_a_lost_session(switch: SwitchProcess, hosts: list[Host]) -> None:
     """The end of a restoration is counted; and counters that somebody has just read are not read again."""
 
     async def scenario(coordinator: Coordinator) -> None:

@@ -132,7 +132,7 @@ def test_of_two_controllers_that_start_one_is_refused() -> None:
             pass
 
 
-def test_what_a_killed_one_has_left_is_replaced(start: Start, path: Path) -> None:
+def test_socket_of_a_killed_controller_is_replaced(start: Start, path: Path) -> None:
     first = start("--socket", str(path))
     first.kill()
     assert path.is_socket()
@@ -143,7 +143,7 @@ def test_what_a_killed_one_has_left_is_replaced(start: Start, path: Path) -> Non
     assert not path.exists()
 
 
-def test_nobody_removes_another_one_s_socket(start: Start, path: Path) -> None:
+def test_stopped_controller_keeps_another_controllers_socket(start: Start, path: Path) -> None:
     """Somebody has removed the first one's by hand, and started a second controller."""
     first = start("--socket", str(path))
     path.unlink()
@@ -154,7 +154,7 @@ def test_nobody_removes_another_one_s_socket(start: Start, path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["file", "link", "folder"])
-def test_what_is_no_socket_stays(path: Path, kind: str) -> None:
+def test_unix_listener_keeps_existing_non_socket_path(path: Path, kind: str) -> None:
     text = path.with_name("precious")
     text.write_text("precious")
     if kind == "file":
@@ -223,7 +223,9 @@ def test_no_request_without_the_token(guarded: ControllerProcess, path: Path) ->
     assert guarded.client.jobs() == []
 
 
-def test_who_has_the_token_is_served(start: Start, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_controller_serves_only_requests_with_its_token(
+    start: Start, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SERENE_TOKEN", TOKEN)
     guarded = start("--socket", str(path), warm=False)  # its command line is what a user's would be
     for scheme in ("Bearer", "bearer"):
@@ -294,7 +296,7 @@ def test_other_machines_need_the_token(tmp_path: Path, monkeypatch: pytest.Monke
         "unix:controller.sock", "unix:", f"unix:/{107 * 'x'}",
     ],
 )  # fmt: skip
-def test_an_address_that_is_none_is_told(url: str) -> None:
+def test_invalid_controller_url_error_names_valid_forms(url: str) -> None:
     """Not by a traceback."""
     with pytest.raises(SereneError, match="expected unix:/PATH, of at most 107 bytes, or http://HOST:PORT"):
         ControllerClient(url)
@@ -305,7 +307,7 @@ def test_a_name_that_dns_cannot_have_is_nobodys() -> None:
         client.status()
 
 
-def test_one_that_does_not_answer_is_not_taken_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_controller_is_reported_as_not_answering(monkeypatch: pytest.MonkeyPatch) -> None:
     """So does one that was stopped, for the commands and for ranks; nobody is told to start another."""
     monkeypatch.setattr(opening, "HTTP_TIMEOUT_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as listener:

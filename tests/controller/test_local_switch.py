@@ -172,7 +172,7 @@ def test_a_second_controller_is_refused_and_nothing_is_disturbed(running: Local)
     assert running.client.status().switch.shm_ports == before.shm_ports
 
 
-def test_a_controller_elsewhere_is_told_how_to_have_a_switch_of_its_own(running: Local) -> None:
+def test_up_on_a_taken_local_switch_suggests_a_second_one(running: Local) -> None:
     http, *others = (f"127.0.0.1:{port}" for port in some_ports(2))
     refused = running.serenectl("up", "--local", "--switch", running.switch, "--http", http)
     assert refused.returncode == 1
@@ -191,7 +191,7 @@ def test_a_controller_elsewhere_is_told_how_to_have_a_switch_of_its_own(running:
     assert running.client.status().switch.connected
 
 
-def test_precision_names_what_makes_its_jobs(running: Local) -> None:
+def test_precision_command_explains_that_there_is_no_job(running: Local) -> None:
     refused = running.serenectl("precision", "8")
     assert (refused.returncode, refused.stderr) == (
         1, "error: there is no job; create one with a program's init_process_group(\"serene\")\n",

@@ -99,7 +99,7 @@ async def test_a_stopped_switch_that_takes_no_more_packets_is_given_up(
 
 
 @played
-async def test_who_closes_as_a_connection_has_been_opened_is_not_kept(
+async def test_close_as_switch_reconnects_keeps_no_connection(
     switch: SwitchProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The cancellation comes in the same step of the event loop as the connection."""

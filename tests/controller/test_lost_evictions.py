@@ -43,7 +43,7 @@ def test_a_clock_that_was_set_back_makes_nobody_wait() -> None:
 
 
 @pytest.mark.parametrize("strategy", [BSP(), SSP(2)])
-def test_it_is_waited_for_and_votes(strategy: Strategy) -> None:
+def test_evicted_worker_heard_recently_is_awaited_and_votes(strategy: Strategy) -> None:
     jobs = lost(strategy)
     assert hello(jobs, 0) == Waiting(0, (1,))
     assert hello(jobs, 1) == Waiting(0, (OUT,))
@@ -56,13 +56,13 @@ def test_it_is_waited_for_and_votes(strategy: Strategy) -> None:
     assert swap is not None and swap.policy.fields == strategy.compile([0, 1])
 
 
-def test_one_that_was_silent_is_not_waited_for() -> None:
+def test_silent_evicted_worker_is_not_waited_for() -> None:
     jobs = lost(heard=False)
     hello(jobs, 0)
     assert isinstance(hello(jobs, 1), Start)
 
 
-def test_one_that_comes_late_waits_until_the_sums_are_restored() -> None:
+def test_late_evicted_worker_waits_for_sums_to_be_restored() -> None:
     """Were the restoration begun again with it, an eviction and a readmission in turns would let it never end."""
     jobs = lost()
     begun_without(jobs)
@@ -74,7 +74,7 @@ def test_one_that_comes_late_waits_until_the_sums_are_restored() -> None:
     assert (jobs[0].members(), jobs[0].evicted(), jobs[0].restorers()) == ([0, 1], [OUT], [0, 1, OUT])
 
 
-def test_one_that_came_too_late_is_waited_for_if_the_next_session_is_lost_too() -> None:
+def test_late_evicted_worker_is_awaited_after_next_session_loss() -> None:
     jobs = lost()
     begun_without(jobs)
     hello(jobs, OUT)
@@ -84,7 +84,7 @@ def test_one_that_came_too_late_is_waited_for_if_the_next_session_is_lost_too() 
     assert isinstance(hello(jobs, OUT), Start)
 
 
-def test_one_that_missed_a_session_is_not_waited_for_in_the_next_and_stays_evicted() -> None:
+def test_evicted_worker_that_missed_a_session_is_not_awaited() -> None:
     jobs = lost()
     begun_without(jobs)
     jobs.switch_has_only([], NOW)
@@ -104,7 +104,7 @@ def test_another_process_in_its_place_is_a_member() -> None:
     assert (jobs[0].members(), jobs[0].evicted()) == ([0, 1, OUT], [])
 
 
-def test_one_that_is_readmitted_before_it_has_come_is_a_member_once_it_has() -> None:
+def test_worker_readmitted_while_absent_becomes_member_on_hello() -> None:
     """Until then nobody waits for it."""
     jobs = lost()
     begun_without(jobs)
@@ -115,7 +115,7 @@ def test_one_that_is_readmitted_before_it_has_come_is_a_member_once_it_has() -> 
     assert jobs[0].members() == [0, 1, OUT]
 
 
-def test_one_that_leaves_is_missed_while_the_sums_are_restored() -> None:
+def test_leave_during_restoration_swaps_the_worker_out() -> None:
     """The barrier waits for its vote: a swap has to take it out, or a new session begin without it."""
     jobs = lost()
     for worker in (0, 1, OUT):

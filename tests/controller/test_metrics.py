@@ -31,7 +31,7 @@ def samples(family: Metric) -> dict[tuple[str, ...], float]:
     return {(sample.name, *sample.labels.values()): sample.value for sample in family.samples}
 
 
-def test_metrics_say_what_the_status_says(client: ControllerClient, hosts: list[Host]) -> None:
+def test_metrics_match_job_and_worker_status(client: ControllerClient, hosts: list[Host]) -> None:
     session = started(client, hosts[:2], BSP())
     for worker in (0, 1, 1):
         hosts[worker].push(0, worker, [1], session=session, epoch=1, seq=1)

@@ -237,7 +237,7 @@ def test_impossible_names(name: str) -> None:
         Office().come("a", name)
 
 
-def test_what_is_remembered_of_processes_that_are_gone() -> None:
+def test_named_jobs_forget_gatherings_of_gone_processes() -> None:
     office = Office()
     for number in range(50):
         office.come("a", f"job {number}")

@@ -64,7 +64,7 @@ def pool(workers: int = 2, precision: int = 32, slots: int = 3) -> Jobs:
     return running(workers, BSP(), pool_slots=slots, precision=precision)
 
 
-def test_nobody_is_replaced_evicted_or_readmitted() -> None:
+def test_pool_job_rejects_restarts_and_evictions() -> None:
     jobs = pool()
     restarted = at(1, incarnation=77)
     assert reason(jobs.hello(0, 0, restarted, 3 * jobs.lanes, NOW)).endswith("restart all ranks")
@@ -92,7 +92,7 @@ def test_after_a_write_that_failed_it_is_written_again() -> None:
     assert again is not None and again.policy.epoch == 3
 
 
-def test_who_leaves_changes_no_format() -> None:
+def test_leave_keeps_the_precision_of_a_pool_job() -> None:
     jobs = pool(precision=8)
     leave = jobs.plan_leave(0, 1, at(2), None)
     assert leave.swap is not None and leave.swap.policy.fields.precision == 8
@@ -101,7 +101,7 @@ def test_who_leaves_changes_no_format() -> None:
         jobs.plan_precision(0, 32)
 
 
-def test_who_leaves_ends_nobody_else_s_part() -> None:
+def test_leave_with_death_reports_removes_only_the_leaver() -> None:
     """Whatever it says of the others."""
     jobs = pool(3)
     jobs.left(jobs.plan_leave(0, 0, at(1), None, died=[1, 2, 3, -1, 2**60]), NOW)
@@ -198,7 +198,7 @@ def test_over_http(switch: SwitchProcess, start: StartController) -> None:
     assert not client.create_job(2, BSP()).pool
 
 
-def test_a_silent_worker_ends_its_pool_and_the_others_are_told(
+def test_silent_worker_ends_pool_and_others_are_refused(
     switch: SwitchProcess, hosts: list[Host], start: StartController
 ) -> None:
     client = start("--gone-after", "1").client

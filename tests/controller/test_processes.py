@@ -20,7 +20,7 @@ def test_a_process_that_does_not_become_ready_does_not_stay(tmp_path: Path, ends
     assert process.process.returncode is not None
 
 
-def test_one_that_ends_is_quoted(tmp_path: Path) -> None:
+def test_error_for_an_ended_process_quotes_its_log(tmp_path: Path) -> None:
     """By its log, and not only by its command, in which the words are not next to each other."""
     process = Process(["sh", "-c", "printf 'no %s' room; exit 3"], tmp_path / "log")
     with pytest.raises(AssertionError, match="no room"):

@@ -54,7 +54,7 @@ def holding(
 
 
 @pytest.mark.parametrize("strategy", [BSP(), SSP(2), Quorum(1), Quorum(2), Mixed((0,))], ids=str)
-def test_who_was_evicted_does_not_take_part_though_no_leaf_says_so(strategy: Strategy) -> None:
+def test_assembly_keeps_eviction_that_no_leaf_was_told_of(strategy: Strategy) -> None:
     found = assembled(*holding((2, 2), strategy, [0, 1, 2]))
     assert found.untold == {0} and not found.useless and not found.misplaced
     job = job_from(0, found.installed.jobs[0], 0.0)
@@ -92,7 +92,7 @@ def test_racks_without_workers_are_kept(sizes: tuple[int, ...]) -> None:
     assert found.installed.jobs[0].racks == Racks(sizes)
 
 
-def test_what_was_prepared_for_no_job_is_of_no_use() -> None:
+def test_assembly_marks_leaf_state_of_no_job_as_useless() -> None:
     _, leaves = holding((2, 1), BSP(), [0, 1, 2])
     left = InstalledJob(session=SESSION, prepared=leaves[1].jobs[0].prepared)
     assert left.record
@@ -102,7 +102,7 @@ def test_what_was_prepared_for_no_job_is_of_no_use() -> None:
     assert found.useless == [(1, 0)]
 
 
-def test_of_what_is_prepared_the_epoch_in_force_and_the_one_before_are_needed() -> None:
+def test_only_current_and_previous_epoch_entries_are_kept() -> None:
     eras = [(6, 9), (7, 3), (7, 4), (7, 5), (7, 6), (7, 7)]
     assert tree_entries.needless_epochs(eras, 7, 5) == [(6, 9), (7, 3), (7, 6), (7, 7)]
 
@@ -112,7 +112,7 @@ STRATEGIES = [BSP(), SSP(2), ASP(), Quorum(2), Mixed((0,)), Mixed((2, 3))]
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
 @pytest.mark.parametrize("lost", range(3), ids=["root", "leaf1", "leaf2"])
-def test_what_a_switch_has_lost_the_others_say(strategy: Strategy, lost: int) -> None:
+def test_state_lost_by_one_switch_is_rebuilt_from_the_others(strategy: Strategy, lost: int) -> None:
     """The job waits for the same workers, and will have the same strategy."""
     root, leaves = holding((2, 2), strategy, range(4), told=True)
     [root, *leaves][lost].jobs.clear()
@@ -128,7 +128,7 @@ def test_what_a_switch_has_lost_the_others_say(strategy: Strategy, lost: int) ->
 
 
 @pytest.mark.parametrize("lost", range(3), ids=["root", "leaf1", "leaf2"])
-def test_who_has_left_before_is_not_waited_for(lost: int) -> None:
+def test_reassembled_rack_job_does_not_wait_for_left_workers(lost: int) -> None:
     """Nor is the job begun before those have come who were there, though nobody knows who was in the lost rack."""
     root, leaves = holding((2, 2), BSP(), [0, 1, 2], told=True)
     [root, *leaves][lost].jobs.clear()
@@ -151,7 +151,7 @@ def test_of_a_job_that_all_have_left_nothing_is_waited_for(lost: int) -> None:
     assert sorted(found.useless) == [(switch, 0) for switch in range(3) if switch != lost]
 
 
-def test_what_was_about_to_begin_was_not_lost() -> None:
+def test_rack_job_interrupted_before_start_is_not_lost() -> None:
     root, leaves = holding((2, 2), BSP(), range(4), told=True)
     for leaf in leaves:
         leaf.jobs[0].members = {ROOT: leaf.jobs[0].members[ROOT]}
@@ -183,7 +183,7 @@ def test_of_too_much_that_is_lost_nobody_knows_enough() -> None:
     assert assembled(root, leaves).installed.jobs[0].slots is None
 
 
-def test_what_another_controller_has_removed_is_not_lost() -> None:
+def test_job_removed_by_another_controller_is_not_lost() -> None:
     """Records are left of it; but where a switch has none, and the job was there, that switch has lost it."""
     root, leaves = holding((2, 2, 0), BSP(), range(4), told=True)
     for part in (root, *leaves[:2]):

@@ -11,7 +11,7 @@ from tests.controller.processes import ControllerProcess, until
 from tests.controller.trees import Tree
 
 
-def test_what_racks_have_summed_while_the_root_was_away_is_counted(tree: Tree, daemon: ControllerProcess) -> None:
+def test_rack_contributions_during_root_outage_count_as_lost(tree: Tree, daemon: ControllerProcess) -> None:
     """Under ASP each rack goes on alone. One rack's sum is restored; what the other's workers have contributed is lost,
     also that of an evicted one, which votes, and stays evicted."""
     client = daemon.client

@@ -86,7 +86,7 @@ def test_a_worker_that_leaves_breaks_the_pool_of_the_other_racks(fabric: Tree, r
             made[0].all_reduce(np.ones(VALUES, np.float32), timeout_s=PATIENCE_S)
 
 
-def test_a_worker_in_another_rack_than_it_says_is_refused(fabric: Tree, racks_client: ControllerClient) -> None:
+def test_pool_worker_naming_wrong_rack_is_refused(fabric: Tree, racks_client: ControllerClient) -> None:
     job = racks_client.create_job(WORKERS, BSP(), pool_slots=SLOTS, racks=JOB)
     lanes = racks_client.status().switch.lanes
     with (

@@ -114,7 +114,7 @@ async def test_a_controller_that_dies_in_the_middle_of_a_swap_is_followed(
 
 
 @played
-async def test_who_was_evicted_when_the_controller_died_stays_out(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_next_controller_completes_eviction_no_leaf_heard(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     """The policy is in force, and no leaf tells of it: with worker 2 this one would be of no strategy."""
     async with job_over(tree, strategy=Quorum(1)) as (first, fabric, _):
         session = first.jobs[0].session
@@ -252,7 +252,7 @@ async def test_a_job_elsewhere_is_looked_after_while_a_leaf_is_away(tree: Tree) 
 
 
 @pytest.mark.parametrize("how", ["finish", "leave"])
-def test_who_leaves_does_not_wait_for_a_root_that_is_gone(tree: Tree, daemon: ControllerProcess, how: str) -> None:
+def test_finish_or_leave_does_not_wait_for_a_dead_root(tree: Tree, daemon: ControllerProcess, how: str) -> None:
     """For as long as one waits for the others, which here is for ever."""
     daemon.client.create_job(WORKERS, BSP(), racks=SIZES)
     members = tree.members(VALUES)

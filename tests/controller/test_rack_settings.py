@@ -53,7 +53,7 @@ def test_the_root_comes_first_and_leaves_are_racks_in_their_order() -> None:
         ({"udp_ports": "1:24200:24201"}, "--udp-ports: expected with one switch only, not with several"),
     ],
 )
-def test_what_is_wrong_is_named(wrong: dict[str, str], why: str) -> None:
+def test_bad_rack_settings_error_names_the_fault(wrong: dict[str, str], why: str) -> None:
     with pytest.raises(BadSettings) as error:
         settings(**{"switch": f"root=127.0.0.1:9559,{TWO}", **wrong})
     assert str(error.value).startswith(why)

@@ -190,7 +190,7 @@ def test_the_switches_are_listed(fabric: Tree, racks_client: ControllerClient) -
 @pytest.mark.parametrize(
     ("racks", "sizes"), [((), [2, 2, 1]), (("--racks", "2"), [3, 2, 0]), (("--racks", "1,3,1"), [1, 3, 1])]
 )
-def test_a_command_says_who_is_where_and_who_waits_for_nobody(
+def test_jobs_create_sets_rack_sizes_and_async_workers(
     fabric: Tree,
     shared_daemon: ControllerProcess,
     racks_client: ControllerClient,

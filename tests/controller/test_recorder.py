@@ -145,7 +145,7 @@ def test_a_wait_that_was_said_and_was_none() -> None:
     assert (worker.sending[0], worker.waiting[0]) == (100, 0)
 
 
-def test_only_what_is_new_is_told() -> None:
+def test_recorder_returns_only_new_bins() -> None:
     recorder = recorded((0.0, {"state": "computing"}), (5.0, {"state": "waiting"}))
     worker = told(recorder, T + 5.5, T + 6)
     assert (worker.turns, worker.first, worker.waiting) == ([], FIRST + 2, [50, 0])
@@ -189,7 +189,7 @@ def test_other_states_are_unknown(said: str | int | None) -> None:
     assert (worker.turns[-1], worker.computing) == ((T + 1, 0), [50, 0, 0])
 
 
-def test_what_is_kept_is_bounded() -> None:
+def test_recorder_memory_is_bounded() -> None:
     recorder = Recorder()
     for second in range(2 * BIN_S * BINS):
         recorder.note(0, 3, {"state": ("computing", "waiting")[second % 2], "loss": float(second)}, T + second)

@@ -58,7 +58,7 @@ def test_another_number_is_not_put_over_a_job_unasked(start: Start, switch: Swit
     assert (other.client.jobs(), other.client.status().switch.slots) == ([], 20)
 
 
-def test_what_memory_does_not_hold_is_refused_with_the_most_that_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_slots_error_names_largest_count_that_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     program = Program.load()
     needed = loading.state_bytes(loading.load_program(program.with_slots(1000).config))
     monkeypatch.setattr(loading, "free_bytes", lambda: needed)

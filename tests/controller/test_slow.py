@@ -106,7 +106,7 @@ def test_steps_of_another_epoch_hide_nobody(epoch: int) -> None:
     assert found is not None and (found.worker, found.since) == (1, 0.0)
 
 
-def test_who_is_no_longer_late_is_slow_no_more() -> None:
+def test_slow_worker_is_cleared_when_no_longer_late() -> None:
     job, slow, said = two_workers(), SlowWorkers(), list[str | None]()
     worker_1_is_slow(job, slow)
     for first in range(20 * AT_ONCE, 30 * AT_ONCE, AT_ONCE):
@@ -126,7 +126,7 @@ def test_steps_with_any_numbers_take_no_more_room() -> None:
 @pytest.mark.parametrize(
     ("strategy", "state"), [(ASP(), WorkerState.RUNNING), (BSP(), WorkerState.EVICTED), (BSP(), WorkerState.LEFT)]
 )
-def test_nobody_is_slow_whom_nobody_waits_for(strategy: Strategy, state: WorkerState) -> None:
+def test_worker_nobody_waits_for_is_not_reported_slow(strategy: Strategy, state: WorkerState) -> None:
     job, slow = two_workers(), SlowWorkers()
     worker_1_is_slow(job, slow)
     assert slow.of(job) is not None

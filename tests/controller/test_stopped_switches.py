@@ -140,7 +140,7 @@ async def test_a_swap_that_reaches_the_root_late_is_refused_there(tree: Tree, to
 
 
 @played
-async def test_a_stopped_root_is_away_until_it_goes_on(tree: Tree) -> None:
+async def test_swap_on_paused_root_settles_when_root_resumes(tree: Tree) -> None:
     """What it does first then decides whether the swap comes into force, and the controller says which."""
     async with commanding(tree.option, max(SIZES)) as coordinator:
         await joined(tree, coordinator, BSP())
@@ -158,7 +158,7 @@ async def test_a_stopped_root_is_away_until_it_goes_on(tree: Tree) -> None:
 # Who joins or leaves
 
 
-def test_who_comes_back_is_told_that_the_root_is_away(tree: Tree, daemon: ControllerProcess) -> None:
+def test_rejoining_worker_is_told_the_root_is_unreachable(tree: Tree, daemon: ControllerProcess) -> None:
     daemon.client.create_job(WORKERS, BSP(), racks=SIZES)
     members = tree.members(VALUES)
     with ThreadPoolExecutor(WORKERS) as pool:
@@ -175,7 +175,7 @@ def test_who_comes_back_is_told_that_the_root_is_away(tree: Tree, daemon: Contro
 
 
 @played
-async def test_who_leaves_is_told_that_the_root_does_not_answer(tree: Tree, caplog: pytest.LogCaptureFixture) -> None:
+async def test_leaving_worker_is_told_the_root_is_unreachable(tree: Tree, caplog: pytest.LogCaptureFixture) -> None:
     async with commanding(tree.option, max(SIZES)) as coordinator:
         members = await joined(tree, coordinator, BSP())
         tree.root.pause()
@@ -191,7 +191,7 @@ async def test_who_leaves_is_told_that_the_root_does_not_answer(tree: Tree, capl
 
 
 @played
-async def test_who_leaves_while_the_root_keeps_a_restoration_from_its_end_is_told_so(
+async def test_leave_in_stalled_restoration_reports_root_unreachable(
     tree: Tree, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(upkeep, "TICK_S", 1e6)  # or the restoration would end as soon as it can
@@ -255,7 +255,7 @@ async def test_a_switch_that_dies_while_another_is_waited_for_is_named(tree: Tre
 
 
 @played
-async def test_the_others_are_let_go_when_one_does_not_come(tree: Tree) -> None:
+async def test_failed_bring_up_releases_reachable_switches(tree: Tree) -> None:
     """Else the next controller with the same election id, here of the same process, would find them taken."""
     tree.leaves[1].kill()
     first = commander(tree, 10.0)

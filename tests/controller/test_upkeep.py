@@ -53,7 +53,7 @@ async def test_a_job_that_cannot_be_cleared_keeps_nobody_from_the_others(
 
 
 @played
-async def test_a_finished_job_is_made_anew_at_once(switch: SwitchProcess, hosts: list[Host]) -> None:
+async def test_finished_job_is_recreated_before_grace_period_ends(switch: SwitchProcess, hosts: list[Host]) -> None:
     """By the command that its next worker is told; whoever needs its slots meanwhile waits for them."""
 
     async with commanding(switch.grpc, grace_s=3600) as coordinator:
@@ -125,7 +125,7 @@ async def test_a_job_that_another_controller_has_ended_is_over(switch: SwitchPro
 
 
 @played
-async def test_nobody_waits_for_workers_that_died(
+async def test_job_ends_when_remaining_workers_are_reported_dead(
     switch: SwitchProcess, hosts: list[Host], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As one says that leaves; but not as long as they are heard."""
@@ -145,9 +145,7 @@ async def test_nobody_waits_for_workers_that_died(
 
 
 @played
-async def test_who_was_not_waited_for_is_silent_until_the_next_controller_hears_it(
-    switch: SwitchProcess, hosts: list[Host]
-) -> None:
+async def test_next_controller_takes_evicted_worker_for_silent(switch: SwitchProcess, hosts: list[Host]) -> None:
     """Else it would be readmitted, and hold up the others though its process has died."""
 
     async with commanding(switch.grpc) as coordinator:
@@ -164,7 +162,7 @@ async def test_who_was_not_waited_for_is_silent_until_the_next_controller_hears_
 
 
 @played
-async def test_sessions_grow_past_what_the_switch_holds(switch: SwitchProcess, hosts: list[Host]) -> None:
+async def test_new_controller_sessions_exceed_those_in_the_switch(switch: SwitchProcess, hosts: list[Host]) -> None:
     """The clock was set back, and then comes a controller that knows nothing but the switch."""
     host = hosts[0]
 

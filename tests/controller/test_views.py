@@ -51,7 +51,7 @@ def test_of_several_switches_the_one_that_is_away_is_named() -> None:
     assert states == ["connected", "connected", "NOT connected: it does not answer"]
 
 
-def test_jobs_that_go_on_are_seen_in_a_small_terminal_after_many_that_finished() -> None:
+def test_live_view_lists_running_jobs_before_finished_ones() -> None:
     workers = [worker_status(number) for number in range(4)]
     finished = [job_status(*workers, job=number, state="finished") for number in range(7)]
     status = status_of(*finished[:3], job_status(*workers, job=7), *finished[3:])

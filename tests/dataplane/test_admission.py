@@ -122,7 +122,7 @@ def test_cut_off_on_the_way(running: DataPlane) -> None:
         refused(running, 1, whole[:length], "malformed")
 
 
-def test_longer_than_it_says(running: DataPlane) -> None:
+def test_frame_longer_than_its_header_says_is_dropped(running: DataPlane) -> None:
     refused(running, 1, frame(push(seq=2) + b"\0", 0), "malformed")
 
 
@@ -236,7 +236,7 @@ def test_a_report_may_be_of_any_length(running: DataPlane, length: int) -> None:
     assert running.punted() == (3, data)
 
 
-def test_what_the_switch_writes_has_a_right_checksum(running: DataPlane) -> None:
+def test_packets_from_the_switch_have_valid_ip_checksums(running: DataPlane) -> None:
     """An answer, a WELCOME, a release and a NUDGE: of other lengths and other addresses than what caused them."""
     written = running.send(1, frame(push(seq=2), 0)) + running.send(2, frame(request(Op.HELLO, 1, session=0), 1))
     running.swap(BSP(), 2)

@@ -75,7 +75,7 @@ def test_ip_traffic_between_hosts_passes_as_it_is(plane: DataPlane, transport: P
     assert plane.drops() == {}
 
 
-def test_the_controller_is_told_of_a_source_until_it_knows_it(plane: DataPlane) -> None:
+def test_unknown_source_mac_is_reported_until_entry_exists(plane: DataPlane) -> None:
     plane.send(2, ordinary(mac(0), mac(1)))
     plane.send(2, ordinary(mac(0), mac(2)))
     assert plane.learned() == [(number(mac(0)), 2)] * 2
@@ -113,12 +113,14 @@ FRAGMENTS: list[Packet] = fragment(CLAIM / FORGED, 16)  # type: ignore[no-untype
         ("a provider's tag", TO_WORKER / Dot1AD(vlan=0) / Dot1Q(vlan=0) / CLAIM / FORGED, "tagged"),
     ],
 )
-def test_nobody_speaks_for_the_switch(plane: DataPlane, how: str, data: Ether | bytes, reason: str) -> None:
+def test_packets_forging_the_switch_address_are_dropped(
+    plane: DataPlane, how: str, data: Ether | bytes, reason: str
+) -> None:
     """Workers believe what comes from its address, so nothing else may."""
     assert plane.send(1, bytes(data)) == [], how
     assert plane.drops() == {reason: 1}, how
 
 
-def test_what_a_host_says_in_its_own_name_passes(plane: DataPlane) -> None:
+def test_packet_with_own_source_address_is_forwarded(plane: DataPlane) -> None:
     data = bytes(TO_WORKER / IP(src=ip(0), dst=ip(1)) / FORGED)
     assert [port for port, _ in plane.send(1, data)] == [2, 3]

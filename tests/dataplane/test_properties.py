@@ -259,7 +259,7 @@ def test_a_run_follows_from_its_seed(switch: P4Switch) -> None:
     assert first == second != other
 
 
-def test_a_balance_tells_what_is_missing_and_what_is_there_twice() -> None:
+def test_balance_reports_lost_and_repeated_contributions() -> None:
     numbers = np.random.default_rng(1)
     vectors = [numbers.integers(-1000, 1000, (2, 320)).astype(np.int32) for _ in range(6)]
     sent = Sent(certain=vectors[:5], interrupted=vectors[5:])

@@ -129,7 +129,7 @@ def test_a_pull_tells_the_highest_seq_accepted(plane: DataPlane) -> None:
     assert int(np.frombuffer(reply, HEADER, 1, ENCAPSULATION_BYTES)[0]["seen"]) == 8
 
 
-def test_a_swap_nudges_those_who_wait_and_lets_old_packets_go(plane: DataPlane) -> None:
+def test_swap_nudges_blocked_workers_and_accepts_old_epoch(plane: DataPlane) -> None:
     plane.start_job(BSP())
     push(plane, 0, 1)
     push(plane, 1, 10)
@@ -227,7 +227,7 @@ def test_a_job_is_answered_through_its_own_group(plane: DataPlane, job: int) -> 
     ]
 
 
-def test_each_of_many_workers_is_told_apart(plane: DataPlane) -> None:
+def test_16_workers_on_shared_ports_get_separate_answers(plane: DataPlane) -> None:
     """Several behind each port: everybody waits, is released and is nudged as itself."""
     hosts = [replace(Host.of(worker), port=worker % WORKERS + 1) for worker in range(16)]
     everybody = range(len(hosts))

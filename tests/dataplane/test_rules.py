@@ -89,7 +89,7 @@ def test_plans_of_runs_that_were_wrong(pair: Pair, number: int, seed: int, mista
 
 
 @pytest.mark.parametrize("racks", [0, 3])
-def test_take_overs_find_who_joins_again_and_does_not_read(racks: int) -> None:
+def test_takeover_runs_expose_rejoin_without_reading(racks: int) -> None:
     """On the P4 programs, by what is lost, stuck or stopped; the same run is right with the rule."""
     runs = [(pair, number) for number in range(20) for pair in PAIRS]
     with planted(NOT_READ):
@@ -123,7 +123,7 @@ def test_two_processes_of_a_worker_have_not_one_udp_port() -> None:
 
 
 @pytest.mark.parametrize("comes_back", [True, False])
-def test_who_lost_its_place_to_a_process_between_its_death_and_its_restart_is_not_stopped(comes_back: bool) -> None:
+def test_model_allows_refusal_of_dead_worker_only_if_restarted(comes_back: bool) -> None:
     run = two_workers()
     place = run.places[0]
     place.start()
@@ -142,7 +142,7 @@ def test_who_lost_its_place_to_a_process_between_its_death_and_its_restart_is_no
     run.close()
 
 
-def test_who_lost_its_place_to_a_process_that_has_ended_since_is_counted_and_started_anew() -> None:
+def test_model_restarts_worker_refused_for_an_ended_process() -> None:
     run = two_workers()
     run.start()
     place = run.places[0]

@@ -75,7 +75,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 
 
 @pytest.mark.parametrize(("arguments", "said"), BAD, ids=[" ".join(arguments) for arguments, _ in BAD])
-def test_it_is_refused_with_the_choices(
+def test_invalid_run_option_is_refused_with_its_choices(
     arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     out = tmp_path / "runs" / "here"
@@ -112,7 +112,7 @@ def test_bmv2_that_is_not_installed_is_named(
     assert settings.resolve_target("auto", mininet=True) == "embedded"
 
 
-def test_without_root_and_sudo_the_way_out_is_told(
+def test_missing_root_and_sudo_error_suggests_make_run_local(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
@@ -127,7 +127,7 @@ def checked(tmp_path: Path, **options: Any) -> settings.Settings:
 
 
 @pytest.mark.parametrize(("share", "ms"), [("0.05", 515.5), ("0.3", 63.3), ("0.65", 14.6)])
-def test_the_share_of_the_exchange_says_how_long_computing_takes(share: str, ms: float, tmp_path: Path) -> None:
+def test_exchange_share_determines_compute_time(share: str, ms: float, tmp_path: Path) -> None:
     """249 frames of 1,362 bytes take 27.1 ms at 100 Mbit/s; whatever the exchange, computing is the rest of a step."""
     for exchange in ("switch", "sharded"):
         found = checked(tmp_path, exchange=exchange, exchange_share=share)
@@ -149,7 +149,7 @@ def test_a_worker_is_named_by_its_rack_or_its_number(exchange: str, tmp_path: Pa
     assert found.strategy == Mixed((1, 2), 2)
 
 
-def test_what_was_played_is_recorded_whatever_becomes_of_the_file(tmp_path: Path) -> None:
+def test_rerun_keeps_fault_text_after_fault_file_is_deleted(tmp_path: Path) -> None:
     file, text = tmp_path / "faults.toml", '[[events]]\niteration = 1\naction = "restart switch"\n'
     file.write_text(text)
     found = checked(tmp_path, faults=file)

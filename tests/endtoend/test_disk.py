@@ -35,7 +35,7 @@ def start(out: Path, tmp_path: Path) -> Run:
 
 
 @pytest.mark.parametrize("how", ["full", "read-only", "a file"])
-def test_it_is_refused_before_anything_starts(small: Path, tmp_path: Path, how: str) -> None:
+def test_unwritable_out_is_refused_before_the_run_starts(small: Path, tmp_path: Path, how: str) -> None:
     out = small / "runs" / "out"
     if how == "full":
         disks.fill(small)

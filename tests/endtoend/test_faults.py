@@ -72,7 +72,7 @@ def test_a_run_outlives_a_bad_network_its_controller_and_its_switch(target: str,
 
 
 @pytest.mark.parametrize("action", ["restart controller", "restart switch"])
-def test_what_is_away_is_not_killed_again_before_it_is_back(action: str, tmp_path: Path) -> None:
+def test_restart_faults_wait_for_the_process_to_return(action: str, tmp_path: Path) -> None:
     """Several events of one process may be due at once: the iterations go on, or are seen late, while it is away."""
     event = f'[[events]]\niteration = {{}}\naction = "{action}"\nseconds = 0.1\n'
     (tmp_path / "faults.toml").write_text("".join(event.format(iteration) for iteration in (3, 3, 4)))

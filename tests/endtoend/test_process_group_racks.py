@@ -55,7 +55,7 @@ def test_training_over_racks_is_as_with_gloo(
 
 
 @pytest.mark.parametrize("target", ["embedded"], indirect=True)
-def test_a_rank_in_another_rack_than_it_says(target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rank_naming_wrong_rack_fails_all_ranks(target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All ranks say so and end: rank 0 says rack 1, as all do here, and its host is in rack 0."""
     monkeypatch.setenv(RACK, "1")
     with hosts(target, tmp_path, ranks=RANKS, racks=RACKS) as network:

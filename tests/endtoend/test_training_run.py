@@ -71,7 +71,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     training.end()
 
 
-def test_the_summary_says_what_was_asked_for(run: Run, request: pytest.FixtureRequest) -> None:
+def test_run_summary_records_requested_settings(run: Run, request: pytest.FixtureRequest) -> None:
     summary = run.summary()
     assert set(summary) == SUMMARY
     asked = {
@@ -91,7 +91,7 @@ def test_no_contribution_is_lost_or_repeated(run: Run) -> None:
     assert summary["clipped_values"] == 0
 
 
-def test_it_learns(run: Run) -> None:
+def test_training_run_reaches_sixty_percent_accuracy(run: Run) -> None:
     summary = run.summary()
     assert summary["initial_accuracy"] < 0.3
     assert summary["final_accuracy"] > 0.6

@@ -79,7 +79,7 @@ def test_a_mutant_is_killed_by_a_test_that_is_named() -> None:
     assert verdict is not None and verdict.killed_by.startswith("dataplane/test_")
 
 
-def test_what_cannot_be_loaded_is_no_mutant() -> None:
+def test_mutant_that_does_not_load_is_not_judged() -> None:
     assert judge(Mutant("v1model", "parser", "constant", "", lambda: "{}")) is None
     assert judge(Mutant("tofino", "Parser", "constant", "", lambda: "parser P( {")) is None
 

@@ -113,7 +113,7 @@ def test_code_that_a_compiler_refuses_is_a_defect_of_ours(cache: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can run it as another user")
-def test_a_compiler_that_only_root_reaches_runs_as_root_and_says_so(
+def test_compiler_reachable_only_by_root_runs_as_root(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     tmp_path.chmod(0o700)
@@ -150,7 +150,7 @@ def test_a_cache_below_a_directory_that_others_may_write_to_is_refused(cache: Pa
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 @pytest.mark.parametrize("what", ["the cache", "what is above", "the library"])
-def test_what_belongs_to_somebody_else_is_refused(cache: Path, what: str) -> None:
+def test_build_cache_of_another_owner_is_refused(cache: Path, what: str) -> None:
     library = compile_source(SOURCE)
     path = {"the cache": cache, "what is above": cache.parent, "the library": library}[what]
     os.chown(path, 12345, 12345)
@@ -198,7 +198,7 @@ def test_the_libraries_used_last_are_kept(cache: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.usefixtures("quick_compiler")
-def test_what_a_killed_build_left_is_removed(cache: Path) -> None:
+def test_old_leftovers_of_a_killed_build_are_removed(cache: Path) -> None:
     compile_source(source(0))
     staging, half = cache / "tmpabcdefgh", cache / f"{'0' * 32}.c"
     staging.mkdir()
@@ -239,7 +239,7 @@ def test_a_library_that_is_asked_for_is_not_removed_at_that_moment(
 
 
 @pytest.mark.parametrize(("full", "variable"), [("scratch", "TMPDIR"), ("cache", "XDG_CACHE_HOME")])
-def test_a_full_disk_is_told_with_what_chooses_another(
+def test_full_disk_build_error_names_variable_to_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: str, variable: str
 ) -> None:
     """The disk on which the sources are compiled is another one than that on which libraries are kept."""

@@ -137,7 +137,7 @@ def test_three_layers_need_less_from_the_break_even_on(ratio: float) -> None:
         assert cost.worth(network.layers, network.hosts, ratio) == pytest.approx(network.equivalents)
 
 
-def test_table_1_counts_what_its_letters_say() -> None:
+def test_table_1_counts_match_its_formulas() -> None:
     k = 16
     rows = {row[0]: row[1:] for row in cost.comparison()}
     for layers, first in ((2, 0), (3, 3)):

@@ -41,7 +41,7 @@ def test_everybody_has_the_sum(method: str, values: int) -> None:
         assert np.array_equal(have[worker], total)
 
 
-def test_what_the_simulation_of_the_same_network_says() -> None:
+def test_simulated_clos_times_match_closed_form() -> None:
     """In units of the payload's time over a link: flat 3 + 2 / r, layered 6 one way and 2 both ways, servers 14."""
     unit = 4 * 125_000 * 8 / 4e6 * 1514 / 1448
     back = 1 + 66 / (2 * 1514)
@@ -54,7 +54,7 @@ def test_what_the_simulation_of_the_same_network_says() -> None:
     assert ours == pytest.approx(500_000 * 1362 / 1280 * 8 / 4e6, rel=0.02)
 
 
-def test_what_the_simulation_says_of_racks() -> None:
+def test_simulated_rack_times_match_closed_form() -> None:
     """Leaves that add up need no more of an uplink than of a link; the root alone needs a whole rack's."""
     leaf_spine = pytest.importorskip("serene.experiments.network_study.emulated.leaf_spine", exc_type=ImportError)
     unit = leaf_spine.VALUES * 4 * 1362 / 1280 * 8 / (leaf_spine.LINK_MBIT * 1e6)
@@ -74,7 +74,7 @@ def test_what_the_simulation_says_of_racks() -> None:
         assert case.question.uplink_mbit == case.ratio * leaf_spine.HOSTS * leaf_spine.LINK_MBIT
 
 
-def test_what_was_measured_is_not_measured_again(tmp_path: Path) -> None:
+def test_emulated_cases_already_measured_are_not_rerun(tmp_path: Path) -> None:
     path, asked = tmp_path / "clos" / "rows.json", [Emulated("ring", ratio, 4.0, 1000) for ratio in (1.0, 0.25)]
     measured: list[Emulated] = []
 

@@ -51,7 +51,7 @@ def test_savings_are_against_the_best_that_hosts_can_do_alone(found: Findings) -
     assert row(found.break_even(), "512 (2 layers)")[1:] == ["x2.86", "x2.29", "x3.93"]
 
 
-def test_training_is_told_by_the_median_seed_against_bsp_under_the_same_straggler(found: Findings) -> None:
+def test_training_rows_compare_median_seed_with_bsp(found: Findings) -> None:
     said = row(found.training(512), "servers", "ssp:3")
     assert said[2:] == ["4.00 (-20%)", "2.00 (-20%)", "2.00 (-20%)", "2.00 (-20%)", "7"]
     assert row(found.training(512), "switch", "bsp")[2] == "5.00 (+0%)"

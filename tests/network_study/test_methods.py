@@ -88,7 +88,7 @@ def test_the_ideal_forms_are_the_known_ones() -> None:
     assert closed_forms.servers_packed(asked, IDEAL) / unit == pytest.approx(14 / 0.25)
 
 
-def test_what_simgrid_said_on_a_network_of_2048_hosts() -> None:
+def test_2048_host_times_match_recorded_simgrid_results() -> None:
     """Figures of another SimGrid program (4.1, fat-tree zones of its own), in units of gradient / bandwidth."""
     known = {
         "flat-butterfly": (11.91, 18.41, 31.40, 57.38),
@@ -120,7 +120,7 @@ def test_the_record_is_of_every_method() -> None:
 
 
 @pytest.mark.skipif(not simgrid_engine.installed(), reason="needs SimGrid (make simgrid)")
-def test_simgrid_still_says_what_was_recorded() -> None:
+def test_simgrid_reproduces_recorded_times() -> None:
     some = [pair for pair in RECORDED if pair.cell.network.hosts == 128 and pair.cell.network.ratio == 0.125]
     assert len(some) >= 8
     for then, now in zip(some, reference.simulate([pair.cell for pair in some]), strict=True):

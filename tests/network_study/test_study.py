@@ -103,7 +103,7 @@ def test_wrong_keys(
     assert "┃" not in captured.out  # no half answer
 
 
-def test_answers_are_kept_and_what_is_none_is_asked_again(tmp_path: Path) -> None:
+def test_store_keeps_results_and_reports_broken_ones_missing(tmp_path: Path) -> None:
     store, other = Store(tmp_path), TrainingCell(NetworkCell(2, 128), "switch", "bsp", iterations=2)
     for cell in (RING, other):
         store.keep(cell, cell.answer())

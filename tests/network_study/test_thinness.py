@@ -60,7 +60,7 @@ def made(slope: float, far: float) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def test_the_model_is_what_the_runs_say_and_its_error_what_it_misses() -> None:
+def test_cost_model_fits_runs_and_reports_its_error() -> None:
     found = costs(made(0.4, 0.4))["it"]
     assert (found.slope, found.constant, found.noise) == pytest.approx((0.4, 3, 2))
     assert (found.error, found.far) == pytest.approx((0, 0), abs=1e-9)
@@ -125,7 +125,7 @@ def test_the_page_shows_the_results() -> None:
     assert page_tables.filled(PAGE, parts()) == PAGE.read_text()
 
 
-def test_what_the_files_say_is_what_is_simulated() -> None:
+def test_recorded_network_results_match_a_new_simulation() -> None:
     """Some of the recorded answers, asked again; and the emulated networks' simulations."""
     known = recorded(FOLDER)
     network = NetworkCell(2, 128, 0.125)

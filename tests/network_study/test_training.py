@@ -34,7 +34,7 @@ def exchange(hosts: int = 128, ratio: float = 0.25, size: float = 100e6) -> Exch
 
 @pytest.mark.parametrize("straggler", ["slow_worker", "heterogeneous:factor=3", "failure:iteration=5,pause_s=1"])
 @pytest.mark.parametrize("strategy", ["bsp", "ssp:2", "asp", "quorum:6", "mixed:0,3:1"])
-def test_workers_go_on_when_the_p4_program_lets_them(strategy: str, straggler: str) -> None:
+def test_simulated_barrier_timing_matches_the_p4_program(strategy: str, straggler: str) -> None:
     """The same compute times through the compiled program in virtual time, with a network that takes none: every
     worker's every step ends at the same time."""
     from serene.strategy import parse
@@ -107,7 +107,7 @@ def test_bundles_are_max_min_fair() -> None:
         (PACKED, "servers-packed", 256, 0.25), (PACKED, "servers-packed", 512, 1.0),
     ],
 )  # fmt: skip
-def test_servers_in_lock_step_take_what_the_schedule_takes(how: str, method: str, hosts: int, ratio: float) -> None:
+def test_bsp_server_round_time_matches_simulated_exchange(how: str, method: str, hosts: int, ratio: float) -> None:
     """BSP without a straggler: a round is computing, and the exchange as simulated flow by flow."""
     asked = exchange(hosts, ratio)
     found = train(Training(asked, how, BSP(), stragglers.parse("none"), 0.1, jitter=0.0, iterations=5), LV08)

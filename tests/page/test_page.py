@@ -158,7 +158,7 @@ def test_a_process_groups_bits_are_shown(page: Chrome, controller: ControllerPro
     until_text(page, "#in-force", "BSP in 8 bits")
 
 
-def test_a_job_that_cannot_be_is_told(page: Chrome, controller: ControllerProcess) -> None:
+def test_page_shows_error_for_an_invalid_job(page: Chrome, controller: ControllerProcess) -> None:
     page.find_element(By.CSS_SELECTOR, "#new-job summary").click()
     workers = page.find_element(By.CSS_SELECTOR, "#new-job-form [name=workers]")
     workers.clear()
@@ -207,7 +207,9 @@ def test_by_keyboard_alone(page: Chrome, controller: ControllerProcess) -> None:
     )
 
 
-def test_it_can_be_read(page: Chrome, controller: ControllerProcess, train: None) -> None:
+def test_page_is_legible_at_each_width_and_colour_scheme(
+    page: Chrome, controller: ControllerProcess, train: None
+) -> None:
     """On a phone and on a desk, by light and by dark."""
     controller.client.create_job(WORKERS, BSP())
     for width, scheme in product((360, 1300), ("light", "dark")):

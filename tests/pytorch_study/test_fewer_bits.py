@@ -27,7 +27,7 @@ LANES = 320
 @pytest.mark.parametrize("feedback", [False, True], ids=["rounding", "feedback"])
 @pytest.mark.parametrize("bits", BITS)
 @pytest.mark.parametrize("workers", [1, 4, 32])
-def test_its_sums_are_what_a_pools_workers_read(bits: int, workers: int, feedback: bool) -> None:
+def test_one_process_exchange_equals_pool_all_reduce(bits: int, workers: int, feedback: bool) -> None:
     """Also of blocks of zeros, and of numbers so small or large that they go in 32 bits; and as many packets."""
     switch, rng, length, steps = P4Switch(Program.load("serene")), np.random.default_rng(bits), 40 * LANES + 7, 3
     sizes = np.float32(10.0) ** rng.integers(-3, 3, size=length).astype(np.float32)
@@ -106,7 +106,7 @@ def test_a_training_learns_in_8_bits() -> None:
     assert len({trainer.digest() for trainer in running.trainers}) == 1
 
 
-def test_it_says_how_long_it_takes_and_goes_on_where_it_stopped(
+def test_fewer_bits_study_prints_estimate_and_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What is named twice is done and counted once."""

@@ -13,7 +13,7 @@ from serene.experiments.pytorch_study.models import CONTEXT, Transformer, cnn
 from serene.experiments.pytorch_study.tasks import EVERY, PASSAGE, licenses
 
 
-def test_the_transformer_sees_nothing_of_what_follows() -> None:
+def test_transformer_is_causal() -> None:
     torch.manual_seed(0)
     model = Transformer().eval()
     text = torch.randint(0, 256, (1, CONTEXT))
@@ -26,7 +26,7 @@ def test_the_transformer_sees_nothing_of_what_follows() -> None:
     assert not torch.allclose(one[..., 40:], two[..., 40:])
 
 
-def test_the_models_have_the_sizes_that_the_page_says() -> None:
+def test_models_have_documented_parameter_counts() -> None:
     sizes = [sum(parameter.numel() for parameter in model.parameters()) for model in (cnn(), Transformer())]
     assert sizes == [9_098, 137_216]
 
@@ -35,7 +35,7 @@ def values(text: Tensor) -> set[int]:
     return set(text.flatten().tolist())
 
 
-def test_what_is_tested_was_not_learnt(tmp_path: Path) -> None:
+def test_license_task_test_set_is_disjoint_from_training_set(tmp_path: Path) -> None:
     """Every tenth passage is held out. Passages of one byte value each show from where a window is."""
     passages = 3 * EVERY
     (tmp_path / "text").write_bytes(b"".join(bytes([number]) * PASSAGE for number in range(passages)))

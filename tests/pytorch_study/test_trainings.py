@@ -41,7 +41,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield lambda cell: executor.submit(training.train, controller, cell).result()
 
 
-def test_with_momentum_and_an_exchange_each_step_it_is_what_ddp_does(trained: Any) -> None:
+def test_momentum_sgd_with_exchange_each_step_matches_ddp(trained: Any) -> None:
     """Momentum is linear: the mean of the workers' is that of their gradients' mean. Adam's second moment is not."""
     cell = Cell("fashion", "sgd", SHARED, steps=16, workers=2)
     ours, theirs = (trained(replace(cell, way=way)) for way in (SHARED, DDP))
@@ -63,7 +63,7 @@ def test_replicas_end_equal(trained: Any, cell: Cell) -> None:
     assert found["seconds"] > (cell.steps * training.PAUSE_S if cell.stragglers == "one slow" else 0)
 
 
-def test_a_training_that_fails_says_why(trained: Any) -> None:
+def test_failed_training_raises_with_the_workers_error(trained: Any) -> None:
     with pytest.raises(NotTrained, match=r"worker \d: .*no strategy 'bps'; expected bsp"):
         trained(Cell("fashion", "sgd", SHARED, "bps", steps=4, workers=2))
 
@@ -103,7 +103,7 @@ def test_the_table_is_that_of_the_file(results: JsonStore[Cell], tmp_path: Path)
     assert by_way["quorum:3", "32"][:3] == ["2/1", "0.795 ± 0.007", "0.790"]
 
 
-def test_only_what_is_missing_is_trained(results: JsonStore[Cell]) -> None:
+def test_only_cells_without_a_valid_result_are_trained(results: JsonStore[Cell]) -> None:
     assert {cell.seed for cell in results.missing(SMALL.cells())} == {3}
     first = SMALL.cells()[0]
     results.path(first).write_text("{}")

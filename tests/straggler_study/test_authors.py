@@ -42,7 +42,7 @@ def test_a_run_is_over_when_one_worker_is_above_the_target(logs: Path) -> None:
     assert slow.straggler == "slow_worker" and slow.exchanging == pytest.approx(0.5)
 
 
-def test_what_is_there_twice_counts_once_and_what_ended_early_not_at_all(logs: Path) -> None:
+def test_duplicate_and_unfinished_author_logs_are_not_counted(logs: Path) -> None:
     assert sorted(r.staleness for r in authors.read(logs)) == [0, 10]
 
 

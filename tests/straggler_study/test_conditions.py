@@ -27,7 +27,7 @@ def test_a_machine_is_named_with_its_processors_memory_and_kernel() -> None:
     )
 
 
-def test_what_was_observed_is_of_the_time_between(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conditions_cover_only_the_measured_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, stalled, load = [100.0], [5.0], [1.0]
 
     def measure() -> str:
@@ -83,7 +83,7 @@ def test_a_simulated_result_is_kept_with_its_conditions(tmp_path: Path) -> None:
         ({"machine": "other", "facts": {"stalled": np.nan}}, Conditions("other")),
     ],
 )
-def test_results_of_older_versions_say_what_they_can(
+def test_older_result_files_load_with_partial_conditions(
     head: dict[str, object], conditions: Conditions, tmp_path: Path
 ) -> None:
     path = tmp_path / "old.npz"
@@ -96,7 +96,7 @@ def test_results_of_older_versions_say_what_they_can(
     assert Trace.load(path).conditions == conditions
 
 
-def test_a_summary_says_what_was_not_recorded() -> None:
+def test_conditions_summary_counts_missing_records() -> None:
     some = [Conditions("one", 1.0, 2.0, 0.1), Conditions("other", 3.0, 4.0, None), Conditions("other", 5.0, 9.0, 0.3)]
     assert summary([*some, Conditions()]) == (
         "Machine: 2 on other; 1 on one; 1 on not recorded. Median of the load before: 3.0 (at most 5.0, 1 not "

@@ -25,7 +25,7 @@ def test_a_time_in_words(seconds: float, said: str) -> None:
     assert studies.in_words(seconds) == said
 
 
-def test_what_is_done_here_says_how_long_the_rest_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_duration_estimate_uses_cells_done_on_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(tmp_path)
     monkeypatch.setattr(sweep, "expected_s", lambda cell: 1000.0 * (1 + (cell.seed == 2)))
     monkeypatch.setattr(grid, "why_not", lambda cell: "")
@@ -46,12 +46,12 @@ def test_what_is_done_here_says_how_long_the_rest_takes(tmp_path: Path, monkeypa
     assert announced(CELLS, store, Parallel(1)) == "all 4 cells are done already"
 
 
-def test_what_cannot_run_here_takes_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_duration_estimate_omits_cells_that_cannot_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grid, "why_not", lambda cell: "no such program here" if cell.seed > 2 else "")
     assert announced(CELLS, Store(tmp_path), Parallel(1)).startswith("2 cells, 0 of them done")
 
 
-def test_a_run_is_expected_to_take_what_its_settings_say() -> None:
+def test_expected_duration_follows_from_run_settings() -> None:
     one = grid.cell("mlp", 0.65, grid.NONE, "bsp", 1, grid.Length(40, 5))
     computing = 40 * one.compute_ms / 1e3
     assert expected_s(one) == pytest.approx(EMULATED_S + computing / 0.35)

@@ -42,7 +42,7 @@ def test_a_step_is_split_into_its_parts() -> None:
     assert found.waited_s.tolist() == [1.5, 1.5]
 
 
-def test_what_comes_after_the_first_worker_has_finished_does_not_count() -> None:
+def test_measures_ignore_steps_after_first_worker_finishes() -> None:
     rows = trace([0.5] * 4, workers=2).steps
     slow = rows["worker"] == 1
     for name in ("began", "pushed", "ended"):

@@ -105,7 +105,7 @@ def test_copies_that_failed_are_refused_and_measured_again_the_next_time(
     ],
     ids=["machine", "cell"],
 )
-def test_what_was_measured_elsewhere_or_of_something_else_does_not_count(
+def test_side_by_side_ignores_other_machine_or_cell_results(
     others: list[Copies], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(scratch: Path, one: Cell) -> None:
@@ -121,6 +121,6 @@ def test_what_was_measured_elsewhere_or_of_something_else_does_not_count(
     assert all(each.failed.startswith("OSError: no Mininet here") for each in known(tmp_path)[2:])
 
 
-def test_a_file_of_another_version_is_measured_anew(tmp_path: Path) -> None:
+def test_measurement_file_of_other_version_is_discarded(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text('[{"share": 0.05, "together": 1, "step_s": [0.1], "load": 1.0}]')
     assert known(tmp_path) == []

@@ -119,7 +119,7 @@ def test_a_worker_that_sends_is_not_silent_until_its_packets_have_arrived(share:
 
 
 @pytest.mark.parametrize(("rate", "expected"), [("mild", "ASP"), ("edge", "3-of-n"), ("momentum", "BSP")])
-def test_pacing_sees_what_late_gradients_are_worth(rate: str, expected: str) -> None:
+def test_pacing_picks_strategy_by_value_of_late_gradients(rate: str, expected: str) -> None:
     """What is in force in the middle of a run in which two of four workers take one and a half times as long."""
     trace = simulate(replace(Case(SOFTMAX, rate, 0.05, "heterogeneous", 4).cell("auto:pacing", 101), steps=40))
     middle = trace.steps["ended"].max() / 2

@@ -35,7 +35,7 @@ def quiet() -> Console:
     return Console(file=StringIO())
 
 
-def test_only_what_is_missing_is_run(tmp_path: Path) -> None:
+def test_sweep_runs_only_missing_cells(tmp_path: Path) -> None:
     store = Store(tmp_path)
     assert sweep(CELLS[:4], store, quiet(), Parallel(2)) == 4
     before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.npz")}
@@ -88,9 +88,7 @@ def test_a_cell_that_makes_no_sense_is_refused_before_anything_runs(tmp_path: Pa
     assert not list(tmp_path.glob("*.npz"))
 
 
-def test_what_this_machine_cannot_run_is_no_failure_and_has_a_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sweep_skips_unrunnable_cell_and_records_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grid, "why_not", lambda cell: "no such program here" if cell.seed == 2 else "")
     store = Store(tmp_path)
     assert sweep(CELLS[:2], store, quiet(), Parallel(2)) == 1
@@ -115,7 +113,7 @@ def test_a_study_is_alone_in_its_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_a_killed_sweep_leaves_no_process_and_goes_on_later(number: signal.Signals, tmp_path: Path) -> None:
+def test_killed_sweep_leaves_no_process_and_resumes(number: signal.Signals, tmp_path: Path) -> None:
     script = tmp_path / "run.py"
     script.write_text(SCRIPT)
     run = Marked([sys.executable, str(script), str(tmp_path / "cells")], tmp_path / "log", PYTHONPATH=os.getcwd())

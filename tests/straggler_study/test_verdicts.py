@@ -97,7 +97,7 @@ def test_a_claim_gets_its_own_numbers(study: Study, theirs: str, engine: str, at
     assert (row["5 %"], row["30 %"], row["65 %"], row["verdict"]) == ("", "", at_65, verdict)
 
 
-def test_what_is_counted_has_a_verdict_too(study: Study) -> None:
+def test_hot_swap_and_prototype_claims_have_verdicts(study: Study) -> None:
     swaps, prototype = one(study, "A hot-swapping", "emulated"), one(study, "A prototype", ON_BMV2)
     assert swaps["ours"].startswith("8 swaps while training ran; in 26 of 26 runs (of 26 wanted) the")
     assert swaps["verdict"] == "holds"
@@ -106,7 +106,7 @@ def test_what_is_counted_has_a_verdict_too(study: Study) -> None:
     assert headline.swapped(0, 0) == "not tried: nothing was swapped"
 
 
-def test_the_answer_is_what_the_traces_say(study: Study) -> None:
+def test_headline_answer_matches_the_traces(study: Study) -> None:
     head, rows = headline.answer(study)
     changed = ["-50.0 % [-50.0, -50.0]", "+60.0 % [+60.0, +60.0]", "-20.0 % [-20.0, -20.0]"]
     assert rows == [
@@ -156,7 +156,7 @@ WORSE, TORN, NEVER = spread(0.3, 0.2, 0.4), spread(-0.2, 0.1, -0.1), spread(NAN,
 UNKNOWN, AT_LEAST = Spread.of(()), spread(-0.3, -0.2, bounds=1)
 
 
-def test_what_the_seeds_decide() -> None:
+def test_spread_is_less_only_if_all_seeds_clearly_improve() -> None:
     assert HALF.less and AT_LEAST.less
     assert not any(each.less for each in (WORSE, TORN, NONE, NEVER, UNKNOWN, spread(-0.01, -0.02)))
 
@@ -192,7 +192,7 @@ def test_verdicts(found: dict[float, Spread], amount: float | None, said: str) -
     assert headline.verdict(found, amount) == said
 
 
-def test_a_change_is_of_what_its_name_says(study: Study) -> None:
+def test_change_compares_the_named_metric_between_cells(study: Study) -> None:
     one, other = cell_of(study, names.EMBEDDED, "ssp:10"), cell_of(study, names.EMBEDDED, "bsp")
     for seed in (1, 2):
         study.store.keep(replace(one, seed=seed), trace(replace(one, seed=seed), 0.7, (0.1,) * 4, learns=0.2))
@@ -214,7 +214,7 @@ def test_steps_to_a_target_that_the_other_never_reached_are_bounded_by_its_steps
     assert "or less: the other never got there in 1 of 1" in time.percent()
 
 
-def test_a_way_is_called_what_the_gradients_go_through(study: Study) -> None:
+def test_way_names_the_exchange_target_and_packet_code(study: Study) -> None:
     called = {
         (cell.exchange, cell.target if cell.exchange == "switch" else "", cell.packets): names.way(cell)
         for cell in study.grid.headline
@@ -226,7 +226,7 @@ def test_a_way_is_called_what_the_gradients_go_through(study: Study) -> None:
     }  # fmt: skip
 
 
-def test_what_some_seeds_do_not_say() -> None:
+def test_spread_text_counts_seeds_if_some_are_missing() -> None:
     assert Spread.of([-0.1], wanted=2).percent() == "-10.0 % [-10.0, -10.0], 1 of 2 seeds"
     assert Spread.of([-0.1, -0.2], wanted=2).percent() == "-15.0 % [-20.0, -10.0]"
 
@@ -246,7 +246,7 @@ def test_a_row_of_the_headline_is_of_its_way_and_against_our_bsp(study: Study) -
     assert [row[3] for row in headline.scapy_rows(study)[1]] == ["1000", "7000"]
 
 
-def test_a_share_is_of_the_network_and_of_what_should_have_been_computed() -> None:
+def test_network_share_is_relative_to_nominal_compute_time() -> None:
     cell = Cell(model=SOFTMAX, straggler="none", compute_ms=320.0)
     found = numbers(trace(cell, 1.0, (0.1, 0.1, 0.1, 0.1)), 0.5)
     assert found.share == pytest.approx(0.5 / (0.5 + 0.32))

@@ -148,7 +148,7 @@ def pack(values: list[tuple[int, int]]) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_expressions_are_what_python_says(seed: int) -> None:
+def test_engine_expressions_match_python_evaluation(seed: int) -> None:
     maker = Maker(seed)
     rng = maker.rng
     expressions = [maker.number(rng.randint(1, 5))[0] for _ in range(PER_PROGRAM)]

@@ -64,7 +64,7 @@ def test_strings_that_name_nothing_are_not_written_at_all(program: str) -> None:
 
 
 @pytest.mark.parametrize("program", ["serene", "serene_jumbo"])
-def test_what_serenes_own_program_does_for_each_packet(program: str) -> None:
+def test_serene_engine_reads_no_time_and_moves_whole_registers(program: str) -> None:
     """It never asks for the time, which `mark_to_drop(standard_metadata)` does not need; and registers are read and
     written as a whole: in a loop over limbs, C has to look for the register again after each of them."""
     source = generate(load_program(SOURCES[program]))

@@ -170,7 +170,7 @@ def switch(program: bytes) -> Iterator[Switch]:
 @pytest.mark.parametrize(
     ("table", "masks"), [*((table, 12) for table in TABLES), ("by_ternary", 1), ("by_ternary", 2000)]
 )
-def test_a_large_table_finds_what_a_scan_finds(switch: Switch, table: str, masks: int) -> None:
+def test_large_table_lookup_matches_linear_scan(switch: Switch, table: str, masks: int) -> None:
     model = Model(switch, table, random.Random(f"{table} {masks}"), masks)
     for _ in range(1200):
         model.insert()

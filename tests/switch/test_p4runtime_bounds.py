@@ -62,7 +62,7 @@ def test_large_messages_do_not_pile_up_either() -> None:
     assert [message.WhichOneof("update") for message in session.messages()][-1] == "arbitration"
 
 
-def test_what_no_controller_had_room_for_is_not_delivered() -> None:
+def test_message_is_undelivered_if_every_primary_queue_is_full() -> None:
     server = P4RuntimeServer([], address="127.0.0.1:0")
     reading, slow = Session(), Session()
     large = p4r.StreamMessageResponse(packet=p4r.PacketIn(payload=bytes(1 << 20)))
@@ -75,7 +75,7 @@ def test_what_no_controller_had_room_for_is_not_delivered() -> None:
     server.stop()
 
 
-def test_packets_that_find_no_room_are_told_of_in_the_log(
+def test_packets_lost_to_full_queue_are_logged(
     fresh: Target, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Neither the controller nor a count tells of them."""
@@ -124,7 +124,7 @@ def test_a_batch_s_status_fits_the_trailers(updates: int) -> None:
     assert encoded + len(details) * 4 // 3 < 16 << 10 and len(details) <= 4500
 
 
-def test_a_failed_write_of_many_updates_is_told(ours: Probing) -> None:
+def test_failed_bulk_write_status_fits_grpc_metadata_limit(ours: Probing) -> None:
     """gRPC clients lose a status that is larger than their limit on metadata, by default 8 KiB."""
     bad = but(ours.scoped(1), "match.0.exact.value", b"\xff" * 10_000)
     assert "300 of 300 updates failed" in refused(Code.UNKNOWN, ours.insert, *[bad] * 300)
@@ -133,7 +133,7 @@ def test_a_failed_write_of_many_updates_is_told(ours: Probing) -> None:
     assert str(service.MAX_UPDATES) in refused(Code.INVALID_ARGUMENT, ours.read, *[ours.key("by_exact")] * many)
 
 
-def test_a_read_s_work_is_bounded_not_what_it_finds_alone(ours: Probing, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_limits_table_entries_scanned(ours: Probing, monkeypatch: pytest.MonkeyPatch) -> None:
     """What match and priority name is looked up; where one is left out all of a table's entries are looked at."""
     monkeypatch.setattr(service, "MAX_LOOKED_AT", 50)
     scoped, ternary = [ours.scoped(a, a) for a in range(30)], [ours.ternary(b, 255, b) for b in range(1, 31)]

@@ -31,7 +31,7 @@ COMMAND = [sys.executable, "-m", "serene.switch.cli"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_it_says_when_it_is_ready_and_stops_when_told_to(tmp_path: Path, number: int) -> None:
+def test_switch_prints_ready_line_and_stops_on_signal(tmp_path: Path, number: int) -> None:
     udp = some_port(socket.SOCK_DGRAM)
     with Running(tmp_path, "--no-p4", "-i", f"1@udp:{udp}", "-i", "2@lo") as switch:
         assert switch.ready_line == f"serene-switch: P4Runtime on {switch.address}, device 7, ports 1@udp:{udp} 2@lo"
@@ -41,7 +41,7 @@ def test_it_says_when_it_is_ready_and_stops_when_told_to(tmp_path: Path, number:
             assert stream.done.wait(PATIENCE_S)
 
 
-def test_it_stops_whichever_thread_the_signal_comes_to(tmp_path: Path) -> None:
+def test_switch_stops_when_any_thread_gets_the_signal(tmp_path: Path) -> None:
     with Running(tmp_path, "--no-p4") as switch:
         pid = switch.process.pid
         threads = {int(name) for name in os.listdir(f"/proc/{pid}/task")} - {pid}
@@ -98,7 +98,7 @@ def test_every_option_of_simple_switch_grpc_is_taken(tmp_path: Path) -> None:
         assert name in once | done or f"{name}: " in said, name
 
 
-def test_what_is_logged_goes_where_it_is_wanted(tmp_path: Path) -> None:
+def test_switch_cli_logs_to_the_given_log_file(tmp_path: Path) -> None:
     arguments = ["--no-p4", "--nanolog", "ipc:///tmp/x.ipc", "--log-file", str(tmp_path / "log"), "-L", "info"]
     with Running(tmp_path, *arguments, further=("--priority-queues", "8")) as switch:
         assert switch.lines == [switch.ready_line]
@@ -227,7 +227,7 @@ ONE_LINE = """
 """
 
 
-def test_bad_input_is_told_in_a_line(
+def test_switch_cli_reports_bad_input_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("")

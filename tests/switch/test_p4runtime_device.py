@@ -54,7 +54,7 @@ def test_a_message_that_fails_costs_that_message_alone(caplog: pytest.LogCapture
     probed.device.stop()
 
 
-def test_packets_of_a_program_s_last_moments_are_told() -> None:
+def test_packets_sent_before_stop_are_still_delivered() -> None:
     """Those that come when nobody waits for events any more."""
     entered, released = threading.Event(), threading.Event()
 

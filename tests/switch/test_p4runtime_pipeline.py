@@ -31,7 +31,7 @@ def test_nothing_works_without_a_configuration(target: Target, controller: Probi
         assert controller.messages.receive("error").canonical_code == Code.FAILED_PRECONDITION.value[0]
 
 
-def test_what_was_set_is_what_is_got(primary: Probing) -> None:
+def test_pipeline_config_reads_back_as_set(primary: Probing) -> None:
     assert not primary.get_pipeline("ALL").HasField("cookie")
     primary.push(cookie=0xFEED)
     info, program = primary.p4info, primary.program
@@ -66,7 +66,7 @@ def test_a_new_program_begins_empty(primary: Probing) -> None:
     primary.insert(entry)
 
 
-def test_what_is_verified_or_refused_changes_nothing(ours: Probing) -> None:
+def test_verified_or_rejected_pipeline_config_changes_nothing(ours: Probing) -> None:
     entry = ours.scoped(1, 5)
     ours.insert(entry)
     ours.push(action="VERIFY", cookie=5)

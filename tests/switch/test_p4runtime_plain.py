@@ -263,7 +263,7 @@ def test_messages_given_twice_are_merged(halves: tuple[Half, Half]) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_broken_encodings_are_what_protobuf_makes_of_them(halves: tuple[Half, Half], seed: int) -> None:
+def test_plain_write_matches_protobuf_on_corrupt_requests(halves: tuple[Half, Half], seed: int) -> None:
     plain, python = halves
     some = random.Random(1000 + seed)
     present: list[p4r.TableEntry] = []

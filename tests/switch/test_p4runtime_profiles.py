@@ -88,7 +88,7 @@ def test_a_group_spreads_flows_by_their_hash(profiled: Profiled) -> None:
     assert set(profiled.spread(10)) == {103}
 
 
-def test_what_is_used_stays(profiled: Profiled, target: Target) -> None:
+def test_profile_member_or_group_in_use_cannot_be_deleted(profiled: Profiled, target: Target) -> None:
     used = Code.FAILED_PRECONDITION if target.name == "embedded" else Code.UNKNOWN
     member, group = profiled.member("spreader", 1, "second", 1), profiled.group(5, (1, 1))
     for entity in (member, group, profiled.indirect("by_group", 9, group=5)):

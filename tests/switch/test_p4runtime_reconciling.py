@@ -67,7 +67,7 @@ def test_everything_stays(ours: Probing) -> None:
     assert (found.by_exact, found.by_ternary, found.by_metered, found.by_idle) == (3, 5, 8, 9)
 
 
-def test_what_the_new_program_has_not_is_not_dropped(ours: Probing) -> None:
+def test_reconcile_is_rejected_if_it_would_drop_state(ours: Probing) -> None:
     """The old program runs on, with all that it has."""
     info = ours.p4info
     without_counter = but(info, "direct_counters.exact_hits")

@@ -237,7 +237,7 @@ def test_clone_sessions_truncate(ours: Probing) -> None:
 
 
 @pytest.mark.parametrize("kind", ["a group", "a session", "a digest"])
-def test_what_was_deleted_may_come_again(primary: Probing, kind: str) -> None:
+def test_deleted_p4runtime_entity_can_be_inserted_again(primary: Probing, kind: str) -> None:
     first, changed = {
         "a group": (multicast_group(5, (1, 1)), multicast_group(5, (2, 1))),
         "a session": (clone_session(9, (1, 1)), clone_session(9, (2, 1))),

@@ -38,7 +38,7 @@ def test_packets_keep_their_order(primary: Probing) -> None:
         assert [primary.received().b for _ in range(20)] == list(range(first, first + 20))
 
 
-def test_large_packets_and_what_is_no_probe(primary: Probing) -> None:
+def test_packet_out_returns_large_and_non_probe_frames(primary: Probing) -> None:
     for payload in (Probe().frame(b"x" * 9000), b"\xff" * 14, b"\xff" * 60):
         primary.packet_out(payload)
         assert primary.messages.receive("packet").payload[-9000:] == payload[-9000:]

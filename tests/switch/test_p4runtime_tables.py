@@ -235,7 +235,7 @@ def test_initial_entries_have_priorities_that_controllers_can_exceed(ours: Probi
 # -- idle timeouts --------------------------------------------------------------------------------------------
 
 
-def test_idle_entries_are_told_of_and_told_of_again(ours: Probing) -> None:
+def test_idle_notifications_repeat_until_hit_or_delete(ours: Probing) -> None:
     """Only those that no packet hits, and until they are gone; how long ago the last hit was can be read."""
     timeout_ns = 100_000_000
     idle = ours.entry("by_idle", {"a": 1}, "found_idle", 1, idle_timeout_ns=timeout_ns, metadata=b"m")
@@ -269,7 +269,7 @@ def b_of(message: p4r.StreamMessageResponse) -> int:
     return Probe.parse(message.packet.payload).b
 
 
-def test_an_idle_timeout_begins_anew_with_a_hit_and_with_a_notice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_timeout_restarts_on_hit_and_on_notification(monkeypatch: pytest.MonkeyPatch) -> None:
     table, now, told = "ProbeIngress.by_idle", 1_000, list[p4r.StreamMessageResponse]()
 
     def deliver(message: p4r.StreamMessageResponse) -> bool:

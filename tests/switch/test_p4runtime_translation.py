@@ -160,7 +160,7 @@ def test_packets_replicas_and_digests_name_ports(client: Translated) -> None:
     assert list(digest.data) == [p4d.P4Data(struct=p4d.P4StructLike(members=members))]
 
 
-def test_idle_entries_are_told_with_their_strings(client: Translated) -> None:
+def test_idle_notification_carries_translated_strings(client: Translated) -> None:
     entry = p4r.TableEntry(table_id=client.id("tables", "by_idle"), idle_timeout_ns=1_000_000)
     entry.match.add(field_id=1).exact.value = b"quiet"
     entry.action.CopyFrom(client.action("found_idle", 5))

@@ -18,7 +18,7 @@ def selecting(embedded: Target) -> Iterator[Selecting]:
         yield controller
 
 
-def test_the_parser_goes_by_what_is_in_the_set(selecting: Selecting) -> None:
+def test_parser_matches_value_set_members(selecting: Selecting) -> None:
     kinds = (0x800, 0x801, 0x86DD)
     for members, found in (
         ((), [0, 0, 0]),

@@ -162,7 +162,7 @@ def test_an_empty_frame_is_none_and_loses_no_other(switch: Switch, ends: list[Sh
     assert switch.port_counts(1).dropped == 0
 
 
-def test_what_a_program_leaves_nothing_of_is_dropped(tmp_path: Path, paths: list[Path]) -> None:
+def test_packet_deparsed_to_nothing_counts_as_dropped(tmp_path: Path, paths: list[Path]) -> None:
     """And does not count as sent."""
     program = json.loads((JSON.parent / "mirror.json").read_text())
     program["deparsers"][0]["order"] = []  # only the payload leaves, to port 2
@@ -218,7 +218,7 @@ def test_a_port_without_a_process_drops(switch: Switch, paths: list[Path]) -> No
         until(lambda: switch.port_counts(2).dropped == 1, "the frame is dropped")
 
 
-def test_the_switch_starts_anew_and_the_process_goes_on(paths: list[Path]) -> None:
+def test_shared_memory_port_survives_switch_restart(paths: list[Path]) -> None:
     end: SharedMemory | None = None
     for turn in range(3):
         with serving(JSON, paths[:1]):
@@ -360,7 +360,7 @@ def test_lengths_and_indices_that_make_no_sense(switch: Switch, paths: list[Path
 
 
 @pytest.mark.parametrize("read", [2**63, -1, RING_BYTES * 5, 1])
-def test_a_reader_that_lies_about_what_it_has_read(switch: Switch, paths: list[Path], read: int) -> None:
+def test_host_with_forged_read_counter_loses_only_own_frames(switch: Switch, paths: list[Path], read: int) -> None:
     """Only loses frames of its own."""
     hostile, honest = Hostile(paths[0]), SharedMemory(paths[1])
     hostile.put(TO_HOST + READ, read)

@@ -86,7 +86,7 @@ def traced(switch: Switch, **fields: int) -> Step:
     return switch.process(1, Probe(**fields).frame(), trace=True)[1]
 
 
-def test_tables_say_what_was_hit_and_actions_what_they_were_given(probe: Switch) -> None:
+def test_trace_shows_table_hits_and_action_arguments(probe: Switch) -> None:
     trace = traced(probe, a=1, b=2, port=3)
     tables = {step.name.rpartition(".")[2]: step.values for step in trace.all("table")}
     assert tables["by_exact"] == {"hit": False, "key": {"a": 1, "b": 2}}
@@ -101,7 +101,7 @@ def test_tables_say_what_was_hit_and_actions_what_they_were_given(probe: Switch)
     assert json.loads(json.dumps(trace.json()))["steps"][0]["kind"] == "ingress"
 
 
-def test_a_digest_is_named_with_what_controllers_are_told(probe: Switch) -> None:
+def test_trace_shows_digest_name_and_values(probe: Switch) -> None:
     trace = traced(probe, b=9, digests=1)
     (digest,) = trace.all("digest")
     assert digest.name == "learned_t"
@@ -110,7 +110,7 @@ def test_a_digest_is_named_with_what_controllers_are_told(probe: Switch) -> None
     assert not list(traced(probe, b=9).all("digest"))
 
 
-def test_a_meter_of_a_table_says_its_colour(probe: Switch) -> None:
+def test_trace_shows_table_meter_colour(probe: Switch) -> None:
     """The entry's meter lets one packet pass in an hour."""
     handle = probe.table_add("ProbeIngress.by_metered", [Exact(1)], "ProbeIngress.found_metered", [7])
     probe.meter_set("ProbeIngress.entry_rate", handle, MeterRates(1 / 3600, 1, 1 / 3600, 1))
@@ -179,7 +179,7 @@ def stages(message: Any) -> list[str]:
     return [event.stage_name for event in events[::2]]
 
 
-def test_log_msg_is_told() -> None:
+def test_trace_shows_log_msg_text() -> None:
     with Switch.load(JSON.with_name("mirror.json")) as switch:
         _, trace = switch.process(1, bytes(6) + b"\2\0\0\0\0\1" + b"\0\3", trace=True)
     assert [step.name for step in trace.all("log")] == [f"type 3 from {0x020000000001}, 7", "nothing else {}"]
@@ -220,7 +220,7 @@ def test_a_parser_error_is_named(probe: Switch) -> None:
     assert [step.name for step in trace.all("parser error")] == ["PacketTooShort"]
 
 
-def test_what_is_too_long_is_cut_and_says_so() -> None:
+def test_overlong_packet_trace_is_truncated_and_marked() -> None:
     """A trace is bounded, whatever a program does: 30000 replicas do not fit."""
     with contextlib.closing(Switch.load(JSON)) as switch:
         switch.multicast_set(5, [(3, instance) for instance in range(30000)])
@@ -251,7 +251,7 @@ def test_a_port_that_is_none(probe: Switch) -> None:
         probe.process(512, b"", trace=True)
 
 
-def test_the_page_shows_what_is_printed() -> None:
+def test_trace_page_example_matches_printed_trace() -> None:
     """docs/trace.md: a PUSH that completes a round, under BSP, but for the time."""
     program = Program.load("serene")
     with contextlib.closing(EmbeddedTarget(program.config_path.read_bytes())) as target:

@@ -129,7 +129,7 @@ def test_watchers_that_come_and_go_take_no_packets_from_others(hosts: Hosts, ser
     assert len(got) == count
 
 
-def test_all_that_a_program_forwards_is_told_of_when_it_is_replaced(
+def test_watcher_sees_packets_forwarded_during_program_swap(
     hosts: Hosts, switch: Switch, server: P4RuntimeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watcher = Watcher()
@@ -233,7 +233,7 @@ def test_serenectl_trace(hosts: Hosts, server: P4RuntimeServer, tmp_path: Path, 
         assert out[0].startswith("packet on port 1, ") and "leaves by port 2, " in out[-1]
 
 
-def test_serenectl_trace_says_what_is_wrong(server: P4RuntimeServer) -> None:
+def test_serenectl_trace_reports_invalid_arguments(server: P4RuntimeServer) -> None:
     for arguments, code, words in (
         (["--match", "x.y == 1"], 1, "no header 'x'; expected "),
         (["--port", "0-512"], 2, "expected port numbers from 0 to 511"),
@@ -249,7 +249,7 @@ def test_serenectl_trace_says_what_is_wrong(server: P4RuntimeServer) -> None:
 # -- the process ----------------------------------------------------------------------------------------------
 
 
-def test_captures_have_what_came_and_left(hosts: Hosts, tmp_path: Path) -> None:
+def test_pcap_files_hold_received_and_sent_frames(hosts: Hosts, tmp_path: Path) -> None:
     place = tmp_path / "captures"
     place.mkdir()
     with Running(tmp_path, str(JSON), *hosts.arguments, "--pcap", str(place)) as running:
@@ -266,7 +266,7 @@ def test_captures_have_what_came_and_left(hosts: Hosts, tmp_path: Path) -> None:
     }
 
 
-def test_a_capture_goes_on_with_the_next_program(hosts: Hosts, switch: Switch, tmp_path: Path) -> None:
+def test_pcap_capture_continues_with_the_next_program(hosts: Hosts, switch: Switch, tmp_path: Path) -> None:
     with P4RuntimeServer(hosts.ports, address="127.0.0.1:0", device_id=DEVICE_ID, captures=tmp_path) as server:
         for a in (1, 2, 3):
             server.run(Switch.load(JSON))

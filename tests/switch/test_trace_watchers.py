@@ -36,9 +36,7 @@ def primary(running: P4RuntimeServer) -> Iterator[Probing]:
         yield controller
 
 
-def test_a_watcher_is_told_when_the_next_program_has_not_what_it_looks_for(
-    running: P4RuntimeServer, primary: Probing
-) -> None:
+def test_watch_ends_if_the_new_program_lacks_its_header(running: P4RuntimeServer, primary: Probing) -> None:
     one, every = Watch(running.port, match="probe.a == 1"), Watch(running.port)
     primary.push(OTHER.read_bytes(), load_p4info(OTHER.with_suffix(".p4info.txtpb")))
     assert one.ended.wait(PATIENCE_S), "it would wait for ever"
@@ -47,7 +45,7 @@ def test_a_watcher_is_told_when_the_next_program_has_not_what_it_looks_for(
     every.close()
 
 
-def test_nobody_waits_while_what_a_watcher_needs_is_compiled(
+def test_tracing_is_compiled_without_holding_the_server_lock(
     running: P4RuntimeServer, primary: Probing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The watcher came when the program was saved already, and begins to be traced when it is committed."""
@@ -76,7 +74,7 @@ def test_nobody_waits_while_what_a_watcher_needs_is_compiled(
     watched.close()
 
 
-def test_packets_that_found_no_room_are_told_of(running: P4RuntimeServer, tmp_path: Path) -> None:
+def test_trace_watcher_reports_count_of_untraced_packets(running: P4RuntimeServer, tmp_path: Path) -> None:
     watching = processes.Tracing(tmp_path, running.port)
     try:
         (watcher,) = running._device.observers._watchers

@@ -216,7 +216,9 @@ def test_a_process_that_comes_back(switch: Switch, tofino: TofinoDataPlane) -> N
 
 
 @pytest.mark.parametrize("claim", [(SWITCH_MAC, ip(0)), (mac(0), SWITCH_IP)])
-def test_nobody_speaks_for_the_switch(switch: Switch, tofino: TofinoDataPlane, claim: tuple[str, str]) -> None:
+def test_packets_forging_the_switch_address_are_dropped(
+    switch: Switch, tofino: TofinoDataPlane, claim: tuple[str, str]
+) -> None:
     async def play() -> None:
         await switch.bring_up(1)
         forged = Ether(src=claim[0], dst=mac(1)) / (IP(src=claim[1], dst=ip(1)) / b"believe me")

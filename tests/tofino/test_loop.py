@@ -107,7 +107,7 @@ def test_the_job_ends_under_a_completion(build: Build, seed: int) -> None:
     assert plane.drops() == {"no_policy": 1}
 
 
-def test_what_comes_between_is_in_the_sum_and_not_in_the_snapshot(build: Build) -> None:
+def test_push_during_completion_is_in_sum_but_not_snapshot(build: Build) -> None:
     network = opened(build, Mixed((2,)))
     network.push(0, seq=1)
     network.push(1, seq=1)

@@ -143,7 +143,7 @@ def machine(build: Build) -> Machine:
     ids=[f"{build.chip}-{action}" for build, _, action in ACTIONS],
     indirect=["build"],
 )
-def test_instructions_do_what_the_program_says(machine: Machine, stateful: Stateful, action: str) -> None:
+def test_tofino_stateful_instructions_match_p4_action(machine: Machine, stateful: Stateful, action: str) -> None:
     rng = random.Random(action)
     ingress = machine.blocks[1]
     headers, meta = (machine._noise_for(ingress, parameter) for parameter in (0, 1))

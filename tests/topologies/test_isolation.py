@@ -50,7 +50,7 @@ def test_the_exit_status_is_the_functions(start: Start, body: str, status: int) 
     assert start(body).wait() == status
 
 
-def test_a_crash_is_told(start: Start) -> None:
+def test_isolated_crash_exits_with_its_exception(start: Start) -> None:
     crashed = start("raise ValueError('a defect')")
     assert crashed.wait() == 1
     assert "ValueError: a defect" in crashed.output
@@ -78,7 +78,7 @@ def test_daemons_end_with_the_function(start: Start, ending: str) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_it_is_interrupted_once_and_clears_up(start: Start, tmp_path: Path, number: signal.Signals) -> None:
+def test_isolated_process_ignores_signals_during_cleanup(start: Start, tmp_path: Path, number: signal.Signals) -> None:
     """A second Ctrl-C, while it does, changes nothing."""
     begun, cleared = tmp_path / "begun", tmp_path / "cleared"
     process = start(

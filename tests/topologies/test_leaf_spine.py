@@ -140,7 +140,7 @@ RELAYED = 2 * 3  # packets a slot: three workers' pushes, and their answers
 
 
 @pytest.mark.parametrize(("way", "packets"), [("combining", 2), ("relaying", RELAYED)])
-def test_what_an_uplink_carries_in_an_all_reduce(way: str, packets: int) -> None:
+def test_uplink_frame_count_in_an_all_reduce(way: str, packets: int) -> None:
     """A slot's sum goes up and down once, where the leaf combines; else every worker's push and its answer. The hosts
     check their sums. What is sent again comes on top."""
     lacking = missing()

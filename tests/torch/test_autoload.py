@@ -62,7 +62,7 @@ def test_a_broken_installation_does_not_break_torch(error: str) -> None:
     assert (strict.returncode, strict.stdout) == (0, "2.0\nFalse\n"), strict.stderr
 
 
-def test_what_a_group_needs_beside_torch_is_missed_when_one_is_made() -> None:
+def test_missing_group_dependency_fails_at_init_process_group() -> None:
     program = BROKEN.format(module="httpx", error="ImportError('no httpx')")
     program += (
         "import torch.distributed as dist\n"
@@ -73,7 +73,7 @@ def test_what_a_group_needs_beside_torch_is_missed_when_one_is_made() -> None:
     assert "ImportError: no httpx" in done.stderr
 
 
-def test_the_package_names_what_it_has() -> None:
+def test_serene_torch_exports_its_public_names() -> None:
     import serene.torch
 
     assert {getattr(serene.torch, name).__name__ for name in serene.torch.__all__ if name != "BACKEND"} == {

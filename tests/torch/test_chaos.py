@@ -37,7 +37,7 @@ def test_every_contribution_is_accounted_for(plant: Plant, kinds: tuple[str, ...
     assert all("NoController: no controller at" in text for text in chaos.ended), chaos.ended
 
 
-def test_the_account_sees_what_is_lost_and_what_counts_twice() -> None:
+def test_account_detects_lost_and_repeated_contributions() -> None:
     one, two = (np.random.default_rng(seed).integers(-1000, 1000, 700, np.int32) for seed in (0, 1))
     account(one, [one, two])
     partly = one.copy()

@@ -29,7 +29,7 @@ def results(local: Local, tmp_path_factory: pytest.TempPathFactory) -> list[dict
 
 
 @pytest.mark.parametrize("case", collectives.cases(), ids=lambda case: case.name)
-def test_what_gloo_gives(results: list[dict[str, tuple[str, int]]], case: collectives.Case) -> None:
+def test_serene_collectives_match_gloo(results: list[dict[str, tuple[str, int]]], case: collectives.Case) -> None:
     for rank, said in enumerate(results):
         problem, summed = said[case.name]
         assert not problem, f"rank {rank}: {problem}"

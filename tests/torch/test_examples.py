@@ -77,7 +77,7 @@ def test_gloos_threads_end_with_the_process_group(local: Local, tmp_path: Path, 
 
 
 @pytest.mark.timeout(600)
-def test_torchrun_goes_on_from_the_checkpoint(local: Local, tmp_path: Path) -> None:
+def test_torchrun_restart_resumes_from_checkpoint(local: Local, tmp_path: Path) -> None:
     """A rank kills itself at step 120: the others fail, all are started again, and go on from step 100."""
     theirs = losses(local, "restarts", "gloo", "adam", tmp_path, "--checkpoint", str(tmp_path / "gloo.pt"))
     out = tmp_path / "serene.json"

@@ -83,7 +83,7 @@ def test_a_rank_that_cannot_lay_out_its_values(local: Local, tmp_path: Path) -> 
         assert "on rank 1: RuntimeError(" in text and "allocate memory" in text, text
 
 
-def test_a_group_that_is_destroyed_ends_what_is_under_way(local: Local) -> None:
+def test_destroy_process_group_completes_pending_collectives(local: Local) -> None:
     """And what waits behind it."""
     for text in outputs(start_ranks(local, 2, ["-m", "tests.torch.ranks", "leave"])):
         assert text.split() == ["True"] * ranks.COLLECTIVES

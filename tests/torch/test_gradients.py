@@ -96,7 +96,7 @@ def test_with_error_feedback_nothing_is_lost(local: Local, scale: str) -> None:
         assert said["sparse"] == [0.5, 0.5, 0, 0, 0, 1]
 
 
-def test_without_feedback_what_is_beyond_the_limit_is_clipped_and_said(local: Local) -> None:
+def test_clipping_without_feedback_warns_at_the_users_line(local: Local) -> None:
     """At the line of the program whose backward pass it was."""
     source = Path(gradients.__file__).read_text().splitlines()
     lines = [number for number, line in enumerate(source, 1) if "# the user's line" in line]
@@ -110,7 +110,7 @@ def test_without_feedback_what_is_beyond_the_limit_is_clipped_and_said(local: Lo
         assert counts and all(later >= 10 * earlier for earlier, later in pairwise(counts)), "not at each step"
 
 
-def test_what_is_too_much_to_hold_back_is_lost_and_said(local: Local) -> None:
+def test_residual_overflow_is_lost_with_warning(local: Local) -> None:
     for rank, said in enumerate(trained(local, "fixed:1e-12", 8, "feedback")):
         assert said["lost"] > 0 and not said["clipped"]
         assert said["apart"] == 0

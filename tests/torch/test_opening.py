@@ -25,7 +25,7 @@ def test_a_rank_that_dies_while_a_group_is_made_is_named() -> None:
         opening._agree(store, "transport", 0, 2, "", timedelta(seconds=0.1))
 
 
-def test_ranks_that_disagree_are_told_of_though_the_store_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_disagreeing_ranks_are_reported_without_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rank 0 keeps it, and may have ended by the same error."""
     monkeypatch.setattr(notices, "TELLING_TIMEOUT_S", 0.0)
     port, patience = some_port(), timedelta(seconds=60)

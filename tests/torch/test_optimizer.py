@@ -68,7 +68,7 @@ MAKES: list[Make] = [
     [*zip(MAKES, (0.9, 0.9, 0.0, 0.0, 0.0), strict=True)],
     ids=["sgd", "adamw", "adagrad", "1e-6", "10"],
 )
-def test_it_does_what_the_plain_one_does(make: Make, momentum: float) -> None:
+def test_distributed_optimizer_matches_plain_with_one_worker(make: Make, momentum: float) -> None:
     """Within a thousandth of how far the parameters went: a unit a step, whose effect the training may enlarge. And it
     reports what automatic strategies decide by."""
     plain, shared = network(), network()
@@ -218,7 +218,7 @@ def test_parameters_that_are_frozen_shared_or_get_no_gradient() -> None:
         assert torch.equal(shared.state_dict()[name], before[name])
 
 
-def test_steps_between_exchanges_and_what_is_left_at_the_end() -> None:
+def test_optimizer_exchanges_every_n_steps_and_rest_at_close() -> None:
     """In the background too; 20 steps are two exchanges of eight, and four steps that `close` sends."""
     plain = network()
     train(plain, SGD(plain.parameters(), lr=0.05))
@@ -291,7 +291,7 @@ def test_there_is_no_controller(monkeypatch: pytest.MonkeyPatch) -> None:
         DistributedOptimizer(SGD(network().parameters(), lr=0.1), job="alone", workers=1)
 
 
-def test_the_others_do_not_come() -> None:
+def test_optimizer_times_out_when_peers_do_not_join() -> None:
     model = network()
     optimizer = DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="alone", workers=2, timeout_s=0.3)
     with pytest.raises(

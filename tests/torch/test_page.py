@@ -18,7 +18,7 @@ CONSOLES = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_programs_name_what_there_is(program: str) -> None:
+def test_pytorch_page_programs_compile_and_import(program: str) -> None:
     compile(program, "docs/pytorch.md", "exec")
     exec("\n".join(line for line in program.splitlines() if line.startswith(("import ", "from "))), {})
 

@@ -65,7 +65,7 @@ def test_replicas_are_the_same_bits_and_nothing_is_lost(
     torch.testing.assert_close(moved + held, wanted, rtol=0, atol=1e-12)
 
 
-def test_what_the_limit_cuts_comes_with_the_next_contributions() -> None:
+def test_values_clipped_by_limit_are_sent_in_later_rounds() -> None:
     parameter = torch.nn.Parameter(torch.zeros(2))
     ours = replica_of(parameter)
     ours.begin(2**10, 100)
@@ -103,7 +103,7 @@ def test_an_outer_momentum_is_that_of_the_mean_update() -> None:
         torch.testing.assert_close(owned[0].double().detach(), expected, rtol=0, atol=1e-5)
 
 
-def test_what_is_under_way_counts_in_full_until_it_is_read() -> None:
+def test_replica_keeps_full_own_update_until_its_sum_is_read() -> None:
     """A worker that went back to a third of its own update, while its moments go on, would learn badly with many steps
     between exchanges."""
     parameter = torch.nn.Parameter(torch.zeros(1))
@@ -148,7 +148,7 @@ def test_no_parameter_goes_beyond_its_reach() -> None:
 
 
 @given(st.integers(1, 256), st.floats(1e-30, 1e30))
-def test_a_round_fits_far_within_what_32_bits_hold(workers: int, reach: float) -> None:
+def test_scale_and_limit_keep_a_round_within_32_bits(workers: int, reach: float) -> None:
     scale, limit = scale_for(reach, workers), limit_for(workers)
     assert workers * limit * 8 <= REACH and math.log2(scale).is_integer() and math.log2(limit).is_integer()
     assert scale * workers < 2**31 and scale >= 1

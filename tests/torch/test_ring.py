@@ -48,7 +48,7 @@ def gone(ring: Ring, collective: int) -> str:
     return said[0]
 
 
-def test_who_has_left_is_remembered(threads: ThreadPoolExecutor) -> None:
+def test_ring_remembers_a_rank_that_left(threads: ThreadPoolExecutor) -> None:
     """It has said so when it still took part; the collective after that cannot end."""
     store = HashStore()
     rings = [begin(threads, store, rank) for rank in (0, 1)]
@@ -77,7 +77,7 @@ def test_strangers_do_not_end_the_start(threads: ThreadPoolExecutor) -> None:
             ring.result(60).close()
 
 
-def test_who_has_died_is_passed_on() -> None:
+def test_ring_passes_rank_death_on_to_non_neighbours() -> None:
     """To ranks that are no neighbours of it."""
     store = HashStore()
     with ThreadPoolExecutor(4) as four:
@@ -110,7 +110,7 @@ def test_a_program_may_have_many_files_open(threads: ThreadPoolExecutor) -> None
     ],
     ids=["whole", "killed"],
 )
-def test_what_comes_in_parts_is_read_when_it_is_whole(
+def test_ring_message_received_in_parts_is_reassembled(
     threads: ThreadPoolExecutor, rest: bytes, heard: str, died: set[int]
 ) -> None:
     """As a long text does over a network."""

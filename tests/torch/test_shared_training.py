@@ -45,7 +45,7 @@ def plant(switch: SwitchProcess, tmp_path: Path) -> Iterator[Plant]:
     ],
     ids=str,
 )
-def test_replicas_end_as_the_sum_of_what_was_sent(
+def test_final_replicas_equal_the_sum_of_contributions(
     plant: Plant, strategy: str, settings: dict[str, object], swaps: list[Strategy]
 ) -> None:
     workers = [plant.start(number, strategy=strategy, **{"steps": 60, **settings}) for number in range(WORKERS)]
@@ -76,7 +76,7 @@ def test_sgd_without_momentum_steps_by_the_mean_of_the_gradients(plant: Plant) -
     np.testing.assert_allclose(plant.saved(0).parameters, expected, rtol=0, atol=1e-5)
 
 
-def test_the_controller_sees_what_a_worker_does(plant: Plant) -> None:
+def test_controller_sees_worker_state_and_step_times(plant: Plant) -> None:
     """That it waits, and how long a step computes: without that an automatic strategy is blind."""
     workers = [plant.start(0), plant.start(1), plant.start(2, waits_at=20)]
 
@@ -173,7 +173,7 @@ def test_a_switch_and_a_controller_that_are_lost_at_once_end_the_training(plant:
 # -- what is refused -----------------------------------------------------------------------------------------
 
 
-def test_all_processes_hear_in_what_they_differ(plant: Plant) -> None:
+def test_all_processes_report_mismatched_settings(plant: Plant) -> None:
     workers = [plant.start(0), plant.start(1, every=2), plant.start(2, seed=1)]
     for text in said(*workers, expect=1):
         assert re.search(

@@ -59,7 +59,7 @@ def test_a_sign_that_cannot_be_given_does_not_end_the_thread(
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()])
-def test_whatever_a_collective_raises_ends_it_and_nothing_else(runner: work.Runner, error: BaseException) -> None:
+def test_collective_exception_ends_only_that_collective(runner: work.Runner, error: BaseException) -> None:
     def fail() -> None:
         raise error
 
@@ -71,7 +71,7 @@ def test_whatever_a_collective_raises_ends_it_and_nothing_else(runner: work.Runn
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_thread_that_ends_after_all_ends_what_it_had_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dead_runner_thread_fails_queued_and_later_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "IDLE_S", 0.01)
     idles, end = threading.Event(), threading.Event()
 
@@ -116,7 +116,7 @@ def test_a_child_does_not_wait_for_its_parents_thread(runner: work.Runner) -> No
     assert under_way.wait(timedelta(seconds=PATIENCE_S))
 
 
-def test_what_is_called_back_may_wait_for_the_next_collective(runner: work.Runner) -> None:
+def test_future_callback_may_wait_for_another_collective(runner: work.Runner) -> None:
     """Each of several at a time: PowerSGD does so for every bucket."""
     begin, ended = threading.Event(), threading.Semaphore(0)
 
@@ -130,7 +130,7 @@ def test_what_is_called_back_may_wait_for_the_next_collective(runner: work.Runne
     assert all(ended.acquire(timeout=PATIENCE_S) for _ in range(5))
 
 
-def test_what_is_called_back_makes_ordinary_tensors(runner: work.Runner) -> None:
+def test_future_callback_tensors_are_not_inference_tensors(runner: work.Runner) -> None:
     """The thread writes in inference mode; what is made there, autograd refuses."""
     begin, ended = threading.Event(), threading.Event()
     made = torch.zeros(2)

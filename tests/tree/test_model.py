@@ -53,7 +53,9 @@ RACKS = [[0, 1, 2], [3], [4, 5]]
     ],
     ids=str,
 )
-def test_what_each_switch_is_told(strategy: Strategy, enough: list[int], counted: int, quorum: int) -> None:
+def test_strategy_compiles_to_leaf_and_root_fields(
+    strategy: Strategy, enough: list[int], counted: int, quorum: int
+) -> None:
     leaves, root = compile_for_racks(strategy, RACKS)
     assert [leaf.enough for leaf in leaves] == enough
     assert all(leaf.fields == strategy.compile(range(6)) for leaf in leaves)

@@ -95,7 +95,7 @@ def test_the_part_that_failed_is_named_though_another_waits_for_it(tmp_path: Pat
     assert all(process.poll() is not None for process in hosts.started)
 
 
-def test_what_was_started_ends_when_a_later_part_cannot_start(tmp_path: Path) -> None:
+def test_bench_stops_started_parts_if_a_later_one_cannot_start(tmp_path: Path) -> None:
     hosts = Here(1)
     with pytest.raises(OSError, match="no room"):
         run_parts(hosts, {0: ("pool", {}), 1: ("pool", {})}, tmp_path, 120.0)

@@ -74,7 +74,7 @@ def test_that_does_not_begin(broken):
     pass
 
 @pytest.mark.skipif(True, reason="needs simple_switch_grpc")
-def test_that_says_so_in_other_words():
+def test_skipped_with_another_wording():
     pass
 
 @pytest.mark.skip(reason="BMv2 cannot")
@@ -84,7 +84,7 @@ def test_of_another_reason():
 
 
 @pytest.mark.parametrize("processes", [[], ["-n", "2"]], ids=["alone", "several"])
-def test_the_last_lines_say_which_switches_were_used_and_what_was_lacking(tmp_path: Path, processes: list[str]) -> None:
+def test_pytest_summary_lists_switches_used_and_skip_reasons(tmp_path: Path, processes: list[str]) -> None:
     """Whatever the switches are: each test is only named as one of theirs."""
     folder = tmp_path / "bmv2"
     folder.mkdir()
@@ -125,7 +125,7 @@ def test(something):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_what_is_set_up_is_taken_down_whatever_ends_the_tests(tmp_path: Path, number: signal.Signals) -> None:
+def test_signal_to_pytest_still_runs_fixture_teardown(tmp_path: Path, number: signal.Signals) -> None:
     (tmp_path / "test_it.py").write_text(FIXTURE)
     command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-c", "/dev/null", str(tmp_path / "test_it.py")]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True) as tests:
@@ -154,9 +154,7 @@ def test():
 
 
 @pytest.mark.parametrize("processes", [[], ["-n", "1"]], ids=["alone", "several"])
-def test_after_nohup_they_outlive_the_terminal_and_what_they_start_does_not(
-    tmp_path: Path, processes: list[str]
-) -> None:
+def test_nohup_pytest_survives_sighup_but_its_children_do_not(tmp_path: Path, processes: list[str]) -> None:
     (tmp_path / "test_it.py").write_text(NOHUP)
     command = ["env", "--ignore-signal=HUP", sys.executable, "-m", "pytest", "-p", "tests.conftest", "-c", "/dev/null"]
     done = subprocess.run(

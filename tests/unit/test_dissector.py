@@ -49,7 +49,7 @@ def dissected(script: str, packets: list[Packet], folder: Path, *columns: str) -
 
 
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark (Debian's package tshark)")
-def test_tshark_finds_what_scapy_wrote(script: str) -> None:
+def test_tshark_dissects_packets_built_by_scapy(script: str) -> None:
     with tempfile.TemporaryDirectory() as name:  # pytest's own are closed to others
         folder = Path(name)
         head = Ether() / IP() / UDP(sport=40000, dport=SERENE_UDP_PORT)

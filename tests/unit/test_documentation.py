@@ -67,7 +67,7 @@ def test_commands_that_pages_and_comments_name_exist() -> None:
     assert wrong == []
 
 
-def test_texts_advise_no_package_but_ours_and_what_is_pinned() -> None:
+def test_docs_recommend_only_our_or_pinned_packages() -> None:
     """On PyPI, `serene` is another project."""
     extras = {None, *(metadata.metadata(distribution.NAME).get_all("Provides-Extra") or ())}
     known = set(re.findall(r"^([\w-]+)==", (ROOT / "constraints.txt").read_text(), re.MULTILINE))

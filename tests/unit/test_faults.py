@@ -95,7 +95,7 @@ def test_a_file_that_is_not_there() -> None:
         load("nowhere.toml")
 
 
-def test_the_file_and_the_place_that_name_what_is_not_in_the_run(tmp_path: Path) -> None:
+def test_fault_error_names_file_and_entry_of_unknown_worker(tmp_path: Path) -> None:
     path = tmp_path / "faults.toml"
     path.write_text("[[packets]]\nloss = 0.1\n[[packets]]\nworkers = [1, 9]\nloss = 0.1\n")
     with pytest.raises(BadFaults) as refused:
@@ -111,7 +111,7 @@ def test_the_file_and_the_place_that_name_what_is_not_in_the_run(tmp_path: Path)
         (Faults(packets=(PacketFaults(workers=(1, 7)),), events=(Event(1, Action.PAUSE_WORKER, 4),)), 1),
     ],
 )
-def test_what_is_in_the_run_is_taken(faults: Faults, racks: int) -> None:
+def test_faults_check_accepts_workers_and_switches_in_the_run(faults: Faults, racks: int) -> None:
     """The rest is in refusals.txt."""
     faults.check(8, racks)
 
@@ -176,7 +176,7 @@ def test_the_seed_decides_everything() -> None:
     assert fates(faults, 200) != fates(faults, 200, seed=2)
 
 
-def test_a_link_does_not_depend_on_what_the_others_carry() -> None:
+def test_link_faults_are_independent_of_other_links() -> None:
     faults = Faults(3, (PacketFaults(loss=0.2, jitter_s=0.01),))
     alone, together, rng = Links(faults), Links(faults), random.Random(0)
     for _ in range(100):

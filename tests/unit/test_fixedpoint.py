@@ -26,14 +26,14 @@ def test_the_error_is_at_most_half_a_unit(gradient: np.ndarray, scale: int) -> N
 
 
 @given(gradients)
-def test_what_comes_back_is_near_what_went_in(gradient: np.ndarray) -> None:
+def test_quantise_round_trip_is_close_to_the_clipped_input(gradient: np.ndarray) -> None:
     fixed = FixedPoint()
     back = fixed.dequantise(fixed.quantise(gradient)[0])
     assert back.dtype == np.float32
     assert np.allclose(back, np.clip(gradient, -8, 8), atol=1e-6)
 
 
-def test_capacity_is_what_a_32_bit_difference_holds() -> None:
+def test_fixed_point_capacity_fits_a_32_bit_difference() -> None:
     fixed = FixedPoint()
     assert fixed.capacity == 255
     worst = fixed.quantise(np.array([8.0], np.float32))[0].astype(np.int64)

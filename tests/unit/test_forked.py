@@ -22,7 +22,7 @@ def test_a_module_that_the_run_has_imported_runs_as_if_it_had_not(tmp_path: Path
     assert "usage" in (tmp_path / "log").read_text().lower()
 
 
-def test_a_worker_that_cannot_enter_its_host_says_so_in_its_log(tmp_path: Path) -> None:
+def test_worker_logs_why_it_cannot_enter_its_host(tmp_path: Path) -> None:
     with (tmp_path / "log").open("wb") as log:
         process = forked.start("worker", module("serene.workers.train", "--help"), log, {}, host=2**31 - 1)
     assert process.wait() == 1

@@ -46,7 +46,7 @@ def test_a_part_has_one_name(folder: str) -> None:
 
 
 @pytest.mark.parametrize("package", MAY_IMPORT)
-def test_a_package_imports_only_what_lies_below_it(package: str) -> None:
+def test_packages_import_only_lower_layers(package: str) -> None:
     ours = {*MAY_IMPORT, "tests"}
     wrong = [
         f"{path.relative_to(ROOT)} imports {name}"
@@ -114,7 +114,7 @@ def test_no_module_needs_itself() -> None:
     assert sorted(needs.keys() & users) == []
 
 
-def test_programs_begin_without_what_takes_a_second_to_import() -> None:
+def test_commands_start_without_importing_heavy_packages() -> None:
     """The operator's, and those that start others."""
     programs = (
         "serene.controller.commands.cli, serene.switch.cli, serene.experiments.run.cli, "

@@ -126,13 +126,13 @@ def test_an_interrupt_while_a_command_has_processes_at_work(tmp_path: Path) -> N
         started.wait()
 
 
-def test_who_ignores_interrupts_goes_on() -> None:
+def test_command_that_ignores_interrupts_goes_on() -> None:
     ended = interrupted("serene.switch_command", ignored=True)
     assert ended.returncode == 2
     assert ended.stderr.startswith("error: give a program"), "it has come as far as its command line"
 
 
-def test_a_package_of_others_does_not_hide_what_the_switch_needs(tmp_path: Path) -> None:
+def test_foreign_google_package_does_not_break_serene_switch(tmp_path: Path) -> None:
     """One called google, which protobuf's modules lie in, too."""
     (tmp_path / "google").mkdir()
     (tmp_path / "google" / "__init__.py").touch()
@@ -193,7 +193,7 @@ def test_one_interrupt_comes_and_none_disturbs_the_clearing_up(name: str) -> Non
     assert played(CLEARED.format(does=f"send('{name}'); say('on')")) == (status, ["works", "clears", "cleared", "end"])
 
 
-def test_what_is_held_is_done_as_a_whole() -> None:
+def test_signals_are_deferred_in_held_blocks() -> None:
     body = """
 try:
     with held():
@@ -213,12 +213,12 @@ finally:
     assert status in (128 + signal.SIGTERM, 128 + signal.SIGINT)
 
 
-def test_it_comes_at_the_end_of_what_was_held() -> None:
+def test_held_interrupt_is_raised_at_block_end() -> None:
     body = "with held():\n    send('TERM'); say('one')\nsay('never')"
     assert played(body) == (128 + signal.SIGTERM, ["one", "end"])
 
 
-def test_another_ctrl_c_ends_what_is_allowed_to_take_its_time() -> None:
+def test_second_ctrl_c_interrupts_an_allowed_block() -> None:
     body = """
 with held():
     try:
@@ -242,7 +242,7 @@ def test_a_signal_that_is_ignored_stays_so(name: str) -> None:
     assert played(body, ignored=[name]) == (128 + signal.SIGTERM, ["on", "end"])
 
 
-def test_one_that_python_drops_comes_again() -> None:
+def test_signal_swallowed_in_a_destructor_is_raised_again() -> None:
     body = """
 class Destroyed:
     def __del__(self):
@@ -258,7 +258,7 @@ while True:
     assert played(body) == (128 + signal.SIGTERM, ["dropped", "end"])
 
 
-def test_one_that_comes_when_all_is_done_changes_nothing() -> None:
+def test_signal_while_handlers_are_restored_changes_nothing() -> None:
     body = """
 def last(*restored):
     signal.signal = restore
@@ -283,13 +283,13 @@ def test_no_other_handler_raises() -> None:
 
 
 @pytest.mark.parametrize("early", [True, False])
-def test_who_waits_for_other_things_hears_it(early: bool) -> None:
+def test_held_block_can_wait_for_a_coming_interrupt(early: bool) -> None:
     first, then = ("send('TERM')", "") if early else ("", "send('TERM')")
     body = f"with held():\n    {first}\n    heard = coming()\n    {then}\n    say(len(os.read(heard, 1)))\nsay('never')"
     assert played(body) == (128 + signal.SIGTERM, ["1", "end"])
 
 
-def test_who_loses_the_terminal_still_clears_up(tmp_path: Path) -> None:
+def test_command_that_loses_its_terminal_still_cleans_up(tmp_path: Path) -> None:
     """What it says fails from then on, or it would end with that."""
     cleared = tmp_path / "cleared"
     body = f"try:\n    say('on'); time.sleep(100)\nfinally:\n    say('lost'); open({str(cleared)!r}, 'w').close()"

@@ -46,7 +46,7 @@ def test_the_usual_variables_are_taken_everywhere() -> None:
         (["lint", "it's=8"], "it's: no setting of make lint"),
     ],
 )
-def test_what_was_meant_is_named(arguments: list[str], said: str) -> None:
+def test_unknown_make_setting_error_suggests_the_right_one(arguments: list[str], said: str) -> None:
     refused = make(*arguments)
     assert refused.returncode == 2
     assert said in refused.stderr
@@ -74,7 +74,7 @@ def test_random_runs_are_at_one_switch_unless_racks_are_given() -> None:
     assert words[3:] == ["--racks", "3", "--runs", "1000", "--first", "2000", "--out", "part.json"]
 
 
-def test_the_environment_is_not_asked_and_says_so() -> None:
+def test_make_ignores_environment_settings_with_a_warning() -> None:
     done = make("run-local", WORKERS="8")
     assert done.returncode == 0 and "--workers" not in done.stdout
     assert "WORKERS: in the environment, which is not asked" in done.stderr

@@ -72,7 +72,7 @@ def test_a_disk_that_does_not_take_it_is_refused(small: Path, spoil: Callable[[P
     assert listing(small) == before
 
 
-def test_what_is_in_the_way_is_named(tmp_path: Path) -> None:
+def test_output_check_names_the_obstacle(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     with pytest.raises(CannotWrite, match=f"{tmp_path}/file is no directory"):
@@ -113,7 +113,7 @@ def test_a_text_that_does_not_fit_goes_elsewhere(small: Path, spare: Path) -> No
     assert not any("found" in name for name in listing(small)), "no half of it either"
 
 
-def test_what_fits_nowhere_is_printed(
+def test_result_is_printed_when_no_disk_has_room(
     small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     disks.fill(small)

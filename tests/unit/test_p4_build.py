@@ -100,7 +100,7 @@ done
 """
 
 
-def test_what_digests_cannot_see_is_noticed_where_there_is_a_compiler(checkout: Path, tmp_path: Path) -> None:
+def test_p4_check_recompiles_to_detect_redigested_output(checkout: Path, tmp_path: Path) -> None:
     """Output that was edited and has a new digest. The stand-in for p4c makes what is in a folder, whatever the
     sources."""
     tools, committed, edited = (tmp_path / name for name in ("tools", "committed", "edited"))

@@ -32,7 +32,7 @@ def test_a_strategy_has_one_colour(text: str) -> None:
     assert colour_of(str(parse(text))) == look(text).colour == expected
 
 
-def test_what_workers_do_looks_like_no_strategy() -> None:
+def test_worker_activity_colours_differ_from_strategy_colours() -> None:
     doing = {COMPUTING, SENDING, WAITING}
     assert len(doing) == 3 and not doing & {*COLOUR_OF.values(), GREY}
 

@@ -53,7 +53,7 @@ def test_a_program_is_found_by_its_path(tmp_path: Path) -> None:
     ["", "[]", "{}", '{"header_types": []}', '{"header_types": [{"name": "other_t"}]}', 100_000 * "["],
     ids=lambda text: text[:40],
 )
-def test_what_is_no_build_of_serene_is_refused(tmp_path: Path, text: str) -> None:
+def test_program_load_refuses_other_builds(tmp_path: Path, text: str) -> None:
     (tmp_path / "other.json").write_text(text)
     shutil.copy(BUILD / "serene.p4info.txtpb", tmp_path / "other.p4info.txtpb")
     with pytest.raises(NoSuchProgram, match=r"other\.json is not a build of Serene's data plane"):

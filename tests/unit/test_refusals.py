@@ -71,7 +71,7 @@ def refusals() -> Iterator[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize(("section", "text", "said"), list(refusals()))
-def test_a_refusal_says_in_one_line_what_would_be_right(section: str, text: str, said: str) -> None:
+def test_refusal_names_valid_input_in_one_line(section: str, text: str, said: str) -> None:
     with pytest.raises(SereneError) as refused:
         READERS[section](text)
     assert said in str(refused.value)

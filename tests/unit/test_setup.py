@@ -14,7 +14,7 @@ from tests.unit.makes import ROOT, make
 
 
 @pytest.mark.parametrize("target", ["run-mininet", "run-local", "test", "bench"])
-def test_what_runs_is_the_environment_s_python(target: str) -> None:
+def test_make_targets_run_venv_python_despite_python_setting(target: str) -> None:
     for done in (make(target, PYTHON="/nowhere/python"), make(target, "PYTHON=/nowhere/python")):
         assert done.returncode == 0, done.stderr
         assert ".venv/bin/python -m " in done.stdout and "/nowhere/python" not in done.stdout

@@ -159,7 +159,7 @@ def test_the_strategy_of_the_tutorial() -> None:
     assert strategies == [None, BSP(), SSP(3)]
 
 
-def test_the_notebook_prints_what_it_says() -> None:
+def test_notebook_reproduces_its_stored_outputs() -> None:
     """Times are virtual, so they are the same everywhere; accuracies within rounding."""
     run = runpy.run_path(str(ROOT / "scripts/run_notebook.py"))["run"]
     notebook = json.loads((ROOT / "examples/stragglers.ipynb").read_text())

@@ -101,7 +101,7 @@ def test_impossible_numbers_are_refused(slots: int) -> None:
         program("serene").with_slots(slots)
 
 
-def test_what_is_compiled_for_a_chip_stays_as_it_is(tmp_path: Path) -> None:
+def test_chip_program_refuses_another_slot_count(tmp_path: Path) -> None:
     (tmp_path / "chip.bin").write_bytes(b"...")
     shutil.copy(BUILD / "serene.p4info.txtpb", tmp_path / "chip.p4info.txtpb")
     chip = Program.load(tmp_path / "chip.bin")

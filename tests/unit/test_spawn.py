@@ -82,7 +82,9 @@ def test_serene_switch(hostile: Path) -> None:
         ("serene.experiments.run", ["--help"], 0, "usage: "),
     ],
 )
-def test_what_experiments_start(hostile: Path, name: str, arguments: list[str], status: int | None, said: str) -> None:
+def test_spawned_modules_do_not_import_from_working_directory(
+    hostile: Path, name: str, arguments: list[str], status: int | None, said: str
+) -> None:
     done = run(hostile, module(name, *arguments))
     if status is not None:
         assert done.returncode == status, done.stderr

@@ -22,7 +22,7 @@ sudo `which ptf` --pypath "$P" --test-dir ptf
 """
 
 
-def test_ptf_says_each_outcome_on_the_line_or_behind_what_the_test_prints() -> None:
+def test_ptf_outcomes_are_parsed_after_printed_output() -> None:
     said = """Using packet manipulation module: ptf.packet_scapy
 a.One ... ok
 a.Two ... printed
@@ -35,7 +35,7 @@ Ran 4 tests
     assert outcomes_of("Traceback (most recent call last):\nImportError") == {}
 
 
-def test_a_row_says_who_passes_what_alone() -> None:
+def test_suite_row_lists_cases_only_one_switch_passes() -> None:
     row = compared("s", {"bmv2": {"a": "pass", "b": "pass"}, "serene-switch": {"a": "pass", "b": "refused"}})
     assert line(row.cells()) == "| s |  | 2 | 2 | 1 | b: BMv2 alone (refused) |" and row.behind
     row = compared("s", {"bmv2": {"a": "fail"}, "serene-switch": {"a": "pass"}})
@@ -84,6 +84,8 @@ def test_programs_of_a_checkout_and_whether_they_load() -> None:
         (["--up4", "/"], "is no checkout of omec-project/up4: it has no ptf"),
     ],
 )
-def test_what_is_no_checkout(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_or_wrong_checkout_is_rejected(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(arguments) == 2
     assert said in capsys.readouterr().err

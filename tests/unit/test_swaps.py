@@ -39,7 +39,7 @@ def test_the_last_worker_counts() -> None:
     assert astuple(swap) == (0.15, 2, "BSP", "ASP", 0.5, pytest.approx(250.0), 2)
 
 
-def test_who_skips_an_epoch_is_under_a_newer_one() -> None:
+def test_swap_latency_ends_at_any_newer_epoch() -> None:
     first, second = latencies([command(0.12, 2), command(0.14, 3)], rows(0, [1, 1, 3, 3]))
     assert first.latency_ms == pytest.approx(80.0)
     assert second.latency_ms == pytest.approx(60.0)
@@ -82,7 +82,7 @@ class Refusing(ControllerClient):
         raise Rejected("not now", 409)
 
 
-def test_a_swap_that_was_refused_is_told() -> None:
+def test_swapper_raises_on_a_refused_swap() -> None:
     swapper = Swapper(3, 0.0, 1, 2)
     worker = WorkerStatus.model_construct(iteration=FIRST_AT_STEP)
     job = JobStatus.model_construct(job=0, state=JobState.RUNNING, strategy=BSP(), workers=[worker])

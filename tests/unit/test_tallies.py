@@ -121,7 +121,7 @@ def written(**fields: object) -> str:
     ],
     ids=lambda text: text[:80],
 )  # fmt: skip
-def test_what_is_no_part_is_refused(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_malformed_tally_part_is_rejected(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "part.json"
     path.write_text(text)
     assert tallies.main([str(path)]) == 2
@@ -129,7 +129,7 @@ def test_what_is_no_part_is_refused(text: str, tmp_path: Path, capsys: pytest.Ca
     assert said.startswith(f"error: {path}: not what make schedules has written") and said.count("\n") == 1
 
 
-def test_the_command_counts_what_two_commands_have_played(
+def test_tallies_command_adds_up_two_schedule_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     paths = [tmp_path / "first.json", tmp_path / "second.json"]

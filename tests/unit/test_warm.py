@@ -60,7 +60,7 @@ def script(folder: Path, text: str) -> str:
     return str(path)
 
 
-def test_it_is_as_a_cold_one_is(folder: Path) -> None:
+def test_warm_python_keeps_arguments_cwd_env_and_status(folder: Path) -> None:
     done = subprocess.run(
         [warm.warm_python("nothing"), script(folder, TELL), "an argument", ""],
         cwd=folder, env={**os.environ, "SAID": "by the caller"}, capture_output=True, text=True, check=False,

@@ -68,7 +68,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin"
 
 
-def test_what_is_in_it(wheel: Path) -> None:
+def test_wheel_contents(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     metadata = wheel.name.partition("-py3")[0] + ".dist-info"
     assert {name.split("/")[0] for name in names} == {"serene", metadata}, "a name that others' modules may have"

@@ -42,7 +42,7 @@ def test_batches_have_the_bytes_that_scapy_builds(
 
 
 @given(headers, st.lists(int32, min_size=3, max_size=3))
-def test_what_was_encoded_is_decoded(header: dict[str, int], lanes: list[int]) -> None:
+def test_encoded_push_decodes_to_same_header_and_values(header: dict[str, int], lanes: list[int]) -> None:
     rows = wire.push_payloads(np.array([lanes], np.int32), op=wire.Op.PUSH, **header)
     decoded = wire.headers_of(rows)[0]
     assert {name: int(decoded[name]) for name in header} == header

@@ -75,7 +75,7 @@ def test_asp_holds_nobody_back() -> None:
     assert [read(job.push(0, round_))[1] for round_ in range(5)] == [1, 2, 3, 4, 5]
 
 
-def test_a_quorum_goes_on_without_the_last_whose_contribution_counts_later() -> None:
+def test_quorum_completes_early_and_counts_late_contribution() -> None:
     job = Together("quorum:2", 3)
     first = job.push(0, 0)
     assert not first.done()
@@ -124,7 +124,7 @@ def pair() -> Iterator[tuple[Servers, list[ServerExchange]]]:
         exchange.abandon()
 
 
-def test_who_connects_and_says_nothing_keeps_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_connection_does_not_block_parameter_server_join(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("serene.workers.server.HELLO_TIMEOUT_S", 0.2)
     servers = Servers("asp", 1, 5, 1)
     with socket.create_connection(servers.addresses[0]):
@@ -133,7 +133,7 @@ def test_who_connects_and_says_nothing_keeps_nobody_out(monkeypatch: pytest.Monk
         exchange.abandon()
 
 
-def test_each_worker_reads_what_came_in_since_it_read_last(pair: tuple[Servers, list[ServerExchange]]) -> None:
+def test_server_exchange_applies_sums_since_the_last_read(pair: tuple[Servers, list[ServerExchange]]) -> None:
     servers, exchanges = pair
     for step in (1, 2):
         gradients = [np.arange(5, dtype=np.float32) * step, np.full(5, 0.5, np.float32)]
@@ -250,7 +250,7 @@ def endless(directory: Path, exchange: str) -> Run:
 
 
 @pytest.mark.parametrize("exchange", ["sharded", "gloo"])
-def test_ctrl_c_keeps_what_there_is(exchange: str, tmp_path: Path) -> None:
+def test_ctrl_c_saves_partial_results_of_baseline_run(exchange: str, tmp_path: Path) -> None:
     run = endless(tmp_path, exchange)
     run.process.send_signal(signal.SIGINT)
     status, output = run.ended()

@@ -168,7 +168,7 @@ def test_a_missing_file_is_named(tmp_path: Path, dataset: str, file: str) -> Non
     assert "DATA_DIR= (make), --data-dir or $SERENE_DATA" in str(raised.value)
 
 
-def test_the_environment_says_where_the_files_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_serene_data_variable_sets_the_data_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mnist_files(tmp_path)
     monkeypatch.setenv("SERENE_DATA", str(tmp_path))
     assert len(load("mnist").train_labels) == IMAGES

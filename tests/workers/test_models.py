@@ -44,7 +44,7 @@ def test_the_seed_alone_decides_where_training_begins(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_what_is_loaded_is_what_is_there(name: str) -> None:
+def test_model_parameters_equal_the_loaded_vector(name: str) -> None:
     model = Model(name, GREY, 10, seed=1)
     vector = np.arange(model.size, dtype=np.float32)
     model.load(vector)

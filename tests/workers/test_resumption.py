@@ -68,7 +68,9 @@ def test_a_bsp_run_has_the_bits_of_one_process_although_the_switch_was_restarted
 
 
 @pytest.mark.parametrize("strategy", [SSP(3), ASP(), Mixed((1,))], ids=str)
-def test_a_job_goes_on_under_its_strategy(workers: Workers, switch: SwitchProcess, strategy: Strategy) -> None:
+def test_restored_job_keeps_strategy_after_switch_restart(
+    workers: Workers, switch: SwitchProcess, strategy: Strategy
+) -> None:
     workers.create(3, strategy)
     pace = {0: 10, 1: 30, 2: 15}
     processes = [workers.start(worker, 3, "--steps", STEPS, "--compute-ms", pace[worker]) for worker in range(3)]

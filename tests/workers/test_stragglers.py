@@ -26,7 +26,7 @@ def delays(profile: Straggler, worker: int = 0, seed: int = 1, count: int = DRAW
     return np.array([profile.delay(worker, iteration, MEAN_S, seed) for iteration in range(1, count + 1)])
 
 
-def test_slow_worker_is_slow_as_often_and_as_much_as_it_says() -> None:
+def test_slow_worker_delays_follow_stated_distribution() -> None:
     found = delays(SlowWorker())
     slow = found[found > 0]
     # Four standard errors: 15 % of 20,000, and the mean of a uniform distribution from 0.5 to 2 times 50 ms.

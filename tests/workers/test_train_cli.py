@@ -22,7 +22,9 @@ def test_missing_data_is_named(
     assert f"{tmp_path}/mnist/train-images-idx3-ubyte is missing" in capsys.readouterr().err
 
 
-def test_nobody_answers(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_worker_without_welcome_exits_with_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     ports = some_ports(2, socket.SOCK_DGRAM)
     arguments = ["--frame-udp", f"{ports[0]}:{ports[1]}", "--join-timeout", "0.3"]
     assert ended(monkeypatch, *ALONE, *arguments) == 1

@@ -34,7 +34,7 @@ def test_other_recipes_give_other_bits(other: Recipe) -> None:
     assert reference.train(SMALL).tobytes() != reference.train(other).tobytes()
 
 
-def test_the_reference_is_what_the_definition_says() -> None:
+def test_reference_training_matches_fixed_point_definition() -> None:
     """parameters -= lr / N * sum of round(gradient * scale) / scale, written out."""
     trainers = [Trainer(SMALL, worker) for worker in range(SMALL.workers)]
     fixed = FixedPoint()

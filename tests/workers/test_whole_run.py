@@ -68,7 +68,7 @@ def test_bsp_gives_the_bits_of_one_process(workers: Workers) -> None:
     }, "temporary files are left"
 
 
-def test_a_worker_that_is_stopped_leaves_and_the_others_go_on(workers: Workers) -> None:
+def test_sigterm_makes_worker_leave_and_others_continue(workers: Workers) -> None:
     workers.create(2, BSP())
     stopped = workers.start(0, 2, "--steps", ENDLESS)
     other = workers.start(1, 2, "--steps", ENDLESS)

@@ -62,7 +62,7 @@ def test_random_flows_as_in_simgrid(layers: int, hosts: int, ratio: float, routi
 
 
 @needs_simgrid
-def test_what_simgrid_cannot_do() -> None:
+def test_simgrid_engine_rejects_ideal_model_and_rate_limits() -> None:
     with pytest.raises(simgrid_engine.NoSimGrid, match="the model 'ideal' does not: use the engine 'numpy'"):
         simgrid_engine.run(NETWORK, [step([(0, 1)])], IDEAL)
     with pytest.raises(simgrid_engine.NoSimGrid, match="cannot limit a flow's rate"):
