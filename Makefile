@@ -88,7 +88,7 @@ help:
 	@echo
 	@echo "A run's settings and their defaults:"
 	@echo "  WORKERS=4 STRATEGY=bsp (bsp, ssp:S, asp, quorum:K, mixed:W,W, auto) STEPS=200 SEED=1"
-	@echo "  STRAGGLER=none (none, slow_worker, heterogeneous, failure; as slow_worker:probability=0.3)"
+	@echo "  STRAGGLER=none (none, slow_worker, heterogeneous, failure; as slow_worker:probability=0.3 or trace:FILE)"
 	@echo "  TARGET=auto (auto, embedded, bmv2)  MODEL=mlp (mlp, cnn, cnn-large)"
 	@echo "  DATASET=digits (digits, fashion-mnist, mnist, cifar10)  BATCH_SIZE=32 LEARNING_RATE= (the authors': 256, 0.04)"
 	@echo "  RACKS=1 (2 to 8: a leaf switch for each and a root above them; up to 32 workers in each) UPLINK_MBIT= (leaves')"
@@ -140,7 +140,7 @@ simgrid: setup
 	@$(VENV_PYTHON) -m serene.experiments.network_study.reference
 
 compare: setup
-	@$(VENV_PYTHON) -m serene.experiments.straggler_study.regret $(call options,STRATEGIES MODELS CELLS SEEDS CSV RUNS OUT)
+	@$(VENV_PYTHON) -m serene.experiments.straggler_study.regret $(call options,STRATEGIES MODELS CELLS STRAGGLER SEEDS CSV RUNS OUT)
 
 schedules: setup
 	@$(VENV_PYTHON) -m serene.experiments.correctness.schedules $(if $(filter-out 1,$(value RACKS)),$(call options,RACKS)) \

@@ -45,7 +45,8 @@ class Recipe(Settings):
     )
     seed: int = Field(default=1, ge=0, le=2**31 - 1, description="seed of parameters, batches and straggler delays")
     straggler: Annotated[str, AfterValidator(_profile)] = Field(
-        default="none", description="none, slow_worker, heterogeneous or failure; parameters as :key=value,..."
+        default="none",
+        description="none, slow_worker, heterogeneous, failure (parameters as :key=value,...) or trace:FILE",
     )
     compute_ms: float = Field(
         default=250, ge=0, le=60000, description="mean compute time of an iteration in ms; 0: no emulated time"

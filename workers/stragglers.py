@@ -1,15 +1,20 @@
 """Straggler profiles: which workers are slow, when, and by how much.
 
 A delay follows from seed, worker and iteration alone, so that a run can be repeated and a simulator has the same
-delays. A profile is written as ``slow_worker``, or with parameters as ``slow_worker:probability=0.3,workers=0+2``.
+delays. A profile is written as ``slow_worker``, or with parameters as ``slow_worker:probability=0.3,workers=0+2``, or
+as ``trace:FILE``.
 """
 
 from __future__ import annotations
 
+import csv
 import math
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
+from functools import lru_cache
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -112,7 +117,59 @@ class Failure(Straggler):
         return self.pause_s if (worker, iteration) == (self.worker, self.iteration) else 0.0
 
 
-PROFILES: Mapping[str, type[Straggler]] = {cls.name: cls for cls in (NoStraggler, SlowWorker, Heterogeneous, Failure)}
+@dataclass(frozen=True)
+class Recorded(Straggler):
+    """Delays from a CSV file with the columns ``worker``, ``iteration`` and ``factor``: from that iteration to the
+    worker's next row, an iteration takes ``factor`` times the mean. Before a worker's first row the factor is 1."""
+
+    file: str
+    name: ClassVar[str] = "trace"
+
+    def __post_init__(self) -> None:
+        _recorded(Path(self.file))
+
+    @property
+    def rows(self) -> Mapping[int, list[tuple[int, float]]]:
+        """Iterations, ascending, and their factors, by worker."""
+        return _recorded(Path(self.file))
+
+    @property
+    def workers(self) -> tuple[int, ...]:
+        """The workers in the file."""
+        return tuple(self.rows)
+
+    def delay(self, worker: int, iteration: int, mean_s: float, seed: int) -> float:
+        rows = self.rows.get(worker, [])
+        before = bisect_right(rows, iteration, key=lambda row: row[0])
+        return (rows[before - 1][1] - 1) * mean_s if before else 0.0
+
+
+@lru_cache(maxsize=8)
+def _recorded(path: Path) -> Mapping[int, list[tuple[int, float]]]:
+    """Iterations, ascending, and their factors, by worker. Raises BadStraggler."""
+    found: dict[int, list[tuple[int, float]]] = {}
+    expected = "expected a CSV file with the columns worker, iteration (from 1) and factor (at least 1)"
+    try:
+        with path.open(newline="") as file:
+            for row in csv.DictReader(file):
+                worker, iteration, factor = int(row["worker"]), int(row["iteration"]), float(row["factor"])
+                if worker < 0 or iteration < 1 or not 1 <= factor < math.inf:
+                    raise BadStraggler(
+                        f"trace:{path}: worker {worker}, iteration {iteration}, factor {factor}; {expected}"
+                    )
+                found.setdefault(worker, []).append((iteration, factor))
+    except OSError as error:
+        raise BadStraggler(f"trace:{path}: {error.strerror}; {expected}") from None
+    except (KeyError, TypeError, ValueError, csv.Error):
+        raise BadStraggler(f"trace:{path}: {expected}") from None
+    if not found:
+        raise BadStraggler(f"trace:{path}: no rows; {expected}")
+    return {worker: sorted(rows) for worker, rows in found.items()}
+
+
+PROFILES: Mapping[str, type[Straggler]] = {
+    cls.name: cls for cls in (NoStraggler, SlowWorker, Heterogeneous, Failure, Recorded)
+}
 
 
 def parse(text: str) -> Straggler:
@@ -120,6 +177,8 @@ def parse(text: str) -> Straggler:
     name, _, rest = text.strip().partition(":")
     if name not in PROFILES:
         raise BadStraggler(f"no straggler profile {name!r}; expected {choices(PROFILES)}")
+    if name == Recorded.name:
+        return Recorded(rest)
     cls = PROFILES[name]
     known = {field.name: field.default for field in fields(cls) if field.default is not MISSING}
     given: dict[str, object] = {}

@@ -4,8 +4,9 @@ late follows from what a late gradient is worth in this training.
 Late gradients count when they come, so none is lost, but they are of old parameters. What that costs is measured by the
 workers (`serene.client.agreement`): where gradients turn against the last update, training oscillates, and only a few
 may be late. With momentum an old gradient has its effect for many updates more (asynchrony adds to momentum: Mitliagkas
-et al., Allerton 2016), so only who is far behind is not waited for. Otherwise late gradients are as good as others, and
-where workers are late in turns nobody waits. SAINA (IEEE TSC 2023) adapts k to the loss.
+et al., Allerton 2016), so a round leaves out as many workers as make waiting and harm together least. Otherwise late
+gradients are as good as others, and where workers are late in turns nobody waits. SAINA (IEEE TSC 2023) adapts k to the
+loss.
 
 A worker is late while it computes longer than the fastest by a part of a step, and stays so until it has done an
 iteration in time; so a worker that is always slow is not waited for, a pause costs a fraction of a step, and where
@@ -26,17 +27,20 @@ LEAST_AGREEMENT = 0.01  # of gradients, a mean cosine: below it, what is left of
 # What is left of it where training oscillates is below this; from -0.4 to -1 there, and above -0.2 elsewhere.
 TURNED = -0.3
 MOMENTUM = 0.5  # from which on late gradients do harm
-# With momentum, by how many steps a worker has to be behind, twice in a row, not to be waited for: with a quarter of
-# the gradients one round late, training with momentum 0.9 needs 1.5 times as many rounds.
-HARM = 0.6
+# With momentum, what it costs in steps when the gradients of all workers are late, and of a part of them in proportion:
+# with a quarter of them one round late, training with momentum 0.9 needs 1.3 to 1.6 times as many rounds.
+HARM = 2.4
+# With momentum, workers that are late in turns do more harm. Up to this share of iterations that are late after one in
+# time, a round leaves such a worker out at once. One in ten counts as late before any is known.
+RARE = 0.05
 
 
 @dataclass
 class Pacing(Automatic):
     """near: by how many steps without waiting a worker has to be behind the fastest to be late; half as many where
     late gradients' worth is known, and there is no momentum. far: the same for more than a quarter of the workers where
-    it is not known; with momentum, a worker that was in time before has to be twice as far. period: seconds between
-    looks, each of which may be followed by a swap."""
+    it is not known or gradients turn; with momentum, a worker that was in time before has to be twice as far, unless
+    that is rare. period: seconds between looks, each of which may be followed by a swap."""
 
     near: float = 0.25
     far: float = 1.0
@@ -51,18 +55,21 @@ class Pacing(Automatic):
         self._first_s: float | None = None  # when the first contribution was there
         # By worker: how many iterations it had done, and how long it computed in the last and in the one before.
         self._times: dict[int, tuple[int, float, float]] = {}
+        self._iterations, self._sudden = 10, 1  # computed so far; of these, late after one in time
 
     def decide(self, seen: Observation) -> Decision | None:
         workers = seen.barrier
         if len(workers) < 2:
             return None
+        fresh = []
         for worker in workers:
             rounds, last, _ = self._times.get(worker.id, (-1, 0.0, 0.0))
             if worker.latest_s is not None and worker.rounds != rounds:
                 self._times[worker.id] = worker.rounds, worker.latest_s, last
+                fresh.append(worker)
         known = [worker for worker in workers if worker.compute_s]
         if known:
-            strategy, why = self._chosen(workers, min(known, key=lambda worker: worker.compute_s or math.inf))
+            strategy, why = self._chosen(workers, fresh, min(known, key=lambda worker: worker.compute_s or math.inf))
         else:
             absent = [worker for worker in workers if not worker.rounds]
             if len(absent) in (0, len(workers)):
@@ -77,8 +84,10 @@ class Pacing(Automatic):
         far = 2 * self.far if _momentum(workers) >= MOMENTUM else self.near
         return absent[: _few(workers)] if t > (1 + far) * self._first_s else []
 
-    def _chosen(self, workers: Sequence[WorkerView], fastest: WorkerView) -> tuple[Strategy, str]:
-        """The strategy, and why."""
+    def _chosen(
+        self, workers: Sequence[WorkerView], fresh: Sequence[WorkerView], fastest: WorkerView
+    ) -> tuple[Strategy, str]:
+        """The strategy, and why. fresh: the workers that have computed an iteration since the last look."""
         computes_s = fastest.compute_s or 0.0
         step_s = _busy_s(fastest) or computes_s
 
@@ -93,16 +102,24 @@ class Pacing(Automatic):
         late = [worker for worker in sorted(workers, key=lateness, reverse=True) if lateness(worker) > near]
         recently = [worker for worker in workers if worker not in late and behind(worker.slowest_s) > near]
         if momentum >= MOMENTUM:
-            again = {worker.id: behind(min(self._times.get(worker.id, (0, 0.0, 0.0))[1:])) for worker in late}
-            late = [each for each in late if again[each.id] > HARM or behind(each.silent_s) > 2 * self.far]
-            return _without(late[:few], count, f"late gradients are harmful with momentum {momentum:g}")
+            again = {worker.id: behind(min(self._times.get(worker.id, (0, 0.0, 0.0))[1:])) for worker in workers}
+            self._iterations += len(fresh)
+            self._sudden += sum(again[worker.id] <= near < behind(worker.latest_s) for worker in fresh)
+            patience = 0.0 if self._sudden < RARE * self._iterations else 2 * self.far
+            # By how many steps a round waits for a worker, as far as one can tell: as long as it took twice in a row,
+            # or as long again as it has taken already.
+            silent = {worker.id: behind(worker.silent_s) for worker in workers}
+            waits = {each: max(again[each], silent[each] if silent[each] > patience else 0.0, 0.0) for each in again}
+            slowest = sorted(workers, key=lambda worker: waits[worker.id], reverse=True)
+            left_out = min(range(count // 2 + 1), key=lambda j: HARM * j / count + waits[slowest[j].id])
+            return _without(slowest[:left_out], count, f"late gradients are harmful with momentum {momentum:g}")
         if left is None:
             further = [worker for worker in late[few:] if lateness(worker) > self.far]
             why = "by waiting times alone: the effect of late gradients is unknown"
             return _without([*late[:few], *further][: count // 2], count, why)
         share = f"{left:.1f} of the gradients' agreement outlasts one update"
         if left < TURNED and (late or recently):
-            k = count - few
+            k = max(count - max(few, sum(lateness(worker) > self.far for worker in late)), 1)
             return Quorum(k), f"workers are late: a round waits for {k} of {count} (few may be late: {share})"
         if recently or len(late) > few:
             return ASP(), f"workers are late in turns: nobody waits (late gradients help: {share})"

@@ -1,6 +1,7 @@
 """Recomputes the figures of the paper's authors from their logs.
 
     python -m serene.experiments.straggler_study.authors DIRECTORY
+    python -m serene.experiments.straggler_study.authors DIRECTORY/RUN --trace authors.csv
 
 DIRECTORY is a copy of the public repository RicardoParizotto/serener, whose logs are below workers/agents/notebooks.
 They are no part of this repository. A run is a directory with settings.json and a worker-N-stats.csv for each worker: a
@@ -27,6 +28,7 @@ import numpy as np
 import pandas as pd
 from rich.table import Table
 
+from serene import outputs
 from serene.arguments import Parser
 from serene.errors import SereneError
 from serene.experiments.shared import terminal
@@ -128,14 +130,39 @@ def table(runs: list[AuthorsRun], root: Path) -> Table:
     return terminal.table([*head, "evaluations", "a step", "time"], rows, ["series", "straggler"])
 
 
+def delays(run: Path) -> pd.DataFrame:
+    """A run's delays for ``STRAGGLER=trace:FILE`` (`serene.workers.stragglers.Recorded`): columns ``worker``,
+    ``iteration`` and ``factor``.
+
+    The logs have a time for every ten steps. A factor is these seconds over the fewest of any worker of the run, so the
+    exchange counts as computing. Choose a run in which nobody waits: one with a large bound. Raises BadLogs.
+    """
+    logs = [_worker(path) for path in sorted(run.glob("worker-*-stats.csv"))]
+    took = [np.diff(log[0]["time_refs"]) for log in logs if log is not None]
+    if not took or any(len(each) == 0 or each.min() <= 0 for each in took):
+        raise BadLogs(f"{run}: no worker-N-stats.csv with the time of each evaluation; expected a run of the authors'")
+    fewest = min(each.min() for each in took)
+    rows = [
+        (worker, STEPS_PER_EVALUATION * evaluation + 1, round(seconds / fewest, 4))
+        for worker, each in enumerate(took)
+        for evaluation, seconds in enumerate(each)
+    ]
+    return pd.DataFrame(rows, columns=["worker", "iteration", "factor"])
+
+
 def main() -> int:
     parser = Parser(
         prog="python -m serene.experiments.straggler_study.authors",
         description="The paper's authors' figures from a copy of their logs (github.com/RicardoParizotto/serener).",
     )
     parser.add_argument("directory", type=Path, help="a copy of that repository, or of a part of it")
-    root = parser.parse_args().directory
+    parser.add_argument("--trace", type=Path, help="a file for the delays of the run in the directory")
+    options = parser.parse_args()
+    root = options.directory
     try:
+        if options.trace is not None:
+            outputs.write_text(options.trace, delays(root).to_csv(index=False))
+            return 0
         runs = list(read(root))
         if not runs:
             raise BadLogs(f"{root}: no settings.json with worker-N-stats.csv beside it; expected the authors' logs")

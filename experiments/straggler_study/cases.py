@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from serene.experiments.straggler_study.cell import SOFTMAX, Cell, Network
 from serene.experiments.straggler_study.grid import DATASET, LINKS, PARAMETERS, SHARES, computing, fixed, frame_bits
@@ -41,7 +42,7 @@ OPTIMISERS = {
 
 @dataclass(frozen=True)
 class Case:
-    """A cell without strategy and seed. rate: a key of OPTIMISERS[model]; straggler: of STRAGGLERS."""
+    """A cell without strategy and seed. rate: a key of OPTIMISERS[model]; straggler: of STRAGGLERS, or a profile."""
 
     model: str
     rate: str
@@ -52,14 +53,16 @@ class Case:
     @property
     def name(self) -> str:
         """The cell in results' files."""
-        return f"{self.model} {self.rate}, share {self.share:.0%}, {self.straggler}, {self.workers} workers"
+        straggler = Path(self.straggler).stem if self.straggler.startswith("trace:") else self.straggler
+        return f"{self.model} {self.rate}, share {self.share:.0%}, {straggler}, {self.workers} workers"
 
     def cell(self, strategy: str, seed: int, until: float = 0.0) -> Cell:
         """One run, which ends when the accuracy is ``until``; 0: after all steps."""
         network = Network(worker_pps=LINKS[self.share] * 1e6 / frame_bits(), switch_pps=0, latency_us=50)
         optimiser = OPTIMISERS[self.model][self.rate]
+        straggler = STRAGGLERS.get(self.straggler, self.straggler)
         return Cell(
-            workers=self.workers, model=self.model, dataset=DATASET, straggler=STRAGGLERS[self.straggler],
+            workers=self.workers, model=self.model, dataset=DATASET, straggler=straggler,
             strategy=strategy, seed=seed, steps=STEPS, until=until, eval_every=4, share=self.share,
             compute_ms=round(computing(self.share, "mlp"), 3), learning_rate=optimiser.rate,
             momentum=optimiser.momentum, stands_for=PARAMETERS["mlp"], network=network,
@@ -86,11 +89,11 @@ SIZES: dict[str, dict[int, tuple[tuple[str, ...], tuple[float, ...]]]] = {
 }
 
 
-def cases() -> Iterator[Case]:
-    """All cells."""
+def cases(stragglers: Sequence[str] = tuple(STRAGGLERS)) -> Iterator[Case]:
+    """All cells with these stragglers, as `Case` has them."""
     for model, sizes in SIZES.items():
         for workers, (rates, shares) in sizes.items():
             for rate in rates:
                 for share in shares:
-                    for straggler in STRAGGLERS:
+                    for straggler in stragglers:
                         yield Case(model, rate, share, straggler, workers)

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from serene.controller.automatic import AUTOMATIC
@@ -106,11 +106,13 @@ class Cell:
 
     @property
     def digest(self) -> str:
-        """Identifies the cell's result, by its settings, its program, the source of an automatic strategy, and the
-        version of its engine's results: 16 hex digits."""
-        parts = [RESULTS_VERSIONS.get(self.engine), _compiled(self.data_plane), self.to_dict()]
+        """Identifies the cell's result, by its settings, its program, the source of an automatic strategy,
+        the delays of a recorded straggler, and the version of its engine's results: 16 hex digits."""
+        parts: list[Any] = [RESULTS_VERSIONS.get(self.engine), _compiled(self.data_plane), self.to_dict()]
         if self.automatic:
             parts.append(automatic_source(self.strategy))
+        if isinstance(profile := stragglers.parse(self.straggler), stragglers.Recorded):
+            parts.append(sorted(profile.rows.items()))
         text = json.dumps(parts, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -135,7 +137,7 @@ class Cell:
             raise BadCell(f"model {self.model!r}: expected {choices(LEARNERS)}")
         if self.racks is not None:
             self._check_racks(self.racks)
-        most = Program.load("serene").max_workers * (self.racks.count if self.racks is not None else 1)
+        most = _most_workers() * (self.racks.count if self.racks is not None else 1)
         for name, low, high in (
             ("workers", 1, most),
             ("steps", 1, 10**6),
@@ -188,6 +190,12 @@ class Cell:
         if self.engine != "simulated":
             raise BadCell(f"racks are simulated only, not {self.engine}")
         Racks.even(self.workers, racks.count)
+
+
+@cache
+def _most_workers() -> int:
+    """Of one switch."""
+    return Program.load("serene").max_workers
 
 
 @lru_cache(maxsize=4)

@@ -36,6 +36,7 @@ from serene.experiments.straggler_study.store import Store
 from serene.experiments.straggler_study.strategies import check_strategy
 from serene.experiments.straggler_study.sweep import Parallel, sweep
 from serene.experiments.straggler_study.trace import Trace
+from serene.workers.stragglers import parse
 
 SEEDS, TARGET_SEEDS = (1, 2, 3), (101, 102)
 TARGET_AT = 0.6  # the target is what BSP without stragglers has after this part of its steps, with TARGET_SEEDS
@@ -87,12 +88,15 @@ def automatic_of(text: str) -> dict[str, str]:
     return found
 
 
-def chosen_cases(text: str, names: str) -> list[Case]:
-    """The cells of these models whose names contain one of these texts; both separated by ``,`` and ``;``. Raises
-    SereneError where there are none."""
+def chosen_cases(text: str, names: str, straggler: str = "") -> list[Case]:
+    """The cells of these models whose names contain one of these texts; both separated by ``,`` and ``;``. straggler:
+    a profile in place of all others; empty for none. Raises SereneError where there are none, or no such profile."""
     models = text.split(",")
     wanted = [part.strip() for part in names.split(";")]
-    found = [case for case in cases() if case.model in models and any(part in case.name for part in wanted)]
+    if straggler:
+        parse(straggler)
+    every = cases([straggler]) if straggler else cases()
+    found = [case for case in every if case.model in models and any(part in case.name for part in wanted)]
     if not found:
         example = next(cases()).name
         raise SereneError(
@@ -104,7 +108,8 @@ def chosen_cases(text: str, names: str) -> list[Case]:
 
 def run(options: argparse.Namespace, console: Console) -> None:
     """Runs what is missing, and prints the table. Raises SereneError."""
-    chosen, automatic = chosen_cases(options.models, options.cells), automatic_of(options.strategies)
+    chosen = chosen_cases(options.models, options.cells, options.straggler)
+    automatic = automatic_of(options.strategies)
     try:
         seeds = [int(seed) for seed in options.seeds.split(",")]
     except ValueError:
@@ -161,6 +166,11 @@ def main() -> int:
     )
     add("--models", default=",".join(OPTIMISERS), help=f"{choices(OPTIMISERS)}, separated by commas (default: both)")
     add("--cells", default="", help="only cells whose name contains one of these texts, separated by ; (default: all)")
+    add(
+        "--straggler",
+        default="",
+        help="a straggler profile in place of the cells' own, such as failure:iteration=20 or trace:FILE",
+    )
     add("--seeds", default=",".join(map(str, SEEDS)), help="seeds to judge by, separated by commas (default: 1,2,3)")
     add("--out", type=Path, default=Path("runs/regret"), help="directory for the runs (default: runs/regret)")
     add("--so-far", action="store_true", help="run nothing: the cells and strategies whose runs are there")

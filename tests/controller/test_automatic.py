@@ -101,7 +101,14 @@ def test_pacing_waits_for_half_of_the_workers_at_least() -> None:
         ([SLOW] * 3, 0.7, ASP(), "workers are late in turns: nobody waits"),
         ([SLOW, ONCE], 0.7, ASP(), "workers are late in turns: nobody waits"),
         ([ONCE], 0.0, ASP(), "workers are late in turns: nobody waits"),
-        ([SLOW] * 3, -0.7, Quorum(6), "workers are late: a round waits for 6 of 8 (few may be late: -0.7"),
+        (
+            [{"latest_s": 0.14}] * 3,
+            -0.7,
+            Quorum(6),
+            "workers are late: a round waits for 6 of 8 (few may be late: -0.7",
+        ),
+        ([SLOW] * 3, -0.7, Quorum(5), "workers are late: a round waits for 5 of 8 (few may be late: -0.7"),
+        ([SLOW] * 8, -0.7, Quorum(1), "workers are late: a round waits for 1 of 8 (few may be late: -0.7"),
         ([ONCE], -0.7, Quorum(6), "workers are late: a round waits for 6 of 8 (few may be late: -0.7"),
         ([], -0.7, BSP(), "nobody is late: a round waits for 8 of 8"),
     ],
@@ -133,12 +140,27 @@ def test_pacing_with_momentum_excludes_only_lagging_workers() -> None:
     assert decided(rounds=13, **ONCE) == BSP()
 
 
-def test_pacing_with_one_workers_momentum_leaves_out_a_quarter_at_most() -> None:
+@pytest.mark.parametrize(("latest_s", "expected"), [(0.14, BSP()), (0.3, Quorum(5))])
+def test_pacing_with_one_workers_momentum_weighs_waiting_against_harm(latest_s: float, expected: Strategy) -> None:
     pacing = load("pacing")
-    for rounds, expected in ((10, BSP()), (11, Quorum(6))):
-        late: list[dict[str, Any]] = [{"rounds": rounds, **SLOW}] * 3
+    for rounds, strategy in ((10, BSP()), (11, expected)):  # three workers late, for the first and the second time
+        late: list[dict[str, Any]] = [{"rounds": rounds, "latest_s": latest_s}] * 3
         answer = pacing.decide(seen(*eight({**late[0], "momentum": 0.9}, *late[1:], left=0.9)))
-        assert isinstance(answer, Decision) and answer.strategy == expected
+        assert isinstance(answer, Decision) and answer.strategy == strategy
+
+
+@pytest.mark.parametrize(("late_before", "expected"), [(0, Quorum(7)), (3, BSP())])
+def test_pacing_with_momentum_leaves_a_silent_worker_out_at_once_where_that_is_rare(
+    late_before: int, expected: Strategy
+) -> None:
+    pacing = load("pacing")
+    for rounds in range(1, 31):
+        views = [replace(each, rounds=rounds) for each in eight(left=0.9, momentum=0.9)]
+        for worker in range(late_before):  # in one of three iterations
+            views[worker] = replace(views[worker], latest_s=0.1 if rounds % 3 else 0.3)
+        views[7] = replace(views[7], silent_s=0.15 if rounds == 30 else 0.0)  # by half a step of 0.108 s
+        answer = pacing.decide(seen(*views))
+    assert isinstance(answer, Decision) and answer.strategy == expected
 
 
 @pytest.mark.parametrize(

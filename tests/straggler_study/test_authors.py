@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from serene.experiments.straggler_study import authors
+from serene.workers import stragglers
 
 
 def log(path: Path, accuracies: list[float], seconds: float, exchange_s: float) -> None:
@@ -72,3 +73,23 @@ def test_other_directories_are_refused(
     message = capsys.readouterr().err
     assert message.startswith("error: ") and message.count("\n") == 1
     assert ("not a run of the authors'" if broken else "expected the authors' logs") in message
+
+
+def test_delays_of_a_run_become_a_straggler(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    uneven = logs / "slow" / "b" / "worker-1-stats.csv"
+    uneven.write_text(uneven.read_text().replace(",1150.0", ",1250.0").replace(",1100.0", ",1150.0"))
+    file = logs / "delays.csv"
+    monkeypatch.setattr(sys, "argv", ["authors", str(uneven.parent), "--trace", str(file)])
+    assert authors.main() == 0
+    profile = stragglers.parse(f"trace:{file}")
+    # Worker 1 takes 50, 100 and 100 s for ten steps each; worker 0 always 50.
+    assert [profile.delay(1, iteration, 1.0, 0) for iteration in (1, 10, 11, 30)] == [0, 0, 1, 1]
+    assert profile.delay(0, 30, 1.0, 0) == 0
+
+
+def test_a_directory_without_times_has_no_delays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["authors", str(tmp_path), "--trace", str(tmp_path / "x")])
+    assert authors.main() == 2
+    assert "expected a run of the authors'" in capsys.readouterr().err and not (tmp_path / "x").exists()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from serene.workers.stragglers import (
     PROFILES,
+    BadStraggler,
     Failure,
     Heterogeneous,
     NoStraggler,
@@ -96,7 +98,26 @@ def test_parse(text: str, profile: Straggler) -> None:
     assert parse(text) == profile
 
 
-@pytest.mark.parametrize("name", PROFILES)
+def recorded(file: Path, text: str) -> str:
+    file.write_text("worker,iteration,factor\n" + text)
+    return f"trace:{file}"
+
+
+def test_a_recorded_factor_holds_until_the_next_of_its_worker(tmp_path: Path) -> None:
+    profile = parse(recorded(tmp_path / "delays.csv", "1,30,1\n1,10,3\n0,1,1.5\n"))
+    assert [delays(profile, 1, count=40)[at - 1] for at in (9, 10, 29, 30)] == [0, 2 * MEAN_S, 2 * MEAN_S, 0]
+    assert set(delays(profile, 0, count=40)) == {0.5 * MEAN_S}
+    with pytest.raises(BadStraggler, match=r"trace names worker 1; there are workers 0 to 0"):
+        check_workers(profile, 1)
+
+
+@pytest.mark.parametrize("text", ["", "0,1\n", "0,1,often\n", "0,0,2\n", "-1,1,2\n", "0,1,0.5\n", "0,1,nan\n", "\0"])
+def test_a_file_that_is_no_recording_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(BadStraggler, match=r"delays\.csv.*expected a CSV file with the columns worker, iteration"):
+        parse(recorded(tmp_path / "delays.csv", text))
+
+
+@pytest.mark.parametrize("name", sorted(set(PROFILES) - {"trace"}))
 def test_profiles_are_values(name: str) -> None:
     profile = parse(name)
     check_workers(profile, 1)  # the defaults fit every job
