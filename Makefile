@@ -109,14 +109,14 @@ run-mininet: setup
 run-local: setup
 	@$(VENV_PYTHON) -m serene.experiments.run $(call options,$(RUN_SETTINGS)) --no-mininet
 
-# Two more processes than processors: many tests wait for a process, a timer or a packet. tests/conftest.py says which tests
+# Three more processes than processors: many tests wait for a process, a timer or a packet. tests/conftest.py says which tests
 # never run beside each other.
 # With TORCH=, on that version of PyTorch, what needs PyTorch alone.
 TORCH_PYTHON = $(if $(value TORCH),.venv-torch-$(strip $(TORCH))/bin/python,$(VENV_PYTHON))
 
 test: setup
 	@$(if $(value TORCH),scripts/torch-environment $(call quoted,TORCH))
-	@$(TORCH_PYTHON) -m pytest -n $$(($$(nproc) + 2)) --dist loadscope --no-loadscope-reorder $(if $(value TORCH),tests/torch tests/pytorch_suites)
+	@$(TORCH_PYTHON) -m pytest -n $$(($$(nproc) + 3)) --dist loadscope --no-loadscope-reorder $(if $(value TORCH),tests/torch tests/pytorch_suites)
 
 pytorch-suites: setup
 	@$(if $(value TORCH),scripts/torch-environment $(call quoted,TORCH))

@@ -18,7 +18,7 @@ from serene.controller.clock import SYSTEM, Clock
 from serene.controller.events import Events
 from serene.controller.jobs.elastic import elastic
 from serene.controller.jobs.errors import BadRequest, Conflict, InTheWay
-from serene.controller.jobs.job import Elastic, EpochBegun, Job, JobEpoch, JobState, Report, Worker
+from serene.controller.jobs.job import Elastic, EpochBegun, Job, JobEpoch, JobState, Worker
 from serene.controller.jobs.jobs import Jobs
 from serene.controller.jobs.named import Asks, Awaits, Complete, Dead, Named, Place
 from serene.controller.jobs.plans import Swap
@@ -47,6 +47,7 @@ from serene.controller.upkeep import Upkeep
 from serene.fixedpoint import DEFAULT_LIMIT, FixedPoint
 from serene.palette import COLOUR_OF, COMPUTING, GREY, SENDING, WAITING
 from serene.racks import Racks
+from serene.report import Facts
 from serene.strategy import MAX_STALENESS, Strategy
 from serene.wire import SWITCH_IP, SWITCH_MAC
 
@@ -125,7 +126,7 @@ class Coordinator:
     def _on_packet(self, rack: int, port: int, frame: bytes) -> None:
         self._admission.on_packet(rack, port, frame)
 
-    def _on_report(self, job_id: int, worker: int, report: Report) -> None:
+    def _on_report(self, job_id: int, worker: int, report: Facts) -> None:
         now = self._clock.unix()
         self.recorder.note(job_id, worker, report, now)
         if (found := self.slow.note(self.jobs[job_id], worker, report, now)) is not None:

@@ -7,10 +7,14 @@ experiments and tests.
 
 from __future__ import annotations
 
+import json
 import os
 import re
+from collections.abc import Mapping
+from typing import Any
 
 import httpx
+from typing_extensions import Self
 
 from serene.errors import SereneError
 
@@ -39,8 +43,83 @@ def controller_url(given: str | None = None) -> str:
     return (given or os.environ.get(CONTROLLER) or DEFAULT_URL).rstrip("/")
 
 
-def connection(url: str, timeout_s: float) -> httpx.Client:
-    """An HTTP client of the controller at ``url``. Raises SereneError if the URL is not valid."""
+class NoController(SereneError):
+    """No controller answers at this address, or not in time."""
+
+
+class NotAController(SereneError):
+    """Something else answers at this address."""
+
+
+class Rejected(SereneError):
+    """An error that the controller answered with. status: HTTP's status code."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Connection:
+    """A connection to one controller. url: as `controller_url` takes it. timeout_s: for an answer. start: the command
+    that starts a controller, for the message where there is none. Raises SereneError if the URL is not valid."""
+
+    def __init__(self, url: str | None = None, *, timeout_s: float = 15.0, start: str = "serenectl up") -> None:
+        self.url = controller_url(url)
+        self._timeout_s, self._start = timeout_s, start
+        self._http = _client(self.url, timeout_s)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    def ask(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Any:
+        """The JSON that the controller answers with. Raises NoController, NotAController, Rejected, or SereneError
+        where the body has a number that is not finite."""
+        try:
+            content = None if body is None else json.dumps(body, allow_nan=False).encode()
+        except ValueError:
+            raise SereneError("a number is NaN or infinite: expected finite numbers") from None
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        try:
+            response = self._http.request(method, path, content=content, headers=headers)
+        except (httpx.TransportError, httpx.InvalidURL, UnicodeError) as error:  # the last: a name too long for DNS
+            raise self.nobody(error) from None
+        return self.read(response)
+
+    def read(self, response: httpx.Response) -> Any:
+        """The JSON in a response that has been read. Raises NotAController or Rejected."""
+        try:
+            answer = response.json()
+        except ValueError:
+            raise self.somebody_else() from None
+        if not response.is_error:
+            return answer
+        if not isinstance(answer, dict) or not isinstance(answer.get("error"), str):
+            raise self.somebody_else()
+        raise Rejected(answer["error"], response.status_code)
+
+    def nobody(self, error: Exception) -> NoController:
+        """What to raise where a request has failed."""
+        if isinstance(error, httpx.ReadTimeout):
+            return NoController(
+                f"the controller at {self.url} did not answer within {self._timeout_s:g} s; it may be stopped or busy"
+            )
+        return NoController(f"no controller at {self.url}: start one with '{self._start}', or set ${CONTROLLER}")
+
+    def somebody_else(self) -> NotAController:
+        """What to raise where an answer is no controller's."""
+        return NotAController(
+            f"{self.url} answers, but is not a Serene controller of this version. Start one elsewhere with "
+            f"'serenectl up --http HOST:PORT', and set ${CONTROLLER} to it"
+        )
+
+
+def _client(url: str, timeout_s: float) -> httpx.Client:
     secret = token()
     headers = {"Authorization": f"Bearer {secret}"} if secret else {}
     base, transport, encrypted = url, None, False
@@ -61,11 +140,6 @@ def connection(url: str, timeout_s: float) -> httpx.Client:
     return httpx.Client(
         base_url=base, transport=transport, headers=headers, timeout=timeout_s, trust_env=False, verify=encrypted
     )
-
-
-def silent(url: str, timeout_s: float) -> str:
-    """What to say of one that takes connections and does not answer, which one that was stopped does."""
-    return f"the controller at {url} did not answer within {timeout_s:g} s; it may be stopped or busy"
 
 
 def _no_address(url: str) -> SereneError:

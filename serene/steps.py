@@ -12,10 +12,11 @@ import struct
 from collections import deque
 from dataclasses import dataclass
 from statistics import median
+from typing import Final
 
 import numpy as np
 
-REPORTED = "step_times"  # the fact's name in a report
+REPORTED: Final = "step_times"  # the fact's name in a report
 SHORTEST_S = 0.05
 MOST = 8  # averages in a report; and the most steps that one is of is LONGEST
 LONGEST = 128

@@ -64,14 +64,16 @@ settings.register_profile("no-deadline", deadline=None)
 settings.register_profile("first-failure", deadline=None, phases=[Phase.explicit, Phase.generate])  # make mutants
 settings.load_profile("no-deadline")
 
-# Tests that never run at the same time: those in folders whose tests need Mininet, and those of one module and target,
-# which share a switch.
+# The folders whose tests need Mininet. Each run has network, process and mount namespaces of its own, so that one of
+# each lane may run at a time; more would only wait for processors.
 MININET = ("tests/endtoend/", "tests/topologies/")
+LANES = ("tests/endtoend/test_[a-l]", "tests/endtoend/test_[m-z]", "tests/topologies/")  # regular expressions
 # Begun first, or they would still run, one at a time, when all others are done.
 LONG_FIRST = (
     *MININET, "tests/controller/", "tests/torch/", "tests/workers/", "tests/tofino/", "tests/network_study/",
     "tests/unit/test_wheel.py", "tests/tree/test_properties.py", "tests/dataplane/", "tests/page/",
-    "tests/straggler_study/",
+    "tests/straggler_study/", "tests/switch/test_engine_sanitizers.py", "tests/client/test_pool_rules.py",
+    "tests/client/test_sums.py", "tests/pytorch_study/test_fewer_bits.py",
 )  # fmt: skip
 
 
@@ -88,9 +90,11 @@ def pytest_configure_node(node: Any) -> None:
 
 
 def group(nodeid: str) -> str:
-    """The group of a test. Tests of one group run one after another, in one process."""
-    if nodeid.startswith(MININET):
-        return "mininet"
+    """The group of a test. Tests of one group run one after another, in one process: those of a lane, and those of one
+    module and target, which share a switch."""
+    for lane in LANES:
+        if re.match(lane, nodeid):
+            return lane
     module, _, test = nodeid.partition("::")
     target = re.search(r"\[(embedded|bmv2)\b", test)
     return f"{module} {target[1]}" if target else module

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 import signal
@@ -16,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from serene.interrupts import allowed
+from serene.locks import locked
 
 ROOT = Path(__file__).resolve().parent.parent
 BINARIES = ROOT / ".venv" / "bin"
@@ -116,7 +116,7 @@ class OwnFolder:
         self.path = Path(tempfile.mkdtemp(prefix=self.PREFIX))
         made = self.path / f"{self.LOCK}.new"
         self._lock = made.open("w")
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        locked(self._lock, None)
         made.rename(self.path / self.LOCK)  # who finds it finds it locked
 
     def remove(self) -> None:
@@ -129,8 +129,7 @@ class OwnFolder:
             with contextlib.suppress(OSError):  # its owner lives, or another process was faster
                 lock = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
                 try:
-                    if os.fstat(lock).st_uid == os.geteuid():
-                        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    if os.fstat(lock).st_uid == os.geteuid() and locked(lock):
                         shutil.rmtree(path.parent, ignore_errors=True)
                 finally:
                     os.close(lock)
@@ -149,8 +148,13 @@ class Background:
 
     def __init__(self, name: str, command: Sequence[str], log: Path | None = None) -> None:
         self.name = name
-        self.log = log or Path(tempfile.gettempdir(), f"serene-{name}-{os.getpid()}.log")
-        self.log.unlink(missing_ok=True)
+        if log is None:  # not named after the process id, which a process of another PID namespace may have as well
+            descriptor, made = tempfile.mkstemp(".log", f"serene-{name}-")
+            os.close(descriptor)
+            self.log = Path(made)
+        else:
+            self.log = log
+            self.log.unlink(missing_ok=True)
         self._keep_log = log is not None
         self._command = command
         self.killed = False  # by ``kill``, and not started again yet

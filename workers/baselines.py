@@ -25,6 +25,7 @@ from serene.client import NoAnswer, Update
 from serene.errors import SereneError
 from serene.fixedpoint import FixedPoint
 from serene.interrupts import allowed
+from serene.report import Report
 from serene.strategy import Strategy
 from serene.workers.messages import END, HELLO, PUSH, READ, REFUSED, receive_exactly
 
@@ -54,7 +55,7 @@ class Baseline(ABC):
     def __init__(self, place: Place, strategy: Strategy, apply: Callable[[np.ndarray], None]) -> None:
         self.place = place
         self.state = "joining"
-        self.facts: dict[str, Any] = {"loss": None, "accuracy": None, "compute_s": 0.0}
+        self.facts: Report = {"loss": None, "accuracy": None, "compute_s": 0.0}
         self.iteration = self.reads_at_risk = 0
         self._policy = strategy.compile(range(place.workers))
         self._apply = apply
@@ -118,7 +119,7 @@ class Baseline(ABC):
             network_s=network, waiting_s=waited, retransmissions=0, clipped=clipped, read_at_risk=at_risk,
         )  # fmt: skip
 
-    def telemetry(self) -> dict[str, Any]:
+    def telemetry(self) -> Report:
         """The counts and sums so far, as `serene.client.Session.telemetry`; None where they cannot be known."""
         return {
             "iteration": self.iteration, **self.facts, "network_s": self._network_s, "waiting_s": self._waiting_s,
@@ -229,10 +230,10 @@ class ServerExchange(Baseline):
             sent, received = sent + out, received + came
         return again, sent, received
 
-    def telemetry(self) -> dict[str, Any]:
+    def telemetry(self) -> Report:
         again, sent, received = self._tcp_counts()
-        return super().telemetry() | {
-            "retransmissions": again, "packets_sent": sent, "packets_received": received,
+        return {
+            **super().telemetry(), "retransmissions": again, "packets_sent": sent, "packets_received": received,
         }  # fmt: skip
 
 

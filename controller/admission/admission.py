@@ -13,12 +13,13 @@ from serene.controller.admission.proof import Proof
 from serene.controller.clock import SYSTEM, Clock
 from serene.controller.events import Events
 from serene.controller.jobs.errors import InTheWay
-from serene.controller.jobs.job import Job, JobState, Report, WorkerState
+from serene.controller.jobs.job import Job, JobState, WorkerState
 from serene.controller.jobs.jobs import Jobs
 from serene.controller.jobs.plans import Readmission, Refusal, Start, Waiting
 from serene.controller.switch.connection import SwitchError
 from serene.controller.switch.fabric import Fabric
 from serene.errors import SereneError
+from serene.report import Facts
 from serene.wire import Op
 
 LOG = logging.getLogger("serene.controller")
@@ -49,7 +50,7 @@ class Admission:
     active: Callable[[Job], Collection[int]]
     on_job_over: Callable[[int], Awaitable[None]]
     starts_over: Callable[[Job, str, Callable[[], None]], Awaitable[bool]]
-    on_report: Callable[[int, int, Report], None]
+    on_report: Callable[[int, int, Facts], None]
     clock: Clock = SYSTEM
 
     _inbox: Inbox = field(default_factory=Inbox)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from serene.controller.jobs.job import Fact, Report
 from serene.entries import Endpoint
 from serene.errors import SereneError
 from serene.racks import Racks
+from serene.report import Fact, Facts
 from serene.wire import HEADER, MEMBERSHIP, SERENE_UDP_PORT, Op, control_payload, encapsulation
 
 _ETHERNET = struct.Struct("!6s6sH")
@@ -50,7 +50,7 @@ class Request:
         """Of a HELLO: how many values the worker's vector has."""
         return int(np.frombuffer(self.payload[: MEMBERSHIP.itemsize], MEMBERSHIP)[0]["vector_length"])
 
-    def facts(self) -> Report:
+    def facts(self) -> Facts:
         """Of a REPORT or LEAVE: its JSON object, with None for values that are neither short texts nor numbers up to
         2^53. Raises NotARequest.
 

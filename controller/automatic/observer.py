@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from serene.controller.automatic.base import WorkerView
-from serene.controller.jobs.job import reported
+from serene.report import doing, values, whole
 
 RECENT = 8  # readings that "recent" covers
 LARGEST_COSINE = 1 + 1e-6  # rounded
@@ -21,7 +21,7 @@ class Reading:
 
     iterations: int
     computed: int
-    epoch: object
+    epoch: int | None
     compute_s: float
     network_s: float
     waiting_s: float
@@ -44,10 +44,10 @@ class Observer:
     def note(self, worker: int, report: Mapping[str, object] | None) -> None:
         """Takes note of a worker's latest REPORT."""
         known = self._workers.setdefault(worker, _Worker())
-        reading = _reading(report or {})
+        reading = _reading(report)
         if reading is None:
             return
-        known.loss, momentum = (reported(report, key) for key in ("loss", "momentum"))
+        known.loss, momentum = values(report, "loss", "momentum")
         known.momentum = momentum if momentum is not None and 0 <= momentum < 1 else None
         if known.readings and reading.iterations < known.readings[-1].iterations:
             known.readings.clear()  # the worker was started anew
@@ -95,14 +95,14 @@ def _waiting_share(steps: Sequence[Reading]) -> float | None:
     return waited / total if total > 0 else None
 
 
-def _reading(report: Mapping[str, object]) -> Reading | None:
-    iterations = report.get("iteration")
-    sums = [reported(report, key) for key in ("compute_s", "network_s", "waiting_s")]
-    if not isinstance(iterations, int) or any(value is None for value in sums):
+def _reading(report: Mapping[str, object] | None) -> Reading | None:
+    iterations = whole(report, "iteration")
+    sums = values(report, "compute_s", "network_s", "waiting_s")
+    if iterations is None or any(value is None for value in sums):
         return None
     compute, network, waiting = (value or 0.0 for value in sums)
-    before, after = (reported(report, key) for key in ("agreement", "agreement_after"))
+    before, after = values(report, "agreement", "agreement_after")
     # In an exchange, the time of computing is already that of the next iteration.
-    computed = iterations + (report.get("state") in ("exchanging", "waiting"))
+    computed = iterations + (doing(report) in ("exchanging", "waiting"))
     agreement = None if before is None or after is None else (before, after)
-    return Reading(iterations, computed, report.get("epoch"), compute, network, waiting, agreement)
+    return Reading(iterations, computed, whole(report, "epoch"), compute, network, waiting, agreement)

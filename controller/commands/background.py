@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import subprocess
 import time
@@ -16,6 +15,7 @@ from serene.controller.http.client import ControllerClient, NoController
 from serene.errors import SereneError
 from serene.http import LONGEST_PATH
 from serene.interrupts import allowed, held
+from serene.locks import locked
 from serene.spawn import module
 
 START_TIMEOUT_S = 150.0  # the embedded switch may have to compile the program first
@@ -92,10 +92,8 @@ def alone(files: Files) -> Iterator[None]:
     with room():
         opened = files.log.open("a")
     with opened as log:
-        try:
-            fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise NotStarted("another 'serenectl up' is starting a controller there: try again in a moment") from None
+        if not locked(log):
+            raise NotStarted("another 'serenectl up' is starting a controller there: try again in a moment")
         yield
 
 

@@ -16,17 +16,22 @@ from rich.table import Table
 from rich.text import Text
 
 from serene.controller.commands.view import drops_line, fabric_line, shown
-from serene.controller.jobs.job import JobState, Report, WorkerState, reported
+from serene.controller.jobs.job import JobState, WorkerState
 from serene.controller.status.explain import explain, headline
 from serene.controller.status.model import Event, Explanation, JobStatus, Snapshot, Status, WorkerStatus
 from serene.racks import Racks
+from serene.report import Facts, Number, number
 
 WIDE = 110  # columns from which all columns of the table are shown
 BAR = 16  # characters of the bar of a worker's time
 RATE_OVER_S = 5.0
 EVENTS = 6  # that are shown
 LEVELS = " ▁▂▃▄▅▆▇█"
-PARTS = (("compute_s", "█", "green"), ("network_s", "▓", "cyan"), ("waiting_s", "░", "red"))
+PARTS: tuple[tuple[Number, str, str], ...] = (
+    ("compute_s", "█", "green"),
+    ("network_s", "▓", "cyan"),
+    ("waiting_s", "░", "red"),
+)
 
 
 class LiveView:
@@ -128,9 +133,9 @@ def _doing(told: Explanation, racks: Racks) -> Text:
     return Text(told.state, style={"silent": "red", "evicted": "magenta", "waiting": "yellow"}.get(told.state, ""))
 
 
-def _time_bar(report: Report) -> Text:
+def _time_bar(report: Facts) -> Text:
     """How the worker's time divides, by its report."""
-    seconds = [part for key, _, _ in PARTS if (part := reported(report, key)) is not None and part >= 0]
+    seconds = [part for key, _, _ in PARTS if (part := number(report, key)) is not None and part >= 0]
     total = sum(seconds)
     if len(seconds) < len(PARTS) or not total:
         return Text("-")

@@ -8,7 +8,6 @@ same UDP ports, to which programs may still be sending.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import signal
@@ -25,6 +24,7 @@ from serene.controller.commands.background import STOP_TIMEOUT_S, folder, last_e
 from serene.controller.settings import ShmPort, UdpPort, host_and_port, is_loopback
 from serene.errors import SereneError
 from serene.interrupts import allowed
+from serene.locks import locked
 from serene.spawn import module
 
 FIRST_UDP_PORT, LAST_UDP_PORT = 24200, 31998  # below those that Linux gives to outgoing connections
@@ -220,9 +220,7 @@ def _of_the_living(file: IO[str]) -> tuple[int, Ports] | None:
 
 def _lock(file: IO[str]) -> bool:
     """Whether this process could take a record's lock; then the record names no process any more."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not locked(file):
         return False
     _write(file, STARTING, _ports_before(file))
     return True

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from serene.controller.jobs.job import Fact, JobState, Report, WorkerState, reported
+from serene.controller.jobs.job import JobState, WorkerState
 from serene.controller.status.explain import automatic_in_words
 from serene.controller.status.model import (
     JobExplanation,
@@ -18,6 +18,7 @@ from serene.controller.status.model import (
     WorkerStatus,
 )
 from serene.racks import Racks
+from serene.report import Fact, Facts, values
 
 NOT_YET = "-"
 
@@ -179,9 +180,9 @@ def precision_line(job: int, change: PrecisionStatus) -> str:
     return f"job {job}: {change.before} -> {change.precision} bits, epoch {change.epoch} ({change.write_ms:.0f} ms)"
 
 
-def waiting_share(report: Report) -> str:
+def waiting_share(report: Facts) -> str:
     """The share of a worker's time, by its report, in which it waited for others."""
-    parts = [reported(report, name) for name in ("waiting_s", "compute_s", "network_s")]
+    parts = values(report, "waiting_s", "compute_s", "network_s")
     seconds = [part for part in parts if part is not None and part >= 0]
     total = sum(seconds)
     return f"{seconds[0] / total:.0%}" if len(seconds) == len(parts) and total else NOT_YET

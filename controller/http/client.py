@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import httpx
 from pydantic import TypeAdapter
-from typing_extensions import Self
 
 from serene.controller.status.model import (
     Event,
@@ -19,49 +17,19 @@ from serene.controller.status.model import (
     Status,
     SwapStatus,
 )
-from serene.errors import SereneError
-from serene.http import CONTROLLER, connection, controller_url, silent
+from serene.http import Connection, NoController, NotAController, Rejected
 from serene.strategy import Strategy, to_dict
+
+__all__ = ["ControllerClient", "NoController", "NotAController", "Rejected"]
 
 T = TypeVar("T")
 
 TOLD: TypeAdapter[Snapshot | Event] = TypeAdapter(Snapshot | Event)
 
 
-class NoController(SereneError):
-    """No controller answers at this address."""
-
-
-class NotAController(SereneError):
-    """Something else answers at this address."""
-
-
-class Rejected(SereneError):
-    """An error that the controller answered with. status: HTTP's status code."""
-
-    def __init__(self, message: str, status: int) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-class ControllerClient:
-    """A connection to one controller. url: as `serene.http.controller_url` takes it. timeout_s: for an answer. Every
-    method raises NoController, NotAController or Rejected; `serene.controller.status.model` documents what each
-    returns."""
-
-    def __init__(self, url: str | None = None, *, timeout_s: float = 15.0) -> None:
-        self.url = controller_url(url)
-        self._timeout_s = timeout_s
-        self._http = connection(self.url, timeout_s)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self._http.close()
+class ControllerClient(Connection):
+    """A connection to one controller. Every method raises NoController, NotAController or Rejected;
+    `serene.controller.status.model` documents what each returns."""
 
     def status(self) -> Status:
         return self._ask(Status, "GET", "/v1/status")
@@ -144,46 +112,18 @@ class ControllerClient:
         try:
             with self._http.stream("GET", "/v1/events") as response:
                 if response.is_error:
-                    raise _rejected(response.status_code, json.loads(response.read()))
+                    response.read()
+                    self.read(response)
                 for line in response.iter_lines():
                     yield TOLD.validate_json(line)
         except httpx.TransportError as error:
-            raise self._nobody(error) from None
+            raise self.nobody(error) from None
         except ValueError:
-            raise self._somebody_else() from None
+            raise self.somebody_else() from None
 
     def _ask(self, kind: type[T], method: str, path: str, body: Mapping[str, object] | None = None) -> T:
+        answer = self.ask(method, path, body)
         try:
-            content = None if body is None else json.dumps(body, allow_nan=False).encode()
-        except ValueError:
-            raise SereneError("a number is NaN or infinite: expected finite numbers") from None
-        headers = {} if body is None else {"Content-Type": "application/json"}
-        try:
-            response = self._http.request(method, path, content=content, headers=headers)
-        except (httpx.TransportError, httpx.InvalidURL, UnicodeError) as error:  # the last: a name too long for DNS
-            raise self._nobody(error) from None
-        try:
-            answer = response.json()
-            if not response.is_error:
-                return TypeAdapter(kind).validate_python(answer)
-            raise _rejected(response.status_code, answer)
-        except ValueError:  # not JSON, or not what a controller answers
-            raise self._somebody_else() from None
-
-    def _nobody(self, error: Exception) -> NoController:
-        if isinstance(error, httpx.ReadTimeout):
-            return NoController(silent(self.url, self._timeout_s))
-        return NoController(f"no controller at {self.url} (start one with 'serenectl up')")
-
-    def _somebody_else(self) -> NotAController:
-        return NotAController(
-            f"{self.url} answers, but is not a Serene controller of this version. Start one elsewhere with "
-            f"'serenectl up --http HOST:PORT', and name it with --controller URL or ${CONTROLLER}"
-        )
-
-
-def _rejected(status: int, answer: object) -> Rejected:
-    """The error in a controller's answer. Raises ValueError where it is no controller's."""
-    if not isinstance(answer, dict) or not isinstance(answer.get("error"), str):
-        raise ValueError(answer)
-    return Rejected(answer["error"], status)
+            return TypeAdapter(kind).validate_python(answer)
+        except ValueError:  # not what a controller answers
+            raise self.somebody_else() from None

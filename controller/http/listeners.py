@@ -6,7 +6,6 @@ Neither is ever taken from a controller that runs.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import socket
 import stat
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from serene.controller.settings import host_and_port
 from serene.errors import SereneError
+from serene.locks import locked
 
 LOCK_TIMEOUT_S = 5.0
 LEAVING_S = 1.0  # how long a controller that has stopped listening may take to end
@@ -111,17 +111,8 @@ def _folder_locked(path: str) -> Iterator[None]:
     """Holds the lock of the path's folder until the context ends. Raises OSError."""
     folder = os.open(Path(path).parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        until = time.monotonic() + LOCK_TIMEOUT_S
-        while True:
-            try:
-                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > until:
-                    raise OSError(
-                        errno.EBUSY, f"another process has held the folder's lock for {LOCK_TIMEOUT_S:g} s"
-                    ) from None
-                time.sleep(0.02)
+        if not locked(folder, LOCK_TIMEOUT_S):
+            raise OSError(errno.EBUSY, f"another process has held the folder's lock for {LOCK_TIMEOUT_S:g} s")
         yield
     finally:
         os.close(folder)

@@ -6,7 +6,7 @@ import math
 import secrets
 import time
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -14,29 +14,13 @@ from serene.controller.jobs.plans import Policy
 from serene.controller.jobs.slots import SlotRange
 from serene.entries import Endpoint
 from serene.racks import NO_RACKS, Racks
+from serene.report import Facts
 from serene.strategy import BSP, Strategy
 
 LONGEST_HISTORY = 1000  # epochs
 MOST_RETIRED = 64  # earlier incarnations of a worker that are remembered
 LARGEST_LOST_SESSIONS = 255  # WELCOME has a byte for it
 RETURN_S = 10.0  # an evicted worker joins a new session after two or three HELLOs, one every 2 s
-
-
-# What a worker says of itself, in REPORT and LEAVE, as far as it is numbers and short texts.
-Fact = bool | int | float | str | None
-Report = dict[str, Fact]
-
-
-def reported(report: Mapping[str, object] | None, name: str) -> float | None:
-    """The finite number that a report has under this name; None for anything else, since a worker may report
-    anything."""
-    value = (report or {}).get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        return float(value) if math.isfinite(value) else None
-    except OverflowError:
-        return None
 
 
 class JobState(str, Enum):
@@ -64,7 +48,7 @@ class Worker:
     evicted: int = 0  # the incarnation that was evicted when its session was lost, and stays so in the next one
     retired: deque[int] = field(default_factory=lambda: deque(maxlen=MOST_RETIRED))  # earlier incarnations
     contributions_sent: int | None = None  # packets, as the worker said when it left
-    report: Report | None = None  # the latest
+    report: Facts | None = None  # the latest
     reported_at: float = -math.inf  # on the monotonic clock
     readmitted_at: float = -math.inf  # on the monotonic clock
     left_at: float = -math.inf  # when it last said that it leaves, on the monotonic clock
@@ -136,7 +120,7 @@ class Job:
     limit: float  # the largest |value| of a contribution
     state: JobState = JobState.WAITING
     name: str | None = None  # by which its processes found it
-    settings: Report = field(default_factory=dict)  # of a named job: what its processes have to say alike
+    settings: Facts = field(default_factory=dict)  # of a named job: what its processes have to say alike
     racks: Racks = NO_RACKS  # which workers are in which rack; with one switch, all are in rack 0
     pool: bool = False  # its slots are used in turn (serene/client/pool.py), under BSP, by the workers that began it
     precision: int = 32  # bits of the values of a pool's gradients

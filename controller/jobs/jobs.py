@@ -14,13 +14,14 @@ from dataclasses import replace
 from serene.controller.jobs import joining, notes
 from serene.controller.jobs import precision as precisions
 from serene.controller.jobs.errors import BadRequest, Conflict, InTheWay, NoSuchJob
-from serene.controller.jobs.job import Elastic, EpochBegun, Job, JobState, Report, Worker, WorkerState
+from serene.controller.jobs.job import Elastic, EpochBegun, Job, JobState, Worker, WorkerState
 from serene.controller.jobs.plans import Leave, Policy, Readmission, Refusal, Start, Swap, Waiting
 from serene.controller.jobs.slots import SlotRange, first_fit, free_ranges
 from serene.entries import Endpoint
 from serene.errors import choices
 from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE, LARGEST, POOL_SCALE
 from serene.racks import NO_RACKS, Racks
+from serene.report import Facts
 from serene.strategy import ASP, BSP, Strategy, shrunk
 from serene.wire import MOST_IN_POOL
 
@@ -466,7 +467,7 @@ class Jobs:
         self._jobs[job.id] = job
         self.note_session(job.session)
 
-    def report(self, job_id: int, place: int, at: Endpoint, report: Report, now: float) -> int:
+    def report(self, job_id: int, place: int, at: Endpoint, report: Facts, now: float) -> int:
         """Keeps a worker's latest REPORT, and returns its number in the job. place: its number in its rack. now: on the
         monotonic clock. Raises NoSuchJob or Conflict."""
         _, worker = self._begun(job_id, place, at)

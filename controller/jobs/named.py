@@ -15,9 +15,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from serene.controller.jobs.errors import BadRequest, Conflict
-from serene.controller.jobs.job import Elastic, Fact, Job, JobState, Worker, WorkerState
+from serene.controller.jobs.job import Elastic, Job, JobState, Worker, WorkerState
 from serene.controller.jobs.jobs import Jobs
 from serene.fixedpoint import LARGEST
+from serene.report import Fact
 
 LONGEST_NAME = 64
 MOST_VALUES = 4  # of a setting that are named where processes differ

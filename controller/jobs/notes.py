@@ -11,7 +11,8 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from serene.controller.jobs.elastic import LONGEST_S, SHORTEST_S
-from serene.controller.jobs.job import Elastic, Fact, Job, WorkerState
+from serene.controller.jobs.job import Elastic, Job, WorkerState
+from serene.report import Fact
 
 LOG = logging.getLogger("serene.controller")
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from serene.controller.jobs.job import JobState, Report, WorkerState, reported
+from serene.controller.jobs.job import JobState, WorkerState
 from serene.controller.status.model import (
     AutomaticStatus,
     Explanation,
@@ -22,6 +22,7 @@ from serene.controller.status.model import (
 )
 from serene.errors import SereneError, numbers
 from serene.racks import Racks
+from serene.report import Facts, doing, values, whole
 from serene.strategy import BSP, MAX_STALENESS, PolicyFields
 from serene.wire import UNBOUNDED
 
@@ -121,17 +122,17 @@ class _Job:
         if worker.state is not WorkerState.RUNNING:
             state, text, advice = self._not_running(worker, name)
             return _said(number, state, f"worker {name}{text}", advice)
-        doing = str((worker.report or {}).get("state") or "not reporting")
+        state = doing(worker.report) or "not reporting"
         at = "" if position is None else f" in round {position.round} of epoch {position.epoch}"
         if worker.silent_s > SILENT_S:
-            text = f"worker {name} has not been heard for {worker.silent_s:.0f} s; it was {doing}{at}"
+            text = f"worker {name} has not been heard for {worker.silent_s:.0f} s; it was {state}{at}"
             advice = f"if it is dead: restart it, or 'serenectl evict --job {self.id} --worker {name}'"
             if self.pool:
                 advice = "if it is dead: start all ranks again; a process group's job cannot continue with fewer ranks"
             return _said(number, "silent", text, advice, position=position)
-        if doing == WAITING and position is not None and self.policy is not None:
+        if state == WAITING and position is not None and self.policy is not None:
             return self._waiting(number, position)
-        return _said(number, doing, f"worker {name} is {doing}{at}{_copying(worker.report or {})}", position=position)
+        return _said(number, state, f"worker {name} is {state}{at}{_copying(worker.report)}", position=position)
 
     def _not_running(self, worker: WorkerStatus, name: str) -> tuple[str, str, str | None]:
         """The state, what follows the worker's name, and advice."""
@@ -192,11 +193,11 @@ class _Job:
         return said.model_copy(update={"text": text, "racks": racks, "level": "root" if elsewhere else "leaf"})
 
     def _lagging(self, other: int, there: _Position | None, position: _Position) -> str:
-        report, silent = self.workers[other].report or {}, self.workers[other].silent_s
-        doing = str(report.get("state") or "not reporting")
+        silent = self.workers[other].silent_s
+        state = doing(self.workers[other].report) or "not reporting"
         if there is not None and there.epoch == position.epoch:
-            doing += f" in round {there.round}"
-        return f"{self.racks.name(other)} is {doing}, heard {silent:.1f} s ago"
+            state += f" in round {there.round}"
+        return f"{self.racks.name(other)} is {state}, heard {silent:.1f} s ago"
 
     def _advice(self, position: _Position, positions: dict[int, _Position | None], holding: tuple[int, ...]) -> str:
         if self.pool:
@@ -215,9 +216,9 @@ class _Job:
         return f"'serenectl sync asp --job {self.id}' would let it continue"
 
 
-def _copying(report: Report) -> str:
+def _copying(report: Facts | None) -> str:
     """How long a worker whose tensors are on a device has waited for copies, beside how long for sums."""
-    copying, *sums = (reported(report, name) for name in ("copying_s", "network_s", "waiting_s"))
+    copying, *sums = values(report, "copying_s", "network_s", "waiting_s")
     if copying is None:
         return ""
     summing = sum(seconds or 0.0 for seconds in sums)
@@ -230,11 +231,10 @@ def _restores(job: JobStatus, worker: WorkerStatus) -> bool:
 
 
 def _position(worker: WorkerStatus) -> _Position | None:
-    report = worker.report or {}
-    epoch, round_ = report.get("at_epoch"), report.get("at_round")
-    if not isinstance(epoch, int) or not isinstance(round_, int):
+    epoch, round_ = whole(worker.report, "at_epoch"), whole(worker.report, "at_round")
+    if epoch is None or round_ is None:
         return None
-    return _Position(epoch, round_, report.get("state") in (WAITING, "exchanging"))
+    return _Position(epoch, round_, doing(worker.report) in (WAITING, "exchanging"))
 
 
 def _policy(job: JobStatus, members: list[int]) -> PolicyFields | None:

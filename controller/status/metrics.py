@@ -19,8 +19,9 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from serene.controller.jobs.job import JobState, WorkerState, reported
+from serene.controller.jobs.job import JobState, WorkerState
 from serene.controller.status.model import JobStatus, Status, SwitchStatus, WorkerStatus
+from serene.report import Number, number
 
 OneWorker = tuple[JobStatus, WorkerStatus]
 
@@ -30,8 +31,8 @@ WHO = ("job", "worker")
 Value = Callable[[WorkerStatus], float | None]
 
 
-def _reports(key: str) -> Value:
-    return lambda worker: reported(worker.report, key)
+def _reports(key: Number) -> Value:
+    return lambda worker: number(worker.report, key)
 
 
 # Of each worker, by the ends of their names: what they are, and their values.

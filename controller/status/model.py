@@ -12,9 +12,10 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, PlainSerializer, PlainValidator
 from pydantic_core import PydanticKnownError
 
-from serene.controller.jobs.job import JobState, Report, WorkerState
+from serene.controller.jobs.job import JobState, WorkerState
 from serene.controller.settings import ShmPort, UdpPort
 from serene.controller.switch.counters import Counters
+from serene.report import Facts
 from serene.strategy import Strategy, strategy_from_dict, to_dict
 
 
@@ -108,7 +109,7 @@ class WorkerStatus(Counters):
     staleness: list[int]
     silent_s: float
     contributions_sent: int | None
-    report: Report | None
+    report: Facts | None
 
 
 class AutomaticStatus(Model):

@@ -15,17 +15,16 @@ import math
 from array import array
 from collections import deque
 
-from serene.controller.jobs.job import Report, reported
 from serene.controller.status.explain import SILENT_S
 from serene.controller.status.model import JobTimeline, WorkerTimeline
+from serene.report import Facts, doing, number, values
 
 BIN_S = 2
 BINS = 1800  # an hour
 TURNS = 600  # changes of state that are kept: some minutes, with a few in each second
 STATES = ("unknown", "computing", "exchanging", "waiting", "paused")
 UNKNOWN, COMPUTING, EXCHANGING, WAITING = range(4)  # indices of STATES
-SUMS = ("compute_s", "network_s", "waiting_s")  # a bin has a share for each: computing, exchanging, waiting
-SHARES = len(SUMS)
+SHARES = 3  # of a bin: computing, exchanging, waiting
 
 
 class Recorder:
@@ -35,7 +34,7 @@ class Recorder:
         self._workers: dict[tuple[int, int], _Worker] = {}
         self._recording: dict[int, float] = {}
 
-    def note(self, job: int, worker: int, report: Report, t: float) -> None:
+    def note(self, job: int, worker: int, report: Facts, t: float) -> None:
         """Records a report of a worker that came at ``t``."""
         self._recording.setdefault(job, t)
         if (job, worker) not in self._workers:
@@ -72,14 +71,14 @@ class _Worker:
         self._corrections: deque[tuple[float, float]] = deque(maxlen=TURNS)  # when, and of all time since when
         self._turns: deque[tuple[float, int]] = deque(maxlen=TURNS)  # when a state began, and which
         self._last = int(t // BIN_S)  # the number of the newest bin
-        self._seconds = [array("f", bytes(4 * BINS)) for _ in range(SHARES)]  # of each bin, by SUMS
+        self._seconds = [array("f", bytes(4 * BINS)) for _ in range(SHARES)]  # of each bin, by SHARES
         self._loss, self._accuracy = (array("f", [math.nan]) * BINS for _ in range(2))
 
-    def note(self, report: Report, t: float) -> None:
+    def note(self, report: Facts, t: float) -> None:
         t = max(t, self._settled)
         if t - self._heard > SILENT_S:  # a timeline that was made meanwhile says that nothing is known
             self._corrections.append((t, self._settled))
-        state = STATES.index(str(said)) if (said := report.get("state")) in STATES else UNKNOWN
+        state = STATES.index(said) if (said := doing(report)) in STATES else UNKNOWN
         sums = _sums(report)
         spent = _spent(self._sums, sums)
         waited_s = self._waited(state, sums)
@@ -99,10 +98,9 @@ class _Worker:
         if state != self._state:
             self._state = state
             self._turns.append((t, state))
-        for name, values in (("loss", self._loss), ("accuracy", self._accuracy)):
-            value = reported(report, name)
+        for kept, value in ((self._loss, number(report, "loss")), (self._accuracy, number(report, "accuracy"))):
             if value is not None and abs(value) < 1e30:
-                values[self._last % BINS] = value
+                kept[self._last % BINS] = value
 
     def timeline(self, worker: int, since: float, now: float) -> WorkerTimeline:
         self._fill(max(min(now, self._heard + SILENT_S), self._settled))
@@ -183,15 +181,15 @@ def _parts(state: int) -> list[float]:
     return [float(state == part) for part in range(1, SHARES + 1)]
 
 
-def _sums(report: Report) -> list[float] | None:
-    """A report's seconds by SUMS; None where it does not have all."""
-    values = [reported(report, name) for name in SUMS]
-    known = [value for value in values if value is not None and abs(value) < 1e30]
+def _sums(report: Facts) -> list[float] | None:
+    """A report's seconds by SHARES; None where it does not have all."""
+    sums = values(report, "compute_s", "network_s", "waiting_s")
+    known = [value for value in sums if value is not None and abs(value) < 1e30]
     return known if len(known) == SHARES else None
 
 
 def _spent(before: list[float] | None, after: list[float] | None) -> list[float]:
-    """Seconds by SUMS between two reports; zeros where one lacks them, or they began anew in between."""
+    """Seconds by SHARES between two reports; zeros where one lacks them, or they began anew in between."""
     if before is None or after is None:
         return [0.0] * SHARES
     spent = [b - a for a, b in zip(before, after, strict=True)]

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from serene.controller.jobs.job import Job, Report
+from serene.controller.jobs.job import Job
 from serene.controller.status.model import SlowWorker
+from serene.report import Facts
 from serene.steps import MOST, REPORTED, Steps, steps_in
 from serene.strategy import BSP
 
@@ -113,7 +114,7 @@ class SlowWorkers:
         """Forgets a job's steps: its id is about to be used anew."""
         self._jobs.pop(job, None)
 
-    def note(self, job: Job, worker: int, report: Report, t: float) -> str | None:
+    def note(self, job: Job, worker: int, report: Facts, t: float) -> str | None:
         """Takes in a worker's report, which came at ``t`` (Unix seconds). Returns what is new, in words: a worker is
         slow, or is slow no more."""
         members = job.members()

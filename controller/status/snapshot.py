@@ -21,6 +21,7 @@ from serene.controller.status.slow import SlowWorkers
 from serene.controller.switch.counters import Counters
 from serene.controller.switch.fabric import Fabric
 from serene.controller.switch.telemetry import Telemetry
+from serene.report import whole
 
 AutomaticOf = Callable[[int], AutomaticStatus | None]  # of a job
 SHORT_HISTORY = 20  # epochs of each job in a status, which is sent several times a second
@@ -84,6 +85,5 @@ def _iteration(job: Job, worker: Worker, counters: Counters) -> int:
     """How often a worker has contributed to every slot; in a pool, whose slots are used in turn, how many collectives
     it has reported."""
     if job.pool:
-        reported = (worker.report or {}).get("iteration")
-        return reported if type(reported) is int else 0
+        return whole(worker.report, "iteration") or 0
     return counters.contributions // job.slots_needed if job.slots_needed else 0

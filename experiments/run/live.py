@@ -13,9 +13,10 @@ from rich.table import Table
 from rich.text import Text
 from typing_extensions import Self
 
-from serene.controller.jobs.job import Report, WorkerState, reported
+from serene.controller.jobs.job import WorkerState
 from serene.controller.status.model import JobStatus
 from serene.experiments.run.settings import Settings
+from serene.report import Facts, Number, doing, number, values
 
 PLAIN_EVERY_S = 5.0
 
@@ -55,7 +56,7 @@ class View:
 
     def _line(self, job: JobStatus, steps: Sequence[int]) -> str:
         done = " ".join(map(str, steps))
-        accuracy = max((reported(worker.report, "accuracy") or 0.0 for worker in job.workers), default=0.0)
+        accuracy = max((number(worker.report, "accuracy") or 0.0 for worker in job.workers), default=0.0)
         return f"{job.strategy}, epoch {job.epoch}: steps {done} of {self._settings.steps}, accuracy {accuracy:.3f}"
 
     def _table(self, job: JobStatus, steps: Sequence[int]) -> RenderableType:
@@ -64,10 +65,10 @@ class View:
             table.add_column(heading, justify="left" if heading in ("", "state") else "right")
         sent = again = 0
         for worker, done in zip(job.workers, steps, strict=True):
-            report = worker.report or {}
-            sent += int(sum(reported(report, name) or 0 for name in ("packets_sent", "packets_received")))
-            again += int(reported(report, "retransmissions") or 0)
-            state = str(report.get("state", "running") if worker.state is WorkerState.RUNNING else worker.state.value)
+            report = worker.report
+            sent += int(sum(value or 0 for value in values(report, "packets_sent", "packets_received")))
+            again += int(number(report, "retransmissions") or 0)
+            state = (doing(report) or "running") if worker.state is WorkerState.RUNNING else worker.state.value
             table.add_row(
                 str(worker.worker),
                 ProgressBar(total=self._settings.steps, completed=done, width=20),
@@ -86,6 +87,6 @@ class View:
         return Group(head, table, Text(self._hint, style="dim"))
 
 
-def _number(report: Report | None, name: str, form: str, unit: str = "") -> str:
-    value = reported(report, name)
+def _number(report: Facts | None, name: Number, form: str, unit: str = "") -> str:
+    value = number(report, name)
     return "-" if value is None else f"{value:{form}}{unit}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import shutil
 from collections.abc import Iterable, Iterator
@@ -15,6 +14,7 @@ from typing import Any, Generic, TypeVar
 from serene import outputs
 from serene.errors import SereneError
 from serene.experiments.shared import machine
+from serene.locks import locked
 
 C = TypeVar("C")  # cell
 R = TypeVar("R")  # result
@@ -34,10 +34,8 @@ def alone(directory: Path) -> Iterator[None]:
     Raises Busy."""
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise Busy(f"{directory} is in use by another run: wait for it, or choose another OUT") from None
+        if not locked(lock):
+            raise Busy(f"{directory} is in use by another run: wait for it, or choose another OUT")
         yield
 
 

@@ -10,6 +10,7 @@ from serene.client.agreement import Agreement
 from serene.client.reports import REPORT_EVERY_S
 from serene.controller.automatic import Automatic, Decision, Observation, Observer
 from serene.controller.switch.silence import Silence, spoken
+from serene.report import Report
 from serene.strategy import Strategy
 
 
@@ -20,8 +21,8 @@ class Reports:
 
     momentum: float = 0.0
     agreement: Agreement = field(default_factory=Agreement)
-    sums: dict[str, float] = field(default_factory=lambda: dict.fromkeys(("compute_s", "network_s", "waiting_s"), 0.0))
-    latest: dict[str, object] | None = None
+    sums: Report = field(default_factory=lambda: Report(compute_s=0.0, network_s=0.0, waiting_s=0.0))
+    latest: Report | None = None
     _sent_at: float = -REPORT_EVERY_S
 
     def send(self, state: str, now: float, iteration: int, loss: float, *, force: bool = False) -> None:
@@ -30,8 +31,10 @@ class Reports:
         ended = self.latest is not None and self.latest["state"] == "exchanging" != state
         if force or ended or now - self._sent_at >= REPORT_EVERY_S:
             self._sent_at = now
-            self.latest = {"state": state, "iteration": iteration, "loss": loss, **self.sums}
-            self.latest.update(self.agreement.facts(), momentum=self.momentum)
+            self.latest = {
+                "state": state, "iteration": iteration, "loss": loss, "momentum": self.momentum,
+                **self.sums, **self.agreement.facts(),
+            }  # fmt: skip
 
 
 class RunningStrategy:

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from serene.report import Report
+
 SAMPLED = 4096  # values of a vector that are compared, so that it costs microseconds
 
 
@@ -38,7 +40,7 @@ class Agreement:
         others = delta[self._places] - own
         self._last = _cosine(own, others), others
 
-    def facts(self) -> dict[str, float]:
+    def facts(self) -> Report:
         """For a worker's reports; empty while nothing is known."""
         return {"agreement": self.before, "agreement_after": self.after} if self.exchanges else {}
 

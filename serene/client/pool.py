@@ -20,7 +20,6 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
 
 import numpy as np
 from typing_extensions import Self
@@ -36,6 +35,7 @@ from serene.client.reports import Reports
 from serene.client.requests import NoAnswer, Refused, SessionLost
 from serene.client.transport import Transport
 from serene.errors import SereneError
+from serene.report import Report
 from serene.steps import REPORTED, StepTimes
 from serene.wire import HEADER, Op, ReadMode, control_payload, in_header, members_in, precision_in
 
@@ -99,7 +99,7 @@ class Pool:
         self.waiting_s = 0.0  # in collectives, for other workers
         self.clipped_values = self.lost_values = 0  # how many of this worker's, under given scales
         self.limit, self.limit_bits = math.inf, 32  # of the last collective under a given scale
-        self.facts: dict[str, float] = {}  # what is reported, too
+        self.facts: Report = {}  # what is reported, too
         self._steps = StepTimes()
         self._step = 0  # how many steps have ended
         self._step_began = (0.0, 0.0, 0.0)  # compute_s, network_s and waiting_s then
@@ -372,7 +372,7 @@ class Pool:
 
     # -- telemetry -------------------------------------------------------------------------------------------
 
-    def telemetry(self) -> dict[str, Any]:
+    def telemetry(self) -> Report:
         """What `serenectl` shows of the worker, as `Session.telemetry`; here an iteration is a collective."""
         client = self._client
         return {

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from serene.client.client import Client
+from serene.report import Report
 
 REPORT_EVERY_S = 0.2  # the shortest time between reports of the same state
 CHANGE_EVERY_S = 0.05  # and of different ones, but for the beginnings and ends that matter
@@ -14,7 +14,7 @@ CHANGE_EVERY_S = 0.05  # and of different ones, but for the beginnings and ends 
 class Reports:
     """The REPORTs of one client. telemetry: gives what is reported beside the state, as JSON can hold it."""
 
-    def __init__(self, client: Client, telemetry: Callable[[], Mapping[str, Any]]) -> None:
+    def __init__(self, client: Client, telemetry: Callable[[], Report]) -> None:
         self._client = client
         self._telemetry = telemetry
         self._said_at = -REPORT_EVERY_S

@@ -16,7 +16,6 @@ import logging
 import math
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
 
 import numpy as np
 from typing_extensions import Self
@@ -29,6 +28,7 @@ from serene.client.reports import Reports
 from serene.client.requests import NoAnswer, Refused, SessionLost
 from serene.client.updates import CaughtUp, Update
 from serene.interrupts import allowed
+from serene.report import Report
 from serene.steps import REPORTED, StepTimes
 
 LOG = logging.getLogger("serene")
@@ -61,7 +61,7 @@ class Session:
         self._on_lost, self._on_members = on_lost, on_members
         self.members = 0  # how many workers take part, as it was heard last; 0 before ``join``
         client.while_waiting = lambda: self.report("waiting")
-        self.facts: dict[str, Any] = {"loss": None, "accuracy": None, "compute_s": 0.0}
+        self.facts: Report = {"loss": None, "accuracy": None, "compute_s": 0.0}
         self._compute_s = 0.0  # facts["compute_s"] when the last exchange ended
         self._ended_at: float | None = None  # when that was, on the client's clock; None during an exchange
         self.iteration = 0  # the last one that was contributed, from 1
@@ -237,7 +237,7 @@ class Session:
         """Tells the controller what the worker does: computing, exchanging, waiting, paused, finished or stopped."""
         self._reports.say(state, force=force)
 
-    def telemetry(self) -> dict[str, Any]:
+    def telemetry(self) -> Report:
         """What `serenectl` shows of the worker. Times in seconds. Times and counts are totals since the worker began,
         those of packets since it joined."""
         client = self.client

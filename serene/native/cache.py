@@ -6,7 +6,6 @@ root. The most recently used libraries are kept; a library's modification time i
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import stat
@@ -15,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from serene import locks
 from serene.native.errors import UnsafeCache
 
 KEPT = 64  # libraries
@@ -62,7 +62,7 @@ def locked(directory: Path) -> Iterator[None]:
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         with suppress(OSError):  # some network file systems cannot lock directories
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            locks.locked(descriptor, None)
         yield
     finally:
         os.close(descriptor)

@@ -22,7 +22,7 @@ from serene.switch.scope import Scope
 from serene.switch.trace_codegen import trace_headers
 
 RUNTIME_BEFORE = ("wide.h", "switch.h", "table.h", "stateful.h", "checksum.h", "trace.h")
-RUNTIME_AFTER = ("pipeline.h", "offload.h", "ports.h", "api.h", "writes.h", "reads.h")
+RUNTIME_AFTER = ("pipeline.h", "ports.h", "api.h", "writes.h", "reads.h")
 
 PACKET = """\
 /* What a pass through the pipeline asks for beyond its headers. */

@@ -224,9 +224,6 @@ class Switch(ProfileControl, ArrayControl, Tracing):
             what = "CPU" if port == self.cpu_port else "drop"
             raise PortError(f"port {port} is the {what} port: it leads to no interface")
 
-    def remove_port(self, port: int) -> None:
-        self._lib.switch_port_remove(self._state, port)
-
     def packet_out(self, packet: bytes) -> None:
         """Hands the running switch a packet on its CPU port."""
         if len(packet) > MAX_FRAME:

@@ -14,7 +14,8 @@ import numpy as np
 
 from serene.client import Client, Refused, Session, SessionLost
 from serene.errors import SereneError
-from serene.torch.opening import Controller, NoController, transport_to
+from serene.http import NoController
+from serene.torch.opening import Controller, transport_to
 from serene.torch.placement import RACK, own_rack
 from serene.torch.work import Runner, SwitchWork
 

@@ -13,7 +13,6 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-import httpx
 from torch.distributed import Store  # type: ignore[attr-defined]
 
 from serene.client import FrameTransport, ShmTransport, Transport, TransportError, UdpTransport
@@ -22,7 +21,7 @@ from serene.client.pool import Pool
 from serene.client.scale import BadScale, Scale
 from serene.client.transport import PortTaken
 from serene.errors import SereneError, choices
-from serene.http import CONTROLLER, connection, controller_url, silent
+from serene.http import Connection, controller_url
 from serene.torch.placement import RACK, Placement, own_rack
 from serene.torch.ring import Ring
 from serene.wire import SERENE_UDP_PORT
@@ -39,10 +38,6 @@ LOG = logging.getLogger(__name__)
 
 class NotOpened(SereneError):
     """The group gets no job; the message says which rank lacked what."""
-
-
-class NoController(SereneError):
-    """Nobody answers where the controller should be, or it does not answer in time."""
 
 
 class OpeningFailed(SereneError, RuntimeError):
@@ -150,26 +145,18 @@ class Controller:
         self._ask("DELETE", f"/v1/jobs/{job}")
 
     def _status(self) -> Any:
-        status = self._ask("GET", "/v1/status")
-        if "switch" not in status:
-            raise SereneError(f"{self.url} is not a Serene controller; set ${CONTROLLER} to one")
+        with self._connection() as controller:
+            status = controller.ask("GET", "/v1/status")
+            if not isinstance(status, dict) or "switch" not in status:
+                raise controller.somebody_else()
         return status
 
+    def _connection(self) -> Connection:
+        return Connection(self.url, timeout_s=HTTP_TIMEOUT_S, start="serenectl up --local")
+
     def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        try:
-            with connection(self.url, HTTP_TIMEOUT_S) as http:
-                response = http.request(method, path, json=body)
-                answer = response.json()
-        except httpx.ReadTimeout:
-            raise NoController(silent(self.url, HTTP_TIMEOUT_S)) from None
-        except (httpx.TransportError, httpx.InvalidURL, ValueError):
-            raise NoController(
-                f"no controller at {self.url}: start one with 'serenectl up --local', or set ${CONTROLLER}"
-            ) from None
-        said = answer if isinstance(answer, dict) else {}
-        if response.is_error:
-            raise SereneError(said.get("error", f"the controller at {self.url}: HTTP {response.status_code}"))
-        return said
+        with self._connection() as controller:
+            return controller.ask(method, path, body)
 
 
 def gradient_bits() -> int:

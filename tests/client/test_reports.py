@@ -8,6 +8,7 @@ import pytest
 
 from serene.client import reports
 from serene.client.client import Client
+from serene.report import Report
 
 
 class Heard:
@@ -28,7 +29,7 @@ class Heard:
 def test_state_reports_are_thinned_when_steps_are_short(step_s: float, told: int | None) -> None:
     """Of each step two thirds are computing."""
     heard = Heard()
-    saying = reports.Reports(cast(Client, heard), dict)
+    saying = reports.Reports(cast(Client, heard), Report)
     for _ in range(10):
         saying.say("computing")
         heard.now += step_s * 2 / 3

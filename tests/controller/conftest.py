@@ -59,12 +59,16 @@ def controller(
     assert "Traceback" not in process.log.read_text()
 
 
-@pytest.fixture
-def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
-    """The controller without jobs."""
+def without_jobs(controller: ControllerProcess) -> Iterator[ControllerClient]:
     yield controller.client
     for job in controller.client.jobs():
         controller.client.delete_job(job.job)
+
+
+@pytest.fixture
+def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
+    """The controller without jobs."""
+    yield from without_jobs(controller)
 
 
 @pytest.fixture
@@ -129,6 +133,4 @@ def shared_daemon(fabric: Tree, tmp_path_factory: pytest.TempPathFactory) -> Ite
 @pytest.fixture
 def racks_client(shared_daemon: ControllerProcess) -> Iterator[ControllerClient]:
     """The controller of the module's tree, without jobs."""
-    yield shared_daemon.client
-    for job in shared_daemon.client.jobs():
-        shared_daemon.client.delete_job(job.job)
+    yield from without_jobs(shared_daemon)

@@ -19,8 +19,8 @@ import pytest
 
 from serene.client import FrameTransport
 from serene.controller.http.client import ControllerClient, NoController
-from serene.controller.jobs.job import Report
 from serene.controller.status.model import AutomaticStatus
+from serene.report import Facts
 from serene.topologies.processes import bmv2
 from tests.controller.hosts import FrameLink, Link, packet_end, udp_end
 from tests.ports import some_port, some_ports
@@ -240,7 +240,7 @@ def missing(target: str) -> str | None:
 @contextlib.contextmanager
 def own_network(switches: int = 1) -> Iterator[None]:
     """Puts this thread, and the processes that it starts, into a network namespace with veth pairs s1-h1, s2-h2 and so
-    on, PORTS for each switch, until the end of the block."""
+    on, PORTS for each switch, until the end of the block. Needs root."""
     libc = ctypes.CDLL(None, use_errno=True)
     clone_newnet = 0x40000000
     with open("/proc/thread-self/ns/net") as before:
@@ -273,7 +273,7 @@ def listens(address: str) -> bool:
         return probe.connect_ex((host, int(port))) == 0
 
 
-def report(client: ControllerClient, worker: int = 0) -> Report:
+def report(client: ControllerClient, worker: int = 0) -> Facts:
     """The latest report of a worker of job 0; empty before the first."""
     return client.job(0).workers[worker].report or {}
 

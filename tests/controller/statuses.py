@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from rich.console import Console, RenderableType
 
-from serene.controller.jobs.job import Report
 from serene.controller.status.model import JobStatus, Listening, NamedSwitchStatus, Status, SwitchStatus, WorkerStatus
 from serene.controller.switch.counters import Counters
+from serene.report import Facts
 from serene.strategy import BSP, Strategy
 
 
-def worker_status(number: int, report: Report | None = None, **fields: object) -> WorkerStatus:
+def worker_status(number: int, report: Facts | None = None, **fields: object) -> WorkerStatus:
     """The status of a running worker that was heard of just now. ``fields`` replace the usual ones."""
     usual = {
         "worker": number, "rack": 0, "place": number, "state": "running",

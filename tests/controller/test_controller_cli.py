@@ -77,7 +77,7 @@ def controller(controller: ControllerProcess) -> Iterator[ControllerProcess]:
 )
 def test_no_controller(run: Run, command: str) -> None:
     url = f"http://127.0.0.1:{some_port()}"
-    error = f"error: no controller at {url} (start one with 'serenectl up')\n"
+    error = f"error: no controller at {url}: start one with 'serenectl up', or set $SERENE_CONTROLLER\n"
     assert run(command, controller=url) == (1, "", error)
     assert run(f"{command} --controller {url}") == (1, "", error)
 

@@ -6,9 +6,9 @@ import pytest
 
 from serene.controller.commands.view import whole
 from serene.controller.http.client import ControllerClient, Rejected
-from serene.controller.jobs.job import Report
 from serene.controller.status.explain import explain, headline
 from serene.controller.status.model import AutomaticStatus, Explanation, SlowWorker, Status, WorkerStatus
+from serene.report import Facts
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
 from tests.controller.hosts import Host, started
 from tests.controller.processes import serenectl, until
@@ -18,7 +18,7 @@ from tests.controller.statuses import job_status, printed, status_of, worker_sta
 def worker(
     number: int, doing: str = "computing", at: tuple[int, int] | None = (1, 5), **fields: object
 ) -> WorkerStatus:
-    report: Report | None = None if at is None else {"state": doing, "at_epoch": at[0], "at_round": at[1]}
+    report: Facts | None = None if at is None else {"state": doing, "at_epoch": at[0], "at_round": at[1]}
     return worker_status(number, report, **fields)
 
 
@@ -52,7 +52,7 @@ def test_the_slow_worker_is_in_the_headline() -> None:
 
 
 def test_explanation_separates_device_copies_from_sums() -> None:
-    report: Report = {"state": "computing", "at_epoch": 1, "at_round": 5, "copying_s": 1.25, "network_s": 2.0}
+    report: Facts = {"state": "computing", "at_epoch": 1, "at_round": 5, "copying_s": 1.25, "network_s": 2.0}
     text, _ = told(0, worker_status(0, {**report, "waiting_s": 1.5}))
     assert text.endswith("; so far it waited 1.2 s for copies from and to its device, and 3.5 s for sums")
     assert "copies" not in told(0, worker_status(0, {**report, "copying_s": "many"}))[0]

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from serene.controller.http.client import ControllerClient
 from serene.controller.http.connections import MOST_CONNECTIONS
-from serene.controller.jobs.job import Report
+from serene.report import Facts
 from serene.strategy import ASP, BSP, SSP
 from serene.wire import Op
 from tests.controller.hosts import Host, started
@@ -379,7 +379,7 @@ def test_hostile_worker_reports_do_not_break_the_status(client: ControllerClient
     """Half characters, escapes for a terminal, numbers without end, and what is nested deep."""
     started(client, hosts[:1], BSP())
 
-    def reported(turn: int) -> Report | None:
+    def reported(turn: int) -> Facts | None:
         latest = report(client)
         return latest if latest.get("iteration") == turn else None
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from serene.controller.jobs.job import Report
 from serene.controller.status.model import WorkerTimeline
 from serene.controller.status.recorder import BIN_S, BINS, TURNS, Recorder
+from serene.report import Facts
 
 T = 1_800_000_000.0  # a bin begins here
 FIRST = int(T // BIN_S)
@@ -17,7 +17,7 @@ def told(recorder: Recorder, since: float, now: float) -> WorkerTimeline:
     return worker
 
 
-def recorded(*reports: tuple[float, Report]) -> Recorder:
+def recorded(*reports: tuple[float, Facts]) -> Recorder:
     recorder = Recorder()
     for at, report in reports:
         recorder.note(0, 3, report, T + at)
@@ -43,7 +43,7 @@ def test_turns_and_shares() -> None:
 
 def test_steps_shorter_than_reports_divide_as_their_sums_do() -> None:
     """Twenty steps a second, six tenths of each computing: most of what is told is that the worker computes."""
-    reports: list[tuple[float, Report]] = []
+    reports: list[tuple[float, Facts]] = []
     for step in range(0, 80, 4):
         sums = {"compute_s": 0.03 * step, "network_s": 0.01 * step, "waiting_s": 0.01 * step}
         reports.append((0.05 * step, {"state": "computing", **sums}))

@@ -9,9 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from serene.controller.jobs.job import Job, JobState, Report, WorkerState
+from serene.controller.jobs.job import Job, JobState, WorkerState
 from serene.controller.status.slow import REMEMBERED, SlowWorkers
 from serene.experiments.correctness.slow_ranks import KINDS, Plan, is_right, play
+from serene.report import Facts
 from serene.steps import LONGEST, MOST, REPORTED, SHORTEST_S, StepTimes, steps_in
 from serene.strategy import ASP, BSP, Strategy
 
@@ -74,7 +75,7 @@ AT_ONCE = 2  # steps in a report
 LATE, WAITS = [90.0, 10.0, 0.0], [10.0, 90.0, 80.0]  # ms of a step: computing, exchanging, waiting
 
 
-def report(epoch: int, first: int, times: list[float]) -> Report:
+def report(epoch: int, first: int, times: list[float]) -> Facts:
     packed = struct.pack("<IIH", epoch, first, 1) + np.array([times] * AT_ONCE, "<f2").tobytes()
     return {REPORTED: base64.b64encode(packed).decode()}
 
@@ -87,7 +88,7 @@ def two_workers() -> Job:
     return job
 
 
-def worker_1_is_slow(job: Job, slow: SlowWorkers, others: Report | None = None) -> None:
+def worker_1_is_slow(job: Job, slow: SlowWorkers, others: Facts | None = None) -> None:
     """others: what worker 0 says before each report."""
     for first in range(0, 20 * AT_ONCE, AT_ONCE):
         if others is not None:

@@ -6,11 +6,11 @@ import pytest
 
 from serene.controller.commands.live import LiveView
 from serene.controller.commands.view import fabric_line, switch_lines, whole
-from serene.controller.jobs.job import Report
 from serene.controller.status.model import Snapshot
+from serene.report import Facts
 from tests.controller.statuses import job_status, printed, status_of, worker_status
 
-REPORTS: list[Report] = [
+REPORTS: list[Facts] = [
     {},
     {"state": 5},
     {"state": True, "loss": True},
@@ -24,7 +24,7 @@ REPORTS: list[Report] = [
 
 @pytest.mark.parametrize("report", REPORTS, ids=str)
 @pytest.mark.parametrize("width", [80, 150])
-def test_status_and_watch_show_any_report(report: Report, width: int) -> None:
+def test_status_and_watch_show_any_report(report: Facts, width: int) -> None:
     status = status_of(job_status(worker_status(0, report)))
     live = LiveView()
     live.hear(Snapshot(status=status), 0.0)
@@ -66,7 +66,7 @@ def test_live_view_lists_running_jobs_before_finished_ones() -> None:
 
 
 def test_a_line_per_worker_fits_a_terminal_of_80_columns() -> None:
-    report: Report = {
+    report: Facts = {
         "state": "exchanging", "round": 99999, "loss": 12.3456, "accuracy": 0.987,
         "compute_s": 1.0, "network_s": 1.0, "waiting_s": 2.0,
     }  # fmt: skip

@@ -14,57 +14,6 @@ from serene.experiments.run import settings
 from serene.experiments.run.rerun import rerun
 from serene.strategy import Mixed
 
-BAD = [
-    (["--workers", "0"], "WORKERS=0: expected a whole number from 1 to 32"),
-    (["--workers", "33"], "WORKERS=33: expected a whole number from 1 to 32"),
-    (["--workers", "four"], "WORKERS=four: expected a whole number"),
-    (["--steps", "0"], "STEPS=0: expected a whole number from 1"),
-    (["--seed", "-1"], "SEED=-1: expected a whole number from 0"),
-    (["--compute-ms", "nan"], "COMPUTE_MS=nan: expected a number from 0"),
-    (["--strategy", "magic"], "expected bsp, ssp:S, asp, quorum:K or mixed:W"),
-    (["--strategy", "ssp:16"], "15"),
-    (["--strategy", "quorum:5"], "5"),
-    (["--strategy", "mixed:4"], "4"),
-    (["--strategy", "mixed:1.0"], "no worker 1.0: expected 0 to 3"),
-    (["--strategy", "mixed:2.0", "--racks", "2"], "no worker 2.0: expected 0 to 3, or 0.0 to 1.1"),
-    (["--straggler", "lazy"], "none, slow_worker, heterogeneous or failure"),
-    (["--straggler", "slow_worker:speed=3"], "probability, low, high or workers"),
-    (["--straggler", "failure:worker=4"], "there are workers 0 to 3"),
-    (["--straggler", "heterogeneous:workers=-1"], "there are workers 0 to 3"),
-    (["--model", "gpt"], "mlp, cnn or cnn-large"),
-    (["--dataset", "imagenet"], "digits, fashion-mnist, mnist or cifar10"),
-    (["--dataset", "mnist", "--data-dir", "/no/such/directory"], "/no/such/directory"),
-    (["--batch-size", "0"], "BATCH_SIZE=0: expected a whole number from 1"),
-    (["--learning-rate", "-1"], "LEARNING_RATE=-1: expected a number from 1e-09"),
-    (["--exchange", "mpi"], "EXCHANGE=mpi: expected switch, server, sharded or gloo"),
-    (["--strategy", "auto:magic"], "no automatic strategy 'auto:magic'; expected auto:pacing, auto:dssp"),
-    (["--exchange", "server", "--strategy", "auto"], "STRATEGY=auto: automatic strategies need EXCHANGE=switch"),
-    (["--exchange", "gloo", "--strategy", "asp"], "gloo's all-reduce is synchronous; expected bsp"),
-    (["--exchange", "server", "--target", "embedded"], "TARGET=embedded is for a run through the switch"),
-    (["--exchange-share", "0.3"], "EXCHANGE_SHARE=0.3 needs LINK_MBIT"),
-    (["--exchange-share", "30", "--link-mbit", "100"], "EXCHANGE_SHARE=30: expected a number from 0.01 to 0.99"),
-    (["--packets", "pcap"], "PACKETS=pcap: expected compiled, numpy or scapy"),
-    (["--target", "tofino"], "auto, embedded or bmv2"),
-    (["--program", "serene_huge"], "serene or serene_jumbo"),
-    (["--link-mbit", "fast"], "LINK_MBIT=fast: expected a number"),
-    (["--link-mbit", "0"], "LINK_MBIT=0: expected a number"),
-    (["--no-mininet", "--link-mbit", "10"], "LINK_MBIT needs Mininet"),
-    (["--no-mininet", "--target", "bmv2"], "TARGET=bmv2 needs Mininet"),
-    (["--racks", "9"], "RACKS=9: expected a whole number from 1 to 8"),
-    (["--racks", "2", "--workers", "65"], "WORKERS=65: expected a whole number from 2 to 64"),
-    (["--racks", "2", "--no-mininet"], "RACKS=2 needs Mininet: make run-mininet RACKS=2\n"),
-    (["--slots", "0"], "SLOTS=0: expected a whole number from 1 to 8,388,608"),
-    (
-        ["--slots", "248"],
-        "serene holds 79360 in 248 slots: expected SLOTS=249 or more",
-    ),
-    (["--slots", "300", "--exchange", "server"], "SLOTS=300 is for a run through the switch; with EXCHANGE=server"),
-    (["--racks", "2", "--program", "serene_jumbo"], "PROGRAM=serene_jumbo is for a run with one switch; with RACKS=2"),
-    (["--uplink-mbit", "10"], "UPLINK_MBIT=10 needs RACKS"),
-    (["--racks", "2", "--uplink-mbit", "0"], "UPLINK_MBIT=0: expected a number"),
-    (["--colour", "blue"], "unrecognized arguments: --colour blue"),
-]
-
 
 def refused(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     monkeypatch.setattr(sys, "argv", ["run", *arguments])
@@ -72,18 +21,6 @@ def refused(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         return run.main()
     except SystemExit as exit_:
         return int(exit_.code or 0)
-
-
-@pytest.mark.parametrize(("arguments", "said"), BAD, ids=[" ".join(arguments) for arguments, _ in BAD])
-def test_invalid_run_option_is_refused_with_its_choices(
-    arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    out = tmp_path / "runs" / "here"
-    assert refused(monkeypatch, *arguments, "--out", str(out)) == 2
-    message = capsys.readouterr().err
-    assert message.startswith("error: ") and message.count("\n") == 1
-    assert said in message
-    assert not out.parent.exists()
 
 
 def test_results_are_never_overwritten(

@@ -18,10 +18,10 @@ import uvicorn
 from serene.controller.coordinator import Coordinator
 from serene.controller.http.guard import Guard
 from serene.controller.http.server import application
-from serene.controller.jobs.job import Report
 from serene.controller.jobs.plans import Swap
 from serene.controller.settings import settings
 from serene.controller.status.recorder import BIN_S, BINS
+from serene.report import Facts
 from serene.strategy import ASP, BSP, SSP, Quorum, Strategy
 from tests.controller.planning import at
 from tests.controller.processes import listens, until
@@ -58,7 +58,7 @@ def _round(there: Coordinator, chance: random.Random, t: float, step: int) -> fl
     end = t + max(computing) + 0.1
     for worker, seconds in enumerate(computing):
         loss = 2.3 * 0.998**step + 0.2 * chance.random()
-        facts: Report = {"loss": loss, "accuracy": 1 - loss / 3, "iteration": step, "at_epoch": 7, "at_round": step}
+        facts: Facts = {"loss": loss, "accuracy": 1 - loss / 3, "iteration": step, "at_epoch": 7, "at_round": step}
         for state, at_s in (("computing", t), ("exchanging", t + seconds), ("waiting", t + seconds + 0.1)):
             there.recorder.note(0, worker, {"state": state, **facts}, at_s)
         there.jobs[0].workers[worker].report = {"state": "waiting" if worker else "computing", **facts}
@@ -74,7 +74,7 @@ async def _serve(there: Coordinator, port: int, stop: threading.Event) -> None:
     while not stop.is_set():
         for worker in range(WORKERS):
             state = ("computing", "computing", "exchanging", "waiting")[(turn + worker) % 4]
-            report: Report = {
+            report: Facts = {
                 "state": state,
                 "loss": 0.1,
                 "accuracy": 0.97,

@@ -9,7 +9,7 @@ from pathlib import Path
 from serene.native import compiler
 
 ROOT = Path(__file__).resolve().parents[2]
-FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1")
+FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g1", "-O1")
 PROGRAMS = {  # by name: the JSON, and the lanes if it is one of Serene's
     "serene": (ROOT / "p4src" / "build" / "serene.json", 320),
     "serene_jumbo": (ROOT / "p4src" / "build" / "serene_jumbo.json", 896),

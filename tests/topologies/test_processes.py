@@ -170,12 +170,13 @@ def test_a_program_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
 
 def test_only_a_log_that_was_asked_for_is_kept(tmp_path: Path) -> None:
     kept = background("pass", tmp_path / "log")
-    scratch = Background("snippet", [sys.executable, "-c", "pass"])
-    for process in (kept, scratch):
+    scratch = [Background("snippet", [sys.executable, "-c", "pass"]) for _ in range(2)]
+    assert scratch[0].log != scratch[1].log
+    for process in (kept, *scratch):
         process.wait_until(lambda: process.poll() == 0, 30)  # noqa: B023
         process.stop()
     assert kept.log.exists()
-    assert not scratch.log.exists()
+    assert not any(process.log.exists() for process in scratch)
 
 
 def test_a_stopped_program_is_gone(tmp_path: Path) -> None:

@@ -52,9 +52,9 @@ def test_pytorch_finds_the_group_when_a_program_names_it() -> None:
     assert (done.returncode, done.stdout) == (0, "False\nserene\n"), done.stderr
 
 
-@pytest.mark.parametrize("error", ["ImportError('not there')", "OSError('no disk')", "ValueError('odd')"])
-def test_a_broken_installation_does_not_break_torch(error: str) -> None:
-    program = BROKEN.format(module="serene.torch", error=error) + "import torch; print(torch.ones(2).sum().item()); "
+def test_a_broken_installation_does_not_break_torch() -> None:
+    program = BROKEN.format(module="serene.torch", error="ValueError('odd')")
+    program += "import torch; print(torch.ones(2).sum().item()); "
     done = python(program + IS_THERE)
     assert (done.returncode, done.stdout) == (0, "2.0\nFalse\n"), done.stderr
     assert "the process group 'serene' is unavailable" in done.stderr

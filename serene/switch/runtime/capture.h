@@ -17,9 +17,6 @@ enum { CAPTURE_IN, CAPTURE_OUT };
 enum { LINKTYPE_ETHERNET = 1 };
 
 #ifdef TRACE
-static void capture_packet(struct runtime *runtime, uint32_t port, const uint8_t *data, uint32_t length, int direction);
-static int is_no_port(struct runtime *runtime, uint32_t number);
-
 /* A file that begins with pcap's header (nanoseconds, of this machine's byte order); `further`: what is in it stays. No
  * file, and errno says why not. */
 static struct capture capture_open(const char *path, int further) {

@@ -9,6 +9,8 @@
 #include <linux/virtio_net.h>
 #include <netinet/in.h>
 
+#include "checksum.h"
+
 #ifndef VIRTIO_NET_HDR_GSO_UDP_L4
 #define VIRTIO_NET_HDR_GSO_UDP_L4 5
 #endif
@@ -93,37 +95,6 @@ static void segment_finish(uint8_t *frame, uint32_t length, const struct large *
     uint8_t protocol = large->is_udp ? IPPROTO_UDP : IPPROTO_TCP;
     uint16_t sum = finished(word_sum(l4, transport) + pseudo_header_sum(frame, large->is_ipv6, protocol, transport));
     put16(checksum, sum || !large->is_udp ? sum : 0xffff);
-}
-
-/* Processes a frame, with the VLAN tag in its place again that the kernel has taken out. There is room before it. */
-static void process_tagged(struct state *state, uint32_t port, uint8_t *frame, uint32_t length, uint32_t tag) {
-    if (tag && length >= ETHERNET_BYTES) {
-        memmove(frame - 4, frame, 12);
-        put16(frame + 8, tag >> 16);
-        put16(frame + 10, tag);
-        frame -= 4;
-        length += 4;
-    }
-    process_packet(state, port, frame, length);
-}
-
-/* Cuts a large buffer into packets and processes them. The header of each is written in front of its payload, over
- * the payload of the one before, which has been processed by then. Returns 0 if the buffer cannot be cut. */
-static int process_large(struct state *state, uint32_t port, uint8_t *frame, uint32_t length, uint8_t gso_type,
-                         uint32_t size, uint32_t tag) {
-    struct large large;
-    uint8_t head[256];
-    if (!size || !large_parse(frame, length, gso_type, &large) || large.head > sizeof head) return 0;
-    memcpy(head, frame, large.head);
-    uint32_t number = 0;
-    for (uint32_t at = large.head; at < length; at += size, number++) {
-        uint32_t payload = length - at < size ? length - at : size;
-        uint8_t *packet = frame + at - large.head;
-        memcpy(packet, head, large.head);
-        segment_finish(packet, large.head + payload, &large, number, size, at + size >= length);
-        process_tagged(state, port, packet, large.head + payload, tag);
-    }
-    return 1;
 }
 
 /* Whether a packet may begin a run: UDP over IPv4 without options, fragments, checksum or a tail. */

@@ -3,7 +3,7 @@
 #ifndef SERENE_PIPELINE_H
 #define SERENE_PIPELINE_H
 
-#include "capture.h"
+#include "port.h"
 
 enum instance_type {
     INSTANCE_NORMAL = 0,

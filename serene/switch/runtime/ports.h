@@ -5,7 +5,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <linux/if_packet.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -13,55 +12,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "shm_ports.h"
+#include "offload.h"
+#include "pipeline.h"
+#include "port.h"
 
 #ifndef PACKET_IGNORE_OUTGOING
 #define PACKET_IGNORE_OUTGOING 23
 #endif
-
-enum { BATCH = 64, SOCKET_BUFFER = 8 << 20 };
-enum { FRAME_ROOM = 66560 };     /* of a received frame, or of a sender's buffer that is yet to be cut */
-enum { TAG_ROOM = 16 };          /* before it, for a VLAN tag; more than its 4 bytes, to keep the frame aligned */
-enum { PARTS = 1024 };           /* pieces of memory in one call of sendmmsg */
-enum { WAITS = 2 * MAX_PORTS + 1, TURNS = 256 };    /* descriptors; batches until they are looked at again */
-enum { STACK_BYTES = 8 << 20 };  /* of the thread; serene/switch/limits.py bounds what a program puts there */
-
-struct port {
-    uint32_t number;
-    int socket;
-    int is_packet;               /* AF_PACKET: frames come with a virtio header */
-    int joins;                   /* runs of UDP packets leave as one buffer */
-    struct sockaddr_in peer;     /* UDP; port 0 until the first datagram tells */
-    struct shm_port *shm;        /* shared memory: `socket` is where processes come */
-    struct capture captures[2];  /* what comes, what leaves */
-    int wait;                    /* its place among what was waited for; 0: it has come since */
-    struct port *next;
-};
-
-struct ports {
-    struct port *first;
-    int wake;                    /* eventfd: something changed, or stop */
-    volatile int running;
-    pthread_t thread;
-    struct ring injected;        /* packet-outs waiting for the thread */
-
-    uint8_t (*frames)[TAG_ROOM + FRAME_ROOM];   /* of a received batch */
-    _Alignas(struct cmsghdr) uint8_t said[BATCH][CMSG_SPACE(sizeof(struct tpacket_auxdata))];   /* by the kernel */
-    struct virtio_net_hdr virtio[BATCH];
-    struct mmsghdr received[BATCH];
-    struct iovec received_parts[BATCH][2];
-    struct sockaddr_in from[BATCH];
-
-    struct mmsghdr sending[BATCH];              /* of a batch on its way out */
-    uint32_t packets[BATCH];                    /* that each message holds */
-    struct iovec parts[PARTS];
-    struct virtio_net_hdr run_virtio[BATCH];
-    uint8_t run_headers[BATCH][RUN_HEADER_BYTES];
-    uint32_t first_of[MAX_PORTS], last_of[MAX_PORTS];   /* outputs by port, index + 1 */
-    uint32_t *next, next_capacity;
-};
-
-static struct ports *ports_of(struct runtime *runtime) { return runtime->ports; }
 
 static int ports_init(struct runtime *runtime) {
     struct ports *ports = calloc(1, sizeof *ports);
@@ -158,97 +115,6 @@ static void port_close(struct port *port) {
     free(port);
 }
 
-/* The VLAN tag that the kernel has taken out of a frame; 0: there was none. */
-static uint32_t vlan_tag(struct msghdr *message) {
-    struct tpacket_auxdata said;
-    struct cmsghdr *control = CMSG_FIRSTHDR(message);
-    if (!control || control->cmsg_level != SOL_PACKET || control->cmsg_type != PACKET_AUXDATA) return 0;
-    memcpy(&said, CMSG_DATA(control), sizeof said);
-    if (!(said.tp_status & TP_STATUS_VLAN_VALID)) return 0;
-    uint32_t type = said.tp_status & TP_STATUS_VLAN_TPID_VALID ? said.tp_vlan_tpid : ETH_P_8021Q;
-    return type << 16 | said.tp_vlan_tci;
-}
-
-/* One received frame, or one large buffer; 0 if it was dropped. */
-static int port_take(struct state *state, struct port *port, int i) {
-    struct ports *ports = ports_of(&state->runtime);
-    uint32_t length = ports->received[i].msg_len;
-    uint8_t *frame = ports->frames[i] + TAG_ROOM;
-    if (ports->received[i].msg_hdr.msg_flags & MSG_TRUNC) return 0;
-    if (!port->is_packet) {
-        if (!port->peer.sin_port) {
-            port->peer = ports->from[i];
-        } else if (ports->from[i].sin_port != port->peer.sin_port
-                   || ports->from[i].sin_addr.s_addr != port->peer.sin_addr.s_addr) {
-            return 0;            /* nobody's but the peer's */
-        }
-        process_packet(state, port->number, frame, length);
-        return 1;
-    }
-    struct virtio_net_hdr *virtio = &ports->virtio[i];
-    if (length < sizeof *virtio) return 0;
-    length -= sizeof *virtio;
-    uint32_t tag = vlan_tag(&ports->received[i].msg_hdr);
-    uint8_t gso_type = virtio->gso_type & (uint8_t)~VIRTIO_NET_HDR_GSO_ECN;
-    if (gso_type != VIRTIO_NET_HDR_GSO_NONE)
-        return process_large(state, port->number, frame, length, gso_type, virtio->gso_size, tag);
-    complete_checksum(frame, length, virtio);
-    process_tagged(state, port->number, frame, length, tag);
-    return 1;
-}
-
-static void flush_outputs(struct runtime *runtime);
-
-/* Frames are copied before they are looked at: what the process writes there meanwhile changes nothing. */
-static int port_receive_shm(struct state *state, struct port *port) {
-    struct shm_end *end = &port->shm->end;
-    uint8_t *copy = ports_of(&state->runtime)->frames[0];
-    int count = 0, outcome = 0;
-    if (!end->memory) return 0;
-    for (; count < BATCH; count++) {
-        const uint8_t *frame;
-        uint32_t length;
-        outcome = shm_read(end, &frame, &length);
-        if (!outcome) break;
-        if (outcome < 0) {
-            state->runtime.counts[port->number].dropped++;
-            continue;
-        }
-        memcpy(copy, frame, length);
-        process_packet(state, port->number, copy, length);
-        if (state->runtime.outputs.used > OUTPUT_BYTES) flush_outputs(&state->runtime);
-    }
-    if (count) shm_release(end);
-    return count;
-}
-
-static int port_receive(struct state *state, struct port *port) {
-    struct ports *ports = ports_of(&state->runtime);
-    if (port->shm) {
-        STAGE(&state->runtime, STAGE_RECEIVE);
-        int count = port_receive_shm(state, port);
-        STAGE(&state->runtime, STAGE_OUTSIDE);
-        return count;
-    }
-    STAGE(&state->runtime, STAGE_RECEIVE);
-    for (int i = 0; i < BATCH; i++) {
-        ports->received[i].msg_hdr = (struct msghdr){
-            .msg_iov = ports->received_parts[i] + !port->is_packet,
-            .msg_iovlen = port->is_packet ? 2 : 1,
-            .msg_control = port->is_packet ? ports->said[i] : NULL,
-            .msg_controllen = port->is_packet ? sizeof ports->said[i] : 0,
-            .msg_name = port->is_packet ? NULL : &ports->from[i],
-            .msg_namelen = port->is_packet ? 0 : sizeof ports->from[i]};
-    }
-    int count = recvmmsg(port->socket, ports->received, BATCH, MSG_DONTWAIT, NULL);
-    for (int i = 0; i < count; i++) {
-        if (!port_take(state, port, i)) state->runtime.counts[port->number].dropped++;
-        if (state->runtime.outputs.used > OUTPUT_BYTES) flush_outputs(&state->runtime);
-    }
-    STAGE(&state->runtime, STAGE_OUTSIDE);
-    return count;
-}
-
 /* Makes message `number` of what begins with output `at`; the output that comes after it (index + 1, 0: none).
  * `parts` is how many of the parts are taken. */
 static uint32_t port_message(struct runtime *runtime, struct port *port, uint32_t at, int number, uint32_t *parts) {
@@ -318,30 +184,6 @@ static void rings_close(struct runtime *runtime) {
     }
 }
 
-#ifdef TRACE
-static void capture_packet(struct runtime *runtime, uint32_t number, const uint8_t *data, uint32_t length,
-                           int direction) {
-    for (struct port *port = ports_of(runtime)->first; port; port = port->next)
-        if (port->number == number && port->captures[direction].file)
-            capture_write(&port->captures[direction], data, length);
-}
-
-/* Whether what leaves there leaves by nothing. A switch that serves no ports hands out all that leaves. */
-static int is_no_port(struct runtime *runtime, uint32_t number) {
-    struct ports *ports = ports_of(runtime);
-    if (!ports->running || (runtime->cpu_port >= 0 && number == (uint32_t)runtime->cpu_port)) return 0;
-    for (struct port *port = ports->first; port; port = port->next)
-        if (port->number == number) return 0;
-    return 1;
-}
-
-static void captures_flush(struct runtime *runtime) {
-    for (struct port *port = ports_of(runtime)->first; port; port = port->next)
-        for (int i = 0; i < 2; i++)
-            if (port->captures[i].file) capture_flush(&port->captures[i]);
-}
-#endif
-
 /* The outputs of one port, from `at` (index + 1) on. */
 static void port_send(struct runtime *runtime, struct port *port, uint32_t at) {
     struct ports *ports = ports_of(runtime);
@@ -403,6 +245,126 @@ static void flush_outputs(struct runtime *runtime) {
         if (outputs->items[i].port < MAX_PORTS) ports->first_of[outputs->items[i].port] = 0;
     outputs_clear(outputs);
     STAGE(runtime, STAGE_OUTSIDE);
+}
+
+/* Processes a frame, with the VLAN tag in its place again that the kernel has taken out. There is room before it. */
+static void process_tagged(struct state *state, uint32_t port, uint8_t *frame, uint32_t length, uint32_t tag) {
+    if (tag && length >= ETHERNET_BYTES) {
+        memmove(frame - 4, frame, 12);
+        put16(frame + 8, tag >> 16);
+        put16(frame + 10, tag);
+        frame -= 4;
+        length += 4;
+    }
+    process_packet(state, port, frame, length);
+}
+
+/* Cuts a large buffer into packets and processes them. The header of each is written in front of its payload, over
+ * the payload of the one before, which has been processed by then. Returns 0 if the buffer cannot be cut. */
+static int process_large(struct state *state, uint32_t port, uint8_t *frame, uint32_t length, uint8_t gso_type,
+                         uint32_t size, uint32_t tag) {
+    struct large large;
+    uint8_t head[256];
+    if (!size || !large_parse(frame, length, gso_type, &large) || large.head > sizeof head) return 0;
+    memcpy(head, frame, large.head);
+    uint32_t number = 0;
+    for (uint32_t at = large.head; at < length; at += size, number++) {
+        uint32_t payload = length - at < size ? length - at : size;
+        uint8_t *packet = frame + at - large.head;
+        memcpy(packet, head, large.head);
+        segment_finish(packet, large.head + payload, &large, number, size, at + size >= length);
+        process_tagged(state, port, packet, large.head + payload, tag);
+    }
+    return 1;
+}
+
+/* The VLAN tag that the kernel has taken out of a frame; 0: there was none. */
+static uint32_t vlan_tag(struct msghdr *message) {
+    struct tpacket_auxdata said;
+    struct cmsghdr *control = CMSG_FIRSTHDR(message);
+    if (!control || control->cmsg_level != SOL_PACKET || control->cmsg_type != PACKET_AUXDATA) return 0;
+    memcpy(&said, CMSG_DATA(control), sizeof said);
+    if (!(said.tp_status & TP_STATUS_VLAN_VALID)) return 0;
+    uint32_t type = said.tp_status & TP_STATUS_VLAN_TPID_VALID ? said.tp_vlan_tpid : ETH_P_8021Q;
+    return type << 16 | said.tp_vlan_tci;
+}
+
+/* One received frame, or one large buffer; 0 if it was dropped. */
+static int port_take(struct state *state, struct port *port, int i) {
+    struct ports *ports = ports_of(&state->runtime);
+    uint32_t length = ports->received[i].msg_len;
+    uint8_t *frame = ports->frames[i] + TAG_ROOM;
+    if (ports->received[i].msg_hdr.msg_flags & MSG_TRUNC) return 0;
+    if (!port->is_packet) {
+        if (!port->peer.sin_port) {
+            port->peer = ports->from[i];
+        } else if (ports->from[i].sin_port != port->peer.sin_port
+                   || ports->from[i].sin_addr.s_addr != port->peer.sin_addr.s_addr) {
+            return 0;            /* nobody's but the peer's */
+        }
+        process_packet(state, port->number, frame, length);
+        return 1;
+    }
+    struct virtio_net_hdr *virtio = &ports->virtio[i];
+    if (length < sizeof *virtio) return 0;
+    length -= sizeof *virtio;
+    uint32_t tag = vlan_tag(&ports->received[i].msg_hdr);
+    uint8_t gso_type = virtio->gso_type & (uint8_t)~VIRTIO_NET_HDR_GSO_ECN;
+    if (gso_type != VIRTIO_NET_HDR_GSO_NONE)
+        return process_large(state, port->number, frame, length, gso_type, virtio->gso_size, tag);
+    complete_checksum(frame, length, virtio);
+    process_tagged(state, port->number, frame, length, tag);
+    return 1;
+}
+
+/* Frames are copied before they are looked at: what the process writes there meanwhile changes nothing. */
+static int port_receive_shm(struct state *state, struct port *port) {
+    struct shm_end *end = &port->shm->end;
+    uint8_t *copy = ports_of(&state->runtime)->frames[0];
+    int count = 0, outcome = 0;
+    if (!end->memory) return 0;
+    for (; count < BATCH; count++) {
+        const uint8_t *frame;
+        uint32_t length;
+        outcome = shm_read(end, &frame, &length);
+        if (!outcome) break;
+        if (outcome < 0) {
+            state->runtime.counts[port->number].dropped++;
+            continue;
+        }
+        memcpy(copy, frame, length);
+        process_packet(state, port->number, copy, length);
+        if (state->runtime.outputs.used > OUTPUT_BYTES) flush_outputs(&state->runtime);
+    }
+    if (count) shm_release(end);
+    return count;
+}
+
+static int port_receive(struct state *state, struct port *port) {
+    struct ports *ports = ports_of(&state->runtime);
+    if (port->shm) {
+        STAGE(&state->runtime, STAGE_RECEIVE);
+        int count = port_receive_shm(state, port);
+        STAGE(&state->runtime, STAGE_OUTSIDE);
+        return count;
+    }
+    STAGE(&state->runtime, STAGE_RECEIVE);
+    for (int i = 0; i < BATCH; i++) {
+        ports->received[i].msg_hdr = (struct msghdr){
+            .msg_iov = ports->received_parts[i] + !port->is_packet,
+            .msg_iovlen = port->is_packet ? 2 : 1,
+            .msg_control = port->is_packet ? ports->said[i] : NULL,
+            .msg_controllen = port->is_packet ? sizeof ports->said[i] : 0,
+            .msg_name = port->is_packet ? NULL : &ports->from[i],
+            .msg_namelen = port->is_packet ? 0 : sizeof ports->from[i]};
+    }
+    int count = recvmmsg(port->socket, ports->received, BATCH, MSG_DONTWAIT, NULL);
+    for (int i = 0; i < count; i++) {
+        if (!port_take(state, port, i)) state->runtime.counts[port->number].dropped++;
+        if (state->runtime.outputs.used > OUTPUT_BYTES) flush_outputs(&state->runtime);
+    }
+    STAGE(&state->runtime, STAGE_OUTSIDE);
+    return count;
 }
 
 static void inject_waiting(struct state *state) {
