@@ -6,7 +6,6 @@ delays. A profile is written as ``slow_worker``, or with parameters as ``slow_wo
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
@@ -15,6 +14,10 @@ from typing import ClassVar
 import numpy as np
 
 from serene.errors import SereneError, choices
+
+# More than any study needs, and less than a sleep can last.
+MOST = 10**6  # times the mean compute time
+LONGEST_PAUSE_S = 10**6
 
 
 class BadStraggler(SereneError):
@@ -38,8 +41,8 @@ def _random(seed: int, worker: int, iteration: int) -> np.random.Generator:
 
 
 def _check_range(name: str, low: float, high: float) -> None:
-    if not 0 <= low <= high < math.inf:
-        raise BadStraggler(f"{name}: low {low} and high {high}; expected 0 <= low <= high")
+    if not 0 <= low <= high <= MOST:
+        raise BadStraggler(f"{name}: low {low} and high {high}; expected 0 <= low <= high <= {MOST}")
 
 
 @dataclass(frozen=True)
@@ -85,8 +88,8 @@ class Heterogeneous(Straggler):
     name: ClassVar[str] = "heterogeneous"
 
     def __post_init__(self) -> None:
-        if not 1 <= self.factor < math.inf:
-            raise BadStraggler(f"heterogeneous: factor {self.factor}; expected at least 1")
+        if not 1 <= self.factor <= MOST:
+            raise BadStraggler(f"heterogeneous: factor {self.factor}; expected at least 1, at most {MOST}")
         if self.first < 1 or (self.last and self.last < self.first):
             raise BadStraggler(f"heterogeneous: first {self.first} and last {self.last}; expected 1 <= first <= last")
 
@@ -105,8 +108,11 @@ class Failure(Straggler):
     name: ClassVar[str] = "failure"
 
     def __post_init__(self) -> None:
-        if not 0 <= self.pause_s < math.inf or self.iteration < 1:
-            raise BadStraggler(f"failure: pause_s {self.pause_s} at iteration {self.iteration}; expected >= 0 and >= 1")
+        if not 0 <= self.pause_s <= LONGEST_PAUSE_S or self.iteration < 1:
+            raise BadStraggler(
+                f"failure: pause_s {self.pause_s} at iteration {self.iteration}; expected >= 0 and >= 1, and a pause "
+                f"of at most {LONGEST_PAUSE_S} s"
+            )
 
     def delay(self, worker: int, iteration: int, mean_s: float, seed: int) -> float:
         return self.pause_s if (worker, iteration) == (self.worker, self.iteration) else 0.0

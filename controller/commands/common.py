@@ -85,5 +85,6 @@ def print_json(answer: BaseModel | list[JobStatus]) -> None:
 
 
 def console() -> Console:
-    """The terminal; or a wide one for a pipe, which has no width of its own, so that lines are not folded."""
-    return Console() if sys.stdout.isatty() else Console(width=200)
+    """The terminal; or a wide one for a pipe, which has no width of its own, so that lines are not folded. Text is
+    printed as it is: what workers report is no markup."""
+    return Console(width=None if sys.stdout.isatty() else 200, markup=False, emoji=False)

@@ -21,18 +21,18 @@ from serene import faults, strategy
 from serene.client.scale import Scale
 from serene.errors import SereneError
 from serene.torch import DistributedOptimizer
-from serene.workers import stragglers, train
+from serene.workers import server, stragglers, train
 
 TABLE = Path(__file__).with_name("refusals.txt")
 
 
-def worker(text: str) -> None:
-    """The worker's command line."""
+def command(main: Callable[[], int], text: str) -> None:
+    """A command line, whose results would be written."""
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as said:
         out = Path(folder, "out")
         with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit, match="2"):
-            patch.setattr("sys.argv", ["train", *shlex.split(text), "--out", str(out)])
-            raise SystemExit(train.main())
+            patch.setattr("sys.argv", ["command", *shlex.split(text), "--out", str(out)])
+            raise SystemExit(main())
         assert not out.exists()
     assert said.getvalue().startswith("error: ")
     raise SereneError(said.getvalue().removesuffix("\n"))
@@ -53,7 +53,8 @@ READERS: dict[str, Callable[[str], object]] = {
     "straggler profile": stragglers.parse,
     "straggler profile of workers 0 to 3": lambda text: stragglers.check_workers(stragglers.parse(text), 4),
     "scale": Scale.of,
-    "command line of a worker": worker,
+    "command line of a worker": lambda text: command(train.main, text),
+    "command line of a parameter server": lambda text: command(server.main, text),
     "arguments of DistributedOptimizer": optimizer,
 }
 
