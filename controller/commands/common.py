@@ -76,7 +76,8 @@ def worker_of(client: ControllerClient, job: int, named: str) -> int:
 
 def number_of(named: str, racks: Callable[[], Racks]) -> int:
     """As `worker_of`; ``racks`` is asked where a worker is named by its own."""
-    return int(named) if named.strip().isdecimal() else make(lambda: racks().worker(named))
+    number = named.strip()
+    return int(number) if number.isdecimal() and len(number) <= 3 else make(lambda: racks().worker(named))
 
 
 def print_json(answer: BaseModel | list[JobStatus]) -> None:
