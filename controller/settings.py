@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -56,7 +56,7 @@ class BadSettings(SereneError):
 def host_and_port(text: str) -> tuple[str, int]:
     """``HOST:PORT`` as a pair. Raises ValueError."""
     host, colon, port = text.rpartition(":")
-    if not (colon and host and port.isdigit() and 0 < int(port) < 2**16):
+    if not (colon and host and port.isdecimal() and len(port) <= 5 and 0 < int(port) < 2**16):
         raise ValueError(f"{text!r}: expected HOST:PORT, for example {DEFAULT_SWITCH}")
     return host.strip("[]"), int(port)
 
@@ -110,9 +110,13 @@ def port_numbers(text: str, first_port: int = 1, last_port: int = 254) -> list[i
 def udp_port_numbers(text: str) -> list[UdpPort]:
     """The ports in ``1:24200:24201,2:24202:24203``. Raises ValueError."""
     try:
-        return [UdpPort(*map(int, part.split(":"))) for part in text.split(",") if part]
+        found = [UdpPort(*map(int, part.split(":"))) for part in text.split(",") if part]
     except (ValueError, TypeError):
         raise ValueError(f"{text!r}: expected PORT:SWITCH:HOST, for example 1:24200:24201,2:24202:24203") from None
+    sockets = [number for at in found for number in (at.switch, at.host)]
+    if not (_are_ports([at.port for at in found]) and all(0 < each < 2**16 for each in sockets) and _differ(sockets)):
+        raise ValueError(f"{text!r}: expected ports from 1 to 254 and UDP ports from 1 to 65535, each once")
+    return found
 
 
 def shm_port_paths(text: str) -> list[ShmPort]:
@@ -120,10 +124,20 @@ def shm_port_paths(text: str) -> list[ShmPort]:
     found = []
     for part in text.split(",") if text else []:
         number, _, path = part.partition(":")
-        if not (number.isdecimal() and path.startswith("/")):
+        if not (number.isdecimal() and len(number) <= 3 and path.startswith("/")):
             raise ValueError(f"{text!r}: expected PORT:/PATH, for example 1:/run/port1,2:/run/port2")
         found.append(ShmPort(int(number), path))
+    if not (_are_ports([at.port for at in found]) and _differ([at.path for at in found])):
+        raise ValueError(f"{text!r}: expected ports from 1 to 254, each once, and a path for each")
     return found
+
+
+def _are_ports(numbers: Sequence[int]) -> bool:
+    return all(1 <= number <= 254 for number in numbers) and _differ(numbers)
+
+
+def _differ(values: Sequence[object]) -> bool:
+    return len(set(values)) == len(values)
 
 
 def is_loopback(host: str) -> bool:

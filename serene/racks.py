@@ -83,10 +83,9 @@ class Racks:
 
     def worker(self, name: str) -> int:
         """The number in the job of the worker named ``1.0``, or by that number itself. Raises BadStrategy."""
-        rack, dot, place = name.strip().partition(".")
-        number = self.number(int(rack), int(place)) if dot and rack.isdecimal() and place.isdecimal() else None
-        if number is None and not dot and rack.isdecimal():
-            number = int(rack)
+        numbers = [int(part) for part in name.strip().split(".") if part.isdecimal() and len(part) < 10]
+        by_rack = len(numbers) == 2 and name.count(".") == 1
+        number = self.number(*numbers) if by_rack else numbers[0] if numbers and "." not in name else None
         if number is None or number >= sum(self.sizes):
             last = sum(self.sizes) - 1
             named = f", or {self.name(0)} to {self.name(last)}" if len(self.sizes) > 1 else ""

@@ -66,8 +66,10 @@ class Options(Recipe):
     servers: Annotated[tuple[tuple[str, int], ...], BeforeValidator(_addresses)] = Field(
         default=(), description="ADDRESS:PORT,... of a baseline's servers (gloo: worker 0's)"
     )
-    join_timeout: float = Field(default=120, ge=0, description="seconds to wait for the job to be complete")
-    finish_timeout: float = Field(default=600, ge=0, description="seconds to wait at the end for other workers")
+    join_timeout: float = Field(default=120, ge=0, le=10**6, description="seconds to wait for the job to be complete")
+    finish_timeout: float = Field(
+        default=600, ge=0, le=10**6, description="seconds to wait at the end for other workers"
+    )
     out: Path | None = Field(default=None, description="directory for this worker's results")
     out_else: Path | None = Field(default=None, description="directory for results if --out is not writable")
 
@@ -84,6 +86,8 @@ def options() -> Options:
     add_options(parser, Options)
     given = checked(Options, vars(parser.parse_args()))
     check_exchange(given.exchange, given.strategy, given.workers)
+    if given.exchange != "switch" and not given.servers:
+        raise BadSetting(f"--exchange {given.exchange} needs --servers: expected ADDRESS:PORT,...")
     # Only the limits of the packets' fields: those of the switch's program are known to the controller.
     expect(option, "workers", given.workers, 1, MAX_RACKS * RACK_WORKERS if given.racks else RACK_WORKERS)
     if given.racks is not None and sum(given.racks.sizes) != given.workers:

@@ -31,13 +31,16 @@ from pathlib import Path
 
 import numpy as np
 
-from serene.arguments import Parser
+from serene.arguments import Parser, whole
 from serene.errors import SereneError
+from serene.racks import MAX_RACKS, RACK_WORKERS
 from serene.strategy import PolicyFields, Strategy, parse
 from serene.wire import UNBOUNDED, ReadMode
 from serene.workers.messages import END, HELLO, PUSH, READ, REFUSED, receive_exactly
 
 HELLO_TIMEOUT_S = 10.0
+MOST_WORKERS = MAX_RACKS * RACK_WORKERS
+MOST_VALUES = 2**32  # more than any model of ours has
 
 
 class WorkerGone(SereneError):
@@ -184,15 +187,23 @@ def _address(text: str) -> tuple[str, int]:
 
 def main() -> int:
     parser = Parser(prog="python -m serene.workers.server", description="A parameter server over TCP, a baseline.")
-    parser.add_argument("--workers", type=int, required=True, help="of the job")
-    parser.add_argument("--strategy", type=parse, required=True, help="bsp, ssp:S, asp, quorum:K or mixed:W,W")
-    parser.add_argument("--values", type=int, required=True, help="length of this server's range of the vector")
+    parser.add_argument("--workers", type=whole(1, MOST_WORKERS), required=True, help="of the job")
+    parser.add_argument("--strategy", required=True, help="bsp, ssp:S, asp, quorum:K or mixed:W,W")
+    parser.add_argument(
+        "--values", type=whole(1, MOST_VALUES), required=True, help="length of this server's range of the vector"
+    )
     parser.add_argument("--listen", type=_address, required=True, metavar="ADDRESS:PORT")
     parser.add_argument("--out", type=Path, default=None, help="a JSON file for each worker's contributions")
     options = parser.parse_args()
     try:
+        strategy = parse(options.strategy)
+        strategy.compile(range(options.workers))
+    except SereneError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    try:
         with held(), socket.create_server(options.listen) as listening:
-            server = Server(listening, options.workers, options.strategy, options.values)
+            server = Server(listening, options.workers, strategy, options.values)
             try:
                 with allowed():
                     server.run()
@@ -200,7 +211,7 @@ def main() -> int:
                 if options.out is not None:
                     counted = [server.barrier.contributions[worker] for worker in range(options.workers)]
                     options.out.write_text(json.dumps({"contributions": counted}))
-    except (SereneError, OSError) as error:
+    except (SereneError, OSError, MemoryError) as error:
         print(f"error: parameter server: {error}", file=sys.stderr)
         return 1
     return 0

@@ -8,7 +8,6 @@ as ``trace:FILE``.
 from __future__ import annotations
 
 import csv
-import math
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Mapping
@@ -20,6 +19,10 @@ from typing import ClassVar
 import numpy as np
 
 from serene.errors import SereneError, choices
+
+# More than any study needs, and less than a sleep can last.
+MOST = 10**6  # times the mean compute time
+LONGEST_PAUSE_S = 10**6
 
 
 class BadStraggler(SereneError):
@@ -43,8 +46,8 @@ def _random(seed: int, worker: int, iteration: int) -> np.random.Generator:
 
 
 def _check_range(name: str, low: float, high: float) -> None:
-    if not 0 <= low <= high < math.inf:
-        raise BadStraggler(f"{name}: low {low} and high {high}; expected 0 <= low <= high")
+    if not 0 <= low <= high <= MOST:
+        raise BadStraggler(f"{name}: low {low} and high {high}; expected 0 <= low <= high <= {MOST}")
 
 
 @dataclass(frozen=True)
@@ -90,8 +93,8 @@ class Heterogeneous(Straggler):
     name: ClassVar[str] = "heterogeneous"
 
     def __post_init__(self) -> None:
-        if not 1 <= self.factor < math.inf:
-            raise BadStraggler(f"heterogeneous: factor {self.factor}; expected at least 1")
+        if not 1 <= self.factor <= MOST:
+            raise BadStraggler(f"heterogeneous: factor {self.factor}; expected at least 1, at most {MOST}")
         if self.first < 1 or (self.last and self.last < self.first):
             raise BadStraggler(f"heterogeneous: first {self.first} and last {self.last}; expected 1 <= first <= last")
 
@@ -110,8 +113,11 @@ class Failure(Straggler):
     name: ClassVar[str] = "failure"
 
     def __post_init__(self) -> None:
-        if not 0 <= self.pause_s < math.inf or self.iteration < 1:
-            raise BadStraggler(f"failure: pause_s {self.pause_s} at iteration {self.iteration}; expected >= 0 and >= 1")
+        if not 0 <= self.pause_s <= LONGEST_PAUSE_S or self.iteration < 1:
+            raise BadStraggler(
+                f"failure: pause_s {self.pause_s} at iteration {self.iteration}; expected >= 0 and >= 1, and a pause "
+                f"of at most {LONGEST_PAUSE_S} s"
+            )
 
     def delay(self, worker: int, iteration: int, mean_s: float, seed: int) -> float:
         return self.pause_s if (worker, iteration) == (self.worker, self.iteration) else 0.0
@@ -148,12 +154,12 @@ class Recorded(Straggler):
 def _recorded(path: Path) -> Mapping[int, list[tuple[int, float]]]:
     """Iterations, ascending, and their factors, by worker. Raises BadStraggler."""
     found: dict[int, list[tuple[int, float]]] = {}
-    expected = "expected a CSV file with the columns worker, iteration (from 1) and factor (at least 1)"
+    expected = f"expected a CSV file with the columns worker, iteration (from 1) and factor (1 to {MOST})"
     try:
         with path.open(newline="") as file:
             for row in csv.DictReader(file):
                 worker, iteration, factor = int(row["worker"]), int(row["iteration"]), float(row["factor"])
-                if worker < 0 or iteration < 1 or not 1 <= factor < math.inf:
+                if worker < 0 or iteration < 1 or not 1 <= factor <= MOST:
                     raise BadStraggler(
                         f"trace:{path}: worker {worker}, iteration {iteration}, factor {factor}; {expected}"
                     )

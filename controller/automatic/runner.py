@@ -69,17 +69,24 @@ class UserCode:
             try:
                 outcome: tuple[T | None, Exception | None] = work(), None
             except BaseException as error:
-                outcome = None, error if isinstance(error, Exception) else RuntimeError(repr(error))
+                # A future refuses StopIteration, which next() of an empty iterator raises.
+                if isinstance(error, Exception) and not isinstance(error, StopIteration):
+                    outcome = None, error
+                else:
+                    outcome = None, RuntimeError(_in_words(error))
             with contextlib.suppress(RuntimeError):  # the controller has stopped meanwhile
                 loop.call_soon_threadsafe(settle, *outcome)
 
         self._running += 1
         # asyncio waits for its own threads when it ends; this one may never end.
         threading.Thread(target=run, daemon=True).start()
-        try:
-            return await asyncio.wait_for(future, DECISION_TIMEOUT_S)
-        except asyncio.TimeoutError:
-            raise BadAutomatic(f"no answer within {DECISION_TIMEOUT_S:g} s") from None
+        try:  # not by wait_for: a TimeoutError may be the user's own
+            await asyncio.wait([future], timeout=DECISION_TIMEOUT_S)
+            if not future.done():
+                raise BadAutomatic(f"no answer within {DECISION_TIMEOUT_S:g} s")
+            return future.result()
+        finally:
+            future.cancel()
 
 
 @dataclass
@@ -215,7 +222,7 @@ class AutomaticRunner:
         )
 
 
-def _in_words(error: Exception) -> str:
+def _in_words(error: BaseException) -> str:
     """An error's text; even that may fail, since a user's exception may have a __repr__ of its own."""
     if isinstance(error, SereneError):
         return str(error)

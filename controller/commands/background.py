@@ -36,7 +36,7 @@ class NoFolder(SereneError):
 
 @dataclass(frozen=True)
 class Files:
-    """A daemon's files, named after the port of its HTTP interface."""
+    """A daemon's files, named after the address of its HTTP interface."""
 
     log: Path
     pid: Path
@@ -45,13 +45,20 @@ class Files:
     @classmethod
     def of(cls, http: str) -> Files:
         """http: HOST:PORT, or a URL that ends with it. Raises NoFolder."""
-        first = folder() / f"controller-{http.rpartition(':')[2]}"
+        first = folder() / named("controller", http)
         return cls(*(first.with_name(f"{first.name}.{kind}") for kind in ("log", "pid", "sock")))
 
     def socket_path(self) -> str:
         """The socket's path; "" where it is too long for a socket."""
         path = str(self.socket)
         return path if len(os.fsencode(path)) <= LONGEST_PATH else ""
+
+
+def named(kind: str, address: str) -> str:
+    """The name of a process's files: its port, and its host unless that is the default. address: HOST:PORT, or a URL
+    that ends with it."""
+    host, _, port = address.rpartition("//")[2].rpartition(":")
+    return f"{kind}-{port}" if host in ("127.0.0.1", "localhost") else f"{kind}-{host.strip('[]')}-{port}"
 
 
 def folder() -> Path:

@@ -76,7 +76,8 @@ def worker_of(client: ControllerClient, job: int, named: str) -> int:
 
 def number_of(named: str, racks: Callable[[], Racks]) -> int:
     """As `worker_of`; ``racks`` is asked where a worker is named by its own."""
-    return int(named) if named.strip().isdecimal() else make(lambda: racks().worker(named))
+    number = named.strip()
+    return int(number) if number.isdecimal() and len(number) <= 3 else make(lambda: racks().worker(named))
 
 
 def print_json(answer: BaseModel | list[JobStatus]) -> None:
@@ -85,5 +86,6 @@ def print_json(answer: BaseModel | list[JobStatus]) -> None:
 
 
 def console() -> Console:
-    """The terminal; or a wide one for a pipe, which has no width of its own, so that lines are not folded."""
-    return Console() if sys.stdout.isatty() else Console(width=200)
+    """The terminal; or a wide one for a pipe, which has no width of its own, so that lines are not folded. Text is
+    printed as it is: what workers report is no markup."""
+    return Console(width=None if sys.stdout.isatty() else 200, markup=False, emoji=False)

@@ -20,7 +20,7 @@ from dataclasses import astuple, fields
 from pathlib import Path
 from typing import IO
 
-from serene.controller.commands.background import STOP_TIMEOUT_S, folder, last_error, launch, room
+from serene.controller.commands.background import STOP_TIMEOUT_S, folder, last_error, launch, named, room
 from serene.controller.settings import ShmPort, UdpPort, host_and_port, is_loopback
 from serene.errors import SereneError
 from serene.interrupts import allowed
@@ -65,7 +65,8 @@ def start(address: str, ports: Sequence[int], *, udp: bool = False) -> tuple[Por
             raise NoLocalSwitch(
                 f"{address} is in use. If a switch runs there, omit --local; else choose another address with --switch"
             )
-        paths = [ShmPort(port, str(_record(address).with_name(f"switch-{grpc_port}-port{port}"))) for port in ports]
+        name = named("switch", address)
+        paths = [ShmPort(port, str(_record(address).with_name(f"{name}-port{port}"))) for port in ports]
         if not udp and shared_memory_works([at.path for at in paths]):
             _run(address, paths, file)
             return paths, True
@@ -201,7 +202,7 @@ def _signal(pid: int, number: signal.Signals) -> None:
 
 
 def _record(address: str) -> Path:
-    return folder() / f"switch-{address.rpartition(':')[2]}.json"
+    return folder() / f"{named('switch', address)}.json"
 
 
 def _of_the_living(file: IO[str]) -> tuple[int, Ports] | None:

@@ -10,11 +10,11 @@ from serene.interrupts import end_quietly, ended
 if __name__ == "__main__":
     end_quietly()
 
-import argparse
 import sys
 import time
 from functools import partial
 
+from serene.arguments import Parser, whole
 from serene.experiments.correctness.tallies import Tally, happenings, summary
 from serene.experiments.correctness.virtual.elastic import ElasticSchedule, random_changes
 from serene.experiments.correctness.virtual.plan import Outcome
@@ -31,11 +31,11 @@ def play(switch: Plane, seed: int, often: float = 0.125) -> Outcome:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m serene.experiments.correctness.elastic", description=(__doc__ or "").partition("\n")[0]
     )
-    parser.add_argument("--runs", type=int, default=1000, help="number of runs (default 1000)")
-    parser.add_argument("--first", type=int, default=0, help="number of the first run (default 0)")
+    parser.add_argument("--runs", type=whole(1), default=1000, help="number of runs (default 1000)")
+    parser.add_argument("--first", type=whole(0), default=0, help="number of the first run (default 0)")
     options = parser.parse_args()
     switch, began, total = P4Switch(Program.load()), time.monotonic(), Tally()
     for seed in range(options.first, options.first + options.runs):

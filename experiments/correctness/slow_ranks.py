@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from serene.arguments import Parser
+from serene.arguments import Parser, whole
 from serene.client import FrameTransport
 from serene.client.pool import Pool
 from serene.controller.http.client import ControllerClient
@@ -261,10 +261,10 @@ def main() -> int:
         "switch.",
     )
     parser.add_argument(
-        "--runs", type=int, default=1000, help="runs with a slow worker; as many more have none (default 1000)"
+        "--runs", type=whole(1), default=1000, help="runs with a slow worker; as many more have none (default 1000)"
     )
     parser.add_argument(
-        "--real", type=int, metavar="RUNS", help="real runs through the switch of `serenectl up --local --udp`"
+        "--real", type=whole(1), metavar="RUNS", help="real runs through the switch of `serenectl up --local --udp`"
     )
     parser.add_argument(
         "--compute", type=float, default=1.0, metavar="S", help="seconds of compute time per real step (default 1)"

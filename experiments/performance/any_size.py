@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from serene.arguments import Parser, whole
 from serene.client import Client, FrameTransport, Session
 from serene.controller.http.client import ControllerClient
 from serene.errors import SereneError
@@ -161,12 +162,12 @@ def _swap_while_they_run(
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m serene.experiments.performance.any_size", description=(__doc__ or "").partition("\n")[0]
     )
-    parser.add_argument("--values", type=int, default=11_200_000, help="number of values (%(default)s)")
-    parser.add_argument("--workers", type=int, default=4, help="number of workers (%(default)s)")
-    parser.add_argument("--exchanges", type=int, default=6, help="number of exchanges (%(default)s)")
+    parser.add_argument("--values", type=whole(1), default=11_200_000, help="number of values (%(default)s)")
+    parser.add_argument("--workers", type=whole(1), default=4, help="number of workers (%(default)s)")
+    parser.add_argument("--exchanges", type=whole(1), default=6, help="number of exchanges (%(default)s)")
     for hidden in ("--worker", "--local", "--switch"):
         parser.add_argument(hidden, type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -10,7 +10,6 @@ from serene.interrupts import end_quietly, ended
 if __name__ == "__main__":
     end_quietly()
 
-import argparse
 import socket
 import statistics
 import subprocess
@@ -20,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from serene.arguments import Parser, whole
 from serene.experiments.performance.parts import Json, run_parts
 from serene.program import Program
 from serene.sim.hosts import Host
@@ -102,13 +102,13 @@ def slowest_of(results: list[Json]) -> tuple[float, ...]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m serene.experiments.performance.one_machine", description=(__doc__ or "").partition("\n")[0]
     )
-    parser.add_argument("--workers", type=int, default=2, help="number of workers (%(default)s)")
-    parser.add_argument("--values", type=int, default=2_460_000, help="number of values (%(default)s)")
+    parser.add_argument("--workers", type=whole(1), default=2, help="number of workers (%(default)s)")
+    parser.add_argument("--values", type=whole(1), default=2_460_000, help="number of values (%(default)s)")
     parser.add_argument("--program", default="serene", help="serene, serene_jumbo, or a path to a .json")
-    parser.add_argument("--repeats", type=int, default=20, help="measurements of each kind (%(default)s)")
+    parser.add_argument("--repeats", type=whole(1), default=20, help="measurements of each kind (%(default)s)")
     parser.add_argument("--kinds", nargs="+", default=KINDS, choices=KINDS, help="kinds of ports (default: all)")
     options = parser.parse_args()
     program = Program.load(options.program)

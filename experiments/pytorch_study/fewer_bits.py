@@ -26,7 +26,7 @@ import numpy as np
 from rich.console import Console
 
 from serene import outputs
-from serene.arguments import Parser
+from serene.arguments import Parser, whole
 from serene.client.blocks import BITS, Layout
 from serene.experiments.pytorch_study.one_process import OneProcess
 from serene.experiments.run.settings import computing_ms
@@ -180,10 +180,10 @@ def parser() -> argparse.ArgumentParser:
         description="Measures time to accuracy with 32, 16 and 8 bits.",
     )
     result.add_argument("--out", type=Path, default=Path("runs/fewer-bits"), help="results and table (%(default)s)")
-    result.add_argument("--seeds", type=int, nargs="+", default=Grid.seeds, help="random seeds")
+    result.add_argument("--seeds", type=whole(0), nargs="+", default=Grid.seeds, help="random seeds")
     result.add_argument("--models", nargs="+", default=Grid.models, choices=Grid.models, help="models to train")
     result.add_argument("--workers", type=int, nargs="+", default=Grid.workers, choices=Grid.workers, help="workers")
-    result.add_argument("--steps", type=int, default=Grid.steps, help="steps of each worker")
+    result.add_argument("--steps", type=whole(1), default=Grid.steps, help="steps of each worker")
     return result
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from pathlib import Path
@@ -32,7 +33,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _settings(options: argparse.Namespace) -> Settings:
-    strategy = getattr(options, "strategy", "bsp").replace(":", "-").replace(",", "-")
+    strategy = re.sub("[:,/]", "-", getattr(options, "strategy", "bsp"))
     default = {"out": Path("runs", f"{time.strftime('%Y%m%d-%H%M%S')}-{strategy}")}
     return check(**default | {name: value for name, value in vars(options).items() if value != ""})
 

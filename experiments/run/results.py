@@ -207,7 +207,8 @@ def write(results: Results, work: Work, out: Path, further: Iterable[Callable[[R
     """
 
     def fill(part: Path) -> None:
-        with (part / "metrics.csv").open("w", newline="") as file:
+        # OUT may be a name that is not UTF-8: its bytes are written as they are.
+        with (part / "metrics.csv").open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
             writer = csv.writer(file)
             writer.writerow(["run", *(UNITS.get(name, name) for name in (results.rows[0] if results.rows else ("t",)))])
             writer.writerows([out.name, *row.values()] for row in results.rows)

@@ -12,6 +12,7 @@ if __name__ == "__main__":
     end_quietly()
 
 import csv
+import io
 import json
 import sys
 from collections.abc import Iterable, Iterator
@@ -63,6 +64,8 @@ def main() -> int:
     )
     parser.add_argument("folders", type=Path, nargs="+", help="folders with runs, at any depth")
     options = parser.parse_args()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="surrogateescape")  # a run's name need not be UTF-8
     try:
         write(list(rows(options.folders)), sys.stdout)
     except SereneError as error:

@@ -48,8 +48,12 @@ class Cluster:
             _options(self.options)
             _submitit()
         elif self.where:
-            parts = urlsplit(self.where)
-            if parts.scheme not in SCHEMES or not parts.hostname or parts.port is None:
+            try:
+                parts = urlsplit(self.where)
+                is_address = parts.scheme in SCHEMES and parts.hostname and parts.port
+            except ValueError:  # a port that is no number from 0 to 65535, or brackets without an IPv6 address
+                is_address = False
+            if not is_address:
                 raise BadUsage(f"--cluster {self.where}: expected tcp://host:port of a dask scheduler, or {SLURM}")
             _distributed()
 

@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from serene import outputs
+from serene.arguments import whole
 from serene.errors import SereneError, choices
 from serene.experiments.shared import clusters, machine, terminal
 from serene.experiments.shared.clusters import HERE, Cluster
@@ -43,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser, grids: Iterable[str], out: str)
     add = parser.add_argument
     add("--grid", default="quick", help=f"{choices(grids)} (default quick)")
     add("--out", type=Path, default=Path(out), help="directory for results and report (default %(default)s)")
-    add("--parallel", type=int, default=os.cpu_count() or 1, help="simulated cells at a time")
+    add("--parallel", type=whole(1), default=os.cpu_count() or 1, help="simulated cells at a time")
     clusters.add_options(parser)
 
 
@@ -51,8 +52,6 @@ def check(options: argparse.Namespace, grids: Iterable[str]) -> Cluster:
     """Checks what `add_options` added, and returns the cluster. Raises BadUsage, or as ``Cluster.check``."""
     if options.grid not in grids:
         raise BadUsage(f"--grid {options.grid}: expected {choices(grids)}")
-    if options.parallel < 1:
-        raise BadUsage(f"--parallel {options.parallel}: expected 1 or more")
     return clusters.chosen(options)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Collection, Iterable
 
@@ -11,8 +12,12 @@ from rich.table import Table
 
 def console(width: int = 160, *, highlight: bool = True) -> Console:
     """A console as wide as the terminal. width: in columns, where the output is no terminal, so that lines of a log are
-    not folded at 80."""
-    return Console(width=None if sys.stdout.isatty() else width, highlight=highlight)
+    not folded at 80. Text is printed as it is: a path may have brackets in it, which rich would take for markup, and
+    bytes that are no text in this locale, which are escaped."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    wide = None if sys.stdout.isatty() else width
+    return Console(width=wide, highlight=highlight, markup=False, emoji=False)
 
 
 def table(

@@ -24,7 +24,7 @@ import pandas as pd
 from rich.console import Console
 
 from serene import outputs
-from serene.arguments import Parser
+from serene.arguments import Parser, whole
 from serene.controller.automatic import AUTOMATIC as PREFIX
 from serene.errors import SereneError, choices
 from serene.experiments.shared import studies, terminal
@@ -90,14 +90,15 @@ def automatic_of(text: str) -> dict[str, str]:
 
 def chosen_cases(text: str, names: str, straggler: str = "") -> list[Case]:
     """The cells of these models whose names contain one of these texts; both separated by ``,`` and ``;``. straggler:
-    a profile in place of all others; empty for none. Raises SereneError where there are none, or no such profile."""
+    a profile in place of all others; empty for none. Raises SereneError where one of the texts names no cell, or no
+    such profile exists."""
     models = text.split(",")
     wanted = [part.strip() for part in names.split(";")]
     if straggler:
         parse(straggler)
-    every = cases([straggler]) if straggler else cases()
-    found = [case for case in every if case.model in models and any(part in case.name for part in wanted)]
-    if not found:
+    mine = [case for case in (cases([straggler]) if straggler else cases()) if case.model in models]
+    found = [case for case in mine if any(part in case.name for part in wanted)]
+    if not set(models) <= set(OPTIMISERS) or not all(any(part in case.name for case in mine) for part in wanted):
         example = next(cases()).name
         raise SereneError(
             f"no cells of --models {text} --cells {names!r}: models are {choices(OPTIMISERS)}, and a cell is called "
@@ -110,10 +111,12 @@ def run(options: argparse.Namespace, console: Console) -> None:
     """Runs what is missing, and prints the table. Raises SereneError."""
     chosen = chosen_cases(options.models, options.cells, options.straggler)
     automatic = automatic_of(options.strategies)
-    try:
-        seeds = [int(seed) for seed in options.seeds.split(",")]
-    except ValueError:
-        raise SereneError(f"--seeds {options.seeds}: expected whole numbers, separated by commas") from None
+    given = options.seeds.split(",")
+    if not all(seed.isdecimal() and len(seed) < 10 for seed in given):
+        raise SereneError(f"--seeds {options.seeds}: expected whole numbers, 0 or more, separated by commas")
+    seeds = [int(seed) for seed in given]
+    for output in filter(None, (options.csv, options.runs, options.page)):
+        outputs.check_file(output, outputs.MB)
     store, parallel = Store(options.out), Parallel(options.parallel)
 
     calm = {case: [case.calm().cell("bsp", seed) for seed in TARGET_SEEDS] for case in chosen}
@@ -177,7 +180,12 @@ def main() -> int:
     add("--csv", type=Path, help="file for the regrets")
     add("--runs", type=Path, help="file for the runs, a row each")
     add("--page", type=Path, help="a page that has the table, which is written anew")
-    add("--parallel", type=int, default=os.cpu_count() or 1, help="runs at a time (default: one for each processor)")
+    add(
+        "--parallel",
+        type=whole(1),
+        default=os.cpu_count() or 1,
+        help="runs at a time (default: one for each processor)",
+    )
     return studies.main(parser.parse_args(), run)
 
 

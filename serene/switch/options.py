@@ -245,7 +245,7 @@ def _check_log(options: argparse.Namespace) -> None:
 
 def _check_target(target: argparse.Namespace) -> None:
     host, _, grpc_port = target.grpc_server_addr.rpartition(":")
-    if not host or not grpc_port.isdecimal() or int(grpc_port) > 65535:
+    if not host or not grpc_port.isdecimal() or len(grpc_port) > 5 or int(grpc_port) > 65535:
         raise Usage(f"--grpc-server-addr {target.grpc_server_addr!r}: expected HOST:PORT, PORT 0 (any) to 65535")
     for what, number in (("--cpu-port", target.cpu_port), ("--drop-port", target.drop_port)):
         if number is not None and not 0 < number < MAX_PORTS:
@@ -270,6 +270,9 @@ def _check_ports(options: argparse.Namespace, target: argparse.Namespace) -> Non
         twice = sorted({value for value in values if values.count(value) > 1})
         if twice:
             raise Usage(f"{what} {choices(twice)} is given twice")
+    looped = [port for port in options.interface if isinstance(port, UdpPort) and port.peer in sockets]
+    if looped:
+        raise Usage(f"UDP port {looped[0].peer} is a peer and the switch's own: its packets would come back for ever")
     for what, number in (("CPU port", target.cpu_port), ("drop port", target.drop_port)):
         if number in numbers:
             raise Usage(f"port {number} is the {what}: it leads to no interface")

@@ -31,6 +31,7 @@ from serene.torch.work import SwitchWork
 LOG = logging.getLogger("serene.torch")
 MOST_WORKERS = 256
 LIMITS = (0.5, 2.0**30)
+LONGEST_TIMEOUT_S = 1e6  # threads cannot wait for ever
 EVICT_AFTER_S, LEAST_EVICT_AFTER_S, MOST_EVICT_AFTER_S = 10.0, 0.5, 86400.0
 
 
@@ -71,7 +72,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
         on_members: Callable[[int], None] = lambda workers: None,
         timeout_s: float = 600.0,
     ) -> None:
-        _check(job, workers, every, outer, limit)
+        _check(job, workers, every, outer, limit, timeout_s)
+        for name, number in (("workers", workers), ("every", every), ("places", places), ("minimum", minimum)):
+            if number is not None and type(number) is not int:
+                raise SereneError(f"{name}={number!r}: expected a whole number")
         self._elastic = _elastic(workers, places, minimum, evict_after)
         self._strategy = to_dict(parse(strategy))
         parse(strategy).compile(range(workers))
@@ -363,7 +367,7 @@ def _momentum(group: dict[str, Any]) -> float:
     return float(group.get("momentum") or (group.get("betas") or (0.0,))[0])
 
 
-def _check(job: str, workers: int, every: int, outer: float, limit: float | None) -> None:
+def _check(job: str, workers: int, every: int, outer: float, limit: float | None, timeout_s: float) -> None:
     if not (isinstance(job, str) and 0 < len(job) <= 64 and job.isprintable()):
         raise SereneError(f"job={job!r}: expected a name of 1 to 64 printable characters")
     if not 1 <= workers <= MOST_WORKERS:
@@ -374,6 +378,8 @@ def _check(job: str, workers: int, every: int, outer: float, limit: float | None
         raise SereneError(f"outer={outer}: expected 0 to less than 1")
     if limit is not None and not (math.isfinite(limit) and LIMITS[0] <= limit <= LIMITS[1]):
         raise SereneError(f"limit={limit}: expected {LIMITS[0]:g} to {LIMITS[1]:g}")
+    if not 0 <= timeout_s <= LONGEST_TIMEOUT_S:
+        raise SereneError(f"timeout_s={timeout_s}: expected 0 to {LONGEST_TIMEOUT_S:g} s")
 
 
 def _leave(member: Member, job: str, process: int) -> None:

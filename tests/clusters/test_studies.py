@@ -57,6 +57,8 @@ def test_cells_on_dask_have_the_results_that_they_have_here(tmp_path: Path) -> N
     [
         (["--cluster", "head:8786"], r"--cluster head:8786: expected tcp://host:port of a dask scheduler, or slurm"),
         (["--cluster", "tcp://head"], "expected tcp://host:port"),
+        (["--cluster", "tcp://head:99999"], r"--cluster tcp://head:99999: expected tcp://host:port"),
+        (["--cluster", "tcp://[::1:8786"], "expected tcp://host:port"),
         (["--cluster-options", "file"], "options are for --cluster slurm"),
         (["--cluster", "slurm", "--cluster-options", "/nonesuch"], "/nonesuch: .*No such file"),
     ],

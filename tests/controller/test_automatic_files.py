@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
 import re
@@ -17,6 +18,7 @@ from serene.controller.automatic import (
     checked,
     load,
 )
+from serene.controller.automatic.runner import UserCode
 from serene.errors import SereneError
 from serene.strategy import BSP, SSP
 from tests.controller.observations import seen, view, waiting
@@ -208,3 +210,19 @@ def test_strategy_file_of_another_owner_or_writable_is_refused(own: Path) -> Non
     own.chmod(0o666)
     with pytest.raises(SereneError, match=r"mode 666: .* no write access for others"):
         load(f"{own}:Impatient")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [(StopIteration(), "StopIteration"), (TimeoutError("mine"), "mine"), (SystemExit(3), "SystemExit")],
+)
+def test_an_error_that_asyncio_treats_specially_is_the_users_own(error: BaseException, said: str) -> None:
+    def decide() -> None:
+        raise error
+
+    async def asked() -> None:
+        await UserCode().call(decide)
+
+    with pytest.raises(Exception, match=said) as failed:
+        asyncio.run(asked())
+    assert not isinstance(failed.value, BadAutomatic)

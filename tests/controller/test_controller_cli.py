@@ -133,6 +133,19 @@ def test_a_trace_needs_no_token(run: Run, monkeypatch: pytest.MonkeyPatch) -> No
             (f"up --udp-ports {text}", f"--udp-ports: {text!r}: expected PORT:SWITCH:HOST, for example {UDP_PORTS}")
             for text in ("1", "1:2", "x:1:2", "1:2:3:4")
         ),
+        (
+            "up --udp-ports 1:2:3,2:2:4",
+            "--udp-ports: '1:2:3,2:2:4': expected ports from 1 to 254 and UDP ports from 1 to 65535, each once",
+        ),
+        (
+            "up --udp-ports 1:2:70000",
+            "--udp-ports: '1:2:70000': expected ports from 1 to 254 and UDP ports from 1 to 65535, each once",
+        ),
+        (
+            "up --shm-ports 1:/x,1:/y",
+            "--shm-ports: '1:/x,1:/y': expected ports from 1 to 254, each once, and a path for each",
+        ),
+        ("up --http 127.0.0.1:²", "--http: '127.0.0.1:²': expected HOST:PORT, for example 127.0.0.1:9559"),
         ("up --election-id 0", "--election-id: 0: Input should be greater than or equal to 1"),
     ],
 )

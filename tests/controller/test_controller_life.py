@@ -208,10 +208,13 @@ def test_background(switch: SwitchProcess, start: Start, monkeypatch: pytest.Mon
             1,
             f"error: a controller runs at {url} already ('serenectl down' stops it)\n",
         )
+        other = ["up", "--http", f"127.0.0.2:{port}", "--switch", f"127.0.0.1:{some_port()}", "--wait", "0.1"]
+        assert serenectl(*other).returncode == 1
+        assert "error" not in log.read_text(), "the log is of the controller at this address alone"
     finally:
         stopped = serenectl("down", controller=url)
     assert stopped.stdout == f"controller at {url} stopped; the switch keeps running\n"
-    assert [path.name for path in pid_file.parent.iterdir()] == [log.name]
+    assert {path.name for path in pid_file.parent.iterdir()} == {log.name, f"controller-127.0.0.2-{port}.log"}
     assert serenectl("status", controller=url).returncode == 1
 
 

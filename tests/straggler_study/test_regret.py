@@ -84,6 +84,9 @@ def test_strategies_and_cells_that_do_not_exist_are_named() -> None:
         automatic_of("missing.py:Mine")
     with pytest.raises(SereneError, match="a cell is called like 'softmax mild, share 5%, none, 4 workers'"):
         chosen_cases("softmax", "5 workers")
+    for models, names in (("softmax,mpl", ""), ("softmax", "8 workers; 5 workers")):
+        with pytest.raises(SereneError, match="no cells of --models"):
+            chosen_cases(models, names)
     assert {case.workers for case in chosen_cases("softmax,mlp", ", 8 workers; 16 workers")} == {8, 16}
 
 

@@ -194,6 +194,7 @@ ONE_LINE = """
 2 --no-p4 -i 1@shm:/run/one -i 2@shm:/run/one || path /run/one is given twice
 2 --no-p4 -i 1@lo -i 1@udp:5000 || port 1 is given twice
 2 --no-p4 -i 1@udp:5000 -i 2@udp:5000 || UDP port 5000 is given twice
+2 --no-p4 -i 1@udp:5000:5001 -i 2@udp:5001 || UDP port 5001 is a peer and the switch's own
 2 --no-p4 -i 255@lo -- --cpu-port 255 || port 255 is the CPU port
 2 --no-p4 -i 511@lo || port 511 is the drop port
 2 --no-p4 --device-id -1 || --device-id -1

@@ -22,7 +22,7 @@ from serene.client.scale import Scale
 from serene.errors import SereneError
 from serene.experiments.run import cli
 from serene.torch import DistributedOptimizer
-from serene.workers import stragglers, train
+from serene.workers import server, stragglers, train
 
 TABLE = Path(__file__).with_name("refusals.txt")
 
@@ -56,6 +56,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "straggler profile of workers 0 to 3": lambda text: stragglers.check_workers(stragglers.parse(text), 4),
     "scale": Scale.of,
     "command line of a worker": lambda text: command(train.main, text),
+    "command line of a parameter server": lambda text: command(server.main, text),
     "arguments of DistributedOptimizer": optimizer,
 }
 

@@ -180,7 +180,7 @@ def test_a_second_worker_of_the_same_number_is_refused() -> None:
 
 def test_two_runs_at_once_have_ports_of_their_own(tmp_path: Path) -> None:
     """Nobody else gets one before its server is up, which takes seconds."""
-    arguments = parser().parse_args(["--no-mininet", "--out", str(tmp_path / "out"), "--exchange", "sharded"])
+    arguments = parser().parse_args(["--no-mininet", "--out", str(tmp_path / OUT), "--exchange", "sharded"])
     settings = _settings(arguments)
     with LoopbackNetwork(settings, tmp_path) as one, LoopbackNetwork(settings, tmp_path) as other:
         addresses = one.addresses([0, 1]) + other.addresses([0, 1])
@@ -192,12 +192,15 @@ def test_two_runs_at_once_have_ports_of_their_own(tmp_path: Path) -> None:
                 server.accept()[0].close()
 
 
+OUT = os.fsdecode(b"[b]\xff")  # which is neither markup nor UTF-8
+
+
 class Run:
     """A run of three workers. Its process's id is the program's own."""
 
     def __init__(self, folder: Path, *options: str) -> None:
         self._log = folder / "log"
-        command = ["-m", "serene.experiments.run", "--no-mininet", "--workers", "3", "--out", str(folder / "out")]
+        command = ["-m", "serene.experiments.run", "--no-mininet", "--workers", "3", "--out", str(folder / OUT)]
         with self._log.open("w") as log:
             self.process = WarmProcess([*command, *options], log.fileno(), log.fileno(), ROOT, modules="torch")
 
@@ -218,10 +221,10 @@ class Run:
 def test_a_run_gives_the_bits_of_one_process_and_the_same_summary(exchange: str, tmp_path: Path) -> None:
     status, output = Run(tmp_path, "--exchange", exchange, "--steps", "4", "--compute-ms", "0").ended()
     assert status == 0, output
-    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    summary = json.loads((tmp_path / OUT / "summary.json").read_text())
     expected = reference.train(Recipe(workers=3, steps=4, seed=1))
     for worker in range(3):
-        assert np.load(tmp_path / "out" / f"parameters-{worker}.npy").tobytes() == expected.tobytes()
+        assert np.load(tmp_path / OUT / f"parameters-{worker}.npy").tobytes() == expected.tobytes()
     applied = 3 * 4 * (3 if exchange == "sharded" else 1)
     assert summary["contributions_sent"] == applied
     if exchange == "gloo":  # which counts nothing, so that there is no verdict
@@ -230,6 +233,8 @@ def test_a_run_gives_the_bits_of_one_process_and_the_same_summary(exchange: str,
     else:
         assert (summary["contributions_applied"], summary["miscounted"]) == (applied, [])
         assert f"contributions sent {applied}, applied {applied}: exactly once" in output
+    assert "[b]\\udcff/  summary.json  metrics.csv" in output
+    assert (tmp_path / OUT / "metrics.csv").read_bytes().count(b"\n[b]\xff,") == 3 * 4
     assert (summary["exchange"], summary["target"]) == (exchange, "loopback")
     assert summary["strategy"] == "bsp"
     assert summary["changes"] == [{"t": 0.0, "epoch": 1, "strategy": "BSP"}]
@@ -256,8 +261,8 @@ def test_ctrl_c_saves_partial_results_of_baseline_run(exchange: str, tmp_path: P
     status, output = run.ended()
     assert status == 130, output
     assert "stopped before all steps were done" in output and "NOT EQUAL" not in output
-    assert {path.name for path in tmp_path.iterdir()} == {"log", "out"}
-    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert {path.name for path in tmp_path.iterdir()} == {"log", OUT}
+    summary = json.loads((tmp_path / OUT / "summary.json").read_text())
     sent, applied = summary["contributions_sent"], summary["contributions_applied"]
     assert summary["stopped"] and sent > 0
     if exchange == "gloo":
@@ -279,4 +284,4 @@ def test_a_worker_that_is_killed_ends_the_run_with_an_error(exchange: str, tmp_p
     status, output = run.ended()
     assert status == 1
     assert "error: " in output and "ended with status" in output
-    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / OUT).exists()
