@@ -99,11 +99,13 @@ def _ptf_row(suite: Suite, switches: Sequence[str]) -> Row:
         return Row(f"PTF, {suite.name}", 0, {}, needs=str(error))
 
 
-def _loading_row(name: str, checkout: Path, switches: Sequence[str]) -> Row:
+def _loading_row(name: str, checkout: Path, switches: Sequence[str], words: Sequence[str]) -> Row:
     outcomes: dict[str, dict[str, str]] = {switch: {} for switch in switches}
     left_out = set()
     for program in programs(checkout, name):
         label = " ".join([str(program.source.relative_to(checkout)), *program.options])
+        if words and not any(word in label for word in words):
+            continue
         for switch in switches:
             try:
                 loaded = load(program, switch)
@@ -112,7 +114,8 @@ def _loading_row(name: str, checkout: Path, switches: Sequence[str]) -> Row:
                 continue
             if loaded is not None:
                 outcomes[switch][label] = loaded.why_not or "pass"
-    row = compared(f"loading, {checkout.name}", outcomes)
+    part = f", {', '.join(words)}" if words else ""
+    row = compared(f"loading, {checkout.name}{part}", outcomes)
     what = tuple(f"of its P4 text none: {reason}" for reason in left_out)
     return Row(row.suite, row.tests, row.passed, (*what, *row.differences))
 
@@ -149,7 +152,9 @@ def _parser() -> argparse.ArgumentParser:
         parser.add_argument(f"--{name.lower().replace('_', '-')}", type=Path, help=f"a checkout of {repository}")
     parser.add_argument("--switch", choices=("both", *NAMES), default="both", help="default: installed ones")
     parser.add_argument("--only", choices=PARTS, action="append", help="default: all parts")
-    parser.add_argument("--suite", action="append", default=[], help="part of a PTF suite's name; default: all suites")
+    parser.add_argument(
+        "--suite", action="append", default=[], help="part of a PTF suite's or program's name; default: all"
+    )
     parser.add_argument("--write", action="store_true", help=f"writes {RESULTS.relative_to(ROOT)} and its table")
     return parser
 
@@ -190,7 +195,7 @@ def _rows(
     if "stf" in parts and name == "P4C":
         yield from _packet_rows(checkout, switches)
     if "loading" in parts:
-        yield _loading_row(name, checkout, switches)
+        yield _loading_row(name, checkout, switches, words)
 
 
 def commit_of(checkout: Path) -> str:
