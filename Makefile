@@ -27,7 +27,7 @@ SETTINGS_OF_fuzz := PACKETS SEED
 SETTINGS_OF_mutants := SEED
 SETTINGS_OF_chaos := DEATHS SEED
 SETTINGS_OF_p4-tofino := FRONTIER
-SETTINGS_OF_p4-suites := P4_GUIDE TUTORIALS UP4 NGSDN P4_LEARNING P4C BMV2
+SETTINGS_OF_p4-suites := P4_GUIDE TUTORIALS UP4 NGSDN P4_LEARNING P4C BMV2 DASH PINS FABRIC ONOS
 EVERYWHERE := PYTHON TORCH_INDEX CC CFLAGS V SHELL MAKEFLAGS MFLAGS MAKE
 
 GOALS := $(or $(MAKECMDGOALS),$(.DEFAULT_GOAL))
@@ -79,7 +79,7 @@ help:
 	@echo "make setup         only the set-up: Debian packages, and .venv"
 	@echo "make p4            compile p4src with p4c-bm2-ss, where it is installed"
 	@echo "make p4-suites     run other projects' P4 test suites on BMv2 and serene-switch, from the checkouts P4_GUIDE=, TUTORIALS=,"
-	@echo "                   UP4=, NGSDN=, P4_LEARNING=, P4C= and BMV2= (as root)"
+	@echo "                   UP4=, NGSDN=, P4_LEARNING=, P4C=, BMV2=, DASH=, PINS=, FABRIC= and ONOS= (as root)"
 	@echo "make p4-tofino     compile p4src/tna with p4c-barefoot and bfas, where they are installed; FRONTIER=1 all variants"
 	@echo "make shell         p4runtime-shell on the running switch (in an environment of its own)"
 	@echo "make docs          these pages as a site with search, in build/site"

@@ -274,6 +274,11 @@ class Entry(TypedDict):
     priority: NotRequired[Annotated[int, Field(ge=-(1 << 31), lt=1 << 31)]]
 
 
+class Selector(TypedDict):
+    algo: Name
+    input: Operands
+
+
 class Table(TypedDict):
     name: Name
     type: Name
@@ -289,6 +294,8 @@ class Table(TypedDict):
     base_default_next: NotRequired[Name | None]
     entries: NotRequired[Annotated[list[Entry], Many] | None]
     action_profile: NotRequired[Name | None]
+    act_prof_name: NotRequired[Name | None]  # the oldest p4c wrote a profile as a part of its table
+    selector: NotRequired[Selector | None]
 
 
 class SourceInfo(TypedDict):
@@ -301,11 +308,6 @@ class Conditional(TypedDict):
     expression: Operand
     true_next: Name | None
     false_next: Name | None
-
-
-class Selector(TypedDict):
-    algo: Name
-    input: Operands
 
 
 class ActionProfile(TypedDict):

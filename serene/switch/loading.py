@@ -29,7 +29,7 @@ from serene.switch.program import (
     Program,
     Table,
 )
-from serene.switch.table_loading import load_pipeline, table_actions
+from serene.switch.table_loading import load_pipeline, profile_name, table_actions
 
 Raw = Mapping[str, Any]
 
@@ -263,10 +263,12 @@ def _digest_fields(item: Raw) -> tuple[tuple[str, str], ...]:
 
 def _action_profiles(pipelines: Sequence[Raw], actions: Mapping[int, Action]) -> dict[str, ActionProfile]:
     profiles: dict[str, ActionProfile] = {}
+    tables = [table for pipeline in pipelines for table in pipeline["tables"]]
     items = [item for pipeline in pipelines for item in pipeline.get("action_profiles") or ()]
+    items += [{**table, "name": profile_name(table)} for table in tables if "act_prof_name" in table]
     unique([item["name"] for item in items], "action profile")
     for item in items:
-        users = [t for p in pipelines for t in p["tables"] if t.get("action_profile") == item["name"]]
+        users = [table for table in tables if profile_name(table) == item["name"]]
         used = [action for table in users for action in table_actions(table, actions)]
         offered = {action.name: action for action in used}
         profiles[item["name"]] = ActionProfile(

@@ -61,7 +61,7 @@ def _table(program: Program, actions: Mapping[int, Action], raw: Raw, id_: int) 
         if offered.setdefault(action.name, action) is not action:
             raise NotBmv2Json(f"two actions are called {action.name!r}")
         default_action = action, _params(action, default.get("action_data") or ())
-    profile = raw.get("action_profile") if raw["type"] != "simple" else None
+    profile = profile_name(raw)
     if raw["type"] != "simple":
         known(program.action_profiles, profile, "action profile")
     table = Table(
@@ -85,6 +85,11 @@ def _table(program: Program, actions: Mapping[int, Action], raw: Raw, id_: int) 
     if table.kind == "lpm" and table.key_limbs > LARGEST_LPM_LIMBS:
         raise UnsupportedProgram(f"an lpm key of more than {64 * LARGEST_LPM_LIMBS} bits is not supported")
     return table
+
+
+def profile_name(raw: Raw) -> str | None:
+    """The name of the table's action profile; also where the profile is a part of the table, as in the oldest JSON."""
+    return raw.get("action_profile", raw.get("act_prof_name")) if raw["type"] != "simple" else None
 
 
 def table_actions(raw: Raw, actions: Mapping[int, Action]) -> list[Action]:

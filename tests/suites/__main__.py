@@ -1,6 +1,6 @@
 """What others wrote for BMv2, run on it (where it is installed) and on serene-switch.
 
-    make p4-suites UP4=~/up4 P4_GUIDE=~/p4-guide ...      PTF suites, p4c's packet tests, loading of every program
+    make p4-suites UP4=~/up4 P4_GUIDE=~/p4-guide ...      PTF suites, p4c's packet tests, BMv2's gRPC tests, loading
     .venv/bin/python -m tests.suites --up4 ~/up4 --write  ... and writes docs/results/p4-suites.csv
 
 Needs root, for a network namespace of its own, and p4c-bm2-ss for all that is not compiled already. Nothing is written
@@ -22,19 +22,20 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 
 from serene.experiments.shared import page_tables
 from tests.suites.checkouts import CHECKOUTS, COMPILER, ROOT, NotCompiled, NotThere, Suite, check, programs, suites
+from tests.suites.grpc_runs import build, run_tests
 from tests.suites.loading import load
 from tests.suites.ptf_runs import PYTHON, run_suite
 from tests.suites.switches import available, enter_namespace
+from tests.switch import stf_samples
 
 DOCUMENT = ROOT / "docs" / "engine.md"
 RESULTS = ROOT / "docs" / "results" / "p4-suites.csv"
 COLUMNS = ("suite", "checkout", "tests", "bmv2", "ours", "differences")
-PARTS = ("ptf", "loading", "stf")
+PARTS = ("ptf", "grpc", "stf", "loading")
 NAMES = {"bmv2": "BMv2", "serene-switch": "ours"}
 
 
@@ -71,6 +72,9 @@ def compared(suite: str, outcomes: dict[str, dict[str, str]]) -> Row:
             if len(alone) == 1:
                 (other,) = (switch for switch in NAMES if switch not in alone)
                 differences.append(f"{test}: {NAMES[alone[0]]} alone ({words[other]})")
+            elif not alone and not words["bmv2"].startswith("skipped"):
+                both = dict.fromkeys(words[switch] for switch in NAMES)
+                differences.append(f"{test}: neither ({'; '.join(both)})")
     return Row(suite, len(tests), passed, tuple(differences))
 
 
@@ -95,11 +99,13 @@ def _ptf_row(suite: Suite, switches: Sequence[str]) -> Row:
         return Row(f"PTF, {suite.name}", 0, {}, needs=str(error))
 
 
-def _loading_row(name: str, checkout: Path, switches: Sequence[str]) -> Row:
+def _loading_row(name: str, checkout: Path, switches: Sequence[str], words: Sequence[str]) -> Row:
     outcomes: dict[str, dict[str, str]] = {switch: {} for switch in switches}
     left_out = set()
-    for program in programs(checkout):
-        label = str(program.source.relative_to(checkout))
+    for program in programs(checkout, name):
+        label = " ".join([str(program.source.relative_to(checkout)), *program.options])
+        if words and not any(word in label for word in words):
+            continue
         for switch in switches:
             try:
                 loaded = load(program, switch)
@@ -108,9 +114,34 @@ def _loading_row(name: str, checkout: Path, switches: Sequence[str]) -> Row:
                 continue
             if loaded is not None:
                 outcomes[switch][label] = loaded.why_not or "pass"
-    row = compared(f"loading, {checkout.name}", outcomes)
+    part = f", {', '.join(words)}" if words else ""
+    row = compared(f"loading, {checkout.name}{part}", outcomes)
     what = tuple(f"of its P4 text none: {reason}" for reason in left_out)
     return Row(row.suite, row.tests, row.passed, (*what, *row.differences))
+
+
+def _grpc_row(checkout: Path, switches: Sequence[str]) -> Row:
+    try:
+        tests = build(checkout)
+        outcomes = {switch: run_tests(tests, switch) for switch in switches}
+    except NotThere as error:
+        return Row(f"gRPC, {checkout.name}", 0, {}, needs=str(error))
+    return compared(f"gRPC, {checkout.name}", outcomes)
+
+
+def _packet_rows(checkout: Path, switches: Sequence[str]) -> Iterator[Row]:
+    missing = stf_samples.why_not(str(checkout))
+    results = [] if missing else [(switch, stf_samples.run_all(checkout, switch)) for switch in switches]
+    for suite in stf_samples.SUITES:
+        outcomes = {
+            switch: {
+                each.name: "pass" if each.outcome == "pass" else f"{each.outcome}: {each.reason}"
+                for each in found
+                if each.suite == suite and each.outcome != "not v1model"
+            }
+            for switch, found in results
+        }
+        yield replace(compared(f"packet tests, {suite}", outcomes), needs=missing)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -121,7 +152,9 @@ def _parser() -> argparse.ArgumentParser:
         parser.add_argument(f"--{name.lower().replace('_', '-')}", type=Path, help=f"a checkout of {repository}")
     parser.add_argument("--switch", choices=("both", *NAMES), default="both", help="default: installed ones")
     parser.add_argument("--only", choices=PARTS, action="append", help="default: all parts")
-    parser.add_argument("--suite", action="append", default=[], help="part of a PTF suite's name; default: all suites")
+    parser.add_argument(
+        "--suite", action="append", default=[], help="part of a PTF suite's or program's name; default: all"
+    )
     parser.add_argument("--write", action="store_true", help=f"writes {RESULTS.relative_to(ROOT)} and its table")
     return parser
 
@@ -144,17 +177,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     enter_namespace()
     switches, rows, parts = available(options.switch), [], options.only or PARTS
     for name, path in given.items():
-        ptf = _ptf_rows(name, path, switches, options.suite) if "ptf" in parts else ()
-        loading = (_loading_row(one, path, switches) for one in [name] if "loading" in parts)
-        for row in chain(ptf, loading):
+        for row in _rows(name, path, switches, parts, options.suite):
             rows.append(replace(row, checkout=commit_of(path)))
             print(line(rows[-1].cells()), flush=True)
             if options.write:
                 write_results(rows)
-    if "P4C" in given and "stf" in parts:
-        command = [sys.executable, "-m", "tests.switch.stf_samples", "--p4c", str(given["P4C"])]
-        subprocess.run(command + (["--bmv2"] if "bmv2" in switches else []), check=False)
     return int(any(row.behind for row in rows))
+
+
+def _rows(
+    name: str, checkout: Path, switches: Sequence[str], parts: Sequence[str], words: Sequence[str]
+) -> Iterator[Row]:
+    if "ptf" in parts:
+        yield from _ptf_rows(name, checkout, switches, words)
+    if "grpc" in parts and name == "BMV2":
+        yield _grpc_row(checkout, switches)
+    if "stf" in parts and name == "P4C":
+        yield from _packet_rows(checkout, switches)
+    if "loading" in parts:
+        yield _loading_row(name, checkout, switches, words)
 
 
 def commit_of(checkout: Path) -> str:

@@ -28,6 +28,30 @@ CHECKOUTS = {  # the setting of make: what it is, and a folder that it has to ha
     "P4_LEARNING": ("nsg-ethz/p4-learning", "exercises"),
     "P4C": ("p4lang/p4c", "testdata/p4_16_samples"),
     "BMV2": ("p4lang/behavioral-model", "targets/simple_switch_grpc/tests/testdata"),
+    "DASH": ("sonic-net/DASH", "dash-pipeline/bmv2"),
+    "PINS": ("sonic-net/sonic-pins", "sai_p4"),
+    "FABRIC": ("stratum/fabric-tna", "p4src/v1model"),
+    "ONOS": ("opennetworkinglab/onos", "pipelines/fabric"),
+}
+_FABRIC = "p4src/v1model/fabric_v1model.p4"
+_ONOS = "pipelines/fabric/impl/src/main/resources/fabric.p4"
+_ONOS_ALWAYS = ("-DTARGET_BMV2", "-DCPU_PORT=255", "-DWITH_PORT_COUNTER", "-DWITH_DEBUG")
+# Programs that p4c takes only with the options of the checkout's own makefile, and their profiles.
+BUILDS: dict[str, list[tuple[str, tuple[str, ...]]]] = {
+    "DASH": [("dash-pipeline/bmv2/dash_pipeline.p4", ("-DTARGET_BMV2_V1MODEL",))],
+    "FABRIC": [
+        (_FABRIC, ("-I..", *(f"-DWITH_{part}" for part in parts))) for parts in ((), ("INT",), ("UPF",), ("UPF", "INT"))
+    ],
+    "ONOS": [
+        (_ONOS, (*_ONOS_ALWAYS, *(f"-DWITH{part}" for part in parts)))
+        for parts in (
+            (),
+            ("_SPGW",),
+            ("_BNG", "OUT_XCONNECT"),
+            ("_INT_SOURCE", "_INT_TRANSIT"),
+            ("_SPGW", "_INT_SOURCE", "_INT_TRANSIT"),
+        )
+    ],
 }
 
 
@@ -57,6 +81,7 @@ class Program:
 
     source: Path
     p4info: Path | None = None  # of a JSON
+    options: tuple[str, ...] = ()  # of p4c
 
     def compiled(self) -> tuple[Path, Path | None]:
         """JSON and P4Info, compiled once per content. Raises NotCompiled, or NotThere without a compiler."""
@@ -65,14 +90,15 @@ class Program:
         if shutil.which(COMPILER) is None:
             raise NotThere(f"needs {COMPILER}")
         source = self.source.resolve()
-        text = compiler_version().encode() + str(source).encode() + source.read_bytes()
+        text = f"{compiler_version()}{source}{self.options or ''}".encode() + source.read_bytes()
         key = hashlib.sha256(text).hexdigest()[:16]
         place = BUILT / f"{self.source.stem}-{key}"
         made, info, log = (place.with_name(place.name + end) for end in (".json", ".p4info.txtpb", ".log"))
         if not made.exists() and not log.exists():
             BUILT.mkdir(parents=True, exist_ok=True)
             half = place.with_name(f"{place.name}.{os.getpid()}.json")
-            command = [COMPILER, "--arch", "v1model", "--p4runtime-files", str(info), "-o", str(half), str(source)]
+            command = [COMPILER, "--arch", "v1model", *self.options, "--p4runtime-files", str(info)]
+            command += ["-o", str(half), str(source)]
             try:
                 run = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_S, cwd=source.parent)
                 said, failed = run.stderr, run.returncode != 0 or not half.exists()
@@ -145,13 +171,17 @@ def _of_script(checkout: Path, script: Path) -> Suite:
     )
 
 
-def programs(checkout: Path) -> Iterator[Program]:
-    """Every v1model program of a checkout: what instantiates V1Switch, and JSON for simple_switch."""
+def programs(checkout: Path, name: str = "") -> Iterator[Program]:
+    """Every v1model program of a checkout: what instantiates V1Switch, JSON for simple_switch, and what BUILDS has."""
+    built = [Program(checkout / path, options=options) for path, options in BUILDS.get(name, ())]
+    yield from built
     for path in sorted(checkout.rglob("*.p4")):
         if (
-            "V1Switch" in path.read_text(errors="replace")
+            path.is_file()
+            and "V1Switch" in path.read_text(errors="replace")
             and "_outputs" not in str(path)
             and "_errors" not in str(path)
+            and all(path != each.source for each in built)
         ):
             yield Program(path)
     for path in sorted(checkout.rglob("*.json")):

@@ -18,6 +18,8 @@ from tests.suites.switches import PAIRS, running
 PYTHON = ROOT / ".venv-suites" / "bin" / "python"
 RUN_S = 900.0
 _BEGINS = re.compile(r"^([\w.]+\.\w+) \.\.\. ")
+_TOLD = re.compile(r"^(?:FAIL|ERROR): ([\w.]+)[^\n]*\n-{70}\n(.*?)\n(?=={70}|-{70}|\Z)", re.MULTILINE | re.DOTALL)
+_RAISED = re.compile(r"[\w.]+(?::|$)")  # an exception's name at the left
 _ENDS = re.compile(r"(?:^|\s)(ok|FAIL|ERROR|skipped.*)$")
 
 
@@ -35,7 +37,8 @@ def run_suite(suite: Suite, switch: str) -> dict[str, str]:
 
 
 def outcomes_of(said: str) -> dict[str, str]:
-    """What ptf says of each test, on the line that names it or, behind what the test prints, on a later one."""
+    """What ptf says of each test, on the line that names it or, behind what the test prints, on a later one; of a test
+    that fails also the last line of its traceback, which ptf prints at the end."""
     outcomes, name = {}, ""
     for line in said.splitlines():
         begins, ends = _BEGINS.match(line), _ENDS.search(line)
@@ -43,6 +46,10 @@ def outcomes_of(said: str) -> dict[str, str]:
         if name and ends:
             outcomes[name] = "pass" if ends[1] == "ok" else "skipped" if ends[1].startswith("skip") else "fail"
             name = ""
+    for told in _TOLD.finditer(said):
+        if outcomes.get(told[1]) == "fail":
+            last = [line for line in told[2].splitlines() if _RAISED.match(line)]
+            outcomes[told[1]] = f"fails: {last[-1][:120]}" if last else "fail"
     return outcomes
 
 

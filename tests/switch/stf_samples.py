@@ -1,10 +1,6 @@
-"""All of p4c's v1model packet tests on the embedded switch, and the table of the results in docs/engine.md.
+"""p4c's v1model packet tests on either switch, each in a process of its own.
 
-    python -m tests.switch.stf_samples --p4c ~/p4c            runs them and prints what did not pass
-    python -m tests.switch.stf_samples --p4c ~/p4c --write    ... and writes the table
-    python -m tests.switch.stf_samples --p4c ~/p4c --bmv2     ... on simple_switch_grpc too
-
-``--p4c`` is a checkout of https://github.com/p4lang/p4c (or the variable P4C_SOURCE); p4c-bm2-ss has to be installed.
+``make p4-suites P4C=~/p4c`` runs them all; p4c-bm2-ss has to be installed.
 """
 
 from __future__ import annotations
@@ -19,19 +15,16 @@ import concurrent.futures
 import contextlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import grpc
 
 from serene.errors import SereneError
-from serene.experiments.shared import page_tables
 from serene.switch import UnsupportedProgram
 from tests.suites.checkouts import COMPILER, NotCompiled, Program
 from tests.switch.p4rt_controller import WriteFailed
@@ -39,8 +32,6 @@ from tests.switch.stf import Runner, StfError, StfMismatch, parse
 from tests.switch.stf_embedded import EmbeddedTarget
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENT = ROOT / "docs" / "engine.md"
-BEGIN, END = "<!-- stf: begin -->", "<!-- stf: end -->"
 # Folders of scripts and of their programs. P4-14 programs are used as translated by p4c, as not every p4c reads P4-14.
 SUITES = {"p4_16_samples": "p4_16_samples", "p4_14_samples": "p4_14_samples_outputs"}
 ATTEMPTS = 3  # if the switch could not be reached, which says nothing about the sample
@@ -90,7 +81,7 @@ def _sample(script: Path) -> Sample:
 
 
 def run_sample(sample: Sample, switch: str) -> Result:
-    """Runs a sample's packet test in this process. switch: "embedded" or "bmv2"."""
+    """Runs a sample's packet test in this process. switch: "serene-switch" or "bmv2"."""
     try:
         built, info = Program(sample.source).compiled()
     except NotCompiled as error:
@@ -98,7 +89,7 @@ def run_sample(sample: Sample, switch: str) -> Result:
     assert info is not None
     try:
         statements = parse(sample.script.read_text())
-        if switch == "embedded":
+        if switch == "serene-switch":
             with contextlib.closing(EmbeddedTarget(built.read_bytes(), QUICK)) as target:
                 Runner(target).run(statements)
         else:
@@ -134,73 +125,19 @@ def _once_in_child(sample: Sample, switch: str) -> Result:
     return Result(**json.loads(run.stdout))
 
 
-def run_all(p4c: str | Path, switch: str = "embedded") -> list[Result]:
+def run_all(p4c: str | Path, switch: str = "serene-switch") -> list[Result]:
     # Each BMv2 is given ports that have just been free: two that start together might take the same ones.
     with concurrent.futures.ThreadPoolExecutor(1 if switch == "bmv2" else os.cpu_count()) as pool:
         return list(pool.map(lambda sample: _in_child(sample, switch), samples(p4c)))
 
 
-def table(results: Sequence[Result], bmv2: Sequence[Result] = ()) -> str:
-    """The results in Markdown: the counts by suite, and each sample that did not pass, with its reason."""
-    passed_by_bmv2 = {(result.suite, result.name) for result in bmv2 if result.outcome == "pass"}
-    ours = [result for result in results if result.outcome != "not v1model"]
-    lines = [
-        "| suite | programs with a packet test | pass | refused by name | fail | BMv2 passes | of those, we pass |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for suite in SUITES:
-        counts = Counter(result.outcome for result in ours if result.suite == suite)
-        theirs = {name for place, name in passed_by_bmv2 if place == suite}
-        both = [r for r in ours if r.suite == suite and r.outcome == "pass" and r.name in theirs]
-        shown = f"{len(theirs)} | {len(both)}" if bmv2 else "not run | not run"
-        total = sum(counts.values())
-        lines.append(f"| {suite} | {total} | {counts['pass']} | {counts['refused']} | {counts['fail']} | {shown} |")
-    rest = [result for result in ours if result.outcome != "pass"]
-    if rest:
-        lines += ["", "| not a pass | result | reason |", "|---|---|---|"]
-        lines += [f"| {result.suite}/{result.name} | {result.outcome} | {_cell(result.reason)} |" for result in rest]
-    failed = [result for result in bmv2 if result.outcome == "fail"]
-    if failed:
-        lines += ["", "| what BMv2 does not pass | reason |", "|---|---|"]
-        lines += [f"| {result.suite}/{result.name} | {_cell(result.reason)} |" for result in failed]
-    return "\n".join(lines)
-
-
-def _cell(text: str) -> str:
-    """Text for a cell of a table, without what differs from run to run."""
-    flat = " ".join(text.split()).replace("|", "\\|")
-    return re.sub(r"/\S*/|127\.0\.0\.1:\d+", "", flat)[:160]
-
-
-def documented() -> str:
-    """The table as docs/engine.md has it."""
-    text = DOCUMENT.read_text()
-    return text[text.index(BEGIN) + len(BEGIN) : text.index(END)].strip()
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="stf_samples", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--p4c", default=os.environ.get("P4C_SOURCE"), help="a checkout of p4c (default: $P4C_SOURCE)")
-    parser.add_argument("--bmv2", action="store_true", help="run them on simple_switch_grpc as well")
-    parser.add_argument("--write", action="store_true", help="write the table into docs/engine.md")
-    parser.add_argument("--one", type=Path, metavar="SCRIPT", help="run one script; its result as JSON")
-    parser.add_argument("--switch", choices=("embedded", "bmv2"), default="embedded", help="for --one")
+    parser = argparse.ArgumentParser(prog="stf_samples", description="Runs one script; its result as JSON.")
+    parser.add_argument("--one", type=Path, metavar="SCRIPT", required=True)
+    parser.add_argument("--switch", choices=("serene-switch", "bmv2"), default="serene-switch")
     options = parser.parse_args()
-    if options.one:
-        print(json.dumps(asdict(run_sample(_sample(options.one), options.switch))))
-        return 0
-    missing = why_not(options.p4c)
-    if not missing and options.bmv2 and shutil.which("simple_switch_grpc") is None:
-        missing = "needs simple_switch_grpc"
-    if missing:
-        print(f"error: {missing}", file=sys.stderr)
-        return 2
-    results = run_all(options.p4c)
-    text = table(results, run_all(options.p4c, "bmv2") if options.bmv2 else ())
-    print(text)
-    if options.write:
-        page_tables.write(DOCUMENT, {"stf": text})
-    return 1 if any(result.outcome == "fail" for result in results) else 0
+    print(json.dumps(asdict(run_sample(_sample(options.one), options.switch))))
+    return 0
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from finsy.proto import p4d, p4i, p4t
 
-from serene.switch import Switch
+from serene.switch import Exact, Switch
 from serene.switch.control import ControlError
 from serene.switch.crcs import BadCrc, Crc, parse_crc
 from serene.switch.p4runtime.pipeline import Schema
@@ -89,6 +89,24 @@ def test_multicast_in_intrinsic_metadata() -> None:
         switch.multicast_set(3, [(1, 7), (2, 9)])
         assert switch.process(0, b"\x08") == [(1, b"\x07"), (2, b"\x09")]
         assert switch.process(5, b"") == [(0, b"")]  # no header, so no group
+
+
+def test_a_selector_within_its_table() -> None:
+    """As p4c wrote action profiles in 2016: a group of the table spreads packets, by the CRC-16 of their first byte."""
+    made = small.program([small.primitive("assign", B, {"type": "runtime_data", "value": 0}), small.send_to(1)])
+    made["header_types"][1]["fields"] = [["a", 8, False], ["b", 8, False]]
+    made["actions"][0]["runtime_data"] = [{"name": "chosen", "bitwidth": 8}]
+    key = {"match_type": "exact", "target": ["standard_metadata", "ingress_port"], "name": "port", "mask": None}
+    table = small.table("t", key=[key], type="indirect_ws", act_prof_name="spread")
+    del table["default_entry"]
+    made["pipelines"][0]["tables"] = [table | {"selector": {"algo": "crc16", "input": [A]}}]
+    with Switch.load(small.encoded(made)) as switch:
+        for member in range(2):
+            switch.member_set("spread", member, "run", [member])
+        switch.group_set("spread", 0, [0, 1])
+        switch.table_add_chosen("t", [Exact(7)], 0, group=True)
+        for first, chosen in {1: 1, 2: 1, 3: 0, 4: 1}.items():  # the CRC-16's last bit is the parity of the byte
+            assert switch.process(7, bytes([first, 0xFF])) == [(1, bytes([first, chosen]))]
 
 
 def hashing(algorithm: str = "crc32_custom") -> small.Node:

@@ -1,4 +1,4 @@
-"""p4c's own packet tests on the embedded switch: the outcome of each is the one in docs/engine.md.
+"""p4c's own packet tests on the embedded switch: all of them pass.
 
 They need p4c-bm2-ss and a checkout of p4c (P4C_SOURCE); reading the language of the scripts needs neither.
 """
@@ -13,19 +13,13 @@ from tests.switch import stf_samples
 from tests.switch.stf import Add, Send, StfError, parse
 
 
-def test_no_sample_ends_otherwise_than_documented() -> None:
+def test_every_sample_passes() -> None:
     p4c = os.environ.get("P4C_SOURCE")
     missing = stf_samples.why_not(p4c)
     if missing or p4c is None:
         pytest.skip(missing)
     results = stf_samples.run_all(p4c)
-    told = stf_samples.documented()
-    wrong = [result for result in results if result.outcome == "fail" and f"{result.name} | fail" not in told]
-    assert not wrong
-    refused = [result for result in results if result.outcome == "refused" and f"{result.name} | refused" not in told]
-    assert not refused
-    documented = sum(int(row.split("|")[3]) for row in told.splitlines() if row.startswith("| p4_"))
-    assert sum(result.outcome == "pass" for result in results) >= documented > 0
+    assert results and not [result for result in results if result.outcome not in ("pass", "not v1model")]
 
 
 def test_a_script_is_read() -> None:

@@ -221,13 +221,17 @@ def test_a_packet_in_header_that_the_program_lacks(client: Translated) -> None:
     assert "the program has no header with its fields" in message
 
 
-def test_a_program_that_sends_no_packet_in_header() -> None:
-    """SAI's, compiled without its parts for BMv2: the P4Info alone has the header."""
+def test_a_program_without_packet_in_and_packet_out_headers() -> None:
+    """SAI's, compiled without its parts for BMv2, and sonic-pins' for tests of parsers: the P4Info alone has them."""
     info = translated()
-    for at, field in enumerate(info.controller_packet_metadata[0].metadata):
-        field.name = f"elsewhere_{at}"
-    header = Schema(info, load_program(JSON)).translation.packet_in
-    assert (header.bytes, header.unpack(b"")) == (0, [])
+    for kind in info.controller_packet_metadata:
+        for at, field in enumerate(kind.metadata):
+            field.name = f"elsewhere_{at}"
+    translation = Schema(info, load_program(JSON)).translation
+    assert (translation.packet_in.bytes, translation.packet_in.unpack(b"")) == (0, [])
+    assert translation.packet_out.pack([]) == b""
+    with pytest.raises(Failure, match=r"packet-out metadata \[1\]; expected none"):
+        translation.packet_out.pack([p4r.PacketMetadata(metadata_id=1, value=b"1")])
 
 
 def test_ports_have_the_names_of_interfaces() -> None:

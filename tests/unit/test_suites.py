@@ -29,15 +29,33 @@ a.Two ... printed
 more printed ... FAIL
 a.Three ... udp ... ERROR
 b.Four ... skipped 'why'
+
+======================================================================
+FAIL: a.Two
+----------------------------------------------------------------------
+Traceback (most recent call last):
+  File "a.py", line 7, in runTest
+    raise KeyError
+KeyError
+
+During handling of the above exception, another exception occurred:
+
+AssertionError: no packet
+it was: 00
+
+----------------------------------------------------------------------
 Ran 4 tests
 """
-    assert outcomes_of(said) == {"a.One": "pass", "a.Two": "fail", "a.Three": "fail", "b.Four": "skipped"}
+    told = {"a.One": "pass", "a.Two": "fails: AssertionError: no packet", "a.Three": "fail", "b.Four": "skipped"}
+    assert outcomes_of(said) == told
     assert outcomes_of("Traceback (most recent call last):\nImportError") == {}
 
 
 def test_suite_row_lists_cases_only_one_switch_passes() -> None:
     row = compared("s", {"bmv2": {"a": "pass", "b": "pass"}, "serene-switch": {"a": "pass", "b": "refused"}})
     assert line(row.cells()) == "| s |  | 2 | 2 | 1 | b: BMv2 alone (refused) |" and row.behind
+    row = compared("s", {"bmv2": {"a": "fail", "b": "x"}, "serene-switch": {"a": "fail", "b": "y"}})
+    assert row.differences == ("a: neither (fail)", "b: neither (x; y)") and not row.behind
     row = compared("s", {"bmv2": {"a": "fail"}, "serene-switch": {"a": "pass"}})
     assert line(row.cells()) == "| s |  | 1 | 0 | 1 | a: ours alone (fail) |" and not row.behind
 
@@ -75,6 +93,16 @@ def test_programs_of_a_checkout_and_whether_they_load() -> None:
     wrong = checkouts.Program(PROGRAMS / "value_sets.json", PROGRAMS / "p4rt_probe.p4info.txtpb")
     loaded = load(wrong, "serene-switch")
     assert loaded is not None and "the P4Info does not fit the program" in loaded.why_not
+
+
+def test_profiles_of_a_program_are_several_programs(tmp_path: Path) -> None:
+    """And the program without the options of its makefile, which p4c refuses, is none of them."""
+    source = tmp_path / "p4src" / "v1model" / "fabric_v1model.p4"
+    source.parent.mkdir(parents=True)
+    source.write_text("V1Switch")
+    found = list(checkouts.programs(tmp_path, "FABRIC"))
+    assert {each.source for each in found} == {source}
+    assert [each.options[1:] for each in found] == [(), ("-DWITH_INT",), ("-DWITH_UPF",), ("-DWITH_UPF", "-DWITH_INT")]
 
 
 @pytest.mark.parametrize(

@@ -130,8 +130,8 @@ class Translation:
 
     def _program_header(self, name: str, fields) -> ControllerHeader:  # type: ignore[no-untyped-def]
         """A header as the program has it: its P4Info does not say how many bits a translated field has there, and may
-        leave out the last fields, that only fill up a byte. A program of which no header has one of packet_in's
-        fields in its place sends none."""
+        leave out the last fields, that only fill up a byte. A program of which no header has one of the fields in its
+        place has none: SAI's without its parts for BMv2, and parsers of tests."""
         layouts, unknown = set(), True
         for header in self._program.headers.values():
             pairs = zip(header.type.fields, fields, strict=False)
@@ -144,8 +144,8 @@ class Translation:
             first = [field.name for field in header.type.fields[: len(fields)]]
             if not header.metadata and same and first == [field.name for field in fields]:
                 layouts.add((tuple(widths), header.type.bits))
-        if unknown and name == "packet_in":  # a program that puts none in front, as SAI's without its BMv2 parts
-            log.warning("the program has no %s header: packet-ins carry no metadata", name)
+        if unknown:
+            log.warning("the program has no %s header: these packets carry no metadata", name)
             return ControllerHeader(name, [])
         if len(layouts) != 1:
             why = "several headers" if layouts else "no header"

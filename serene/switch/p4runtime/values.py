@@ -54,10 +54,10 @@ class ControllerHeader:
     def pack(self, metadata: Sequence[p4r.PacketMetadata]) -> bytes:
         """Packs metadata into the header's bytes."""
         given = {item.metadata_id: item.value for item in metadata}
-        names = ", ".join(f"{field.id} ({field.name})" for field in self.fields) or "none"
+        names = ", ".join(f"{field.id} ({field.name})" for field in self.fields)
         if set(given) != {field.id for field in self.fields} or len(given) != len(metadata):
             ids = [item.metadata_id for item in metadata]
-            raise invalid(f"packet-out metadata {ids}; expected each of {names} once")
+            raise invalid(f"packet-out metadata {ids}; expected {f'each of {names} once' if names else 'none'}")
         total = 0
         for field in self.fields:
             what, data = f"packet-out metadata {field.name!r}", given[field.id]
