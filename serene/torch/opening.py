@@ -31,6 +31,7 @@ PRECISION = "SERENE_PRECISION"  # bits of a gradient's values on their way, unti
 SCALE = "SERENE_SCALE"  # by which gradients become integers: `serene.client.scale.Scale`
 SLOTS = 512  # of a group; half of them may be under way at a time
 HTTP_TIMEOUT_S = 15.0
+COUNTERS_S = 3600.0  # nobody looks at counters here, and to read those of many workers takes long
 HEARING_TIMEOUT = timedelta(seconds=10)  # for all ranks to hear why there is no group
 LOOPBACK = "127.0.0.1"
 
@@ -150,7 +151,7 @@ class Controller:
         self._ask("DELETE", f"/v1/jobs/{job}")
 
     def _status(self) -> Any:
-        status = self._ask("GET", "/v1/status")
+        status = self._ask("GET", f"/v1/status?counters_s={COUNTERS_S:g}")
         if "switch" not in status:
             raise SereneError(f"{self.url} is not a Serene controller; set ${CONTROLLER} to one")
         return status
