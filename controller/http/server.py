@@ -105,8 +105,9 @@ def application(
     app.add_middleware(guard)
 
     @app.get("/v1/status")
-    async def status() -> Json:
-        return Json(await coordinator.status())
+    async def status(counters_s: Annotated[float, Query(ge=0, le=1e12, allow_inf_nan=False)] = 0.0) -> Json:
+        """counters_s: counters read longer ago than that are read again."""
+        return Json(await coordinator.status(counters_s))
 
     @app.get("/v1/jobs")
     async def jobs() -> Json:

@@ -30,6 +30,7 @@ PRECISION = "SERENE_PRECISION"  # bits of a gradient's values on their way, unti
 SCALE = "SERENE_SCALE"  # by which gradients become integers: `serene.client.scale.Scale`
 SLOTS = 512  # of a group; half of them may be under way at a time
 HTTP_TIMEOUT_S = 15.0
+COUNTERS_S = 3600.0  # nobody looks at counters here, and to read those of many workers takes long
 HEARING_TIMEOUT = timedelta(seconds=10)  # for all ranks to hear why there is no group
 LOOPBACK = "127.0.0.1"
 
@@ -146,7 +147,7 @@ class Controller:
 
     def _status(self) -> Any:
         with self._connection() as controller:
-            status = controller.ask("GET", "/v1/status")
+            status = controller.ask("GET", f"/v1/status?counters_s={COUNTERS_S:g}")
             if not isinstance(status, dict) or "switch" not in status:
                 raise controller.somebody_else()
         return status

@@ -358,6 +358,11 @@ def test_http_422_error_names_the_invalid_field(
     assert answer.json()["error"].startswith(said)
 
 
+def test_age_of_counters_is_a_number_of_seconds(http: httpx.Client) -> None:
+    for age, status in (("0", 200), ("3600", 200), ("-1", 422), ("nan", 422), ("old", 422)):
+        assert http.get(f"/v1/status?counters_s={age}").status_code == status, age
+
+
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999", "-1e999"])
 def test_parameters_of_automatic_strategies_cannot_spoil_the_status(
     client: ControllerClient, http: httpx.Client, tmp_path: Path, number: str

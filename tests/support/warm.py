@@ -44,7 +44,8 @@ MODULES = {
         "numpy", "torch", "torch._dynamo", "torch.distributed.fsdp", "torch.distributed.run",
         "torch.distributed.checkpoint.state_dict_saver", "torch.distributed.checkpoint.state_dict_loader",
         "torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook", "serene.torch.group", "serene.torch.optimizer",
-        "serene.controller.http.client", "serene.workers.options", "serene.workers.results", "serene.workers.training",
+        "serene.controller.http.client", "httpcore", "serene.workers.options", "serene.workers.results",
+        "serene.workers.training",
     ),
     "controller": (
         "serene.controller.commands.cli", "serene.controller.daemon", "pydantic.v1", "serene.switch.cli",
