@@ -2,11 +2,11 @@
 late follows from what a late gradient is worth in this training.
 
 Late gradients count when they come, so none is lost, but they are of old parameters. What that costs is measured by the
-workers (`serene.client.agreement`): where gradients turn against the last update, training oscillates, and only a few
-may be late. With momentum an old gradient has its effect for many updates more (asynchrony adds to momentum: Mitliagkas
-et al., Allerton 2016), so a round leaves out as many workers as make waiting and harm together least. Otherwise late
-gradients are as good as others, and where workers are late in turns nobody waits. SAINA (IEEE TSC 2023) adapts k to the
-loss.
+workers (`serene.client.agreement`). Where gradients turn against the last update, training oscillates: a few late ones
+damp that, more add to it. With momentum an old gradient has its effect for many updates more (asynchrony adds to
+momentum: Mitliagkas et al., Allerton 2016), so a round leaves out as many workers as make waiting and harm together
+least. Otherwise late gradients are as good as others, and where workers are late in turns nobody waits. SAINA (IEEE TSC
+2023) adapts k to the loss.
 
 A worker is late while it computes longer than the fastest by a part of a step, and stays so until it has done an
 iteration in time; so a worker that is always slow is not waited for, a pause costs a fraction of a step, and where
@@ -16,7 +16,7 @@ nobody is late this is BSP.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -33,6 +33,7 @@ HARM = 2.4
 # With momentum, workers that are late in turns do more harm. Up to this share of iterations that are late after one in
 # time, a round leaves such a worker out at once. One in ten counts as late before any is known.
 RARE = 0.05
+FEW = 4  # beyond it, more workers do not make one late worker less harmful, where lateness is not rare
 
 
 @dataclass
@@ -55,7 +56,8 @@ class Pacing(Automatic):
         self._first_s: float | None = None  # when the first contribution was there
         # By worker: how many iterations it had done, and how long it computed in the last and in the one before.
         self._times: dict[int, tuple[int, float, float]] = {}
-        self._iterations, self._sudden = 10, 1  # computed so far; of these, late after one in time
+        # Computed so far; of these, late after one in time; and the sum of how late, in steps.
+        self._iterations, self._sudden, self._late = 10, 1, 0.0
 
     def decide(self, seen: Observation) -> Decision | None:
         workers = seen.barrier
@@ -102,28 +104,56 @@ class Pacing(Automatic):
         late = [worker for worker in sorted(workers, key=lateness, reverse=True) if lateness(worker) > near]
         recently = [worker for worker in workers if worker not in late and behind(worker.slowest_s) > near]
         if momentum >= MOMENTUM:
-            again = {worker.id: behind(min(self._times.get(worker.id, (0, 0.0, 0.0))[1:])) for worker in workers}
-            self._iterations += len(fresh)
-            self._sudden += sum(again[worker.id] <= near < behind(worker.latest_s) for worker in fresh)
-            patience = 0.0 if self._sudden < RARE * self._iterations else 2 * self.far
-            # By how many steps a round waits for a worker, as far as one can tell: as long as it took twice in a row,
-            # or as long again as it has taken already.
-            silent = {worker.id: behind(worker.silent_s) for worker in workers}
-            waits = {each: max(again[each], silent[each] if silent[each] > patience else 0.0, 0.0) for each in again}
-            slowest = sorted(workers, key=lambda worker: waits[worker.id], reverse=True)
-            left_out = min(range(count // 2 + 1), key=lambda j: HARM * j / count + waits[slowest[j].id])
-            return _without(slowest[:left_out], count, f"late gradients are harmful with momentum {momentum:g}")
+            k, left_out = self._least(workers, fresh, behind)
+            harm = f"late gradients are harmful with momentum {momentum:g}"
+            if k is not None:
+                return Quorum(k), f"workers are late in turns: a round waits for {k} of {count} ({harm})"
+            return _without(left_out, count, harm)
         if left is None:
             further = [worker for worker in late[few:] if lateness(worker) > self.far]
             why = "by waiting times alone: the effect of late gradients is unknown"
             return _without([*late[:few], *further][: count // 2], count, why)
         share = f"{left:.1f} of the gradients' agreement outlasts one update"
-        if left < TURNED and (late or recently):
+        if left < TURNED:
+            # Where nobody is late, too: gradients that come one round late damp the oscillation.
             k = max(count - max(few, sum(lateness(worker) > self.far for worker in late)), 1)
-            return Quorum(k), f"workers are late: a round waits for {k} of {count} (few may be late: {share})"
+            return Quorum(k), f"training oscillates: a round waits for {k} of {count} ({share})"
         if recently or len(late) > few:
             return ASP(), f"workers are late in turns: nobody waits (late gradients help: {share})"
         return _without(late, count, share)
+
+    def _least(
+        self, workers: Sequence[WorkerView], fresh: Sequence[WorkerView], behind: Callable[[float | None], float]
+    ) -> tuple[int | None, list[WorkerView]]:
+        """With momentum, whom a round leaves out, so that waiting and harm are least together; or of how many workers
+        it takes the first, whoever they are. behind: by how many steps such seconds of computing are late."""
+        count, few = len(workers), _few(workers)
+        again = {worker.id: behind(min(self._times.get(worker.id, (0, 0.0, 0.0))[1:])) for worker in workers}
+        sudden = [
+            behind(worker.latest_s) for worker in fresh if again[worker.id] <= self.near < behind(worker.latest_s)
+        ]
+        self._iterations, self._sudden = self._iterations + len(fresh), self._sudden + len(sudden)
+        self._late += sum(sudden)
+        share, mean = self._sudden / self._iterations, self._late / max(self._sudden - 1, 1)
+        rare = share < RARE
+        # By how many steps a round waits for a worker, as far as one can tell: as long as it took twice in a row, or as
+        # long again as it has taken already.
+        silent = {worker.id: behind(worker.silent_s) for worker in workers}
+        patience = 0.0 if rare else 2 * self.far
+        waits = {each: max(again[each], silent[each] if silent[each] > patience else 0.0, 0.0) for each in again}
+        slowest = sorted(workers, key=lambda worker: waits[worker.id], reverse=True)
+        one = HARM / (count if rare else min(count, FEW))
+        left_out = min(range(count // 2 + 1), key=lambda j: one * j + waits[slowest[j].id])
+
+        def wait(spared: int) -> float:
+            """What a round waits, in steps, if it leaves so many out: as long as more of them are late in it."""
+            return mean * (
+                1 - sum(math.comb(count, n) * share**n * (1 - share) ** (count - n) for n in range(spared + 1))
+            )
+
+        if not rare and left_out < few and HARM * few / count + wait(few) < wait(0):
+            return count - few, []
+        return None, slowest[:left_out]
 
 
 def _few(workers: Sequence[WorkerView]) -> int:

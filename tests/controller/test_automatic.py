@@ -105,12 +105,12 @@ def test_pacing_waits_for_half_of_the_workers_at_least() -> None:
             [{"latest_s": 0.14}] * 3,
             -0.7,
             Quorum(6),
-            "workers are late: a round waits for 6 of 8 (few may be late: -0.7",
+            "training oscillates: a round waits for 6 of 8 (-0.7",
         ),
-        ([SLOW] * 3, -0.7, Quorum(5), "workers are late: a round waits for 5 of 8 (few may be late: -0.7"),
-        ([SLOW] * 8, -0.7, Quorum(1), "workers are late: a round waits for 1 of 8 (few may be late: -0.7"),
-        ([ONCE], -0.7, Quorum(6), "workers are late: a round waits for 6 of 8 (few may be late: -0.7"),
-        ([], -0.7, BSP(), "nobody is late: a round waits for 8 of 8"),
+        ([SLOW] * 3, -0.7, Quorum(5), "training oscillates: a round waits for 5 of 8 (-0.7"),
+        ([SLOW] * 8, -0.7, Quorum(1), "training oscillates: a round waits for 1 of 8 (-0.7"),
+        ([ONCE], -0.7, Quorum(6), "training oscillates: a round waits for 6 of 8 (-0.7"),
+        ([], -0.7, Quorum(6), "training oscillates: a round waits for 6 of 8 (-0.7"),
     ],
 )
 def test_pacing_lets_workers_be_late_as_far_as_late_gradients_are_worth_it(
@@ -125,42 +125,54 @@ def test_pacing_does_not_believe_an_agreement_that_may_be_noise() -> None:
     assert paced(*views).reason == f"nobody is late: a round waits for 8 of 8 {ALONE}"
 
 
-def test_pacing_with_momentum_excludes_only_lagging_workers() -> None:
+def with_momentum(pacing: Automatic, *late: dict[str, Any]) -> Strategy:
+    answer = pacing.decide(seen(*eight(*late, left=0.9, momentum=0.9)))
+    assert isinstance(answer, Decision)
+    return answer.strategy
+
+
+def after_calm(rounds: int = 30) -> Automatic:
+    """A strategy that has seen so many iterations of eight workers, all in time."""
     pacing = load("pacing")
+    for done in range(1, rounds + 1):
+        assert with_momentum(pacing, *[{"rounds": done}] * 8) == BSP()
+    return pacing
 
-    def decided(**late: Any) -> Strategy:
-        answer = pacing.decide(seen(*eight(late, left=0.9, momentum=0.9)))
-        assert isinstance(answer, Decision)
-        return answer.strategy
 
-    assert decided(rounds=10, silent_s=0.3) == BSP()
-    assert decided(rounds=10, silent_s=0.35) == Quorum(7)  # by more than two steps of 0.108 s
-    assert decided(rounds=11, **SLOW) == BSP()  # the first time
-    assert decided(rounds=12, **SLOW) == Quorum(7)
-    assert decided(rounds=13, **ONCE) == BSP()
+def test_pacing_with_momentum_leaves_out_who_is_late_twice_in_a_row() -> None:
+    pacing = after_calm()
+    assert with_momentum(pacing, {"rounds": 31, **SLOW}) == BSP()  # the first time
+    assert with_momentum(pacing, {"rounds": 32, **SLOW}) == Quorum(7)
+    assert with_momentum(pacing, {"rounds": 33, **ONCE}) == BSP()
+
+
+@pytest.mark.parametrize(("calm", "silent_s", "expected"), [
+    (30, 0.12, BSP()),  # harm: 2.4 / 8 steps of 0.108 s
+    (30, 0.15, Quorum(7)),
+    (0, 0.3, BSP()),  # too little is known to call it rare
+    (0, 0.35, Quorum(7)),  # by more than two steps
+])  # fmt: skip
+def test_pacing_with_momentum_is_patient_until_lateness_is_known_to_be_rare(
+    calm: int, silent_s: float, expected: Strategy
+) -> None:
+    assert with_momentum(after_calm(calm), {"silent_s": silent_s}) == expected
+
+
+@pytest.mark.parametrize(("late", "expected"), [(1, BSP()), (4, Quorum(6))])
+def test_pacing_with_momentum_and_workers_late_in_turns_leaves_out_a_quarter(late: int, expected: Strategy) -> None:
+    pacing = after_calm(10)
+    for done in range(11, 41):  # they are late in one of three iterations
+        views = [{"rounds": done, "latest_s": 0.3 if done % 3 == 0 and worker < late else 0.1} for worker in range(8)]
+        strategy = with_momentum(pacing, *views)
+    assert strategy == expected
 
 
 @pytest.mark.parametrize(("latest_s", "expected"), [(0.14, BSP()), (0.3, Quorum(5))])
-def test_pacing_with_one_workers_momentum_weighs_waiting_against_harm(latest_s: float, expected: Strategy) -> None:
-    pacing = load("pacing")
-    for rounds, strategy in ((10, BSP()), (11, expected)):  # three workers late, for the first and the second time
-        late: list[dict[str, Any]] = [{"rounds": rounds, "latest_s": latest_s}] * 3
-        answer = pacing.decide(seen(*eight({**late[0], "momentum": 0.9}, *late[1:], left=0.9)))
-        assert isinstance(answer, Decision) and answer.strategy == strategy
-
-
-@pytest.mark.parametrize(("late_before", "expected"), [(0, Quorum(7)), (3, BSP())])
-def test_pacing_with_momentum_leaves_a_silent_worker_out_at_once_where_that_is_rare(
-    late_before: int, expected: Strategy
-) -> None:
-    pacing = load("pacing")
-    for rounds in range(1, 31):
-        views = [replace(each, rounds=rounds) for each in eight(left=0.9, momentum=0.9)]
-        for worker in range(late_before):  # in one of three iterations
-            views[worker] = replace(views[worker], latest_s=0.1 if rounds % 3 else 0.3)
-        views[7] = replace(views[7], silent_s=0.15 if rounds == 30 else 0.0)  # by half a step of 0.108 s
-        answer = pacing.decide(seen(*views))
-    assert isinstance(answer, Decision) and answer.strategy == expected
+def test_pacing_with_momentum_weighs_waiting_against_harm(latest_s: float, expected: Strategy) -> None:
+    pacing = after_calm()
+    late = {"latest_s": latest_s}
+    with_momentum(pacing, *[{"rounds": 31, **late}] * 3)
+    assert with_momentum(pacing, *[{"rounds": 32, **late}] * 3) == expected
 
 
 @pytest.mark.parametrize(
