@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.runs import SMALL, Run, finished
+from tests.runs import MODEL, Run, finished
 
 pytestmark = pytest.mark.mininet
 
@@ -44,8 +44,8 @@ action = "restart controller"
 def test_a_run_outlives_a_bad_network_its_controller_and_its_switch(target: str, tmp_path: Path) -> None:
     (tmp_path / "faults.toml").write_text(FAULTS)
     run = finished(
-        tmp_path, "--target", target, "--workers", WORKERS, "--steps", STEPS, "--compute-ms", 100, *SMALL,
-        "--faults", tmp_path / "faults.toml",
+        tmp_path, "--target", target, "--workers", WORKERS, "--steps", STEPS, "--compute-ms", 100,
+        "--model", MODEL[target], "--faults", tmp_path / "faults.toml",
     )  # fmt: skip
     summary = run.summary()
     assert [event["event"].rpartition(" at")[0] for event in summary["events"]] == [

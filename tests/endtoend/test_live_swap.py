@@ -10,7 +10,7 @@ import pytest
 
 from serene.controller.http.client import ControllerClient
 from serene.strategy import parse
-from tests.runs import SMALL, SMALL_SLOTS, Run, finished
+from tests.runs import MODEL, SLOTS, Run, finished
 
 pytestmark = pytest.mark.mininet
 
@@ -30,10 +30,11 @@ def swap(run: Run) -> None:
 def test_strategies_change_while_a_slow_worker_trains(target: str, racks: int, tmp_path: Path) -> None:
     run = finished(
         tmp_path, "--target", target, "--workers", WORKERS, "--racks", racks, "--steps", STEPS, "--compute-ms", 60,
-        *SMALL, "--straggler", "slow_worker:probability=0.5,workers=0", patience_s=PATIENCE_S, meanwhile=swap,
+        "--model", MODEL[target], "--straggler", "slow_worker:probability=0.5,workers=0",
+        patience_s=PATIENCE_S, meanwhile=swap,
     )  # fmt: skip
     summary = run.summary()
-    assert summary["contributions_sent"] == summary["contributions_applied"] == WORKERS * STEPS * SMALL_SLOTS
+    assert summary["contributions_sent"] == summary["contributions_applied"] == WORKERS * STEPS * SLOTS[target]
     assert summary["final_accuracy"] > 0.8
 
     told = summary["changes"]

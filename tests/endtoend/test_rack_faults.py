@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.runs import SMALL, SMALL_SLOTS, Run, finished
+from tests.runs import MODEL, SLOTS, Run, finished
 
 pytestmark = pytest.mark.mininet
 
@@ -38,7 +38,7 @@ def train(target: str, folder: Path, faults: str, compute_ms: int) -> Run:
     (folder / "faults.toml").write_text(faults)
     return finished(
         folder, "--target", target, "--workers", WORKERS, "--racks", 2, "--steps", STEPS, "--compute-ms", compute_ms,
-        *SMALL, "--faults", folder / "faults.toml", patience_s=PATIENCE_S,
+        "--model", MODEL[target], "--faults", folder / "faults.toml", patience_s=PATIENCE_S,
     )  # fmt: skip
 
 
@@ -46,7 +46,7 @@ def test_links_and_uplinks_that_lose_repeat_and_delay(target: str, tmp_path: Pat
     """Where the faults happen shows in what the shims have counted: of a leaf all links, its uplink among them."""
     run = train(target, tmp_path, BAD_LINKS, 0)
     summary = run.summary()
-    assert summary["contributions_sent"] == summary["contributions_applied"] == WORKERS * STEPS * SMALL_SLOTS
+    assert summary["contributions_sent"] == summary["contributions_applied"] == WORKERS * STEPS * SLOTS[target]
     by_leaf = summary["links"].split("; ")
     assert [counts.partition(":")[0] for counts in by_leaf] == ["leaf1", "leaf2"]
     assert all(" 0 lost" not in counts and " 0 repeated" not in counts for counts in by_leaf), "uplinks repeat"
