@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import ctypes
 import importlib.util
 import json
 import os
@@ -18,18 +17,21 @@ import socket
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from serene.controller.http.client import ControllerClient, NoController
-from tests.controller.processes import until
+from tests.controller.processes import own_network, until
 
 ROOT = Path(__file__).resolve().parents[1]
 MARK = "SERENE_TEST_RUN"
-CLONE_NEWNET = 0x40000000
+# For runs of many rounds, the cheaper model, and its slots: BMv2 spends most of the time on packets; with the embedded
+# switch it goes into gradients.
+MODEL, SLOTS = {"embedded": "mlp", "bmv2": "cnn"}, {"embedded": 249, "bmv2": 29}
 
 Json = dict[str, Any]
 
@@ -50,20 +52,10 @@ def missing(target: str | None = "embedded", *, mininet: bool = True) -> str | N
     return None
 
 
-@contextlib.contextmanager
-def private_network() -> Iterator[None]:
+def private_network() -> AbstractContextManager[None]:
     """Puts this thread, and the processes that it starts, into an empty network namespace with loopback up. Needs
     root."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    with open("/proc/thread-self/ns/net") as before:
-        if libc.unshare(CLONE_NEWNET):
-            raise OSError(ctypes.get_errno(), "unshare")
-        try:
-            subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-            yield
-        finally:
-            if libc.setns(before.fileno(), CLONE_NEWNET):
-                raise OSError(ctypes.get_errno(), "setns")
+    return own_network(0)
 
 
 def interfaces() -> set[str]:
@@ -168,3 +160,20 @@ class Run(Marked):
     def worker(self, worker: int) -> Json:
         """The worker's result file."""
         return json.loads((self.out / f"worker-{worker}.json").read_text())  # type: ignore[no-any-return]
+
+
+def finished(
+    folder: Path, *options: object, patience_s: float = 240.0, meanwhile: Callable[[Run], None] | None = None
+) -> Run:
+    """A run in an empty network that has ended well, and of which nothing is left. meanwhile: is called with the run
+    when it has begun."""
+    with private_network():
+        run = Run(folder / "out", folder / "log", *options)
+        try:
+            if meanwhile is not None:
+                meanwhile(run)
+            assert run.wait(patience_s) == 0, run.output
+            until(lambda: not run.alive() and not interfaces(), "nothing is left")
+        finally:
+            run.end()
+    return run

@@ -11,7 +11,7 @@ import pytest
 from serene.workers.reference import train
 from serene.workers.training import Recipe
 from tests.controller.processes import until
-from tests.runs import Run, interfaces, missing, private_network
+from tests.runs import Run, finished, missing
 
 WORKERS, STEPS = 2, 4
 
@@ -24,13 +24,7 @@ def test_a_baseline_in_mininet_has_the_bits_of_one_process(exchange: str, racks:
         pytest.skip(f"a baseline in Mininet needs {lacking}")
     options = ["--exchange", exchange, "--workers", WORKERS, "--steps", STEPS, "--compute-ms", 0, "--link-mbit", 100]
     over = ["--racks", racks, "--uplink-mbit", 50] if racks > 1 else []
-    with private_network():
-        training = Run(tmp_path / "out", tmp_path / "log", *options, *over)
-        try:
-            assert training.wait() == 0, training.output
-            until(lambda: not training.alive() and not interfaces(), "all is gone")
-        finally:
-            training.end()
+    training = finished(tmp_path, *options, *over)
     expected = train(Recipe(workers=WORKERS, steps=STEPS, seed=1))
     for worker in range(WORKERS):
         assert training.parameters(worker).tobytes() == expected.tobytes()

@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -25,15 +26,19 @@ StartRun = Callable[..., Run]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[StartRun]:
+    """Starts runs. Another test's run would remove what they leave in the machine's folder for temporary files; the
+    path of their own is short, for a Unix socket in it."""
     started: list[Run] = []
 
     def begin(name: str, *options: object) -> Run:
-        started.append(Run(tmp_path / "runs" / name, tmp_path / f"{name}.log", *options))
+        out, log = tmp_path / "runs" / name, tmp_path / f"{name}.log"
+        started.append(Run(out, log, *options, environment={"TMPDIR": temporary}))
         return started[-1]
 
-    yield begin
-    for run in started:
-        run.end()
+    with tempfile.TemporaryDirectory() as temporary:
+        yield begin
+        for run in started:
+            run.end()
 
 
 def nothing_goes_on(run: Run) -> None:

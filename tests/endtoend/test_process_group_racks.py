@@ -38,7 +38,11 @@ def losses(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], np.ndarr
     return cache(lambda program: losses_with_gloo(program, RANKS, tmp_path_factory.mktemp("gloo")))
 
 
-@pytest.mark.parametrize("program", ["ddp", "sharded"])
+@pytest.mark.parametrize(
+    ("target", "program"),
+    [("embedded", "ddp"), ("embedded", "sharded"), pytest.param("bmv2", "sharded", marks=pytest.mark.bmv2)],
+    indirect=["target"],
+)
 def test_training_over_racks_is_as_with_gloo(
     target: str, program: str, losses: Callable[[str], np.ndarray], tmp_path: Path
 ) -> None:

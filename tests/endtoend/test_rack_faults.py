@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.runs import Run, interfaces, private_network
+from tests.runs import MODEL, SLOTS, Run, finished
 
 pytestmark = pytest.mark.mininet
 
@@ -35,26 +35,18 @@ EVENTS = [  # the last one is what training goes on without
 
 
 def train(target: str, folder: Path, faults: str, compute_ms: int) -> Run:
-    """A run that has ended well, and of which nothing is left."""
     (folder / "faults.toml").write_text(faults)
-    with private_network():
-        run = Run(
-            folder / "out", folder / "log", "--target", target, "--workers", WORKERS, "--racks", 2, "--steps", STEPS,
-            "--compute-ms", compute_ms, "--faults", folder / "faults.toml",
-        )  # fmt: skip
-        try:
-            assert run.wait(PATIENCE_S) == 0, run.output
-        finally:
-            run.end()
-        assert interfaces() == set() and run.alive() == {}
-    return run
+    return finished(
+        folder, "--target", target, "--workers", WORKERS, "--racks", 2, "--steps", STEPS, "--compute-ms", compute_ms,
+        "--model", MODEL[target], "--faults", folder / "faults.toml", patience_s=PATIENCE_S,
+    )  # fmt: skip
 
 
 def test_links_and_uplinks_that_lose_repeat_and_delay(target: str, tmp_path: Path) -> None:
     """Where the faults happen shows in what the shims have counted: of a leaf all links, its uplink among them."""
     run = train(target, tmp_path, BAD_LINKS, 0)
     summary = run.summary()
-    assert summary["contributions_sent"] == summary["contributions_applied"] == WORKERS * STEPS * 249
+    assert summary["contributions_sent"] == summary["contributions_applied"] == WORKERS * STEPS * SLOTS[target]
     by_leaf = summary["links"].split("; ")
     assert [counts.partition(":")[0] for counts in by_leaf] == ["leaf1", "leaf2"]
     assert all(" 0 lost" not in counts and " 0 repeated" not in counts for counts in by_leaf), "uplinks repeat"
