@@ -16,6 +16,9 @@ from serene.errors import SereneError
 from serene.experiments.shared import machine
 from serene.locks import locked
 
+# How the folders of cells that run begin. Not as a training's own: a study with OUT=runs must not remove those.
+SCRATCH = ".cell-"
+
 C = TypeVar("C")  # cell
 R = TypeVar("R")  # result
 
@@ -108,7 +111,7 @@ class Store(Generic[C, R]):
         with alone(self.directory):
             for path in self.directory.glob(f".*{self.suffix}.*"):
                 path.unlink(missing_ok=True)
-            for path in self.directory.glob(".run-*"):
+            for path in self.directory.glob(f"{SCRATCH}*"):
                 shutil.rmtree(path, ignore_errors=True)
             yield
 

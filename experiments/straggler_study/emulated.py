@@ -30,6 +30,7 @@ from serene.experiments.run.forked import ForkedProcess
 from serene.experiments.run.results import Json, Results, Work
 from serene.experiments.run.settings import Settings, check
 from serene.experiments.shared.machine import Conditions, Stalls, load
+from serene.experiments.shared.store import SCRATCH
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.machine import here
 from serene.experiments.straggler_study.trace import STEP, BadTrace, Swap, Trace
@@ -54,7 +55,7 @@ def emulate(cell: Cell, scratch: Path) -> Trace:
     if os.geteuid() != 0:
         raise RunFailed("Mininet needs root")
     forked.prepare(cell.exchange, cell.dataset, None)  # here, not in the child: it serves all runs of this process
-    work = Path(tempfile.mkdtemp(prefix=".run-", dir=scratch))
+    work = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=scratch))
     began, before = time.perf_counter(), load()
     try:
         log, result = work / "log", work / "trace.npz"

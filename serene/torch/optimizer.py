@@ -72,10 +72,14 @@ class DistributedOptimizer(torch.optim.Optimizer):
         on_members: Callable[[int], None] = lambda workers: None,
         timeout_s: float = 600.0,
     ) -> None:
-        _check(job, workers, every, outer, limit, timeout_s)
+        if not isinstance(optimizer, torch.optim.Optimizer) or isinstance(optimizer, DistributedOptimizer):
+            raise SereneError(
+                f"optimizer is a {type(optimizer).__name__}: expected an optimizer of torch.optim, not wrapped yet"
+            )
         for name, number in (("workers", workers), ("every", every), ("places", places), ("minimum", minimum)):
             if number is not None and type(number) is not int:
                 raise SereneError(f"{name}={number!r}: expected a whole number")
+        _check(job, workers, every, outer, limit, timeout_s)
         self._elastic = _elastic(workers, places, minimum, evict_after)
         self._strategy = to_dict(parse(strategy))
         parse(strategy).compile(range(workers))

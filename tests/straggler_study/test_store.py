@@ -100,9 +100,10 @@ def test_a_result_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
 def test_one_sweep_at_a_time_and_leftovers_go(tmp_path: Path) -> None:
     store = Store(tmp_path)
     (tmp_path / ".0123.npz.77").write_bytes(b"half")
-    (tmp_path / ".run-x").mkdir()
+    (tmp_path / ".cell-x").mkdir()
+    (tmp_path / ".run-x").mkdir()  # a training's, where OUT=runs
     with store.alone():
-        assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+        assert {path.name for path in tmp_path.iterdir()} == {".lock", ".run-x"}
         with pytest.raises(Busy, match="in use by another run"), Store(tmp_path).alone():
             pass
     with store.alone():

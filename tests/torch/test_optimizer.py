@@ -273,6 +273,16 @@ def test_groups_are_added_before_the_first_step_or_not_at_all() -> None:
     assert optimizer.close()
 
 
+def test_only_an_optimizer_that_is_not_wrapped_yet_is_taken() -> None:
+    wrapped: list[tuple[Any, str]] = [
+        (network(), "Sequential"),
+        (object.__new__(DistributedOptimizer), "DistributedOptimizer"),
+    ]
+    for wrong, name in wrapped:
+        with pytest.raises(SereneError, match=f"optimizer is a {name}: expected an optimizer of torch.optim"):
+            DistributedOptimizer(wrong, job="job", workers=1)
+
+
 def test_no_parameter_is_trained() -> None:
     model = network().requires_grad_(False)
     with pytest.raises(SereneError, match="the optimizer has no trainable parameter"):
