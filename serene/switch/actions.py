@@ -134,16 +134,28 @@ class ActionWriter:
         self._line(f"{valid} = 0;")
 
     def assign_header(self, operands: Operands) -> None:
-        self._assign_header(operands.name(0, "header"), operands.name(1, "header"))
+        to, source = operands.name(0, "header"), operands[1]
+        if source.get("type") == "expression":  # the element of a stack that was extracted last
+            stack, last = operand_value(source.get("value"), "stack_field")
+            if last != "last":
+                raise NotBmv2Json(f"{stack}.{last} where a header is expected")
+            count, at = f"h->{self._scope.next_name(stack)}", self._scope.stack(stack)
+            valid, code = f"{count} && h->valid_{at}[{count} - 1]", f"h->{at}[{count} - 1]"
+            self._copy_header(to, f"{stack}.last", self._scope.stack_type(stack), valid, code)
+        else:
+            self._assign_header(to, operands.name(1, "header"))
 
     def _assign_header(self, to: str, source: str) -> None:
-        header, valid = self._scope.header, self._scope.valid
-        if self._scope.packet_header(to).type != self._scope.known_header(source).type:
+        scope = self._scope
+        self._copy_header(to, source, scope.known_header(source).type, scope.valid(source), scope.header(source))
+
+    def _copy_header(self, to: str, source: str, source_type: HeaderType, valid: str, code: str) -> None:
+        if self._scope.packet_header(to).type != source_type:
             raise NotBmv2Json(f"headers {to!r} and {source!r} are of different types")
-        self._line(f"if ({valid(source)}) {{ {header(to)} = {header(source)};")
+        self._line(f"if ({valid}) {{ {self._scope.header(to)} = {code};")
         for line in self._scope.set_valid(to):
             self._line(line)
-        self._line(f"}} else {{ {valid(to)} = 0; }}")
+        self._line(f"}} else {{ {self._scope.valid(to)} = 0; }}")
 
     def assign_union(self, operands: Operands) -> None:
         unions = self._scope.program.unions

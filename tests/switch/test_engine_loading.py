@@ -91,6 +91,21 @@ def test_multicast_in_intrinsic_metadata() -> None:
         assert switch.process(5, b"") == [(0, b"")]  # no header, so no group
 
 
+def test_a_stacks_last_element_is_copied_in_the_parser() -> None:
+    """As p4c writes ``h = stack.last``; before anything is extracted, there is none."""
+    made = small.program([small.send_to(1)])
+    for index in range(2):
+        made["headers"].append({"name": f"s[{index}]", "id": 2 + index, "header_type": "h_t", "metadata": False})
+    made["header_stacks"] = [{"name": "s", "id": 0, "header_type": "h_t", "size": 2, "header_ids": [2, 3]}]
+    last = {"type": "expression", "value": {"type": "stack_field", "value": ["s", "last"]}}
+    copy = {"op": "primitive", "parameters": [small.primitive("assign_header", {"type": "header", "value": "h"}, last)]}
+    extract = {"op": "extract", "parameters": [{"type": "stack", "value": "s"}]}
+    for operations in [extract, extract, copy], [small.extract("h"), copy]:
+        made["parsers"][0]["parse_states"] = [small.state("start", *operations)]
+        with Switch.load(small.encoded(made)) as switch:
+            assert switch.process(0, b"\x08\x09tail") == [(1, b"\x09tail")]  # the 9 is the copy, or follows no header
+
+
 def test_a_selector_within_its_table() -> None:
     """As p4c wrote action profiles in 2016: a group of the table spreads packets, by the CRC-16 of their first byte."""
     made = small.program([small.primitive("assign", B, {"type": "runtime_data", "value": 0}), small.send_to(1)])
