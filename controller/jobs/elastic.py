@@ -12,7 +12,6 @@ from serene.controller.jobs.errors import BadRequest
 from serene.controller.jobs.job import Elastic, Job, JobState, Worker, WorkerState
 
 SHORTEST_S, LONGEST_S = 0.5, 86400.0
-BACK_S = 5.0  # a worker asks every two seconds whether its session goes on, so all that live are back by then
 
 
 def elastic(
@@ -73,7 +72,7 @@ def is_deserted(job: Job, silent_s: Mapping[int, float]) -> bool:
 def starts_without(job: Job, now: float) -> bool:
     """Whether a job that lost its session begins the next one without those who are missing: they have had time, and
     enough are there. now: in Unix seconds."""
-    if job.elastic is None or job.elastic.evict_after is None or not job.lost_sessions:
+    if job.elastic is None or not job.lost_sessions:
         return False
     here = sum(worker.state is WorkerState.JOINED for worker in job.workers)
-    return now - job.lost_at >= max(job.elastic.evict_after, BACK_S) and here >= job.elastic.minimum
+    return now - job.lost_at >= job.elastic.patience_s and here >= job.elastic.minimum

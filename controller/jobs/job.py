@@ -21,6 +21,7 @@ LONGEST_HISTORY = 1000  # epochs
 MOST_RETIRED = 64  # earlier incarnations of a worker that are remembered
 LARGEST_LOST_SESSIONS = 255  # WELCOME has a byte for it
 RETURN_S = 10.0  # an evicted worker joins a new session after two or three HELLOs, one every 2 s
+BACK_S = 5.0  # a worker asks every two seconds whether its session goes on, so all that live are back by then
 
 
 class JobState(str, Enum):
@@ -107,6 +108,11 @@ class Elastic:
     places: int
     minimum: int = 1
     evict_after: float | None = None
+
+    @property
+    def patience_s(self) -> float:
+        """For how long a new session waits for members that do not come."""
+        return math.inf if self.evict_after is None else max(self.evict_after, BACK_S)
 
 
 @dataclass
@@ -246,7 +252,7 @@ class Job:
         if len(missing) > self.absent:
             return missing
         # A clock that was set back waits for nobody: it could be for hours.
-        waits = self.returns_until - RETURN_S <= now < self.returns_until
+        waits = self.lost_at <= now < self.returns_until
         return tuple(sorted(self.returning - self.places().keys())) if waits else ()
 
     def mark_evicted(self, evicted: Collection[int]) -> None:
@@ -261,8 +267,8 @@ class Job:
         """Makes the job wait again for the workers that took part in a session that is lost; its history stays.
 
         A worker that has left or was evicted need not come back. One that was evicted stays evicted. active: those that
-        were heard recently, which are waited for until RETURN_S after ``now`` (Unix seconds): they help to restore the
-        sums.
+        were heard recently, which are waited for until RETURN_S after ``now`` (Unix seconds), and no longer than
+        for members: they help to restore the sums.
         """
         self.state = JobState.WAITING
         self.lost_sessions = min(self.lost_sessions + 1, LARGEST_LOST_SESSIONS)
@@ -275,7 +281,8 @@ class Job:
         free = (WorkerState.LEFT, WorkerState.EVICTED)
         come = self.returning.union(active)
         self.returning = frozenset(worker.id for worker in self.workers if worker.state in free and worker.id in come)
-        self.returns_until, self.lost_at = now + RETURN_S, now
+        patience_s = RETURN_S if self.elastic is None else min(RETURN_S, self.elastic.patience_s)
+        self.returns_until, self.lost_at = now + patience_s, now
         self.workers = [
             Worker(
                 worker.id,

@@ -20,10 +20,12 @@ from serene.steps import MOST, REPORTED, Steps, steps_in
 from serene.strategy import BSP
 
 # Of so many latest steps a worker has to be the last in so many, by more than so many standard deviations of its
-# lateness: the less it differs from chance, the more steps are needed. Normal noise does so once in a million windows.
-RULES = ((10, 8, 1.5), (20, 16, 0.75), (40, 32, 0.25))
+# lateness; or its mean lateness in these steps has to be so many deviations, where a step counts as MOST_DEVIATIONS at
+# most, early or late. The less it differs from chance, the more steps are needed.
+RULES = ((10, 8, 1.5, 1.25), (20, 16, 0.75, 0.98), (40, 32, 0.25, 0.72))
+MOST_DEVIATIONS = 1.5
 SHARE = 0.03  # and in the median by so much of the step
-WINDOW, NEEDED, _ = RULES[0]
+WINDOW, NEEDED, *_ = RULES[0]
 HISTORY = RULES[-1][0]  # steps, by which the deviation is measured
 PASSED_OVER = 6  # for every so many others, one may have been later, by chance
 ENDED = 5  # a worker is slow no more when it was clearly late in fewer of the last WINDOW steps
@@ -65,21 +67,24 @@ def slow_one(times: np.ndarray, named: int | None = None) -> Found | None:
     late = lateness(waiting, (workers - 1) // PASSED_OVER)
     varies = MEDIAN_OF_DIFFERENCES * np.median(np.abs(np.diff(late, axis=0)), axis=0)
     shorter = lateness(waiting)  # what a step would have been shorter without it
+    late_now = (late[-WINDOW:] > SHARE * step_s / 2).sum(axis=0) >= ENDED
+    counted = np.clip(late / np.maximum(varies, SHARE * step_s / 2 + 1e-9), -MOST_DEVIATIONS, MOST_DEVIATIONS)
     is_slow = np.zeros(workers, bool)
-    for window, needed, deviations in RULES:
+    for window, needed, deviations, mean in RULES:
         clearly = late[-window:] > np.maximum(deviations * varies, SHARE * step_s / 2)
         typical = np.median(shorter[-window:], axis=0)
-        is_slow = (clearly.sum(axis=0) >= needed) & (typical >= SHARE * step_s)
+        by_mean = (counted[-window:].mean(axis=0) >= mean) & late_now & (len(late) >= window)
+        is_slow = ((clearly.sum(axis=0) >= needed) | by_mean) & (typical >= SHARE * step_s)
         if is_slow.any():
             break
     if named is not None and not is_slow.any():
-        is_slow[named] = (late[-WINDOW:, named] > SHARE * step_s / 2).sum() >= ENDED
+        is_slow[named] = late_now[named]
     if not is_slow.any():
         return None
     index = int(np.argmax(np.where(is_slow, typical, -math.inf)))
     others = np.delete(computing[-WINDOW:], index, axis=1)
     longer = float(np.median(computing[-WINDOW:, index] - np.median(others, axis=1)))
-    began = len(late) - len(clearly) + int(np.argmax(clearly[:, index]))
+    began = len(late) - len(clearly) + int(np.argmax(late[-len(clearly) :, index] > SHARE * step_s / 2))
     return Found(index, float(typical[index]), step_s, longer >= typical[index] / 2, began)
 
 

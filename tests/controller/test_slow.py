@@ -27,6 +27,12 @@ def test_the_slow_worker_is_named_and_nobody_else(kind: str) -> None:
     assert wrong == []
 
 
+def test_lateness_of_two_deviations_is_enough_for_ten_steps() -> None:
+    """Which is less than 1.5 deviations in some of them."""
+    plan = Plan.of("computing", 414)
+    assert is_right(plan, named := play(plan, 60)), named
+
+
 def test_short_steps_are_compared_by_their_means() -> None:
     plan = replace(Plan.of("computing", 3), compute_s=0.004, way_s=0.0001, begins=0)
     named = play(plan, 500)

@@ -58,6 +58,7 @@ def play(backend: str, suite: Suite, environment: Mapping[str, str], chosen: Col
             "DISTRIBUTED_TESTS_DEFAULT_TIMEOUT": str(TEST_TIMEOUT_S),
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(suite.file.parent), environment.get("PYTHONPATH", "")]),
             "PRELOAD": "tests.pytorch_suites.shipped",
+            "PYTHONHASHSEED": "0",  # torchft numbers tests in a set's order, and both backends need the same names
         }
         ids = [f"{suite.file}::{name.replace('.', '::')}" for name in chosen]
         command = [
