@@ -1,6 +1,6 @@
 """What others wrote for BMv2, run on it (where it is installed) and on serene-switch.
 
-    make p4-suites UP4=~/up4 P4_GUIDE=~/p4-guide ...      PTF suites, p4c's packet tests, BMv2's gRPC tests, loading
+    make p4-suites UP4=~/up4 P4_GUIDE=~/p4-guide ...      PTF suites, p4c's packet tests, loading
     .venv/bin/python -m tests.suites --up4 ~/up4 --write  ... and writes docs/results/p4-suites.csv
 
 Needs root, for a network namespace of its own, and p4c-bm2-ss for all that is not compiled already. Nothing is written
@@ -26,7 +26,6 @@ from pathlib import Path
 
 from serene.experiments.shared import page_tables
 from tests.suites.checkouts import CHECKOUTS, COMPILER, ROOT, NotCompiled, NotThere, Suite, check, programs, suites
-from tests.suites.grpc_runs import build, run_tests
 from tests.suites.loading import load
 from tests.suites.ptf_runs import PYTHON, run_suite
 from tests.suites.switches import available, enter_namespace
@@ -35,7 +34,7 @@ from tests.switch import stf_samples
 DOCUMENT = ROOT / "docs" / "engine.md"
 RESULTS = ROOT / "docs" / "results" / "p4-suites.csv"
 COLUMNS = ("suite", "checkout", "tests", "bmv2", "ours", "differences")
-PARTS = ("ptf", "grpc", "stf", "loading")
+PARTS = ("ptf", "stf", "loading")
 NAMES = {"bmv2": "BMv2", "serene-switch": "ours"}
 
 
@@ -120,15 +119,6 @@ def _loading_row(name: str, checkout: Path, switches: Sequence[str], words: Sequ
     return Row(row.suite, row.tests, row.passed, (*what, *row.differences))
 
 
-def _grpc_row(checkout: Path, switches: Sequence[str]) -> Row:
-    try:
-        tests = build(checkout)
-        outcomes = {switch: run_tests(tests, switch) for switch in switches}
-    except NotThere as error:
-        return Row(f"gRPC, {checkout.name}", 0, {}, needs=str(error))
-    return compared(f"gRPC, {checkout.name}", outcomes)
-
-
 def _packet_rows(checkout: Path, switches: Sequence[str]) -> Iterator[Row]:
     missing = stf_samples.why_not(str(checkout))
     results = [] if missing else [(switch, stf_samples.run_all(checkout, switch)) for switch in switches]
@@ -190,8 +180,6 @@ def _rows(
 ) -> Iterator[Row]:
     if "ptf" in parts:
         yield from _ptf_rows(name, checkout, switches, words)
-    if "grpc" in parts and name == "BMV2":
-        yield _grpc_row(checkout, switches)
     if "stf" in parts and name == "P4C":
         yield from _packet_rows(checkout, switches)
     if "loading" in parts:
