@@ -215,7 +215,8 @@ def test_stopped_and_gone_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("option", "value"), [("--grid", "huge"), ("--parallel", "0")])
 def test_wrong_keys_of_the_study(option: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["study", option, value, "--out", str(tmp_path)])
-    assert study.main() == 2
+    with pytest.raises(SystemExit, match="2"):
+        raise SystemExit(study.main())
 
 
 def test_the_record_can_be_read_only_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
