@@ -14,7 +14,6 @@ from serene.controller.clock import SYSTEM, Clock
 from serene.controller.coordinator import Coordinator
 from serene.controller.settings import settings
 from tests.controller.processes import PORTS
-from tests.support import one_loop
 
 PATIENCE_S = 120.0
 
@@ -22,11 +21,11 @@ P = ParamSpec("P")
 
 
 def played(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """A test that is a coroutine. It runs for 200 s at most."""
+    """A test that runs in an event loop of its own, for 200 s at most."""
 
     @wraps(test)
     def play(*arguments: P.args, **named: P.kwargs) -> None:
-        one_loop.run(asyncio.wait_for(test(*arguments, **named), 200))
+        asyncio.run(asyncio.wait_for(test(*arguments, **named), 200))
 
     return play
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
 import re
@@ -22,7 +23,6 @@ from serene.errors import SereneError
 from serene.strategy import BSP, SSP
 from tests.controller.observations import seen, view, waiting
 from tests.controller.processes import ROOT
-from tests.support import one_loop
 
 PAGE = ROOT / "docs" / "automatic-strategies.md"
 
@@ -224,5 +224,5 @@ def test_an_error_that_asyncio_treats_specially_is_the_users_own(error: BaseExce
         await UserCode().call(decide)
 
     with pytest.raises(Exception, match=said) as failed:
-        one_loop.run(asked())
+        asyncio.run(asked())
     assert not isinstance(failed.value, BadAutomatic)

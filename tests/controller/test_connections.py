@@ -14,7 +14,6 @@ from uvicorn.server import ServerState
 from serene.controller.http import connections
 from serene.controller.http.connections import Connection
 from tests.controller.processes import PATIENCE_S
-from tests.support import one_loop
 
 ANSWER = b"a" * (8 << 20)  # more than a kernel's buffers take
 REQUEST = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
@@ -50,7 +49,7 @@ def test_connection_that_reads_no_answers_is_closed(monkeypatch: pytest.MonkeyPa
                 await asyncio.sleep(0.01)
         server.close()
 
-    one_loop.run(asyncio.wait_for(check(), PATIENCE_S))
+    asyncio.run(asyncio.wait_for(check(), PATIENCE_S))
 
 
 def test_slow_reader_gets_its_whole_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +77,7 @@ def test_slow_reader_gets_its_whole_answer(monkeypatch: pytest.MonkeyPatch) -> N
         assert head.startswith(b"HTTP/1.1 200")
         return read
 
-    assert one_loop.run(asyncio.wait_for(check(), PATIENCE_S)) == len(ANSWER)
+    assert asyncio.run(asyncio.wait_for(check(), PATIENCE_S)) == len(ANSWER)
 
 
 @pytest.mark.parametrize("first", [b"", HALF, REQUEST + HALF], ids=["nothing", "a part", "a part after a whole"])
@@ -94,7 +93,7 @@ def test_half_a_head_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch,
         server.close()
         return received
 
-    received = one_loop.run(asyncio.wait_for(check(), PATIENCE_S))
+    received = asyncio.run(asyncio.wait_for(check(), PATIENCE_S))
     assert received.startswith(b"HTTP/1.1 200") if REQUEST in first else b"200" not in received
 
 
@@ -115,4 +114,4 @@ def test_nor_is_one_of_which_a_byte_comes_now_and_then(monkeypatch: pytest.Monke
         writer.close()
         server.close()
 
-    one_loop.run(asyncio.wait_for(check(), PATIENCE_S))
+    asyncio.run(asyncio.wait_for(check(), PATIENCE_S))

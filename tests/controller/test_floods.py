@@ -24,7 +24,6 @@ from serene.strategy import ASP, BSP
 from serene.wire import Op
 from tests.controller.hosts import Caught, Host
 from tests.controller.processes import ControllerProcess, resident_mb, until
-from tests.support import one_loop
 
 
 @pytest.fixture(scope="module")
@@ -258,7 +257,7 @@ def drained(inbox: Inbox) -> list[Request]:
                 return taken
             taken.append(got.result())
 
-    return one_loop.run(take())
+    return asyncio.run(take())
 
 
 def test_ports_take_turns_and_have_bounds() -> None:

@@ -26,7 +26,6 @@ from tests.controller.hosts import Host, join
 from tests.controller.planning import NOW, running, started
 from tests.controller.processes import SwitchProcess
 from tests.ports import some_port
-from tests.support import one_loop
 
 ROUNDS = 15
 
@@ -43,7 +42,7 @@ def with_job(switch: SwitchProcess, hosts: list[Host], scenario: Callable[[Coord
             await scenario(coordinator)
             await coordinator.delete_job(0)
 
-    one_loop.run(play())
+    asyncio.run(play())
 
 
 def test_commands_at_once_all_hold(switch: SwitchProcess, hosts: list[Host]) -> None:
@@ -144,9 +143,9 @@ def test_counters_of_a_session_that_is_over_are_not_the_next_one_s() -> None:
         jobs.switch_has_only([])
         started(jobs)
 
-    assert one_loop.run(scenario(lambda jobs: None)) == 99
-    assert one_loop.run(scenario(made_again)) == 0
-    assert one_loop.run(scenario(lost)) == 0
+    assert asyncio.run(scenario(lambda jobs: None)) == 99
+    assert asyncio.run(scenario(made_again)) == 0
+    assert asyncio.run(scenario(lost)) == 0
 
 
 async def unchanged(*_: object) -> bool:
@@ -186,7 +185,7 @@ def test_a_strategy_that_is_stopped_as_its_decision_arrives_decides_no_more() ->
         assert strategy.task.done()
         return enacted
 
-    assert one_loop.run(scenario()) == []
+    assert asyncio.run(scenario()) == []
 
 
 def test_a_clock_that_is_set_changes_nothing_for_an_automatic_strategy() -> None:
@@ -202,7 +201,7 @@ def test_a_clock_that_is_set_changes_nothing_for_an_automatic_strategy() -> None
         runner.stop(0)
         assert 0 <= deciding.seen.since_swap_s <= deciding.seen.t <= time.monotonic() - before
 
-    one_loop.run(scenario())
+    asyncio.run(scenario())
 
 
 def test_a_strategy_without_telemetry_is_reported_to_be_blind(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,7 +228,7 @@ def test_a_strategy_without_telemetry_is_reported_to_be_blind(monkeypatch: pytes
             "job 0: dssp receives every worker's reports again",
         ]
 
-    one_loop.run(asyncio.wait_for(scenario(), 120))
+    asyncio.run(asyncio.wait_for(scenario(), 120))
 
 
 def test_code_that_never_ends_is_given_up_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,7 +245,7 @@ def test_code_that_never_ends_is_given_up_and_bounded(monkeypatch: pytest.Monkey
         while called in str((await asyncio.gather(code.call(lambda: 7), return_exceptions=True))[0]):
             await asyncio.sleep(0.01)
 
-    one_loop.run(asyncio.wait_for(scenario(), 120))
+    asyncio.run(asyncio.wait_for(scenario(), 120))
 
 
 def test_a_program_that_never_ends_is_asked_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,7 +260,7 @@ def test_a_program_that_never_ends_is_asked_no_more(monkeypatch: pytest.MonkeyPa
         assert strategy.trouble == "no answer within 0.2 s"
         deciding.go.set()
 
-    one_loop.run(asyncio.wait_for(scenario(), 120))
+    asyncio.run(asyncio.wait_for(scenario(), 120))
 
 
 @played

@@ -17,7 +17,6 @@ from serene.wire import SWITCH_IP, SWITCH_MAC
 from tests.controller.coordinating import commanding, played, until
 from tests.controller.hosts import Host, join
 from tests.controller.processes import SwitchProcess
-from tests.support import one_loop
 
 PATIENCE_S = 120.0
 ASKS_THE_SWITCH = True  # the tests themselves are clients of the switch
@@ -67,7 +66,7 @@ def test_a_packet_is_not_sent_by_another_stream(switch: SwitchProcess) -> None:
             await asyncio.wait_for(sending, PATIENCE_S)
 
     try:
-        one_loop.run(play())
+        asyncio.run(play())
     finally:
         switch.restart()
 

@@ -9,7 +9,6 @@ from typing import Any
 import finsy as fy
 import pytest
 
-from tests.support import one_loop
 from tests.switch.conftest import Target
 from tests.switch.p4rt_controller import new_election_id
 from tests.switch.p4rt_probe import JSON, P4INFO
@@ -26,8 +25,11 @@ def switch(target: Target, name: str = "s1", **options: Any) -> fy.Switch:
     )
 
 
+_loop = asyncio.new_event_loop()  # one for all: gRPC complains about each further one
+
+
 def run(work: Coroutine[Any, Any, None]) -> None:
-    one_loop.run(asyncio.wait_for(work, PATIENCE_S))
+    _loop.run_until_complete(asyncio.wait_for(work, PATIENCE_S))
 
 
 def entities(sw: fy.Switch, wanted: Any) -> AsyncIterator[Any]:

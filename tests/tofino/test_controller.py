@@ -30,7 +30,6 @@ from serene.program import Program
 from serene.strategy import ASP, BSP, SSP, Strategy
 from serene.wire import ENCAPSULATION_BYTES, HEADER, MEMBERSHIP, SWITCH_IP, SWITCH_MAC, Op
 from tests.frames import UDP_PORT, frame, ip, mac, request, said
-from tests.support import one_loop
 from tests.tofino.builds import Build
 from tests.tofino.plane import TofinoDataPlane
 
@@ -180,7 +179,7 @@ def test_a_job_from_start_to_end(switch: Switch, tofino: TofinoDataPlane) -> Non
         found = (await switch.read_entries()).jobs[JOB]
         assert found.record and (found.session, found.epoch) == (SESSION, 2)
 
-    one_loop.run(play())
+    asyncio.run(play())
 
 
 def test_a_process_that_comes_back(switch: Switch, tofino: TofinoDataPlane) -> None:
@@ -213,7 +212,7 @@ def test_a_process_that_comes_back(switch: Switch, tofino: TofinoDataPlane) -> N
         ]
         assert len(send(Op.PUSH, 2, epoch=2)) == 1
 
-    one_loop.run(play())
+    asyncio.run(play())
 
 
 @pytest.mark.parametrize("claim", [(SWITCH_MAC, ip(0)), (mac(0), SWITCH_IP)])
@@ -226,4 +225,4 @@ def test_packets_forging_the_switch_address_are_dropped(
         assert tofino.send(1, bytes(forged)) == []
         assert (await switch.read_drops())["impostor"] == 1
 
-    one_loop.run(play())
+    asyncio.run(play())
