@@ -33,7 +33,7 @@ HARM = 2.4
 # With momentum, workers that are late in turns do more harm. Up to this share of iterations that are late after one in
 # time, a round leaves such a worker out at once. One in ten counts as late before any is known.
 RARE = 0.05
-FEW = 4  # beyond it, more workers do not make one late worker less harmful, where lateness is not rare
+SOME = 4  # workers, of which a quarter is one
 
 
 @dataclass
@@ -114,8 +114,8 @@ class Pacing(Automatic):
             why = "by waiting times alone: the effect of late gradients is unknown"
             return _without([*late[:few], *further][: count // 2], count, why)
         share = f"{left:.1f} of the gradients' agreement outlasts one update"
-        if left < TURNED:
-            # Where nobody is late, too: gradients that come one round late damp the oscillation.
+        if left < TURNED and (count >= SOME or late or recently):
+            # Where nobody is late, too: a quarter of the gradients, one round late, damps the oscillation.
             k = max(count - max(few, sum(lateness(worker) > self.far for worker in late)), 1)
             return Quorum(k), f"training oscillates: a round waits for {k} of {count} ({share})"
         if recently or len(late) > few:
@@ -142,7 +142,7 @@ class Pacing(Automatic):
         patience = 0.0 if rare else 2 * self.far
         waits = {each: max(again[each], silent[each] if silent[each] > patience else 0.0, 0.0) for each in again}
         slowest = sorted(workers, key=lambda worker: waits[worker.id], reverse=True)
-        one = HARM / (count if rare else min(count, FEW))
+        one = HARM / (count if rare else min(count, SOME))  # harm of one late worker, in steps
         left_out = min(range(count // 2 + 1), key=lambda j: one * j + waits[slowest[j].id])
 
         def wait(spared: int) -> float:

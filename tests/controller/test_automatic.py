@@ -120,6 +120,13 @@ def test_pacing_lets_workers_be_late_as_far_as_late_gradients_are_worth_it(
     assert (decided.strategy, decided.reason[: len(why)]) == (expected, why)
 
 
+@pytest.mark.parametrize(("workers", "expected"), [(2, BSP()), (3, BSP()), (4, Quorum(3))])
+def test_pacing_of_fewer_than_four_workers_leaves_nobody_out_only_because_training_oscillates(
+    workers: int, expected: Strategy
+) -> None:
+    assert paced(*eight(left=-0.7)[:workers]).strategy == expected
+
+
 def test_pacing_does_not_believe_an_agreement_that_may_be_noise() -> None:
     views = [replace(each, agreement=0.005, agreement_after=-0.005) for each in eight(ONCE)]
     assert paced(*views).reason == f"nobody is late: a round waits for 8 of 8 {ALONE}"
