@@ -49,6 +49,7 @@ def test_strategies_change_while_a_slow_worker_trains(target: str, racks: int, t
         # Rounds count from 0 in each epoch, and nobody goes back to an older one.
         epochs = [(epoch, list(of_it)) for epoch, of_it in groupby(rows, key=lambda row: int(row["epoch"]))]
         assert [epoch for epoch, _ in epochs] == sorted({epoch for epoch, _ in epochs})
+        assert {1, 1 + len(SWAPS)} <= {epoch for epoch, _ in epochs}  # what was in force first and last
         for _, of_it in epochs:
             assert [int(row["round"]) for row in of_it] == list(range(len(of_it)))
     # At rest every replica is the sum of all contributions, up to the order of float32 additions.
