@@ -151,8 +151,10 @@ class Member:
         """Leaves, waits until all others have left, and reads the rest. Whether all came within the time."""
         self.left = True
         over: list[bool] = []
-        self._submit(lambda: over.append(self._finish(timeout_s))).wait()
-        self._stop(timeout_s)
+        try:
+            self._submit(lambda: over.append(self._finish(timeout_s))).wait()
+        finally:
+            self._stop(timeout_s)
         return over[0]
 
     def abandon(self) -> None:

@@ -97,6 +97,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._under_way: SwitchWork | None = None
         self._steps = 0  # since the last exchange
         self._closed = False
+        self._over = True  # whether all others had left before this worker closed
         self._warned = 0
         trained = self._trained()
         if not trained:
@@ -203,30 +204,29 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def close(self) -> bool:
         """Sends what is left, leaves, and waits until all workers have left: then all have the same parameters. Whether
         it came to that within the timeout. Raises as `step`."""
-        if self._closed:
-            return True
-        if self._member is None:
+        if self._closed or self._member is None:
             self._closed = True
-            return True
+            return self._over
         try:
             if self._steps:
                 self._exchange()
             self._wait()
             self._closed = True
-            over = self._member.leave(self._timeout_s)
+            self._over = self._member.leave(self._timeout_s)
         except BaseException:
+            self._over = False
             self._abandon()
             raise
         self._begun.take()
         self._begun.show()
-        if not over:
+        if not self._over:
             warnings.warn(
                 f"not all workers left job {self.job!r} before its end or within {self._timeout_s:g} s: this worker's "
                 "parameters may lack the others' last updates",
                 RuntimeWarning,
                 stacklevel=2,
             )
-        return over
+        return self._over
 
     def __enter__(self) -> Self:
         return self

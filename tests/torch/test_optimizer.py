@@ -243,6 +243,9 @@ def test_a_job_that_is_deleted_fails_the_next_step(local: Local) -> None:
         train(model, optimizer, range(1))
     with pytest.raises(SereneError, match="an earlier exchange failed"):
         train(model, optimizer, range(1))
+    with pytest.raises(SereneError):
+        optimizer.close()
+    assert not optimizer.close()  # still not all have everything
 
 
 def test_a_program_that_lets_go_of_it_without_closing_has_left(caplog: pytest.LogCaptureFixture) -> None:
