@@ -20,5 +20,7 @@ with DistributedOptimizer(own, job="example", workers=4) as optimizer:
         loss = nn.functional.cross_entropy(model(points), points[:, :4].argmax(dim=1))
         loss.backward()
         optimizer.step()
+points = torch.randn(10_000, 64)
+loss = nn.functional.cross_entropy(model(points), points[:, :4].argmax(dim=1))
 print(f"worker {optimizer.worker}: loss {loss.item():.3f}, sum of the parameters "
       f"{sum(parameter.double().sum().item() for parameter in model.parameters()):.9f}")  # fmt: skip

@@ -45,4 +45,5 @@ def test_all_workers_end_with_the_same_parameters(
     ]
     assert len({found[1] for found in ended if found}) == workers
     assert len({found[3] for found in ended if found}) == 1
-    assert all(float(found[2]) < 0.9 for found in ended if found), "it learns nothing"
+    losses = [float(found[2]) for found in ended if found]
+    assert max(losses) < 0.9, f"it learns nothing: {losses}"
