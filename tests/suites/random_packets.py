@@ -14,14 +14,13 @@ import grpc
 
 from serene.errors import SereneError
 from tests.suites.apart import Apart, Crashed
-from tests.suites.checkouts import NotCompiled, Program
+from tests.suites.checkouts import QUICK, NotCompiled, Program
 from tests.switch.bmv2 import Bmv2, running_bmv2
 from tests.switch.packets import trial
 from tests.switch.stf_embedded import EmbeddedTarget
 
 PACKETS, SEEDS, PORTS = 60, 30, 8
 MOST_STATES = 24  # of a path through a parser
-QUICK = ("-O0",)
 Node = dict[str, Any]
 Place = tuple[int, int]  # bits before it, and its own
 

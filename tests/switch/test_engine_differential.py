@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from serene.program import Program
+from tests.suites.checkouts import QUICK
 from tests.suites.random_packets import difference
 from tests.switch import bmv2
 from tests.switch.packets import shapes, trial
@@ -23,7 +24,6 @@ from tests.switch.sanitizers import PROGRAMS
 from tests.switch.serene_job import seeds, start_job
 from tests.switch.stf import Target
 from tests.switch.stf_embedded import EmbeddedTarget
-from tests.switch.stf_samples import QUICK
 
 PACKETS = 250
 SAMPLES = (

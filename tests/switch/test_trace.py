@@ -24,6 +24,7 @@ from serene.switch.trace_proto import messages
 from serene.switch.trace_text import text
 from serene.wire import Op
 from tests.frames import frame, request
+from tests.suites.checkouts import QUICK
 from tests.switch.p4rt_probe import JSON, SOURCE, Probe
 from tests.switch.packets import shapes, trial
 from tests.switch.sample_packets import sample_packets
@@ -31,7 +32,6 @@ from tests.switch.sanitizers import PROGRAMS
 from tests.switch.serene_job import SESSION, seeds, start_job
 from tests.switch.stf import Target
 from tests.switch.stf_embedded import EmbeddedTarget
-from tests.switch.stf_samples import QUICK
 from tests.switch.trace_witness import Witness
 
 PACKETS = 120
