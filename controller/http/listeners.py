@@ -76,7 +76,7 @@ def _holder(name: str) -> str:
         asking.setblocking(False)
         asking.connect(name)
         pid, _, _ = struct.unpack("3i", asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-        return f"the controller with process id {pid}"
+        return f"the controller with process id {pid}" if pid else "a controller in another PID namespace"
     return "another controller"
 
 
