@@ -75,9 +75,6 @@ LONG_FIRST = (
     "tests/straggler_study/", "tests/switch/test_engine_sanitizers.py", "tests/client/test_pool_rules.py",
     "tests/client/test_sums.py", "tests/pytorch_study/test_fewer_bits.py",
 )  # fmt: skip
-# Begun last. They break connections, after which gRPC now and then keeps a later controller in the same process from
-# connecting.
-LAST = ("tests/controller/test_lost_connections.py", "tests/controller/test_connections.py")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -195,4 +192,3 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             raise pytest.UsageError(f"{item.nodeid} needs Mininet; such tests are in {' or '.join(MININET)}")
     if hasattr(config, "workerinput"):  # one of several processes
         items.sort(key=lambda item: [not item.nodeid.startswith(path) for path in LONG_FIRST])
-        items.sort(key=lambda item: [item.nodeid.startswith(path) for path in reversed(LAST)])
