@@ -159,7 +159,7 @@ profile: setup
 	@$(VENV_PYTHON) -m serene.experiments.performance.profiling
 
 fuzz: setup
-	@$(VENV_PYTHON) -m tests.switch.fuzz --sanitize --count $(if $(value PACKETS),$(call quoted,PACKETS),100000) $(call options,SEED)
+	@$(VENV_PYTHON) -m tests.embedded.fuzz --sanitize --count $(if $(value PACKETS),$(call quoted,PACKETS),100000) $(call options,SEED)
 
 mutants: setup
 	@$(VENV_PYTHON) -m tests.mutation $(call options,SEED)

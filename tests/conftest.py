@@ -72,7 +72,7 @@ LANES = ("tests/endtoend/test_[a-l]", "tests/endtoend/test_[m-z]", "tests/topolo
 LONG_FIRST = (
     *MININET, "tests/controller/", "tests/torch/", "tests/workers/", "tests/tofino/", "tests/network_study/",
     "tests/unit/test_wheel.py", "tests/tree/test_properties.py", "tests/dataplane/", "tests/page/",
-    "tests/straggler_study/", "tests/switch/test_engine_sanitizers.py", "tests/client/test_pool_rules.py",
+    "tests/straggler_study/", "tests/embedded/test_engine_sanitizers.py", "tests/client/test_pool_rules.py",
     "tests/client/test_sums.py", "tests/pytorch_study/test_fewer_bits.py",
 )  # fmt: skip
 

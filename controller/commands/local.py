@@ -89,7 +89,7 @@ def start(address: str, ports: Sequence[int], *, udp: bool = False) -> tuple[Por
 def shared_memory_works(paths: Sequence[str] = ()) -> bool:
     """Whether ports of the switch can be shared memory, at these paths."""
     try:
-        os.close(os.memfd_create("serene-probe", os.MFD_ALLOW_SEALING))  # as serene/switch/runtime/shm.h
+        os.close(os.memfd_create("serene-probe", os.MFD_ALLOW_SEALING))  # as serene/embedded/runtime/shm.h
     except (AttributeError, OSError):  # no Linux, or a sandbox without the system call
         return False
     return all(len(os.fsencode(path)) < LONGEST_PATH for path in paths)
@@ -99,7 +99,7 @@ def _run(address: str, ports: Sequence[UdpPort | ShmPort], file: IO[str]) -> Non
     """Starts a switch, which inherits the lock of its record, ``file``, and waits until it is ready. Raises
     NoLocalSwitch or NoFolder."""
     log = _record(address).with_suffix(".log")
-    command = module("serene.switch.cli", "--no-p4", "--device-id", "0")
+    command = module("serene.embedded.command.cli", "--no-p4", "--device-id", "0")
     command += [f"-i{at.port}@{_where(at)}" for at in ports]
 
     def ready(process: subprocess.Popen[bytes]) -> None:

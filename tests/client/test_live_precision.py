@@ -22,12 +22,12 @@ from serene.experiments.correctness.virtual.switch import P4Switch, VirtualSwitc
 from serene.faults import Faults
 from serene.program import Program
 from serene.strategy import BSP
+from tests.embedded.bmv2 import why_not
 from tests.model_switch import ModelSwitch
 from tests.support.bmv2_switch import Bmv2Switch
 from tests.support.numbers import right, same
 from tests.support.pools import FINE, PoolRun, lossy
 from tests.support.threaded_pools import Run
-from tests.switch.bmv2 import why_not
 
 CHANGES = {2: 8, 7: 16, 12: 32}  # by collective, in the middle of which an epoch begins
 EPOCHS = {number: epoch for epoch, number in enumerate(CHANGES, 2)}

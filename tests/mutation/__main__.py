@@ -33,9 +33,9 @@ from rich.table import Table
 
 from serene import outputs
 from serene.arguments import Parser
+from serene.embedded import Switch
 from serene.errors import SereneError
 from serene.program import Program
-from serene.switch import Switch
 from tests.mutation import tofino, v1model
 from tests.mutation.equivalent import why_equivalent
 from tests.mutation.mutants import Mutant, drawn

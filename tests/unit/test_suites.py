@@ -11,7 +11,7 @@ from tests.suites.__main__ import Row, compared, line, main, write_results
 from tests.suites.loading import load
 from tests.suites.ptf_runs import outcomes_of
 
-PROGRAMS = Path(__file__).parents[1] / "switch" / "programs"
+PROGRAMS = Path(__file__).parents[1] / "embedded" / "programs"
 SCRIPT = """
 p4c --target bmv2 \\
     --p4runtime-files demo.p4info.txtpb \\
