@@ -14,7 +14,7 @@ from tests.runs import MODEL, SLOTS, Run, finished
 
 pytestmark = pytest.mark.mininet
 
-WORKERS, STEPS = 4, 120
+WORKERS, STEPS = 4, 100
 PATIENCE_S = 300.0  # for three switches, a controller and four workers to come up on busy processors
 SWAPS = ["ssp:3", "asp", "quorum:3", "mixed:1", "bsp"]
 
@@ -22,7 +22,7 @@ SWAPS = ["ssp:3", "asp", "quorum:3", "mixed:1", "bsp"]
 def swap(run: Run) -> None:
     with ControllerClient(run.until_training(5, PATIENCE_S)) as controller:
         for number, strategy in enumerate(SWAPS):
-            run.until_training(6 + 12 * number, PATIENCE_S)  # all workers have done so many steps
+            run.until_training(6 + 12 * number, PATIENCE_S, max)  # the slowest may be any number of steps behind
             controller.set_strategy(0, parse(strategy))
 
 
