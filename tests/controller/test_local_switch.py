@@ -423,7 +423,7 @@ def test_a_switch_whose_file_another_process_takes_first_has_ended(
             lambda: f":{record.stat().st_ino} 0 EOF" in Path("/proc/locks").read_text().partition("->")[2], "it waits"
         )
         assert local_commands.stop(local.switch, ports)
-        taken.result(60)
+        taken.result(120)
 
 
 def test_a_disk_that_is_full_elsewhere_is_not_the_folders(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ def test_rack_contributions_during_root_outage_count_as_lost(tree: Tree, daemon:
         finally:
             enough.set()
         for each in training:
-            each.result(60)
+            each.result(120)
     check(members)
     assert {member.session.sessions_lost for member in members} == {1}
     (lost,) = {member.session.contributions_lost for member in members}

@@ -72,7 +72,7 @@ def test_swaps_under_way_lose_nothing(fabric: Tree, racks_client: ControllerClie
             assert 0 < swap.prepare_ms + swap.flip_ms < swap.write_ms
             until(lambda epoch=epoch: all_have(epoch), f"everybody is in epoch {epoch}")  # type: ignore[misc]
         enough.set()
-        steps = [each.result(60) for each in training]
+        steps = [each.result(120) for each in training]
     for total in totals:
         assert (64 * total == sum((number + 1) * done for number, done in enumerate(steps))).all()
     done = racks_client.job(0)

@@ -15,7 +15,7 @@ from serene.controller.http.client import ControllerClient, Rejected
 from serene.strategy import BSP
 from tests.controller.processes import ControllerProcess, SwitchProcess, until
 
-VALUES, STEPS, PATIENCE_S = 700, 4, 60
+VALUES, STEPS, PATIENCE_S = 700, 4, 120
 
 
 class Member:

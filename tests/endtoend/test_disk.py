@@ -80,7 +80,7 @@ def test_a_disk_that_fills_meanwhile_costs_nothing(small: Path, tmp_path: Path) 
         replicas = [np.load(kept / f"parameters-{worker}.npy") for worker in range(2)]
         assert np.array_equal(*replicas)
         assert list((tmp_path / "spare").glob("serene-*")) == [kept], "nothing else stays"
-        until(lambda: not training.alive(), "every process has ended", 20)
+        until(lambda: not training.alive(), "every process has ended")
         assert sorted(path.name for path in small.rglob("*")) == ["ballast", "runs"]
     finally:
         training.end()

@@ -121,7 +121,7 @@ def test_killed_sweep_leaves_no_process_and_resumes(number: signal.Signals, tmp_
         until(lambda: any((tmp_path / "cells").glob("*.npz")), f"a first result; it says {run.output}", 180)
         run.process.send_signal(number)
         run.wait(120)
-        until(lambda: not run.alive(), "its processes are gone", 20)
+        until(lambda: not run.alive(), "its processes are gone")
     finally:
         run.end()
     done = len(list((tmp_path / "cells").glob("*.npz")))
