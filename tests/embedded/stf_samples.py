@@ -1,37 +1,23 @@
-"""p4c's v1model packet tests on either switch, each in a process of its own.
+"""p4c's v1model packet tests on either switch, in a process of their own.
 
 ``make p4-suites P4C=~/p4c`` runs them all; p4c-bm2-ss has to be installed.
 """
 
 from __future__ import annotations
 
-from serene.interrupts import end_quietly, ended
-
-if __name__ == "__main__":
-    end_quietly()
-
-import argparse
-import concurrent.futures
 import contextlib
-import json
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
 
 from serene.embedded import UnsupportedProgram
 from serene.errors import SereneError
-from tests.embedded.p4rt_controller import WriteFailed
-from tests.embedded.stf import Runner, StfError, StfMismatch, parse
-from tests.embedded.stf_embedded import EmbeddedTarget
+from tests.suites.apart import Apart, Crashed
 from tests.suites.checkouts import COMPILER, NotCompiled, Program
 
-ROOT = Path(__file__).resolve().parents[2]
 # Folders of scripts and of their programs. P4-14 programs are used as translated by p4c, as not every p4c reads P4-14.
 SUITES = {"p4_16_samples": "p4_16_samples", "p4_14_samples": "p4_14_samples_outputs"}
 ATTEMPTS = 3  # if the switch could not be reached, which says nothing about the sample
@@ -81,7 +67,7 @@ def _sample(script: Path) -> Sample:
 
 
 def run_sample(sample: Sample, switch: str) -> Result:
-    """Runs a sample's packet test in this process. switch: "serene-switch" or "bmv2"."""
+    """Runs a sample's packet test. switch: "serene-switch" or "bmv2"."""
     try:
         built, info = Program(sample.source).compiled()
     except NotCompiled as error:
@@ -107,38 +93,18 @@ def run_sample(sample: Sample, switch: str) -> Result:
     return Result(sample.suite, sample.name, "pass")
 
 
-def _in_child(sample: Sample, switch: str, attempts: int = ATTEMPTS) -> Result:
-    """Runs a sample's packet test in a process of its own, so that a crash is a result as well. If the switch was not
-    reached, the test is tried again."""
-    result = _once_in_child(sample, switch)
-    if result.outcome == "fail" and result.reason.startswith(UNREACHED) and attempts > 1:
-        return _in_child(sample, switch, attempts - 1)
+def _attempted(apart: Apart, sample: Sample, switch: str) -> Result:
+    """A crash is a result as well. If the switch was not reached, the test is tried again."""
+    for _ in range(ATTEMPTS):
+        try:
+            result = apart(run_sample, sample, switch)
+        except Crashed as error:
+            return Result(sample.suite, sample.name, "fail", str(error))
+        if not result.reason.startswith(UNREACHED):
+            break
     return result
 
 
-def _once_in_child(sample: Sample, switch: str) -> Result:
-    command = [sys.executable, "-m", "tests.embedded.stf_samples", "--one", str(sample.script), "--switch", switch]
-    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
-    if run.returncode:
-        last = (run.stderr.strip().splitlines() or [""])[-1]
-        return Result(sample.suite, sample.name, "fail", f"ended with {run.returncode}: {last}")
-    return Result(**json.loads(run.stdout))
-
-
 def run_all(p4c: str | Path, switch: str = "serene-switch") -> list[Result]:
-    # Each BMv2 is given ports that have just been free: two that start together might take the same ones.
-    with concurrent.futures.ThreadPoolExecutor(1 if switch == "bmv2" else os.cpu_count()) as pool:
-        return list(pool.map(lambda sample: _in_child(sample, switch), samples(p4c)))
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="stf_samples", description="Runs one script; its result as JSON.")
-    parser.add_argument("--one", type=Path, metavar="SCRIPT", required=True)
-    parser.add_argument("--switch", choices=("serene-switch", "bmv2"), default="serene-switch")
-    options = parser.parse_args()
-    print(json.dumps(asdict(run_sample(_sample(options.one), options.switch))))
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(ended(main))
+    with Apart() as apart:
+        return [_attempted(apart, sample, switch) for sample in samples(p4c)]

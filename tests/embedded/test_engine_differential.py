@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from tests.embedded.serene_job import seeds, start_job
 from tests.embedded.stf import Target
 from tests.embedded.stf_embedded import EmbeddedTarget
 from tests.embedded.stf_samples import QUICK
+from tests.suites.random_packets import difference
 
 PACKETS = 250
 SAMPLES = (
@@ -39,14 +39,6 @@ pytestmark = [
 ]
 
 
-def by_port(outputs: Sequence[tuple[int, bytes]]) -> dict[int, list[bytes]]:
-    """BMv2's egress threads work side by side, by port: only a port's own packets have an order."""
-    ports: dict[int, list[bytes]] = defaultdict(list)
-    for port, packet in outputs:
-        ports[port].append(packet)
-    return dict(ports)
-
-
 def compare(
     json: Path,
     p4info: Path,
@@ -57,14 +49,8 @@ def compare(
     with contextlib.closing(EmbeddedTarget(json.read_bytes(), flags)) as ours, bmv2.running_bmv2(json, p4info) as peer:
         prepare(ours)
         prepare(bmv2.Bmv2Target(peer, json))
-        came_out = 0
-        # One at a time: BMv2 drops what its queues cannot hold, and resubmitted packets go behind those that wait.
-        for port, packet in packets:
-            ours.send(port, packet)
-            expected = by_port(peer.process([(port, packet)]))
-            assert ours.outputs({}) == expected, f"port {port}: {packet.hex()}"
-            came_out += sum(len(sent) for sent in expected.values())
-            ours.forget()
+        why_not, came_out = difference(ours, peer, packets)
+        assert not why_not
         assert came_out > PACKETS // 10, "BMv2 dropped nearly everything: this compares nothing"
 
 

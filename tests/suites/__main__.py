@@ -18,6 +18,7 @@ import argparse
 import csv
 import io
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -25,8 +26,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from serene.experiments.shared import page_tables
-from tests.embedded import stf_samples
-from tests.suites.checkouts import CHECKOUTS, COMPILER, ROOT, NotCompiled, NotThere, Suite, check, programs, suites
+from tests.suites import random_packets
+from tests.suites.apart import Apart
+from tests.suites.checkouts import (
+    CHECKOUTS,
+    COMPILER,
+    ROOT,
+    NotCompiled,
+    NotThere,
+    Program,
+    Suite,
+    check,
+    programs,
+    suites,
+)  # fmt: skip
 from tests.suites.loading import load
 from tests.suites.ptf_runs import PYTHON, run_suite
 from tests.suites.switches import available, enter_namespace
@@ -34,7 +47,7 @@ from tests.suites.switches import available, enter_namespace
 DOCUMENT = ROOT / "docs" / "engine.md"
 RESULTS = ROOT / "docs" / "results" / "p4-suites.csv"
 COLUMNS = ("suite", "checkout", "tests", "bmv2", "ours", "differences")
-PARTS = ("ptf", "stf", "loading")
+PARTS = ("ptf", "stf", "loading", "random")
 NAMES = {"bmv2": "BMv2", "serene-switch": "ours"}
 
 
@@ -98,13 +111,21 @@ def _ptf_row(suite: Suite, switches: Sequence[str]) -> Row:
         return Row(f"PTF, {suite.name}", 0, {}, needs=str(error))
 
 
+def _chosen(name: str, checkout: Path, words: Sequence[str]) -> Iterator[tuple[str, Program]]:
+    for program in programs(checkout, name):
+        label = " ".join([str(program.source.relative_to(checkout)), *program.options])
+        if not words or any(word in label for word in words):
+            yield label, program
+
+
+def _part(checkout: Path, words: Sequence[str]) -> str:
+    return ", ".join((checkout.name, *words))
+
+
 def _loading_row(name: str, checkout: Path, switches: Sequence[str], words: Sequence[str]) -> Row:
     outcomes: dict[str, dict[str, str]] = {switch: {} for switch in switches}
     left_out = set()
-    for program in programs(checkout, name):
-        label = " ".join([str(program.source.relative_to(checkout)), *program.options])
-        if words and not any(word in label for word in words):
-            continue
+    for label, program in _chosen(name, checkout, words):
         for switch in switches:
             try:
                 loaded = load(program, switch)
@@ -113,10 +134,28 @@ def _loading_row(name: str, checkout: Path, switches: Sequence[str], words: Sequ
                 continue
             if loaded is not None:
                 outcomes[switch][label] = loaded.why_not or "pass"
-    part = f", {', '.join(words)}" if words else ""
-    row = compared(f"loading, {checkout.name}{part}", outcomes)
+    row = compared(f"loading, {_part(checkout, words)}", outcomes)
     what = tuple(f"of its P4 text none: {reason}" for reason in left_out)
     return Row(row.suite, row.tests, row.passed, (*what, *row.differences))
+
+
+def _random_row(name: str, checkout: Path, switches: Sequence[str], words: Sequence[str]) -> Row:
+    suite = f"random packets, {_part(checkout, words)}, programs without packet tests"
+    if len(switches) < len(NAMES) or shutil.which(COMPILER) is None:
+        return Row(suite, 0, {}, needs=f"needs both switches and {COMPILER}")
+    outcomes: dict[str, dict[str, str]] = {switch: {} for switch in NAMES}
+    silent = 0
+    tested = {sample.source for sample in stf_samples.samples(checkout)}
+    with Apart() as apart:
+        for label, program in _chosen(name, checkout, words):
+            found = random_packets.compared(program, apart) if program.source not in tested else None
+            if found is None:
+                continue
+            for switch in NAMES:
+                outcomes[switch][label] = found[switch]
+            silent += found.get("came out") == "0"
+    row = compared(suite, outcomes)
+    return replace(row, differences=(*([f"BMv2 drops everything in {silent}"] if silent else []), *row.differences))
 
 
 def _packet_rows(checkout: Path, switches: Sequence[str]) -> Iterator[Row]:
@@ -184,6 +223,8 @@ def _rows(
         yield from _packet_rows(checkout, switches)
     if "loading" in parts:
         yield _loading_row(name, checkout, switches, words)
+    if "random" in parts and name == "P4C":
+        yield _random_row(name, checkout, switches, words)
 
 
 def commit_of(checkout: Path) -> str:

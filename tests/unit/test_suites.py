@@ -10,6 +10,7 @@ from tests.suites import checkouts
 from tests.suites.__main__ import Row, compared, line, main, write_results
 from tests.suites.loading import load
 from tests.suites.ptf_runs import outcomes_of
+from tests.suites.random_packets import packets
 
 PROGRAMS = Path(__file__).parents[1] / "embedded" / "programs"
 SCRIPT = """
@@ -103,6 +104,28 @@ def test_profiles_of_a_program_are_several_programs(tmp_path: Path) -> None:
     found = list(checkouts.programs(tmp_path, "FABRIC"))
     assert {each.source for each in found} == {source}
     assert [each.options[1:] for each in found] == [(), ("-DWITH_INT",), ("-DWITH_UPF",), ("-DWITH_UPF", "-DWITH_INT")]
+
+
+def test_random_packets_take_the_paths_of_a_parser() -> None:
+    """Through a header's field, and through a lookahead with a mask."""
+    ahead = {"type": "lookahead", "value": [0, 8]}
+    states = [
+        {"name": "a", "parser_ops": [{"op": "extract", "parameters": [{"type": "regular", "value": "h"}]}],
+         "transition_key": [{"type": "field", "value": ["h", "kind"]}],
+         "transitions": [{"type": "hexstr", "value": "0x0800", "mask": None, "next_state": "b"},
+                         {"type": "default", "next_state": None}]},
+        {"name": "b", "parser_ops": [{"op": "set", "parameters": [{"type": "field", "value": ["m", "x"]}, ahead]}],
+         "transition_key": [{"type": "field", "value": ["m", "x"]}],
+         "transitions": [{"type": "hexstr", "value": "0x50", "mask": "0xf0", "next_state": None}]},
+    ]  # fmt: skip
+    program = {
+        "header_types": [{"name": "h_t", "fields": [["other", 20, False], ["kind", 12, False]]}],
+        "headers": [{"name": "h", "header_type": "h_t"}],
+        "parsers": [{"init_state": "a", "parse_states": states}],
+    }
+    made = [packet for _, packet in packets(program, "seed", 400)]
+    through = [packet for packet in made if len(packet) > 4 and packet[2] & 15 == 8 and packet[3] == 0]
+    assert len(through) > 50 and sum(packet[4] >> 4 == 5 for packet in through) > 30
 
 
 @pytest.mark.parametrize(

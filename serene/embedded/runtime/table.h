@@ -23,6 +23,7 @@ enum table_kind { TABLE_EXACT, TABLE_LPM, TABLE_TERNARY };
 enum table_error { TABLE_FULL = -1, TABLE_DUPLICATE = -2, TABLE_NO_ENTRY = -3, TABLE_NO_MEMORY = -4 };
 enum { NO_ACTION = 0xffffffff };
 enum { MOST_BUCKETS = 4096 };    /* of groups by their masks */
+enum { FIRST_SLOTS = 16, CACHED_SLOTS = 1 << 17 };
 
 /* Of an entry: in use; hit since somebody looked (tables with idle timeouts only); the control plane has notes on it. */
 struct entry {
@@ -55,7 +56,8 @@ struct table_group {
     struct masked_limb on[];     /* the limbs whose mask is not 0 */
 };
 
-/* One for each masked key of a group, with linear probing; half of them or more are empty. */
+/* One for each masked key of a group, with linear probing; half of them or more are empty. There are as many as the
+ * entries need, not as the table's size: most probes find an empty slot, and few slots stay in the processor's cache. */
 struct slot {
     uint32_t hash;
     uint32_t head;               /* the first entry with this key, index + 1; 0: empty */
@@ -108,17 +110,16 @@ static int table_init(struct table *table, enum table_kind kind, uint32_t size, 
     table->data_limbs = data_limbs;
     table->ranges = ranges;
     for (int i = 0; ranges && i < key_limbs; i++) table->ranged |= ranges[i];
-    uint32_t slots = power_of_two(2 * (uint64_t)size, 1u << 30);
     uint32_t buckets = kind == TABLE_EXACT ? 1 : power_of_two(size, MOST_BUCKETS);
     size_t limbs = key_limbs ? (size_t)key_limbs : 1;
-    table->slot_mask = slots - 1;
+    table->slot_mask = FIRST_SLOTS - 1;
     table->bucket_mask = buckets - 1;
     table->entries = calloc(size, sizeof *table->entries);
     table->keys = calloc(size * limbs, 8);
     table->highs = table->ranged ? calloc(size * limbs, 8) : NULL;
     table->data = calloc((size_t)size * (data_limbs ? data_limbs : 1), 8);
     table->standard_data = calloc(data_limbs ? data_limbs : 1, 8);
-    table->slots = calloc(slots, sizeof *table->slots);
+    table->slots = calloc(FIRST_SLOTS, sizeof *table->slots);
     table->buckets = calloc(buckets, sizeof *table->buckets);
     table->scratch = calloc(limbs, 8);
     table->standard.action = NO_ACTION;
@@ -377,6 +378,24 @@ static int table_find(const struct table *table, const uint64_t *key, const uint
     return at ? (int)(at - 1) : TABLE_NO_ENTRY;
 }
 
+/* Makes room for one more masked key; 0 when memory has run out. */
+static int slots_reserve(struct table *table) {
+    uint32_t mask = table->slot_mask, larger = 2 * mask + 1;
+    if (table->count <= mask / (mask < CACHED_SLOTS ? 8 : 2)) return 1;
+    struct slot *slots = calloc((size_t)larger + 1, sizeof *slots);
+    if (!slots) return 0;
+    for (uint32_t i = 0; i <= mask; i++) {
+        uint32_t at = table->slots[i].hash;
+        if (!table->slots[i].head) continue;
+        while (slots[at & larger].head) at++;
+        slots[at & larger] = table->slots[i];
+    }
+    free(table->slots);
+    table->slots = slots;
+    table->slot_mask = larger;
+    return 1;
+}
+
 /* The new entry's handle, or a table_error. Bits of `key` that are not in `mask` have to be 0. */
 static int table_insert(struct table *table, const uint64_t *key, const uint64_t *mask, int32_t rank, uint32_t action,
                         const uint64_t *data) {
@@ -387,6 +406,7 @@ static int table_insert(struct table *table, const uint64_t *key, const uint64_t
         && same_entry(table, group_slot(table, group, key, group_hash(group, key))->head, key, mask, rank))
         return TABLE_DUPLICATE;
     if (table->count == table->size) return TABLE_FULL;
+    if (!slots_reserve(table)) return TABLE_NO_MEMORY;
     if (!group && !(group = group_make(table, table->scratch))) return TABLE_NO_MEMORY;
     if (!group_reserve(group)) {
         if (!group->count) group_remove(table, group);
