@@ -15,6 +15,9 @@ import grpc
 
 from serene.embedded import UnsupportedProgram
 from serene.errors import SereneError
+from tests.embedded.p4rt_controller import WriteFailed
+from tests.embedded.stf import Runner, StfError, StfMismatch, parse
+from tests.embedded.stf_embedded import EmbeddedTarget
 from tests.suites.apart import Apart, Crashed
 from tests.suites.checkouts import COMPILER, NotCompiled, Program
 

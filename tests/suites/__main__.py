@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from serene.experiments.shared import page_tables
+from tests.embedded import stf_samples
 from tests.suites import random_packets
 from tests.suites.apart import Apart
 from tests.suites.checkouts import (
