@@ -3,7 +3,7 @@
 import os
 import sys
 
-from serene.interrupts import end_quietly, ended
+from serene.process.interrupts import end_quietly, ended
 
 
 def main() -> int:

@@ -14,7 +14,6 @@ import typer
 from rich.live import Live
 from typer.exceptions import TyperException
 
-from serene.at_exit import leave_garbage
 from serene.controller.commands import background, view
 from serene.controller.commands import doctor as doctors
 from serene.controller.commands import local as local_switch
@@ -40,7 +39,8 @@ from serene.controller.status.model import Event, SwitchStatus
 from serene.distribution import version
 from serene.errors import SereneError, choices
 from serene.http import CONTROLLER, UNIX
-from serene.interrupts import STATUS, held
+from serene.process.at_exit import leave_garbage
+from serene.process.interrupts import STATUS, held
 from serene.wire import PRECISIONS
 
 T = TypeVar("T")

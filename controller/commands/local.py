@@ -23,9 +23,9 @@ from typing import IO
 from serene.controller.commands.background import STOP_TIMEOUT_S, folder, last_error, launch, named, room
 from serene.controller.settings import ShmPort, UdpPort, host_and_port, is_loopback
 from serene.errors import SereneError
-from serene.interrupts import allowed
-from serene.locks import locked
-from serene.spawn import module
+from serene.process.interrupts import allowed
+from serene.process.locks import locked
+from serene.process.spawn import module
 
 FIRST_UDP_PORT, LAST_UDP_PORT = 24200, 31998  # below those that Linux gives to outgoing connections
 ATTEMPTS = 5  # another program may take a port between our look at it and the switch's

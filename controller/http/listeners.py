@@ -17,7 +17,7 @@ from pathlib import Path
 
 from serene.controller.settings import host_and_port
 from serene.errors import SereneError
-from serene.locks import locked
+from serene.process.locks import locked
 
 LOCK_TIMEOUT_S = 5.0
 LEAVING_S = 1.0  # how long a controller that has stopped listening may take to end

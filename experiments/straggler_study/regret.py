@@ -9,7 +9,7 @@ over the best fixed strategy's mean time; ``--runs`` writes a row for each run (
 
 from __future__ import annotations
 
-from serene.interrupts import end_quietly, ended
+from serene.process.interrupts import end_quietly, ended
 
 if __name__ == "__main__":
     end_quietly()
@@ -24,7 +24,6 @@ import numpy as np
 import pandas as pd
 from rich.console import Console
 
-from serene import outputs
 from serene.arguments import Parser, whole
 from serene.controller.automatic import AUTOMATIC as PREFIX
 from serene.errors import SereneError, choices
@@ -39,6 +38,7 @@ from serene.experiments.straggler_study.store import Store
 from serene.experiments.straggler_study.strategies import check_strategy
 from serene.experiments.straggler_study.sweep import Parallel, sweep
 from serene.experiments.straggler_study.trace import Trace
+from serene.process import outputs
 from serene.workers.stragglers import parse
 
 SEEDS, TARGET_SEEDS = (1, 2, 3), (101, 102)

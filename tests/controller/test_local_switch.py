@@ -27,7 +27,7 @@ from serene.controller.commands import local as local_commands
 from serene.controller.commands.background import NoFolder
 from serene.controller.http.client import ControllerClient, NoController
 from serene.controller.settings import ShmPort, UdpPort
-from serene.interrupts import allowed, ended
+from serene.process.interrupts import allowed, ended
 from serene.strategy import BSP
 from serene.torch.opening import Controller, NotOpened, transport_to
 from tests.controller.processes import listens, missing, until

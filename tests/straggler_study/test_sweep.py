@@ -22,8 +22,8 @@ from serene.experiments.straggler_study import command, grid
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.store import Store
 from serene.experiments.straggler_study.sweep import BMV2, LIGHT, Parallel, noted, sweep
-from serene.interrupts import ended
-from serene.outputs import CannotWrite
+from serene.process.interrupts import ended
+from serene.process.outputs import CannotWrite
 from tests.controller.processes import until
 from tests.disks import disk, fill
 from tests.runs import Marked

@@ -9,7 +9,7 @@ into the checkouts.
 
 from __future__ import annotations
 
-from serene.interrupts import end_quietly
+from serene.process.interrupts import end_quietly
 
 if __name__ == "__main__":
     end_quietly()

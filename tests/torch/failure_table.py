@@ -8,7 +8,7 @@ said nothing after 75 s either goes on or waits. The whole takes about five minu
 
 from __future__ import annotations
 
-from serene.interrupts import end_quietly, ended
+from serene.process.interrupts import end_quietly, ended
 
 if __name__ == "__main__":
     end_quietly()

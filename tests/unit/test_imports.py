@@ -76,7 +76,7 @@ def test_rooms_import_only_rooms_below(house: str) -> None:
 def test_topologies_run_under_mininets_own_python() -> None:
     """Which has nothing that is not Debian's: of our own library they use what needs nothing else."""
     known, ours = {"topologies", "mininet", *sys.stdlib_module_names}, modules()
-    alone = {"serene.interrupts", "serene.locks"}
+    alone = {"serene.process.interrupts", "serene.process.locks"}
     assert {name for _, name in imported("topologies")} <= known | {"serene"}
     assert {each for path in (ROOT / "topologies").rglob("*.py") for each in needed(path, ours)} <= alone | {
         name for name in ours if name.startswith("serene.topologies")

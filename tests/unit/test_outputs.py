@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from serene import outputs
 from serene.experiments.correctness import schedules
 from serene.experiments.network_study import __main__ as network_study
 from serene.experiments.pytorch_study import __main__ as pytorch_study
 from serene.experiments.pytorch_study import fewer_bits
 from serene.experiments.shared.pool import Processes
 from serene.experiments.straggler_study import __main__ as straggler_study
-from serene.outputs import CannotWrite
+from serene.process import outputs
+from serene.process.outputs import CannotWrite
 from tests import disks
 
 MB = outputs.MB

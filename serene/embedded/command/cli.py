@@ -14,7 +14,6 @@ from pathlib import Path
 
 import grpc
 
-from serene.at_exit import leave_garbage
 from serene.distribution import version
 from serene.embedded.command.options import LOG_LEVELS, Usage, left_out, parse
 from serene.embedded.command.packet_log import PacketPrinter
@@ -24,7 +23,8 @@ from serene.embedded.p4runtime.ports import InterfacePort
 from serene.embedded.p4runtime.service import P4RuntimeServer
 from serene.embedded.program.loading import read_program
 from serene.errors import SereneError
-from serene.interrupts import Interrupted, coming, ended, held
+from serene.process.at_exit import leave_garbage
+from serene.process.interrupts import Interrupted, coming, ended, held
 from serene.slots import NotBySlot, resized
 
 JSON_VERSION = "2.24"  # of BMv2 1.15: what p4c writes today

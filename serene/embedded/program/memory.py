@@ -7,7 +7,7 @@ import contextlib
 from serene.embedded.program.errors import NoMemory, UnsupportedProgram
 from serene.embedded.program.ir import Program, Table, limbs_of
 from serene.embedded.program.limits import MAX_STATE_BYTES
-from serene.memory import free_bytes
+from serene.process.memory import free_bytes
 from serene.slots import NotBySlot, SlotState
 
 CACHE_LINE = 64
