@@ -235,6 +235,8 @@ class Protocol:
         """What to send now: uint8[n, payload bytes], UDP payloads; n may be 0."""
         again = self._again(now)
         fresh = self._fresh()
+        if fresh.size and not (self.exchange.state == IN_FLIGHT).any():
+            self.exchange.flowing = False
         self.exchange.in_network[fresh] = True
         if fresh.size and not self.exchange.stalled:
             self.exchange.busy_at = now
