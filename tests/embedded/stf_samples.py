@@ -19,12 +19,11 @@ from tests.embedded.p4rt_controller import WriteFailed
 from tests.embedded.stf import Runner, StfError, StfMismatch, parse
 from tests.embedded.stf_embedded import EmbeddedTarget
 from tests.suites.apart import Apart, Crashed
-from tests.suites.checkouts import COMPILER, NotCompiled, Program
+from tests.suites.checkouts import COMPILER, QUICK, NotCompiled, Program
 
 # Folders of scripts and of their programs. P4-14 programs are used as translated by p4c, as not every p4c reads P4-14.
 SUITES = {"p4_16_samples": "p4_16_samples", "p4_14_samples": "p4_14_samples_outputs"}
 ATTEMPTS = 3  # if the switch could not be reached, which says nothing about the sample
-QUICK = ("-O1",)  # these programs see a dozen packets each
 UNREACHED = "not reached:"
 
 

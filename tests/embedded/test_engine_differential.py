@@ -22,7 +22,7 @@ from tests.embedded.sanitizers import PROGRAMS
 from tests.embedded.serene_job import seeds, start_job
 from tests.embedded.stf import Target
 from tests.embedded.stf_embedded import EmbeddedTarget
-from tests.embedded.stf_samples import QUICK
+from tests.suites.checkouts import QUICK
 from tests.suites.random_packets import difference
 
 PACKETS = 250

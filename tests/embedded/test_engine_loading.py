@@ -14,6 +14,7 @@ from serene.embedded.control.types import ControlError
 from serene.embedded.p4runtime.pipeline import Schema
 from serene.embedded.p4runtime.status import Failure
 from serene.embedded.program.crcs import BadCrc, Crc, parse_crc
+from serene.embedded.program.errors import NotBmv2Json
 from tests.embedded import small
 
 A, B, EMPTY = (small.field("h", name) for name in ("a", "b", "empty"))
@@ -89,6 +90,59 @@ def test_multicast_in_intrinsic_metadata() -> None:
         switch.multicast_set(3, [(1, 7), (2, 9)])
         assert switch.process(0, b"\x08") == [(1, b"\x07"), (2, b"\x09")]
         assert switch.process(5, b"") == [(0, b"")]  # no header, so no group
+
+
+def with_stack(steps: list[small.Node]) -> small.Node:
+    """A packet is h (an index), t, and the two elements of stack s, all of type h_t; the steps, and all are sent."""
+    made = small.program([*steps, small.send_to(1)])
+    for number, name in enumerate(("t", "s[0]", "s[1]"), 2):
+        made["headers"].append({"name": name, "id": number, "header_type": "h_t", "metadata": False})
+    made["header_stacks"] = [{"name": "s", "id": 0, "header_type": "h_t", "size": 2, "header_ids": [3, 4]}]
+    element = {"op": "extract", "parameters": [{"type": "stack", "value": "s"}]}
+    start = small.state("start", small.extract("h"), small.extract("t"), element, element)
+    made["parsers"][0]["parse_states"] = [start]
+    made["deparsers"][0]["order"] = ["h", "t", "s[0]", "s[1]"]
+    return made
+
+
+AT_H = {"op": "dereference_header_stack", "left": {"type": "header_stack", "value": "s"}, "right": A}
+ELEMENT, T = {"type": "expression", "value": AT_H}, {"type": "header", "value": "t"}
+NESTED = {"type": "expression", "value": ELEMENT}  # as p4c writes it where it is read
+FIRST_FIELD = {"type": "expression", "value": {"op": "access_field", "left": ELEMENT, "right": 0}}
+INSIDE, OUTSIDE = b"\x01\x10\x20\x30", b"\x02\x10\x20\x30"
+
+
+@pytest.mark.parametrize(
+    ("steps", "inside", "outside"),
+    [
+        ([small.primitive("assign_header", T, NESTED)], b"\x01\x30\x20\x30", b"\x02\x20\x30"),
+        ([small.primitive("assign_header", ELEMENT, T)], b"\x01\x10\x20\x10", OUTSIDE),
+        ([small.primitive("remove_header", NESTED)], b"\x01\x10\x20", OUTSIDE),
+        ([small.primitive("remove_header", ELEMENT), small.primitive("add_header", NESTED)],
+         b"\x01\x10\x20\x00", OUTSIDE),
+        ([small.primitive("assign", FIRST_FIELD, small.constant(9))], b"\x01\x10\x20\x09", OUTSIDE),
+    ],
+)  # fmt: skip
+def test_stack_elements_by_an_index_of_the_packet(steps: list[small.Node], inside: bytes, outside: bytes) -> None:
+    """An element outside of the stack is no valid header, and what is written there changes nothing (P4_16, 8.25)."""
+    with Switch.load(small.encoded(with_stack(steps))) as switch:
+        assert switch.process(0, INSIDE) == [(1, inside)]
+        assert switch.process(0, OUTSIDE) == [(1, outside)]
+
+
+def test_a_struct_of_metadata_is_copied() -> None:
+    """As p4c writes ``log_msg("{}", {standard_metadata})``."""
+    copied = small.primitive(
+        "assign_header", {"type": "header", "value": "kept"}, {"type": "header", "value": "standard_metadata"}
+    )
+    made = small.program([copied, small.primitive("assign", A, small.field("kept", "ingress_port")), small.send_to(1)])
+    made["headers"].append({"name": "kept", "id": 2, "header_type": "standard", "metadata": True})
+    with Switch.load(small.encoded(made)) as switch:
+        assert switch.process(7, b"\x00") == [(1, b"\x07")]
+    made["headers"][2]["metadata"] = False
+    made["headers"][2]["header_type"] = "h_t"
+    with pytest.raises(NotBmv2Json, match="headers 'kept' and 'standard_metadata' are of different types"):
+        Switch.load(small.encoded(made))
 
 
 def test_a_stacks_last_element_is_copied_in_the_parser() -> None:

@@ -30,9 +30,9 @@ from tests.embedded.sanitizers import PROGRAMS
 from tests.embedded.serene_job import SESSION, seeds, start_job
 from tests.embedded.stf import Target
 from tests.embedded.stf_embedded import EmbeddedTarget
-from tests.embedded.stf_samples import QUICK
 from tests.embedded.trace_witness import Witness
 from tests.frames import frame, request
+from tests.suites.checkouts import QUICK
 
 PACKETS = 120
 SAMPLES = (

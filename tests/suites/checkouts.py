@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILT = ROOT / "build" / "p4-suites"
 COMPILER = "p4c-bm2-ss"
 COMPILE_S = 300.0
+QUICK = ("-O0",)  # for the C of programs that see few packets
 
 CHECKOUTS = {  # the setting of make: what it is, and a folder that it has to have
     "P4_GUIDE": ("jafingerhut/p4-guide", "ptf-tests"),

@@ -17,10 +17,8 @@ from serene.embedded.p4runtime.pipeline import Schema
 from serene.errors import SereneError
 from serene.topologies.processes import bmv2
 from tests.p4rt import Controller
-from tests.suites.checkouts import NotCompiled, Program
+from tests.suites.checkouts import QUICK, NotCompiled, Program
 from tests.suites.switches import GRPC, PATIENCE_S, THRIFT
-
-QUICK = ("-O0",)  # no packet comes
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,10 @@ from tests.embedded.bmv2 import Bmv2, running_bmv2
 from tests.embedded.packets import trial
 from tests.embedded.stf_embedded import EmbeddedTarget
 from tests.suites.apart import Apart, Crashed
-from tests.suites.checkouts import NotCompiled, Program
+from tests.suites.checkouts import QUICK, NotCompiled, Program
 
 PACKETS, SEEDS, PORTS = 60, 30, 8
 MOST_STATES = 24  # of a path through a parser
-QUICK = ("-O0",)
 Node = dict[str, Any]
 Place = tuple[int, int]  # bits before it, and its own
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
@@ -14,6 +15,18 @@ from serene.embedded.codegen.trace import SIGNED, event, place_words
 from serene.embedded.program.errors import NotBmv2Json, UnsupportedProgram, known, where
 from serene.embedded.program.ir import Action, HeaderType, limbs_of, mask
 from serene.errors import choices
+
+
+@dataclass(frozen=True)
+class HeaderPlace:
+    """A header in C: conditions that it is there and valid, its bytes, and statements that make it valid."""
+
+    name: str
+    type: HeaderType
+    there: str
+    valid: str
+    code: str
+    set_valid: str
 
 
 class ActionWriter:
@@ -116,46 +129,76 @@ class ActionWriter:
         self._line(f"memcpy({left}, {right}, {left}_bytes);")
 
     def add_header(self, operands: Operands) -> None:
-        name = operands.name(0, "header")
-        valid, header = self._scope.valid(name), self._scope.header(name)
-        size = self._scope.known_header(name).type.bits // 8
-        self._line(f"if (!{valid}) {{ memset(&{header}, 0, sizeof {header}); packet->grown += {size}; }}")
-        for line in self._scope.set_valid(name):
-            self._line(line)
+        header = self._header(operands[0])
+        size = header.type.bits // 8
+        self._line(f"if ({header.there}) {{")
+        self._line(
+            f"if (!{header.valid}) {{ memset(&{header.code}, 0, sizeof {header.code}); packet->grown += {size}; }}"
+        )
+        self._line(f"{header.set_valid} }}")
 
     def remove_header(self, operands: Operands) -> None:
-        name = operands.name(0, "header")
-        valid, header_type = self._scope.valid(name), self._scope.packet_header(name).type
-        size = str(header_type.bits // 8)
-        if header_type.variable is not None:
-            field = self._scope.field_name(name, header_type.variable.name)
-            size += f" + (int32_t){self._scope.header(name)}.{field}_bytes"
-        self._line(f"if ({valid}) packet->grown -= {size};")
-        self._line(f"{valid} = 0;")
+        header = self._header(operands[0])
+        size = str(header.type.bits // 8)
+        if header.type.variable is not None:
+            field = self._scope.field_names[header.type.name][header.type.variable.name]
+            size += f" + (int32_t){header.code}.{field}_bytes"
+        self._line(f"if ({header.there} && {header.valid}) {{ packet->grown -= {size}; {header.valid} = 0; }}")
 
     def assign_header(self, operands: Operands) -> None:
-        to, source = operands.name(0, "header"), operands[1]
-        if source.get("type") == "expression":  # the element of a stack that was extracted last
-            stack, last = operand_value(source.get("value"), "stack_field")
-            if last != "last":
-                raise NotBmv2Json(f"{stack}.{last} where a header is expected")
-            count, at = f"h->{self._scope.next_name(stack)}", self._scope.stack(stack)
-            valid, code = f"{count} && h->valid_{at}[{count} - 1]", f"h->{at}[{count} - 1]"
-            self._copy_header(to, f"{stack}.last", self._scope.stack_type(stack), valid, code)
+        kinds = [operand.get("type") for operand in (operands[0], operands[1])]
+        if kinds == ["header", "header"]:
+            self._assign_header(operands.name(0, "header"), operands.name(1, "header"))
         else:
-            self._assign_header(to, operands.name(1, "header"))
+            self._copy_header(self._header(operands[0]), self._header(operands[1]))
 
     def _assign_header(self, to: str, source: str) -> None:
-        scope = self._scope
-        self._copy_header(to, source, scope.known_header(source).type, scope.valid(source), scope.header(source))
+        headers = [self._scope.known_header(name) for name in (to, source)]
+        if all(header.metadata for header in headers):  # a struct, which is always valid
+            self._same_type(to, headers[0].type, source, headers[1].type)
+            self._line(f"{self._scope.header(to)} = {self._scope.header(source)};")
+        else:
+            self._copy_header(self._named(to), self._named(source, metadata=True))
 
-    def _copy_header(self, to: str, source: str, source_type: HeaderType, valid: str, code: str) -> None:
-        if self._scope.packet_header(to).type != source_type:
+    def _named(self, name: str, metadata: bool = False) -> HeaderPlace:
+        scope = self._scope
+        header = scope.known_header(name) if metadata else scope.packet_header(name)
+        set_valid = "" if header.metadata else " ".join(scope.set_valid(name))
+        return HeaderPlace(name, header.type, "1", scope.valid(name), scope.header(name), set_valid)
+
+    def _header(self, operand: Operand) -> HeaderPlace:
+        """A header that an operand names, also a stack's element whose index is known only at run time, or the one that
+        was extracted last. An element outside of the stack is not there."""
+        node: Any = operand
+        while isinstance(node, Mapping) and node.get("type") == "expression":
+            node = node["value"]
+        if node.get("op") == "dereference_header_stack":
+            stack = operand_value(node.get("left"), "header_stack")
+            at = self._emitter.scalar(self._emitter.exact(self._number(node.get("right"))))
+            there = f"{at} < {self._shape(stack)[1]}"
+        elif node.get("type") == "stack_field":
+            stack, last = node["value"]
+            if last != "last":
+                raise NotBmv2Json(f"{stack}.{last} where a header is expected")
+            there = f"h->{self._scope.next_name(stack)}"
+            at = f"{there} - 1"
+        else:
+            return self._named(operand_value(node, "header"))
+        element = self._scope.stack(stack)
+        valid = f"h->valid_{element}[{at}]"
+        header_type = self._scope.stack_type(stack)
+        return HeaderPlace(stack, header_type, there, valid, f"h->{element}[{at}]", f"{valid} = 1;")
+
+    @staticmethod
+    def _same_type(to: str, to_type: HeaderType, source: str, source_type: HeaderType) -> None:
+        if to_type != source_type:
             raise NotBmv2Json(f"headers {to!r} and {source!r} are of different types")
-        self._line(f"if ({valid}) {{ {self._scope.header(to)} = {code};")
-        for line in self._scope.set_valid(to):
-            self._line(line)
-        self._line(f"}} else {{ {self._scope.valid(to)} = 0; }}")
+
+    def _copy_header(self, to: HeaderPlace, source: HeaderPlace) -> None:
+        self._same_type(to.name, to.type, source.name, source.type)
+        self._line(f"if ({to.there}) {{")
+        self._line(f"if ({source.there} && {source.valid}) {{ {to.code} = {source.code}; {to.set_valid}")
+        self._line(f"}} else {{ {to.valid} = 0; }} }}")
 
     def assign_union(self, operands: Operands) -> None:
         unions = self._scope.program.unions

@@ -77,7 +77,8 @@ class LayoutWriter:
             if not scope.in_union_stack(name):
                 lines.append(f"    uint8_t {scope.next_name(name)};")
             lines.append(f"    uint8_t valid_{stack}[{len(elements)}];")
-            lines.append(f"    struct {scope.type(elements[0].type.name)} {stack}[{len(elements)}];")
+            # One more: what a program writes outside of the stack must change nothing.
+            lines.append(f"    struct {scope.type(elements[0].type.name)} {stack}[{len(elements) + 1}];")
         lines += [declare(h) for h in packet if not is_large(h)]
         lines.append("    uint64_t cleared_end;    /* what lies below is cleared when it is made valid */")
         lines += [declare(h) for h in packet if is_large(h)]

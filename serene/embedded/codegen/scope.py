@@ -211,7 +211,8 @@ class Scope:
         stack = operand_value(node.get("left"), *STACKS) + member
         field = _at(self.stack_type(stack).fields, value.get("right"), "field").name
         index = emitter.scalar(emitter.exact(self.reader(emitter).number(node.get("right"))))
-        return self._element(stack, field, f"{index} < {len(self.program.stacks[stack])} ? {index} : 0")
+        size = len(self.program.stacks[stack])  # the number of the element that takes what is written outside
+        return self._element(stack, field, f"{index} < {size} ? {index} : {size}")
 
     def reader(self, emitter: Emitter, local: Any = None) -> Reader:
         def no_local(index: int) -> Place:
