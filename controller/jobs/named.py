@@ -216,7 +216,9 @@ class Named:
         if claim is not None and now - claim.at < CLAIMED_S:
             return False
         if worker.endpoint is None:  # since the session was lost, its process may be about to come back
-            return not worker.evicted or self._silent_s(job, worker) >= BACK_S
+            gone_after_s = VACANT_S if _holds_up_nobody(job) else BACK_S
+            gone = worker.id in job.silenced or self._silent_s(job, worker) >= gone_after_s
+            return worker.before is None or gone
         if worker.state is WorkerState.LEFT:  # it may wait for the others' last contributions
             return now - worker.left_at >= VACANT_S
         return job.state is JobState.RUNNING and self._silent_s(job, worker) >= VACANT_S
@@ -225,12 +227,18 @@ class Named:
         """The places that a process may get, the best one first."""
         left = [worker for worker in job.workers if worker.state is WorkerState.LEFT]
         others = [worker for worker in job.workers if worker.state is not WorkerState.LEFT]
-        if job.elastic is not None and job.elastic.evict_after is not None:  # nobody waits for a dead member for long
-            left.sort(key=lambda worker: (worker.endpoint is not None, worker.evicted))  # first those that nobody had
+        if _holds_up_nobody(job):
+            # First those that nobody had.
+            left.sort(key=lambda worker: (worker.endpoint is not None, worker.before is not None))
             # Of the silent ones the first is most certainly dead, not only slow.
             return [*left, *sorted(others, key=lambda worker: -self._silent_s(job, worker))]
         # First those of dead members, which hold up the others; it takes a while to know that a member is dead.
         return [*others, *(left if waited_s >= VACANT_S else ())]
+
+
+def _holds_up_nobody(job: Job) -> bool:
+    """Whether nobody waits for a dead member for long."""
+    return job.elastic is not None and job.elastic.evict_after is not None
 
 
 def _check(name: str, asks: Asks) -> None:

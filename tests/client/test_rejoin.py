@@ -371,7 +371,6 @@ def test_leaving_worker_learns_of_a_new_session(plane: EmbeddedDataPlane) -> Non
 
 
 def test_next_hello_echoes_the_seq_of_the_wait_answer(switch: EmbeddedDataPlane) -> None:
-    """At once while it joins; later it may be the answer to a HELLO of long ago."""
     switch.clear()
     wire = InProcess(switch)
     wire.mail = [control_payload(Op.WAIT, seq=77, incarnation=1), control_payload(Op.WAIT, seq=78, incarnation=2)]
@@ -381,11 +380,16 @@ def test_next_hello_echoes_the_seq_of_the_wait_answer(switch: EmbeddedDataPlane)
     assert said == [0, 77, 77]
 
 
-@pytest.mark.parametrize("session", [0, 7])
-def test_a_worker_at_work_does_not_answer_for_an_old_hello(session: int, wire: InProcess, worker: Client) -> None:
-    wire.mail = [control_payload(Op.WAIT, seq=77, session=session, incarnation=1)]
+@pytest.mark.parametrize(("session", "said"), [(0, [(0, 0)]), (7, [(0, 0), (1, 77)])])
+def test_a_worker_at_work_that_is_asked_for_a_hello_asks_for_no_place(
+    session: int, said: list[tuple[int, int]], wire: InProcess, worker: Client
+) -> None:
+    """It says at once, and once, that it is in an epoch: the question may be the answer to a HELLO of long ago. (The
+    first HELLO joined.)"""
+    wire.mail = 2 * [control_payload(Op.WAIT, seq=77, session=session, incarnation=1)]
     worker.exchange(ONES)
-    assert wire.ops().count(Op.HELLO) == 1
+    headers = [np.frombuffer(payload, HEADER, 1)[0] for payload in wire.sent]
+    assert [(int(each["epoch"]), int(each["seq"])) for each in headers if each["op"] == Op.HELLO] == said
 
 
 def test_readmitted_process_raises_place_taken(plane: EmbeddedDataPlane) -> None:

@@ -231,6 +231,19 @@ def test_places_of_a_job_that_has_lost_its_session_are_its_workers() -> None:
     assert office.come("c") == Place(job, 1)
 
 
+def test_places_of_the_dead_are_free_soon_after_a_lost_session_whose_workers_come_and_go() -> None:
+    """At once where the worker had been evicted for silence, and for the others once they would have come."""
+    office = Office(Elastic(2, 1, 2.0))
+    job = office.running()
+    job.workers[1].state, job.silenced = WorkerState.EVICTED, frozenset({1})
+    job.reset()
+    office.silent = dict.fromkeys(range(2), 0.1)
+    assert office.come("c") == Place(job, 1)
+    assert isinstance(office.come("d"), Awaits)
+    office.silent = {0: VACANT_S}
+    assert office.come("d") == Place(job, 0)
+
+
 @pytest.mark.parametrize("name", ["", "a\nb", "x" * 65])
 def test_impossible_names(name: str) -> None:
     with pytest.raises(BadRequest, match="expected a name of 1 to 64 printable characters"):
