@@ -126,7 +126,7 @@ class Named:
     def come(self, name: str, asks: Asks, now: float) -> Place | Awaits | Dead | Complete:
         """A process asks, for the first time or again. Raises BadRequest for a name or a request that is impossible,
         Conflict where the settings differ or all places are taken."""
-        _check(name, asks)
+        _check(name, asks, self._jobs.max_workers)
         self._forget(now)
         job = self.job(name)
         return self._gather(name, asks, now) if job is None else self._find_place(job, asks, now)
@@ -241,10 +241,12 @@ def _holds_up_nobody(job: Job) -> bool:
     return job.elastic is not None and job.elastic.evict_after is not None
 
 
-def _check(name: str, asks: Asks) -> None:
+def _check(name: str, asks: Asks, max_workers: int) -> None:
     if not (name and len(name) <= LONGEST_NAME and name.isprintable()):
         raise BadRequest(f"job {name!r}: expected a name of 1 to {LONGEST_NAME} printable characters")
-    largest = LARGEST // max(asks.places, 1)
+    if not 1 <= asks.places <= max_workers:  # before the processes have waited for those that never get a place
+        raise BadRequest(f"job {name!r}: {asks.places} workers: expected 1 to {max_workers}")
+    largest = LARGEST // asks.places
     if not 1 <= asks.scale <= largest:
         raise BadRequest(f"scale {asks.scale} for {asks.places} workers: expected 1 to {largest}")
     if not 1 <= asks.limit <= largest:

@@ -122,6 +122,13 @@ def test_processes_beyond_the_job_are_not_remembered() -> None:
     assert office.come("a") and office.come("b") and isinstance(office.come("c"), Awaits)
 
 
+def test_a_job_of_more_workers_than_the_switch_takes_is_refused_at_once() -> None:
+    office = Office()
+    most = office.jobs.max_workers
+    with pytest.raises(BadRequest, match=f"job 'gpt': {most + 1} workers: expected 1 to {most}"):
+        office.named.come("gpt", Asks("a", most + 1, SETTINGS, 1, 1), office.now)
+
+
 def test_settings_that_differ_do_not_wait_for_a_process_that_does_not_come() -> None:
     office = Office()
 
