@@ -95,13 +95,15 @@ def test_impossible_elastic_settings_are_rejected(
 
 
 def elastic_job(states: str, minimum: int = 1, evict_after: float = 5.0) -> Job:
-    """states: a letter for each place: r running, e evicted for silence, m evicted by hand, l left."""
+    """states: a letter for each place: r running, e evicted for silence, m evicted by hand, l left, x evicted for
+    silence and not heard since the session before was lost."""
     job = Job(0, 1, BSP(), 1, 1.0, JobState.RUNNING, elastic=Elastic(len(states), minimum, evict_after))
-    known = {"r": WorkerState.RUNNING, "e": WorkerState.EVICTED, "m": WorkerState.EVICTED, "l": WorkerState.LEFT}
+    known = {"r": WorkerState.RUNNING, "l": WorkerState.LEFT}
     for worker, letter in zip(job.workers, states, strict=True):
-        worker.state = known[letter]
-        worker.endpoint = Endpoint(worker.id + 1, "02:00:00:00:00:01", "10.0.0.1", 5000, 1)
-    job.silenced = frozenset(place for place, letter in enumerate(states) if letter == "e")
+        worker.state = known.get(letter, WorkerState.EVICTED)
+        at = Endpoint(worker.id + 1, "02:00:00:00:00:01", "10.0.0.1", 5000, 1)
+        worker.endpoint = None if letter == "x" else at
+    job.silenced = frozenset(place for place, letter in enumerate(states) if letter in "ex")
     return job
 
 
@@ -114,6 +116,7 @@ def elastic_job(states: str, minimum: int = 1, evict_after: float = 5.0) -> Job:
         ("rr", 1, [9, 8], {0}, {0}),
         ("re", 1, [0, 6], {1}, {1}),
         ("re", 1, [0, 1], set(), set()),
+        ("rx", 1, [0, 0], {1}, {1}),
         ("rm", 1, [0, 1], {1}, set()),
         ("re", 1, [6, 1], {0}, {0}),
         ("rl", 1, [6, 6], set(), set()),
