@@ -3,7 +3,7 @@
 import sys
 from typing import NoReturn
 
-from serene.interrupts import end_quietly, ended
+from serene.process.interrupts import end_quietly, ended
 
 
 def main() -> NoReturn:

@@ -20,13 +20,14 @@ from serene.controller.http.listeners import tcp_listener, unix_listener
 from serene.controller.http.server import application
 from serene.controller.settings import Settings, host_and_port, is_loopback
 from serene.http import UNIX, token
-from serene.interrupts import Interrupted, allowed, coming, held
+from serene.process.interrupts import Interrupted, allowed, coming, held
 
 LOG = logging.getLogger("serene.controller")
 
 
 def run(settings: Settings) -> None:
-    """Serves until an interrupt (`serene.interrupts`) or POST /v1/shutdown. Raises SereneError when the start fails."""
+    """Serves until an interrupt (`serene.process.interrupts`) or POST /v1/shutdown. Raises SereneError if the start
+    fails."""
     logging.basicConfig(
         level=logging.INFO,
         stream=sys.stderr,

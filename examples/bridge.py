@@ -11,7 +11,7 @@ from serene.strategy import BSP, SSP
 
 @dataclass
 class Bridge(Automatic):
-    factor: float = 2.0  # an iteration is slow if it computes so many times as long as the worker's mean
+    factor: float = 2.0  # an iteration is slow if it takes more than this many times the worker's mean compute time
     period_s: float = 0.5  # seconds between decisions
 
     def decide(self, seen: Observation) -> Decision | None:

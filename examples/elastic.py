@@ -1,8 +1,8 @@
-"""Workers that come and go: four begin, up to eight take part, and who dies is waited for no longer than two seconds.
+"""Workers that come and go: four begin, up to eight take part, and one that is silent for two seconds is evicted.
 
 serenectl up --local
 python examples/elastic.py     # four times; then, at any time, as often as you like
-torchrun --standalone --nproc-per-node 1 --max-restarts 3 examples/elastic.py     # or so: who dies is started again
+torchrun --standalone --nproc-per-node 1 --max-restarts 3 examples/elastic.py     # or: torchrun restarts dead ones
 """
 
 import torch
@@ -13,7 +13,7 @@ from serene.torch import DistributedOptimizer
 torch.manual_seed(1)  # the same first parameters for all workers, also for those that join later
 model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 4))
 own = torch.optim.AdamW(model.parameters(), lr=1e-3)
-torch.seed()  # and other data for each
+torch.seed()  # different data on each worker
 elastic = {"workers": 4, "places": 8, "minimum": 2, "evict_after": 2.0}
 with DistributedOptimizer(own, job="elastic", **elastic, on_members=lambda n: print(n, "workers")) as optimizer:
     for _ in range(400):

@@ -12,7 +12,7 @@ from serene.torch import DistributedOptimizer
 torch.manual_seed(1)  # the same first parameters for all workers
 model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 4))
 own = torch.optim.AdamW(model.parameters(), lr=1e-3)
-torch.seed()  # and other data for each
+torch.seed()  # different data on each worker
 with DistributedOptimizer(own, job="example", workers=4) as optimizer:
     for _ in range(200):
         points = torch.randn(32, 64)

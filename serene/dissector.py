@@ -7,7 +7,7 @@ Wireshark itself loads it from its folder of personal Lua plugins.
 
 from __future__ import annotations
 
-from serene.interrupts import end_quietly
+from serene.process.interrupts import end_quietly
 
 if __name__ == "__main__":
     end_quietly()

@@ -3,13 +3,13 @@
 import os
 import sys
 
-from serene.interrupts import end_quietly, ended
+from serene.process.interrupts import end_quietly, ended
 
 
 def main() -> int:
     _leave_others_modules()
     end_quietly()
-    from serene.switch import cli
+    from serene.embedded.command import cli
 
     return ended(cli.main)
 

@@ -72,12 +72,9 @@ LANES = ("tests/endtoend/test_[a-l]", "tests/endtoend/test_[m-z]", "tests/topolo
 LONG_FIRST = (
     *MININET, "tests/controller/", "tests/torch/", "tests/workers/", "tests/tofino/", "tests/network_study/",
     "tests/unit/test_wheel.py", "tests/tree/test_properties.py", "tests/dataplane/", "tests/page/",
-    "tests/straggler_study/", "tests/switch/test_engine_sanitizers.py", "tests/client/test_pool_rules.py",
+    "tests/straggler_study/", "tests/embedded/test_engine_sanitizers.py", "tests/client/test_pool_rules.py",
     "tests/client/test_sums.py", "tests/pytorch_study/test_fewer_bits.py",
 )  # fmt: skip
-# Begun last. They break connections, after which gRPC now and then keeps a later controller in the same process from
-# connecting.
-LAST = ("tests/controller/test_lost_connections.py", "tests/controller/test_connections.py")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -195,4 +192,3 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             raise pytest.UsageError(f"{item.nodeid} needs Mininet; such tests are in {' or '.join(MININET)}")
     if hasattr(config, "workerinput"):  # one of several processes
         items.sort(key=lambda item: [not item.nodeid.startswith(path) for path in LONG_FIRST])
-        items.sort(key=lambda item: [item.nodeid.startswith(path) for path in reversed(LAST)])

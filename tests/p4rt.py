@@ -9,8 +9,8 @@ from pathlib import Path
 from finsy.proto import p4r
 
 from serene.entries import Entry
-from tests.switch import p4rt_controller
-from tests.switch.p4rt_controller import PATIENCE_S, load_p4info, multicast_group, number
+from tests.embedded import p4rt_controller
+from tests.embedded.p4rt_controller import PATIENCE_S, load_p4info, multicast_group, number
 
 
 class Controller(p4rt_controller.Controller):

@@ -8,7 +8,7 @@ protocol, and then for unknown ones for as long as one likes.
 from __future__ import annotations
 import __future__
 
-from serene.interrupts import end_quietly, ended
+from serene.process.interrupts import end_quietly, ended
 
 if __name__ == "__main__":
     end_quietly()

@@ -127,22 +127,23 @@ class Run(Marked):
         command = [sys.executable, "-m", "serene.experiments.run", "--out", str(out), *map(str, options)]
         super().__init__(command, log, **(environment or {}))
 
-    def until_training(self, step: int = 2, patience_s: float = 60.0) -> str:
-        """Waits until every worker has done ``step`` steps, and returns the controller's URL."""
+    def until_training(self, step: int = 2, patience_s: float = 120.0, of: Callable[[list[int]], int] = min) -> str:
+        """Waits until every worker has done ``step`` steps, with ``of=max`` one of them, and returns the controller's
+        URL."""
         announced = "in another terminal"
         until(lambda: announced in self.output or self.process.poll() is not None, "the run starts", patience_s)
         assert self.process.poll() is None, self.output
         given = re.search(r"SERENE_CONTROLLER=(http\S+)", self.output)
         url = given[1] if given else "http://127.0.0.1:8559"
         with ControllerClient(url) as client:
-            until(lambda: self._least_step(client) >= step, f"all workers do step {step}", patience_s)
+            until(lambda: self._step(client, of) >= step, f"{of.__name__} of the workers' steps is {step}", patience_s)
         return url
 
-    def _least_step(self, client: ControllerClient) -> int:
+    def _step(self, client: ControllerClient, of: Callable[[list[int]], int]) -> int:
         assert self.process.poll() is None, self.output
         with contextlib.suppress(NoController):
             for job in client.jobs():
-                return min(int(worker.iteration) for worker in job.workers)
+                return of([int(worker.iteration) for worker in job.workers])
         return 0
 
     def summary(self) -> Json:

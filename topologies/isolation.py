@@ -16,7 +16,7 @@ import sys
 import traceback
 from collections.abc import Callable
 
-from serene.interrupts import SIGNALS, ended
+from serene.process.interrupts import SIGNALS, ended
 
 CLONE_NEWNS, CLONE_NEWPID = 0x00020000, 0x20000000
 MS_PRIVATE_RECURSIVE = (1 << 18) | (1 << 14)
@@ -71,7 +71,7 @@ def reset_handlers() -> None:
 def run_isolated(main: Callable[[], int]) -> int:
     """Calls ``main`` as the first process of a new PID namespace and returns its exit status. Needs root.
 
-    SIGINT, SIGTERM and SIGHUP are passed on to ``main``, which runs in `serene.interrupts.ended`. When the caller dies,
+    SIGINT, SIGTERM and SIGHUP are passed on to ``main``, which runs in `interrupts.ended`. When the caller dies,
     ``main`` and everything that it started are killed. Raises OSError where no namespace can be made.
     """
     libc = ctypes.CDLL(None, use_errno=True)

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from serene.interrupts import allowed
-from serene.locks import locked
+from serene.process.interrupts import allowed
+from serene.process.locks import locked
 
 ROOT = Path(__file__).resolve().parent.parent
 BINARIES = ROOT / ".venv" / "bin"

@@ -24,7 +24,7 @@ from typing_extensions import Self
 from serene.client import NoAnswer, Update
 from serene.errors import SereneError
 from serene.fixedpoint import FixedPoint
-from serene.interrupts import allowed
+from serene.process.interrupts import allowed
 from serene.report import Report
 from serene.strategy import Strategy
 from serene.workers.messages import END, HELLO, PUSH, READ, REFUSED, receive_exactly

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from serene import outputs
-from serene.outputs import CannotWrite
+from serene.process import outputs
+from serene.process.outputs import CannotWrite
 
 ROOM = 64 * 1024  # bytes that a worker writes besides steps and parameters, at most
 BYTES_PER_STEP = 200  # of worker-N.csv, at most

@@ -14,7 +14,7 @@ each iteration, the worker sends a `PUSH` and its contribution, and the server a
 
 from __future__ import annotations
 
-from serene.interrupts import allowed, end_quietly, ended, held
+from serene.process.interrupts import allowed, end_quietly, ended, held
 
 if __name__ == "__main__":
     end_quietly()

@@ -7,7 +7,7 @@ worker-N.csv while it runs, and worker-N.json and parameters-N.npy at the end (w
 
 from __future__ import annotations
 
-from serene.interrupts import Interrupted, allowed, end_quietly, ended, held
+from serene.process.interrupts import Interrupted, allowed, end_quietly, ended, held
 
 if __name__ == "__main__":
     end_quietly()
@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from serene.at_exit import leave_garbage
 from serene.client import Client, NoAnswer, Session, Update
 from serene.clock import unix_s
 from serene.errors import SereneError
+from serene.process.at_exit import leave_garbage
 from serene.strategy import parse
 from serene.wire import UNBOUNDED
 from serene.workers import options as command_line

@@ -14,9 +14,9 @@ from pathlib import Path
 from serene.controller.http.client import ControllerClient, NoController
 from serene.errors import SereneError
 from serene.http import LONGEST_PATH
-from serene.interrupts import allowed, held
-from serene.locks import locked
-from serene.spawn import module
+from serene.process.interrupts import allowed, held
+from serene.process.locks import locked
+from serene.process.spawn import module
 
 START_TIMEOUT_S = 150.0  # the embedded switch may have to compile the program first
 STOP_TIMEOUT_S = 10.0

@@ -14,7 +14,6 @@ import typer
 from rich.live import Live
 from typer.exceptions import TyperException
 
-from serene.at_exit import leave_garbage
 from serene.controller.commands import background, view
 from serene.controller.commands import doctor as doctors
 from serene.controller.commands import local as local_switch
@@ -40,7 +39,8 @@ from serene.controller.status.model import Event, SwitchStatus
 from serene.distribution import version
 from serene.errors import SereneError, choices
 from serene.http import CONTROLLER, UNIX
-from serene.interrupts import STATUS, held
+from serene.process.at_exit import leave_garbage
+from serene.process.interrupts import STATUS, held
 from serene.wire import PRECISIONS
 
 T = TypeVar("T")
@@ -314,16 +314,20 @@ app.command()(trace)
 def evict(worker: WorkerOption, job: JobOption = None, controller: Url = None) -> None:
     """Evict a worker: the barrier no longer waits for it; its contributions still count."""
     with job_of(controller, job) as (client, chosen):
-        epoch = client.evict(chosen, worker_of(client, chosen, worker)).epoch
-        print(f"job {chosen}: worker {worker} is evicted, epoch {epoch}")
+        number, before = worker_of(client, chosen, worker), client.job(chosen).epoch
+        epoch = client.evict(chosen, number).epoch
+        done = "is evicted already, no change" if epoch == before else f"is evicted, epoch {epoch}"
+        print(f"job {chosen}: worker {worker} {done}")
 
 
 @app.command()
 def readmit(worker: WorkerOption, job: JobOption = None, controller: Url = None) -> None:
     """Readmit an evicted worker: the barrier waits for it again."""
     with job_of(controller, job) as (client, chosen):
-        epoch = client.readmit(chosen, worker_of(client, chosen, worker)).epoch
-        print(f"job {chosen}: worker {worker} is readmitted, epoch {epoch}")
+        number, before = worker_of(client, chosen, worker), client.job(chosen).epoch
+        epoch = client.readmit(chosen, number).epoch
+        done = "is a member already, no change" if epoch == before else f"is readmitted, epoch {epoch}"
+        print(f"job {chosen}: worker {worker} {done}")
 
 
 def _bits(text: str) -> int:

@@ -23,9 +23,9 @@ from typing import IO
 from serene.controller.commands.background import STOP_TIMEOUT_S, folder, last_error, launch, named, room
 from serene.controller.settings import ShmPort, UdpPort, host_and_port, is_loopback
 from serene.errors import SereneError
-from serene.interrupts import allowed
-from serene.locks import locked
-from serene.spawn import module
+from serene.process.interrupts import allowed
+from serene.process.locks import locked
+from serene.process.spawn import module
 
 FIRST_UDP_PORT, LAST_UDP_PORT = 24200, 31998  # below those that Linux gives to outgoing connections
 ATTEMPTS = 5  # another program may take a port between our look at it and the switch's
@@ -89,7 +89,7 @@ def start(address: str, ports: Sequence[int], *, udp: bool = False) -> tuple[Por
 def shared_memory_works(paths: Sequence[str] = ()) -> bool:
     """Whether ports of the switch can be shared memory, at these paths."""
     try:
-        os.close(os.memfd_create("serene-probe", os.MFD_ALLOW_SEALING))  # as serene/switch/runtime/shm.h
+        os.close(os.memfd_create("serene-probe", os.MFD_ALLOW_SEALING))  # as serene/embedded/runtime/shm.h
     except (AttributeError, OSError):  # no Linux, or a sandbox without the system call
         return False
     return all(len(os.fsencode(path)) < LONGEST_PATH for path in paths)
@@ -99,7 +99,7 @@ def _run(address: str, ports: Sequence[UdpPort | ShmPort], file: IO[str]) -> Non
     """Starts a switch, which inherits the lock of its record, ``file``, and waits until it is ready. Raises
     NoLocalSwitch or NoFolder."""
     log = _record(address).with_suffix(".log")
-    command = module("serene.switch.cli", "--no-p4", "--device-id", "0")
+    command = module("serene.embedded.command.cli", "--no-p4", "--device-id", "0")
     command += [f"-i{at.port}@{_where(at)}" for at in ports]
 
     def ready(process: subprocess.Popen[bytes]) -> None:

@@ -50,11 +50,11 @@ def trace(
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's own log, beside the error that it returns
     import grpc  # imported here: it would double the start-up time of every command
 
-    from serene.switch.loaded import MAX_PORTS
-    from serene.switch.p4runtime.watching import NoTraces, watch
-    from serene.switch.trace import step_from_json
-    from serene.switch.trace_proto import lines
-    from serene.switch.trace_text import text
+    from serene.embedded.control.loaded import MAX_PORTS
+    from serene.embedded.p4runtime.watching import NoTraces, watch
+    from serene.embedded.trace.proto import lines
+    from serene.embedded.trace.steps import step_from_json
+    from serene.embedded.trace.text import text
 
     if as_json and form is Format.PROTO:
         raise BadSettings("--json with --format proto: expected one of them")

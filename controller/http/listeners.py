@@ -17,7 +17,7 @@ from pathlib import Path
 
 from serene.controller.settings import host_and_port
 from serene.errors import SereneError
-from serene.locks import locked
+from serene.process.locks import locked
 
 LOCK_TIMEOUT_S = 5.0
 LEAVING_S = 1.0  # how long a controller that has stopped listening may take to end
@@ -76,7 +76,7 @@ def _holder(name: str) -> str:
         asking.setblocking(False)
         asking.connect(name)
         pid, _, _ = struct.unpack("3i", asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-        return f"the controller with process id {pid}"
+        return f"the controller with process id {pid}" if pid else "a controller in another PID namespace"
     return "another controller"
 
 

@@ -13,7 +13,7 @@ played again alone.
 
 from __future__ import annotations
 
-from serene.interrupts import end_quietly, ended
+from serene.process.interrupts import end_quietly, ended
 
 if __name__ == "__main__":
     end_quietly()
@@ -30,7 +30,6 @@ from pathlib import Path
 
 from rich.progress import Progress
 
-from serene import outputs
 from serene.arguments import Parser, probability, whole
 from serene.errors import SereneError, choices
 from serene.experiments.correctness import tallies as parts
@@ -43,6 +42,7 @@ from serene.experiments.correctness.virtual.tree import TreeSchedule, TreeSwitch
 from serene.experiments.shared import terminal
 from serene.experiments.shared.pool import Processes
 from serene.experiments.shared.random_strategies import FAMILIES, alternating
+from serene.process import outputs
 from serene.program import Program
 from serene.racks import MAX_RACKS
 

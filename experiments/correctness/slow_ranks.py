@@ -6,7 +6,7 @@ text, and from there to the rule (`serene.controller.status.slow`).
 
 from __future__ import annotations
 
-from serene.interrupts import end_quietly, ended
+from serene.process.interrupts import end_quietly, ended
 
 if __name__ == "__main__":
     end_quietly()

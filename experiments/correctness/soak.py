@@ -6,7 +6,7 @@ packets have reached the switch. At the end every replica has to be the sum of a
 
 from __future__ import annotations
 
-from serene.interrupts import end_quietly, ended
+from serene.process.interrupts import end_quietly, ended
 
 if __name__ == "__main__":
     end_quietly()

@@ -6,7 +6,7 @@ of different runs.
 
 from __future__ import annotations
 
-from serene.interrupts import end_quietly, ended
+from serene.process.interrupts import end_quietly, ended
 
 if __name__ == "__main__":
     end_quietly()
@@ -23,13 +23,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rich.console import Console
 from rich.table import Table
 
-from serene import outputs
 from serene.arguments import Parser
 from serene.errors import SereneError
 from serene.experiments.correctness.virtual.checks import Violation
 from serene.experiments.correctness.virtual.plan import Outcome
 from serene.experiments.shared import terminal
 from serene.experiments.shared.build import digest, programs, sources
+from serene.process import outputs
 
 Pair = tuple[str, str]
 Count = Annotated[int, Field(ge=0)]

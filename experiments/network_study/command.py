@@ -10,7 +10,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from serene import outputs
 from serene.arguments import Parser
 from serene.experiments.network_study import emulation
 from serene.experiments.network_study.cells import CONDITIONS, Cell, ExchangeCell, Store, TrainingCell, answer
@@ -23,7 +22,8 @@ from serene.experiments.shared.clusters import Cluster
 from serene.experiments.shared.store import alone
 from serene.experiments.shared.studies import Failed, Group
 from serene.palette import look
-from serene.spawn import module
+from serene.process import outputs
+from serene.process.spawn import module
 from serene.topologies.processes import mortal
 
 PAGE_BYTES, ANSWER_BYTES = 5 * outputs.MB, 4096  # of the report and of an answer, about

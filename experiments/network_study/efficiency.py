@@ -12,7 +12,7 @@ than that, real gradients are computed in the order in which the network study's
 
 from __future__ import annotations
 
-from serene.interrupts import end_quietly, ended
+from serene.process.interrupts import end_quietly, ended
 
 if __name__ == "__main__":
     end_quietly()
@@ -25,7 +25,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from serene import outputs
 from serene.arguments import Parser
 from serene.errors import SereneError
 from serene.experiments.network_study.cells import MB, NetworkCell, our_switch
@@ -39,6 +38,7 @@ from serene.experiments.straggler_study.grid import DATASET
 from serene.experiments.straggler_study.learners import learner
 from serene.experiments.straggler_study.measures import SMOOTHING, Curve, curve
 from serene.experiments.straggler_study.trace import Trace
+from serene.process import outputs
 from serene.strategy import parse
 from serene.workers import stragglers
 

@@ -1,6 +1,6 @@
 """``serene-netstudy``. Ctrl-C ends it cleanly already while its modules are imported."""
 
-from serene.interrupts import end_quietly, ended
+from serene.process.interrupts import end_quietly, ended
 
 
 def main() -> int:

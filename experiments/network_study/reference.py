@@ -6,7 +6,7 @@ python -m serene.experiments.network_study.reference --write   # writes the reco
 
 from __future__ import annotations
 
-from serene.interrupts import end_quietly, ended
+from serene.process.interrupts import end_quietly, ended
 
 if __name__ == "__main__":
     end_quietly()
@@ -20,11 +20,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from serene import outputs
 from serene.errors import SereneError
 from serene.experiments.network_study.cells import ExchangeCell, NetworkCell
 from serene.experiments.network_study.flows import simgrid_engine
 from serene.experiments.network_study.methods import names
+from serene.process import outputs
 
 RECORD = Path(__file__).with_name("simgrid.csv")
 NETWORK = [field.name for field in fields(NetworkCell)]

@@ -6,7 +6,7 @@ python -m serene.experiments.network_study.results --answers runs/network # the 
 
 from __future__ import annotations
 
-from serene.interrupts import end_quietly, ended
+from serene.process.interrupts import end_quietly, ended
 
 if __name__ == "__main__":
     end_quietly()
@@ -19,7 +19,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from serene import outputs
 from serene.arguments import Parser
 from serene.errors import SereneError
 from serene.experiments.network_study import efficiency
@@ -29,6 +28,7 @@ from serene.experiments.network_study.findings import Findings, Table
 from serene.experiments.network_study.grid import GRIDS, Grid, ratio_name
 from serene.experiments.network_study.thinness import Thinness, efficiency_table
 from serene.experiments.shared import machine, page_tables, terminal
+from serene.process import outputs
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER, PAGE = ROOT / "docs" / "results", ROOT / "docs" / "network-study.md"

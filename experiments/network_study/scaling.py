@@ -11,7 +11,7 @@ from pathlib import Path
 from serene.experiments.network_study.cells import BadCell, ExchangeCell, NetworkCell
 from serene.experiments.network_study.emulated.rows import Row
 from serene.experiments.network_study.flows.clos import SIZES
-from serene.spawn import module
+from serene.process.spawn import module
 
 METHODS = ("flat-butterfly", "servers-distributed", "leaf-spine-aggregation")
 RATIO = 0.25

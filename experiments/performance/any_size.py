@@ -5,7 +5,7 @@ python -m serene.experiments.performance.any_size [--values 124000000] [--worker
 
 from __future__ import annotations
 
-from serene.interrupts import end_quietly, ended
+from serene.process.interrupts import end_quietly, ended
 
 if __name__ == "__main__":
     end_quietly()
@@ -29,8 +29,8 @@ from serene.arguments import Parser, whole
 from serene.client import Client, FrameTransport, Session
 from serene.controller.http.client import ControllerClient
 from serene.errors import SereneError
+from serene.process.spawn import module
 from serene.program import Program
-from serene.spawn import module
 from serene.strategy import ASP, BSP, SSP, Quorum
 from serene.topologies.processes import controller, embedded_switch, free_ports
 

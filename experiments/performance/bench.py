@@ -8,7 +8,7 @@ rows say so.
 
 from __future__ import annotations
 
-from serene.interrupts import end_quietly, ended
+from serene.process.interrupts import end_quietly, ended
 
 if __name__ == "__main__":
     end_quietly()
@@ -27,7 +27,6 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from serene import outputs
 from serene.arguments import Parser
 from serene.client import blocks
 from serene.experiments.performance import pins, racks, seed, tables
@@ -38,6 +37,7 @@ from serene.experiments.performance.push_path import PushPath
 from serene.experiments.run.settings import BMV2
 from serene.experiments.shared import isolated, terminal
 from serene.http import CONTROLLER
+from serene.process import outputs
 from serene.program import Program
 
 REPEATS = 5

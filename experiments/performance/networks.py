@@ -14,7 +14,7 @@ from serene.controller.http.client import ControllerClient
 from serene.experiments.performance.parts import Json, run_parts
 from serene.experiments.run.network import MininetNetwork
 from serene.experiments.run.settings import check
-from serene.interrupts import held
+from serene.process.interrupts import held
 from serene.topologies.nodes import Bridge
 from serene.topologies.star import Star
 

@@ -5,7 +5,7 @@ python -m serene.experiments.performance.one_machine [--workers N] [--values N] 
 
 from __future__ import annotations
 
-from serene.interrupts import end_quietly, ended
+from serene.process.interrupts import end_quietly, ended
 
 if __name__ == "__main__":
     end_quietly()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from serene.errors import SereneError
-from serene.spawn import module
+from serene.process.spawn import module
 from serene.topologies.processes import ROOT
 
 Json = dict[str, Any]

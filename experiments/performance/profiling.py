@@ -8,7 +8,7 @@ it, or in the kernel. For what is not installed a line says so.
 
 from __future__ import annotations
 
-from serene.interrupts import end_quietly, ended
+from serene.process.interrupts import end_quietly, ended
 
 if __name__ == "__main__":
     end_quietly()

@@ -17,7 +17,7 @@ from serene.controller.http.client import ControllerClient
 from serene.experiments.performance.hosts import WARM_UP
 from serene.experiments.performance.networks import MininetHosts, started
 from serene.experiments.performance.parts import Json, run_parts
-from serene.interrupts import held
+from serene.process.interrupts import held
 from serene.program import Program
 from serene.racks import Racks
 from serene.strategy import BSP

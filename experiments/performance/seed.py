@@ -21,7 +21,7 @@ import numpy as np
 from serene.errors import SereneError
 from serene.experiments.performance.networks import MininetHosts, started
 from serene.experiments.performance.parts import BenchFailed, Json, run_parts
-from serene.interrupts import held
+from serene.process.interrupts import held
 from serene.topologies.nodes import Bmv2Switch
 from serene.topologies.star import Star
 from serene.wire import SWITCH_IP, SWITCH_MAC

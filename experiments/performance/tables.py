@@ -20,10 +20,10 @@ import grpc
 import numpy as np
 from finsy.proto import p4i, p4r, p4r_grpc
 
+from serene.embedded import Lpm, Switch, Ternary
 from serene.experiments.performance import router
 from serene.experiments.performance.networks import MininetHosts, started
 from serene.experiments.performance.parts import BenchFailed, Json, run_parts
-from serene.switch import Lpm, Switch, Ternary
 from serene.topologies.nodes import Bmv2Switch, EmbeddedSwitch
 from serene.topologies.star import Star
 

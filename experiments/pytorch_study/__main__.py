@@ -3,7 +3,7 @@ pytorch-study`` calls it."""
 
 from __future__ import annotations
 
-from serene.interrupts import end_quietly
+from serene.process.interrupts import end_quietly
 
 if __name__ == "__main__":
     end_quietly()
@@ -17,7 +17,6 @@ from typing import Any
 
 from rich.console import Console
 
-from serene import outputs
 from serene.arguments import Parser
 from serene.experiments.pytorch_study import report
 from serene.experiments.pytorch_study.cells import Cell, results
@@ -27,6 +26,7 @@ from serene.experiments.shared import page_tables, studies
 from serene.experiments.shared.store import Store
 from serene.experiments.shared.studies import Failed, Group
 from serene.http import CONTROLLER
+from serene.process import outputs
 from serene.topologies.processes import NotReady
 
 GRID = Grid()

@@ -9,7 +9,7 @@ shares.
 
 from __future__ import annotations
 
-from serene.interrupts import end_quietly
+from serene.process.interrupts import end_quietly
 
 if __name__ == "__main__":
     end_quietly()
@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from serene import outputs
 from serene.arguments import Parser, whole
 from serene.client.blocks import BITS, Layout
 from serene.experiments.pytorch_study.one_process import OneProcess
@@ -34,6 +33,7 @@ from serene.experiments.shared import machine, page_tables, studies
 from serene.experiments.shared.driver import BadUsage
 from serene.experiments.shared.store import JsonStore
 from serene.experiments.shared.studies import Group
+from serene.process import outputs
 from serene.program import Program
 from serene.workers.training import Recipe, Trainer
 

@@ -2,7 +2,7 @@
 
 import os
 
-from serene.interrupts import end_quietly, ended
+from serene.process.interrupts import end_quietly, ended
 
 # NumPy and PyTorch must not start threads of their own: the workers are forked from this process (forked.py), and a
 # fork has only the thread that called it.

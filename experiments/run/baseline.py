@@ -27,8 +27,8 @@ from serene.experiments.run.network import (
 )
 from serene.experiments.run.results import Counted, Work
 from serene.experiments.run.settings import Settings
-from serene.interrupts import allowed
-from serene.spawn import module
+from serene.process.interrupts import allowed
+from serene.process.spawn import module
 from serene.strategy import to_text
 from serene.workers.baselines import ranges
 

@@ -12,11 +12,11 @@ import time
 from pathlib import Path
 
 from serene.arguments import Parser
-from serene.at_exit import leave_garbage
 from serene.errors import SereneError
 from serene.experiments.run.launch import launch
 from serene.experiments.run.settings import Given, Settings, check
 from serene.experiments.shared import terminal
+from serene.process.at_exit import leave_garbage
 from serene.settings import add_options
 
 

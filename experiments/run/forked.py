@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import IO
 
 from serene.errors import SereneError
-from serene.interrupts import SIGNALS
-from serene.spawn import RUN
+from serene.process.interrupts import SIGNALS
+from serene.process.spawn import RUN
 from serene.topologies.isolation import in_child, reset_handlers
 from serene.workers import data
 
@@ -79,7 +79,7 @@ def prepare(exchange: str, dataset: str, directory: Path | None) -> None:
 def start(
     name: str, command: Sequence[str], output: IO[bytes], environment: Mapping[str, str], host: int | None = None
 ) -> ForkedProcess:
-    """Runs a command of `serene.spawn.module` in a forked child, which is killed when this process ends.
+    """Runs a command of `serene.process.spawn.module` in a forked child, which is killed when this process ends.
 
     name: what ``ps -o comm`` shows. output: for its standard output and error. environment: variables to add. host: id
     of a process in whose network namespace the child runs; None: in ours. Raises SereneError for any other command.

@@ -15,7 +15,6 @@ from typing import Protocol
 
 from rich.console import Console
 
-from serene import outputs
 from serene.controller.http.client import ControllerClient, NoController, Rejected
 from serene.controller.status.model import JobStatus
 from serene.errors import SereneError
@@ -35,9 +34,10 @@ from serene.experiments.run.network import (
 from serene.experiments.run.picture import draw
 from serene.experiments.run.results import Work
 from serene.experiments.run.settings import Settings
-from serene.interrupts import STATUS, allowed, held
-from serene.outputs import CannotWrite
-from serene.spawn import module
+from serene.process import outputs
+from serene.process.interrupts import STATUS, allowed, held
+from serene.process.outputs import CannotWrite
+from serene.process.spawn import module
 from serene.workers.results import BYTES_PER_STEP, ROOM
 
 POLL_S = 0.2
@@ -136,7 +136,7 @@ def _check_alive(network: Network, workers: list[WorkerProcess], events: Events)
 
 def launch(settings: Settings, console: Console, companion: Companion | None = None) -> int:
     """Does a run, shows it and writes its results to ``settings.out``; with Mininet as root, if need be by sudo.
-    Returns the exit status: 0, 1 after an error, 2 if OUT cannot be used, `serene.interrupts.STATUS` if it was
+    Returns the exit status: 0, 1 after an error, 2 if OUT cannot be used, `serene.process.interrupts.STATUS` if it was
     stopped."""
 
     def run() -> int:

@@ -20,9 +20,9 @@ from serene.errors import SereneError
 from serene.experiments.run import forked
 from serene.experiments.run.forked import ForkedProcess
 from serene.experiments.run.settings import Settings
-from serene.interrupts import allowed, held
+from serene.process.interrupts import allowed, held
+from serene.process.spawn import module
 from serene.settings import option
-from serene.spawn import module
 from serene.topologies.processes import Background, NotReady, controller, embedded_switch, free_ports, set_up_turn
 from serene.workers.recipe import Recipe
 
@@ -164,7 +164,7 @@ class Network(ABC):
     def start_process(
         self, name: str, host: int, command: Sequence[str], before: int = 0, **environment: str
     ) -> WorkerProcess:
-        """Starts a command of `serene.spawn.module` in a host; it is killed when the network ends."""
+        """Starts a command of `serene.process.spawn.module` in a host; it is killed when the network ends."""
         log = self.work / f"{name}.log"
         namespace = None if self._net is None else int(self._net[f"h{host + 1}"].pid)
         with log.open("ab") as output:  # a worker that starts again appends to the same log

@@ -13,11 +13,11 @@ from typing import Any
 
 from rich.table import Table
 
-from serene import outputs
 from serene.controller.status.model import EpochStatus, JobStatus
 from serene.errors import SereneError
 from serene.experiments.run.rerun import rerun
 from serene.experiments.run.settings import Settings
+from serene.process import outputs
 from serene.workers import architectures
 
 Json = dict[str, Any]

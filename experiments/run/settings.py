@@ -13,7 +13,7 @@ from serene.controller.automatic import AUTOMATIC, automatic_parts
 from serene.experiments.shared.build import commit
 from serene.faults import Faults
 from serene.faults import load as load_faults
-from serene.memory import free_bytes
+from serene.process.memory import free_bytes
 from serene.program import Program, chosen_program
 from serene.racks import MAX_RACKS, RACK_WORKERS, Racks, policies
 from serene.settings import BadSetting as BadSetting

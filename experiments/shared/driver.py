@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 from serene.errors import SereneError
 from serene.experiments.shared.build import Build, this_build
 from serene.experiments.shared.pool import Processes, WorkerLost
-from serene.outputs import CannotWrite
+from serene.process.outputs import CannotWrite
 
 TRIES = 3  # of a task whose worker died
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from serene import outputs
 from serene.errors import SereneError
+from serene.process import outputs
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

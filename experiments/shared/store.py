@@ -11,10 +11,10 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from serene import outputs
 from serene.errors import SereneError
 from serene.experiments.shared import machine
-from serene.locks import locked
+from serene.process import outputs
+from serene.process.locks import locked
 
 # How the folders of cells that run begin. Not as a training's own: a study with OUT=runs must not remove those.
 SCRATCH = ".cell-"

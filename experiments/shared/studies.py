@@ -19,15 +19,15 @@ import jinja2
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from serene import outputs
 from serene.arguments import whole
 from serene.errors import SereneError, choices
 from serene.experiments.shared import clusters, machine, terminal
 from serene.experiments.shared.clusters import HERE, Cluster
 from serene.experiments.shared.driver import BadUsage, work_off
 from serene.experiments.shared.store import Store
-from serene.interrupts import STATUS, ended, held
-from serene.outputs import CannotWrite
+from serene.process import outputs
+from serene.process.interrupts import STATUS, ended, held
+from serene.process.outputs import CannotWrite
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -1,6 +1,6 @@
 """``python -m serene.experiments.straggler_study``. Ctrl-C ends it cleanly already while its modules are imported."""
 
-from serene.interrupts import end_quietly
+from serene.process.interrupts import end_quietly
 
 
 def main() -> int:

@@ -11,7 +11,7 @@ packets with their round trips. A run is over when one worker's accuracy is abov
 
 from __future__ import annotations
 
-from serene.interrupts import end_quietly, ended
+from serene.process.interrupts import end_quietly, ended
 
 if __name__ == "__main__":
     end_quietly()
@@ -28,10 +28,10 @@ import numpy as np
 import pandas as pd
 from rich.table import Table
 
-from serene import outputs
 from serene.arguments import Parser
 from serene.errors import SereneError
 from serene.experiments.shared import terminal
+from serene.process import outputs
 
 TARGET = 0.91
 STEPS_PER_EVALUATION = 10

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from serene.experiments.straggler_study.cell import SOFTMAX, Cell, Network
+from serene.experiments.straggler_study.cell import SOFTMAX, TARGETS, Cell, Network
 from serene.experiments.straggler_study.grid import DATASET, LINKS, PARAMETERS, SHARES, computing, fixed, frame_bits
 
 STEPS = 100
@@ -42,31 +42,37 @@ OPTIMISERS = {
 
 @dataclass(frozen=True)
 class Case:
-    """A cell without strategy and seed. rate: a key of OPTIMISERS[model]; straggler: of STRAGGLERS, or a profile."""
+    """A cell without strategy and seed. rate: a key of OPTIMISERS[model]; straggler: of STRAGGLERS, or a profile.
+    target: the switch of a run in Mininet, one of cell.TARGETS; empty: virtual time."""
 
     model: str
     rate: str
     share: float
     straggler: str
     workers: int
+    target: str = ""
 
     @property
     def name(self) -> str:
         """The cell in results' files."""
         straggler = Path(self.straggler).stem if self.straggler.startswith("trace:") else self.straggler
-        return f"{self.model} {self.rate}, share {self.share:.0%}, {straggler}, {self.workers} workers"
+        switch = f", {self.target} in Mininet" if self.target else ""
+        return f"{self.model} {self.rate}, share {self.share:.0%}, {straggler}, {self.workers} workers{switch}"
 
     def cell(self, strategy: str, seed: int, until: float = 0.0) -> Cell:
-        """One run, which ends when the accuracy is ``until``; 0: after all steps."""
-        network = Network(worker_pps=LINKS[self.share] * 1e6 / frame_bits(), switch_pps=0, latency_us=50)
+        """One run. In virtual time it ends when the accuracy is ``until``; 0: after all steps."""
         optimiser = OPTIMISERS[self.model][self.rate]
         straggler = STRAGGLERS.get(self.straggler, self.straggler)
-        return Cell(
+        one = Cell(
             workers=self.workers, model=self.model, dataset=DATASET, straggler=straggler,
             strategy=strategy, seed=seed, steps=STEPS, until=until, eval_every=4, share=self.share,
             compute_ms=round(computing(self.share, "mlp"), 3), learning_rate=optimiser.rate,
-            momentum=optimiser.momentum, stands_for=PARAMETERS["mlp"], network=network,
+            momentum=optimiser.momentum,
         )  # fmt: skip
+        if self.target:
+            return replace(one, engine="emulated", target=self.target, link_mbit=LINKS[self.share])
+        network = Network(worker_pps=LINKS[self.share] * 1e6 / frame_bits(), switch_pps=0, latency_us=50)
+        return replace(one, stands_for=PARAMETERS["mlp"], network=network)
 
     def fixed(self) -> tuple[str, ...]:
         """The fixed strategies, of which the best one in hindsight is the measure."""
@@ -74,7 +80,7 @@ class Case:
 
     def calm(self) -> Case:
         """The case by which the target is chosen."""
-        return replace(self, straggler="none", share=SHARES[1])
+        return replace(self, straggler="none", share=SHARES[1], target="")
 
 
 # Of which rates and shares a model's cells are, by the number of workers. The first ones take the least processor time.
@@ -87,10 +93,19 @@ SIZES: dict[str, dict[int, tuple[tuple[str, ...], tuple[float, ...]]]] = {
     },
     "mlp": {4: (("mild", "edge"), (SHARES[0], SHARES[-1]))},
 }
+IN_MININET = ("none", "always", "random", "changing")  # stragglers of the cells in Mininet
+
+
+def in_mininet(stragglers: Sequence[str] = IN_MININET) -> Iterator[Case]:
+    """The cells that run in Mininet, at the largest share, through both switches."""
+    for target in TARGETS:
+        for rate in OPTIMISERS["mlp"]:
+            for straggler in stragglers:
+                yield Case("mlp", rate, SHARES[-1], straggler, 4, target)
 
 
 def cases(stragglers: Sequence[str] = tuple(STRAGGLERS)) -> Iterator[Case]:
-    """All cells with these stragglers, as `Case` has them."""
+    """All cells in virtual time with these stragglers, as `Case` has them."""
     for model, sizes in SIZES.items():
         for workers, (rates, shares) in sizes.items():
             for rate in rates:

@@ -56,8 +56,8 @@ class RackNetwork:
 @dataclass(frozen=True)
 class Cell:
     """One run. model: one of LEARNERS. learning_rate: None for the model's own. momentum: of
-    softmax regression alone, 0 to less than 1; each worker keeps a velocity, which a read moves once. until: a
-    simulated run ends when the smoothed accuracy is this; 0: after all steps. stands_for: how many parameters the
+    softmax regression alone, 0 to less than 1; each worker keeps a velocity, which a read moves once. until: the
+    smoothed accuracy to reach, where a simulated run ends; 0: after all steps. stands_for: how many parameters the
     simulated network carries, if that is more than the model has; so timing can be studied with a small model.
 
     exchange, target, packets, link_mbit: as in a run's settings, for the emulated engine. network, racks: for the

@@ -9,7 +9,6 @@ import os
 
 from rich.console import Console
 
-from serene import outputs
 from serene.arguments import Parser
 from serene.errors import choices
 from serene.experiments.run.launch import with_sudo
@@ -23,6 +22,7 @@ from serene.experiments.straggler_study.grid import GRIDS, Grid
 from serene.experiments.straggler_study.store import Store
 from serene.experiments.straggler_study.study import Incomplete, Study
 from serene.experiments.straggler_study.sweep import Parallel, announced, sweep
+from serene.process import outputs
 
 REPORT_BYTES = 5 * outputs.MB  # about
 ENGINES = ("simulated", "emulated", "both")

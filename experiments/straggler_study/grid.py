@@ -63,6 +63,9 @@ class Together:
     bmv2: int
 
 
+TOGETHER = {0.05: Together(6, 3), 0.30: Together(4, 1), 0.65: Together(3, 1)}  # by share
+
+
 @dataclass(frozen=True)
 class Grid:
     """Cells by purpose. A cell that serves several purposes runs once.
@@ -212,7 +215,7 @@ def quick() -> Grid:
         tuple(_map((4,), STRENGTHS["transient"][1:], brief=True)),
         tuple(_scale(TIMING_SIZES[:4], 200)),
         {"mlp": 0.60, SOFTMAX: 0.85},
-        {0.05: Together(6, 3), 0.30: Together(4, 1), 0.65: Together(3, 1)},
+        TOGETHER,
     )
 
 
@@ -238,7 +241,7 @@ def full() -> Grid:
         ),
         tuple(_scale(TIMING_SIZES, 500)),
         {"mlp": 0.70, "cnn-large": 0.50, SOFTMAX: 0.85},
-        {0.05: Together(6, 3), 0.30: Together(4, 1), 0.65: Together(3, 1)},
+        TOGETHER,
     )
 
 

@@ -7,7 +7,7 @@ counted once, with the same weight. Prints the mean accuracy of three seeds.
 
 from __future__ import annotations
 
-from serene.interrupts import end_quietly, ended
+from serene.process.interrupts import end_quietly, ended
 
 if __name__ == "__main__":
     end_quietly()

@@ -1,15 +1,15 @@
 """The regret of every strategy: ``python -m serene.experiments.straggler_study.regret``, or `make compare`.
 
 Regret is a strategy's time to the accuracy over that of the best fixed strategy of the same cell in hindsight; 1.00 is
-as good as if one had known. Everything runs in virtual time, with real gradients and the compiled program. A run ends
-when it has reached the accuracy. Runs are kept in ``--out``, so a command that was stopped goes on. ``--csv`` writes
-``cell,strategy,regret``: the mean time of the seeds over the best fixed strategy's mean time; ``--runs`` writes a row
-for each run (docs/results/README.md).
+as good as if one had known. Runs are in virtual time, with real gradients and the compiled program. A run ends when it
+has reached the accuracy. ``--mininet`` takes 16 cells in Mininet instead, through both switches. Runs are kept in
+``--out``, so a command that was stopped resumes. ``--csv`` writes ``cell,strategy,regret``: the mean time of the seeds
+over the best fixed strategy's mean time; ``--runs`` writes a row for each run (docs/results/README.md).
 """
 
 from __future__ import annotations
 
-from serene.interrupts import end_quietly, ended
+from serene.process.interrupts import end_quietly, ended
 
 if __name__ == "__main__":
     end_quietly()
@@ -17,18 +17,20 @@ if __name__ == "__main__":
 import argparse
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from rich.console import Console
 
-from serene import outputs
 from serene.arguments import Parser, whole
 from serene.controller.automatic import AUTOMATIC as PREFIX
 from serene.errors import SereneError, choices
+from serene.experiments.run.launch import with_sudo
 from serene.experiments.shared import studies, terminal
-from serene.experiments.straggler_study.cases import OPTIMISERS, STEPS, Case, cases
+from serene.experiments.straggler_study import grid, side_by_side
+from serene.experiments.straggler_study.cases import IN_MININET, OPTIMISERS, STEPS, STRAGGLERS, Case, cases, in_mininet
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.measures import curve, row
 from serene.experiments.straggler_study.regret_table import NEVER, regrets, summary, worth, write_page
@@ -36,6 +38,7 @@ from serene.experiments.straggler_study.store import Store
 from serene.experiments.straggler_study.strategies import check_strategy
 from serene.experiments.straggler_study.sweep import Parallel, sweep
 from serene.experiments.straggler_study.trace import Trace
+from serene.process import outputs
 from serene.workers.stragglers import parse
 
 SEEDS, TARGET_SEEDS = (1, 2, 3), (101, 102)
@@ -88,18 +91,19 @@ def automatic_of(text: str) -> dict[str, str]:
     return found
 
 
-def chosen_cases(text: str, names: str, straggler: str = "") -> list[Case]:
+def chosen_cases(text: str, names: str, straggler: str = "", *, mininet: bool = False) -> list[Case]:
     """The cells of these models whose names contain one of these texts; both separated by ``,`` and ``;``. straggler:
-    a profile in place of all others; empty for none. Raises SereneError where one of the texts names no cell, or no
-    such profile exists."""
+    a profile in place of all others; empty for none. mininet: those in Mininet. Raises SereneError where one of the
+    texts names no cell, or no such profile exists."""
     models = text.split(",")
     wanted = [part.strip() for part in names.split(";")]
     if straggler:
         parse(straggler)
-    mine = [case for case in (cases([straggler]) if straggler else cases()) if case.model in models]
+    stragglers = [straggler] if straggler else list(IN_MININET if mininet else STRAGGLERS)
+    mine = [case for case in (in_mininet if mininet else cases)(stragglers) if case.model in models]
     found = [case for case in mine if any(part in case.name for part in wanted)]
     if not set(models) <= set(OPTIMISERS) or not all(any(part in case.name for case in mine) for part in wanted):
-        example = next(cases()).name
+        example = next(in_mininet() if mininet else cases()).name
         raise SereneError(
             f"no cells of --models {text} --cells {names!r}: models are {choices(OPTIMISERS)}, and a cell is called "
             f"like {example!r}"
@@ -109,7 +113,7 @@ def chosen_cases(text: str, names: str, straggler: str = "") -> list[Case]:
 
 def run(options: argparse.Namespace, console: Console) -> None:
     """Runs what is missing, and prints the table. Raises SereneError."""
-    chosen = chosen_cases(options.models, options.cells, options.straggler)
+    chosen = chosen_cases(options.models, options.cells, options.straggler, mininet=options.mininet)
     automatic = automatic_of(options.strategies)
     given = options.seeds.split(",")
     if not all(seed.isdecimal() and len(seed) < 10 for seed in given):
@@ -118,6 +122,9 @@ def run(options: argparse.Namespace, console: Console) -> None:
     for output in filter(None, (options.csv, options.runs, options.page)):
         outputs.check_file(output, outputs.MB)
     store, parallel = Store(options.out), Parallel(options.parallel)
+    if options.mininet and not options.so_far:
+        wanted = {case.share: grid.TOGETHER[case.share] for case in chosen}
+        parallel = replace(parallel, emulated=side_by_side.agree(wanted, options.out, console))
 
     calm = {case: [case.calm().cell("bsp", seed) for seed in TARGET_SEEDS] for case in chosen}
     if not options.so_far:
@@ -149,7 +156,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
     if options.runs:
         outputs.write_text(options.runs, runs.drop(columns=["cell", "took_s"]).to_csv(index=False))
     if options.page:
-        write_page(options.page, found, runs, AUTOMATIC[BEST])
+        write_page(options.page, found, runs, AUTOMATIC[BEST], "mininet" if options.mininet else "regret")
 
 
 def _runs(case: Case, strategies: Iterable[str], seeds: Sequence[int], until: Mapping[Case, float]) -> list[Cell]:
@@ -174,6 +181,7 @@ def main() -> int:
         default="",
         help="a straggler profile in place of the cells' own, such as failure:iteration=20 or trace:FILE",
     )
+    add("--mininet", action="store_true", help="the cells in Mininet, of the mlp, in place of those in virtual time")
     add("--seeds", default=",".join(map(str, SEEDS)), help="seeds to judge by, separated by commas (default: 1,2,3)")
     add("--out", type=Path, default=Path("runs/regret"), help="directory for the runs (default: runs/regret)")
     add("--so-far", action="store_true", help="run nothing: the cells and strategies whose runs are there")
@@ -186,7 +194,10 @@ def main() -> int:
         default=os.cpu_count() or 1,
         help="runs at a time (default: one for each processor)",
     )
-    return studies.main(parser.parse_args(), run)
+    options = parser.parse_args()
+    if options.mininet and not options.so_far and os.geteuid() != 0:
+        return with_sudo(terminal.console())
+    return studies.main(options, run)
 
 
 if __name__ == "__main__":

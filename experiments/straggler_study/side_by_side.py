@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from serene import outputs
 from serene.experiments.shared.clusters import HERE
 from serene.experiments.shared.driver import work_off
 from serene.experiments.shared.machine import load
@@ -25,6 +24,7 @@ from serene.experiments.straggler_study.measures import numbers
 from serene.experiments.straggler_study.names import percent
 from serene.experiments.straggler_study.store import Store
 from serene.experiments.straggler_study.sweep import BMV2, LIGHT, run_cell
+from serene.process import outputs
 
 STEPS = 15
 ALLOWED = 1.05  # the time of a step, at most, relative to that of a run alone

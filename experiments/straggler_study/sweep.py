@@ -11,7 +11,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from serene import outputs
 from serene.experiments.shared import studies
 from serene.experiments.shared.clusters import HERE, Cluster
 from serene.experiments.shared.machine import observed
@@ -20,6 +19,7 @@ from serene.experiments.straggler_study import grid, names
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.store import Store
 from serene.experiments.straggler_study.trace import STEP, Trace
+from serene.process import outputs
 from serene.workers import stragglers
 from serene.workers.results import BYTES_PER_STEP
 

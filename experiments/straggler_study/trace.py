@@ -11,10 +11,10 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from serene import outputs
 from serene.experiments.shared.machine import Conditions
 from serene.experiments.shared.store import BadResult
 from serene.experiments.straggler_study.cell import Cell
+from serene.process import outputs
 
 # A step of a worker. Times are in seconds since training began: it computes from `began` to `pushed` and exchanges
 # until `ended`; `waited` is how long of that it waited for other workers. accuracy: NaN if it was not evaluated.

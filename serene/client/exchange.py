@@ -44,5 +44,8 @@ class Exchange:
         self.heard_at = now  # when an answer was last accepted
         self.stalled = False  # no answer has been accepted since the last timeout
         self.busy_at = now  # when something last went out for the first time, or was answered
-        self.flowing = False  # an answer has been accepted, and there was no timeout since
+        # An answer has been accepted, and since then there was no timeout and always something in flight. What is sent
+        # when nothing is in flight is answered after a round trip, and when the others have contributed: neither tells
+        # the pace. (BBR leaves out such samples, too: those limited by the application, draft-ietf-ccwg-bbr.)
+        self.flowing = False
         self.waited_s = 0.0  # for other workers

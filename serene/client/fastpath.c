@@ -185,6 +185,7 @@ static int send_fresh(struct exchange *exchange, struct flight *at) {
         _Alignas(struct cmsghdr) uint8_t control[BATCH][CMSG_SPACE(sizeof(uint16_t))];
         uint32_t first[BATCH], run[BATCH];
         unsigned count = 0;
+        int idle = !at->in_flight;
         double now = now_s();
         memset(messages, 0, sizeof messages);
         memset(control, 0, sizeof control);
@@ -207,6 +208,7 @@ static int send_fresh(struct exchange *exchange, struct flight *at) {
         }
         if (!count) return 0;
         at->sent_last = now;
+        if (idle) exchange->flowing = 0;
         if (!exchange->stalled) exchange->busy_at = now;
         for (unsigned sent = 0; sent < count;) {
             int done = send_messages(exchange, messages + sent, count - sent);

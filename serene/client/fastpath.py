@@ -21,7 +21,7 @@ from serene.fixedpoint import FixedPoint
 from serene.native import CompileFailed, CompilerMissing, compile_source
 from serene.wire import HEADER
 
-RINGS = Path(__file__).parents[1] / "switch" / "runtime" / "shm.h"  # what both ends of a shared-memory port know
+RINGS = Path(__file__).parents[1] / "embedded" / "runtime" / "shm.h"  # what both ends of a shared-memory port know
 SOURCES = (
     RINGS,
     *[Path(__file__).with_name(name) for name in ("shm.c", "fastpath.c", "blocks.c", "pool.c")],

@@ -377,6 +377,7 @@ static int send_pieces(struct pool *pool, struct flight *flight) {
         _Alignas(struct cmsghdr) uint8_t control[BATCH][CMSG_SPACE(sizeof(uint16_t))];
         uint64_t first[BATCH];
         unsigned count = 0;
+        int idle = !flight->in_flight;
         double now = now_s();
         while (count < BATCH && pool->sent < pool->begun) {
             uint32_t slot = (uint32_t)(pool->sent % exchange->slots), run = exchange->run_most;
@@ -398,6 +399,7 @@ static int send_pieces(struct pool *pool, struct flight *flight) {
             flight->in_network += run;
         }
         flight->sent_last = now;
+        if (idle) exchange->flowing = 0;
         if (!exchange->stalled) exchange->busy_at = now;
         for (unsigned sent = 0; sent < count;) {
             int done = send_messages(exchange, messages + sent, count - sent);

@@ -235,6 +235,8 @@ class Protocol:
         """What to send now: uint8[n, payload bytes], UDP payloads; n may be 0."""
         again = self._again(now)
         fresh = self._fresh()
+        if fresh.size and not (self.exchange.state == IN_FLIGHT).any():
+            self.exchange.flowing = False
         self.exchange.in_network[fresh] = True
         if fresh.size and not self.exchange.stalled:
             self.exchange.busy_at = now
@@ -310,7 +312,7 @@ class Protocol:
             & (headers["slot"] < self.membership.slots)
         )
         nudge = ours & (headers["op"] == _NUDGE)
-        self._notice_epoch(headers[ours])
+        self._notice_epoch(headers[ours], now)
         if nudge.any():
             self.counts.nudges += int(np.count_nonzero(nudge))
             self.exchange.due[headers["slot"][nudge]] = True
@@ -341,13 +343,19 @@ class Protocol:
         if accepted.size:
             self._accept(headers, payloads, accepted, echo, now)
 
-    def _notice_epoch(self, headers: np.ndarray) -> None:
-        """A newer epoch answers no slot, but those in flight have to be retransmitted at once."""
+    def _notice_epoch(self, headers: np.ndarray, now: float) -> None:
+        """A newer epoch answers no slot, but those in flight have to be retransmitted at once. The silence before it
+        was a wait for others; echoes will answer them, which end no wait."""
+        exchange = self.exchange
         newest = int(headers["epoch"].max(initial=0))
-        if newest > max(self.epoch, self.exchange.announced):
-            self.exchange.announced = newest
-            self.exchange.announcement = headers[headers["epoch"] == newest][0].copy()
-            self.exchange.due[self.exchange.state == IN_FLIGHT] = True
+        if newest > max(self.epoch, exchange.announced):
+            exchange.announced = newest
+            exchange.announcement = headers[headers["epoch"] == newest][0].copy()
+            in_flight = exchange.state == IN_FLIGHT
+            exchange.due[in_flight] = True
+            if in_flight.any() and not exchange.flowing:
+                exchange.waited_s += max(now - exchange.busy_at - (self.round_trip.smoothed or 0.0), 0.0)
+                exchange.busy_at = now
 
     def _accept(
         self, headers: np.ndarray, payloads: np.ndarray, accepted: np.ndarray, echo: np.ndarray, now: float

@@ -27,7 +27,7 @@ from serene.client.protocol import Membership
 from serene.client.reports import Reports
 from serene.client.requests import NoAnswer, Refused, SessionLost
 from serene.client.updates import CaughtUp, Update
-from serene.interrupts import allowed
+from serene.process.interrupts import allowed
 from serene.report import Report
 from serene.steps import REPORTED, StepTimes
 
@@ -101,7 +101,8 @@ class Session:
         """Contributes a gradient, as `Client.exchange` takes it, and applies what was read. Returns None where the
         switch lost its state meanwhile, and the contribution is in the sum that was restored and applied.
 
-        Interrupts that are held (`serene.interrupts`) may come while it waits: then the iteration does not count.
+        Interrupts that are held (`serene.process.interrupts`) may come while it waits: then the iteration does not
+        count.
         Raises as `Client.exchange` and, where the session is lost, as `join`; never SessionLost.
         """
         counts_itself = self.facts["compute_s"] != self._compute_s

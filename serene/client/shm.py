@@ -1,7 +1,7 @@
 """A port of the embedded switch that is memory shared with it: frames without system calls, on one machine.
 
 The switch listens at the port's path. A process that connects gets the port's memory, and has the port until its
-connection ends, which the kernel sees to if the process dies. (``shm.c``, ``serene/switch/runtime/shm.h``)
+connection ends, which the kernel sees to if the process dies. (``shm.c``, ``serene/embedded/runtime/shm.h``)
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from serene.errors import SereneError
 from serene.faults.links import Links, kind_of
 from serene.faults.plan import OTHER, Direction, Faults, uplink
 from serene.faults.toml import load
-from serene.interrupts import Interrupted, coming, ended, held
+from serene.process.interrupts import Interrupted, coming, ended, held
 
 CLONE_NEWNET = 0x40000000
 ETH_P_ALL = 3

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from serene import locks
 from serene.native.errors import UnsafeCache
+from serene.process import locks
 
 KEPT = 64  # libraries
 SPARED_S = 3600.0  # since its last use: long enough for whoever asked for a library to have loaded it

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from serene import entries
+from serene.embedded import Exact, Switch
 from serene.entries import CPU_PORT, Endpoint, Entry, Group
 from serene.program import Program
 from serene.sim.hosts import running_job
 from serene.strategy import PolicyFields
-from serene.switch import Exact, Switch
 
 
 class ProgramSwitch:

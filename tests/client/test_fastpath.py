@@ -121,6 +121,20 @@ def test_both_send_more_when_nothing_is_heard(pair: Pair) -> None:
     pair.agree()
 
 
+def test_what_is_sent_when_nothing_is_in_flight_begins_a_new_flow(pair: Pair) -> None:
+    pair.begin(contributions(6))
+    for protocol in (pair.fast, pair.slow):
+        protocol.window.size = 8
+    pair.slow.packets(1.0)
+    for slot in range(8):
+        pair.switch.send(answer(slot, 1).tobytes())
+        pair.slow.receive(answer(slot, 1)[None, :], 1.0)
+    assert pair.slow.exchange.flowing
+    assert pair.run.run() is Outcome.SILENCE
+    assert len(pair.slow.packets(1.0)) == 8
+    assert not pair.slow.exchange.flowing and not pair.fast.exchange.flowing
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_both_believe_the_same(pair: Pair, seed: int) -> None:
     """Answers, echoes and releases, repeats, old and foreign ones: slot by slot the same state."""

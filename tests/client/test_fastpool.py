@@ -101,3 +101,17 @@ def test_one_hash_of_a_signature_is_enough_to_disagree(
             pool.all_reduce(np.ones(1000, np.float32), b"odd" if worker else b"even")
 
     assert Run(switch, 2, 4, plain=plain).play(live) == [None, None]
+
+
+def test_answers_of_pieces_sent_alone_tell_no_pace(switch: P4Switch) -> None:
+    """Each of these vectors is two pieces, the second sent after the first one's answer: its answer comes a round trip
+    later, or whenever the others contribute."""
+    paces = []
+
+    def live(worker: int, pool: Pool) -> None:
+        for _ in range(5):
+            pool.all_reduce(np.ones(10, np.float32))
+        paces.append(pool._client.protocol.exchange.pace_s)
+
+    assert Run(switch, 3, 16, plain=(0,)).play(live) == [None] * 3
+    assert paces == [0.0] * 3

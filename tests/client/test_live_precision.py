@@ -22,12 +22,12 @@ from serene.experiments.correctness.virtual.switch import P4Switch, VirtualSwitc
 from serene.faults import Faults
 from serene.program import Program
 from serene.strategy import BSP
+from tests.embedded.bmv2 import why_not
 from tests.model_switch import ModelSwitch
 from tests.support.bmv2_switch import Bmv2Switch
 from tests.support.numbers import right, same
-from tests.support.pools import FINE, PoolRun, lossy
+from tests.support.pools import PoolRun, lossy
 from tests.support.threaded_pools import Run
-from tests.switch.bmv2 import why_not
 
 CHANGES = {2: 8, 7: 16, 12: 32}  # by collective, in the middle of which an epoch begins
 EPOCHS = {number: epoch for epoch, number in enumerate(CHANGES, 2)}
@@ -92,12 +92,10 @@ class Told:
             assert right(results[0], given, lanes, bits, unit)
 
 
-@pytest.mark.parametrize(
-    ("faults", "limit"), [(FINE, None), (lossy(3), None), (lossy(4), 1.5)], ids=["fine", "lossy", "lossy, fixed scale"]
-)
+@pytest.mark.parametrize(("faults", "limit"), [(lossy(3), None), (lossy(4), 1.5)], ids=["voted scale", "fixed scale"])
 def test_32_8_16_32(switch: Counting, faults: Faults, limit: float | None) -> None:
     """Under the fixed scale some values are beyond its limit."""
-    run, told = PoolRun(switch, WORKERS, 4, faults), Told(vectors(switch.lanes, 12), limit)
+    run, told = PoolRun(switch, WORKERS, 4, faults), Told(vectors(switch.lanes, 6), limit)
     before = [switch.count("contributions", worker) for worker in range(WORKERS)]
 
     def live(worker: int, pool: Pool) -> None:

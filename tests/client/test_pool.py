@@ -14,6 +14,7 @@ from serene.client import Disagreement, Pool, PoolBroken
 from serene.client.pool import LAST_SEQ
 from serene.errors import SereneError
 from serene.experiments.correctness.virtual.switch import P4Switch
+from serene.faults import Faults, PacketFaults
 from serene.program import Program
 from serene.strategy import ASP, BSP, SSP, Quorum, Strategy
 from serene.wire import ENCAPSULATION_BYTES, HEADER, Op
@@ -57,6 +58,25 @@ def test_a_wait_for_a_late_worker_is_no_time_of_the_networks(switch: P4Switch) -
     waited, late = (pool.telemetry() for pool in run.pools)
     assert waited["waiting_s"] == pytest.approx(30, abs=1) and waited["network_s"] < 1
     assert late["waiting_s"] < 1
+
+
+@pytest.mark.parametrize("delay_s", [0.02, 0.045, 0.2])
+def test_waiting_for_a_slow_link_stays_waiting(switch: P4Switch, delay_s: float) -> None:
+    """Also where the delay is shorter than the time after which packets are sent again, and in the tenth step."""
+    run = PoolRun(switch, 3, 16, Faults(1, (PacketFaults(workers=(2,), delay_s=delay_s),)))
+    steps: list[list[tuple[float, float]]] = [[], [], []]
+
+    def live(worker: int, pool: Pool) -> None:
+        for _ in range(10):
+            before = pool.waiting_s, pool.network_s
+            pool.all_reduce(np.ones(1000, np.float32))
+            steps[worker].append((pool.waiting_s - before[0], pool.network_s - before[1]))
+
+    run.play(live)
+    assert not run.errors
+    for waiting_s, exchange_s in steps[0] + steps[1]:
+        assert waiting_s == pytest.approx(exchange_s, rel=0.1), steps
+    assert [waiting_s for waiting_s, _ in steps[2]] == [0.0] * 10
 
 
 def test_a_signature_that_is_no_bytes_leaves_the_pool_as_it_was(switch: P4Switch) -> None:

@@ -295,6 +295,19 @@ def test_waiting_is_the_time_that_a_release_took() -> None:
     assert protocol.finish().waited_s == 0, "its own network took the time: it was the last to come"
 
 
+@pytest.mark.parametrize("announced_by", ["nudge", "echo"])
+def test_a_wait_that_a_new_epoch_ends_is_waiting(announced_by: str) -> None:
+    """A swap, an eviction or a worker that came back: what waited is sent again, and echoes answer it."""
+    protocol = pushing()
+    deadline = protocol.deadline()
+    assert deadline is not None and len(protocol.packets(deadline)) == 1
+    if announced_by == "nudge":
+        protocol.receive(nudge(), 2.0)
+        assert len(protocol.packets(2.0)) == 1
+    protocol.receive(answer(epoch=2), 2.0)
+    assert protocol.finish().waited_s == pytest.approx(2.0)
+
+
 def test_answers_that_follow_one_another_are_no_waiting() -> None:
     """Only releases, as a worker gets whose packets never come last: a link of 10 ms a packet, nobody late."""
     protocol = pushing(slots=6)

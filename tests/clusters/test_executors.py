@@ -160,7 +160,7 @@ def test_a_pool_ends_with_its_owner_whatever_its_processes_do(tmp_path: Path) ->
         until(lambda: all(task.exists() for task in begun), f"both tasks have begun; it says {run.output}")
         run.process.kill()
         run.wait(120)
-        until(lambda: not run.alive(), "its processes are gone", 20)
+        until(lambda: not run.alive(), "its processes are gone")
     finally:
         run.end()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import os
 import shutil
 import signal
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+import grpc
 import pytest
 
 from serene.client import FrameTransport
@@ -133,7 +135,7 @@ def embedded(ports: dict[int, int], peers: dict[int, int]) -> list[str]:
 class SwitchProcess(Switch):
     """A switch whose ports 1 to ``ports`` lead to UDP ports of loopback, or, with BMv2, to veth pairs: those after the
     ``others`` that other switches have. unix: whether it serves P4Runtime at a Unix socket, for tests that are its
-    clients: gRPC's threads may have been started before, in another network namespace."""
+    clients: gRPC's threads are in another network namespace (`own_network`)."""
 
     def __init__(self, target: str, log: Path, others: int = 0, *, unix: bool = False, ports: int = PORTS) -> None:
         self.target, self._others = target, others
@@ -237,10 +239,19 @@ def missing(target: str) -> str | None:
     return None if os.geteuid() == 0 else "root, for veth pairs"
 
 
+@functools.cache
+def _grpc_starts() -> grpc.Channel:
+    """Starts gRPC's threads, and keeps them. A thread stays in the network namespace of the thread that started it. So
+    if the first channel of this process were made in another namespace, later ones would connect there, too."""
+    return grpc.insecure_channel("unix:/never-asked")
+
+
 @contextlib.contextmanager
 def own_network(switches: int = 1) -> Iterator[None]:
     """Puts this thread, and the processes that it starts, into a network namespace with veth pairs s1-h1, s2-h2 and so
-    on, PORTS for each switch, until the end of the block. Needs root."""
+    on, PORTS for each switch, until the end of the block. gRPC's clients in this process reach only Unix sockets there.
+    Needs root."""
+    _grpc_starts()
     libc = ctypes.CDLL(None, use_errno=True)
     clone_newnet = 0x40000000
     with open("/proc/thread-self/ns/net") as before:

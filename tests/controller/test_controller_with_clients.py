@@ -47,8 +47,8 @@ def test_leave_during_switch_restart_keeps_no_worker_waiting(
             exchanged.result(120)
         switch.restart()
         left = pool.submit(how, leaves)
-        pool.submit(stays.exchange, ones).result(60)
-        left.result(60)
+        pool.submit(stays.exchange, ones).result(120)
+        left.result(120)
         assert [seen.state for seen in client.job(0).workers] == ["running", "left"]
         stays.leave()
 

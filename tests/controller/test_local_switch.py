@@ -27,7 +27,7 @@ from serene.controller.commands import local as local_commands
 from serene.controller.commands.background import NoFolder
 from serene.controller.http.client import ControllerClient, NoController
 from serene.controller.settings import ShmPort, UdpPort
-from serene.interrupts import allowed, ended
+from serene.process.interrupts import allowed, ended
 from serene.strategy import BSP
 from serene.torch.opening import Controller, NotOpened, transport_to
 from tests.controller.processes import listens, missing, until
@@ -423,7 +423,7 @@ def test_a_switch_whose_file_another_process_takes_first_has_ended(
             lambda: f":{record.stat().st_ino} 0 EOF" in Path("/proc/locks").read_text().partition("->")[2], "it waits"
         )
         assert local_commands.stop(local.switch, ports)
-        taken.result(60)
+        taken.result(120)
 
 
 def test_a_disk_that_is_full_elsewhere_is_not_the_folders(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:

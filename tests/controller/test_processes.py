@@ -2,11 +2,38 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.controller.processes import Process
+from tests.controller.processes import ROOT, Process
+
+FIRST_CHANNEL_IN_ANOTHER_NETWORK = """
+from concurrent import futures
+import grpc
+from tests.controller.processes import own_network
+
+def connected(address):
+    channel = grpc.insecure_channel(address, options=[("grpc.use_local_subchannel_pool", 1)])
+    grpc.channel_ready_future(channel).result(60)
+    return channel
+
+def server(address):
+    made = grpc.server(futures.ThreadPoolExecutor(1))
+    port = made.add_insecure_port(address)
+    made.start()
+    return made, port
+
+with own_network(0):
+    there, _ = server("unix:there")
+    connected("unix:there")
+here, port = server("127.0.0.1:0")
+connected(f"127.0.0.1:{port}")
+print("connected")
+"""
 
 
 @pytest.mark.parametrize("ends", [AssertionError, KeyboardInterrupt])
@@ -25,3 +52,13 @@ def test_error_for_an_ended_process_quotes_its_log(tmp_path: Path) -> None:
     process = Process(["sh", "-c", "printf 'no %s' room; exit 3"], tmp_path / "log")
     with pytest.raises(AssertionError, match="no room"):
         process.await_(lambda: False, "it is ready")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a network namespace")
+def test_grpc_connects_after_its_first_channel_was_in_another_network(tmp_path: Path) -> None:
+    """In a process of its own: gRPC's threads live as long as their process."""
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_CHANNEL_IN_ANOTHER_NETWORK], cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout == "connected\n", done.stderr

@@ -24,7 +24,7 @@ def test_rack_contributions_during_root_outage_count_as_lost(tree: Tree, daemon:
         until(passed, "they train")
 
     with ThreadPoolExecutor(WORKERS) as pool:
-        training = [pool.submit(member.train, enough, 0.005) for member in members]
+        training = [pool.submit(member.train, enough, 0.02) for member in members]
         try:
             all_past(10)
             client.evict(0, EVICTED)
@@ -40,7 +40,7 @@ def test_rack_contributions_during_root_outage_count_as_lost(tree: Tree, daemon:
         finally:
             enough.set()
         for each in training:
-            each.result(60)
+            each.result(120)
     check(members)
     assert {member.session.sessions_lost for member in members} == {1}
     (lost,) = {member.session.contributions_lost for member in members}

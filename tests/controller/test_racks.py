@@ -72,7 +72,7 @@ def test_swaps_under_way_lose_nothing(fabric: Tree, racks_client: ControllerClie
             assert 0 < swap.prepare_ms + swap.flip_ms < swap.write_ms
             until(lambda epoch=epoch: all_have(epoch), f"everybody is in epoch {epoch}")  # type: ignore[misc]
         enough.set()
-        steps = [each.result(60) for each in training]
+        steps = [each.result(120) for each in training]
     for total in totals:
         assert (64 * total == sum((number + 1) * done for number, done in enumerate(steps))).all()
     done = racks_client.job(0)
@@ -161,6 +161,10 @@ def test_status_and_explain_say_which_rack_and_level(
         assert (wrong.returncode, wrong.stderr) == (2, "error: no worker 1.1: expected 0 to 2, or 0.0 to 1.0\n")
         evicted = serenectl("evict", "--worker", "0.0", controller=shared_daemon.url)
         assert evicted.stdout == "job 0: worker 0.0 is evicted, epoch 2\n"
+        repeated = serenectl("evict", "--worker", "0.0", controller=shared_daemon.url)
+        assert repeated.stdout == "job 0: worker 0.0 is evicted already, no change\n"
+        member = serenectl("readmit", "--worker", "1.0", controller=shared_daemon.url)
+        assert member.stdout == "job 0: worker 1.0 is a member already, no change\n"
         for done in (second, third):  # nobody waits for it any more
             done.result(120)
         for session in sessions:

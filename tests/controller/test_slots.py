@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from serene.embedded import Switch, load_program
+from serene.embedded.program import memory
+from serene.embedded.program.errors import NoMemory
 from serene.experiments.performance.any_size import run
 from serene.program import Program
 from serene.slots import MAX_SLOTS
 from serene.strategy import BSP
-from serene.switch import Switch, loading
-from serene.switch.errors import NoMemory
 from serene.wire import Op
 from tests.controller.hosts import Host, join, started
 from tests.controller.processes import Start, SwitchProcess, serenectl
@@ -60,8 +61,8 @@ def test_another_number_is_not_put_over_a_job_unasked(start: Start, switch: Swit
 
 def test_too_many_slots_error_names_largest_count_that_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     program = Program.load()
-    needed = loading.state_bytes(loading.load_program(program.with_slots(1000).config))
-    monkeypatch.setattr(loading, "free_bytes", lambda: needed)
+    needed = memory.state_bytes(load_program(program.with_slots(1000).config))
+    monkeypatch.setattr(memory, "free_bytes", lambda: needed)
     with pytest.raises(NoMemory, match=r"1001 slots; the largest number that fits is 1000$"):
         Switch.load(program.with_slots(1001).config)
     Switch.load(program.with_slots(1000).config).close()

@@ -14,11 +14,11 @@ from finsy.proto import p4r
 
 from serene import entries
 from serene.client.shm import SharedMemory
+from serene.embedded import Switch
 from serene.entries import CPU_PORT, Entry, Group, number
 from serene.sim.hosts import Host, running_job
 from serene.sim.switch import ProgramSwitch
 from serene.strategy import Strategy
-from serene.switch import Switch
 from serene.wire import SWITCH_IP, SWITCH_MAC, mac_bytes
 from tests.controller.processes import SwitchProcess, missing, own_network, until
 from tests.frames import Said, said

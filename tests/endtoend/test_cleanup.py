@@ -42,8 +42,8 @@ def start(tmp_path: Path) -> Iterator[StartRun]:
 
 
 def nothing_goes_on(run: Run) -> None:
-    until(lambda: not run.alive(), f"every process has ended; left: {run.alive()}", 20)
-    until(lambda: not interfaces(), f"every interface is gone; left: {interfaces()}", 20)
+    until(lambda: not run.alive(), f"every process has ended; left: {run.alive()}")
+    until(lambda: not interfaces(), f"every interface is gone; left: {interfaces()}")
 
 
 def nothing_is_left(run: Run) -> None:
@@ -65,7 +65,7 @@ def test_a_run_that_is_stopped_keeps_its_results(start: StartRun, stop: Callable
     run = start("stopped", *ENDLESS)
     run.until_training()
     stop(run)
-    assert run.wait(60) == 130
+    assert run.wait() == 130
     nothing_goes_on(run)
     is_kept(run, workers=2)
 
@@ -100,7 +100,7 @@ def test_ctrl_c_while_a_study_makes_its_network(module: str, tmp_path: Path) -> 
     try:
         assert study.wait(240) == 130
         assert "Traceback" not in study.output and calls.exists()
-        until(lambda: not study.alive() and not interfaces(), "nothing is left", 20)
+        until(lambda: not study.alive() and not interfaces(), "nothing is left")
     finally:
         study.end()
 
@@ -144,7 +144,7 @@ def test_a_part_that_dies_ends_the_run_and_is_named(
     run = start("broken", *ENDLESS, *options)
     run.until_training()
     os.kill(run.find(victim), signal.SIGKILL)
-    assert run.wait(60) == 1
+    assert run.wait() == 1
     assert f"error: {said}" in run.output
     nothing_is_left(run)
     assert list(run.out.parent.iterdir()) == []
@@ -158,7 +158,7 @@ def test_shells_that_another_mininet_killed(start: StartRun) -> None:
     assert len(shells) >= 3, run.alive()
     for pid in shells:
         os.kill(pid, signal.SIGKILL)
-    assert run.wait(60) == 0, run.output
+    assert run.wait() == 0, run.output
     nothing_goes_on(run)
     assert run.summary()["contributions_applied"] == 2 * 40 * 249
 

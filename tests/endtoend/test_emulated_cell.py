@@ -15,7 +15,7 @@ from serene.experiments.straggler_study import emulated
 from serene.experiments.straggler_study.cell import BadCell, Cell
 from serene.experiments.straggler_study.emulated import RunFailed, emulate
 from serene.experiments.straggler_study.measures import numbers
-from serene.spawn import module
+from serene.process.spawn import module
 from tests.runs import interfaces, missing, private_network
 
 CELL = Cell(

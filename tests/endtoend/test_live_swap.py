@@ -14,7 +14,7 @@ from tests.runs import MODEL, SLOTS, Run, finished
 
 pytestmark = pytest.mark.mininet
 
-WORKERS, STEPS = 4, 120
+WORKERS, STEPS = 4, 100
 PATIENCE_S = 300.0  # for three switches, a controller and four workers to come up on busy processors
 SWAPS = ["ssp:3", "asp", "quorum:3", "mixed:1", "bsp"]
 
@@ -22,7 +22,7 @@ SWAPS = ["ssp:3", "asp", "quorum:3", "mixed:1", "bsp"]
 def swap(run: Run) -> None:
     with ControllerClient(run.until_training(5, PATIENCE_S)) as controller:
         for number, strategy in enumerate(SWAPS):
-            run.until_training(6 + 12 * number, PATIENCE_S)  # all workers have done so many steps
+            run.until_training(6 + 12 * number, PATIENCE_S, max)  # the slowest may be any number of steps behind
             controller.set_strategy(0, parse(strategy))
 
 
@@ -35,7 +35,7 @@ def test_strategies_change_while_a_slow_worker_trains(target: str, racks: int, t
     )  # fmt: skip
     summary = run.summary()
     assert summary["contributions_sent"] == summary["contributions_applied"] == WORKERS * STEPS * SLOTS[target]
-    assert summary["final_accuracy"] > 0.8
+    assert summary["final_accuracy"] > summary["initial_accuracy"] + 0.2, "it learns nothing"
 
     told = summary["changes"]
     assert [entry["strategy"] for entry in told] == ["BSP", *(str(parse(strategy)) for strategy in SWAPS)]

@@ -7,24 +7,13 @@ forwarding, since hosts have no other network.
 from __future__ import annotations
 
 import json
-import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from serene.controller.http.client import ControllerClient
-from tests.controller.processes import until
-from tests.endtoend.process_groups import (
-    PATIENCE_S,
-    STEPS,
-    end,
-    hosts,
-    losses_with_gloo,
-    said,
-    start,
-    torchrun,
-)
+from tests.endtoend.process_groups import STEPS, end, hosts, losses_with_gloo, start, torchrun
 
 pytestmark = [pytest.mark.mininet, pytest.mark.timeout(600)]
 
@@ -74,29 +63,3 @@ def test_lost_packets_change_no_loss(target: str, tmp_path: Path, gloo_losses: n
             (job,) = client.jobs()
             assert sum(worker.repeats for worker in job.workers) > 0, "nothing was lost"
     np.testing.assert_allclose(json.loads(out.read_text()), gloo_losses, rtol=NEAR)
-
-
-def test_a_rank_is_killed(target: str, tmp_path: Path) -> None:
-    """The others hear of it through the switch, and say so; the job ends."""
-    with hosts(target, tmp_path) as network:
-        processes = start(network, tmp_path, ["-m", "tests.torch.failing", str(tmp_path)])
-        try:
-            began = [tmp_path / f"began-{rank}" for rank in range(RANKS)]
-            until(
-                lambda: all(file.exists() for file in began) or any(one.poll() is not None for one in processes),
-                "all ranks sum",
-                PATIENCE_S,
-            )
-            processes[1].kill()
-            until(lambda: all(process.poll() is not None for process in processes), "the others end", PATIENCE_S)
-        finally:
-            for process in processes:
-                process.kill()
-                process.wait()
-        for rank in (0, 2):
-            last = said(tmp_path)[rank].strip().splitlines()[-1:]
-            said_of_it = "CollectiveFailed: all_reduce of float32[7, 100], SUM: rank 1 of the group has died"
-            assert last == [f"rank {rank}: {said_of_it}"]
-        assert [process.returncode for process in processes] == [0, -signal.SIGKILL, 0]
-        with ControllerClient(network.unix_url) as client:
-            until(lambda: [job.state.value for job in client.jobs()] in ([], ["finished"]), "the job ends")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +15,7 @@ from tests.endtoend.process_groups import STEPS, end, hosts, losses_with_gloo, s
 pytestmark = [pytest.mark.mininet, pytest.mark.timeout(600)]
 
 RACKS, RANKS = 2, 4
-NEAR = {"ddp": 1e-4, "sharded": 5e-3}  # as tests.torch.test_examples has them
+NEAR = 5e-3  # of a loss; as tests.torch.test_examples has it
 
 
 def test_sums_of_all_ranks_and_of_groups_are_right(target: str, tmp_path: Path) -> None:
@@ -33,29 +31,20 @@ def test_sums_of_all_ranks_and_of_groups_are_right(target: str, tmp_path: Path) 
 
 
 @pytest.fixture(scope="module")
-def losses(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], np.ndarray]:
-    """Of a program with gloo, which trains once for both switches."""
-    return cache(lambda program: losses_with_gloo(program, RANKS, tmp_path_factory.mktemp("gloo")))
+def gloo_losses(tmp_path_factory: pytest.TempPathFactory) -> np.ndarray:
+    return losses_with_gloo("sharded", RANKS, tmp_path_factory.mktemp("gloo"))
 
 
-@pytest.mark.parametrize(
-    ("target", "program"),
-    [("embedded", "ddp"), ("embedded", "sharded"), pytest.param("bmv2", "sharded", marks=pytest.mark.bmv2)],
-    indirect=["target"],
-)
-def test_training_over_racks_is_as_with_gloo(
-    target: str, program: str, losses: Callable[[str], np.ndarray], tmp_path: Path
-) -> None:
+def test_training_over_racks_is_as_with_gloo(target: str, gloo_losses: np.ndarray, tmp_path: Path) -> None:
+    """Of a sharded model, which takes all-reduce, reduce-scatter and all-gather."""
     out, steps = tmp_path / "ours.json", ["--steps", str(STEPS)]
-    gloo = losses(program)
     with hosts(target, tmp_path, ranks=RANKS, racks=RACKS) as network:
-        end(start(network, tmp_path, [f"examples/{program}.py", *steps, "--losses", str(out)]), tmp_path)
+        end(start(network, tmp_path, ["examples/sharded.py", *steps, "--losses", str(out)]), tmp_path)
         with ControllerClient(network.unix_url) as client:
             (job,) = client.jobs()
             assert (job.state.value, job.racks) == ("finished", [2, 2])
             assert all(worker.contributions >= 2 * STEPS for worker in job.workers), "sums go through the switches"
-    assert gloo[-5:].mean() < 0.9 * gloo[0] or program == "sharded", "it learns nothing"
-    np.testing.assert_allclose(json.loads(out.read_text()), gloo, rtol=NEAR[program])
+    np.testing.assert_allclose(json.loads(out.read_text()), gloo_losses, rtol=NEAR)
 
 
 @pytest.mark.parametrize("target", ["embedded"], indirect=True)

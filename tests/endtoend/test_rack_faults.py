@@ -11,7 +11,7 @@ from tests.runs import MODEL, SLOTS, Run, finished
 
 pytestmark = pytest.mark.mininet
 
-WORKERS, STEPS, KILLED = 4, 60, 1
+WORKERS, KILLED = 4, 1
 PATIENCE_S = 400.0  # three switches and a controller come up, and most of them twice, on busy processors
 BAD_LINKS = """
 seed = 5
@@ -34,19 +34,20 @@ EVENTS = [  # the last one is what training goes on without
 ]
 
 
-def train(target: str, folder: Path, faults: str, compute_ms: int) -> Run:
+def train(target: str, folder: Path, faults: str, steps: int, compute_ms: int) -> Run:
     (folder / "faults.toml").write_text(faults)
     return finished(
-        folder, "--target", target, "--workers", WORKERS, "--racks", 2, "--steps", STEPS, "--compute-ms", compute_ms,
+        folder, "--target", target, "--workers", WORKERS, "--racks", 2, "--steps", steps, "--compute-ms", compute_ms,
         "--model", MODEL[target], "--faults", folder / "faults.toml", patience_s=PATIENCE_S,
     )  # fmt: skip
 
 
 def test_links_and_uplinks_that_lose_repeat_and_delay(target: str, tmp_path: Path) -> None:
     """Where the faults happen shows in what the shims have counted: of a leaf all links, its uplink among them."""
-    run = train(target, tmp_path, BAD_LINKS, 0)
+    steps = 30
+    run = train(target, tmp_path, BAD_LINKS, steps, 0)
     summary = run.summary()
-    assert summary["contributions_sent"] == summary["contributions_applied"] == WORKERS * STEPS * SLOTS[target]
+    assert summary["contributions_sent"] == summary["contributions_applied"] == WORKERS * steps * SLOTS[target]
     by_leaf = summary["links"].split("; ")
     assert [counts.partition(":")[0] for counts in by_leaf] == ["leaf1", "leaf2"]
     assert all(" 0 lost" not in counts and " 0 repeated" not in counts for counts in by_leaf), "uplinks repeat"
@@ -59,17 +60,18 @@ def test_every_kind_of_process_is_killed_once(target: str, tmp_path: Path) -> No
         f'[[events]]\niteration = {iteration}\naction = "{action}"\n{further}\n'
         for action, iteration, further in EVENTS
     ]
-    run = train(target, tmp_path, "\n".join(events), 150)
+    last = 40
+    run = train(target, tmp_path, "\n".join(events), last, 150)
     summary = run.summary()
     said = [event["event"].partition(" at")[0] for event in summary["events"]]
     assert said == [f"restart worker {KILLED}", "restart leaf of rack 1", "restart root", "restart controller"]
     # Of the last session: what was contributed to the lost ones came back in its first two rounds.
     assert summary["contributions_sent"] == summary["contributions_applied"]
-    assert summary["final_accuracy"] > 0.8
+    assert summary["final_accuracy"] > summary["initial_accuracy"] + 0.2, "it learns nothing"
     for worker in range(WORKERS):
         steps = [int(row["step"]) for row in run.rows(worker)]
         if worker != KILLED:  # the other one counts anew in its second process
-            assert steps == sorted(set(steps)) and steps[-1] == STEPS and len(steps) >= STEPS - 2
+            assert steps == sorted(set(steps)) and steps[-1] == last and len(steps) >= last - 2
         assert run.worker(worker)["sessions_lost"] == 2
         assert run.worker(worker)["iterations_repeated"] == 0, "BSP"
         # The killed worker's own iteration is lost where the switch had only a part of it.

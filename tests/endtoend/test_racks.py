@@ -17,7 +17,7 @@ PATIENCE_S = 300.0  # for three switches, a controller and four workers to come 
 
 
 def test_bsp_over_four_racks_is_bit_identical_to_one_process(target: str, tmp_path: Path) -> None:
-    workers, steps = 6, 8
+    workers, steps = 6, 4
     run = finished(
         tmp_path, "--target", target, "--workers", workers, "--racks", 4, "--steps", steps, "--compute-ms", 0,
         "--seed", 1, "--link-mbit", 100, "--uplink-mbit", 50, patience_s=PATIENCE_S,

@@ -16,7 +16,7 @@ from serene.workers.reference import train
 from serene.workers.training import Recipe
 from tests.runs import Run, missing, private_network
 
-WORKERS, STEPS = 4, 30
+WORKERS, STEPS = 4, 18
 SLOTS = 249  # 79,510 parameters in chunks of 320
 NOBODY = "65534"
 SUMMARY = {

@@ -6,7 +6,7 @@ that no test kills is either equivalent to the program, and `equivalent.py` says
 
 from __future__ import annotations
 
-from serene.interrupts import end_quietly, ended
+from serene.process.interrupts import end_quietly, ended
 
 if __name__ == "__main__":
     end_quietly()
@@ -31,11 +31,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from serene import outputs
 from serene.arguments import Parser
+from serene.embedded import Switch
 from serene.errors import SereneError
+from serene.process import outputs
 from serene.program import Program
-from serene.switch import Switch
 from tests.mutation import tofino, v1model
 from tests.mutation.equivalent import why_equivalent
 from tests.mutation.mutants import Mutant, drawn

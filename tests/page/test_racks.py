@@ -74,6 +74,6 @@ def test_workers_go_by_their_racks(browser: Chrome, tree: Tree, daemon: Controll
         words = browser.execute_script("return document.getElementById('timeline').getAttribute('aria-label')")
         assert "worker 0.1 waited" in words and "worker 1.0 waited" in words
         for done in [pool.submit(sessions[0].exchange, gradient), first, second]:
-            done.result(60)
+            done.result(120)
         for session in sessions:
             session.client.close()

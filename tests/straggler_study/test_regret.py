@@ -88,6 +88,18 @@ def test_strategies_and_cells_that_do_not_exist_are_named() -> None:
         with pytest.raises(SereneError, match="no cells of --models"):
             chosen_cases(models, names)
     assert {case.workers for case in chosen_cases("softmax,mlp", ", 8 workers; 16 workers")} == {8, 16}
+    with pytest.raises(SereneError, match="no cells of --models softmax"):
+        chosen_cases("softmax", "", mininet=True)
+
+
+def test_cells_in_mininet_are_emulated_on_both_switches_with_the_target_of_virtual_time() -> None:
+    chosen = chosen_cases("mlp", "", mininet=True)
+    assert len(chosen) == len({case.name for case in chosen}) == 16
+    for case in chosen:
+        cell = case.cell("bsp", 1, 0.5)
+        cell.check()
+        assert (cell.engine, cell.target) == ("emulated", case.name.split()[-3])
+        assert case.calm().cell("bsp", 1).engine == "simulated"
 
 
 def test_the_regime_that_changes_does_so_after_a_third_and_after_two() -> None:
@@ -118,7 +130,7 @@ def test_the_page_shows_the_results(tmp_path: Path) -> None:
 
 def test_regrets_follow_from_the_recorded_runs() -> None:
     """To the milliseconds that the runs are rounded to."""
-    names = {(case.model, *_settings(case)): case.name for case in cases()}
+    names = {_settings(case): case.name for case in cases()}
     runs = read(RUNS)
     cells = [names.get(tuple(row)) for row in runs[OF_A_CELL].itertuples(index=False)]
     found = regrets(runs.assign(cell=cells, took_s=took_s(runs)), AUTOMATIC)
@@ -129,12 +141,20 @@ def test_regrets_follow_from_the_recorded_runs() -> None:
 
 def _settings(case: Case) -> tuple[object, ...]:
     cell = case.cell("bsp", 1)
-    return cell.learning_rate, cell.momentum, cell.share, cell.straggler, cell.workers
+    return tuple(getattr(cell, name) for name in OF_A_CELL)
 
 
 def test_a_strategys_worth_by_hand() -> None:
     def row(straggler: str, strategy: str, seed: int, took: float) -> dict[str, object]:
-        cell = {"model": "m", "learning_rate": 1, "momentum": 0, "share": 0.3, "workers": 4}
+        cell = {
+            "engine": "simulated",
+            "target": "embedded",
+            "model": "m",
+            "learning_rate": 1,
+            "momentum": 0,
+            "share": 0.3,
+            "workers": 4,
+        }
         return {**cell, "straggler": straggler, "strategy": strategy, "seed": seed, "s_to_until": took, "whole_s": 10.0}
 
     slow = {name: (20.0, 20.0) for name in ("ssp:1", "ssp:3", "ssp:10", "quorum:3")}
@@ -155,6 +175,8 @@ def test_a_strategys_worth_by_hand() -> None:
     assert [each[1:] for each in found] == [
         ["0.95", "1.05", "1.28"], ["1.00", "1.15", "1.56"], ["0.97", "0.90", ""], ["1 of 1 cells", "90 %", ""],
     ]  # fmt: skip
+    one = pd.DataFrame([each for each in rows if each["seed"] == 0])
+    assert [each[3] for each in worth(one, "auto:pacing")[1]] == ["-", "-", "", ""]
 
 
 def test_a_summary_s_row() -> None:

@@ -9,7 +9,7 @@ into the checkouts.
 
 from __future__ import annotations
 
-from serene.interrupts import end_quietly
+from serene.process.interrupts import end_quietly
 
 if __name__ == "__main__":
     end_quietly()
@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from serene.experiments.shared import page_tables
+from tests.embedded import stf_samples
 from tests.suites import random_packets
 from tests.suites.apart import Apart
 from tests.suites.checkouts import (
@@ -43,7 +44,6 @@ from tests.suites.checkouts import (
 from tests.suites.loading import load
 from tests.suites.ptf_runs import PYTHON, run_suite
 from tests.suites.switches import available, enter_namespace
-from tests.switch import stf_samples
 
 DOCUMENT = ROOT / "docs" / "engine.md"
 RESULTS = ROOT / "docs" / "results" / "p4-suites.csv"

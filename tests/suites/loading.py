@@ -11,10 +11,10 @@ import grpc
 from finsy.proto import p4i
 from google.protobuf import text_format
 
+from serene.embedded import Switch
+from serene.embedded.p4runtime.entities import Entities
+from serene.embedded.p4runtime.pipeline import Schema
 from serene.errors import SereneError
-from serene.switch import Switch
-from serene.switch.p4runtime.entities import Entities
-from serene.switch.p4runtime.pipeline import Schema
 from serene.topologies.processes import bmv2
 from tests.p4rt import Controller
 from tests.suites.checkouts import QUICK, NotCompiled, Program

@@ -13,11 +13,11 @@ from typing import Any
 import grpc
 
 from serene.errors import SereneError
+from tests.embedded.bmv2 import Bmv2, running_bmv2
+from tests.embedded.packets import trial
+from tests.embedded.stf_embedded import EmbeddedTarget
 from tests.suites.apart import Apart, Crashed
 from tests.suites.checkouts import QUICK, NotCompiled, Program
-from tests.switch.bmv2 import Bmv2, running_bmv2
-from tests.switch.packets import trial
-from tests.switch.stf_embedded import EmbeddedTarget
 
 PACKETS, SEEDS, PORTS = 60, 30, 8
 MOST_STATES = 24  # of a path through a parser

@@ -9,7 +9,7 @@ from finsy.proto import p4r
 
 from serene.entries import Entry, Group
 from serene.program import Program
-from tests.switch.bmv2 import Bmv2
+from tests.embedded.bmv2 import Bmv2
 
 
 class Bmv2Switch:

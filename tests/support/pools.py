@@ -22,7 +22,6 @@ from serene.strategy import BSP, Strategy
 from serene.wire import ENCAPSULATION_BYTES
 
 WIRE_S = 0.0001
-TOO_LATE_S = 3000.0
 FINE = Faults()
 
 
@@ -76,7 +75,8 @@ class Wire:
 
 
 class PoolRun:
-    """One job on a switch that may have had other jobs before: ``sessions`` grow from run to run."""
+    """One job on a switch that may have had other jobs before: ``sessions`` grow from run to run. too_late_s: when a
+    run that still lasts is `Stuck`."""
 
     sessions = itertools.count(7)
 
@@ -89,8 +89,9 @@ class PoolRun:
         strategy: Strategy | None = None,
         *,
         give_up_s: float = 60.0,
+        too_late_s: float = 3000.0,
     ) -> None:
-        self.switch, self.workers, self.slots = switch, workers, slots
+        self.switch, self.workers, self.slots, self.too_late_s = switch, workers, slots, too_late_s
         self.now = 0.0
         self.links = Links(faults)
         self.hub = greenlet.getcurrent()
@@ -178,7 +179,7 @@ class PoolRun:
         for worker in self._greenlets:
             worker.switch()
         while not all(worker.dead for worker in self._greenlets):
-            if not self._due or self.now > TOO_LATE_S:
+            if not self._due or self.now > self.too_late_s:
                 raise Stuck(f"after {self.now:g} s: {self.errors}")
             self._step()
         while self._due:  # packets that are still on their way

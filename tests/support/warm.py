@@ -48,7 +48,7 @@ MODULES = {
         "serene.workers.training",
     ),
     "controller": (
-        "serene.controller.commands.cli", "serene.controller.daemon", "pydantic.v1", "serene.switch.cli",
+        "serene.controller.commands.cli", "serene.controller.daemon", "pydantic.v1", "serene.embedded.command.cli",
         "concurrent.futures.thread", "grpc._server", "grpc._interceptor", "encodings.idna",
     ),
     "nothing": (),

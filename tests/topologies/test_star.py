@@ -207,7 +207,7 @@ def test_mininets_own_command_leaves_nothing_when_it_is_killed(network: None, tm
         process.find("--no-p4")
         process.process.kill()
         process.wait()
-        until(lambda: not process.alive(), "every process has ended", 20)
-        until(lambda: not interfaces(), "every interface is gone", 20)
+        until(lambda: not process.alive(), "every process has ended")
+        until(lambda: not interfaces(), "every interface is gone")
     finally:
         process.end()

@@ -11,7 +11,7 @@ where nothing dies, in half a minute before and half a minute after.
 
 from __future__ import annotations
 
-from serene.interrupts import end_quietly, ended
+from serene.process.interrupts import end_quietly, ended
 
 if __name__ == "__main__":
     end_quietly()

@@ -15,6 +15,14 @@ from serene.torch import notices, opening
 from serene.torch.notices import what_each_does
 from tests.ports import some_port
 
+PATIENCE = timedelta(seconds=120)
+
+
+def stores() -> tuple[TCPStore, TCPStore]:
+    """The store of rank 0, which keeps it, and rank 1's."""
+    kept = TCPStore("127.0.0.1", 0, 2, is_master=True, timeout=PATIENCE, wait_for_workers=False)
+    return kept, TCPStore("127.0.0.1", kept.port, 2, is_master=False, timeout=PATIENCE)
+
 
 def test_a_rank_that_dies_while_a_group_is_made_is_named() -> None:
     store = HashStore()
@@ -28,9 +36,7 @@ def test_a_rank_that_dies_while_a_group_is_made_is_named() -> None:
 def test_disagreeing_ranks_are_reported_without_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rank 0 keeps it, and may have ended by the same error."""
     monkeypatch.setattr(notices, "TELLING_TIMEOUT_S", 0.0)
-    port, patience = some_port(), timedelta(seconds=60)
-    kept = TCPStore("127.0.0.1", port, 2, is_master=True, timeout=patience, wait_for_workers=False)
-    store = TCPStore("127.0.0.1", port, 2, is_master=False, timeout=patience)
+    kept, store = stores()
     kept.set("calls/3/0", "all_reduce of float32[1], SUM")
     said = "rank 0: all_reduce of float32[1], SUM; rank 1: all_reduce of float32[2], SUM"
     assert what_each_does(store, 1, 2, 3, "all_reduce of float32[2], SUM") == said
@@ -40,7 +46,6 @@ def test_disagreeing_ranks_are_reported_without_the_store(monkeypatch: pytest.Mo
 
 def test_rank_0_stays_until_the_others_have_heard_why_there_is_no_group(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its process keeps the store, and ends by the same error."""
-    port, patience = some_port(), timedelta(seconds=60)
     ask = opening._get
 
     def slow(store: Store, key: str, other: int, timeout: timedelta) -> str:
@@ -53,12 +58,11 @@ def test_rank_0_stays_until_the_others_have_heard_why_there_is_no_group(monkeypa
 
     def open_as(store: Store, rank: int) -> None:
         with pytest.raises(opening.NotOpened, match=r"^rank 0 of the group could not create a job: no controller"):
-            opening.open_pool(store, rank, 2, patience, (rank, 2))
+            opening.open_pool(store, rank, 2, PATIENCE, (rank, 2))
 
-    kept = TCPStore("127.0.0.1", port, 2, is_master=True, timeout=patience, wait_for_workers=False)
-    store = TCPStore("127.0.0.1", port, 2, is_master=False, timeout=patience)
+    kept, store = stores()
     with ThreadPoolExecutor(1) as other:
         heard = other.submit(open_as, store, 1)
         open_as(kept, 0)
         del kept
-        heard.result(60)
+        heard.result(120)

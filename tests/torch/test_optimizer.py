@@ -257,7 +257,7 @@ def test_a_program_that_lets_go_of_it_without_closing_has_left(caplog: pytest.Lo
     assert controller.find("forgotten") is not None
     del optimizer
     gc.collect()
-    until(lambda: controller.find("forgotten") is None, "the worker has left", 30.0)
+    until(lambda: controller.find("forgotten") is None, "the worker has left")
     assert "job 'forgotten' was left without close(): this worker's unsent updates are lost" in caplog.text
 
 

@@ -52,7 +52,7 @@ def test_ring_remembers_a_rank_that_left(threads: ThreadPoolExecutor) -> None:
     """It has said so when it still took part; the collective after that cannot end."""
     store = HashStore()
     rings = [begin(threads, store, rank) for rank in (0, 1)]
-    first, second = (ring.result(60) for ring in rings)
+    first, second = (ring.result(120) for ring in rings)
     second.leave(1)
     left = "rank 1 of the group has left it, or its program has ended"
     assert gone(first, 2) == left
@@ -74,7 +74,7 @@ def test_strangers_do_not_end_the_start(threads: ThreadPoolExecutor) -> None:
         strangers[1].sendall(b"GET / HTTP/1.1\r\nhost: there\r\n\r\n")
         second = begin(threads, store, 1)
         for ring in (first, second):
-            ring.result(60).close()
+            ring.result(120).close()
 
 
 def test_ring_passes_rank_death_on_to_non_neighbours() -> None:
@@ -82,7 +82,7 @@ def test_ring_passes_rank_death_on_to_non_neighbours() -> None:
     store = HashStore()
     with ThreadPoolExecutor(4) as four:
         made = [four.submit(Ring, store, rank, 4, HOST, TIMEOUT) for rank in range(4)]
-        rings = [ring.result(60) for ring in made]
+        rings = [ring.result(120) for ring in made]
     rings[2].close()
     why = gone(rings[1], 1)
     rings[1].fail(why)
@@ -95,7 +95,7 @@ def test_ring_passes_rank_death_on_to_non_neighbours() -> None:
 def test_a_program_may_have_many_files_open(threads: ThreadPoolExecutor) -> None:
     store = HashStore()
     with many_open():
-        first, second = (ring.result(60) for ring in [begin(threads, store, rank) for rank in (0, 1)])
+        first, second = (ring.result(120) for ring in [begin(threads, store, rank) for rank in (0, 1)])
         first.check(1)
         second.leave(0)
         assert gone(first, 1) == "rank 1 of the group has left it, or its program has ended"
@@ -122,7 +122,7 @@ def test_ring_message_received_in_parts_is_reassembled(
         *address, token = json.loads(store.get("ring/0"))
         with socket.create_connection((address[0], address[1])) as neighbour:
             neighbour.sendall(token.encode())
-            ring = starting.result(60)
+            ring = starting.result(120)
             neighbour.sendall(b'{"failed": ')
             until(lambda: not unsent(neighbour), "the first part is there")
             ring.check(1)

@@ -20,7 +20,7 @@ from serene.client import TransportError
 from serene.errors import SereneError
 from serene.torch import work
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 def wait_for(event: threading.Event) -> None:

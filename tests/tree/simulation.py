@@ -7,7 +7,7 @@ In a vector of values lane w counts worker w's contributions, so a read shows wh
 
 from __future__ import annotations
 
-from serene.interrupts import end_quietly, ended
+from serene.process.interrupts import end_quietly, ended
 
 if __name__ == "__main__":
     end_quietly()

@@ -20,7 +20,7 @@ def make(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
         env=shell | environment,
     )

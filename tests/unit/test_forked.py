@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from serene.experiments.run import forked
-from serene.spawn import module
+from serene.process.spawn import module
 
 pytest.importorskip("torch")
 

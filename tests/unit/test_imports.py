@@ -56,10 +56,27 @@ def test_packages_import_only_lower_layers(package: str) -> None:
     assert wrong == []
 
 
+ROOMS = {"embedded": ("program", "codegen", "control", "trace", "engine", "p4runtime", "command")}
+
+
+@pytest.mark.parametrize("house", ROOMS)
+def test_rooms_import_only_rooms_below(house: str) -> None:
+    """The lowest room is named first. Only the house's own `__init__` may import from all of them."""
+    known, rooms = modules(), ROOMS[house]
+    inside = {name: name.split(".")[2] for name in known if name.startswith(f"serene.{house}.")}
+    assert set(inside.values()) == set(rooms)
+    assert [
+        f"{known[name].relative_to(ROOT)} imports {other}"
+        for name, room in inside.items()
+        for other in needed(known[name], known)
+        if other == f"serene.{house}" or (other in inside and rooms.index(inside[other]) > rooms.index(room))
+    ] == []
+
+
 def test_topologies_run_under_mininets_own_python() -> None:
     """Which has nothing that is not Debian's: of our own library they use what needs nothing else."""
     known, ours = {"topologies", "mininet", *sys.stdlib_module_names}, modules()
-    alone = {"serene.interrupts", "serene.locks"}
+    alone = {"serene.process.interrupts", "serene.process.locks"}
     assert {name for _, name in imported("topologies")} <= known | {"serene"}
     assert {each for path in (ROOT / "topologies").rglob("*.py") for each in needed(path, ours)} <= alone | {
         name for name in ours if name.startswith("serene.topologies")
@@ -117,7 +134,7 @@ def test_no_module_needs_itself() -> None:
 def test_commands_start_without_importing_heavy_packages() -> None:
     """The operator's, and those that start others."""
     programs = (
-        "serene.controller.commands.cli, serene.switch.cli, serene.experiments.run.cli, "
+        "serene.controller.commands.cli, serene.embedded.command.cli, serene.experiments.run.cli, "
         "serene.experiments.straggler_study.command"
     )
     asked = f"import sys, {programs}; print(sorted({{'torch', 'sklearn', 'matplotlib'}} & {{*sys.modules}}))"

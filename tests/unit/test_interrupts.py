@@ -24,7 +24,7 @@ import os, runpy, signal, sys
 
 module = sys.argv.pop(1)
 first = (module, f"{module}.__main__", *(module[:end] for end, each in enumerate(module) if each == "."),
-         "serene", "serene.interrupts")
+         "serene", "serene.process", "serene.process.interrupts")
 
 class Interrupt:
     def find_spec(self, name, path, target=None):
@@ -150,8 +150,8 @@ def test_foreign_google_package_does_not_break_serene_switch(tmp_path: Path) -> 
 
 PROGRAM = """
 import os, signal, sys, time
-from serene import interrupts
-from serene.interrupts import allowed, coming, ended, held
+from serene.process import interrupts
+from serene.process.interrupts import allowed, coming, ended, held
 
 def send(*names):
     for name in names:
@@ -275,7 +275,7 @@ def test_no_other_handler_raises() -> None:
     passed_on = "topologies/isolation.py"
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
-            if path.relative_to(ROOT).as_posix() in ("serene/interrupts.py", passed_on):
+            if path.relative_to(ROOT).as_posix() in ("serene/process/interrupts.py", passed_on):
                 continue
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Call) and ast.unparse(node.func) == "signal.signal":

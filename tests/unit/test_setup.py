@@ -26,7 +26,7 @@ def test_set_up_hears_which_python_the_reader_wants() -> None:
     for arguments, environment in ((["PYTHON=here"], {}), ([], {"PYTHON": "here"})):
         done = subprocess.run(
             ["make", "--no-print-directory", rule, "told", *arguments],
-            cwd=ROOT, capture_output=True, text=True, timeout=60, check=False, env={**os.environ, **environment},
+            cwd=ROOT, capture_output=True, text=True, timeout=240, check=False, env={**os.environ, **environment},
         )  # fmt: skip
         assert done.stdout == "here\n", done.stderr
 
@@ -45,7 +45,7 @@ def test_an_interpreter_that_will_not_do_is_refused_before_anything_is_installed
         python.write_text(f"#!/bin/sh\n{script}\n")
         python.chmod(0o755)
     done = subprocess.run(
-        ["scripts/setup"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+        ["scripts/setup"], cwd=ROOT, capture_output=True, text=True, timeout=240, check=False,
         env={**os.environ, "PYTHON": str(python)},
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (1, "")

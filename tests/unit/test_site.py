@@ -18,8 +18,8 @@ from typer.main import get_command
 
 from serene.controller.automatic import Observation, WorkerView
 from serene.controller.commands.cli import app
+from serene.embedded.p4runtime.entities import Entities
 from serene.strategy import BSP, SSP
-from serene.switch.p4runtime.entities import Entities
 
 ROOT = Path(__file__).resolve().parents[2]
 PICTURES = runpy.run_path(str(ROOT / "scripts/draw_packets.py"))["PICTURES"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from serene.memory import free_bytes
+from serene.process.memory import free_bytes
 from serene.program import BUILD, NoSuchProgram, Program
 from serene.slots import MAX_SLOTS, NotBySlot, SlotState, resized
 

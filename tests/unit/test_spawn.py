@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from serene.spawn import module
+from serene.process.spawn import module
 from tests.ports import some_port
 
 ROOT = Path(__file__).parents[2]

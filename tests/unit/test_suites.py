@@ -12,7 +12,7 @@ from tests.suites.loading import load
 from tests.suites.ptf_runs import outcomes_of
 from tests.suites.random_packets import packets
 
-PROGRAMS = Path(__file__).parents[1] / "switch" / "programs"
+PROGRAMS = Path(__file__).parents[1] / "embedded" / "programs"
 SCRIPT = """
 p4c --target bmv2 \\
     --p4runtime-files demo.p4info.txtpb \\

@@ -16,7 +16,7 @@ import pytest
 from serene.controller.http.client import ControllerClient
 from serene.strategy import Strategy
 from serene.workers import train
-from tests.controller.processes import ROOT, SwitchProcess, until
+from tests.controller.processes import PATIENCE_S, ROOT, SwitchProcess, until
 from tests.support.warm import warm_python
 
 SLOTS = 249  # 79,510 parameters in chunks of 320
@@ -38,7 +38,7 @@ class Workers:
         port = worker + 1
         pair = f"{self._switch.peer_udp_ports[port]}:{self._switch.udp_ports[port]}"
         given = ["--worker", worker, "--workers", of, "--frame-udp", pair, "--compute-ms", 0, "--seed", 1]
-        return [str(part) for part in (*given, "--out", self.out, "--join-timeout", 60, *options)]
+        return [str(part) for part in (*given, "--out", self.out, "--join-timeout", PATIENCE_S, *options)]
 
     def start(self, worker: int, of: int, *options: object) -> subprocess.Popen[str]:
         process = subprocess.Popen(
@@ -91,7 +91,7 @@ class Workers:
 
 
 def done(process: subprocess.Popen[str], status: int = 0) -> str:
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == status, output
     assert "Traceback" not in output
     return output

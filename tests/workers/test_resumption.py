@@ -15,7 +15,7 @@ from serene.workers.training import Recipe
 from tests.controller.processes import ControllerProcess, SwitchProcess, until
 from tests.workers.running import SLOTS, Workers, done
 
-STEPS = 60
+STEPS = 30
 
 
 @pytest.fixture
@@ -44,10 +44,10 @@ def test_a_bsp_run_has_the_bits_of_one_process_although_the_switch_was_restarted
     workers: Workers, switch: SwitchProcess
 ) -> None:
     workers.create(2, BSP())
-    processes = [workers.start(worker, 2, "--steps", STEPS, "--compute-ms", 20) for worker in range(2)]
+    processes = [workers.start(worker, 2, "--steps", STEPS, "--compute-ms", 100) for worker in range(2)]
     for restarts in (1, 2):
         before = len(workers.steps(0)) if restarts > 1 else 0
-        until(partial(went_on, workers, before + 9), "steps")
+        until(partial(went_on, workers, before + 4), "steps")
         switch.restart()
         restored(workers, restarts)
     for process in processes:
@@ -72,9 +72,9 @@ def test_restored_job_keeps_strategy_after_switch_restart(
     workers: Workers, switch: SwitchProcess, strategy: Strategy
 ) -> None:
     workers.create(3, strategy)
-    pace = {0: 10, 1: 30, 2: 15}
+    pace = {0: 30, 1: 90, 2: 45}
     processes = [workers.start(worker, 3, "--steps", STEPS, "--compute-ms", pace[worker]) for worker in range(3)]
-    workers.reached(1, 10)
+    workers.reached(1, 5)
     switch.restart()
     restored(workers)
     assert workers.client.job(0).strategy == strategy
@@ -93,9 +93,9 @@ def test_restored_job_keeps_strategy_after_switch_restart(
 def test_a_worker_that_has_left_does_not_hold_up_the_others(workers: Workers, switch: SwitchProcess) -> None:
     workers.create(2, BSP())
     early = workers.start(0, 2, "--steps", 5)
-    late = workers.start(1, 2, "--steps", 40, "--compute-ms", 20)
+    late = workers.start(1, 2, "--steps", 40, "--compute-ms", 100)
     until(lambda: workers.client.job(0).workers[0].state == "left", "the short one is through")
-    workers.reached(1, 10)
+    workers.reached(1, 6)
     switch.restart()
     restored(workers)
     done(late)

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Protocol
 
+from serene.embedded import CounterValue
 from serene.entries import Cell, Entry, Group, mac_text
 from serene.program import Program
 from serene.sim.hosts import Host
 from serene.sim.switch import ProgramSwitch
-from serene.switch import CounterValue
 
 Packets = list[tuple[int, bytes]]
 

@@ -9,7 +9,7 @@ The simulation has the same links and headers, and no fitted constants. What was
 
 from __future__ import annotations
 
-from serene.interrupts import end_quietly, ended
+from serene.process.interrupts import end_quietly, ended
 
 if __name__ == "__main__":
     end_quietly()

@@ -5,7 +5,7 @@ python -m serene.experiments.network_study.emulated.measure --out FOLDER
 
 from __future__ import annotations
 
-from serene.interrupts import end_quietly, ended, held
+from serene.process.interrupts import end_quietly, ended, held
 
 if __name__ == "__main__":
     end_quietly()
@@ -33,7 +33,7 @@ from serene.experiments.network_study.emulated.rows import ROWS, Row, complete, 
 from serene.experiments.network_study.methods import METHODS
 from serene.experiments.shared import isolated
 from serene.experiments.shared.store import alone
-from serene.spawn import module
+from serene.process.spawn import module
 from serene.topologies.clos import Clos
 from serene.topologies.nodes import Router
 from serene.topologies.processes import ROOT, set_up_turn

@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from serene import outputs
 from serene.errors import SereneError
 from serene.experiments.network_study.cells import CONDITIONS
 from serene.experiments.shared.machine import observed
+from serene.process import outputs
 
 CLOS = "clos"  # the folder of the next two files, in the study's
 ROWS = "clos.json"  # on the Clos network

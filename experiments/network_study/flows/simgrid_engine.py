@@ -18,7 +18,7 @@ from serene.errors import SereneError
 from serene.experiments.network_study.flows.clos import Clos
 from serene.experiments.network_study.flows.model import Model
 from serene.experiments.network_study.flows.steps import Schedule, Step
-from serene.spawn import module
+from serene.process.spawn import module
 
 NAME = "simgrid"
 

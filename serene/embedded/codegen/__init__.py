@@ -1,0 +1,1 @@
+"""From a program to the C file that runs it."""

@@ -1,0 +1,1 @@
+"""``serene-switch``."""

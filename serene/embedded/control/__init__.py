@@ -1,0 +1,1 @@
+"""A loaded program's control plane: entries, profiles, counters, meters, registers."""

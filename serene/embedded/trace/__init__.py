@@ -1,0 +1,1 @@
+"""A packet's way through the program: recorded, filtered and shown."""

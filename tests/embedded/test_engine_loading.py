@@ -1,0 +1,362 @@
+"""Programs that BMv2 loads for what p4c writes rarely: fields of no bits, CRCs set at run time, digests of headers."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from typing import Any
+
+import pytest
+from finsy.proto import p4d, p4i, p4t
+
+from serene.embedded import Exact, Switch
+from serene.embedded.control.types import ControlError
+from serene.embedded.p4runtime.pipeline import Schema
+from serene.embedded.p4runtime.status import Failure
+from serene.embedded.program.crcs import BadCrc, Crc, parse_crc
+from serene.embedded.program.errors import NotBmv2Json
+from tests.embedded import small
+
+A, B, EMPTY = (small.field("h", name) for name in ("a", "b", "empty"))
+
+
+def with_no_bits() -> small.Node:
+    """Header h is a (8 bits), empty (0), b (8): h.empty = h.a; h.b = h.empty + 5, parameters and keys of 0 bits."""
+    steps = [
+        small.primitive("assign", EMPTY, A),
+        small.primitive("assign", B, small.operation("+", EMPTY, small.constant(5))),
+        small.send_to(1),
+    ]
+    made = small.program(steps)
+    made["header_types"][1]["fields"] = [["a", 8, False], ["empty", 0, False], ["b", 8, False], ["end", 0, False]]
+    made["actions"][0]["runtime_data"] = [{"name": "nothing", "bitwidth": 0}]
+    made["pipelines"][0]["tables"][0]["default_entry"]["action_data"] = ["0x0"]
+    made["pipelines"][0]["tables"][0]["key"] = [
+        {"match_type": "exact", "target": ["h", "empty"], "name": "k", "mask": None}
+    ]
+    (start,) = made["parsers"][0]["parse_states"]
+    start["transition_key"] = [EMPTY, {"type": "lookahead", "value": [0, 0]}, A]
+    go = {"type": "hexstr", "value": "0x07", "mask": None, "next_state": None}
+    start["transitions"] = [go, {"type": "default", "value": None, "mask": None, "next_state": "more"}]
+    made["parsers"][0]["parse_states"].append(small.state("more", small.extract("h")))
+    return made
+
+
+def test_fields_of_no_bits() -> None:
+    with Switch.load(small.encoded(with_no_bits())) as switch:
+        assert switch.process(0, b"\x07\xff") == [(1, b"\x07\x05")]
+        assert switch.process(0, b"\x08\xff\x09\xff") == [(1, b"\x09\x05")]  # 7 alone ends the parser
+
+
+def test_json_of_the_oldest_p4c() -> None:
+    """No type for a default transition, tables that name actions without ids, no timestamps or multicast group in
+    standard_metadata, and primitives that change fields."""
+    steps = [
+        small.primitive("modify_field", B, A),
+        small.primitive("add_to_field", A, small.constant(250)),
+        small.primitive("subtract_from_field", B, small.constant(9)),
+        small.send_to(1),
+    ]
+    made = small.program(steps)
+    made["header_types"][1]["fields"] = [["a", 8, False], ["b", 8, False]]
+    standard = made["header_types"][0]
+    lacking = ("ingress_global_timestamp", "egress_global_timestamp", "mcast_grp", "egress_rid")
+    standard["fields"] = [one for one in standard["fields"] if one[0] not in lacking]
+    del made["pipelines"][0]["tables"][0]["action_ids"]
+    transition = made["parsers"][0]["parse_states"][0]["transitions"][0]
+    del transition["type"]
+    transition["value"] = "default"
+    with Switch.load(small.encoded(made)) as switch:
+        assert switch.process(0, b"\x08\x00tail") == [(1, b"\x02\xfftail")]
+
+
+def test_multicast_in_intrinsic_metadata() -> None:
+    """As p4c wrote P4_14 programs before 2019; and a condition on a header's validity, as it wrote it then."""
+    group = small.field("intrinsic_metadata", "mcast_grp")
+    made = small.program([small.primitive("assign", group, small.constant(3))])
+    made = small.with_header(made, "intrinsic_metadata", [["mcast_grp", 16], ["egress_rid", 16], ["more", 8]])
+    made["headers"][-1]["metadata"] = True
+    standard = made["header_types"][0]
+    standard["fields"] = [one for one in standard["fields"] if one[0] not in ("mcast_grp", "egress_rid")]
+    ingress, egress = made["pipelines"]
+    is_valid = small.operation("valid", None, {"type": "header", "value": "h"})
+    ingress["conditionals"] = [{"name": "c", "id": 0, "expression": is_valid, "true_next": "t", "false_next": None}]
+    ingress["init_table"] = "c"
+    told = small.primitive("assign", A, small.field("intrinsic_metadata", "egress_rid"))
+    made["actions"].append({"name": "tell", "id": 1, "runtime_data": [], "primitives": [told]})
+    egress["tables"] = [small.table("u", 1, actions=["tell"], next_tables={"tell": None})]
+    egress["init_table"] = "u"
+    with Switch.load(small.encoded(made)) as switch:
+        switch.multicast_set(3, [(1, 7), (2, 9)])
+        assert switch.process(0, b"\x08") == [(1, b"\x07"), (2, b"\x09")]
+        assert switch.process(5, b"") == [(0, b"")]  # no header, so no group
+
+
+def with_stack(steps: list[small.Node]) -> small.Node:
+    """A packet is h (an index), t, and the two elements of stack s, all of type h_t; the steps, and all are sent."""
+    made = small.program([*steps, small.send_to(1)])
+    for number, name in enumerate(("t", "s[0]", "s[1]"), 2):
+        made["headers"].append({"name": name, "id": number, "header_type": "h_t", "metadata": False})
+    made["header_stacks"] = [{"name": "s", "id": 0, "header_type": "h_t", "size": 2, "header_ids": [3, 4]}]
+    element = {"op": "extract", "parameters": [{"type": "stack", "value": "s"}]}
+    start = small.state("start", small.extract("h"), small.extract("t"), element, element)
+    made["parsers"][0]["parse_states"] = [start]
+    made["deparsers"][0]["order"] = ["h", "t", "s[0]", "s[1]"]
+    return made
+
+
+AT_H = {"op": "dereference_header_stack", "left": {"type": "header_stack", "value": "s"}, "right": A}
+ELEMENT, T = {"type": "expression", "value": AT_H}, {"type": "header", "value": "t"}
+NESTED = {"type": "expression", "value": ELEMENT}  # as p4c writes it where it is read
+FIRST_FIELD = {"type": "expression", "value": {"op": "access_field", "left": ELEMENT, "right": 0}}
+INSIDE, OUTSIDE = b"\x01\x10\x20\x30", b"\x02\x10\x20\x30"
+
+
+@pytest.mark.parametrize(
+    ("steps", "inside", "outside"),
+    [
+        ([small.primitive("assign_header", T, NESTED)], b"\x01\x30\x20\x30", b"\x02\x20\x30"),
+        ([small.primitive("assign_header", ELEMENT, T)], b"\x01\x10\x20\x10", OUTSIDE),
+        ([small.primitive("remove_header", NESTED)], b"\x01\x10\x20", OUTSIDE),
+        ([small.primitive("remove_header", ELEMENT), small.primitive("add_header", NESTED)],
+         b"\x01\x10\x20\x00", OUTSIDE),
+        ([small.primitive("assign", FIRST_FIELD, small.constant(9))], b"\x01\x10\x20\x09", OUTSIDE),
+    ],
+)  # fmt: skip
+def test_stack_elements_by_an_index_of_the_packet(steps: list[small.Node], inside: bytes, outside: bytes) -> None:
+    """An element outside of the stack is no valid header, and what is written there changes nothing (P4_16, 8.25)."""
+    with Switch.load(small.encoded(with_stack(steps))) as switch:
+        assert switch.process(0, INSIDE) == [(1, inside)]
+        assert switch.process(0, OUTSIDE) == [(1, outside)]
+
+
+def test_a_struct_of_metadata_is_copied() -> None:
+    """As p4c writes ``log_msg("{}", {standard_metadata})``."""
+    copied = small.primitive(
+        "assign_header", {"type": "header", "value": "kept"}, {"type": "header", "value": "standard_metadata"}
+    )
+    made = small.program([copied, small.primitive("assign", A, small.field("kept", "ingress_port")), small.send_to(1)])
+    made["headers"].append({"name": "kept", "id": 2, "header_type": "standard", "metadata": True})
+    with Switch.load(small.encoded(made)) as switch:
+        assert switch.process(7, b"\x00") == [(1, b"\x07")]
+    made["headers"][2]["metadata"] = False
+    made["headers"][2]["header_type"] = "h_t"
+    with pytest.raises(NotBmv2Json, match="headers 'kept' and 'standard_metadata' are of different types"):
+        Switch.load(small.encoded(made))
+
+
+def test_a_stacks_last_element_is_copied_in_the_parser() -> None:
+    """As p4c writes ``h = stack.last``; before anything is extracted, there is none."""
+    made = small.program([small.send_to(1)])
+    for index in range(2):
+        made["headers"].append({"name": f"s[{index}]", "id": 2 + index, "header_type": "h_t", "metadata": False})
+    made["header_stacks"] = [{"name": "s", "id": 0, "header_type": "h_t", "size": 2, "header_ids": [2, 3]}]
+    last = {"type": "expression", "value": {"type": "stack_field", "value": ["s", "last"]}}
+    copy = {"op": "primitive", "parameters": [small.primitive("assign_header", {"type": "header", "value": "h"}, last)]}
+    extract = {"op": "extract", "parameters": [{"type": "stack", "value": "s"}]}
+    for operations in [extract, extract, copy], [small.extract("h"), copy]:
+        made["parsers"][0]["parse_states"] = [small.state("start", *operations)]
+        with Switch.load(small.encoded(made)) as switch:
+            assert switch.process(0, b"\x08\x09tail") == [(1, b"\x09tail")]  # the 9 is the copy, or follows no header
+
+
+def test_a_selector_within_its_table() -> None:
+    """As p4c wrote action profiles in 2016: a group of the table spreads packets, by the CRC-16 of their first byte."""
+    made = small.program([small.primitive("assign", B, {"type": "runtime_data", "value": 0}), small.send_to(1)])
+    made["header_types"][1]["fields"] = [["a", 8, False], ["b", 8, False]]
+    made["actions"][0]["runtime_data"] = [{"name": "chosen", "bitwidth": 8}]
+    key = {"match_type": "exact", "target": ["standard_metadata", "ingress_port"], "name": "port", "mask": None}
+    table = small.table("t", key=[key], type="indirect_ws", act_prof_name="spread")
+    del table["default_entry"]
+    made["pipelines"][0]["tables"] = [table | {"selector": {"algo": "crc16", "input": [A]}}]
+    with Switch.load(small.encoded(made)) as switch:
+        for member in range(2):
+            switch.member_set("spread", member, "run", [member])
+        switch.group_set("spread", 0, [0, 1])
+        switch.table_add_chosen("t", [Exact(7)], 0, group=True)
+        for first, chosen in {1: 1, 2: 1, 3: 0, 4: 1}.items():  # the CRC-16's last bit is the parity of the byte
+            assert switch.process(7, bytes([first, 0xFF])) == [(1, bytes([first, chosen]))]
+
+
+def hashing(algorithm: str = "crc32_custom") -> small.Node:
+    """Header h is 32 bits of data and the 64 bits of their hash."""
+    hashed = {"type": "calculation", "value": "calc"}
+    steps = [
+        small.primitive(
+            "modify_field_with_hash_based_offset",
+            small.field("h", "hash"),
+            small.constant(0),
+            hashed,
+            small.constant(0),
+        ),
+        small.send_to(1),
+    ]
+    made = small.program(steps)
+    made["header_types"][1]["fields"] = [["data", 32, False], ["hash", 64, False]]
+    made["calculations"] = [{"name": "calc", "id": 0, "algo": algorithm, "input": [small.field("h", "data")]}]
+    return made
+
+
+def hash_of(switch: Switch, data: bytes) -> int:
+    ((_, packet),) = switch.process(0, data + bytes(8))
+    return int.from_bytes(packet[4:], "big")
+
+
+def reverse(number: int, size: int) -> int:
+    return int(f"{number:0{size}b}"[::-1], 2)
+
+
+def by_the_book(crc: Crc, bits: int, data: bytes) -> int:
+    """Polynomial division of the message followed by zeros, on bits in a list."""
+    message = b"".join((reverse(byte, 8) if crc.data_reflected else byte).to_bytes(1, "big") for byte in data)
+    number = int.from_bytes(message, "big") << bits
+    number ^= crc.initial_remainder << 8 * len(data)  # what it holds at first meets the first bits
+    for bit in reversed(range(bits, bits + 8 * len(data))):
+        if number >> bit & 1:
+            number ^= (1 << bits | crc.polynomial) << (bit - bits)
+    return (reverse(number, bits) if crc.remainder_reflected else number) ^ crc.final_xor_value
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "bits"), [("crc8_custom", 8), ("crc16_custom", 16), ("crc32_custom", 32), ("crc64_custom", 64)]
+)
+def test_a_crc_set_at_run_time(algorithm: str, bits: int) -> None:
+    rng = random.Random(bits)
+    with Switch.load(small.encoded(hashing(algorithm))) as switch:
+        for _ in range(100):
+            polynomial, initial, final = (rng.getrandbits(bits) for _ in range(3))
+            crc = Crc(polynomial, initial, final, rng.random() < 0.5, rng.random() < 0.5)
+            data = rng.randbytes(4)
+            switch.crc_set("calc", crc)
+            assert hash_of(switch, data) == by_the_book(crc, bits, data), (crc, data)
+
+
+def test_the_crc_before_any_is_set_and_the_polynomial_alone() -> None:
+    with Switch.load(small.encoded(hashing())) as switch:
+        assert hash_of(switch, b"abcd") == zlib.crc32(b"abcd")
+        switch.crc_set("calc", 0x1EDC6F41)
+        assert hash_of(switch, b"abcd") == 0x92C80A31  # CRC-32C (Castagnoli)
+        with pytest.raises(ControlError, match="have 32 bits"):
+            switch.crc_set("calc", 1 << 32)
+        with pytest.raises(ControlError, match="no calculation with a CRC of its own 'other'; it has calc"):
+            switch.crc_set("other", 7)
+
+
+@pytest.mark.parametrize("text", ["calc", "=7", "calc=", "calc=1,2", "calc=1,2,3,4,5", "calc=-1", "calc=1,2,3,0,2"])
+def test_a_crc_that_is_none(text: str) -> None:
+    with pytest.raises(BadCrc, match="expected NAME=POLYNOMIAL"):
+        parse_crc(text)
+    assert parse_crc("calc=0x07") == ("calc", 7)
+    assert parse_crc("calc=1,2,3,0,1") == ("calc", Crc(1, 2, 3, False, True))
+
+
+# -- digests -----------------------------------------------------------------------------------------------------
+
+BITS = p4t.P4BitstringLikeTypeSpec
+TYPE = p4t.P4DataTypeSpec
+
+
+def bit(width: int) -> p4t.P4DataTypeSpec:
+    return TYPE(bitstring=BITS(bit=p4t.P4BitTypeSpec(bitwidth=width)))
+
+
+def named(kind: str, name: str) -> p4t.P4DataTypeSpec:
+    return TYPE(**{kind: p4t.P4NamedType(name=name)})
+
+
+def grab_bag() -> tuple[small.Node, p4i.P4Info]:
+    """A digest of every type that p4c writes as fields: nested structs, a header, enums, an error, a signed number, a
+    bool, and new types."""
+    fields: list[list[Any]] = [
+        ["flag", 1],
+        ["kind", 32],
+        ["error", 32],
+        ["serial", 8],
+        ["signed", 8],
+        ["new", 7],
+        ["sdn", 8],
+    ]
+    made = small.with_header(small.program([]), "m", [*fields, ["width", 8], ["_", 7]])
+    made["headers"][-1]["metadata"] = True
+    made = small.with_header(made, "x", [["p", 8], ["q", 80]])
+    made["errors"] = [["NoError", 0], ["PacketTooShort", 1]]
+    elements = [small.field("x", "p"), small.field("x", "q"), *(small.field("m", name) for name, _ in fields)]
+    made["learn_lists"] = [{"id": 1, "name": "bag", "elements": [*elements, small.field("m", "width")]}]
+    values = {"flag": 1, "kind": 1, "error": 1, "serial": 0x2A, "signed": 0xFE, "new": 5, "sdn": 9, "width": 17}
+    made["actions"][0]["primitives"] = [
+        *(small.primitive("assign", small.field("m", name), small.constant(value)) for name, value in values.items()),
+        small.primitive("generate_digest", small.constant(0), small.constant(1)),
+        small.send_to(1),
+    ]
+    (start,) = made["parsers"][0]["parse_states"]
+    start["transition_key"] = [A]
+    go = {"type": "hexstr", "value": "0x07", "mask": None, "next_state": "more"}
+    start["transitions"] = [go, {"type": "default", "value": None, "mask": None, "next_state": None}]
+    made["parsers"][0]["parse_states"].append(small.state("more", small.extract("x")))
+
+    info = p4i.P4Info()
+    types = info.type_info
+    for name, width in (("p", 8), ("q", 80)):
+        types.headers["x_t"].members.add(name=name, type_spec=BITS(bit=p4t.P4BitTypeSpec(bitwidth=width)))
+    for name in ("First", "Second"):
+        types.enums["kind_t"].members.add(name=name)
+    types.serializable_enums["serial_t"].underlying_type.bitwidth = 8
+    types.new_types["new_t"].original_type.CopyFrom(bit(7))
+    types.new_types["sdn_t"].translated_type.sdn_string.SetInParent()
+    types.new_types["wide_t"].translated_type.sdn_bitwidth = 9
+    inner = types.structs["inner_t"].members
+    for name, spec in {
+        "flag": TYPE(bool=p4t.P4BoolType()), "kind": named("enum", "kind_t"), "error": TYPE(error=p4t.P4ErrorType()),
+        "serial": named("serializable_enum", "serial_t"),
+        "signed": TYPE(bitstring=BITS(int=p4t.P4IntTypeSpec(bitwidth=8))),
+    }.items():  # fmt: skip
+        inner.add(name=name, type_spec=spec)
+    pair = TYPE(tuple=p4t.P4TupleTypeSpec(members=[named("new_type", "new_t"), named("new_type", "sdn_t")]))
+    outer = types.structs["bag"].members
+    outer.add(name="x", type_spec=named("header", "x_t"))
+    outer.add(name="inner", type_spec=named("struct", "inner_t"))
+    outer.add(name="pair", type_spec=pair)
+    outer.add(name="width", type_spec=named("new_type", "wide_t"))
+    info.digests.add(preamble=p4i.Preamble(id=1, name="bag"), type_spec=named("struct", "bag"))
+    return made, info
+
+
+def members(*items: p4d.P4Data) -> p4d.P4StructLike:
+    return p4d.P4StructLike(members=items)
+
+
+@pytest.mark.parametrize("is_valid", [True, False])
+def test_a_digest_of_nested_types(is_valid: bool) -> None:
+    made, info = grab_bag()
+    with Switch.load(small.encoded(made)) as switch:
+        schema = Schema(info, switch.program)
+        switch.process(0, b"\x07\x0a" + bytes(9) + b"\x0b" if is_valid else b"\x01")
+        (digest,) = switch.poll_digests()
+        assert digest.values[2:] == (1, 1, 1, 0x2A, 0xFE, 5, 9, 17) and digest.valid == {0: is_valid}
+        data = schema.types.structured(info.digests[0].type_spec, digest.values, digest.valid)
+    header = p4d.P4Header(is_valid=is_valid, bitstrings=[b"\x0a", b"\x0b"] if is_valid else [])
+    inner = members(
+        p4d.P4Data(bool=True), p4d.P4Data(enum="Second"), p4d.P4Data(error="PacketTooShort"),
+        p4d.P4Data(enum_value=b"\x2a"), p4d.P4Data(bitstring=b"\xfe"),
+    )  # fmt: skip
+    pair = members(p4d.P4Data(bitstring=b"\x05"), p4d.P4Data(bitstring=b"9"))
+    whole = members(
+        p4d.P4Data(header=header), p4d.P4Data(struct=inner), p4d.P4Data(tuple=pair), p4d.P4Data(bitstring=b"\x11")
+    )
+    assert data == p4d.P4Data(struct=whole)
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        (TYPE(bitstring=BITS(varbit=p4t.P4VarbitTypeSpec(max_bitwidth=8))), "varbit is not supported"),
+        (named("header_union", "u"), "header_union is not supported"),
+        (bit(9), r"has \(8, 80, 1, 32, 32, 8, 8, 7, any, 9\) bits"),
+        (named("struct", "bag"), "nested more than 16 deep"),
+    ],
+)
+def test_a_digest_that_does_not_fit(spec: p4t.P4DataTypeSpec, words: str) -> None:
+    made, info = grab_bag()
+    info.type_info.structs["bag"].members[-1].type_spec.CopyFrom(spec)
+    with Switch.load(small.encoded(made)) as switch, pytest.raises(Failure, match=words):
+        Schema(info, switch.program)

@@ -1,0 +1,66 @@
+"""A little of ``make fuzz``: the embedded switch under attack, its C code under the compiler's sanitizers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.embedded.sanitizers import PROGRAMS, ROOT, environment, sanitizer_libraries
+
+COUNT = 2000  # `make fuzz` plays more
+PROGRAM_COUNT = 80
+SANITIZED = pytest.mark.skipif(not sanitizer_libraries(), reason="needs the C compiler's sanitizer libraries")
+
+
+def fuzz(*options: str) -> dict[str, dict[str, int]]:
+    """Runs it in a process of its own, which a finding ends; the counts that it prints."""
+    command = [sys.executable, "-m", "tests.embedded.fuzz", *options]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert run.returncode == 0, run.stdout[-500:] + run.stderr[-3000:]
+    lines = (line.partition(": ") for line in run.stdout.splitlines())
+    return {
+        what: {name: int(number) for number, _, name in (item.partition(" ") for item in counts.split(", "))}
+        for what, _, counts in lines
+    }
+
+
+@SANITIZED
+@pytest.mark.parametrize("traced", [False, True])
+def test_packets(traced: bool) -> None:
+    count = COUNT // 8 if traced else COUNT
+    found = fuzz("--sanitize", "--kind", "frames", "--count", str(count), *["--traced"] * traced)
+    assert set(found) == set(PROGRAMS)
+    for counts in found.values():
+        assert counts["packets in"] == count and counts["out"] > count // 100
+
+
+@SANITIZED
+def test_programs() -> None:
+    counts = fuzz("--sanitize", "--kind", "json", "--count", str(50 * PROGRAM_COUNT))["programs"]
+    assert counts["programs"] == PROGRAM_COUNT
+    assert min(counts["refused"], counts["read"], counts["run"]) > 1
+
+
+@SANITIZED
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["tests/embedded/test_p4runtime_plain.py", "-k", "[0] or twice"],
+        ["tests/embedded/test_engine_tables.py", "-k", "12 or not scan"],
+    ],
+    ids=["requests", "tables"],
+)
+def test_tables_and_requests(options: list[str]) -> None:
+    """Tests that give tables and the decoder of WriteRequests their worst, with the sanitizers."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *options]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, env=environment())
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
+    assert " passed" in run.stdout
+
+
+def test_messages() -> None:
+    counts = fuzz("--kind", "p4runtime", "--count", str(COUNT))["messages"]
+    assert counts["messages"] == COUNT // 10
+    assert len(counts) > 6  # different answers

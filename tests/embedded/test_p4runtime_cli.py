@@ -1,0 +1,334 @@
+"""``serene-switch`` as a process: ready line, ports, options, errors, signals."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import grpc
+import numpy as np
+import pytest
+from finsy.proto import p4r, p4r_grpc
+
+from serene.client.shm import SharedMemory
+from serene.embedded import Switch
+from serene.embedded.command.cli import main
+from serene.embedded.command.options import left_out, parse, parsers
+from tests.embedded.p4rt_controller import PATIENCE_S, until
+from tests.embedded.p4rt_probe import JSON, P4INFO, Probe
+from tests.embedded.running import Hosts, Running
+from tests.ports import some_port
+
+COMMAND = [sys.executable, "-m", "serene.embedded.command.cli"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_switch_prints_ready_line_and_stops_on_signal(tmp_path: Path, number: int) -> None:
+    udp = some_port(socket.SOCK_DGRAM)
+    with Running(tmp_path, "--no-p4", "-i", f"1@udp:{udp}", "-i", "2@lo") as switch:
+        assert switch.ready_line == f"serene-switch: P4Runtime on {switch.address}, device 7, ports 1@udp:{udp} 2@lo"
+        with switch.controller() as controller:
+            stream = controller.primary().messages
+            assert switch.ended(number) == []
+            assert stream.done.wait(PATIENCE_S)
+
+
+def test_switch_stops_when_any_thread_gets_the_signal(tmp_path: Path) -> None:
+    with Running(tmp_path, "--no-p4") as switch:
+        pid = switch.process.pid
+        threads = {int(name) for name in os.listdir(f"/proc/{pid}/task")} - {pid}
+        assert ctypes.CDLL(None, use_errno=True).tgkill(pid, max(threads), signal.SIGTERM) == 0
+        assert switch.process.wait(PATIENCE_S) == 0
+
+
+def test_simple_switch_grpcs_flags_are_taken(tmp_path: Path) -> None:
+    """Also in its forms without blanks; Thrift, which is not here, is mentioned."""
+    udp, thrift = some_port(socket.SOCK_DGRAM), some_port()
+    arguments = ["--no-p4", "--device-id=7", f"-i1@udp:{udp}", "--thrift-port", str(thrift), "-L", "info"]
+    with Running(tmp_path, *arguments, further=("--drop-port=510",)) as switch:
+        assert any("Thrift" in line for line in switch.lines)
+        with socket.create_connection(("127.0.0.1", thrift), timeout=PATIENCE_S) as client:
+            assert client.recv(1) == b""  # p4-utils waits for the port to be open; who speaks Thrift sees an end
+        with switch.controller() as controller:
+            assert controller.primary().send(Probe(b=4)).b == 4
+
+
+def help_of_simple_switch_grpc() -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
+    """Its options before and after the ``--``, and whether each takes a value."""
+    done = subprocess.run(["simple_switch_grpc", "--help"], capture_output=True, text=True, timeout=60, check=False)
+    own, _, target = (done.stdout + done.stderr).partition("Target options:")
+    found = [re.findall(r"^  (?:-\w \[ )?(--[\w-]+)(?: \])?( \[?=?\(?arg| arg)?", part, re.M) for part in (own, target)]
+    return tuple([(name, bool(value)) for name, value in part] for part in found)  # type: ignore[return-value]
+
+
+@pytest.mark.bmv2
+@pytest.mark.skipif(shutil.which("simple_switch_grpc") is None, reason="needs simple_switch_grpc")
+def test_every_option_of_simple_switch_grpc_is_taken(tmp_path: Path) -> None:
+    """What it does not do here is said, a line for each."""
+    own, target = help_of_simple_switch_grpc()
+    assert "--interface" in dict(own) and "--cpu-port" in dict(target)  # how many there are depends on its build
+    values = {
+        "--interface": "1@lo", "--pcap": str(tmp_path), "--log-level": "info", "--log-file": str(tmp_path / "log"),
+        "--grpc-server-addr": "0.0.0.0:9559", "--cpu-port": "255", "--drop-port": "510",
+    }  # fmt: skip
+    once = {"--help", "--version", "--json-version"}  # these print and end
+
+    def given(options: list[tuple[str, bool]]) -> list[str]:
+        return [
+            word for name, takes in options if name not in once for word in [name, *[values.get(name, "5")] * takes]
+        ]
+
+    options, further = parse([*given(own), "--", *given(target)])
+    said = "\n".join(left_out(options, further))
+    done = {
+        "--interface", "--pcap", "--device-id", "--log-console", "--log-file", "--log-level", "--log-flush",
+        "--log-file-max-size", "--log-file-max-files", "--dump-packet-data", "--no-p4", "--grpc-server-addr",
+        "--grpc-server-ssl", "--grpc-server-cacert", "--grpc-server-cert", "--grpc-server-key",
+        "--grpc-server-with-client-auth", "--cpu-port", "--drop-port",
+    }  # fmt: skip
+    for name, _ in (*own, *target):
+        assert name in once | done or f"{name}: " in said, name
+
+
+def test_switch_cli_logs_to_the_given_log_file(tmp_path: Path) -> None:
+    arguments = ["--no-p4", "--nanolog", "ipc:///tmp/x.ipc", "--log-file", str(tmp_path / "log"), "-L", "info"]
+    with Running(tmp_path, *arguments, further=("--priority-queues", "8")) as switch:
+        assert switch.lines == [switch.ready_line]
+        text = (tmp_path / "log.txt").read_text()
+        assert "--nanolog: there is no nanomsg log" in text and "--priority-queues: there are no queues" in text
+
+
+def test_tls(tmp_path: Path) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl, to make certificates")
+    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=localhost"
+    command += f" -addext subjectAltName=DNS:localhost -keyout {key} -out {certificate}"
+    subprocess.run(command.split(), check=True, capture_output=True)
+    tls = ["--grpc-server-ssl", "--grpc-server-cert", str(certificate), "--grpc-server-key", str(key)]
+    tls += ["--grpc-server-cacert", str(certificate), "--grpc-server-with-client-auth"]
+    with Running(tmp_path, "--no-p4", further=tuple(tls)) as switch:
+        address = f"localhost:{switch.address.rpartition(':')[2]}"
+        ours = (certificate.read_bytes(), key.read_bytes(), certificate.read_bytes())
+        with grpc.secure_channel(address, grpc.ssl_channel_credentials(*ours)) as channel:
+            stub = p4r_grpc.P4RuntimeStub(channel)
+            assert stub.Capabilities(p4r.CapabilitiesRequest(), timeout=PATIENCE_S).p4runtime_api_version
+        for credentials in (grpc.ssl_channel_credentials(ours[0]), None):  # without a certificate, and in the clear
+            other = grpc.secure_channel(address, credentials) if credentials else grpc.insecure_channel(address)
+            with other as channel, pytest.raises(grpc.RpcError):
+                p4r_grpc.P4RuntimeStub(channel).Capabilities(p4r.CapabilitiesRequest(), timeout=PATIENCE_S)
+
+
+def test_a_program_on_the_command_line_forwards_at_once(tmp_path: Path, hosts: Hosts) -> None:
+    with Running(tmp_path, str(JSON), *hosts.arguments):
+        found = Probe.parse(hosts.send(b=2))
+        assert (found.b, found.by_keyless, found.by_constant) == (2, 31, 12)
+
+
+def test_shared_memory_ports_stay_when_programs_change(tmp_path: Path) -> None:
+    """The process at the port goes on."""
+    places = [tmp_path / "ports" / f"port{number}" for number in (1, 2)]
+    places[0].parent.mkdir()
+    with Running(tmp_path, "--no-p4", *(f"-i{n}@shm:{path}" for n, path in enumerate(places, 1))) as switch:
+        assert switch.ready_line.endswith(f"ports 1@shm:{places[0]} 2@shm:{places[1]}")
+        with switch.controller() as controller:
+            controller.primary()
+            ends = [SharedMemory(path) for path in places]
+            for value in (1, 2):
+                controller.push()
+                controller.insert(controller.scoped(1, value))
+                found: list[bytes] = []
+
+                def passed() -> bool:
+                    ends[0].send_rows(np.frombuffer(Probe(a=1, port=2).frame(), np.uint8)[None, :])
+                    rows, lengths = ends[1].receive_rows(0.1)
+                    found.extend(row[:length].tobytes() for row, length in zip(rows, lengths, strict=True))  # noqa: B023
+                    return bool(found)  # noqa: B023
+
+                until(passed, "a frame passes")
+                assert Probe.parse(found[-1]).by_scoped == value
+        for end in ends:
+            end.close()
+        assert switch.ended() == []
+    assert not list(places[0].parent.iterdir())
+
+
+def test_udp_ports_stay_when_programs_change(tmp_path: Path, hosts: Hosts) -> None:
+    """One of them learns its peer from the first frame."""
+    ports = [f"-i1@udp:{hosts.local[0]}", hosts.arguments[1]]
+    with Running(tmp_path, "--no-p4", *ports) as switch, switch.controller() as controller:
+        controller.become_primary()
+        for value in (1, 2):
+            controller.push()
+            controller.insert(controller.scoped(1, value))
+            assert Probe.parse(hosts.send(1, a=1)).by_scoped == value
+            assert Probe.parse(hosts.send(2, a=1)).by_scoped == value
+            hosts.emit(Probe(a=1, port=255).frame())
+            assert controller.messages.receive("packet").metadata[0].value == b"\x01"
+
+
+# -- bad input ------------------------------------------------------------------------------------------------
+
+ONE_LINE = """
+2 || --no-p4
+2 {json} --no-p4 || not both
+2 --no-p4 -i eth0 || PORT@INTERFACE
+2 --no-p4 -i x@eth0 || PORT@INTERFACE
+2 --no-p4 -i 1@ || PORT@INTERFACE
+2 --no-p4 -i 512@lo || 0 to 511
+2 --no-p4 -i -1@lo || PORT@INTERFACE
+2 --no-p4 -i 1@udp: || udp:LOCAL
+2 --no-p4 -i 1@udp:70000 || udp:LOCAL
+2 --no-p4 -i 1@udp:1:2:3 || udp:LOCAL
+2 --no-p4 -i 1@shm: || PORT@shm:/PATH
+2 --no-p4 -i 1@shm:port1 || PORT@shm:/PATH
+2 --no-p4 -i 1@shm:/{long} || at most 107 bytes
+2 --no-p4 -i 1@shm:/run/one -i 2@shm:/run/one || path /run/one is given twice
+2 --no-p4 -i 1@lo -i 1@udp:5000 || port 1 is given twice
+2 --no-p4 -i 1@udp:5000 -i 2@udp:5000 || UDP port 5000 is given twice
+2 --no-p4 -i 1@udp:5000:5001 -i 2@udp:5001 || UDP port 5001 is a peer and the switch's own
+2 --no-p4 -i 255@lo -- --cpu-port 255 || port 255 is the CPU port
+2 --no-p4 -i 511@lo || port 511 is the drop port
+2 --no-p4 --device-id -1 || --device-id -1
+2 --no-p4 --device-id one || --device-id
+2 --no-p4 --log-level loud || 'trace'
+2 --no-p4 -- --cpu-port 0 || --cpu-port 0
+2 --no-p4 -- --cpu-port 700 || expected 1 to 511
+2 --no-p4 -- --cpu-port 511 || both 511
+2 --no-p4 -- --speed 9 || --speed
+2 --no-p4 -- --grpc-server-addr nonsense || 'nonsense': expected HOST:PORT
+2 --no-p4 -- --grpc-server-addr :9559 || HOST:PORT
+2 --no-p4 -- --grpc-server-addr 127.0.0.1:99999 || 65535
+2 --no-p4 --fast || --fast
+2 --no-p4 --pcap /nowhere || --pcap /nowhere: expected a directory
+2 --no-p4 --thrift-port 0 || --thrift-port 0: expected 1 to 65535
+2 --no-p4 --log-file-max-files 0 || expected 1 or more
+2 --no-p4 --dump-packet-data -1 || --dump-packet-data -1: expected 0 to
+2 --no-p4 --log-file /nowhere/log || cannot write /nowhere/log.txt
+2 --no-p4 -- --grpc-server-ssl || --grpc-server-cert FILE
+2 --no-p4 -- --grpc-server-key k || certificates need --grpc-server-ssl
+2 --no-p4 -- --grpc-server-ssl --grpc-server-cert /c --grpc-server-key /k || cannot read /
+1 --no-p4 -i 1@nowhere0 || 'nowhere0'
+1 --no-p4 -i 1@shm:{tmp}/missing/port -- {grpc} || in a folder to write to
+1 --no-p4 -i 1@shm:{tmp}/file -- {grpc} || not a socket
+1 --no-p4 -- --grpc-server-addr {tcp} || {tcp}
+1 --no-p4 -i 1@udp:{udp} -- {grpc} || {udp}
+1 --no-p4 -- --grpc-server-addr 192.0.2.1:9559 || cannot listen on 192.0.2.1:9559
+1 {tmp}/missing.json -- {grpc} || missing.json
+1 {tmp}/other.json -- {grpc} || not BMv2's JSON
+1 {p4info} -- {grpc} || not JSON
+"""
+
+
+def test_switch_cli_reports_bad_input_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "other.json").write_text('{"a": 1}')
+    with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+        udp.bind(("127.0.0.1", 0))
+        words_of = {
+            "json": JSON, "p4info": P4INFO, "tmp": tmp_path, "long": "x" * 107,
+            "grpc": "--grpc-server-addr 127.0.0.1:0",
+            "tcp": f"127.0.0.1:{tcp.getsockname()[1]}", "udp": udp.getsockname()[1],
+        }  # fmt: skip
+        for row in ONE_LINE.strip().format(**words_of).splitlines():
+            arguments, _, words = row.partition("||")
+            code, *given = arguments.split()
+            assert ended_with(given, monkeypatch, capsys, words.strip()) == int(code), row
+    if os.geteuid() == 0:  # the choices
+        assert ended_with(["--no-p4", "-i", "1@nowhere0"], monkeypatch, capsys, "lo") == 1
+    for name, value in (("PATH", str(tmp_path)), ("CC", ""), ("XDG_CACHE_HOME", str(tmp_path))):
+        monkeypatch.setenv(name, value)
+    given = [str(JSON), "--", "--grpc-server-addr", "127.0.0.1:0"]
+    assert ended_with(given, monkeypatch, capsys, "C compiler") == 1
+
+
+def ended_with(
+    given: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: str
+) -> int:
+    """The exit code of a ``serene-switch`` that does not start, and says so in these words."""
+    monkeypatch.setattr(sys, "argv", ["serene-switch", *given])
+    with pytest.raises(SystemExit) as ended:
+        sys.exit(main())
+    message = capsys.readouterr().err
+    assert message.splitlines()[-1 if "\nusage" not in message else 0].startswith("error: "), message
+    assert words in message and "Traceback" not in message, message
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+def test_no_permission_for_interfaces() -> None:
+    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+        pytest.skip("needs root and setpriv, to give CAP_NET_RAW away")
+    done = subprocess.run(
+        ["setpriv", "--bounding-set=-net_raw", *COMMAND, "--no-p4", "-i", "1@lo"],
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr == "error: no permission to open 'lo': run as root, or use udp: ports\n"
+
+
+def test_interrupted_while_it_compiles(tmp_path: Path) -> None:
+    """Nothing half-made is left in the cache, and no traceback on the screen."""
+    Switch.load(JSON).close()  # it compiles at all
+    with tempfile.TemporaryDirectory() as name:
+        scratch = Path(name)
+        scratch.chmod(0o755)  # the compiler runs as somebody else
+        process = subprocess.Popen(
+            [*COMMAND, str(JSON), "--", "--grpc-server-addr", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True,
+            env=os.environ | {"XDG_CACHE_HOME": str(tmp_path), "TMPDIR": name},
+        )  # fmt: skip
+        until(lambda: any(scratch.glob("*/wide.h")), "it compiles")
+        process.send_signal(signal.SIGINT)
+        _, message = process.communicate(timeout=PATIENCE_S)
+        assert (process.returncode, message) == (130, "")
+        assert not any(scratch.iterdir())
+    assert not any(path.is_file() for path in tmp_path.rglob("*"))  # it may have been stopped before it made the folder
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_bash_completes_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = {}
+    for option in ("--show-completion", "--version", "--json-version", "--help"):
+        monkeypatch.setattr(sys, "argv", ["serene-switch", option])
+        with pytest.raises(SystemExit) as ended:
+            sys.exit(main())
+        shown[option] = capsys.readouterr().out
+        assert not ended.value.code and shown[option]
+    for flag in ("--interface", "--no-p4", "--device-id", "--log-level", "--grpc-server-addr", "--cpu-port", "udp:"):
+        assert flag in shown["--help"]
+    (tmp_path / "script").write_text(shown["--show-completion"])
+    for name in ("program.json", "other.txt", "key.pem"):
+        (tmp_path / name).touch()
+    (tmp_path / "folder").mkdir()
+
+    def completed(*words: str) -> set[str]:
+        given = " ".join(f"'{word}'" for word in ("serene-switch", *words))
+        command = f"source ./script; COMP_WORDS=({given}) COMP_CWORD={len(words)}; _serene_switch"
+        done = subprocess.run(
+            ["bash", "-euc", command + '; printf "%s\\n" "${COMPREPLY[@]}"'],
+            capture_output=True, text=True, check=True, cwd=tmp_path,
+        )  # fmt: skip
+        return set(done.stdout.split())
+
+    assert completed("--log-f") == {"--log-file", "--log-flush", "--log-file-max-size", "--log-file-max-files"}
+    assert completed("-L", "w") == completed("--log-level", "wa") == {"warn"}
+    assert completed("pro") == {"program.json"} and completed("") == {"program.json", "folder"}
+    assert completed("--no-p4", "--", "--grpc-server-c") == {"--grpc-server-cacert", "--grpc-server-cert"}
+    assert completed("--no-p4", "--grpc") == completed("--device-id", "") == set()
+    assert completed("--", "--grpc-server-key", "k") == {"key.pem"}
+    assert completed("--pcap", "") == {"folder"}
+    own, further = parsers()
+    assert completed("--") >= {name for name in own._option_string_actions if name.startswith("--")}
+    assert completed("--", "--") == {name for name in further._option_string_actions if name.startswith("--")}

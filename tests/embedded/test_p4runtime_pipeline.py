@@ -1,0 +1,195 @@
+"""Setting and getting forwarding pipeline configurations; P4Infos and device configs that do not fit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from finsy.proto import p4i, p4r
+
+from serene.embedded import Switch
+from serene.embedded.p4runtime import P4RuntimeServer
+from tests.embedded.conftest import Target
+from tests.embedded.p4rt_controller import GONE, Code, but, load_p4info
+from tests.embedded.p4rt_probe import JSON, P4INFO, Probe, Probing
+from tests.embedded.refusals import refused
+
+SERENE = Path(__file__).parents[2] / "p4src" / "build" / "serene.json"
+
+
+def test_nothing_works_without_a_configuration(target: Target, controller: Probing) -> None:
+    """First in this file: the switch is new, and BMv2 cannot be emptied again."""
+    controller.become_primary()
+    for call in (controller.read, controller.get_pipeline):
+        message = refused(Code.FAILED_PRECONDITION, call)
+        assert "no forwarding pipeline config" in message.lower()  # finsy looks for these words
+    refused(Code.FAILED_PRECONDITION, controller.write)
+    if target.name == "embedded":  # BMv2 says nothing
+        controller.packet_out(b"x")
+        assert controller.messages.receive("error").canonical_code == Code.FAILED_PRECONDITION.value[0]
+
+
+def test_pipeline_config_reads_back_as_set(primary: Probing) -> None:
+    assert not primary.get_pipeline("ALL").HasField("cookie")
+    primary.push(cookie=0xFEED)
+    info, program = primary.p4info, primary.program
+    for kind, has_info, has_program in (
+        ("ALL", True, True),
+        ("COOKIE_ONLY", False, False),
+        ("P4INFO_AND_COOKIE", True, False),
+        ("DEVICE_CONFIG_AND_COOKIE", False, True),
+    ):
+        got = primary.get_pipeline(kind)
+        assert (got.cookie.cookie, got.HasField("p4info")) == (0xFEED, has_info)
+        assert not has_info or got.p4info == info
+        assert got.p4_device_config == (program if has_program else b"")
+
+
+def test_a_program_in_p4langs_wrapping(primary: Probing) -> None:
+    """p4.tmp.P4DeviceConfig: reassign, then the JSON as device_data; it is got as it was set."""
+    length, rest = [], len(primary.program)
+    while rest >= 0x80:
+        length.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    primary.push(b"\x08\x01\x1a" + bytes([*length, rest]) + primary.program)
+    primary.insert(primary.exact(1, 2))
+    assert len(primary.read(primary.key("by_exact"))) == 1
+
+
+def test_a_new_program_begins_empty(primary: Probing) -> None:
+    entry = primary.scoped(1, 1)
+    primary.insert(entry)
+    primary.push()
+    assert primary.read(primary.scoped(1)) == []
+    primary.insert(entry)
+
+
+def test_verified_or_rejected_pipeline_config_changes_nothing(ours: Probing) -> None:
+    entry = ours.scoped(1, 5)
+    ours.insert(entry)
+    ours.push(action="VERIFY", cookie=5)
+    assert "RECONCILE_AND_COMMIT" in refused(Code.INVALID_ARGUMENT, ours.push, action="UNSPECIFIED")
+    refused(Code.INVALID_ARGUMENT, ours.push, b"{}")
+    assert ours.read(ours.key("by_scoped")) == [entry]
+    assert not ours.get_pipeline().HasField("cookie")
+    assert ours.send(Probe(a=1)).by_scoped == 5
+
+
+def test_a_saved_program_is_filled_before_it_runs(ours: Probing) -> None:
+    """Writes after VERIFY_AND_SAVE go to the saved program; COMMIT starts it with them."""
+    refused(Code.NOT_FOUND, ours.push_nothing)
+    ours.insert(ours.scoped(1, 5))
+    ours.push(action="VERIFY_AND_SAVE", cookie=9)
+    assert ours.read(ours.key("by_scoped")) == []
+    ours.insert(ours.scoped(1, 6))
+    assert ours.send(Probe(a=1)).by_scoped == 5  # the old one still
+    refused(Code.INVALID_ARGUMENT, ours.push, action="COMMIT")  # with a program
+    ours.push_nothing()
+    assert ours.send(Probe(a=1)).by_scoped == 6
+    assert ours.get_pipeline("COOKIE_ONLY").cookie.cookie == 9
+    ours.push(action="VERIFY_AND_SAVE")
+    ours.push()  # drops the saved one
+    refused(Code.NOT_FOUND, ours.push_nothing)
+
+
+# -- what does not fit ----------------------------------------------------------------------------------------
+
+
+def _program(*without: str, **more: object) -> bytes:
+    """The probe's program, changed."""
+    program = {key: value for key, value in json.loads(JSON.read_text()).items() if key not in without}
+    return json.dumps(program | more).encode()
+
+
+@pytest.mark.parametrize("action", ["VERIFY", "VERIFY_AND_SAVE", "VERIFY_AND_COMMIT"])
+def test_device_configs_that_are_not_bmv2s(ours: Probing, action: str) -> None:
+    for config, words in (
+        (b"", "device config"),
+        (b"\x7fELF", "not JSON"),
+        (b"[]", "BMv2"),
+        (_program("parsers"), "parsers"),
+        (b'{"header_types": 1}', "BMv2"),
+        (_program(extern_instances=[{"name": "my_extern", "id": 0, "type": "mystery"}]), "'my_extern'"),
+        (SERENE.read_bytes(), "ProbeIngress.by_exact"),  # another P4Info's
+    ):
+        assert words in refused(Code.INVALID_ARGUMENT, ours.push, config, action=action)
+
+
+FOUND_LPM = next(action for action in load_p4info(P4INFO).actions if action.preamble.alias == "found_lpm").preamble.id
+BY_LPM = next(table for table in load_p4info(P4INFO).tables if table.preamble.alias == "by_lpm").preamble.id
+BY_EXACT, LEARNED = "ProbeIngress.by_exact", "type_info.structs.learned_t.members"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "culprits"),
+    [
+        ("tables.by_lpm.preamble.name", "ProbeIngress.elsewhere", ["ProbeIngress.elsewhere", "ProbeIngress.by_lpm"]),
+        ("tables.by_exact.match_fields.1.bitwidth", 17, [BY_EXACT, "17", "16"]),
+        (
+            "tables.by_exact.match_fields.0.match_type", p4i.MatchField.TERNARY,
+            [BY_EXACT, "ternary 8 bits", "exact 8 bits"],
+        ),
+        ("tables.by_exact.match_fields.1", GONE, [BY_EXACT]),
+        (
+            "tables.by_exact.action_refs.0.id", FOUND_LPM,
+            [BY_EXACT, "ProbeIngress.found_lpm", "ProbeIngress.found_exact"],
+        ),
+        ("tables.by_exact.action_refs.0.id", 0x01ABCDEF, [BY_EXACT, str(0x01ABCDEF)]),
+        ("actions.found_exact.params.0.bitwidth", 48, ["ProbeIngress.found_exact", "48", "16"]),
+        ("counters.seen.preamble.name", "ProbeIngress.unseen", ["ProbeIngress.unseen", "ProbeIngress.seen"]),
+        ("counters.seen.size", 80, ["ProbeIngress.seen", "80", "8"]),
+        ("meters.rate.preamble.name", "ProbeIngress.speed", ["ProbeIngress.speed", "ProbeIngress.rate"]),
+        (
+            "registers.last_source.preamble.name", "ProbeIngress.first_source",
+            ["ProbeIngress.first_source", "ProbeIngress.last_source"],
+        ),
+        (
+            "direct_counters.exact_hits.direct_table_id", BY_LPM,
+            ["ProbeIngress.exact_hits", BY_EXACT, "ProbeIngress.by_lpm"],
+        ),
+        ("digests.0.preamble.name", "forgotten_t", ["forgotten_t", "learned_t"]),
+        (f"{LEARNED}.1.type_spec.bitstring.bit.bitwidth", 16, ["learned_t", "16", "9"]),
+        (f"{LEARNED}.1.type_spec.struct.name", "learned_t", ["nested"]),  # a type that holds itself
+        ("tables.by_lpm.preamble.id", load_p4info(P4INFO).tables[0].preamble.id, ["ProbeIngress.by_"]),
+        ("action_profiles.+.preamble.name", "ProbeIngress.ecmp", ["ProbeIngress.ecmp"]),
+        ("controller_packet_metadata.0.metadata.0.bitwidth", 2**31 - 1, ["bits"]),
+        ("controller_packet_metadata.0.metadata.0.bitwidth", -1, ["bits"]),
+    ],
+)  # fmt: skip
+def test_a_p4info_that_does_not_fit_names_the_culprit(
+    ours: Probing, path: str, value: Any, culprits: list[str]
+) -> None:
+    info = but(load_p4info(P4INFO), path, value)
+    for action in ("VERIFY", "VERIFY_AND_COMMIT"):
+        message = refused(Code.INVALID_ARGUMENT, ours.push, None, info, action=action)
+        assert all(culprit in message for culprit in culprits), message
+    ours.read(ours.key("by_exact"))  # the old one is still there
+
+
+def test_a_p4info_may_leave_objects_out(ours: Probing) -> None:
+    info = load_p4info(P4INFO)
+    for objects in (info.tables, info.digests, info.direct_counters, info.direct_meters, info.registers):
+        del objects[:]
+    ours.push(None, info)
+    assert ours.read(p4r.TableEntry()) == []
+
+
+def test_a_program_without_a_p4info_cannot_be_controlled() -> None:
+    """``serene-switch program.json``: it runs, and says so, until a controller sets a configuration."""
+    with (
+        P4RuntimeServer([], address="127.0.0.1:0", device_id=7, program=Switch.load(JSON)) as server,
+        Target("embedded", f"127.0.0.1:{server.port}").controller() as controller,
+    ):
+        controller.become_primary()
+        assert "a program without a P4Info" in refused(Code.FAILED_PRECONDITION, controller.read)
+        controller.push()
+        assert controller.read(controller.default("by_keyless"))
+
+
+def test_large_configurations_fit_and_larger_ones_are_refused(ours: Probing) -> None:
+    """gRPC's own limit is 4 MiB."""
+    ours.push(JSON.read_bytes() + b" " * (8 << 20), action="VERIFY")
+    refused(Code.RESOURCE_EXHAUSTED, ours.push, bytes(100 << 20), action="VERIFY")
+    ours.push()

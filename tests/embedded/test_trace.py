@@ -1,0 +1,290 @@
+"""Packet traces: they say what the packets show, and a switch that does not trace has no code for them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import re
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from serene.embedded import ControlError, Exact, MeterRates, Switch, load_program
+from serene.embedded.codegen.generate import generate
+from serene.embedded.engine import RUNTIME
+from serene.embedded.trace.proto import messages
+from serene.embedded.trace.steps import Step
+from serene.embedded.trace.text import text
+from serene.native import compile_source
+from serene.program import Program
+from serene.wire import Op
+from tests.embedded.p4rt_probe import JSON, SOURCE, Probe
+from tests.embedded.packets import shapes, trial
+from tests.embedded.sample_packets import sample_packets
+from tests.embedded.sanitizers import PROGRAMS
+from tests.embedded.serene_job import SESSION, seeds, start_job
+from tests.embedded.stf import Target
+from tests.embedded.stf_embedded import EmbeddedTarget
+from tests.embedded.trace_witness import Witness
+from tests.frames import frame, request
+from tests.suites.checkouts import QUICK
+
+PACKETS = 120
+SAMPLES = (
+    "array-copy-bmv2", "checksum1-bmv2", "checksum2-bmv2", "issue655-bmv2", "parser_error-bmv2",
+    "table-entries-lpm-bmv2", "table-entries-range-bmv2", "table-entries-ternary-bmv2",
+    "union3-bmv2", "v1model-special-ops-bmv2",
+)  # fmt: skip
+
+
+def watch(
+    program: Path, prepare: Callable[[Target], None], packets: Sequence[tuple[int, bytes]], flags: tuple[str, ...] = ()
+) -> Witness:
+    with contextlib.closing(Witness(program.read_bytes(), flags)) as witness:
+        prepare(witness)
+        for port, packet in packets:
+            witness.send(port, packet)
+            witness.forget()
+        witness.check_state()
+        return witness
+
+
+def test_traces_of_serene_agree_with_its_packets() -> None:
+    program = Program.load("serene")
+    given = seeds(program.lanes)
+    witness = watch(program.config_path, start_job, [*given, *trial(random.Random(1), given, PACKETS)])
+    assert min(witness.seen[kind] for kind in ("register read", "register write", "copies", "drop", "output")) > 5
+
+
+def test_traces_of_every_shape_of_header_agree() -> None:
+    path, _ = PROGRAMS["shapes"]
+    witness = watch(path, lambda target: None, trial(random.Random(1), shapes(), PACKETS), QUICK)
+    assert witness.seen["header"] > PACKETS and witness.seen["parser error"] > 5
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_traces_of_p4cs_samples_agree(name: str) -> None:
+    sample = sample_packets(name)
+    packets = [*sample.given, *trial(random.Random(name), sample.given, PACKETS)]
+    watch(sample.json, sample.prepare, packets, QUICK)
+
+
+# -- what a trace says ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def probe() -> Switch:
+    return Switch.load(JSON)
+
+
+def traced(switch: Switch, **fields: int) -> Step:
+    return switch.process(1, Probe(**fields).frame(), trace=True)[1]
+
+
+def test_trace_shows_table_hits_and_action_arguments(probe: Switch) -> None:
+    trace = traced(probe, a=1, b=2, port=3)
+    tables = {step.name.rpartition(".")[2]: step.values for step in trace.all("table")}
+    assert tables["by_exact"] == {"hit": False, "key": {"a": 1, "b": 2}}
+    assert tables["by_constant"] == {
+        "hit": True, "key": {"b": 2}, "entry": 1, "match": {"b": "0x2 &&& 0xfffe"}, "priority": 2
+    }  # fmt: skip
+    actions = {step.name.rpartition(".")[2]: step.values for step in trace.all("action")}
+    assert actions["found_constant"] == {"value": 12}
+    (write,) = trace.all("register write")
+    assert write.values["value"] == probe.register_read(write.name, int(str(write.values["index"])))
+    assert "table ProbeIngress.by_constant {b=2}: hit entry 1 {b=0x2 &&& 0xfffe}, priority 2" in text(trace)
+    assert json.loads(json.dumps(trace.json()))["steps"][0]["kind"] == "ingress"
+
+
+def test_trace_shows_digest_name_and_values(probe: Switch) -> None:
+    trace = traced(probe, b=9, digests=1)
+    (digest,) = trace.all("digest")
+    assert digest.name == "learned_t"
+    assert digest.values == {"values": [SOURCE, 1, 9]}
+    assert "digest learned_t: 0x20000000001, 1, 9" in text(trace)
+    assert not list(traced(probe, b=9).all("digest"))
+
+
+def test_trace_shows_table_meter_colour(probe: Switch) -> None:
+    """The entry's meter lets one packet pass in an hour."""
+    handle = probe.table_add("ProbeIngress.by_metered", [Exact(1)], "ProbeIngress.found_metered", [7])
+    probe.meter_set("ProbeIngress.entry_rate", handle, MeterRates(1 / 3600, 1, 1 / 3600, 1))
+    traces = [traced(probe, a=a) for a in (1, 1, 2)]
+    own = [[step for step in trace.all("meter") if step.name == "ProbeIngress.entry_rate"] for trace in traces]
+    assert [[step.values["colour"] for step in steps] for steps in own] == [["green"], ["red"], []]
+    assert f"meter ProbeIngress.entry_rate[{handle}] is red" in text(traces[1])
+
+
+def test_drops_say_why(probe: Switch) -> None:
+    assert [step.name for step in traced(probe, group=77).all("drop")] == ["its multicast group has no replicas"]
+    assert [step.name for step in traced(probe, port=511).all("drop")] == [
+        "its egress port is the drop port after ingress"
+    ]
+    program = Program.load("serene")
+    with contextlib.closing(EmbeddedTarget(program.config_path.read_bytes())) as target:
+        start_job(target)
+        _, push = seeds(program.lanes)[3]
+        _, trace = target.switch.process(3, push, trace=True)  # not the port of the worker that it says it is from
+    (drop,) = trace.all("drop")
+    assert drop.name.startswith("marked to drop by admission") and drop.name.endswith(" in ingress")
+
+
+@pytest.mark.parametrize(("type_", "where"), [(1, "ingress"), (2, "egress")])
+def test_a_copy_that_is_dropped_does_not_say_why_the_packet_is(type_: int, where: str) -> None:
+    with Switch.load(JSON.with_name("mirror.json")) as switch:
+        switch.clone_session_set(5, [(4, 0)])
+        _, trace = switch.process(1, bytes(12) + type_.to_bytes(2, "big"), trace=True)
+    side = f"Mirror{where.capitalize()}"
+    assert [step.name for step in trace.all("drop")] == [
+        "marked to drop by MirrorEgress.drop_copy in egress",
+        f"marked to drop by {side}.drop_original in {where}",
+    ]
+
+
+def test_bmv2s_messages_have_a_copy_each() -> None:
+    """A clone is parsed before its egress; what recirculates has been through the deparser."""
+    with Switch.load(JSON.with_name("mirror.json")) as switch:
+        switch.clone_session_set(5, [(4, 0)])
+        _, trace = switch.process(1, bytes(12) + b"\0\1", trace=True)
+    clone, original = messages(trace, 7)
+    assert [stages(clone), stages(original)] == [["parser", "ingress", "parser", "egress"], ["parser", "ingress"]]
+    assert (clone.input.packet_id, clone.input.ingress_port, clone.root.WhichOneof("outcome")) == (7, 1, "drop")
+    seen = set()
+    with Switch.load(PROGRAMS["shapes"][0]) as switch:
+        for port, packet in shapes():
+            outputs, trace = switch.process(port, packet, trace=True)
+            told = list(messages(trace, 0))
+            left = [
+                (one.root.transmit.egress_port, one.root.transmit.packet_size)
+                for one in told
+                if stages(one)[-1] == "deparser"
+            ]
+            assert left == [(to, len(data)) for to, data in outputs]
+            assert len(told) == len(left) + len(list(trace.all("drop")))
+            again = sum(step.values["type"] == "recirculated" for step in trace.all("ingress"))
+            assert all(stages(one).count("deparser") == 1 + again for one in told if stages(one)[-1] == "deparser")
+            seen.add(again)
+    assert len(seen) > 1
+
+
+def stages(message: Any) -> list[str]:
+    """The names of the stages that were entered, each of which was left next."""
+    events = [event.pipeline_stage for event in message.root.events]
+    assert [event.direction for event in events] == [1, 2] * (len(events) // 2)
+    return [event.stage_name for event in events[::2]]
+
+
+def test_trace_shows_log_msg_text() -> None:
+    with Switch.load(JSON.with_name("mirror.json")) as switch:
+        _, trace = switch.process(1, bytes(6) + b"\2\0\0\0\0\1" + b"\0\3", trace=True)
+    assert [step.name for step in trace.all("log")] == [f"type 3 from {0x020000000001}, 7", "nothing else {}"]
+    assert f"log: type 3 from {0x020000000001}, 7" in text(trace)
+
+
+def test_log_msg_tells_negative_values() -> None:
+    program = json.loads(JSON.with_name("mirror.json").read_bytes())
+    (scalars,) = [one for one in program["header_types"] if one["name"] == "scalars_0"]
+    for field in scalars["fields"]:  # as of int<16>, int<48> and int<8>
+        field[2] = True
+    with Switch.load(json.dumps(program).encode()) as switch:
+        for source, type_, told in (
+            (2**48 - 5, 3, "type 3 from -5, 7"),
+            (2**47 - 1, 2**15, f"type -32768 from {2**47 - 1}, 7"),
+        ):
+            packet = bytes(6) + source.to_bytes(6, "big") + type_.to_bytes(2, "big")
+            _, trace = switch.process(1, packet, trace=True)
+            assert next(iter(trace.all("log"))).name == told
+
+
+def test_many_packets_are_traced_where_that_is_asked_for() -> None:
+    with contextlib.closing(Switch.load(JSON)) as switch:
+        packets = [(1, Probe(a=a, port=2).frame()) for a in (1, 2, 3)]
+        plain = switch.process_many(packets)
+        switch.start_tracing()
+        assert switch.process_many(packets) == plain
+        assert not list(switch.read_traces(0)[0])
+        with switch.processing_traced():
+            assert switch.process_many(packets) == plain
+        assert len(list(switch.read_traces(0)[0])) == 3
+        switch.stop_tracing()
+        assert switch.process_many(packets) == plain
+
+
+def test_a_parser_error_is_named(probe: Switch) -> None:
+    _, trace = probe.process(1, Probe().frame()[:20], trace=True)
+    assert [step.name for step in trace.all("parser error")] == ["PacketTooShort"]
+
+
+def test_overlong_packet_trace_is_truncated_and_marked() -> None:
+    """A trace is bounded, whatever a program does: 30000 replicas do not fit."""
+    with contextlib.closing(Switch.load(JSON)) as switch:
+        switch.multicast_set(5, [(3, instance) for instance in range(30000)])
+        outputs, trace = switch.process(1, Probe(group=5).frame(), trace=True)
+        assert len(outputs) == 30000 and trace.values["cut"] is True
+        assert 100 < len(trace.outputs) < 30000
+        assert text(trace).endswith("... (the trace is truncated)")
+        assert len(switch.process(1, Probe(port=3).frame())) == 1
+        assert "cut" not in traced(switch, port=3).values
+
+
+def test_a_burst_is_counted_not_cut() -> None:
+    """Packets for which there is no room are lost, and counted; none is told of in part."""
+    with Switch.load(JSON) as switch:
+        switch.start_tracing()
+        packets = [(1, Probe(a=1, port=3).frame())] * 8000
+        untraced, switch._lib = switch._lib, switch._tracer()
+        switch.process_many(packets)
+        switch._lib = untraced
+        steps, lost = switch.read_traces(0)
+        traces = list(steps)
+    assert lost > 0 and len(traces) + lost == len(packets)
+    assert all("cut" not in trace.values and len(trace.outputs) == 1 for trace in traces)
+
+
+def test_a_port_that_is_none(probe: Switch) -> None:
+    with pytest.raises(ControlError, match="0 to 511"):
+        probe.process(512, b"", trace=True)
+
+
+def test_trace_page_example_matches_printed_trace() -> None:
+    """docs/trace.md: a PUSH that completes a round, under BSP, but for the time."""
+    program = Program.load("serene")
+    with contextlib.closing(EmbeddedTarget(program.config_path.read_bytes())) as target:
+        start_job(target, staleness=0)
+        for worker in range(3):
+            values = np.full(program.lanes, worker + 1)
+            payload = request(
+                Op.PUSH, worker, values=values, lanes=program.lanes, session=SESSION, round=0, seq=1, slot=0
+            )
+            _, trace = target.switch.process(worker + 1, frame(payload, worker), trace=True)
+    page = (Path(__file__).parents[2] / "docs" / "trace.md").read_text()
+    shown = next(block for block in re.findall(r"```\n(packet on port 3.*?)```", page, re.S)).splitlines()
+    printed = text(trace).splitlines()
+    assert shown[1:] == printed[1:]
+
+
+def test_a_packet_that_is_refused_leaves_no_trace_behind() -> None:
+    with Switch.load(JSON.read_bytes()) as switch:
+        with pytest.raises(ControlError, match="a packet of 70000 bytes"):
+            switch.process(1, bytes(70_000), trace=True)
+        _, trace = switch.process(1, Probe(a=1).frame(), trace=True)
+        assert trace.kind == "packet" and switch.process(1, Probe(a=1).frame()) is not None
+
+
+# -- what it costs --------------------------------------------------------------------------------------------
+
+
+def test_a_program_that_is_not_traced_has_no_code_for_it() -> None:
+    source = generate(load_program(JSON))
+    plain, with_trace = compile_source(source, (), RUNTIME), compile_source(source, ("-DTRACE",), RUNTIME)
+
+    def functions(library: Path) -> str:
+        return subprocess.run(["nm", str(library)], capture_output=True, text=True, check=True).stdout
+
+    assert "switch_trace" in functions(with_trace)
+    assert "trace" not in functions(plain) and "capture" not in functions(plain)

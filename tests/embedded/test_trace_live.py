@@ -1,0 +1,343 @@
+"""Packets of a running switch traced, logged and captured, without a packet lost or a register forgotten."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from google.protobuf import text_format
+from scapy.utils import rdpcap
+
+from serene import layers
+from serene.embedded import Switch, load_program
+from serene.embedded.p4runtime import P4RuntimeServer
+from serene.embedded.p4runtime.observers import MAX_WATCHERS, WAITING_STEPS, Watcher
+from serene.embedded.trace.filter import BadFilter, parse
+from serene.embedded.trace.proto import PacketTrace
+from serene.embedded.trace.steps import Step, step_from_json
+from serene.program import Program
+from serene.wire import Op
+from tests.controller.processes import serenectl
+from tests.disks import disk
+from tests.embedded.conftest import Target
+from tests.embedded.p4rt_controller import PATIENCE_S, until
+from tests.embedded.p4rt_probe import JSON, Probe, Probing
+from tests.embedded.running import DEVICE_ID, Hosts, Running, Tracing, Watch
+from tests.frames import frame, request
+
+
+@pytest.fixture
+def switch() -> Switch:
+    return Switch.load(JSON)
+
+
+@pytest.fixture
+def server(hosts: Hosts, switch: Switch) -> Iterator[P4RuntimeServer]:
+    with P4RuntimeServer(hosts.ports, address="127.0.0.1:0", device_id=DEVICE_ID, program=switch) as running:
+        yield running
+
+
+def values(step: Step, header: str) -> dict[str, Any]:
+    return next(each.values for each in step.all("header") if each.name == header)
+
+
+def test_a_running_switch_is_traced_and_left_as_it_was(hosts: Hosts, switch: Switch, server: P4RuntimeServer) -> None:
+    hosts.send(a=2)
+    register = next(iter(switch.program.registers))
+    held = switch.register_read_all(register)
+    watched = Watch(server.port, count=2)
+    assert switch.register_read_all(register) == held and any(held)  # the same state
+    for a in (1, 7):
+        hosts.send(a=a)
+    assert [values(watched.next(), "probe")["a"] for _ in range(2)] == [1, 7]
+    assert watched.ended.wait(PATIENCE_S) and watched.error == ""
+    until(lambda: switch._forwarding is switch._lib, "the untraced program serves the ports again")
+    assert Probe.parse(hosts.send(a=3)).a == 3
+    assert watched.packets.empty()
+    watched.close()
+
+
+def test_ports_matches_and_drops(hosts: Hosts, server: P4RuntimeServer) -> None:
+    by_port, matched, dropped = (
+        Watch(server.port, ports=[2], bytes=12),
+        Watch(server.port, match="probe.a == 3 and ethernet.type == 0x88b5"),
+        Watch(server.port, dropped=True),
+    )
+    hosts.send(1, a=1)
+    hosts.send(2, a=2)
+    hosts.send(1, a=3)
+    hosts.emit(Probe(a=4, port=511).frame())
+    step = by_port.next()
+    assert (step.values["port"], values(step, "probe")["a"]) == (2, 2)
+    assert [each.values["hex"] for each in step.all("bytes") if each.name == "in"] == [Probe().frame()[:12].hex()]
+    assert values(matched.next(), "probe")["a"] == 3
+    last = dropped.next()
+    assert values(last, "probe")["a"] == 4 and last.outputs == []
+    # One that all three want: nothing came between.
+    hosts.emit(Probe(a=3, b=9, port=511).frame(), 2)
+    for watched in (by_port, matched, dropped):
+        assert values(watched.next(), "probe")["b"] == 9
+        watched.close()
+
+
+def test_a_packet_for_a_port_that_is_none(hosts: Hosts, server: P4RuntimeServer) -> None:
+    watched = Watch(server.port, dropped=True)
+    hosts.emit(Probe(port=9).frame())
+    step = watched.next()
+    assert [drop.name for drop in step.all("drop")] == ["there is no port 9"] and step.outputs == []
+    watched.close()
+
+
+def test_a_new_program_is_traced_too(hosts: Hosts, server: P4RuntimeServer) -> None:
+    watched = Watch(server.port)
+    with Probing(f"127.0.0.1:{server.port}", DEVICE_ID) as controller:
+        controller.primary()
+        controller.insert(controller.scoped(1, 5))
+        hosts.send(a=1)
+        (hit,) = [step.values for step in watched.next().all("table") if step.name.endswith("by_scoped")]
+        assert hit["hit"] is True and hit["match"] == {"a": 1}
+    watched.close()
+
+
+def test_watchers_that_come_and_go_take_no_packets_from_others(hosts: Hosts, server: P4RuntimeServer) -> None:
+    """Packets that were traced, and not read yet, when another watcher came or went."""
+    watcher = Watcher()
+    server.observe(watcher)
+    observers, count = server._device.observers, 0
+    for _ in range(30):
+        other = Watcher()
+        with server._lock:
+            observers._stop_reading()  # as when a watcher comes: a packet comes just then
+            hosts.send(a=1)
+            observers.add(other)
+            observers._stop_reading()
+            hosts.send(a=1)
+            observers.remove(other)
+        count += 2
+    got: list[Step] = []
+
+    def all_told() -> bool:
+        got.extend(watcher.take(0.1).packets)
+        return len(got) >= count
+
+    until(all_told, "every packet is told of")
+    assert len(got) == count
+
+
+def test_watcher_sees_packets_forwarded_during_program_swap(
+    hosts: Hosts, switch: Switch, server: P4RuntimeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watcher = Watcher()
+    server.observe(watcher)
+    observers = server._device.observers
+    stop_reading = observers._stop_reading
+    arrived = []
+
+    def late() -> None:
+        """Packets that come between the reader's end and the program's, if there is such a time."""
+        stop_reading()
+        hosts.sockets[1].settimeout(0.5)
+        hosts.emit(Probe(port=2).frame())
+        with contextlib.suppress(TimeoutError):
+            arrived.append(hosts.sockets[1].recv(2048))
+
+    monkeypatch.setattr(observers, "_stop_reading", late)
+    with server._lock:
+        server._device._stop_running()
+    assert len(watcher.take(0).packets) == len(arrived)
+
+
+def test_requests_that_make_no_sense(server: P4RuntimeServer) -> None:
+    for wanted, words in (
+        ({"match": "udp.port == 1"}, "no header 'udp'; expected "),
+        ({"match": "probe.zz == 1"}, "'zz' is no field; expected a, b"),
+        ({"match": "probe.by == 1"}, "'by' is by_exact, by_lpm"),
+        ({"match": "probe.a"}, "expected HEADER.FIELD OPERATOR NUMBER"),
+        ({"match": "probe.a == x"}, "expected a number, an IP address or a MAC address"),
+        ({"match": " and ".join(["probe.a == 1"] * 33)}, "32 at most"),
+        ({"ports": "all"}, "ports: "),
+        ({"count": -1}, "count: "),
+        ({"speed": 1}, "speed: "),
+    ):
+        watched = Watch(server.port, **wanted)
+        assert words in watched.error
+        watched.close()
+
+
+def test_watchers_are_bounded(server: P4RuntimeServer) -> None:
+    watched = [Watch(server.port) for _ in range(MAX_WATCHERS)]
+    assert "clients already watch, the most" in Watch(server.port).error
+    watched.pop().close()
+
+    def another() -> bool:
+        watched.append(Watch(server.port))
+        return not watched[-1].error
+
+    until(another, "a place is free", PATIENCE_S)
+    for each in watched:
+        each.close()
+
+
+def test_a_watcher_that_does_not_read_loses_packets_that_are_counted() -> None:
+    watcher, packet = Watcher(frozenset({1})), Step("packet", "", {"port": 1}, [Step("state")] * 9)
+    for _ in range(WAITING_STEPS // 10 + 5):
+        watcher.offer(packet)
+    watcher.offer(Step("packet", "", {"port": 2}))
+    batch = watcher.take(0)
+    assert (len(batch.packets), batch.lost) == (WAITING_STEPS // 10, 5)
+    assert watcher.take(0).packets == [] and watcher.take(0).lost == 0
+
+
+def test_a_switch_without_a_program_or_without_traces(target: Target) -> None:
+    watched = Watch(int(target.address.rpartition(":")[2]))
+    assert watched.error.startswith(
+        "no program is running" if target.name == "embedded" else "this switch cannot trace"
+    )
+    watched.close()
+
+
+def test_a_filter_knows_addresses() -> None:
+    program = load_program(Program.load("serene").config_path)
+    header = Step("header", "ipv4", {"destination": 0x0A000002, "ttl": 64})
+    packet = Step("packet", steps=[Step("ingress", steps=[Step("parser", steps=[header])])])
+    assert parse("ipv4.dst == 10.0.0.2 && ipv4.ttl >= 64", program).wants(packet)
+    assert not parse("ipv4.dst == 10.0.0.3", program).wants(packet)
+    assert not parse("udp.dst == 24142", program).wants(packet)  # it has none
+    (comparison,) = parse("ethernet.dst != 02:00:00:00:00:01", program).comparisons
+    assert (comparison.field, comparison.number) == ("destination", 0x020000000001)
+    with pytest.raises(BadFilter, match="join comparisons with 'and'"):
+        parse("udp.dst == 24142 or udp.dst == 1", program)
+
+
+@pytest.mark.parametrize("form", ["", "--json", "--format=proto"])
+def test_serenectl_trace(hosts: Hosts, server: P4RuntimeServer, tmp_path: Path, form: str) -> None:
+    wanted = ["--port", "0-1,255", "--match", "probe.a == 2", "--count", "1", *filter(None, [form])]
+    running = Tracing(tmp_path, server.port, *wanted)
+    for a in (1, 2):
+        hosts.send(2, a=a)
+        hosts.send(1, a=a)
+    out = running.printed()
+    if form == "--format=proto":
+        (message,) = (text_format.Parse(line, PacketTrace()) for line in out)
+        assert (message.input.ingress_port, message.root.transmit.egress_port) == (1, 2)
+    elif form:
+        packet = step_from_json(json.loads("".join(out)))
+        assert packet.values["port"] == 1 and values(packet, "probe")["a"] == 2
+        assert packet.json() == json.loads("".join(out))
+    else:
+        assert out[0].startswith("packet on port 1, ") and "leaves by port 2, " in out[-1]
+
+
+def test_serenectl_trace_reports_invalid_arguments(server: P4RuntimeServer) -> None:
+    for arguments, code, words in (
+        (["--match", "x.y == 1"], 1, "no header 'x'; expected "),
+        (["--port", "0-512"], 2, "expected port numbers from 0 to 511"),
+        (["--switch", "nowhere"], 2, "expected HOST:PORT"),
+        (["--json", "--format", "proto", "--count", "1"], 2, "--json with --format proto: expected one of them"),
+        (["--switch", "127.0.0.1:9"], 1, "127.0.0.1:9: "),
+    ):
+        done = serenectl("trace", "--switch", f"127.0.0.1:{server.port}", *arguments)
+        assert done.returncode == code
+        assert done.stderr.startswith("error: ") and words in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+# -- the process ----------------------------------------------------------------------------------------------
+
+
+def test_pcap_files_hold_received_and_sent_frames(hosts: Hosts, tmp_path: Path) -> None:
+    place = tmp_path / "captures"
+    place.mkdir()
+    with Running(tmp_path, str(JSON), *hosts.arguments, "--pcap", str(place)) as running:
+        arrived = [hosts.send(1, a=a) for a in (1, 2)]
+        back = hosts.send(2, a=3)
+        running.ended()
+    files = {path.name: [bytes(packet) for packet in rdpcap(str(path))] for path in place.iterdir()}
+    one, two = (f"udp{local}" for local in hosts.local)
+    assert files == {
+        f"{one}_in.pcap": [Probe(a=a, port=2).frame() for a in (1, 2)],
+        f"{two}_out.pcap": arrived,
+        f"{two}_in.pcap": [Probe(a=3, port=1).frame()],
+        f"{one}_out.pcap": [back],
+    }
+
+
+def test_pcap_capture_continues_with_the_next_program(hosts: Hosts, switch: Switch, tmp_path: Path) -> None:
+    with P4RuntimeServer(hosts.ports, address="127.0.0.1:0", device_id=DEVICE_ID, captures=tmp_path) as server:
+        for a in (1, 2, 3):
+            server.run(Switch.load(JSON))
+            hosts.send(a=a)
+        came = tmp_path / f"udp{hosts.local[0]}_in.pcap"
+        frames = [Probe(a=a, port=2).frame() for a in (1, 2, 3)]
+        until(lambda: [bytes(packet) for packet in rdpcap(str(came))] == frames, "all are captured")
+
+
+def test_a_full_disk_ends_a_capture_behind_a_whole_packet(
+    hosts: Hosts, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        disk(tmp_path / "disk", "64k") as place,
+        P4RuntimeServer(hosts.ports, address="127.0.0.1:0", program=Switch.load(JSON), captures=place),
+    ):
+
+        def ended() -> bool:
+            for _ in range(100):
+                hosts.send(a=1)
+            return "are not captured any more: No space left" in caplog.text
+
+        until(ended, "the disk is full, and it is said")
+        assert Probe.parse(hosts.send(a=3)).a == 3  # the switch goes on
+        size = 16 + len(Probe().frame())
+        assert all((path.stat().st_size - 24) % size == 0 for path in place.iterdir())
+        (came,) = place.glob(f"udp{hosts.local[0]}_in.pcap")
+        assert {bytes(packet) for packet in rdpcap(str(came))} == {Probe(a=1, port=2).frame()}
+
+
+def test_a_capture_that_cannot_begin_does_not_stop_the_switch(
+    hosts: Hosts, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with P4RuntimeServer(hosts.ports, address="127.0.0.1:0", captures=tmp_path / "gone") as server:
+        server.run(Switch.load(JSON))
+        assert Probe.parse(hosts.send(a=3)).a == 3
+    assert "No such file or directory: packets of port 1@udp:" in caplog.text
+
+
+def test_a_capture_of_serenes_packets_is_dissected(hosts: Hosts, tmp_path: Path) -> None:
+    """By scapy, with our layers."""
+    program = Program.load("serene")
+    values = np.arange(program.lanes) - 7
+    push = frame(request(Op.PUSH, 2, values=values, lanes=program.lanes, session=5, round=9, seq=3, slot=4), 2)
+    switch = Switch.load(program.config_path)
+    with P4RuntimeServer(hosts.ports, address="127.0.0.1:0", program=switch, captures=tmp_path):
+        hosts.emit(push)
+        came = tmp_path / f"udp{hosts.local[0]}_in.pcap"
+        until(lambda: came.stat().st_size > len(push), "the packet is captured")
+    (packet,) = rdpcap(str(came))
+    header = packet[layers.Serene]
+    assert (header.op, header.worker, header.session, header.round, header.slot) == (Op.PUSH.value, 2, 5, 9, 4)
+    assert packet[layers.Values].values == values.tolist()
+
+
+@pytest.mark.parametrize("how", ["--trace", "--log-console"])
+def test_every_packet_is_printed_or_logged(hosts: Hosts, tmp_path: Path, how: str) -> None:
+    with Running(tmp_path, str(JSON), *hosts.arguments, how) as running:
+        for a in (1, 2, 3):
+            hosts.send(a=a)
+        lines = running.ended()
+    assert sum("packet on port 1, " in line for line in lines) == 3
+    assert sum("leaves by port 2, " in line for line in lines) == 3
+    assert any("table ProbeIngress.by_exact {a=2, b=0}: miss" in line for line in lines)
+    assert how == "--trace" or all(" serene.switch" in line for line in lines)
+
+
+def test_only_bytes_are_logged(hosts: Hosts, tmp_path: Path) -> None:
+    options = ["--log-console", "-L", "info", "--dump-packet-data", "6"]
+    with Running(tmp_path, str(JSON), *hosts.arguments, *options) as running:
+        hosts.send(a=1)
+        out = "\n".join(running.ended())
+    assert out.count(f"bytes in: {Probe().frame()[:6].hex()}") == 1 and out.count("bytes out: ") == 1
+    assert "table" not in out
