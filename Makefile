@@ -20,7 +20,7 @@ SETTINGS_OF_bench := SEED_JSON PINS_JSON
 SETTINGS_OF_reproduce := FULL OUT CLUSTER CLUSTER_OPTIONS
 SETTINGS_OF_network-study := FULL EMULATED OUT CLUSTER CLUSTER_OPTIONS
 SETTINGS_OF_pytorch-study := OUT
-SETTINGS_OF_compare := STRATEGIES MODELS CELLS SEEDS CSV RUNS OUT
+SETTINGS_OF_compare := STRATEGIES MODELS CELLS STRAGGLER SEEDS CSV RUNS OUT
 SETTINGS_OF_schedules := RACKS RUNS FIRST TAKE_OVERS OUT
 SETTINGS_OF_swaps := TARGET WORKERS RACKS OUT
 SETTINGS_OF_fuzz := PACKETS SEED
@@ -53,29 +53,29 @@ quoted = '$(subst ','\'',$(value $(1)))'
 options = $(foreach name,$(1),$(if $(value $(name)),--$(subst _,-,$(shell echo $(name) | tr A-Z a-z)) $(call quoted,$(name))))
 
 help:
-	@echo "make run-mininet   train through an emulated switch, live view, results in runs/ (sets up what it needs)"
+	@echo "make run-mininet   train on an emulated network, live view, results in runs/ (sets up what it needs)"
 	@echo "make run-local     the same without root or Mininet: UDP on loopback, the embedded switch"
 	@echo "make test          all tests that this machine can run (sets up what it needs)"
 	@echo "                   TORCH=2.15.0 (the tests of PyTorch's process group on that version, in an environment of its own)"
-	@echo "make pytorch-suites PyTorch's own tests on gloo and on the process group serene (an hour); TORCH=2.15.0 PYTORCH= (a checkout)"
+	@echo "make pytorch-suites  PyTorch's own tests on gloo and on the process group serene (an hour); TORCH=2.15.0 PYTORCH= (a checkout)"
 	@echo "make bench         speed as ratios to gloo, BMv2 and scapy (needs root); SEED_JSON= the authors' program;"
 	@echo "                   PINS_JSON= p4c's pins_middleblock.p4, compiled"
-	@echo "make reproduce     the paper's experiment in Mininet, and a report: about 15 min; FULL=1 hours; can be resumed"
+	@echo "make reproduce     the paper's experiment in Mininet, and a report: under 20 min; FULL=1 hours; can be resumed"
 	@echo "make network-study how much network training needs, with and without the switch: minutes; FULL=1 up to an hour; EMULATED=1 in Mininet, too"
 	@echo "make pytorch-study shared training beside PyTorch's DDP and PostLocalSGD: 540 trainings, hours; can be resumed"
 	@echo "make compare       automatic strategies' time to accuracy against the best fixed strategy, in virtual time (an hour); can be resumed"
-	@echo "                   STRATEGIES=auto,ssp:2,my.py:Mine (beside the fixed ones) MODELS=softmax CELLS='none, 4 workers; changing'"
+	@echo "                   STRATEGIES=auto,ssp:2,my.py:Mine (beside the fixed ones) MODELS=softmax CELLS='none, 4 workers; changing' STRAGGLER=trace:FILE"
 	@echo "                   SEEDS=1,2,3 CSV=regret.csv RUNS=runs.csv"
 	@echo "make simgrid       installs SimGrid (Debian), the reference engine, and compares with it"
 	@echo "make schedules     random runs with faults and swaps, 10,000 for each pair of strategies (an hour or more); RACKS=3 over a tree"
 	@echo "                   RUNS=1000 FIRST=2000 OUT=part.json (a part; python -m serene.experiments.correctness.tallies adds up parts)"
 	@echo "                   TAKE_OVERS=1 (probability that two processes compete for one worker's place; default 0.5)"
-	@echo "make chaos         deaths of workers, controller and switch in one shared training (DEATHS=1000: two hours)"
+	@echo "make chaos         deaths of workers, controller and switch in one shared training (DEATHS=1000: half an hour of deaths)"
 	@echo "make soak          a million packets with loss, duplication and reordering in one run (minutes)"
 	@echo "make swaps         200 live swaps in one training run, with the time of each (needs root); RACKS=4 WORKERS=8 over a tree"
 	@echo "make profile       where a packet's time goes, on both switches (needs root)"
 	@echo "make fuzz          mutated packets, programs and P4Runtime messages to the embedded switch (PACKETS=100000 SEED=1)"
-	@echo "make mutants       which test notices when the compiled program is wrong: broken in 96 ways (about 15 min)"
+	@echo "make mutants       breaks the compiled programs in 96 ways and names the test that notices (about 15 min)"
 	@echo "make setup         only the set-up: Debian packages, and .venv"
 	@echo "make p4            compile p4src with p4c-bm2-ss, where it is installed"
 	@echo "make p4-suites     run other projects' P4 test suites on BMv2 and serene-switch, from the checkouts P4_GUIDE=, TUTORIALS=,"

@@ -90,7 +90,7 @@ class Coordinator:
         self._upkeep = Upkeep(
             self.jobs, self.switch, self.telemetry, self.events, self._lock,
             grace_s=settings.grace_s, gone_after_s=settings.gone_after, delete=self._delete, evict=self._evict,
-            clock=clock,
+            call=lambda job: self._admission.call(job), clock=clock,
         )  # fmt: skip
         self._admission = Admission(
             self.jobs,

@@ -14,7 +14,7 @@ from serene.controller.commands import local
 from serene.controller.events import Events
 from serene.controller.jobs.elastic import evictions, is_deserted, starts_without
 from serene.controller.jobs.errors import Conflict
-from serene.controller.jobs.job import Job, JobState, WorkerState
+from serene.controller.jobs.job import RETURN_S, Job, JobState, WorkerState
 from serene.controller.jobs.jobs import Jobs
 from serene.controller.settings import ShmPort, UdpPort
 from serene.controller.status.explain import SILENT_S
@@ -37,7 +37,8 @@ GONE_S = 2.5  # a rank gives a sign every second; after so long it is asked whet
 class Upkeep:
     """Looks after all jobs. lock: held by whatever changes a job. grace_s: how long a finished job's entries stay.
     gone_after_s: after so long a silence a worker counts as gone. delete: awaited with a job and the reason, while the
-    lock is held; evict: likewise, with the workers that are to be evicted from then on."""
+    lock is held; evict: likewise, with the workers that are to be evicted from then on. call: likewise, to ask the
+    workers of a lost session for a HELLO."""
 
     jobs: Jobs
     switch: Fabric
@@ -48,6 +49,7 @@ class Upkeep:
     gone_after_s: float
     delete: Callable[[Job, str], Awaitable[None]]
     evict: Callable[[Job, frozenset[int], str], Awaitable[None]]
+    call: Callable[[Job], Awaitable[None]]
     clock: Clock = SYSTEM
 
     # Jobs whose removal failed: the switch may hold all, a part or nothing of them.
@@ -96,6 +98,9 @@ class Upkeep:
                 await self._evict_silent(job)
             if job.state is JobState.WAITING and starts_without(job, self.clock.unix()):
                 job.absent = sum(worker.state is WorkerState.EXPECTED for worker in job.workers)
+            just_lost = job.lost_sessions and 0 <= self.clock.unix() - job.lost_at < RETURN_S
+            if job.state is JobState.WAITING and just_lost and self.switch.connected:
+                await self.call(job)
             if job.state is not JobState.FINISHED:
                 if job.pool:
                     await self._end_pool(job)

@@ -1,8 +1,8 @@
-"""Workers that come and go: four begin, up to eight take part, and who dies is waited for no longer than two seconds.
+"""Workers that come and go: four begin, up to eight take part, and one that is silent for two seconds is evicted.
 
 serenectl up --local
 python examples/elastic.py     # four times; then, at any time, as often as you like
-torchrun --standalone --nproc-per-node 1 --max-restarts 3 examples/elastic.py     # or so: who dies is started again
+torchrun --standalone --nproc-per-node 1 --max-restarts 3 examples/elastic.py     # or: torchrun restarts dead ones
 """
 
 import torch

@@ -136,7 +136,7 @@ def policies(
     if not 1 <= len(racks) <= MAX_RACKS:
         raise BadStrategy(f"{len(racks)} racks: expected 1 to {MAX_RACKS}")
     if flush_every < 1 or flush_every & (flush_every - 1):
-        raise BadStrategy(f"the root is told of every {flush_every}th contribution: expected a power of two")
+        raise BadStrategy(f"flush_every {flush_every}: expected a power of two")
     counted = [(fields.sync_mask & rack).bit_count() for rack in racks]
     by_arrivals = 0 < fields.quorum < sum(counted)
     if by_arrivals and fields.staleness:

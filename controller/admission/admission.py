@@ -18,6 +18,7 @@ from serene.controller.jobs.jobs import Jobs
 from serene.controller.jobs.plans import Readmission, Refusal, Start, Waiting
 from serene.controller.switch.connection import SwitchError
 from serene.controller.switch.fabric import Fabric
+from serene.entries import Endpoint
 from serene.errors import SereneError
 from serene.report import Facts
 from serene.wire import Op
@@ -112,8 +113,7 @@ class Admission:
             return
         job = self.jobs.get(request.job)
         if job is not None and self._proof.lacks(job, request.worker, request.sender, request.proof):
-            number = self._proof.number(job, request.worker, request.sender)
-            await self.switch.send(request.sender, self.answerer.prove(request, number, job.racks))
+            await self._ask_for_proof(job, request.worker, request.sender, request.session)
             return
         if job is not None:
             job.asked_at = self.clock.steady()
@@ -139,6 +139,8 @@ class Admission:
         elif isinstance(plan, Start):
             await self.switch.start(plan)
             self.jobs.started(plan, self.clock.unix())
+            if job is not None and plan.lost_sessions:
+                await self.call(job)
             self.events.emit(
                 "job_started",
                 f"job {plan.job} started: {len(plan.members)} workers, {plan.vector_length} values in "
@@ -148,6 +150,20 @@ class Admission:
             )
         elif isinstance(plan, Readmission):
             await self._readmit(plan)
+
+    async def _ask_for_proof(self, job: Job, place: int, at: Endpoint, session: int) -> None:
+        number = self._proof.number(job, place, at)
+        await self.switch.send(at, self.answerer.prove(at, job.id, place, session, number, job.racks))
+
+    async def call(self, job: Job) -> None:
+        """Asks workers of a lost session for a HELLO at once: those that have not come back; or, if nobody is awaited,
+        all: the next HELLO begins the session, and then the switch answers it with a WELCOME. Without it each would ask
+        within two seconds, and a worker that computes would read the answer a second later."""
+        everybody = not job.awaited(self.clock.unix())
+        for worker in job.workers:
+            at = worker.endpoint or (worker.before if job.state is JobState.WAITING else None)
+            if at is not None and job.lost and (everybody or worker.endpoint is None):
+                await self._ask_for_proof(job, job.racks.place(worker.id)[1], at, max(job.lost))
 
     def _just_readmitted(self, request: Request) -> bool:
         job = self.jobs.get(request.job)

@@ -121,7 +121,8 @@ class Answerer:
 
     Each carries the incarnation that it is meant for, so that a later process at the same place ignores it; and the
     session of the request that it answers, so that a process that is in a later one by then ignores it, too. The
-    REFUSED of a deleted job answers no request, and carries the job's session.
+    REFUSED of a deleted job answers no request, and carries the job's session; so does the WAIT by which the workers of
+    a lost session are asked for a HELLO.
     """
 
     switch_ip: str
@@ -135,12 +136,12 @@ class Answerer:
         """A WAIT with the reason, to a worker that waits for others, or that cannot leave now."""
         return self._frame(to, job, worker, session, Op.WAIT, reason.encode())
 
-    def prove(self, request: Request, number: int, racks: Racks) -> bytes:
-        """A WAIT that asks for the next HELLO to carry the number. With several racks, it also says how many there are,
-        and how many workers those before the sender's have."""
+    def prove(self, to: Endpoint, job: int, worker: int, session: int, number: int, racks: Racks) -> bytes:
+        """A WAIT that asks for a HELLO that carries the number. With several racks, it also says how many there are,
+        and how many workers those before the receiver's have."""
         several = len(racks.sizes) > 1
-        where = {"round": racks.first(request.sender.rack), "slot": len(racks.sizes)} if several else {}
-        return self._answer(request, Op.WAIT, b"", seq=number, **where)
+        where = {"round": racks.first(to.rack), "slot": len(racks.sizes)} if several else {}
+        return self._frame(to, job, worker, session, Op.WAIT, b"", seq=number, **where)
 
     def bye(self, request: Request, *, job_over: bool) -> bytes:
         """A BYE to the sender of a LEAVE."""

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import threading
 import time
+import traceback
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
@@ -73,7 +74,7 @@ class UserCode:
                 if isinstance(error, Exception) and not isinstance(error, StopIteration):
                     outcome = None, error
                 else:
-                    outcome = None, RuntimeError(_in_words(error))
+                    outcome = None, RuntimeError(_in_words(error)).with_traceback(error.__traceback__)
             with contextlib.suppress(RuntimeError):  # the controller has stopped meanwhile
                 loop.call_soon_threadsafe(settle, *outcome)
 
@@ -185,7 +186,7 @@ class AutomaticRunner:
             except SwitchError as error:
                 LOG.warning("%s: %s", running.name, error)
             except Exception as error:  # the user's code may raise anything; the job goes on as it is
-                self._fail(job_id, running, _in_words(error))
+                self._fail(job_id, running, _in_words(error, running.name))
                 return
 
     def _observe(self, job: Job, observer: Observer) -> Observation:
@@ -222,11 +223,15 @@ class AutomaticRunner:
         )
 
 
-def _in_words(error: BaseException) -> str:
-    """An error's text; even that may fail, since a user's exception may have a __repr__ of its own."""
+def _in_words(error: BaseException, name: str = "") -> str:
+    """An error's text, and the line of the strategy's file, FILE.py:NAME, in which it arose. Even the text may fail,
+    since a user's exception may have a __repr__ of its own."""
     if isinstance(error, SereneError):
         return str(error)
     try:
-        return repr(error)[:500]
+        text = repr(error)[:500]
     except Exception:
-        return type(error).__name__
+        text = type(error).__name__
+    file = name.rpartition(":")[0]
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return f"{text} in line {lines[-1]}" if lines else text

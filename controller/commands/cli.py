@@ -314,16 +314,20 @@ app.command()(trace)
 def evict(worker: WorkerOption, job: JobOption = None, controller: Url = None) -> None:
     """Evict a worker: the barrier no longer waits for it; its contributions still count."""
     with job_of(controller, job) as (client, chosen):
-        epoch = client.evict(chosen, worker_of(client, chosen, worker)).epoch
-        print(f"job {chosen}: worker {worker} is evicted, epoch {epoch}")
+        number, before = worker_of(client, chosen, worker), client.job(chosen).epoch
+        epoch = client.evict(chosen, number).epoch
+        done = "is evicted already, no change" if epoch == before else f"is evicted, epoch {epoch}"
+        print(f"job {chosen}: worker {worker} {done}")
 
 
 @app.command()
 def readmit(worker: WorkerOption, job: JobOption = None, controller: Url = None) -> None:
     """Readmit an evicted worker: the barrier waits for it again."""
     with job_of(controller, job) as (client, chosen):
-        epoch = client.readmit(chosen, worker_of(client, chosen, worker)).epoch
-        print(f"job {chosen}: worker {worker} is readmitted, epoch {epoch}")
+        number, before = worker_of(client, chosen, worker), client.job(chosen).epoch
+        epoch = client.readmit(chosen, number).epoch
+        done = "is a member already, no change" if epoch == before else f"is readmitted, epoch {epoch}"
+        print(f"job {chosen}: worker {worker} {done}")
 
 
 def _bits(text: str) -> int:

@@ -130,7 +130,7 @@ def _mininet() -> Iterator[Finding]:
     if os.geteuid() == 0:
         yield Finding(Mark.GOOD, "root", "yes")
     elif shutil.which("sudo"):
-        yield Finding(Mark.ABSENT, "root", "no, but sudo is there", f"'make run-mininet' asks sudo; {local}")
+        yield Finding(Mark.ABSENT, "root", "no, but sudo is there", f"'make run-mininet' uses sudo; {local}")
     else:
         yield Finding(Mark.ABSENT, "root", "no, and no sudo", f"Mininet needs root; {local}")
     tools = {"mn": "mininet", "ip": "iproute2", "ethtool": "ethtool", "ping": "iputils-ping", "sysctl": "procps"}
@@ -228,8 +228,8 @@ def _gloo() -> Finding:
         try:
             probe.connect((SWITCH_IP, SERENE_UDP_PORT))
         except OSError:
-            return Finding(Mark.GOOD, "gloo's interface", f"loopback: nothing leads to a switch at {SWITCH_IP}")
-        return Finding(Mark.GOOD, "gloo's interface", f"the one of {probe.getsockname()[0]}, which reaches {SWITCH_IP}")
+            return Finding(Mark.GOOD, "gloo's interface", f"loopback: no route leads to a switch at {SWITCH_IP}")
+        return Finding(Mark.GOOD, "gloo's interface", f"address {probe.getsockname()[0]}, on the route to {SWITCH_IP}")
 
 
 def _optional() -> Iterator[Finding]:

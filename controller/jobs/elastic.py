@@ -52,7 +52,9 @@ def evictions(job: Job, silent_s: Mapping[int, float]) -> tuple[frozenset[int], 
     if job.elastic is None or job.elastic.evict_after is None or job.state is not JobState.RUNNING:
         return evicted, silenced
     longest = job.elastic.evict_after
-    back = frozenset() if job.restoring else frozenset(each for each in silenced if silent_s[each] <= longest)
+    # One that has not come back since its session was lost has not been heard, however short that is ago.
+    there = silenced & job.places().keys()
+    back = frozenset() if job.restoring else frozenset(each for each in there if silent_s[each] <= longest)
     dead = sorted((each for each in members if silent_s[each] > longest), key=lambda each: -silent_s[each])
     staying, left = len(members) + len(back), sum(worker.state is WorkerState.LEFT for worker in _come(job))
     spare = min(staying - 1, staying + left - job.elastic.minimum)

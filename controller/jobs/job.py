@@ -21,7 +21,9 @@ LONGEST_HISTORY = 1000  # epochs
 MOST_RETIRED = 64  # earlier incarnations of a worker that are remembered
 LARGEST_LOST_SESSIONS = 255  # WELCOME has a byte for it
 RETURN_S = 10.0  # an evicted worker joins a new session after two or three HELLOs, one every 2 s
-BACK_S = 5.0  # a worker asks every two seconds whether its session goes on, so all that live are back by then
+# All that live are back by then: they are called at once (`Admission.call`), and hear that within the second after
+# which a worker that computes looks for what the controller says.
+BACK_S = 2.5
 
 
 class JobState(str, Enum):
@@ -46,7 +48,7 @@ class Worker:
     state: WorkerState = WorkerState.EXPECTED
     endpoint: Endpoint | None = None
     uncertain: bool = False  # nobody knows whether the switch admits it: it has to be readmitted
-    evicted: int = 0  # the incarnation that was evicted when its session was lost, and stays so in the next one
+    before: Endpoint | None = None  # of the process that had the place when the session was lost
     retired: deque[int] = field(default_factory=lambda: deque(maxlen=MOST_RETIRED))  # earlier incarnations
     contributions_sent: int | None = None  # packets, as the worker said when it left
     report: Facts | None = None  # the latest
@@ -58,7 +60,8 @@ class Worker:
     def stays_evicted(self, at: Endpoint) -> bool:
         """Whether the process at this endpoint was evicted in a session that is lost. Another one in its place is a
         member."""
-        return self.state is WorkerState.EVICTED and at.incarnation == self.evicted
+        was_here = self.before is not None and at.incarnation == self.before.incarnation
+        return self.state is WorkerState.EVICTED and was_here
 
     def come(self, at: Endpoint, state: WorkerState) -> None:
         """The place now belongs to the process at this endpoint, in this state, or evicted as it was."""
@@ -268,7 +271,7 @@ class Job:
 
         A worker that has left or was evicted need not come back. One that was evicted stays evicted. active: those that
         were heard recently, which are waited for until RETURN_S after ``now`` (Unix seconds), and no longer than
-        for members: they help to restore the sums.
+        for members: they help to restore the sums. But for nobody who was evicted for silence.
         """
         self.state = JobState.WAITING
         self.lost_sessions = min(self.lost_sessions + 1, LARGEST_LOST_SESSIONS)
@@ -279,7 +282,7 @@ class Job:
         self.vector_length = self.slots_needed = 0
         self.slots = None
         free = (WorkerState.LEFT, WorkerState.EVICTED)
-        come = self.returning.union(active)
+        come = self.returning.union(active) - self.silenced
         self.returning = frozenset(worker.id for worker in self.workers if worker.state in free and worker.id in come)
         patience_s = RETURN_S if self.elastic is None else min(RETURN_S, self.elastic.patience_s)
         self.returns_until, self.lost_at = now + patience_s, now
@@ -288,7 +291,7 @@ class Job:
                 worker.id,
                 worker.state if worker.state in free else WorkerState.EXPECTED,
                 retired=worker.retired,
-                evicted=worker.endpoint.incarnation if worker.endpoint is not None else worker.evicted,
+                before=worker.endpoint or worker.before,
             )
             for worker in self.workers
         ]

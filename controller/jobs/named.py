@@ -126,7 +126,7 @@ class Named:
     def come(self, name: str, asks: Asks, now: float) -> Place | Awaits | Dead | Complete:
         """A process asks, for the first time or again. Raises BadRequest for a name or a request that is impossible,
         Conflict where the settings differ or all places are taken."""
-        _check(name, asks)
+        _check(name, asks, self._jobs.max_workers)
         self._forget(now)
         job = self.job(name)
         return self._gather(name, asks, now) if job is None else self._find_place(job, asks, now)
@@ -216,7 +216,9 @@ class Named:
         if claim is not None and now - claim.at < CLAIMED_S:
             return False
         if worker.endpoint is None:  # since the session was lost, its process may be about to come back
-            return not worker.evicted or self._silent_s(job, worker) >= BACK_S
+            gone_after_s = VACANT_S if _holds_up_nobody(job) else BACK_S
+            gone = worker.id in job.silenced or self._silent_s(job, worker) >= gone_after_s
+            return worker.before is None or gone
         if worker.state is WorkerState.LEFT:  # it may wait for the others' last contributions
             return now - worker.left_at >= VACANT_S
         return job.state is JobState.RUNNING and self._silent_s(job, worker) >= VACANT_S
@@ -225,18 +227,26 @@ class Named:
         """The places that a process may get, the best one first."""
         left = [worker for worker in job.workers if worker.state is WorkerState.LEFT]
         others = [worker for worker in job.workers if worker.state is not WorkerState.LEFT]
-        if job.elastic is not None and job.elastic.evict_after is not None:  # nobody waits for a dead member for long
-            left.sort(key=lambda worker: (worker.endpoint is not None, worker.evicted))  # first those that nobody had
+        if _holds_up_nobody(job):
+            # First those that nobody had.
+            left.sort(key=lambda worker: (worker.endpoint is not None, worker.before is not None))
             # Of the silent ones the first is most certainly dead, not only slow.
             return [*left, *sorted(others, key=lambda worker: -self._silent_s(job, worker))]
         # First those of dead members, which hold up the others; it takes a while to know that a member is dead.
         return [*others, *(left if waited_s >= VACANT_S else ())]
 
 
-def _check(name: str, asks: Asks) -> None:
+def _holds_up_nobody(job: Job) -> bool:
+    """Whether nobody waits for a dead member for long."""
+    return job.elastic is not None and job.elastic.evict_after is not None
+
+
+def _check(name: str, asks: Asks, max_workers: int) -> None:
     if not (name and len(name) <= LONGEST_NAME and name.isprintable()):
         raise BadRequest(f"job {name!r}: expected a name of 1 to {LONGEST_NAME} printable characters")
-    largest = LARGEST // max(asks.places, 1)
+    if not 1 <= asks.places <= max_workers:  # before the processes have waited for those that never get a place
+        raise BadRequest(f"job {name!r}: {asks.places} workers: expected 1 to {max_workers}")
+    largest = LARGEST // asks.places
     if not 1 <= asks.scale <= largest:
         raise BadRequest(f"scale {asks.scale} for {asks.places} workers: expected 1 to {largest}")
     if not 1 <= asks.limit <= largest:

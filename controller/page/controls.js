@@ -61,7 +61,7 @@ export function setUp(choices, done, notice) {
   });
   byId("delete").addEventListener("click", () => {
     const { job, state } = current;
-    if (state !== "finished" && !confirm(`Delete job ${job}? Its workers are no members any more.`)) return;
+    if (state !== "finished" && !confirm(`Delete job ${job}? Its workers are refused from now on.`)) return;
     attempt(async () => {
       await api.deleteJob(job);
       return `job ${job} deleted`;

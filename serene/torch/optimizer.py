@@ -76,6 +76,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
             raise SereneError(
                 f"optimizer is a {type(optimizer).__name__}: expected an optimizer of torch.optim, not wrapped yet"
             )
+        if not callable(on_members):
+            raise SereneError(f"on_members={on_members!r}: expected a function of the number of members")
         for name, number in (("workers", workers), ("every", every), ("places", places), ("minimum", minimum)):
             if number is not None and type(number) is not int:
                 raise SereneError(f"{name}={number!r}: expected a whole number")
@@ -275,7 +277,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             "limit": "by the first updates" if self._limit is None else f"{self._limit:.9g}",
             "parameters": f"{len(self._trained())} of {replica.values:,} values",
             "digest of their shapes": shapes,
-            "digest of their first values": start,
+            "digest of their first values (made the same by one torch.manual_seed, or one checkpoint)": start,
             **{name: f"{value:g}" for name, value in self._elastic.items()},
         }
 

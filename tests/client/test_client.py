@@ -148,11 +148,10 @@ def test_a_gradient_that_is_no_number_is_not_sent(wire: InProcess, worker: Clien
     assert Op.PUSH not in wire.ops() and worker.contributions_sent == 0
 
 
-def test_a_blocked_worker_waits_for_a_straggler_and_hears_that_all_is_well(plane: EmbeddedDataPlane) -> None:
+def test_a_blocked_worker_waits_for_a_straggler_and_hears_that_all_is_well(
+    plane: EmbeddedDataPlane, wire: InProcess, worker: Client
+) -> None:
     plane.swap(BSP(), 1)
-    wire = InProcess(plane)
-    worker = client(wire)
-    worker.join()
     began = wire.now
 
     def straggle() -> None:
@@ -206,12 +205,11 @@ def test_a_switch_that_is_gone_is_noticed(plane: EmbeddedDataPlane) -> None:
     assert 20 <= gone[0].ops().count(Op.HELLO) <= 32  # one to join, then one every two seconds
 
 
-def test_exchange_reports_packets_larger_than_path_mtu(plane: EmbeddedDataPlane) -> None:
+def test_exchange_reports_packets_larger_than_path_mtu(
+    plane: EmbeddedDataPlane, wire: InProcess, worker: Client
+) -> None:
     """HELLO and WELCOME come and go: without this the worker would ask for ever."""
     plane.swap(BSP(), 1)
-    wire = InProcess(plane)
-    worker = client(wire)
-    worker.join()
     wire.troubled = Trouble(errno.EMSGSIZE, 1320, since=time.monotonic() - 61)
     with pytest.raises(TransportError, match="packets of 1320 bytes exceed the MTU of the path to the switch"):
         worker.exchange(np.zeros(VALUES, np.float32))

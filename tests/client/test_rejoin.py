@@ -21,13 +21,19 @@ from tests.frames import frame, request
 from tests.support.in_process import InProcess
 
 
-def test_restarted_worker_catches_up_and_contributes(plane: EmbeddedDataPlane) -> None:
+def successor(plane: EmbeddedDataPlane, wire: InProcess) -> Client:
+    """Another process, which has taken the place of worker 0 and has caught up."""
+    Controller(plane, wire)
+    second = client(wire, 99)
+    second.join()
+    second.catch_up()
+    return second
+
+
+def test_restarted_worker_catches_up_and_contributes(plane: EmbeddedDataPlane, wire: InProcess, worker: Client) -> None:
     """The second process has the same addresses, and its contributions count."""
-    wire = InProcess(plane)
-    first = client(wire)
-    first.join()
     for _ in range(3):
-        first.exchange(ONES)
+        worker.exchange(ONES)
     Controller(plane, wire)
     second = client(wire, 99)
     second.join()
@@ -37,21 +43,16 @@ def test_restarted_worker_catches_up_and_contributes(plane: EmbeddedDataPlane) -
     assert plane.counter("contributions", 0) == 4 * SLOTS
 
 
-def test_late_push_of_replaced_process_is_dropped_as_stranger(plane: EmbeddedDataPlane) -> None:
-    wire = InProcess(plane)
+def test_late_push_of_replaced_process_is_dropped_as_stranger(plane: EmbeddedDataPlane, wire: InProcess) -> None:
     client(wire).join()
-    Controller(plane, wire)
-    second = client(wire, 99)
-    second.join()
-    second.catch_up()
+    second = successor(plane, wire)
     late = request(Op.PUSH, 0, values=np.full(320, 5), session=7, seq=1, incarnation=1)
     assert plane.send(1, frame(late, 0)) == []
     assert plane.drops() == {"stranger": 1}
     assert (second.exchange(ONES).delta == 1).all()
 
 
-def test_exchange_and_pull_require_catch_up_after_rejoin(plane: EmbeddedDataPlane) -> None:
-    wire = InProcess(plane)
+def test_exchange_and_pull_require_catch_up_after_rejoin(plane: EmbeddedDataPlane, wire: InProcess) -> None:
     Controller(plane, wire)
     worker = client(wire, 99)
     worker.join()
@@ -79,12 +80,12 @@ def test_second_join_catches_up_only_on_unread_contributions(
 
 
 @pytest.mark.parametrize("iterations", [1, 2], ids=["as many", "more"])
-def test_worker_that_retakes_its_place_reads_interim_updates(plane: EmbeddedDataPlane, iterations: int) -> None:
+def test_worker_that_retakes_its_place_reads_interim_updates(
+    plane: EmbeddedDataPlane, wire: InProcess, worker: Client, iterations: int
+) -> None:
     """As many contributions as its own next one: that one would pass for a repeat, and be lost. More: PlaceTaken."""
-    wire, other = InProcess(plane), InProcess(plane)
-    first = client(wire)
-    first.join()
-    first.exchange(ONES)
+    other = InProcess(plane)
+    worker.exchange(ONES)
     controller = Controller(plane, other)
     second = client(other, 99)
     second.join()
@@ -92,10 +93,10 @@ def test_worker_that_retakes_its_place_reads_interim_updates(plane: EmbeddedData
     for _ in range(iterations):
         second.exchange(2 * ONES)
     controller.wire, wire.meanwhile = wire, controller.look
-    first.join()
-    caught_up = first.catch_up()
+    worker.join()
+    caught_up = worker.catch_up()
     assert caught_up is not None and (caught_up.delta == 2 * iterations).all()
-    assert (first.exchange(4 * ONES).delta == 4).all()
+    assert (worker.exchange(4 * ONES).delta == 4).all()
     assert plane.counter("contributions", 0) == (2 + iterations) * SLOTS
 
 
@@ -181,11 +182,10 @@ def test_a_late_welcome_of_an_older_session_ends_nothing(wire: InProcess, worker
     assert (worker.exchange(ONES).delta == 1).all()
 
 
-def test_after_a_lost_session_only_a_newer_one_will_do(plane: EmbeddedDataPlane) -> None:
+def test_after_a_lost_session_only_a_newer_one_will_do(
+    plane: EmbeddedDataPlane, wire: InProcess, worker: Client
+) -> None:
     plane.swap(BSP(), 1)
-    wire = InProcess(plane)
-    worker = client(wire)
-    worker.join()
     wire.mail = [welcome(session=8)]
     with pytest.raises(SessionLost):
         worker.exchange(ONES)
@@ -218,12 +218,11 @@ def test_worker_ignores_refused_and_bye_of_earlier_sessions(session: int, wire: 
     assert worker.leave() is False
 
 
-def test_rejoining_worker_accepts_refusal_of_its_last_session(plane: EmbeddedDataPlane) -> None:
+def test_rejoining_worker_accepts_refusal_of_its_last_session(
+    plane: EmbeddedDataPlane, wire: InProcess, worker: Client
+) -> None:
     """Until it is welcomed it says HELLO as a worker of that session, and is refused as one."""
     plane.swap(BSP(), 1)
-    wire = InProcess(plane)
-    worker = client(wire)
-    worker.join()
     wire.mail = [welcome(session=8)]
     with pytest.raises(SessionLost):
         worker.exchange(ONES)
@@ -301,13 +300,10 @@ def test_catch_up_flags_a_sum_that_may_overflow(plane: EmbeddedDataPlane) -> Non
     assert (caught_up.contributions, caught_up.read_at_risk) == (300, True)
 
 
-def test_worker_ignores_refusal_after_bye_to_its_leave(plane: EmbeddedDataPlane) -> None:
+def test_worker_ignores_refusal_after_bye_to_its_leave(wire: InProcess, worker: Client) -> None:
     """A worker that gets no processor for longer than the entries of a finished job stay is a stranger then."""
     goodbye = control_payload(Op.BYE, b'{"job_over": false}', session=7, incarnation=1)
     refusal = control_payload(Op.REFUSED, b"job 0 has finished", session=7, incarnation=1)
-    wire = InProcess(plane)
-    worker = client(wire)
-    worker.join()
     wire.mail = [refusal]
     with pytest.raises(Refused, match="finished"):
         worker.leave_and_wait(timeout_s=10.0)
@@ -371,7 +367,6 @@ def test_leaving_worker_learns_of_a_new_session(plane: EmbeddedDataPlane) -> Non
 
 
 def test_next_hello_echoes_the_seq_of_the_wait_answer(switch: EmbeddedDataPlane) -> None:
-    """At once while it joins; later it may be the answer to a HELLO of long ago."""
     switch.clear()
     wire = InProcess(switch)
     wire.mail = [control_payload(Op.WAIT, seq=77, incarnation=1), control_payload(Op.WAIT, seq=78, incarnation=2)]
@@ -381,27 +376,27 @@ def test_next_hello_echoes_the_seq_of_the_wait_answer(switch: EmbeddedDataPlane)
     assert said == [0, 77, 77]
 
 
-@pytest.mark.parametrize("session", [0, 7])
-def test_a_worker_at_work_does_not_answer_for_an_old_hello(session: int, wire: InProcess, worker: Client) -> None:
-    wire.mail = [control_payload(Op.WAIT, seq=77, session=session, incarnation=1)]
+@pytest.mark.parametrize(("session", "said"), [(0, [(0, 0)]), (7, [(0, 0), (1, 77)])])
+def test_a_worker_at_work_that_is_asked_for_a_hello_asks_for_no_place(
+    session: int, said: list[tuple[int, int]], wire: InProcess, worker: Client
+) -> None:
+    """It says at once, and once, that it is in an epoch: the question may be the answer to a HELLO of long ago. (The
+    first HELLO joined.)"""
+    wire.mail = 2 * [control_payload(Op.WAIT, seq=77, session=session, incarnation=1)]
     worker.exchange(ONES)
-    assert wire.ops().count(Op.HELLO) == 1
+    headers = [np.frombuffer(payload, HEADER, 1)[0] for payload in wire.sent]
+    assert [(int(each["epoch"]), int(each["seq"])) for each in headers if each["op"] == Op.HELLO] == said
 
 
-def test_readmitted_process_raises_place_taken(plane: EmbeddedDataPlane) -> None:
+def test_readmitted_process_raises_place_taken(plane: EmbeddedDataPlane, worker: Client) -> None:
     """A controller that was started anew does not know that another process had the place meanwhile."""
-    wire, other = InProcess(plane), InProcess(plane)
-    first = client(wire)
-    first.join()
-    first.exchange(ONES)
-    Controller(plane, other)
-    second = client(other, 99)
-    second.join()
-    second.catch_up()
+    other = InProcess(plane)
+    worker.exchange(ONES)
+    second = successor(plane, other)
     for _ in range(2):
         second.exchange(ONES)
     plane.readmit(0, replace(Host.of(0), incarnation=99))
     plane.delete(place(100))
     plane.insert(place(1))
     with pytest.raises(PlaceTaken, match="another process has contributed as worker"):
-        first.exchange(ONES)
+        worker.exchange(ONES)

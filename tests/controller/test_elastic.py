@@ -95,13 +95,15 @@ def test_impossible_elastic_settings_are_rejected(
 
 
 def elastic_job(states: str, minimum: int = 1, evict_after: float = 5.0) -> Job:
-    """states: a letter for each place: r running, e evicted for silence, m evicted by hand, l left."""
+    """states: a letter for each place: r running, e evicted for silence, m evicted by hand, l left, x evicted for
+    silence and not heard since the session before was lost."""
     job = Job(0, 1, BSP(), 1, 1.0, JobState.RUNNING, elastic=Elastic(len(states), minimum, evict_after))
-    known = {"r": WorkerState.RUNNING, "e": WorkerState.EVICTED, "m": WorkerState.EVICTED, "l": WorkerState.LEFT}
+    known = {"r": WorkerState.RUNNING, "l": WorkerState.LEFT}
     for worker, letter in zip(job.workers, states, strict=True):
-        worker.state = known[letter]
-        worker.endpoint = Endpoint(worker.id + 1, "02:00:00:00:00:01", "10.0.0.1", 5000, 1)
-    job.silenced = frozenset(place for place, letter in enumerate(states) if letter == "e")
+        worker.state = known.get(letter, WorkerState.EVICTED)
+        at = Endpoint(worker.id + 1, "02:00:00:00:00:01", "10.0.0.1", 5000, 1)
+        worker.endpoint = None if letter == "x" else at
+    job.silenced = frozenset(place for place, letter in enumerate(states) if letter in "ex")
     return job
 
 
@@ -114,6 +116,7 @@ def elastic_job(states: str, minimum: int = 1, evict_after: float = 5.0) -> Job:
         ("rr", 1, [9, 8], {0}, {0}),
         ("re", 1, [0, 6], {1}, {1}),
         ("re", 1, [0, 1], set(), set()),
+        ("rx", 1, [0, 0], {1}, {1}),
         ("rm", 1, [0, 1], {1}, set()),
         ("re", 1, [6, 1], {0}, {0}),
         ("rl", 1, [6, 6], set(), set()),
@@ -145,12 +148,13 @@ def test_a_lost_session_begins_again_without_the_dead() -> None:
     job.workers[0].state = WorkerState.JOINED
     assert not starts_without(job, 200.0), "fewer than the minimum are there"
     job.workers[1].state = WorkerState.JOINED
-    assert [starts_without(job, now) for now in (104.9, 105.0)] == [False, True]
+    assert [starts_without(job, now) for now in (102.4, 102.5)] == [False, True]
 
 
 def test_a_lost_session_waits_for_the_evicted_no_longer_than_for_members() -> None:
-    job = elastic_job("rre", minimum=2, evict_after=1.5)
-    job.reset(now=100.0, active=[2])
+    """And not for those that were evicted for silence."""
+    job = elastic_job("rrme", minimum=2, evict_after=1.5)
+    job.reset(now=100.0, active=[2, 3])
     for worker in job.workers[:2]:
         worker.state = WorkerState.JOINED
-    assert [job.awaited(now) for now in (104.9, 105.0)] == [(2,), ()]
+    assert [job.awaited(now) for now in (102.4, 102.5)] == [(2,), ()]

@@ -122,6 +122,13 @@ def test_processes_beyond_the_job_are_not_remembered() -> None:
     assert office.come("a") and office.come("b") and isinstance(office.come("c"), Awaits)
 
 
+def test_a_job_of_more_workers_than_the_switch_takes_is_refused_at_once() -> None:
+    office = Office()
+    most = office.jobs.max_workers
+    with pytest.raises(BadRequest, match=f"job 'gpt': {most + 1} workers: expected 1 to {most}"):
+        office.named.come("gpt", Asks("a", most + 1, SETTINGS, 1, 1), office.now)
+
+
 def test_settings_that_differ_do_not_wait_for_a_process_that_does_not_come() -> None:
     office = Office()
 
@@ -229,6 +236,19 @@ def test_places_of_a_job_that_has_lost_its_session_are_its_workers() -> None:
     office.silent = {0: BACK_S, 1: BACK_S}
     assert isinstance(office.jobs.hello(0, 0, at(1), 5, NOW), Waiting)
     assert office.come("c") == Place(job, 1)
+
+
+def test_places_of_the_dead_are_free_soon_after_a_lost_session_whose_workers_come_and_go() -> None:
+    """At once where the worker had been evicted for silence, and for the others once they would have come."""
+    office = Office(Elastic(2, 1, 2.0))
+    job = office.running()
+    job.workers[1].state, job.silenced = WorkerState.EVICTED, frozenset({1})
+    job.reset()
+    office.silent = dict.fromkeys(range(2), 0.1)
+    assert office.come("c") == Place(job, 1)
+    assert isinstance(office.come("d"), Awaits)
+    office.silent = {0: VACANT_S}
+    assert office.come("d") == Place(job, 0)
 
 
 @pytest.mark.parametrize("name", ["", "a\nb", "x" * 65])

@@ -24,7 +24,7 @@ def test_rack_contributions_during_root_outage_count_as_lost(tree: Tree, daemon:
         until(passed, "they train")
 
     with ThreadPoolExecutor(WORKERS) as pool:
-        training = [pool.submit(member.train, enough, 0.005) for member in members]
+        training = [pool.submit(member.train, enough, 0.02) for member in members]
         try:
             all_past(10)
             client.evict(0, EVICTED)

@@ -161,6 +161,10 @@ def test_status_and_explain_say_which_rack_and_level(
         assert (wrong.returncode, wrong.stderr) == (2, "error: no worker 1.1: expected 0 to 2, or 0.0 to 1.0\n")
         evicted = serenectl("evict", "--worker", "0.0", controller=shared_daemon.url)
         assert evicted.stdout == "job 0: worker 0.0 is evicted, epoch 2\n"
+        repeated = serenectl("evict", "--worker", "0.0", controller=shared_daemon.url)
+        assert repeated.stdout == "job 0: worker 0.0 is evicted already, no change\n"
+        member = serenectl("readmit", "--worker", "1.0", controller=shared_daemon.url)
+        assert member.stdout == "job 0: worker 1.0 is a member already, no change\n"
         for done in (second, third):  # nobody waits for it any more
             done.result(120)
         for session in sessions:

@@ -21,10 +21,10 @@ VALUES, STEPS, PATIENCE_S = 700, 4, 120
 class Member:
     """A worker that contributes its id + 1, and what its replica holds."""
 
-    def __init__(self, switch: SwitchProcess, worker: int) -> None:
+    def __init__(self, switch: SwitchProcess, worker: int, silence_s: float = 0.4) -> None:
         self.replica = np.zeros(VALUES, np.float32)
         self.worker = worker
-        client = Client(switch.transport(worker), 0, worker, VALUES, silence_s=0.4)
+        client = Client(switch.transport(worker), 0, worker, VALUES, silence_s=silence_s)
         self.session = Session(client, self.apply, join_timeout_s=PATIENCE_S)
 
     def apply(self, delta: np.ndarray) -> None:
@@ -55,6 +55,21 @@ def evicted(client: ControllerClient, worker: int) -> bool:
     with suppress(Rejected):
         return bool(client.evict(0, worker))
     return False
+
+
+def test_workers_of_a_lost_session_are_called(switch: SwitchProcess, controller: ControllerProcess) -> None:
+    """These would not ask by themselves."""
+    controller.client.create_job(2, BSP())
+    members = [Member(switch, worker, silence_s=1e6) for worker in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda member: member.session.join(), members))
+        list(pool.map(lambda member: member.step(), members))
+        switch.restart()
+        list(pool.map(lambda member: member.step(), members))
+    assert [member.replica[0] for member in members] == [6.0, 6.0]
+    for member in members:
+        member.session.client.close()
+    controller.client.delete_job(0)
 
 
 @pytest.mark.parametrize("how", ["evicted", "evicted, and joins again"])

@@ -10,6 +10,7 @@ import sys
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -22,6 +23,7 @@ from serene.experiments.network_study import (
     figures,
     findings,
     grid,
+    page,
     question_command,
     reference,
     scaling,
@@ -153,6 +155,15 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Grid:
 
 def test_a_study_and_its_page(small: Grid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simgrid_engine, "installed", lambda: False)
+    draw, drawn = page._pictures, dict[str, Path]()
+
+    def once(*arguments: Any) -> dict[str, Path]:
+        """The second page has the first one's pictures."""
+        if not drawn:
+            drawn.update(draw(*arguments))
+        return drawn
+
+    monkeypatch.setattr(page, "_pictures", once)
     said = StringIO()
     options = study.parser().parse_args(["--out", str(tmp_path), "--no-emulation"])
     on_racks = {

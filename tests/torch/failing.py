@@ -3,8 +3,8 @@
     ... python -m tests.torch.failing OUT [timeout_s=300] [uneven=RANK] [leaves=RANK] [raises=RANK]
         [breaks=RANK] [grows=RANK] [forks=RANK] [after=STEPS] [way=WAY]
 
-WAY is how it sums: 0 by all_reduce; 1 likewise, but asynchronously; 2 by DistributedDataParallel's backward(). After
-a few steps it makes OUT/began-RANK. OUT/step-RANK has the number of steps done, and OUT/failed-RANK the time of the
+WAY is how it sums: 0 by all_reduce; 1 by DistributedDataParallel's backward(), which does not wait at once. After a few
+steps it makes OUT/began-RANK. OUT/step-RANK has the number of steps done, and OUT/failed-RANK the time of the
 error in Unix seconds.
 
 What the given rank does at step ``after``: uneven: sums another number of values; leaves: destroys its group; raises:
@@ -34,13 +34,6 @@ def all_reduce(values: torch.Tensor) -> None:
     assert bool((values == dist.get_world_size()).all())
 
 
-def all_reduce_asynchronously(values: torch.Tensor) -> None:
-    work = dist.all_reduce(values, async_op=True)
-    assert work is not None
-    work.wait()
-    assert bool((values == dist.get_world_size()).all())
-
-
 @cache
 def model() -> nn.parallel.DistributedDataParallel:
     return nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(100, 50), nn.Linear(50, 3)), bucket_cap_mb=1e-3)
@@ -54,7 +47,7 @@ def without_memory(*_: object, **__: object) -> None:
     raise MemoryError("none left")
 
 
-WAYS = [all_reduce, all_reduce_asynchronously, backward]
+WAYS = [all_reduce, backward]
 
 
 def main(out: Path, settings: dict[str, float]) -> None:

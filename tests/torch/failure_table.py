@@ -26,7 +26,7 @@ from tests.controller.processes import ROOT, until
 from tests.torch.local import Local, local_switch, start_ranks
 
 RANKS, TIMEOUT_S, PATIENCE_S, LOOK_S = 4, 20, 75, 3
-BY_DDP = 2  # as `tests.torch.failing` numbers the ways
+BY_DDP = 1  # as `tests.torch.failing` numbers the ways
 VICTIMS = ["rank 1", "the switch", "the switch, and started again", "the controller"]
 
 

@@ -37,7 +37,7 @@ def told(said: Sequence[str]) -> list[str]:
     return [text.strip().splitlines()[-1] if text.strip() else "" for text in said]
 
 
-@pytest.mark.parametrize("way", [0, 1, 2], ids=["all_reduce", "asynchronous", "DDP"])
+@pytest.mark.parametrize("way", [0, 1], ids=["all_reduce", "DDP"])
 def test_a_rank_that_is_killed(local: Local, tmp_path: Path, way: int) -> None:
     processes = start(local, tmp_path, way=way)
     processes[1].kill()
@@ -96,15 +96,14 @@ def test_processes_of_multiprocessing_leave_when_they_end(mine: Local) -> None:
     assert [job.state for job in mine.client.jobs()] == [JobState.FINISHED]
 
 
-@pytest.mark.parametrize("again", [0, 1])
-def test_ranks_that_disagree(local: Local, tmp_path: Path, again: int) -> None:
+def test_ranks_that_disagree(local: Local, tmp_path: Path) -> None:
     """All say who wanted what; and the group still serves."""
-    said = outputs(start(local, tmp_path, uneven=2, again=again))
+    said = outputs(start(local, tmp_path, uneven=2, again=1))
     calls = "ranks 0, 1: all_reduce of float32[7, 100], SUM; rank 2: all_reduce of float32[7, 101], SUM"
     for rank in range(WORKERS):
         lines = said[rank].splitlines()
         assert lines[0] == f"rank {rank}: CollectiveFailed: the ranks' calls differ: {calls}"
-        assert lines[1:] == ["again"] * again
+        assert lines[1:] == ["again"]
 
 
 def test_a_switch_that_is_killed(mine: Local, tmp_path: Path) -> None:

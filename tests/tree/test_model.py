@@ -76,7 +76,7 @@ def test_a_quorum_with_a_staleness_bound_is_refused() -> None:
 def test_sizes_are_bounded() -> None:
     with pytest.raises(BadStrategy, match="9 racks: expected 1 to 8"):
         compile_for_racks(BSP(), [[rack] for rack in range(9)])
-    with pytest.raises(BadStrategy, match="every 3th contribution: expected a power of two"):
+    with pytest.raises(BadStrategy, match="flush_every 3: expected a power of two"):
         compile_for_racks(BSP(), RACKS, flush_every=3)
     many = [list(range(32 * rack, 32 * rack + 32)) for rack in range(8)]
     assert compile_for_racks(BSP(), many)[1].quorum == 0  # all 256

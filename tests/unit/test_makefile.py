@@ -27,6 +27,18 @@ def test_no_target_takes_a_setting_that_nobody_knows() -> None:
     assert refused.stdout == ""
 
 
+def test_settings_in_pages_are_taken() -> None:
+    given: dict[str, set[str]] = {}
+    for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")):
+        for target, settings in re.findall(r"\bmake ([a-z][\w-]*)((?: [A-Z_]+=\S+)+)", page.read_text()):
+            given.setdefault(target, set()).update(re.findall(r" ([A-Z_]+)=", settings))
+    assert given.keys() <= set(TARGETS)
+    assert {"run-mininet", "compare", "bench"} <= given.keys()
+    for target, names in given.items():
+        done = make(target, *(f"{name}=1" for name in sorted(names)))
+        assert "no setting" not in done.stderr, done.stderr
+
+
 def test_the_usual_variables_are_taken_everywhere() -> None:
     done = make(*TARGETS, "PYTHON=python3", "CC=gcc", "V=1", *TAKEN)
     assert done.returncode == 0, done.stderr

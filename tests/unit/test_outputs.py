@@ -17,6 +17,7 @@ from serene.experiments.correctness import schedules
 from serene.experiments.network_study import __main__ as network_study
 from serene.experiments.pytorch_study import __main__ as pytorch_study
 from serene.experiments.pytorch_study import fewer_bits
+from serene.experiments.run import __main__ as run
 from serene.experiments.shared.pool import Processes
 from serene.experiments.straggler_study import __main__ as straggler_study
 from serene.process import outputs
@@ -162,6 +163,7 @@ def test_a_directory_that_does_not_fit_goes_elsewhere(small: Path, spare: Path) 
 
 
 COMMANDS = {
+    "a run": (run.main, ["--no-mininet", "--workers", "1"], "runs/out"),
     "schedules": (schedules.main, ["--runs", "1", "--pair", "bsp,ssp", "--processes", "1"], "numbers.json"),
     "the straggler study": (straggler_study.main, ["--engine", "simulated"], "study"),
     "the network study": (network_study.main, ["--no-emulation"], "study"),
@@ -177,12 +179,14 @@ def test_a_command_refuses_before_it_works(
     main, arguments, name = COMMANDS[command]
     disks.fill(small)
     (small / "file").touch()
+    before = listing(small)
     for out in (small / name, small / "file" / name):
         monkeypatch.setattr(sys, "argv", [command, *arguments, "--out", str(out)])
         assert main() in (1, 2)
         said = capsys.readouterr()
-        assert said.err.startswith(f"error: cannot write {out}:") and said.err.count("\n") == 1
-        assert said.out == ""
+        assert re.fullmatch(rf"error: (OUT: )?cannot write {re.escape(str(out))}: .*\n", said.err), said.err
+        assert said.out.count("\n") == (command == "a run"), "what it is about to do is a line"
+        assert listing(small) == before
 
 
 def test_a_folder_for_temporary_files_in_which_no_socket_fits_is_named(tmp_path: Path) -> None:

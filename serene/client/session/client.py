@@ -222,7 +222,8 @@ class Client:
             self._unread = False
             self._caught_up = not welcome.lost_sessions and welcome.epoch == 1
         self._protocol, self._session_lost, self._left = protocol, False, False
-        self._requests.session, self._requests.joining, self._requests.missing = welcome.session, False, ""
+        self._requests.session, self._requests.epoch = welcome.session, welcome.epoch
+        self._requests.joining, self._requests.missing = False, ""
         self._fixed = FixedPoint(welcome.scale, welcome.limit / welcome.scale)
         compiled = self.compiled_link()
         self._fast = None if compiled is None else FastPath(compiled[0], protocol, compiled[1])

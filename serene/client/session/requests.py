@@ -62,6 +62,7 @@ class Requests:
         self.incarnation = 0
         self.begin_incarnation(incarnation)
         self.session = 0  # the one that the worker joined last
+        self.epoch = 0  # in it, as far as it was said here
         self.confirmations = 0  # WELCOMEs of that session since
         self.joining = False
         self.missing = ""  # what the controller said last about what this worker waits for: others, or a switch
@@ -76,6 +77,7 @@ class Requests:
         in; 0 when it asks for a place."""
         body = membership(vector_length=self.vector_length)
         rack = 0 if self._rack is None else self._rack + 1
+        self.epoch = epoch
         self.say(Op.HELLO, body, epoch=0 if self.joining else epoch, seq=self._proof, round=rack)
 
     def say(self, op: Op, body: bytes, *, epoch: int = 0, seq: int = 0, round: int = 0) -> None:
@@ -127,8 +129,7 @@ class Requests:
         self._racks, self._first = max(int(header["slot"]), 1), int(header["round"])
         if proof != self._proof:
             self._proof = proof
-            if self.joining:  # else this may answer a HELLO of long ago
-                self.hello(0)
+            self.hello(self.epoch)  # it asks for a place only while it joins; else this may answer an old HELLO
 
 
 def parse_welcome(payload: bytes) -> Membership:

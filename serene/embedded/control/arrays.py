@@ -118,7 +118,7 @@ class ArrayControl(Loaded):
         array = named(self.program.registers, register, "register")
         other = named(source.program.registers, register, "register")
         if (other.size, other.width) != (array.size, array.width):
-            raise ControlError(f"register {register!r} has another size or width there")
+            raise ControlError(f"register {register!r} has another size or width in the other program")
         for first, rows in source._register_parts(register):
             pointer = rows.ctypes.data_as(ctypes.c_void_p)
             self._lib.switch_register(self._state, array.id, first, len(rows), 2, pointer)
