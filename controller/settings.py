@@ -204,10 +204,17 @@ class Settings(BaseModel):
         ),
     ] = 30.0  # fmt: skip
     udp_ports: Annotated[
-        str, _option("PORT:SWITCH:HOST,...", "Switch ports that are UDP sockets on loopback."), _as(udp_port_numbers)
+        str,
+        _option(
+            "PORT:SWITCH:HOST,...",
+            "Switch ports that are UDP sockets on loopback: the switch's and the program's UDP port, as 1:50001:51001.",
+        ),
+        _as(udp_port_numbers),
     ] = ""
     shm_ports: Annotated[
-        str, _option("PORT:/PATH,...", "Switch ports in memory shared with processes."), _as(shm_port_paths)
+        str,
+        _option("PORT:/PATH,...", "Switch ports that are memory shared with a program: the file, as 1:/run/port1."),
+        _as(shm_port_paths),
     ] = ""
     grace_s: float = Field(default=5.0, ge=0)  # how many seconds a finished job's entries stay
 

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 
-from serene.client.restoration import ROUNDS as RESTORING_ROUNDS
+from serene.client.session.restoration import ROUNDS as RESTORING_ROUNDS
 from serene.controller.clock import SYSTEM, Clock
 from serene.controller.commands import local
 from serene.controller.events import Events

@@ -24,7 +24,7 @@ class Report(TypedDict, total=False):
     loss: float | None  # of the last batch
     accuracy: float | None  # of the last test
     momentum: float  # of the optimiser, 0 to less than 1
-    agreement: float  # sums of cosines (serene/client/agreement.py), before and after the update
+    agreement: float  # sums of cosines (serene/client/session/agreement.py), before and after the update
     agreement_after: float
     compute_s: float
     network_s: float

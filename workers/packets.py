@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from serene.client import Transport
-from serene.client.transport import LARGEST_PAYLOAD, Trouble
+from serene.client.transport.transport import LARGEST_PAYLOAD, Trouble
 from serene.errors import SereneError, choices
 from serene.wire import HEADER, MEMBERSHIP, MEMBERSHIP_FIELDS, SERENE_FIELDS, Op
 

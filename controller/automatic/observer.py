@@ -17,7 +17,7 @@ LARGEST_COSINE = 1 + 1e-6  # rounded
 @dataclass(frozen=True)
 class Reading:
     """What a worker reported at one moment: iterations that it has done and that it has computed, and seconds since it
-    began, and its epoch; and the sums of `serene.client.agreement`, None if it has none."""
+    began, and its epoch; and the sums of `serene.client.session.agreement`, None if it has none."""
 
     iterations: int
     computed: int

@@ -2,7 +2,7 @@
 late follows from what a late gradient is worth in this training.
 
 Late gradients count when they come, so none is lost, but they are of old parameters. What that costs is measured by the
-workers (`serene.client.agreement`). Where gradients turn against the last update, training oscillates: a few late ones
+workers (`session.agreement`). Where gradients turn against the last update, training oscillates: a few late ones
 damp that, more add to it. With momentum an old gradient has its effect for many updates more (asynchrony adds to
 momentum: Mitliagkas et al., Allerton 2016), so a round leaves out as many workers as make waiting and harm together
 least. Otherwise late gradients are as good as others, and where workers are late in turns nobody waits. SAINA (IEEE TSC

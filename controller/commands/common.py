@@ -29,7 +29,7 @@ Url = Annotated[
         envvar=CONTROLLER,
         metavar="URL",
         show_envvar=False,
-        help=f"Address of the controller: http://HOST:PORT or unix:/PATH; default ${CONTROLLER}.",
+        help=f"Address of the controller: http://HOST:PORT or unix:/PATH; default ${CONTROLLER}, else http://127.0.0.1:8559.",
     ),
 ]
 JobOption = Annotated[int | None, typer.Option("--job", metavar="ID", help="Job; default: the only one.")]

@@ -53,7 +53,10 @@ def create_job(
     job: Annotated[
         int | None, typer.Option(metavar="ID", help="Job id; default: a free one. It replaces a finished job.")
     ] = None,
-    scale: Annotated[int | None, typer.Option(metavar="UNITS", help="Fixed-point units in 1.0.")] = None,
+    scale: Annotated[
+        int | None,
+        typer.Option(metavar="UNITS", help="Fixed-point units in 1.0; default 1048576, less for many workers."),
+    ] = None,
     limit: Annotated[
         float | None, typer.Option(metavar="VALUE", help="Largest magnitude of a contribution's values; default 8.")
     ] = None,
@@ -68,7 +71,8 @@ def create_job(
         int | None, typer.Option(metavar="N", help="Members that stay even if they are silent; default 1.")
     ] = None,
     evict_after: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Seconds of silence before a worker is evicted.")
+        float | None,
+        typer.Option(metavar="SECONDS", help="Seconds of silence before a worker is evicted; default: never."),
     ] = None,
     controller: Url = None,
 ) -> None:

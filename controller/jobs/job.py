@@ -131,7 +131,7 @@ class Job:
     name: str | None = None  # by which its processes found it
     settings: Facts = field(default_factory=dict)  # of a named job: what its processes have to say alike
     racks: Racks = NO_RACKS  # which workers are in which rack; with one switch, all are in rack 0
-    pool: bool = False  # its slots are used in turn (serene/client/pool.py), under BSP, by the workers that began it
+    pool: bool = False  # its slots are used in turn (serene/client/allreduce), under BSP, by the workers that began it
     precision: int = 32  # bits of the values of a pool's gradients
     elastic: Elastic | None = None  # its workers come and go
     silenced: frozenset[int] = frozenset()  # of an elastic job, the workers that were evicted for silence

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from serene.client.blocks import Layout
+from serene.client.allreduce.blocks import Layout
 from serene.controller.jobs.errors import BadRequest, Conflict
 from serene.controller.jobs.job import Job, JobState
 from serene.errors import SereneError, choices

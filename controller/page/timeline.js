@@ -8,7 +8,7 @@ import { BINS, BIN_S } from "./store.js";
 const STATES = ["unknown", "computing", "exchanging", "waiting", "paused"]; // as controller/status/recorder.py
 const DRAWN = ["computing", "exchanging", "waiting"];
 const EXACT = 5; // pixels a second from which changes of state are drawn; below that, bins
-const MOST_STEPS = 6; // a second, of which workers report every change (serene/client/reports.py)
+const MOST_STEPS = 6; // a second, of which workers report every change (serene/client/session/reports.py)
 const SILENT_S = 3;
 const LEFT = 30;
 const BAND = 24;

@@ -25,7 +25,7 @@ import numpy as np
 
 from serene.arguments import Parser, whole
 from serene.client import FrameTransport
-from serene.client.pool import Pool
+from serene.client.allreduce.pool import Pool
 from serene.controller.http.client import ControllerClient
 from serene.controller.jobs.job import Job, JobState, Worker, WorkerState
 from serene.controller.settings import UdpPort

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from serene.client.window import LARGEST_WINDOW
+from serene.client.protocol.window import LARGEST_WINDOW
 from serene.errors import SereneError
 from serene.experiments.network_study.flows.clos import Clos
 from serene.program import Program

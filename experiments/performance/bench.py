@@ -28,7 +28,7 @@ import numpy as np
 from rich.table import Table
 
 from serene.arguments import Parser
-from serene.client import blocks
+from serene.client.allreduce import blocks
 from serene.experiments.performance import pins, racks, seed, tables
 from serene.experiments.performance.networks import bridge_hosts, serene_network, with_job
 from serene.experiments.performance.one_machine import measure, slowest_of

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from serene.client import Client, FrameTransport, Pool, ShmTransport, Transport, UdpTransport
-from serene.client.blocks import Layout
+from serene.client.allreduce.blocks import Layout
 from serene.fixedpoint import DEFAULT_SCALE
 from serene.workers.packets import PACKETS
 

@@ -26,7 +26,7 @@ import numpy as np
 from rich.console import Console
 
 from serene.arguments import Parser, whole
-from serene.client.blocks import BITS, Layout
+from serene.client.allreduce.blocks import BITS, Layout
 from serene.experiments.pytorch_study.one_process import OneProcess
 from serene.experiments.run.settings import computing_ms
 from serene.experiments.shared import machine, page_tables, studies

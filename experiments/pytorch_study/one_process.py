@@ -1,6 +1,7 @@
 """The all-reduce of a pool in one process, without packets: the same sums, to the bit.
 
-`serene.client.blocks` does the arithmetic on whole vectors, which is fast enough to train 32 workers in one process.
+`serene.client.allreduce.blocks` does the arithmetic on whole vectors, which is fast enough to train 32 workers in one
+process.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from serene.client.blocks import Layout, from_levels, hold_back, noise, to_levels
-from serene.client.collective import hashes, noise_seed
+from serene.client.allreduce.blocks import Layout, from_levels, hold_back, noise, to_levels
+from serene.client.allreduce.collective import hashes, noise_seed
 from serene.wire import ENCAPSULATION_BYTES, HEADER
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from serene.client.restoration import ROUNDS
+from serene.client.session.restoration import ROUNDS
 from serene.clock import unix_s
 from serene.experiments.run.network import Network, WorkerProcess
 from serene.experiments.run.settings import Settings

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from serene.client.agreement import Agreement
-from serene.client.reports import REPORT_EVERY_S
+from serene.client.session.agreement import Agreement
+from serene.client.session.reports import REPORT_EVERY_S
 from serene.controller.automatic import Automatic, Decision, Observation, Observer
 from serene.controller.switch.silence import Silence, spoken
 from serene.report import Report

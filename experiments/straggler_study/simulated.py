@@ -10,7 +10,7 @@ switches of a tree, too.
 
 A packet may stand for many (``Cell.stands_for``). Then it takes their time on each link, but the links work at the same
 time, as they do for the many; and what is sent again takes the time of one, since a worker that hears nothing sends a
-few packets again, not all (``serene.client.protocol.PROBES``).
+few packets again, not all (``PROBES``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from functools import partial
 import numpy as np
 import simpy
 
-from serene.client.protocol import Membership, Protocol
+from serene.client.protocol.protocol import Membership, Protocol
 from serene.errors import SereneError
 from serene.experiments.straggler_study.automatic import Reports, RunningStrategy
 from serene.experiments.straggler_study.cell import LANES, Cell

@@ -1,14 +1,14 @@
 """A worker's side of Serene: ``Client`` over a ``Transport``, and the protocol itself without either."""
 
-from serene.client.client import Client
-from serene.client.collective import Disagreement
-from serene.client.pool import Pool, PoolBroken
-from serene.client.protocol import Counts, Membership, PlaceTaken, Protocol, Read
-from serene.client.requests import BadWelcome, NoAnswer, Refused, SessionLost
-from serene.client.session import Session
-from serene.client.shm import ShmTransport
-from serene.client.transport import FrameTransport, Transport, TransportError, UdpTransport
-from serene.client.updates import CaughtUp, Update
+from serene.client.allreduce.collective import Disagreement
+from serene.client.allreduce.pool import Pool, PoolBroken
+from serene.client.protocol.protocol import Counts, Membership, PlaceTaken, Protocol, Read
+from serene.client.session.client import Client
+from serene.client.session.requests import BadWelcome, NoAnswer, Refused, SessionLost
+from serene.client.session.session import Session
+from serene.client.session.updates import CaughtUp, Update
+from serene.client.transport.shm import ShmTransport
+from serene.client.transport.transport import FrameTransport, Transport, TransportError, UdpTransport
 
 __all__ = [
     "BadWelcome",

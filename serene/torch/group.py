@@ -29,8 +29,8 @@ from torch.distributed import (  # type: ignore[attr-defined]
     Work,
 )
 
-from serene.client.collective import Disagreement
-from serene.client.pool import Pool
+from serene.client.allreduce.collective import Disagreement
+from serene.client.allreduce.pool import Pool
 from serene.errors import SereneError
 from serene.torch.gloo import GlooGroup
 from serene.torch.notices import LongWaits, SlowRank, await_ranks, what_each_does

@@ -16,10 +16,10 @@ from typing import Any
 from torch.distributed import Store  # type: ignore[attr-defined]
 
 from serene.client import FrameTransport, ShmTransport, Transport, TransportError, UdpTransport
-from serene.client.blocks import BITS
-from serene.client.pool import Pool
-from serene.client.scale import BadScale, Scale
-from serene.client.transport import PortTaken
+from serene.client.allreduce.blocks import BITS
+from serene.client.allreduce.pool import Pool
+from serene.client.allreduce.scale import BadScale, Scale
+from serene.client.transport.transport import PortTaken
 from serene.errors import SereneError, choices
 from serene.http import Connection, controller_url
 from serene.torch.placement import RACK, Placement, own_rack
@@ -27,7 +27,7 @@ from serene.torch.ring import Ring
 from serene.wire import SERENE_UDP_PORT
 
 PRECISION = "SERENE_PRECISION"  # bits of a gradient's values on their way, until 'serenectl precision' changes them
-SCALE = "SERENE_SCALE"  # by which gradients become integers: `serene.client.scale.Scale`
+SCALE = "SERENE_SCALE"  # by which gradients become integers: `serene.client.allreduce.scale.Scale`
 SLOTS = 512  # of a group; half of them may be under way at a time
 HTTP_TIMEOUT_S = 15.0
 COUNTERS_S = 3600.0  # nobody looks at counters here, and to read those of many workers takes long

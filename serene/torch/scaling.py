@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from serene.client.pool import Pool
-from serene.client.scale import IntSGD, Scale
+from serene.client.allreduce.pool import Pool
+from serene.client.allreduce.scale import IntSGD, Scale
 
 
 class Scaling:

@@ -12,9 +12,10 @@ from collections import Counter
 
 import numpy as np
 
-from serene.client import Client, fastpath
-from serene.client.fastpath import Link
-from serene.client.transport import BATCH, LARGEST_PAYLOAD, Trouble
+from serene.client import Client
+from serene.client.compiled import fastpath
+from serene.client.compiled.fastpath import Link
+from serene.client.transport.transport import BATCH, LARGEST_PAYLOAD, Trouble
 from serene.errors import SereneError
 from serene.wire import Op, control_payload, membership, push_payloads
 

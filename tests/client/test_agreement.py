@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from serene.client.agreement import SAMPLED, Agreement
+from serene.client.session.agreement import SAMPLED, Agreement
 
 WORKERS, SIZE = 3, 2 * SAMPLED
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serene.client.blocks import (
+from serene.client.allreduce.blocks import (
     NONE,
     Layout,
     add_specials,

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from serene.client import Client, NoAnswer, Refused, SessionLost
-from serene.client.transport import TransportError, Trouble
+from serene.client.transport.transport import TransportError, Trouble
 from serene.entries import Entry
 from serene.errors import SereneError
 from serene.fixedpoint import BadGradient

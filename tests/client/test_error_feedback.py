@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from serene.client import Pool
-from serene.client.blocks import Layout, add_to_held, hold_back
+from serene.client.allreduce.blocks import Layout, add_to_held, hold_back
 from serene.errors import SereneError
 from serene.experiments.correctness.virtual.switch import P4Switch
 from serene.faults import Faults

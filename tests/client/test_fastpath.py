@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from serene.client.fastpath import FastPath, Link, Outcome, dequantise, library, quantise
-from serene.client.protocol import PROBES, Membership, PlaceTaken, Protocol
-from serene.client.window import Window
+from serene.client.compiled.fastpath import FastPath, Link, Outcome, dequantise, library, quantise
+from serene.client.protocol.protocol import PROBES, Membership, PlaceTaken, Protocol
+from serene.client.protocol.window import Window
 from serene.fixedpoint import BadGradient, FixedPoint
 from serene.wire import UNBOUNDED, Op, ReadMode, control_payload, push_payloads
 

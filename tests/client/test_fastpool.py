@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from serene.client import Disagreement, NoAnswer, Pool, PoolBroken
-from serene.client.blocks import SIGNATURE_LANES
-from serene.client.fastpath import library
+from serene.client.allreduce.blocks import SIGNATURE_LANES
+from serene.client.compiled.fastpath import library
 from serene.experiments.correctness.virtual.switch import P4Switch
 from serene.program import Program
 from serene.strategy import ASP, SSP, Strategy
@@ -94,7 +94,7 @@ def test_one_hash_of_a_signature_is_enough_to_disagree(
         values[other] += int(signature == b"odd")
         return values
 
-    monkeypatch.setattr("serene.client.pool.hashes", hashes)
+    monkeypatch.setattr("serene.client.allreduce.pool.hashes", hashes)
 
     def live(worker: int, pool: Pool) -> None:
         with pytest.raises(Disagreement):

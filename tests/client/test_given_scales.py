@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from serene.client import Pool
-from serene.client.blocks import BITS, Layout
-from serene.client.scale import HELD_LIMITS, UNITS, BadScale, IntSGD, Scale
+from serene.client.allreduce.blocks import BITS, Layout
+from serene.client.allreduce.scale import HELD_LIMITS, UNITS, BadScale, IntSGD, Scale
 from serene.errors import SereneError
 from serene.experiments.correctness.virtual.switch import P4Switch
 from serene.program import Program

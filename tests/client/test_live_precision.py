@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from serene.client import Pool
-from serene.client.blocks import Layout
-from serene.client.fastpath import library
+from serene.client.allreduce.blocks import Layout
+from serene.client.compiled.fastpath import library
 from serene.experiments.correctness.virtual.switch import P4Switch, VirtualSwitch
 from serene.faults import Faults
 from serene.program import Program

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-import serene.client.fastpath
-from serene.client import transport as transports
-from serene.client.fastpath import FastPath, Outcome, library
-from serene.client.protocol import Membership, Protocol
-from serene.client.transport import UdpTransport
+import serene.client.compiled.fastpath
+from serene.client.compiled.fastpath import FastPath, Outcome, library
+from serene.client.protocol.protocol import Membership, Protocol
+from serene.client.transport import transport as transports
+from serene.client.transport.transport import UdpTransport
 from serene.wire import ENCAPSULATION_BYTES, SWITCH_MAC, push_payloads
 from tests.controller.processes import own_network
 
@@ -102,7 +102,7 @@ def test_the_fast_path_loses_packets_too(worker: UdpTransport, switch: socket.so
 
 
 def test_both_paths_bear_the_same() -> None:
-    source = "".join(path.read_text() for path in serene.client.fastpath.SOURCES)
+    source = "".join(path.read_text() for path in serene.client.compiled.fastpath.SOURCES)
     listed = re.search(r"TRANSIENT\[\] = \{(.*?)\}", source, re.S)
     assert listed is not None
     assert {getattr(errno, name) for name in re.findall(r"E[A-Z]+", listed[1])} == transports.TRANSIENT

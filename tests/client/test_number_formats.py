@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from serene.client import Pool
-from serene.client.blocks import BITS, Layout, from_levels, noise, pack, to_levels, unpack
-from serene.client.collective import noise_seed
+from serene.client.allreduce.blocks import BITS, Layout, from_levels, noise, pack, to_levels, unpack
+from serene.client.allreduce.collective import noise_seed
 from serene.errors import SereneError
 from serene.experiments.correctness.virtual.switch import P4Switch
 from serene.program import Program

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from serene.client import Disagreement, Pool, PoolBroken
-from serene.client.pool import LAST_SEQ
+from serene.client.allreduce.pool import LAST_SEQ
 from serene.errors import SereneError
 from serene.experiments.correctness.virtual.switch import P4Switch
 from serene.faults import Faults, PacketFaults

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from serene.client.collective import Disagreement
-from serene.client.pool import Pool, PoolBroken
-from serene.client.requests import NoAnswer
+from serene.client.allreduce.collective import Disagreement
+from serene.client.allreduce.pool import Pool, PoolBroken
+from serene.client.session.requests import NoAnswer
 from serene.faults import Faults, PacketFaults
 from serene.strategy import ASP, BSP, SSP, Quorum, Strategy
 from serene.wire import PRECISIONS

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serene.client.protocol import PROBES, PULL_SEQ, REORDERING, Membership, Protocol
-from serene.client.requests import parse_welcome
-from serene.client.restoration import ALL, Remains, Restored, Vote, outcome
-from serene.client.window import LONGEST_TIMEOUT_S, Window
+from serene.client.protocol.protocol import PROBES, PULL_SEQ, REORDERING, Membership, Protocol
+from serene.client.protocol.window import LONGEST_TIMEOUT_S, Window
+from serene.client.session.requests import parse_welcome
+from serene.client.session.restoration import ALL, Remains, Restored, Vote, outcome
 from serene.wire import UNBOUNDED, Op, ReadMode, control_payload, headers_of, membership, push_payloads, values_of
 
 LANES, SESSION = 4, 7

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from serene.client import Client, SessionLost
-from serene.client.restoration import count
+from serene.client.session.restoration import count
 from serene.errors import SereneError
 from serene.strategy import BSP
 from serene.wire import HEADER, Op

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from serene.client import reports
-from serene.client.client import Client
+from serene.client.session import reports
+from serene.client.session.client import Client
 from serene.report import Report
 
 

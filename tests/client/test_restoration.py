@@ -9,7 +9,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from serene.client.restoration import LANES_PER_WORKER, NoRoomToVote, Restored, Vote, ballot, count, donor_of, outcome
+from serene.client.session.restoration import (
+    LANES_PER_WORKER,
+    NoRoomToVote,
+    Restored,
+    Vote,
+    ballot,
+    count,
+    donor_of,
+    outcome,
+)
 
 # (slots, lanes): v1model's lanes, the Tofino program's in many slots and in just enough for 32 workers' votes.
 SHAPES = [(2, 320), (16, 32), (8, 32)]

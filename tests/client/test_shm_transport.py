@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from serene.client import Client, Pool, PoolBroken, ShmTransport
-from serene.client.fastpath import library
-from serene.client.fastpool import FastPool
-from serene.client.plainpool import PlainPool
+from serene.client.allreduce.fastpool import FastPool
+from serene.client.allreduce.plainpool import PlainPool
+from serene.client.compiled.fastpath import library
 from serene.experiments.performance.one_machine import SLOTS, OneMachine
 from serene.program import Program
 from tests.support.numbers import expected, random_values, same

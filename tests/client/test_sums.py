@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from serene.client import Pool
-from serene.client.blocks import BITS, Layout
-from serene.client.fastpath import library
+from serene.client.allreduce.blocks import BITS, Layout
+from serene.client.compiled.fastpath import library
 from serene.experiments.correctness.virtual.switch import P4Switch
 from serene.faults import Faults
 from serene.program import Program

@@ -11,7 +11,7 @@ import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
-from serene.client.transport import FrameTransport, TransportError, UdpTransport
+from serene.client.transport.transport import FrameTransport, TransportError, UdpTransport
 from serene.layers import Serene
 from serene.wire import ENCAPSULATION_BYTES, SERENE_UDP_PORT, SWITCH_IP, SWITCH_MAC, encapsulation, push_payloads
 from tests.ports import bind_somewhere

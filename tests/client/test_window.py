@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serene.client.window import (
+from serene.client.protocol.window import (
     FIRST_TIMEOUT_S,
     LARGEST_WINDOW,
     LONGEST_TIMEOUT_S,

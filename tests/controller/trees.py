@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from serene.client import Client
-from serene.client.transport import FrameTransport
+from serene.client.transport.transport import FrameTransport
 from serene.racks import Racks
 from serene.topologies.processes import bmv2
 from tests.controller.hosts import FrameLink, Host, udp_end

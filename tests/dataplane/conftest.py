@@ -13,7 +13,7 @@ import pytest
 from finsy.proto import p4r
 
 from serene import entries
-from serene.client.shm import SharedMemory
+from serene.client.transport.shm import SharedMemory
 from serene.embedded import Switch
 from serene.entries import CPU_PORT, Entry, Group, number
 from serene.sim.hosts import Host, running_job

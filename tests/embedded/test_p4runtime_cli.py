@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from finsy.proto import p4r, p4r_grpc
 
-from serene.client.shm import SharedMemory
+from serene.client.transport.shm import SharedMemory
 from serene.embedded import Switch
 from serene.embedded.command.cli import main
 from serene.embedded.command.options import left_out, parse, parsers

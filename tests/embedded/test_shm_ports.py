@@ -21,8 +21,8 @@ import numpy as np
 import pytest
 
 from serene.client import TransportError
-from serene.client.fastpath import library
-from serene.client.shm import SharedMemory
+from serene.client.compiled.fastpath import library
+from serene.client.transport.shm import SharedMemory
 from serene.embedded.control.types import PortError
 from serene.embedded.engine import Switch
 from tests.embedded.p4rt_controller import PATIENCE_S, until
@@ -188,7 +188,7 @@ def test_two_processes_want_the_same_port(ends: list[SharedMemory], paths: list[
 HOLDER = """
 import sys, time
 import numpy as np
-from serene.client.shm import SharedMemory
+from serene.client.transport.shm import SharedMemory
 end = SharedMemory(sys.argv[1])
 frame = np.frombuffer(bytes.fromhex(sys.argv[2]), np.uint8)[None, :]
 print("there", flush=True)

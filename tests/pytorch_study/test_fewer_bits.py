@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from serene.client import Pool
-from serene.client.blocks import BITS, Layout
+from serene.client.allreduce.blocks import BITS, Layout
 from serene.experiments.correctness.virtual.switch import P4Switch
 from serene.experiments.pytorch_study import fewer_bits
 from serene.experiments.pytorch_study.fewer_bits import Grid, Running, Training, seconds_to, step_s, store

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from serene.client.transport import LARGEST_PAYLOAD, Trouble
+from serene.client.transport.transport import LARGEST_PAYLOAD, Trouble
 from serene.wire import ENCAPSULATION_BYTES
 from tests.dataplane.conftest import EmbeddedDataPlane
 from tests.frames import frame

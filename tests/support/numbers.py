@@ -1,4 +1,4 @@
-"""Expected sums over workers: block exponents implemented from their description, without serene/client/blocks.py."""
+"""Expected sums over workers: block exponents implemented from their description, without blocks.py."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def same(first: np.ndarray, second: np.ndarray) -> bool:
 
 
 def within_bound(result: np.ndarray, vectors: Sequence[np.ndarray], lanes: int) -> bool:
-    """Whether ``result`` is within the bound that serene/client/blocks.py states for finite values, compared with sums
+    """Whether ``result`` is within the bound that blocks.py states for finite values, compared with sums
     in float64."""
     exact = np.sum([vector.astype(np.float64) for vector in vectors], axis=0)
     workers = len(vectors)

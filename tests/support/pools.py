@@ -1,4 +1,4 @@
-"""Pools in virtual time: each worker a greenlet with a `serene.client.pool.Pool`, a bad network, and a switch that is
+"""Pools in virtual time: each worker a greenlet with a `Pool`, a bad network, and a switch that is
 the P4 program in process, or the protocol's rules in Python (tests/model_switch.py)."""
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import greenlet
 import numpy as np
 
 from serene import entries
-from serene.client.pool import Pool
-from serene.client.transport import LARGEST_PAYLOAD, Trouble
+from serene.client.allreduce.pool import Pool
+from serene.client.transport.transport import LARGEST_PAYLOAD, Trouble
 from serene.experiments.correctness.virtual.switch import VirtualSwitch
 from serene.faults import Direction, Faults, Links, PacketFaults
 from serene.sim.hosts import Host, job_of

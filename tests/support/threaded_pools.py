@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from serene.client import Pool
-from serene.client.fastpool import FastPool
-from serene.client.plainpool import PlainPool
+from serene.client.allreduce.fastpool import FastPool
+from serene.client.allreduce.plainpool import PlainPool
 from serene.experiments.correctness.virtual.switch import P4Switch
 from serene.faults import Faults
 from tests.support.pools import FINE

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing_extensions import Self
 
 from serene import entries
-from serene.client.transport import FrameTransport
+from serene.client.transport.transport import FrameTransport
 from serene.experiments.correctness.virtual.switch import P4Switch
 from serene.faults import Direction, Faults, Links
 from serene.sim.hosts import Host, job_of

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from serene.client import FrameTransport, Pool
-from serene.client.scale import Scale
+from serene.client.allreduce.scale import Scale
 from serene.controller.http.client import ControllerClient
 from serene.errors import SereneError
 from serene.torch import ErrorFeedback

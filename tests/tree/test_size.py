@@ -7,7 +7,7 @@ from collections import deque
 import numpy as np
 
 from serene import entries
-from serene.client.protocol import Membership, Protocol
+from serene.client.protocol.protocol import Membership, Protocol
 from serene.racks import MAX_RACKS, LeafPolicy
 from serene.sim.hosts import Host, running_job
 from serene.sim.switch import ProgramSwitch

@@ -18,7 +18,7 @@ import pytest
 import torch
 
 from serene import faults, strategy
-from serene.client.scale import Scale
+from serene.client.allreduce.scale import Scale
 from serene.errors import SereneError
 from serene.experiments.run import cli
 from serene.torch import DistributedOptimizer

@@ -79,9 +79,9 @@ def test_wheel_contents(wheel: Path) -> None:
     for needed in (
         "p4/serene.json",
         "p4/serene_jumbo.p4info.txtpb",
-        "client/fastpath.c",
-        "client/blocks.c",
-        "client/pool.c",
+        "client/compiled/fastpath.c",
+        "client/compiled/blocks.c",
+        "client/compiled/pool.c",
     ):
         assert f"serene/{needed}" in names
     assert {path.name for path in (ROOT / "controller" / "page").iterdir() if path.is_file()} <= {
@@ -114,7 +114,7 @@ def test_an_operator_needs_no_pytorch(installed: Path, tmp_path: Path) -> None:
     for name in ("torch", "scikit-learn", "matplotlib", "scapy"):
         assert f"\n{name}==" not in there
     assert "usage: serene-switch" in run(tmp_path, installed / "serene-switch", "--help")
-    fast = "from serene.client.fastpath import library; print(library() is not None)"
+    fast = "from serene.client.compiled.fastpath import library; print(library() is not None)"
     if shutil.which("cc"):
         assert run(tmp_path, installed / "python", "-c", fast) == "True\n"
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from serene.client.protocol import Membership
+from serene.client.protocol.protocol import Membership
 from serene.controller.coordinator import Coordinator
 from serene.experiments.correctness.virtual.checks import Violation
 from serene.experiments.correctness.virtual.ledger import Ledger

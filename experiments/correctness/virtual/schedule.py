@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from serene.client.protocol import Membership
+from serene.client.protocol.protocol import Membership
 from serene.controller.coordinator import Coordinator
 from serene.controller.jobs.job import Job, JobState
 from serene.controller.switch.connection import Learned, PacketIn

@@ -11,8 +11,8 @@ from typing import Protocol as Interface
 import numpy as np
 
 from serene.client import Client, NoAnswer, Refused, SessionLost, Update
-from serene.client.protocol import Membership, Protocol
-from serene.client.transport import Trouble
+from serene.client.protocol.protocol import Membership, Protocol
+from serene.client.transport.transport import Trouble
 from serene.controller.coordinator import Coordinator
 from serene.controller.switch.fabric import Fabric, OnConnected, OnPacket
 from serene.entries import Entry

@@ -1,5 +1,5 @@
 /* A shared-memory port: two rings of frames, one for each direction, in memory that the switch made and sealed, so that
- * nobody can take it away from the other. Used by both ends: ports.h, and serene/client/shm.c.
+ * nobody can take it away from the other. Used by both ends: ports.h, and serene/client/compiled/shm.c.
  *
  * A ring has one writer and one reader. Neither believes the other: each keeps its own index to itself, and what it
  * reads of the other's is read once and checked. A reader that is about to sleep says so, and is then woken by a byte
@@ -32,7 +32,7 @@ struct shm_memory {
     struct shm_ring to_switch, to_host;
 };
 
-struct shm_end {                 /* serene.client.shm.End */
+struct shm_end {                 /* serene.client.transport.shm.End */
     struct shm_memory *memory;   /* NULL: nobody is at the other end */
     struct shm_ring *in, *out;
     uint64_t written, read;      /* ours of out and in */

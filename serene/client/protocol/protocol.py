@@ -9,9 +9,9 @@ invented loss, and in virtual time.
         send(protocol.packets(now)); ...; protocol.receive(payloads, now)
     read = protocol.finish()
 
-A pool's slots (`serene.client.pool`) have rounds of their own: ``begin_slots`` and ``finish_slots``.
+A pool's slots (`serene.client.allreduce.pool`) have rounds of their own: ``begin_slots`` and ``finish_slots``.
 
-``serene.client.fastpath`` does the same as ``packets`` and ``receive`` in C, on the arrays of this class, while nothing
+compiled/fastpath.py does the same as ``packets`` and ``receive`` in C, on the arrays of this class, while nothing
 unusual happens.
 """
 
@@ -21,8 +21,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from serene.client.exchange import ANSWERED, IN_FLIGHT, UNSENT, Exchange
-from serene.client.window import RoundTrip, Window
+from serene.client.protocol.exchange import ANSWERED, IN_FLIGHT, UNSENT, Exchange
+from serene.client.protocol.window import RoundTrip, Window
 from serene.errors import SereneError
 from serene.wire import (
     HEADER,

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from serene.client.fastpath import Link
+from serene.client.compiled.fastpath import Link
 from serene.errors import SereneError
 from serene.wire import ENCAPSULATION_BYTES, SERENE_UDP_PORT, SWITCH_IP, SWITCH_MAC, encapsulation
 

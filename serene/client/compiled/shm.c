@@ -1,4 +1,4 @@
-/* A process's side of a shared-memory port (serene/client/shm.py). serene/embedded/runtime/shm.h, compiled before this,
+/* A process's side of a shared-memory port (transport/shm.py). serene/embedded/runtime/shm.h, compiled before this,
  * has the rings. Returned errors are negative errnos. */
 #include <poll.h>
 #include <sys/stat.h>

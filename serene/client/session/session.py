@@ -20,13 +20,13 @@ from types import TracebackType
 import numpy as np
 from typing_extensions import Self
 
-from serene.client.agreement import Agreement
-from serene.client.client import Client
-from serene.client.leaving import PATIENCE_S
-from serene.client.protocol import Membership
-from serene.client.reports import Reports
-from serene.client.requests import NoAnswer, Refused, SessionLost
-from serene.client.updates import CaughtUp, Update
+from serene.client.protocol.protocol import Membership
+from serene.client.session.agreement import Agreement
+from serene.client.session.client import Client
+from serene.client.session.leaving import PATIENCE_S
+from serene.client.session.reports import Reports
+from serene.client.session.requests import NoAnswer, Refused, SessionLost
+from serene.client.session.updates import CaughtUp, Update
 from serene.process.interrupts import allowed
 from serene.report import Report
 from serene.steps import REPORTED, StepTimes

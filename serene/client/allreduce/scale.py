@@ -1,7 +1,7 @@
 """By which rule gradient values become integers: voted, fixed by the user, or IntSGD's.
 
 *Voted*: each block of a collective has a scale of its own, which the workers find by exponent pieces
-(`serene.client.blocks`). *Fixed*: the user names a limit, and all gradients of a training have one scale. *IntSGD*: one
+(blocks.py). *Fixed*: the user names a limit, and all gradients of a training have one scale. *IntSGD*: one
 scale for a step's gradients, which follows from the sums of the steps before, so that nobody has to be asked.
 
 A scale that is given, fixed or IntSGD's, is a power of two, and what is beyond its limit is clipped; or with error

@@ -1,7 +1,7 @@
 /* A worker's packets without Python in between: numbers to packets and back, and an exchange without anything unusual.
  *
  * The common case: slots are sent for the first time, answers and releases of the worker's own epoch come in. All else
- * (a nudge, another epoch, another session, a loss, silence) ends the call, and serene.client.protocol decides. It
+ * (a nudge, another epoch, another session, a loss, silence) ends the call, and serene.client.protocol.protocol decides. It
  * works on the same arrays, so it can take over in the middle of an iteration. Rules that both have are the same, and
  * tests/client/test_fastpath.py plays the same packets to both. */
 #include <errno.h>
@@ -32,7 +32,7 @@ enum outcome { ALL_ANSWERED, SILENCE, ODD_PACKETS, OVERTAKEN, WOKEN, BROKEN, DIS
 enum { AT_OP = 1, AT_JOB = 2, AT_WORKER = 3, AT_SESSION = 4, AT_EPOCH = 8, AT_ROUND = 12, AT_SEQ = 16, AT_SLOT = 20,
        AT_TOTAL = 24, AT_SEEN = 28, AT_STALENESS = 36, AT_READ_MODE = 38 };
 
-struct exchange {                /* serene.client.fastpath._Exchange */
+struct exchange {                /* serene.client.compiled.fastpath._Exchange */
     uint8_t *state, *in_network; /* an element for each slot, down to `totals` */
     int32_t *attempts;
     int64_t *order;
@@ -157,7 +157,7 @@ static void prepare(const struct exchange *exchange, uint32_t slot, uint32_t run
     memcpy(CMSG_DATA(header), &size, sizeof size);
 }
 
-/* serene.client.transport.TRANSIENT: errors of a network that is down for a moment. */
+/* serene.client.transport.transport.TRANSIENT: errors of a network that is down for a moment. */
 static int is_transient(int error) {
     for (uint32_t i = 0; i < sizeof TRANSIENT / sizeof *TRANSIENT; i++)
         if (TRANSIENT[i] == error) return 1;
@@ -236,7 +236,7 @@ static int send_fresh(struct exchange *exchange, struct flight *at) {
 }
 
 /* Whether a packet is an answer of this job and worker that needs none of the protocol's decisions
- * (serene.client.protocol.Protocol.receive). */
+ * (serene.client.protocol.protocol.Protocol.receive). */
 static int is_plain(const struct exchange *exchange, const uint8_t *packet, uint32_t length) {
     return length == exchange->payload_bytes && packet[AT_OP] == OP_ANSWER && packet[AT_JOB] == exchange->job
            && packet[AT_WORKER] == exchange->worker && read32(packet + AT_SESSION) == exchange->session

@@ -7,15 +7,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from serene.client.client import Client
-from serene.client.collective import Call, Collective, Incomplete, Piece, most_under_way
-from serene.client.exchange import ANSWERED
-from serene.client.protocol import Protocol
+from serene.client.allreduce.collective import Call, Collective, Incomplete, Piece, most_under_way
+from serene.client.protocol.exchange import ANSWERED
+from serene.client.protocol.protocol import Protocol
+from serene.client.session.client import Client
 
 
 class PlainPool:
-    """The pieces of one worker's pool, by a client that has joined; `serene.client.fastpool.FastPool` is the same in
-    C."""
+    """The pieces of one worker's pool, by a client that has joined; `FastPool` is the same in C."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from serene.client.restoration import Restored
+from serene.client.session.restoration import Restored
 from serene.wire import ReadMode
 
 

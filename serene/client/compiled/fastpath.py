@@ -15,13 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
-from serene.client.protocol import REORDERING, Protocol
-from serene.client.window import FIRST_TIMEOUT_S, LONGEST_TIMEOUT_S, SHORTEST_TIMEOUT_S
+from serene.client.protocol.protocol import REORDERING, Protocol
+from serene.client.protocol.window import FIRST_TIMEOUT_S, LONGEST_TIMEOUT_S, SHORTEST_TIMEOUT_S
 from serene.fixedpoint import FixedPoint
 from serene.native import CompileFailed, CompilerMissing, compile_source
 from serene.wire import HEADER
 
-RINGS = Path(__file__).parents[1] / "embedded" / "runtime" / "shm.h"  # what both ends of a shared-memory port know
+RINGS = Path(__file__).parents[2] / "embedded" / "runtime" / "shm.h"  # what both ends of a shared-memory port know
 SOURCES = (
     RINGS,
     *[Path(__file__).with_name(name) for name in ("shm.c", "fastpath.c", "blocks.c", "pool.c")],
@@ -33,7 +33,7 @@ PART = 1 << 18  # values that are converted at a time without a compiler
 BATCH = 128  # packets that one system call sends or receives, as in the C code
 
 
-# Fields of serene.client.exchange.Exchange, and of serene.client.protocol.Counts, that ``struct exchange`` copies.
+# Fields of Exchange (protocol/exchange.py), and of Counts (protocol/protocol.py), that ``struct exchange`` copies.
 SHARED = (
     "heard_at",
     "busy_at",
@@ -57,7 +57,7 @@ class Outcome(IntEnum):
     OVERTAKEN = 3  # a slot was overtaken by later ones, so its packet is lost
     WOKEN = 4  # by a signal
     BROKEN = 5  # the socket failed
-    DISAGREEMENT = 6  # this and the next ones: of a pool only (serene.client.fastpool)
+    DISAGREEMENT = 6  # this and the next ones: of a pool only (serene.client.allreduce.fastpool)
     NO_MORE = 7  # a sum lacks contributions, or a piece is left that must not be begun
     TIME_UP = 8
 

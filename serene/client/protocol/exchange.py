@@ -1,6 +1,6 @@
 """What is known of an iteration's packets while they are under way, slot by slot.
 
-Two paths work on it, `serene.client.protocol` in Python and ``fastpath.c`` in the common case, and either may take over
+Two paths work on it, protocol.py in Python and ``fastpath.c`` in the common case, and either may take over
 from the other in the middle of an iteration.
 """
 

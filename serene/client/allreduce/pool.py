@@ -24,16 +24,16 @@ from types import TracebackType
 import numpy as np
 from typing_extensions import Self
 
-from serene.client.blocks import Layout
-from serene.client.client import WAITING_S, Client
-from serene.client.collective import Call, Disagreement, Incomplete, hashes, noise_seed, vote_for
-from serene.client.exchange import UNSENT
-from serene.client.fastpool import FastPool
-from serene.client.plainpool import PlainPool
-from serene.client.protocol import PULL_SEQ, Counts, Membership, PlaceTaken, Protocol
-from serene.client.reports import Reports
-from serene.client.requests import NoAnswer, Refused, SessionLost
-from serene.client.transport import Transport
+from serene.client.allreduce.blocks import Layout
+from serene.client.allreduce.collective import Call, Disagreement, Incomplete, hashes, noise_seed, vote_for
+from serene.client.allreduce.fastpool import FastPool
+from serene.client.allreduce.plainpool import PlainPool
+from serene.client.protocol.exchange import UNSENT
+from serene.client.protocol.protocol import PULL_SEQ, Counts, Membership, PlaceTaken, Protocol
+from serene.client.session.client import WAITING_S, Client
+from serene.client.session.reports import Reports
+from serene.client.session.requests import NoAnswer, Refused, SessionLost
+from serene.client.transport.transport import Transport
 from serene.errors import SereneError
 from serene.report import Report
 from serene.steps import REPORTED, StepTimes
@@ -193,12 +193,12 @@ class Pool:
         lost: np.ndarray | None = None,
     ) -> None:
         """Makes ``values`` the sum over all workers, to the bit the same on each of them (how exact:
-        `serene.client.blocks`).
+        `serene.client.allreduce.blocks`).
 
         values: float32[n], C-contiguous and writeable. signature: what this call has in common with the other workers'
         calls, beside n, bits and unit. bits: of a value on its way, 32, 16 or 8; in 16 and 8 it is rounded at random,
         in the same way when the program runs again. unit: log2 of what an integer counts, in place of scales that the
-        workers vote for (`unit_of`, `serene.client.scale.IntSGD`); values beyond the limit are then clipped, and
+        workers vote for (`unit_of`, `scale.IntSGD`); values beyond the limit are then clipped, and
         counted in ``clipped_values``. residual: with error feedback, which each worker may have or not: float64[n],
         what earlier calls for the same vector have held back (zeros at first). It is added to the values, whose sum is
         sent rounded to nearest, and becomes what this call holds back; under a given scale up to 2^22 limits. lost:

@@ -1,4 +1,4 @@
-/* A whole collective without Python in between: serene.client.collective, and serene.client.plainpool's exchange of it.
+/* A whole collective without Python in between: allreduce/collective.py, and plainpool.py's exchange of it.
  *
  * Compiled after fastpath.c, whose exchange it uses, and blocks.c. A piece's packet is written when there is room for
  * it, and an answer goes straight from the packet into the vector. Whatever is not the common case ends the call, and
@@ -8,7 +8,7 @@ enum kind { EXPONENTS, VALUES, SPECIALS };
 enum { NOTHING, COUNTS, SUMS };                      /* which of a row's specials and values was answered first */
 enum { OVER = -1, NOT_YET, PIECE };                  /* what next_piece returns */
 
-struct pool {                    /* serene.client.fastpool._Pool */
+struct pool {                    /* serene.client.allreduce.fastpool._Pool */
     struct exchange *exchange;
     float *values;               /* count of them */
     uint32_t *held_values, *held_totals;             /* by slot: as read last */
@@ -26,7 +26,7 @@ struct pool {                    /* serene.client.fastpool._Pool */
     double until;
     struct layout layout;        /* the collective's */
     uint32_t noise_seed, block, row, inbox_rows, inbox_bytes;
-    uint32_t most_under_way;     /* serene.client.collective.most_under_way */
+    uint32_t most_under_way;     /* serene.client.allreduce.collective.most_under_way */
     uint32_t signature[SIGNATURE_LANES], vote[VOTE_LANES];
     uint32_t votes[VOTE_LANES];  /* the sum of all workers' */
     uint8_t agreed, disagreed, special_begun, no_more;

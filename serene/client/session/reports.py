@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from serene.client.client import Client
+from serene.client.session.client import Client
 from serene.report import Report
 
 REPORT_EVERY_S = 0.2  # the shortest time between reports of the same state

@@ -6,11 +6,11 @@ import ctypes
 
 import numpy as np
 
-from serene.client.blocks import SIGNATURE_LANES, VOTE_LANES
-from serene.client.client import Client
-from serene.client.collective import Call, Disagreement, Incomplete, most_under_way
-from serene.client.fastpath import FastPath, Link, Outcome
-from serene.client.protocol import Protocol
+from serene.client.allreduce.blocks import SIGNATURE_LANES, VOTE_LANES
+from serene.client.allreduce.collective import Call, Disagreement, Incomplete, most_under_way
+from serene.client.compiled.fastpath import FastPath, Link, Outcome
+from serene.client.protocol.protocol import Protocol
+from serene.client.session.client import Client
 
 # Packets handed to the kernel in one buffer: few large buffers cost less, and a pool has room for what they make.
 RUN_MOST = 45

@@ -24,7 +24,7 @@ random, so that a sum's expectation is the exact sum (to 2 ** -17 of a level per
 ``n * T / levels``, where T is at most 4 M in 16 bits and 2 M in 8, M as above. A block goes in 32 bits where values are
 not finite, where n * T may be beyond float32, and where all values are of class 0.
 
-Those are scales that workers vote for. One may also be *given* (`serene.client.scale`): all integers of a collective
+Those are scales that workers vote for. One may also be *given* (scale.py): all integers of a collective
 then count the same power of two, the *unit*. An exponent piece says only which blocks are zero and which have values
 that are not finite, so it takes one lane for each block. Values are rounded at random in 32 bits, too, and what is
 beyond the *limit*, the highest level or the largest float32 that 32 bits have room for, is set to it and counted.
@@ -43,7 +43,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from serene.client.scale import HELD_LIMITS, UNITS, unit_for
+from serene.client.allreduce.scale import HELD_LIMITS, UNITS, unit_for
 from serene.errors import SereneError, choices
 from serene.wire import PRECISIONS
 

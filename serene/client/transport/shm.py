@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from serene.client.fastpath import Link, library
-from serene.client.transport import Framed, PortTaken, TransportError, Trouble, next_trouble
+from serene.client.compiled.fastpath import Link, library
+from serene.client.transport.transport import Framed, PortTaken, TransportError, Trouble, next_trouble
 from serene.wire import SWITCH_IP, SWITCH_MAC
 
 FIRST_TIMEOUT_MS, AGAIN_TIMEOUT_MS = 5000, 200  # for the switch to hand over the memory

@@ -7,7 +7,7 @@ import logging
 import math
 from collections.abc import Callable, Collection
 
-from serene.client.requests import Refused, Requests
+from serene.client.session.requests import Refused, Requests
 from serene.wire import HEADER, Op
 
 LOG = logging.getLogger("serene")

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from serene.client.protocol import MOST_WORKERS, Membership
-from serene.client.transport import LARGEST_PAYLOAD, Transport
+from serene.client.protocol.protocol import MOST_WORKERS, Membership
+from serene.client.transport.transport import LARGEST_PAYLOAD, Transport
 from serene.errors import SereneError
 from serene.fixedpoint import LARGEST
 from serene.racks import MAX_RACKS

@@ -20,14 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from serene.client.fastpath import FastPath, Link, Outcome, dequantise, library, quantise
-from serene.client.leaving import Leaving
-from serene.client.protocol import Counts, Membership, Protocol
-from serene.client.requests import NoAnswer, Requests, SessionLost
-from serene.client.restoration import ALL, Remains, Restored, restore
-from serene.client.transport import Transport, TransportError
-from serene.client.updates import CaughtUp, Update
-from serene.client.window import LARGEST_WINDOW, Window
+from serene.client.compiled.fastpath import FastPath, Link, Outcome, dequantise, library, quantise
+from serene.client.protocol.protocol import Counts, Membership, Protocol
+from serene.client.protocol.window import LARGEST_WINDOW, Window
+from serene.client.session.leaving import Leaving
+from serene.client.session.requests import NoAnswer, Requests, SessionLost
+from serene.client.session.restoration import ALL, Remains, Restored, restore
+from serene.client.session.updates import CaughtUp, Update
+from serene.client.transport.transport import Transport, TransportError
 from serene.errors import SereneError
 from serene.fixedpoint import FixedPoint
 from serene.wire import HEADER, Op
@@ -401,11 +401,11 @@ class Client:
         return f" (cannot send: {trouble})" if trouble else ""
 
     def skip_catch_up(self) -> None:
-        """For a pool (serene.client.pool), which has nothing to catch up with, whatever the epoch."""
+        """For a pool (serene.client.allreduce.pool), which has nothing to catch up with, whatever the epoch."""
         self._caught_up = True
 
     def expect_answers(self, announced: int) -> None:
-        """A pool's collective begins (serene.client.pool): silence counts from now on. announced: the newest epoch that
+        """A pool's collective begins (allreduce/pool.py): silence counts from now on. announced: the newest epoch that
         the pool has heard of."""
         self._contributing.exchange.restart(self.clock())
         self._contributing.exchange.announced = announced

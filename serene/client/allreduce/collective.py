@@ -15,7 +15,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from serene.client.blocks import (
+from serene.client.allreduce.blocks import (
     HEAD_LANES,
     NONE,
     PIECES_PER_BLOCK,

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from serene.client.protocol import MOST_WORKERS, Protocol
+from serene.client.protocol.protocol import MOST_WORKERS, Protocol
 from serene.errors import SereneError
 from serene.wire import ReadMode
 

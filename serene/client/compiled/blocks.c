@@ -1,13 +1,13 @@
-/* The numbers of serene.client.blocks, to the bit: float32 of any magnitude as integers that a switch can add. */
+/* The numbers of serene.client.allreduce.blocks, to the bit: float32 of any magnitude as integers that a switch can add. */
 
 enum { NONE = -1, UNKNOWN = -2 };                    /* classes */
 enum { MANTISSA_BITS = 23, MAX_EXPONENT = 127, NOISE_BITS = 16, SPECIAL_BITS = 10 };
 enum { SIGNATURE_LANES = 2, VOTE_LANES = 2, PIECES_PER_BLOCK = 4 };
 enum { MAGNITUDE = 0x7FFFFFFF, INFINITE = 0x7F800000 };
 
-#define HELD_LIMITS 4194304.0    /* serene.client.scale */
+#define HELD_LIMITS 4194304.0    /* serene.client.allreduce.scale */
 
-struct layout {                  /* serene.client.blocks.Layout */
+struct layout {                  /* serene.client.allreduce.blocks.Layout */
     uint32_t workers, lanes, bits, values_per_lane, levels, level_bits, exponent_bits, classes_of_finite, counter_bits;
     uint32_t counters_per_lane, lanes_per_block, blocks_per_piece, rows_per_block;
     uint32_t given;              /* whether integers count 2^unit each; else scales are voted for */

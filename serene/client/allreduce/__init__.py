@@ -1,0 +1,1 @@
+"""All-reduce of vectors of any length, through a pool of slots."""

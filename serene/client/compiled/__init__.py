@@ -1,0 +1,1 @@
+"""The fast path: C, compiled as one unit on first use."""

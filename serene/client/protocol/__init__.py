@@ -1,0 +1,1 @@
+"""What a worker sends and believes, without I/O."""

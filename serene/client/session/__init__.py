@@ -1,0 +1,1 @@
+"""A worker's place in a job: joining, exchanging, restoring, leaving."""
