@@ -6,7 +6,8 @@ python -m tests.torch.chaos DEATHS SEED
 Every 1.6 seconds something dies: of 100 deaths 98 are workers', one is the controller's and one the switch's, as the
 seed has it. A worker that has died is started again at once, and begins with the parameters of the rest; nothing is
 read from a checkpoint. Goodput is the number of steps done while things died, by what the same time holds of them
-where nothing dies, in half a minute before and half a minute after.
+where nothing dies, in half a minute before and half a minute after. Of the steps that are missing, a switch's or a
+controller's death cost those of the time until it commands or is restored; the rest is the workers'.
 """
 
 from __future__ import annotations
@@ -243,11 +244,15 @@ def main(deaths: int, seed: int) -> None:
             quiet = [rate(chaos, QUIET_S)]
             print(f"{quiet[0]:.1f} steps a second while nothing dies", flush=True)
             before, began, died = chaos.steps(), time.monotonic(), Counter[str]()
+            done_in, lasted = Counter[str](), Counter[str]()  # steps and milliseconds in deaths, by kind
             for number in range(deaths):
                 while time.monotonic() < began + number * EVERY_S:
                     time.sleep(0.02)
                 chaos.check_alive()
-                died[chaos.die()] += 1
+                steps, at = chaos.steps(), time.monotonic()
+                died[kind := chaos.die()] += 1
+                done_in[kind] += chaos.steps() - steps
+                lasted[kind] += round(1e3 * (time.monotonic() - at))
                 if (number + 1) % 50 == 0:
                     took = time.monotonic() - began
                     share = (chaos.steps() - before) / took / quiet[0]
@@ -270,6 +275,11 @@ def main(deaths: int, seed: int) -> None:
                 f"nothing dies {quiet[0]:.1f} before and {quiet[1]:.1f} after",
                 flush=True,
             )
+            at_once = statistics.mean(quiet)  # steps a second
+            lost = {kind: lasted[kind] / 1e3 - done_in[kind] / at_once for kind in died if kind != "worker"}
+            lost["worker"] = took - done / at_once - sum(lost.values())
+            each = ", ".join(f"{kind} {often}: {lost[kind]:.1f} s" for kind, often in sorted(died.items()))
+            print(f"time lost, of all {MANY} workers together, by what died: {each}", flush=True)
             (plant.folder / "end").unlink()
             seeds = [undisturbed(plant, run, total) for run in range(UNDISTURBED)]
             print(f"loss {loss:.5f} after {total} steps; undisturbed {', '.join(f'{each:.5f}' for each in seeds)}")
