@@ -89,13 +89,13 @@ def end(processes: Sequence[subprocess.Popen[bytes]], folder: Path) -> None:
             process.wait()
 
 
-def losses_with_gloo(program: str, ranks: int, folder: Path) -> np.ndarray:
+def losses_with_gloo(program: str, ranks: int, folder: Path, steps: int = STEPS) -> np.ndarray:
     """Of the same program, on loopback."""
     warm, out = warm_python(), folder / "losses.json"
     command = [warm, *TORCHRUN, "--standalone", "--nproc-per-node", str(ranks), f"examples/{program}.py"]
     command += ["--backend", "gloo"]
     done = subprocess.run(
-        [*command, "--steps", str(STEPS), "--losses", str(out)],
+        [*command, "--steps", str(steps), "--losses", str(out)],
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHON_EXEC": warm}, cwd=ROOT, timeout=PATIENCE_S,
         capture_output=True, text=True,
     )  # fmt: skip

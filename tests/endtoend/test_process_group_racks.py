@@ -10,11 +10,11 @@ import pytest
 
 from serene.controller.http.client import ControllerClient
 from serene.torch.placement import RACK
-from tests.endtoend.process_groups import STEPS, end, hosts, losses_with_gloo, said, start
+from tests.endtoend.process_groups import end, hosts, losses_with_gloo, said, start
 
 pytestmark = [pytest.mark.mininet, pytest.mark.timeout(600)]
 
-RACKS, RANKS = 2, 4
+RACKS, RANKS, STEPS = 2, 4, 10
 NEAR = 5e-3  # of a loss; as tests.torch.test_examples has it
 
 
@@ -32,7 +32,7 @@ def test_sums_of_all_ranks_and_of_groups_are_right(target: str, tmp_path: Path) 
 
 @pytest.fixture(scope="module")
 def gloo_losses(tmp_path_factory: pytest.TempPathFactory) -> np.ndarray:
-    return losses_with_gloo("sharded", RANKS, tmp_path_factory.mktemp("gloo"))
+    return losses_with_gloo("sharded", RANKS, tmp_path_factory.mktemp("gloo"), STEPS)
 
 
 def test_training_over_racks_is_as_with_gloo(target: str, gloo_losses: np.ndarray, tmp_path: Path) -> None:
