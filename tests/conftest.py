@@ -46,6 +46,10 @@ for ending in (signal.SIGTERM, signal.SIGHUP):
     if signal.getsignal(ending) is signal.SIG_DFL:
         signal.signal(ending, _end)
 
+# By default gRPC starts its threads again in a forked process, which fails, and ends it, once that has left its PID
+# namespace. No forked process uses the channels of these tests.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
 for library, threads in warm.ONE_THREAD.items():
     os.environ.setdefault(library, threads)
 
