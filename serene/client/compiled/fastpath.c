@@ -185,7 +185,6 @@ static int send_fresh(struct exchange *exchange, struct flight *at) {
         _Alignas(struct cmsghdr) uint8_t control[BATCH][CMSG_SPACE(sizeof(uint16_t))];
         uint32_t first[BATCH], run[BATCH];
         unsigned count = 0;
-        int idle = !at->in_flight;
         double now = now_s();
         memset(messages, 0, sizeof messages);
         memset(control, 0, sizeof control);
@@ -208,7 +207,6 @@ static int send_fresh(struct exchange *exchange, struct flight *at) {
         }
         if (!count) return 0;
         at->sent_last = now;
-        if (idle) exchange->flowing = 0;
         if (!exchange->stalled) exchange->busy_at = now;
         for (unsigned sent = 0; sent < count;) {
             int done = send_messages(exchange, messages + sent, count - sent);
@@ -329,8 +327,16 @@ static double timeout_s(const struct exchange *exchange) {
     return base < exchange->longest_timeout ? base : exchange->longest_timeout;
 }
 
+static int all_answered(const struct exchange *exchange) {
+    for (uint32_t slot = 0; slot < exchange->slots; slot++)
+        if (exchange->state[slot] != ANSWERED) return 0;
+    return 1;
+}
+
 /* Learns from a batch of answers about the network, and widens the window. */
-static void progressed(struct exchange *exchange, const struct batch *batch, double now) {
+static void progressed(struct exchange *exchange, struct flight *at, const struct batch *batch, double now) {
+    at->in_flight -= batch->accepted;
+    at->in_network -= batch->in_network;
     if (batch->once) measured(exchange, now - batch->sent_last);
     if (exchange->flowing) {
         double sample = (now - exchange->heard_at) / batch->accepted;
@@ -341,7 +347,7 @@ static void progressed(struct exchange *exchange, const struct batch *batch, dou
         double waited = now - exchange->busy_at - network;
         if (waited > 0) exchange->waited_s += waited;
     }
-    exchange->flowing = 1;
+    exchange->flowing = at->in_flight || !all_answered(exchange);
     exchange->busy_at = exchange->heard_at = now;
     exchange->stalled = 0;
     exchange->window += batch->accepted / exchange->window;
@@ -396,9 +402,7 @@ static int receive_batch(struct exchange *exchange, struct flight *at) {
             exchange->odd_lengths[exchange->odd++] = length - head;
         }
     }
-    if (batch.accepted) progressed(exchange, &batch, now);
-    at->in_flight -= batch.accepted;
-    at->in_network -= batch.in_network;
+    if (batch.accepted) progressed(exchange, at, &batch, now);
     return (int)batch.accepted;
 }
 

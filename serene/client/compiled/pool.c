@@ -318,9 +318,7 @@ static int receive_pieces(struct pool *pool, struct flight *at) {
     double now = now_s();
     if (exchange->shm) receive_pieces_shm(pool, &batch);
     else if (receive_pieces_socket(pool, &batch)) return -1;
-    if (batch.accepted) progressed(exchange, &batch, now);
-    at->in_flight -= batch.accepted;
-    at->in_network -= batch.in_network;
+    if (batch.accepted) progressed(exchange, at, &batch, now);
     return (int)batch.accepted;
 }
 
@@ -377,7 +375,6 @@ static int send_pieces(struct pool *pool, struct flight *flight) {
         _Alignas(struct cmsghdr) uint8_t control[BATCH][CMSG_SPACE(sizeof(uint16_t))];
         uint64_t first[BATCH];
         unsigned count = 0;
-        int idle = !flight->in_flight;
         double now = now_s();
         while (count < BATCH && pool->sent < pool->begun) {
             uint32_t slot = (uint32_t)(pool->sent % exchange->slots), run = exchange->run_most;
@@ -399,7 +396,6 @@ static int send_pieces(struct pool *pool, struct flight *flight) {
             flight->in_network += run;
         }
         flight->sent_last = now;
-        if (idle) exchange->flowing = 0;
         if (!exchange->stalled) exchange->busy_at = now;
         for (unsigned sent = 0; sent < count;) {
             int done = send_messages(exchange, messages + sent, count - sent);

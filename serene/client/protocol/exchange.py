@@ -44,8 +44,9 @@ class Exchange:
         self.heard_at = now  # when an answer was last accepted
         self.stalled = False  # no answer has been accepted since the last timeout
         self.busy_at = now  # when something last went out for the first time, or was answered
-        # An answer has been accepted, and since then there was no timeout and always something in flight. What is sent
-        # when nothing is in flight is answered after a round trip, and when the others have contributed: neither tells
-        # the pace. (BBR leaves out such samples, too: those limited by the application, draft-ietf-ccwg-bbr.)
+        # An answer has been accepted, and since then there was no timeout, and always something in flight or to be
+        # sent. What becomes ready later, such as a collective's second phase, is answered after a round trip, and when
+        # the others have contributed: neither tells the pace. (BBR leaves out such samples, too: those limited by the
+        # application, draft-ietf-ccwg-bbr.)
         self.flowing = False
         self.waited_s = 0.0  # for other workers

@@ -235,8 +235,6 @@ class Protocol:
         """What to send now: uint8[n, payload bytes], UDP payloads; n may be 0."""
         again = self._again(now)
         fresh = self._fresh()
-        if fresh.size and not (self.exchange.state == IN_FLIGHT).any():
-            self.exchange.flowing = False
         self.exchange.in_network[fresh] = True
         if fresh.size and not self.exchange.stalled:
             self.exchange.busy_at = now
@@ -345,7 +343,7 @@ class Protocol:
 
     def _notice_epoch(self, headers: np.ndarray, now: float) -> None:
         """A newer epoch answers no slot, but those in flight have to be retransmitted at once. The silence before it
-        was a wait for others; echoes will answer them, which end no wait."""
+        was a wait for others, except under ASP; echoes will answer them, which end no wait."""
         exchange = self.exchange
         newest = int(headers["epoch"].max(initial=0))
         if newest > max(self.epoch, exchange.announced):
@@ -353,7 +351,8 @@ class Protocol:
             exchange.announcement = headers[headers["epoch"] == newest][0].copy()
             in_flight = exchange.state == IN_FLIGHT
             exchange.due[in_flight] = True
-            if in_flight.any() and not exchange.flowing:
+            asp = self.last is not None and self.last.staleness == UNBOUNDED
+            if in_flight.any() and not exchange.flowing and not asp:
                 exchange.waited_s += max(now - exchange.busy_at - (self.round_trip.smoothed or 0.0), 0.0)
                 exchange.busy_at = now
 
@@ -377,7 +376,6 @@ class Protocol:
             # also where its packet was sent again: then its own network took the time.)
             network = max(self.round_trip.smoothed or 0.0, 2 * accepted.size * exchange.pace_s)
             exchange.waited_s += max(now - exchange.busy_at - network, 0.0)
-        exchange.flowing = True
         exchange.busy_at = now
 
         # Reads go forward only: a release may be older than a value that was read before.
@@ -388,6 +386,7 @@ class Protocol:
         self.exchange.new_values[slots[forward]] = values_of(payloads[newer], self.membership.lanes).astype(np.uint32)
 
         self.exchange.state[slots] = ANSWERED
+        exchange.flowing = not self.done
         self.exchange.latest_answered = max(self.exchange.latest_answered, int(self.exchange.order[slots].max()))
         self.exchange.policy = headers[accepted[-1]].copy()
         self.exchange.seen = max(self.exchange.seen, int(headers["seen"][accepted].max()))
