@@ -95,7 +95,7 @@ def test_strategies_are_among_those_in_the_barrier(trio: Trio, client: Controlle
 
 
 def test_a_silent_worker_is_evicted_and_let_back_in(trio: Trio, client: ControllerClient) -> None:
-    client.set_automatic(0, "evict", {"silent": "1.0", "period": "0.2"})
+    client.set_automatic(0, "evict", {"silent": "3.0", "period": "0.2"})
 
     def worker_two_is(state: str) -> bool:
         for worker in (0, 1):  # these two keep asking
