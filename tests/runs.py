@@ -154,6 +154,11 @@ class Run(Marked):
         with (self.out / "metrics.csv").open(newline="") as file:
             return [row for row in csv.DictReader(file) if int(row["worker"]) == worker]
 
+    def best_accuracy(self) -> float:
+        """Of any worker's replica in any test, 0 to 1. The CNN's accuracy swings from step to step under ASP."""
+        with (self.out / "metrics.csv").open(newline="") as file:
+            return max(float(row["accuracy"] or 0) for row in csv.DictReader(file))
+
     def parameters(self, worker: int) -> np.ndarray:
         """float32[size]: the parameters with which the worker ended."""
         return np.load(self.out / f"parameters-{worker}.npy")  # type: ignore[no-any-return]

@@ -124,7 +124,8 @@ def run(options: argparse.Namespace, console: Console) -> None:
     store, parallel = Store(options.out), Parallel(options.parallel)
     if options.mininet and not options.so_far:
         wanted = {case.share: grid.TOGETHER[case.share] for case in chosen}
-        parallel = replace(parallel, emulated=side_by_side.agree(wanted, options.out, console))
+        with store.alone():
+            parallel = replace(parallel, emulated=side_by_side.agree(wanted, options.out, console))
 
     calm = {case: [case.calm().cell("bsp", seed) for seed in TARGET_SEEDS] for case in chosen}
     if not options.so_far:

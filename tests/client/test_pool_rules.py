@@ -29,7 +29,7 @@ COLLECTIVES = 4
 HAPPENINGS = ("nothing", "disagreement", "swap", "eviction", "lost session", "death", "leaving", "precision")
 TIMEOUT_S = 60.0
 TOO_LATE_S = 1000.0  # more than all collectives of a run may take
-RUNS = 60
+RUNS = 100
 
 
 class Wrong(AssertionError):

@@ -11,7 +11,7 @@ from tests.runs import MODEL, Run, finished
 
 pytestmark = pytest.mark.mininet
 
-WORKERS, STEPS = 3, 35
+WORKERS, STEPS = 3, 50
 FAULTS = """
 seed = 7
 
@@ -56,7 +56,7 @@ def test_a_run_outlives_a_bad_network_its_controller_and_its_switch(target: str,
     assert "lost" in summary["links"]
     # Of the last session: what was contributed to the lost one came back in its first two rounds.
     assert summary["contributions_sent"] == summary["contributions_applied"]
-    assert summary["final_accuracy"] > summary["initial_accuracy"] + 0.2, "it learns nothing"
+    assert summary["final_accuracy"] > 0.8
     for worker in range(WORKERS):
         # Each step once; one whose answer was lost with the session, and which the donor had, is not done again.
         steps = [int(row["step"]) for row in run.rows(worker)]

@@ -35,7 +35,7 @@ def test_strategies_change_while_a_slow_worker_trains(target: str, racks: int, t
     )  # fmt: skip
     summary = run.summary()
     assert summary["contributions_sent"] == summary["contributions_applied"] == WORKERS * STEPS * SLOTS[target]
-    assert summary["final_accuracy"] > summary["initial_accuracy"] + 0.2, "it learns nothing"
+    assert run.best_accuracy() > 0.8
 
     told = summary["changes"]
     assert [entry["strategy"] for entry in told] == ["BSP", *(str(parse(strategy)) for strategy in SWAPS)]

@@ -60,14 +60,14 @@ def test_every_kind_of_process_is_killed_once(target: str, tmp_path: Path) -> No
         f'[[events]]\niteration = {iteration}\naction = "{action}"\n{further}\n'
         for action, iteration, further in EVENTS
     ]
-    last = 40
+    last = 60
     run = train(target, tmp_path, "\n".join(events), last, 150)
     summary = run.summary()
     said = [event["event"].partition(" at")[0] for event in summary["events"]]
     assert said == [f"restart worker {KILLED}", "restart leaf of rack 1", "restart root", "restart controller"]
     # Of the last session: what was contributed to the lost ones came back in its first two rounds.
     assert summary["contributions_sent"] == summary["contributions_applied"]
-    assert summary["final_accuracy"] > summary["initial_accuracy"] + 0.2, "it learns nothing"
+    assert summary["final_accuracy"] > 0.8
     for worker in range(WORKERS):
         steps = [int(row["step"]) for row in run.rows(worker)]
         if worker != KILLED:  # the other one counts anew in its second process

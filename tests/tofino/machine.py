@@ -27,6 +27,7 @@ from tests.tofino.values import (
     Value,
     bytes_of,
     internet_checksum,
+    matches,
     operate,
     pack,
     wrap,
@@ -407,14 +408,7 @@ class Machine:
         if known is None:
             parts = item[1:] if item[0] in ("mask", "range") else [] if item[0] == "any" else [item]
             known = self._keys[item] = item[0], [int(self._eval(part, {})[0]) for part in parts]
-        kind, numbers = known
-        if kind == "any":
-            return True
-        if kind == "mask":
-            return (int(value) ^ numbers[0]) & numbers[1] == 0
-        if kind == "range":
-            return numbers[0] <= value <= numbers[1]
-        return numbers[0] == value
+        return matches(*known, int(value))
 
     def _look_up(self, table: Table, scope: dict[str, Any]) -> bool:
         values = [int(self._eval(key, scope)[0]) for key in table.keys]

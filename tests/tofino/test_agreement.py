@@ -12,7 +12,6 @@ Where docs/tofino.md names a difference, the test says which:
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -25,7 +24,6 @@ from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
 from serene.wire import ENCAPSULATION_BYTES, HEADER, Op
 from tests.dataplane.conftest import WORKERS, DataPlane, EmbeddedDataPlane
 from tests.frames import Said, frame, request, said
-from tests.programs import TOFINO_VARIABLE
 from tests.tofino.plane import TofinoDataPlane
 
 SLOTS, JOBS = 2, 2
@@ -212,8 +210,7 @@ def play(both: Both, seed: int, steps: int) -> Counter[str]:
     return happened
 
 
-# A mutant, which is named by the variable, is of one chip, and is played more.
-@pytest.mark.parametrize("seed", range(8 if TOFINO_VARIABLE in os.environ else 4))
+@pytest.mark.parametrize("seed", range(8))
 def test_workers_hear_the_same(v1model: EmbeddedDataPlane, tofino: TofinoDataPlane, seed: int) -> None:
     both = Both(v1model, tofino)
     happened = play(both, seed, 800)

@@ -128,3 +128,15 @@ def internet_checksum(data: bytes) -> int:
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return ~total & 0xFFFF
+
+
+def matches(kind: str, numbers: Sequence[int], value: int) -> bool:
+    """Whether a key's value matches a keyset. numbers: of a mask the value and the mask; of a range both ends; of any
+    other kind but "any" the value."""
+    if kind == "any":
+        return True
+    if kind == "mask":
+        return (value ^ numbers[0]) & numbers[1] == 0
+    if kind == "range":
+        return numbers[0] <= value <= numbers[1]
+    return numbers[0] == value

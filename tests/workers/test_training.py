@@ -17,12 +17,12 @@ SMALL = Recipe(workers=2, steps=4)
 
 @pytest.mark.parametrize("model", MODELS)
 def test_the_default_learning_rate_learns_the_digits(model: str) -> None:
-    recipe = Recipe(model=model, workers=2, steps=200, batch_size=32)
+    recipe = Recipe(model=model, workers=4, steps=200, batch_size=32)
     trainer = Trainer(recipe, 0)
     before = trainer.accuracy()
     trainer.apply((trainer.parameters - reference.train(recipe)) * np.float32(recipe.workers / 0.1))
     assert before < 0.25
-    assert trainer.accuracy() > 0.9
+    assert trainer.accuracy() > 0.93
 
 
 def test_the_reference_gives_the_same_bits_twice() -> None:
