@@ -93,7 +93,9 @@ class Told:
 
 
 @pytest.mark.parametrize(("faults", "limit"), [(lossy(3), None), (lossy(4), 1.5)], ids=["voted scale", "fixed scale"])
-def test_32_8_16_32(switch: Counting, faults: Faults, limit: float | None) -> None:
+def test_live_precision_changes_keep_every_value_accounted(
+    switch: Counting, faults: Faults, limit: float | None
+) -> None:
     """Under the fixed scale some values are beyond its limit."""
     run, told = PoolRun(switch, WORKERS, 4, faults), Told(vectors(switch.lanes, 6), limit)
     before = [switch.count("contributions", worker) for worker in range(WORKERS)]
@@ -114,8 +116,8 @@ def test_32_8_16_32(switch: Counting, faults: Faults, limit: float | None) -> No
 
 @pytest.mark.skipif(library() is None, reason="the fast path needs a C compiler")
 @pytest.mark.parametrize("plain", [(), (1,)], ids=["C", "C and Python"])
-def test_in_c(plain: tuple[int, ...]) -> None:
-    """Over sockets. The change begins while no worker waits for the others; they hear of it at different times."""
+def test_live_precision_changes_in_c_keep_every_value_accounted(plain: tuple[int, ...]) -> None:
+    """Over sockets. The change begins while no worker waits for others; workers learn of it at different times."""
     embedded = P4Switch(Program.load("serene"))
     run, told = Run(embedded, WORKERS, 16, lossy(5, 0.01), plain), Told(vectors(embedded.lanes, 200))
     begun = {
