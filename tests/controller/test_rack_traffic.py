@@ -69,10 +69,10 @@ def hosts(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Host]
         assert daemon.stop() == 0
 
 
-def test_hosts_of_racks_do_not_lose_each_other(hosts: list[Host]) -> None:
-    """A leaf that does not know a host floods. If the root sent that back, it would come to hosts a second time, and to
-    its own sender; and the leaf would learn its own hosts at its uplink, so that frames for them would go to and fro
-    between leaf and root until they are heard of again."""
+def test_hosts_of_racks_keep_reaching_each_other(hosts: list[Host]) -> None:
+    """A leaf floods frames for unknown hosts. If the root sent them back, hosts would receive them twice, the sender
+    its own; and the leaf would learn its hosts at its uplink, so that frames for them would circulate between leaf and
+    root."""
     for round_ in range(ROUNDS):
         for exchange in range(EXCHANGES):
             for one, other in itertools.permutations(hosts, 2):
