@@ -185,7 +185,7 @@ def check_same(plain: Half, python: Half, some: random.Random) -> list[p4r.Table
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_engine_writes_as_python_does(halves: tuple[Half, Half], seed: int) -> None:
+def test_engine_writes_equal_pythons_for_random_updates(halves: tuple[Half, Half], seed: int) -> None:
     plain, python = halves
     some = random.Random(seed)
     present: list[p4r.TableEntry] = []
@@ -235,8 +235,8 @@ def lpm(schema: Schema, address: bytes, length: int) -> p4r.TableEntry:
     return made
 
 
-def test_plain_writes_pass_python_by(halves: tuple[Half, Half], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or the comparison above would compare Python with itself."""
+def test_plain_writes_do_not_call_python(halves: tuple[Half, Half], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the comparison above would compare Python with itself."""
     plain, _ = halves
     made = p4r.WriteRequest()
     for kind in (INSERT, MODIFY, DELETE, INSERT):
@@ -249,8 +249,8 @@ def test_plain_writes_pass_python_by(halves: tuple[Half, Half], monkeypatch: pyt
         assert len(plain.entries(p4r.TableEntry(table_id=made.updates[0].entity.table_entry.table_id))) == 50
 
 
-def test_messages_given_twice_are_merged(halves: tuple[Half, Half]) -> None:
-    """As protobuf has it of two fields where one is meant: random bytes hardly ever make such."""
+def test_message_fields_given_twice_are_merged(halves: tuple[Half, Half]) -> None:
+    """protobuf merges two fields where one is expected; random bytes hardly ever contain such."""
     plain, python = halves
     one = lpm(plain.schema, b"\x0a\0\0\0", 8)
     whole, more = p4r.Update(type=INSERT, entity=p4r.Entity(table_entry=one)), p4r.Update()
@@ -294,7 +294,7 @@ def test_plain_write_matches_protobuf_on_corrupt_requests(halves: tuple[Half, Ha
 
 
 @given(st.integers(0, (1 << 130) - 1), st.integers(0, 5))
-def test_numbers_survive(value: int, padding: int) -> None:
+def test_encoded_numbers_decode_to_the_same_value(value: int, padding: int) -> None:
     data = encode(value)
     assert data == b"\0" if value == 0 else data[0] != 0
     assert decode(bytes(padding) + data, 130, "a number") == value
