@@ -30,9 +30,9 @@ def said(local: Local, device: str, backend: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_tensors_on_a_device_are_summed_as_on_the_host(local: Local, device: str) -> None:
-    """Each collective, DistributedDataParallel and a replica of shared training; and what a stream has enqueued before
-    a sum is in it, what it enqueues after a sum has it."""
+def test_device_tensors_are_summed_as_host_tensors(local: Local, device: str) -> None:
+    """Each collective, DistributedDataParallel and a replica of shared training. Work that a stream enqueued before a
+    sum is in it; work enqueued after a sum sees it."""
     if device == "standin":
         subprocess.run([sys.executable, "-c", "import tests.torch.standin"], cwd=ROOT, check=True, timeout=1800)
     ours, theirs = said(local, device, "serene"), said(local, device, "gloo")
