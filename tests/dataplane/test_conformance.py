@@ -291,8 +291,8 @@ def compare_slot(plane: EmbeddedDataPlane, place: int, slot: Slot) -> None:
         assert np.array_equal(np.frombuffer(b"".join(fields), ">u4"), lanes), kind
 
 
-def test_the_program_follows_the_rules(target: DataPlane) -> None:
-    """Fewer steps on BMv2, where every packet takes its way through the kernel."""
+def test_p4_program_agrees_with_the_model(target: DataPlane) -> None:
+    """BMv2 plays fewer steps, because there every packet passes through the kernel."""
     embedded = isinstance(target, EmbeddedDataPlane)
 
     class OnTarget(Conformance):

@@ -211,7 +211,9 @@ def play(both: Both, seed: int, steps: int) -> Counter[str]:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_workers_hear_the_same(v1model: EmbeddedDataPlane, tofino: TofinoDataPlane, seed: int) -> None:
+def test_v1model_and_tofino_send_workers_the_same_packets(
+    v1model: EmbeddedDataPlane, tofino: TofinoDataPlane, seed: int
+) -> None:
     both = Both(v1model, tofino)
     happened = play(both, seed, 800)
     for what in (

@@ -125,7 +125,7 @@ def run(
 ACTIONS = [(build, stateful, action) for build in chosen() for stateful in read(build) for action in stateful.actions]
 
 
-def test_every_register_action_has_instructions(build: Build) -> None:
+def test_every_register_action_has_stateful_instructions(build: Build) -> None:
     ingress = plane.machine(build).blocks[1].scope
     actions = {name for name, item in ingress.items() if isinstance(item, tuple) and item[0] == "register_action"}
     assert {action for of, _, action in ACTIONS if of.chip == build.chip} == actions
