@@ -25,7 +25,7 @@ def url() -> Iterator[str]:
         yield address
 
 
-def test_an_hour_of_32_workers(browser: Chrome, url: str) -> None:
+def test_page_shows_an_hour_of_32_workers_in_bounded_memory(browser: Chrome, url: str) -> None:
     browser.get(f"{url}/")
     until(lambda: text(browser, "#in-force") == "BSP", "the page is there")
     button(browser, "1 h").click()
