@@ -1,4 +1,4 @@
-"""What a worker measures of its gradients, held to gradient descent on quadratics, where it is known."""
+"""A worker's measurements of its gradients, compared with gradient descent on quadratics, where they are known."""
 
 from __future__ import annotations
 

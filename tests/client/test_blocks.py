@@ -1,4 +1,4 @@
-"""Block exponents: what workers count, and the sums that come of it, against sums in float64."""
+"""Block exponents: workers' counters, and the resulting sums, compared with sums in float64."""
 
 from __future__ import annotations
 

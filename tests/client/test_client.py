@@ -1,4 +1,4 @@
-"""The blocking client, against the P4 program in process and in virtual time: join, exchange, silence, the ends."""
+"""The blocking client against the P4 program in process and in virtual time: join, exchange, silence, leave."""
 
 from __future__ import annotations
 

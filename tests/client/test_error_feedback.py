@@ -1,4 +1,4 @@
-"""Error feedback: what a worker sends and what it holds back add up to its gradients, to the bit.
+"""Error feedback: what a worker sends plus its residual equals its gradients, to the bit.
 
 One worker alone reads what it has sent; several read the sum of it. The oracle is exact: fractions.
 """

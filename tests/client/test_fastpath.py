@@ -1,4 +1,4 @@
-"""The fast path in C does what the protocol in Python does: the same packets to both, and the same state after each.
+"""The fast path in C compared with the protocol in Python: the same packets, and the same state after each.
 
 Two workers over two real sockets, one with the fast path and one without; the test is the switch at the other end, and
 answers both alike: late, twice, not at all, in any order, with odd packets in between.

@@ -1,4 +1,4 @@
-"""Scales that nobody votes for: a fixed one, and IntSGD's, in all formats, with and without error feedback.
+"""Given scales: a fixed one and IntSGD's, in all formats, with and without error feedback.
 
 The oracles: sums in float64 of values cut off at the limit; fractions, where nothing may be lost; and the formula of
 IntSGD's authors, written down here once more.

@@ -1,4 +1,4 @@
-"""Whatever comes from the switch's address, a worker goes on or says what is wrong."""
+"""A worker that receives hostile packets from the switch's address continues, or reports the error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`serenectl precision` from a pool's side: 32 -> 8 -> 16 -> 32 bits while it works, exactly accounted.
+"""`serenectl precision` as a pool sees it: 32 -> 8 -> 16 -> 32 bits while it works, with every value accounted for.
 
 An epoch begins in the middle of a collective, and packets are lost, repeated and late. The switch is the protocol's
 rules in Python, the P4 program on the embedded switch and on BMv2. (Random runs: tests/client/test_pool_rules.py.)

@@ -1,4 +1,4 @@
-"""Values of 16 and 8 bits in lanes of 32: digits whose sums the switch adds up unawares.
+"""Values of 16 and 8 bits in lanes of 32 bits, which the switch adds like any other lanes.
 
 The oracle is arithmetic in float64 and Python's integers (tests/support/numbers.py); rounding at random is judged by
 what it must not exceed and by its mean.

@@ -1,4 +1,4 @@
-"""Pools against the P4 program in process and in virtual time: sums, odd sizes, bad networks, whatever ends them."""
+"""Pools against the P4 program in process and in virtual time: sums, odd sizes, bad networks, and what ends them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker may believe (docs/protocol.md), rule by rule: packets handed to ``Protocol``, nothing in between."""
+"""What a worker may believe (docs/protocol.md), rule by rule: packets are passed to ``Protocol`` directly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client keeps of a session that is lost, when that session was lost at a bad moment."""
+"""What a client keeps of a lost session, if the session is lost during a join, a vote or a read."""
 
 from __future__ import annotations
 

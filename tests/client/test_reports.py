@@ -1,4 +1,4 @@
-"""What a worker tells the controller of its steps, and how often."""
+"""A worker's state reports to the controller, and their rate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The vote after a lost session: which worker is the donor, and what that means for the others."""
+"""The vote after a lost session: the choice of the donor, and its consequences for the other workers."""
 
 from __future__ import annotations
 

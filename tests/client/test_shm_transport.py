@@ -1,4 +1,4 @@
-"""Workers at shared-memory ports of a running switch: the same sums as anywhere, in C and in Python."""
+"""Workers at shared-memory ports of a running switch, in C and in Python: sums compared with the oracle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two transports: the same payloads, by the kernel or in whole frames."""
+"""The two transports: UDP sockets of the kernel, and whole frames. Both carry the same payloads."""
 
 from __future__ import annotations
 

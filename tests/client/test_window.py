@@ -1,4 +1,4 @@
-"""How much is in flight, and when to send again: bounds, AIMD, RFC 6298."""
+"""The send window and the retransmission timeout: bounds, AIMD, RFC 6298."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both studies' cells on a dask cluster: the results of this machine, and only what is missing."""
+"""Cells of both studies on a dask cluster: the same results as on this machine, and only missing cells are run."""
 
 from __future__ import annotations
 

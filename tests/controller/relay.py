@@ -1,4 +1,4 @@
-"""TCP connections whose bytes can be held up on their way, as a network or a busy machine may."""
+"""TCP relays that can hold bytes back, as a network or a busy machine may."""
 
 from __future__ import annotations
 

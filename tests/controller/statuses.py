@@ -1,4 +1,4 @@
-"""Made-up statuses, for tests of what reads them."""
+"""Made-up statuses, for tests of the code that shows them."""
 
 from __future__ import annotations
 

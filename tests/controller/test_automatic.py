@@ -1,4 +1,4 @@
-"""Automatic strategies: what they decide from what they see, and what they see. No switch."""
+"""Automatic strategies: observations, and the decisions that follow from them. No switch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Automatic strategies: how they are found, by name and in a user's files, and what is refused. No switch."""
+"""Automatic strategies are loaded by name or from a user's file, and bad ones are refused. No switch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many commands at once: none undoes another, and a late decision of an automatic strategy undoes no command."""
+"""Concurrent commands: none undoes another, nor does a late decision of an automatic strategy."""
 
 from __future__ import annotations
 

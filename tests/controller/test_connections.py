@@ -1,4 +1,4 @@
-"""What ends a connection to the controller that costs more than it should, in the test's own loop."""
+"""Connections to the controller that read or send too slowly are closed. The server runs in the test's own loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What serenectl says: golden outputs, with and without a controller."""
+"""The output of serenectl with and without a controller."""
 
 from __future__ import annotations
 

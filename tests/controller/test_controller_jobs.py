@@ -1,4 +1,4 @@
-"""The jobs' state machine without a switch: what it plans, what it refuses, what it remembers."""
+"""The jobs' state machine without a switch: plans, refusals and remembered facts."""
 
 from __future__ import annotations
 

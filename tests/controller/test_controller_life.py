@@ -1,4 +1,4 @@
-"""Controllers that start, compete, die and come back; switches that go away. All processes are real."""
+"""Controllers that start, compete, die and are replaced; switches that go away. All processes are real."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who the barrier waits for, changed while a job runs: by hand, by an automatic strategy, on each target."""
+"""Members of a job change while it runs: by hand and by an automatic strategy, on each target."""
 
 from __future__ import annotations
 

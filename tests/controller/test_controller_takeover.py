@@ -1,4 +1,4 @@
-"""Jobs read back from a switch's entries: every strategy is recognised from what it compiled to."""
+"""Jobs read back from a switch's entries: each strategy is recognised by its policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a worker waits, in words: over invented states, and over a real one on each target."""
+"""Explanations of why a worker waits: for made-up states, and for real ones on each target."""
 
 from __future__ import annotations
 

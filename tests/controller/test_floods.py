@@ -1,4 +1,4 @@
-"""A host that floods delays no other, and no memory grows with it."""
+"""A host that floods delays no other host, and memory does not grow with it."""
 
 from __future__ import annotations
 

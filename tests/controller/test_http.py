@@ -1,4 +1,4 @@
-"""The HTTP interface under hostile pages, nonsense, floods and listeners that do not read."""
+"""The HTTP interface under hostile pages, malformed requests, floods and listeners that do not read."""
 
 from __future__ import annotations
 

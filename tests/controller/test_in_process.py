@@ -1,4 +1,4 @@
-"""The coordinator without HTTP: what is done at once in one event loop, and what is read while a job changes."""
+"""The coordinator without HTTP: concurrent commands in one event loop, and reads while a job changes."""
 
 from __future__ import annotations
 

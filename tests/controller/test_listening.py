@@ -1,4 +1,4 @@
-"""The controller's Unix socket, and its token: who gets in, who does not, and what is left behind."""
+"""The controller's Unix socket and token: which clients are accepted, and which files remain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A connection to a switch that has died: whoever writes to it is told, and waits for nothing."""
+"""Connections to a switch that has died: a writer gets an error, and does not wait."""
 
 from __future__ import annotations
 

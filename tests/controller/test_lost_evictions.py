@@ -1,4 +1,4 @@
-"""Who was evicted when a switch lost its state stays evicted, and helps to restore the sums if it comes in time."""
+"""A worker that was evicted before a switch lost its state stays evicted, and votes if it comes in time."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Programs of users' own: what the controller sees of one that trains with `Session` and says nothing of its computing,
-and a P4 program with a rule that docs/tutorial/own-p4-change.md adds."""
+"""Users' own programs: a training with `Session` that reports no times, and a P4 program with the rule that
+docs/tutorial/own-p4-change.md adds."""
 
 from __future__ import annotations
 

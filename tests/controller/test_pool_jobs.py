@@ -1,4 +1,4 @@
-"""Jobs of process groups: their slots at once, BSP only, nobody replaced, over when a worker is silent."""
+"""Jobs of process groups: slots at creation, BSP only, no replacement of workers, over when a worker is silent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The processes of these tests, where they do not become ready."""
+"""Helper processes of these tests that do not become ready."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What leaves and the root hold, put together: who takes part, whose part it is, and what is left over."""
+"""A controller assembles jobs from what leaves and the root hold: members, racks, and entries of no job."""
 
 from __future__ import annotations
 

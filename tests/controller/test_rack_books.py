@@ -1,4 +1,4 @@
-"""What workers report as lost over racks is what the replicas lack."""
+"""The contributions that workers over racks report as lost are those that the replicas lack."""
 
 from __future__ import annotations
 

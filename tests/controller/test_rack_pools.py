@@ -1,4 +1,4 @@
-"""Pools over racks, real switches: sums of all racks, another precision in mid-run, and what breaks a pool."""
+"""Pools over racks on real switches: sums of all racks, a change of precision, and what breaks a pool."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What is left behind when the controller dies in the middle of a swap over racks, or when a leaf or the root is
-restarted: the next controller goes on, or the job does, in a new session."""
+"""The controller dies during a swap over racks, or a leaf or the root restarts: the next controller continues the swap,
+or the job resumes in a new session."""
 
 from __future__ import annotations
 

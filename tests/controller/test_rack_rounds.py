@@ -1,4 +1,4 @@
-"""Rounds over trees of switches: one of the largest, and one of BMv2's."""
+"""Rounds over trees of switches: one with 256 workers, and one on BMv2."""
 
 from __future__ import annotations
 

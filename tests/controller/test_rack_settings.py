@@ -1,4 +1,4 @@
-"""Several switches on the command line, and what is wrong about them, by name."""
+"""Several switches on the command line; errors name the wrong part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ordinary traffic over racks: hosts speak with each other while the switches still learn where they are."""
+"""Ordinary traffic over racks: hosts exchange frames while the switches still learn their ports."""
 
 from __future__ import annotations
 

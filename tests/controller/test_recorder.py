@@ -1,4 +1,4 @@
-"""What the controller remembers of its workers, by hand-written reports."""
+"""The controller's record of its workers, from hand-written reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who takes part changes while the workers restore the sums that a switch has lost: no sum is doubled or forgotten."""
+"""Members change while workers restore the sums that a switch has lost: no sum is doubled or lost."""
 
 from __future__ import annotations
 

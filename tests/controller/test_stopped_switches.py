@@ -1,5 +1,5 @@
-"""A switch over racks that is stopped, or killed while the others are waited for: what is told, and what is in force
-when it goes on."""
+"""Over racks a switch is stopped, or dies while others are awaited: the reported errors, and the policy in force when
+the switch continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The connection to the switch under TLS, with simple_switch_grpc's own options; and files that are wrong."""
+"""The connection to the switch under TLS, with simple_switch_grpc's own options; and missing files."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What the controller does for jobs by itself: one that it cannot help keeps it from no other, and one of which the
-switch has a part, or which another controller has ended, is not left as it is."""
+"""What the controller does for jobs by itself: a job that it cannot clear blocks no other; a job that is partly removed
+resumes, and one that another controller has ended is over."""
 
 from __future__ import annotations
 

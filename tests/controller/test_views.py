@@ -1,4 +1,4 @@
-"""What the command line shows of workers' reports: whatever they say, it is shown and nothing breaks."""
+"""What the command line shows of workers' reports, whatever these contain."""
 
 from __future__ import annotations
 

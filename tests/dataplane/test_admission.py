@@ -1,4 +1,4 @@
-"""Who may speak: every packet that may not is dropped, counted under its reason, and changes no value."""
+"""Admission: every packet that is not admitted is dropped, counted under its reason, and changes no value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What always holds (docs/protocol.md), for real workers' code and the real P4 program, in virtual time.
+"""The five properties of docs/protocol.md, for workers' real code and the real P4 program, in virtual time.
 
 Packets are lost, duplicated and reordered, workers are slow, stand still and die, strategies are swapped all the while.
 `make schedules` and `make soak` play the same at full size.

@@ -1,4 +1,4 @@
-"""Programs that no compiler writes: refused with their place, or bounded in memory and time whatever comes in."""
+"""Programs that no compiler writes are refused with their place, or bounded in memory and time for any input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What copies know of the port where the packet came in: as BMv2 has it, nothing that no field list keeps."""
+"""The ingress port in copies of a packet: as in BMv2, lost unless a field list keeps it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Programs that BMv2 loads for what p4c writes rarely: fields of no bits, CRCs set at run time, digests of headers."""
+"""Programs with constructs that p4c rarely writes and BMv2 loads: fields of zero bits, CRCs set at run time, digests of
+headers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No text of a program reaches the compiler."""
+"""Names and strings of a program do not reach the compiler."""
 
 from __future__ import annotations
 

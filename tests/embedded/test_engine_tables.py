@@ -1,4 +1,4 @@
-"""Large tables against a linear scan: every kind of match, under random writes, with packets in between and beside."""
+"""Large tables compared with a linear scan: every kind of match, under random writes, with packets meanwhile."""
 
 from __future__ import annotations
 

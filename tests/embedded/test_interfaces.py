@@ -1,4 +1,4 @@
-"""Frames as they come from and go to interfaces, in network namespaces of the tests' own."""
+"""Frames from and to interfaces, in network namespaces of the tests' own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may write: election ids, primaries and backups, on the embedded switch and on simple_switch_grpc."""
+"""Arbitration: election ids, primaries and backups, on the embedded switch and on simple_switch_grpc."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a controller can ask for, and make the switch say, is bounded."""
+"""Bounds on what a controller may request, and on what the switch sends."""
 
 from __future__ import annotations
 

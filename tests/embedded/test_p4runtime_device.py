@@ -1,4 +1,4 @@
-"""Packets and digests for controllers reach them: past a defect, and when their program ends."""
+"""Packets and digests reach controllers: after a failure on one message, and when their program ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server under controllers that are many, slow, fast or gone."""
+"""The server under many, slow, fast and dead controllers."""
 
 from __future__ import annotations
 

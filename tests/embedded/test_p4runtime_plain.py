@@ -1,5 +1,5 @@
-"""What the engine does with a WriteRequest by itself is what Python does with its updates: the same errors in the same
-words, the same entries, the same answers to reads. Random updates, most of them nearly right, and broken encodings."""
+"""WriteRequests that the engine handles itself, compared with Python's handling: the same errors, entries and answers
+to reads. Random updates, most of them nearly right, and broken encodings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RECONCILE_AND_COMMIT: what controllers and packets have made of a program stays when the next one comes."""
+"""RECONCILE_AND_COMMIT: the state of controllers and packets in a program is kept by the next program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ports of shared memory: frames both ways, who has a port, and what a process that does harm can do to the switch."""
+"""Shared-memory ports: frames both ways, ownership of a port, and hostile processes."""
 
 from __future__ import annotations
 

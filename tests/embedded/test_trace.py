@@ -1,4 +1,4 @@
-"""Packet traces: they say what the packets show, and a switch that does not trace has no code for them."""
+"""Packet traces agree with the packets, and a switch that does not trace has no code for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packets of a running switch traced, logged and captured, without a packet lost or a register forgotten."""
+"""Packets of a running switch are traced, logged and captured, without losing a packet or a register."""
 
 from __future__ import annotations
 

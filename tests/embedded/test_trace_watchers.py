@@ -1,4 +1,4 @@
-"""Watchers of a switch whose programs change, and what a machine without room says to those who want one."""
+"""Watchers of a switch whose programs change, and of a machine without room."""
 
 from __future__ import annotations
 

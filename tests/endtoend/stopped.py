@@ -1,4 +1,4 @@
-"""What a run that was stopped leaves."""
+"""Checks of what a stopped run leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes no sense is refused before anything starts, with the valid choices, and leaves nothing behind."""
+"""Bad input is refused before anything starts, with the valid choices, and leaves nothing behind."""
 
 from __future__ import annotations
 

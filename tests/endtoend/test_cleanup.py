@@ -1,4 +1,4 @@
-"""Everything a run made is gone when it ends, whatever ended it; and a part that dies is named."""
+"""Nothing of a run is left when it ends, whatever ended it; and a process that dies is named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run whose results cannot be written where they should be."""
+"""A run whose results cannot be written to its output folder."""
 
 from __future__ import annotations
 

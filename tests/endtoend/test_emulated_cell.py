@@ -1,4 +1,4 @@
-"""A cell in Mininet: what it leaves, and that nothing else is left, also when it is given up."""
+"""A cell in Mininet leaves its trace and nothing else, also when it times out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Live swaps in whole runs, at one switch and over racks: nothing is lost, and what the results say of it is true."""
+"""Live swaps in whole runs, at one switch and over racks: nothing is lost, and the results describe them correctly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Without root and Mininet: a run on loopback leaves nothing either, whatever ends it."""
+"""Runs on loopback, without root and Mininet, leave nothing behind, whatever ends them."""
 
 from __future__ import annotations
 

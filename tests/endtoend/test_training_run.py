@@ -1,4 +1,4 @@
-"""A whole training run on each target: what it promises to leave, and the bits that BSP promises."""
+"""A whole training run on each target: its files, and BSP's bits."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The mutants that `make mutants` plays to the tests: each is one change, all parts of the programs have some, and a
-seed decides which are taken."""
+"""The mutants of `make mutants`: each is one change, they cover all parts of the programs, and a seed determines their
+order."""
 
 from __future__ import annotations
 

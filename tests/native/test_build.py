@@ -1,4 +1,4 @@
-"""What the C compiler may do, and where its work is kept."""
+"""Rights of the C compiler, and the cache of its output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers that are made up: each method takes a time of its own."""
+"""Made-up answers: each method takes a different time."""
 
 from __future__ import annotations
 

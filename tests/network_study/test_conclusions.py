@@ -1,4 +1,4 @@
-"""The paper's conclusions: verdicts follow the results, whatever they are, and its Table 1 and Figure 6 are counted."""
+"""The paper's conclusions: verdicts follow the results, and its Table 1 and Figure 6 are recomputed."""
 
 from __future__ import annotations
 

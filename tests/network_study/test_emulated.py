@@ -1,4 +1,4 @@
-"""The emulated Clos network: that its hosts' flows add up, and that a small one does so over real links."""
+"""The emulated Clos network: its hosts' flows add up, in memory and over real links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables and sentences are of the cells that they name: every cell has an answer of its own here."""
+"""Tables and sentences use the cells that they name: here every cell has a different answer."""
 
 from __future__ import annotations
 

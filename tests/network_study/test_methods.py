@@ -1,4 +1,4 @@
-"""Exchange methods: that each adds up, what they take in closed form, and what SimGrid said."""
+"""Exchange methods: each one's sums, and its times compared with closed forms and SimGrid."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Pictures can be read: no legend over a curve or beyond the edge, no tick named as a power among plain numbers."""
+"""Pictures are legible: no legend hides a curve or crosses the edge, and ticks are plain numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The study from the command line: one question, a small grid with its page, being stopped, wrong options."""
+"""The study from the command line: one question, a small grid with its page, interruption, bad options."""
 
 import csv
 import json

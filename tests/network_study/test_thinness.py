@@ -1,4 +1,4 @@
-"""Rounds that training needs, and the network that each strategy needs: the model is fitted, verdicts follow it."""
+"""Rounds that training needs, and the network that each strategy needs: the cost model's fit and the verdicts."""
 
 from __future__ import annotations
 

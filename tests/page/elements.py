@@ -1,4 +1,4 @@
-"""What a browser shows of the page."""
+"""Helpers that read the page in the browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""32 workers and an hour of data: what the page keeps is bounded, and it goes on."""
+"""32 workers and an hour of data: the page's memory is bounded, and the page keeps working."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a controller of several switches: which rack a worker is in, and where it waits for whom."""
+"""The page of a controller of several switches: a worker's rack, and where it waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a controller that has a token: it asks for it, and a cookie stands for it from then on."""
+"""The page of a controller with a token: it asks for the token once, and a cookie replaces it afterwards."""
 
 from __future__ import annotations
 

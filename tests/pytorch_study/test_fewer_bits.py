@@ -1,4 +1,4 @@
-"""The study of fewer bits: its sums are a pool's, its times follow from bytes, and what is done is not done again."""
+"""The study of fewer bits: its sums equal a pool's, its times follow from bytes, and finished trainings are reused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the study trains: the networks and their examples."""
+"""The networks that the study trains, and their data."""
 
 from __future__ import annotations
 

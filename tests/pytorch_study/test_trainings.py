@@ -1,4 +1,4 @@
-"""The study's own way to train, for a few steps, and what it makes of results."""
+"""The study's trainings, for a few steps, and the tables of its results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The authors' figures from logs of their form, made by hand."""
+"""The authors' figures, computed from hand-made logs in their format."""
 
 from __future__ import annotations
 

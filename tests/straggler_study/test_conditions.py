@@ -1,4 +1,4 @@
-"""A result says on what machine it was made, and how busy that was; one that cannot says that it was not recorded."""
+"""A result names the machine that made it, and how busy that was, or that this was not recorded."""
 
 from __future__ import annotations
 

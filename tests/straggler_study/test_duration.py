@@ -1,4 +1,4 @@
-"""What a study says before it begins: how much is done, and how long the rest will take."""
+"""A study announces at its start how many cells are finished, and how long the others will take."""
 
 from __future__ import annotations
 

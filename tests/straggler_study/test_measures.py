@@ -1,4 +1,4 @@
-"""Numbers from traces that were made by hand."""
+"""Measures computed from hand-made traces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The regret of strategies: from runs to the results' file and the page that shows it."""
+"""The regret of strategies: from runs to the file of results and its page."""
 
 from __future__ import annotations
 

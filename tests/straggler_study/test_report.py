@@ -1,4 +1,4 @@
-"""The page, from made-up traces: what is missing is said, and what is there is shown."""
+"""The page, written from made-up traces: it names missing results and shows the others."""
 
 from __future__ import annotations
 

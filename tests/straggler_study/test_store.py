@@ -1,4 +1,4 @@
-"""Results are kept by what was asked for, and only whole ones count."""
+"""Results are stored by their settings, and damaged ones count as missing."""
 
 from __future__ import annotations
 

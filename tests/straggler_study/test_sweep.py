@@ -1,4 +1,4 @@
-"""A sweep may be stopped, killed, or lose a process at any time: what is done stays, and nothing else does."""
+"""A sweep is stopped, killed, or loses a process at any time: finished results stay, and nothing else does."""
 
 from __future__ import annotations
 

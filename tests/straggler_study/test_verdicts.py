@@ -1,5 +1,5 @@
-"""From results to verdicts, all the way. Every way and strategy takes a time of its own here, so that a number that
-comes from another one is seen."""
+"""From results to verdicts. Each exchange and strategy takes a different time here, so that a number from the wrong
+cell is noticed."""
 
 from __future__ import annotations
 

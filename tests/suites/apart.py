@@ -1,4 +1,4 @@
-"""Calls in a process of their own, so that a crash is a result as well."""
+"""Calls in a process of their own, so that a crash is a result, too."""
 
 from __future__ import annotations
 

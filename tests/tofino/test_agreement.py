@@ -1,4 +1,4 @@
-"""The v1model program and the Tofino program play the same packets: what workers hear is the same.
+"""The v1model program and the Tofino program play the same packets: workers receive the same packets.
 
 Workers here follow the protocol over a network that loses, repeats and delays; the strategy is swapped, sessions
 begin anew, once in a while with one older than the slots have seen, and workers' processes are restarted. Every packet

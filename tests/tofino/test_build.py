@@ -1,4 +1,4 @@
-"""The committed output for Tofino belongs to its sources, is as it was written, and names no path of a machine."""
+"""The committed output for Tofino matches its sources, was not edited, and contains no absolute path."""
 
 from __future__ import annotations
 

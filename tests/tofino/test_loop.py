@@ -1,4 +1,4 @@
-"""A packet that completes a round passes twice. What if it is lost between, or late, or overtaken by a swap?
+"""A packet that completes a round passes twice. In between it may be lost, late, or overtaken by a swap.
 
 The loop is a queue here whose packets are delivered, or lost, whenever a test says so.
 """

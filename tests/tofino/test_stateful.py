@@ -1,4 +1,4 @@
-"""What the compiler made of each register action: its stateful instructions, evaluated, do what the program says.
+"""The compiled stateful instructions of each register action, evaluated here, compared with the P4 text.
 
 The compiler takes some expressions that it cannot compile for others, without a word (a negation within a comparison is
 one). So the instructions in each build's serene.stateful are evaluated here, on random words, next to the action.

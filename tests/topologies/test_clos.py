@@ -1,4 +1,4 @@
-"""The Clos network: the simulator's routes, traffic between all hosts, and what is left of it."""
+"""The Clos network: the simulator's routes, traffic between all hosts, and clean-up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process tree that cannot outlive its root: each way to end it, and what is left."""
+"""A process tree that cannot outlive its root, however that ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs in the background: found, watched, and stopped."""
+"""Background programs: ports, readiness, and stopping."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`import torch` registers the process group, and works whatever is wrong with Serene."""
+"""`import torch` registers the process group, and works even if Serene's installation is broken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process group `serene` gives what gloo gives."""
+"""Collectives of the process group `serene` return what gloo's return."""
 
 from __future__ import annotations
 

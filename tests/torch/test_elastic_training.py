@@ -1,5 +1,5 @@
-"""Shared training whose workers come and go: who comes begins with the parameters of the rest, who dies holds nobody up
-for long, and all end as the same bits, which are the start plus what was sent."""
+"""Shared training whose workers come and go: a newcomer begins with the others' parameters, a dead worker delays them
+only briefly, and all end with the same bits, which are the start plus what was sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The programs in `examples/`: through the switch they learn what they learn with gloo."""
+"""The programs in `examples/` learn the same through the switch as with gloo."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each rank says when another dies, leaves or disagrees, and when the switch or the controller is killed."""
+"""What each rank reports when another dies, leaves or disagrees, and when the switch or the controller is killed."""
 
 from __future__ import annotations
 

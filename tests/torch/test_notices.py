@@ -1,4 +1,4 @@
-"""What ranks say on stderr: for whom they wait, and which rank is slow."""
+"""Notices of ranks on stderr: which rank they wait for, and which rank is slow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ranks tell each other by PyTorch's store, and what is said when one of them is not there."""
+"""Ranks exchange settings through PyTorch's store, and report a rank that is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A DistributedOptimizer is an optimizer: with one worker it does what the plain one does, within a unit a step."""
+"""A DistributedOptimizer with one worker does what the plain optimizer does, within a unit a step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/pytorch.md: its programs and commands, word for word."""
+"""Programs and commands of docs/pytorch.md, word for word."""
 
 from __future__ import annotations
 

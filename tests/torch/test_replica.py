@@ -1,4 +1,4 @@
-"""What a worker contributes, and what becomes of its parameters: arithmetic alone, without a switch."""
+"""A worker's contributions and parameters: arithmetic alone, without a switch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The connections by which ranks learn that another has gone, with ranks that are threads."""
+"""The connections by which ranks notice that another rank has gone; the ranks are threads here."""
 
 from __future__ import annotations
 

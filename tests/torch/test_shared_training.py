@@ -1,5 +1,5 @@
-"""Shared training: whatever the strategy, and whatever happens, replicas end as the same bits, which are the start plus
-what the workers have sent."""
+"""Shared training: whatever the strategy and the faults, replicas end with the same bits, which are the start plus what
+the workers have sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torchft's replicas through the switch: one dies and comes back, while the others train on."""
+"""torchft's replicas through the switch: one dies and returns, while the others train on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collectives over racks: the pool is the one that one switch serves, and the sums are the same bits."""
+"""Collectives over racks: the same pool as at one switch, and the same bits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What always holds (docs/protocol.md), for real workers' code and a tree of real P4 programs, in virtual time.
+"""The five properties of docs/protocol.md, for workers' real code and a tree of real P4 programs, in virtual time.
 
 All links are bad, also those between switches. `make schedules RACKS=3` plays thousands.
 """

@@ -1,4 +1,4 @@
-"""The largest tree: 8 racks of 32 workers in one job, with ids of their own in each rack."""
+"""The largest tree: 8 racks of 32 workers in one job, with ids that are unique within each rack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""make, as a user runs it."""
+"""Runs make as a user does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `make bench` prints of a peer that was not run, and what it takes for the authors' program."""
+"""`make bench`: rows with and without a peer, and the other programs that it accepts."""
 
 from __future__ import annotations
 

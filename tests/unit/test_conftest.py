@@ -1,4 +1,4 @@
-"""What tests/conftest.py adds to what pytest says."""
+"""What tests/conftest.py adds to pytest's output and signal handling."""
 
 from __future__ import annotations
 

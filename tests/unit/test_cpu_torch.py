@@ -1,4 +1,5 @@
-"""Which index set-up takes PyTorch from: real pip, real wheels, and indexes on loopback for the public ones."""
+"""The index from which set-up installs PyTorch: real pip and wheels, with indexes on loopback in place of the public
+ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wireshark's view of Serene's packets: what tshark finds in a capture, with the dissector that we generate."""
+"""Wireshark's view of Serene's packets: tshark reads a capture with the dissector that we generate."""
 
 from __future__ import annotations
 

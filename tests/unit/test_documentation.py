@@ -1,4 +1,4 @@
-"""What pages and comments name exists: links, headings, files, make's targets, modules, serenectl's commands."""
+"""Links, headings, files, make's targets, modules and commands that pages and comments name exist."""
 
 from __future__ import annotations
 

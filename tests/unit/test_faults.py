@@ -1,4 +1,4 @@
-"""Faults: what a file may say, and what becomes of packets."""
+"""Fault files are parsed and checked, and faults are applied to packets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a forked worker's log has in it."""
+"""The log of a forked worker."""
 
 from __future__ import annotations
 

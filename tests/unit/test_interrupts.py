@@ -1,4 +1,4 @@
-"""Our commands end quietly when they are interrupted before they have begun; and later where they may be."""
+"""Our commands end quietly when interrupted before they have begun, and clean up when interrupted later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""make's settings: what a target does not take is refused, and what it might have meant is named."""
+"""make's settings: unknown ones are refused with a suggestion, known ones reach the programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outputs are tried before the work, leave nothing then, and are not lost after it."""
+"""Outputs are checked before the work, the check leaves nothing behind, and results are not lost after the work."""
 
 from __future__ import annotations
 

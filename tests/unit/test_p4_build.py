@@ -1,5 +1,4 @@
-"""The committed compiler output belongs to the P4 sources, is as the compiler wrote it, and names no path of the
-machine that made it."""
+"""The committed compiler output matches the P4 sources, was not edited, and contains no absolute path."""
 
 from __future__ import annotations
 

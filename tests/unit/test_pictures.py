@@ -1,4 +1,4 @@
-"""The strategies above a picture: each in its own colour, and no name runs into another."""
+"""The strategies above a picture: each in its own colour, without overlapping names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users may write wrong, and what the one line says that they get: a table in refusals.txt.
+"""Bad texts of users and the one line that refuses them: a table in refusals.txt.
 
 A section is named after what reads its texts. Each of its lines has a text, an arrow, and what the message has to have
 in it; ``\\n`` in a text ends a line. Refusals that need more than a text are tested where they are raised.

@@ -1,4 +1,4 @@
-"""Runs as one table, as pandas reads it."""
+"""Runs as one table that pandas can read."""
 
 from __future__ import annotations
 

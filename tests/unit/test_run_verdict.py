@@ -1,4 +1,4 @@
-"""Whether every contribution was counted once: what a run says at its end."""
+"""A run's last line: whether every contribution was applied exactly once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Set-up's interpreter is the reader's choice, what runs is the environment's; and a pin for every Python."""
+"""Set-up uses the Python that the user names, make's targets use the environment's, and each package has one pin for
+every Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The documentation's site: it builds, its links lead somewhere, and what is generated follows the code."""
+"""The documentation's site: it builds, its links resolve, and its generated parts match the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The number of slots is a setting: which registers it is the size of follows from the compiled program."""
+"""The number of slots is a setting: the compiled program shows which registers it sizes."""
 
 from __future__ import annotations
 

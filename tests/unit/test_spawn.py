@@ -1,4 +1,4 @@
-"""Programs that are started in somebody else's folder run our code, and nothing of that folder's."""
+"""Programs started in a foreign folder run our code, and none of that folder's."""
 
 from __future__ import annotations
 

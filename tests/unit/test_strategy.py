@@ -1,4 +1,4 @@
-"""Strategies: what they compile to, and what they refuse."""
+"""Strategies: their texts, the policies that they compile to, and refusals."""
 
 from __future__ import annotations
 

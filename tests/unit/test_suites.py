@@ -1,4 +1,4 @@
-"""The runner of other people's suites: what it finds in checkouts, reads from ptf, and writes down."""
+"""The runner of other projects' suites: suites in checkouts, ptf's results, and the tables it writes."""
 
 from __future__ import annotations
 

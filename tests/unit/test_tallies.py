@@ -1,4 +1,4 @@
-"""Parts of random runs: what ``make schedules`` writes, and which of them add up."""
+"""Parts of random runs: the files of ``make schedules``, and which of them may be added."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every command that is installed says its version."""
+"""Every installed command prints its version."""
 
 from __future__ import annotations
 

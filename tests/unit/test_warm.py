@@ -1,4 +1,4 @@
-"""A warm Python takes the place of a cold one, wherever it lies, and one whose server has ended is no success."""
+"""A warm Python behaves like a cold one in any folder, and fails if its server has ended."""
 
 from __future__ import annotations
 

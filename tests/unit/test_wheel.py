@@ -1,4 +1,4 @@
-"""The wheel, installed outside the repository: what an operator needs and no more, and PyTorch's process group."""
+"""The wheel, installed outside the repository: its contents, an operator's needs, and PyTorch's process group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packets: the NumPy path, scapy's layers and the P4 headers say the same."""
+"""Packets: the NumPy path, scapy's layers and the P4 headers agree."""
 
 from __future__ import annotations
 

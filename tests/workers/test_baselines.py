@@ -1,4 +1,4 @@
-"""Parameter servers and gloo in the switch's place: sums and barriers by hand, the bits of one process, failures."""
+"""Parameter servers and gloo in place of the switch: sums and barriers by hand, the bits of one process, failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Datasets, shards and batches; files that are missing, damaged, or not what they should be."""
+"""Datasets, shards and batches; files that are missing or damaged, or have other contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packets by scapy's layers: the same bytes as NumPy's, and the same training under every strategy."""
+"""Packets built by scapy: the same bytes as NumPy's, and the same training under every strategy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker's steps on the disk, where the work ends between any two lines of what writes them."""
+"""A worker's step files are complete, wherever a signal interrupts the code that writes them."""
 
 from __future__ import annotations
 

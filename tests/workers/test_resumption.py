@@ -1,4 +1,4 @@
-"""A switch that dies in the middle of a run and comes back with nothing: the workers bring the job back."""
+"""A switch dies during a run and restarts without state: the workers restore the job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Straggler profiles: repeatable, distributed as they say, and refused when they make no sense."""
+"""Straggler profiles: reproducible, distributed as documented, and refused if impossible."""
 
 from __future__ import annotations
 

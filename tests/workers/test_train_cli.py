@@ -1,4 +1,4 @@
-"""The worker's command line: what makes no sense is refused at once, in one line, with what was expected."""
+"""The worker's command line: impossible settings are refused at once, in one line, with what was expected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The arithmetic of training: the same bits every time, and a model that learns."""
+"""The arithmetic of training: reproducible bits, and models that learn."""
 
 from __future__ import annotations
 

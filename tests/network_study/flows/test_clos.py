@@ -1,4 +1,4 @@
-"""Networks and paths, against counts and walks made here."""
+"""Networks and paths, compared with counts and walks computed here."""
 
 import numpy as np
 import pytest

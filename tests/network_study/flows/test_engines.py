@@ -1,4 +1,4 @@
-"""The NumPy engine: by hand, and against SimGrid, live where it is installed."""
+"""The NumPy engine compared with calculations by hand, and with SimGrid where it is installed."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Max-min fair rates, against cases worked out by hand and against what defines them."""
+"""Max-min fair rates, compared with cases worked out by hand and with the definition."""
 
 from collections.abc import Sequence
 
