@@ -11,8 +11,8 @@ WORKERS, SIZE = 3, 2 * SAMPLED
 
 
 def descended(rate: float, noise: float = 0.0, *, steps: int = 12) -> list[Agreement]:
-    """What workers have measured that train under BSP on a quadratic of curvature 1, each gradient with noise of its
-    own, in parts of the gradient's length."""
+    """Returns the measurements of workers that train under BSP on a quadratic of curvature 1. Each gradient has its own
+    noise, a share of the gradient's length."""
     random = np.random.default_rng(1)
     parameters, workers = random.normal(size=SIZE), [Agreement() for _ in range(WORKERS)]
     for _ in range(steps):

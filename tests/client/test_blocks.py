@@ -26,7 +26,7 @@ ANY = st.floats(width=32)
 
 
 def reduce(vectors: list[np.ndarray], lanes: int = LANES) -> np.ndarray:
-    """What pools do, with addition modulo 2**32 in the switch's place."""
+    """Sums as pools do, with addition modulo 2**32 in place of the switch."""
     layout = Layout(len(vectors), lanes)
     result = np.zeros(len(vectors[0]), np.float32)
     group = layout.blocks_per_piece * layout.values_per_block

@@ -171,7 +171,7 @@ def test_blocked_worker_waits_while_the_switch_answers_hello(
 
 
 def blocked(plane: EmbeddedDataPlane, then: Callable[[InProcess], None]) -> InProcess:
-    """A worker blocked in BSP's first round, to whom something happens after a second; raises what it raises."""
+    """Blocks a worker in BSP's first round, calls the given function after a second, and raises the worker's error."""
     plane.swap(BSP(), 1)
     wire = InProcess(plane)
     worker = client(wire)

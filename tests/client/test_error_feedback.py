@@ -47,7 +47,7 @@ def gradients(workers: int, length: int, seed: int = 0) -> list[list[np.ndarray]
 def play(
     switch: P4Switch, workers: int, length: int, faults: Faults = FINE, steps: Sequence[int] = tuple(NARROW)
 ) -> float:
-    """By how much all that was read and all that is held back differs from all that was given."""
+    """Returns the difference between all reads plus residuals and all inputs."""
     given, run = gradients(workers, length)[: len(steps)], PoolRun(switch, workers, 6, faults)
     held = [np.zeros(length) for _ in range(workers)]
     results = [[vector.copy() for vector in step] for step in given]

@@ -42,7 +42,7 @@ class Pair:
             protocol.push(values, 0.0)
 
     def step(self, answers: list[np.ndarray]) -> Outcome:
-        """Hands the answers to both; what the fast path ended with."""
+        """Passes the answers to both, and returns the fast path's outcome."""
         for protocol in (self.fast, self.slow):
             protocol.window.size = SLOTS  # losses would close them at different times: here the clocks differ
         for row in answers:
@@ -157,7 +157,7 @@ def test_c_and_python_reach_the_same_state_from_any_answers(pair: Pair, seed: in
 
 
 def _some_answer(rng: random.Random, iteration: int) -> np.ndarray:
-    """Mostly what the switch would say now; often something else."""
+    """Returns mostly the answer that the switch would send now, often another one."""
     header = {
         "seq": rng.choice([iteration, iteration, iteration, 0, iteration - 1]),
         "round": rng.choice([iteration, iteration, iteration - 1]),

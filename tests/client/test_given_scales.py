@@ -143,7 +143,8 @@ def test_random_rounding_under_a_given_scale_has_no_bias(switch: P4Switch, bits:
 
 
 def play_at_random(switch: P4Switch, seed: int) -> str | None:
-    """A given scale in random formats, with values about its limit and far beyond it. What is wrong, in words."""
+    """Uses a given scale in random formats, with values near its limit and far beyond it. Returns a description of the
+    first error."""
     rng = np.random.default_rng(seed)
     workers, length, unit = int(rng.integers(1, 5)), int(rng.integers(1, 60 * LANES)), int(rng.integers(-30, 10))
     bits = [int(rng.choice(BITS)) for _ in range(3)]
@@ -189,7 +190,8 @@ NARROW = (8, 8, 16, 16, 8, 8)  # sums of 32 bits are rounded once more, to float
 
 
 def accounts(switch: P4Switch, steps: tuple[int, ...] = NARROW, workers: int = 2) -> str | None:
-    """Some values are so far beyond the limit that what is held back would be too large. What is wrong, in words."""
+    """Some values are so far beyond the limit that their residual would be too large. Returns a description of the
+    first error."""
     unit, length = -6, 6 * LANES + 1
     rng, run = np.random.default_rng(1), PoolRun(switch, workers, 4, lossy(7))
     given = [[rng.normal(size=length).astype(np.float32) for _ in range(workers)] for _ in steps]

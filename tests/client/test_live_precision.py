@@ -68,7 +68,7 @@ def vectors(lanes: int, pieces: int) -> list[list[np.ndarray]]:
 
 
 class Told:
-    """What each worker's collectives were sent in, and what they gave."""
+    """The formats and results of each worker's collectives."""
 
     def __init__(self, given: list[list[np.ndarray]], limit: float | None = None) -> None:
         self.given, self.limit = given, limit  # limit: of a fixed scale

@@ -182,8 +182,8 @@ def test_values_at_the_ends_of_float32_are_sent_in_32_bits(switch: P4Switch, val
 
 
 def hunt(switch: P4Switch, _: int = 0) -> str | None:
-    """What goes wrong with values that lie on levels, so that nothing is rounded and sums are right to the bit. Highest
-    levels are among them, on all workers at once."""
+    """Returns the first error of runs whose values lie on levels, so that nothing is rounded and sums are exact. The
+    highest levels are among them, on all workers at once."""
     for bits, workers in ((8, 4), (8, 32), (8, 1)):
         levels = (2 ** (bits - 1) - 1) // workers - 1  # that highest one would be in the next class
         chosen = np.random.default_rng(bits).integers(-levels, levels + 1, size=(workers, 100 * LANES))

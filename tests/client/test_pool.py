@@ -115,7 +115,7 @@ def test_all_reduce_refuses_other_array_types(switch: P4Switch, values: np.ndarr
 def broken(
     switch: P4Switch, happen: Callable[[PoolRun], None], workers: int = 3, timeout_s: float = 30.0
 ) -> tuple[PoolRun, dict[int, str]]:
-    """What each worker's error says when something happens in the middle of a long collective."""
+    """Returns each worker's error when the given event happens during a long collective."""
     run = PoolRun(switch, workers, 4, lossy(1, 0.01), give_up_s=10.0)
     given = vectors(workers, 400 * LANES)
     run.at(0.05, lambda: happen(run))

@@ -48,13 +48,13 @@ def random_faults(rng: random.Random) -> Faults:
 
 
 def moderate(values: np.ndarray) -> np.ndarray:
-    """Without what float32 cannot hold the sum of."""
+    """Removes values whose sum exceeds float32."""
     small: np.ndarray = np.where(np.abs(values) < 1e37, values, np.float32(0))
     return small
 
 
 class Played:
-    """One random run; ``happened`` says what was tried in it."""
+    """One random run; ``happened`` lists its events."""
 
     def __init__(self, switch: ModelSwitch, seed: int) -> None:
         rng = random.Random(seed)

@@ -64,7 +64,8 @@ ONCE = {"slowest_s": 0.3}  # but in time now
 
 
 def eight(*late: dict[str, Any], left: float | None = None, momentum: float | None = None) -> list[WorkerView]:
-    """Workers, the first of which are late. left: of gradients' agreement, one update later."""
+    """Returns eight workers, of which the first ones are late. left: the gradients' agreement that remains one update
+    later."""
     agreement: dict[str, Any] = {} if left is None else {"agreement": 0.4, "agreement_after": 0.4 * left}
     views = [view(worker, momentum=momentum, **agreement) for worker in range(8)]
     return [replace(each, **more) for each, more in zip(views, [*late, *[{}] * 8], strict=False)]
@@ -214,7 +215,7 @@ def test_pacing_keeps_evicted_workers_evicted_and_waits_for_times() -> None:
 
 
 def losses(automatic: Automatic, values: list[float], rounds: float = 1.0) -> list[Strategy]:
-    """What is decided, look by look, when four workers report these losses, so many rounds apart."""
+    """Returns the decision at each look when four workers report these losses."""
     decided = []
     for look, loss in enumerate(values):
         workers = [view(worker, loss=loss, rounds=int(rounds * look)) for worker in range(4)]

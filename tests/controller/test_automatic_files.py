@@ -144,7 +144,7 @@ def test_class_that_is_no_automatic_strategy_is_refused(own: Path) -> None:
 
 
 class Sly(SSP):
-    """Says one thing and compiles to another."""
+    """A strategy of a class that Serene does not have."""
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 def at_once(url: str, *commands: Callable[[ControllerClient], T]) -> list[T]:
-    """Each over a connection of its own, begun together."""
+    """Runs the commands concurrently, each over its own connection."""
     begin = Barrier(len(commands), timeout=120)
 
     def give(command: Callable[[ControllerClient], T]) -> T:

@@ -12,7 +12,7 @@ from tests.controller.planning import NOW, at, comes_back, evict, left, reason, 
 
 
 class TestLeaving:
-    """A LEAVE belongs to the session that it was said in."""
+    """A LEAVE belongs to the session in which it was sent."""
 
     def test_leave_of_another_session_is_answered_only_after_the_end(self) -> None:
         jobs = running(2, BSP())

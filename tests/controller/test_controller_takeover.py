@@ -43,7 +43,7 @@ def test_takeover_recognises_quorum_of_remaining_workers() -> None:
 
 
 def found(fields: PolicyFields, at: list[int], *, workers: int = 4, lost_sessions: int = 0) -> InstalledJob:
-    """What a switch holds of a job whose workers at these places have entries."""
+    """Returns a job as read from a switch, with entries for the workers at these places."""
     endpoints = {worker: Endpoint(worker + 1, f"02:00:00:00:00:{worker:02x}", "10.0.0.1", 4000, 9) for worker in at}
     return InstalledJob(
         SlotRange(0, 1), 5, 1024, 8192, workers, lost_sessions, session=7, epoch=3, fields=fields, members=endpoints

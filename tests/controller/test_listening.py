@@ -39,7 +39,7 @@ get = partial(httpx.get, trust_env=False, timeout=120.0)
 
 @pytest.fixture
 def path() -> Iterator[Path]:
-    """Of a socket, in a folder that everybody may enter."""
+    """The path of a socket, in a folder that every user may enter."""
     folder = Path(tempfile.mkdtemp(prefix="serene-test-"))
     folder.chmod(0o755)
     yield folder / "controller.sock"

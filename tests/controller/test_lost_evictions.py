@@ -14,7 +14,7 @@ OUT = 2  # the evicted one of three workers
 
 
 def lost(strategy: Strategy = BSP(), heard: bool = True) -> Jobs:
-    """A job of which worker OUT was evicted before the session was lost. heard: whether it was, recently."""
+    """Returns a job whose worker OUT was evicted before the session was lost. heard: whether OUT was heard recently."""
     jobs = running(3, strategy)
     evict(jobs, OUT)
     jobs.switch_has_only([], NOW, lambda _: [OUT] if heard else [])

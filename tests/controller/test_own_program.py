@@ -56,7 +56,7 @@ def test_worker_between_its_exchanges_is_reported_computing(switch: SwitchProces
 
 @pytest.fixture(scope="module")
 def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Serene's program with the page's change, compiled as the page says."""
+    """Serene's program with the page's change, compiled by the page's command."""
     if shutil.which("p4c-bm2-ss") is None:
         pytest.skip("needs p4c-bm2-ss")
     page = (ROOT / "docs" / "tutorial" / "own-p4-change.md").read_text()

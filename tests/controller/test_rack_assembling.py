@@ -29,8 +29,8 @@ OWN = SwitchAddress(SWITCH_IP, SWITCH_MAC)
 def holding(
     sizes: Sequence[int], strategy: Strategy, members: Sequence[int], told: bool = False
 ) -> tuple[Installed, list[Installed]]:
-    """The root and the leaves of job 0, epoch 1, in which all workers take part; and epoch 2, in which ``members`` do,
-    is in force. told: whether the leaves were told of it."""
+    """Returns what the root and the leaves hold of job 0 after epoch 1 with all workers. Epoch 2, with ``members``, is
+    in force. told: whether the leaves know of it."""
     racks = Racks(tuple(sizes))
     everybody = BSP().compile(range(sum(sizes)))
     fields = strategy.compile(members)

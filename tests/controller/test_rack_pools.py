@@ -25,7 +25,7 @@ SLOTS, VALUES = 16, 20_000
 def pools(
     fabric: Tree, racks_client: ControllerClient, stack: ExitStack, strategy: Strategy | None = None
 ) -> list[Pool]:
-    """Of a process group's job; or, though that is no pool, of a job under this strategy."""
+    """Opens the pools of a process group's job, or of a job under this strategy, which is no pool."""
     slots = SLOTS if strategy is None else None
     job = racks_client.create_job(WORKERS, strategy or BSP(), pool_slots=slots, racks=JOB)
     lanes = racks_client.status().switch.lanes

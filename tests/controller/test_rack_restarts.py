@@ -67,7 +67,7 @@ async def refused(*_: object, **__: object) -> None:
 
 
 async def at_once(members: list[Client], what: Callable[[Client], T]) -> list[T]:
-    """Every worker does the same, each in a thread of its own."""
+    """Runs the call for every worker, each in its own thread."""
     return list(await asyncio.gather(*(asyncio.to_thread(what, member) for member in members)))
 
 

@@ -39,7 +39,7 @@ class Host:
         self.link.send(frame)
 
     def listen(self, patience_s: float) -> None:
-        """Until it has heard all that it wants, or nothing for so long."""
+        """Receives until all expected frames have come, or nothing for the given time."""
         while self.wanted and (frame := self.link.receive(patience_s)) is not None:
             self.heard[frame] += 1
             self.wanted.discard(frame)
@@ -47,7 +47,7 @@ class Host:
 
 @pytest.fixture(params=["embedded", pytest.param("bmv2", marks=pytest.mark.bmv2)])
 def hosts(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Host]]:
-    """In racks whose switches a controller commands."""
+    """Hosts in racks whose switches have a controller."""
     lacking = missing(request.param)
     if lacking:
         pytest.skip(f"target {request.param} needs {lacking}")

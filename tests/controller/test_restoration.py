@@ -51,7 +51,7 @@ def job(switch: SwitchProcess, controller: ControllerProcess) -> Iterator[tuple[
 
 
 def evicted(client: ControllerClient, worker: int) -> bool:
-    """Whether the controller does so."""
+    """Evicts a worker, and returns whether the controller accepted that."""
     with suppress(Rejected):
         return bool(client.evict(0, worker))
     return False

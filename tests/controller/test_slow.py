@@ -95,7 +95,7 @@ def two_workers() -> Job:
 
 
 def worker_1_is_slow(job: Job, slow: SlowWorkers, others: Facts | None = None) -> None:
-    """others: what worker 0 says before each report."""
+    """others: worker 0's report before each of worker 1's."""
     for first in range(0, 20 * AT_ONCE, AT_ONCE):
         if others is not None:
             slow.note(job, 0, others, float(first))

@@ -55,7 +55,7 @@ async def joined(tree: Tree, coordinator: Coordinator, strategy: Strategy) -> li
 
 
 async def settled(coordinator: Coordinator) -> tuple[int, Strategy]:
-    """What the controller says is in force: of all switches, and of itself, the same."""
+    """Returns the policy that the controller reports as in force; all switches and the controller must agree."""
 
     def told() -> bool:
         return any(event.event == "swap_settled" for event in coordinator.events.after(0.0))

@@ -25,7 +25,7 @@ def push(**fields: int) -> bytes:
 
 
 def sum_in_slot(plane: DataPlane, worker: int = 0) -> int:
-    """What a PULL reads."""
+    """Returns the sum that a PULL reads."""
     said = plane.ask(worker + 1, frame(request(Op.PULL, worker, seq=99), worker))
     assert len(said) == 1
     return said[0].values[0]

@@ -86,7 +86,7 @@ def test_bounded_staleness(switch: P4Switch, staleness: int) -> None:
 
 @pytest.fixture(scope="module")
 def lenient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[P4Switch]:
-    """A program that lets everybody get one round further: ``round <= base + staleness``."""
+    """A program that allows one round too many: ``round <= base + staleness``."""
 
     def one_further(node: Any) -> Any:
         if isinstance(node, dict):
@@ -196,7 +196,7 @@ def test_one_policy_per_decision() -> None:
 
 
 class OnceEach(Schedule):
-    """Workers 0 and 1 contribute at once, worker 2 half a second later, and nobody for a second time."""
+    """Workers 0 and 1 contribute at once, worker 2 half a second later; no worker contributes again."""
 
     def compute_s(self, place: Place) -> float:
         return (0.5 if place.id == 2 else 0.0) if not self.ledger.done[place.id] else 100.0

@@ -15,7 +15,7 @@ SANITIZED = pytest.mark.skipif(not sanitizer_libraries(), reason="needs the C co
 
 
 def fuzz(*options: str) -> dict[str, dict[str, int]]:
-    """Runs it in a process of its own, which a finding ends; the counts that it prints."""
+    """Runs the fuzzer in a process of its own, which a finding ends, and returns the counts that it prints."""
     command = [sys.executable, "-m", "tests.embedded.fuzz", *options]
     run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     assert run.returncode == 0, run.stdout[-500:] + run.stderr[-3000:]

@@ -50,7 +50,7 @@ def _matches(match: Match, value: int) -> bool:
 
 
 class Model:
-    """One table: what a switch says is what a scan of all entries finds."""
+    """One table, compared with a scan of all its entries."""
 
     def __init__(self, switch: Switch, table: str, random_: random.Random, masks: int) -> None:
         self.switch, self.table, self.random = switch, table, random_

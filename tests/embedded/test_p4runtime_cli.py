@@ -255,7 +255,7 @@ def test_switch_cli_reports_bad_input_in_one_line(
 def ended_with(
     given: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: str
 ) -> int:
-    """The exit code of a ``serene-switch`` that does not start, and says so in these words."""
+    """Returns the exit code of a ``serene-switch`` that fails to start with this message."""
     monkeypatch.setattr(sys, "argv", ["serene-switch", *given])
     with pytest.raises(SystemExit) as ended:
         sys.exit(main())

@@ -15,7 +15,7 @@ from tests.embedded.p4rt_probe import CPU_PORT, JSON, P4INFO, Probe, packet_meta
 
 
 class Probed:
-    """A device that runs the probe; what it tells its controllers waits in ``told``, if ``first`` lets it."""
+    """A device that runs the probe. Its messages to controllers wait in ``told``, if ``first`` allows it."""
 
     def __init__(self) -> None:
         self.told: list[Probe] = []
@@ -24,7 +24,7 @@ class Probed:
         self.device.commit(self.device.load(config))
 
     def first(self) -> None:
-        """Before anything is told."""
+        """Runs before each message is recorded."""
 
     def _deliver(self, message: p4r.StreamMessageResponse) -> bool:
         self.first()

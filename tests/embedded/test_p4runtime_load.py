@@ -19,7 +19,7 @@ Make = Callable[[], Probing]
 
 
 class Deaf(Stream):
-    """A stream that nobody reads: flow control stops the server's side."""
+    """A stream that is never read: flow control stops the server's side."""
 
     def _read(self) -> None:
         self.done.set()

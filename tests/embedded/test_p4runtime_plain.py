@@ -157,7 +157,7 @@ def request(some: random.Random, half: Half, present: Sequence[p4r.TableEntry]) 
 
 
 def check_same(plain: Half, python: Half, some: random.Random) -> list[p4r.TableEntry]:
-    """Compares what is read in every form; returns the entries."""
+    """Reads in every form, compares the results, and returns the entries."""
     everything = plain.entries(p4r.TableEntry())
     assert everything == python.entries(p4r.TableEntry())
     views = sorted(
@@ -204,7 +204,7 @@ def test_engine_writes_equal_pythons_for_random_updates(halves: tuple[Half, Half
 
 
 def key_of(entry: p4r.TableEntry) -> object:
-    """What makes an entry the same as another one."""
+    """Returns an entry's key: table, match and priority."""
 
     def numbers(match: p4r.FieldMatch) -> tuple[int, ...]:
         fields = getattr(match, str(match.WhichOneof("field_match_type"))).ListFields()

@@ -93,7 +93,7 @@ def test_packet_out_without_a_cpu_port_is_refused() -> None:
 
 
 def learn(controller: Probing, *bs: int) -> None:
-    """Probes that raise a digest each and leave at port 3, where nobody is."""
+    """Sends probes that raise a digest each, and leave by port 3, which leads nowhere."""
     for b in bs:
         controller.packet_out(Probe(b=b, digests=1), port=3)
 

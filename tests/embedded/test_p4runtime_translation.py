@@ -82,7 +82,7 @@ class Translated(Controller):
         self.messages.send(packet=p4r.PacketOut(payload=probe.frame(), metadata=items))
 
     def scoped_by(self, values: range = range(256)) -> list[int]:
-        """What by_scoped finds for each a."""
+        """Returns what by_scoped finds for each a."""
         return [self.probe(Probe(a=a))[0].by_scoped for a in values]
 
     def vrfs(self) -> set[bytes]:

@@ -270,7 +270,7 @@ def test_bad_shm_paths_are_refused(tmp_path: Path) -> None:
 
 
 class Hostile:
-    """Has a port's memory, and writes there what it likes."""
+    """A process with a port's memory, which writes there at will."""
 
     def __init__(self, path: Path) -> None:
         self.socket = socket.socket(socket.AF_UNIX)
@@ -288,7 +288,7 @@ class Hostile:
         return int(struct.unpack_from("<Q", self.memory, at)[0])
 
     def append(self, one: bytes) -> None:
-        """A frame as it should be, behind what the switch has read."""
+        """Writes a valid frame after what the switch has read."""
         at, size = self.get(TO_SWITCH + READ), -(-(8 + len(one)) // ALIGN) * ALIGN
         if at % RING_BYTES + size > RING_BYTES:
             self.put(TO_SWITCH + BYTES + at % RING_BYTES, 0xFFFFFFFF)

@@ -17,7 +17,7 @@ FLAT, LAYERED = "flat-butterfly", "layered-butterfly"
 
 
 def as_the_paper_has_it(cell: ExchangeCell) -> float:
-    """Made-up seconds under which all that it says holds."""
+    """Returns made-up seconds under which all of the paper's conclusions hold."""
     thin = 1 / cell.network.ratio
     times = {
         "servers-packed": 60 * thin, "servers-distributed": 50.0, "servers-fixed-places": 80.0,
@@ -31,7 +31,7 @@ Seconds = Callable[[ExchangeCell], float]
 
 
 def concluded(quote: str, seconds: Seconds = as_the_paper_has_it) -> Conclusion:
-    """The conclusion whose quote has these words."""
+    """Returns the conclusion whose quote contains these words."""
     (rule,) = (rule for rule in RULES if quote in rule.quote)
     return rule.concluded(Times(seconds, GRIDS["quick"]))
 

@@ -46,7 +46,7 @@ class Place:
 
 
 class Both:
-    """Both programs, and what differs between their answers taken out."""
+    """Both programs, whose known differences are removed from their answers."""
 
     def __init__(self, v1model: EmbeddedDataPlane, tofino: TofinoDataPlane) -> None:
         self.planes: list[DataPlane] = [v1model, tofino]

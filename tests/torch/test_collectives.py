@@ -51,7 +51,7 @@ def test_groups_beyond_the_switchs_jobs_use_gloo(results: object, local: Local, 
 
 
 def jobs_of(line: str) -> list[int]:
-    """What many_groups prints: the groups' jobs, 99 for none."""
+    """Parses the output of many_groups: the groups' jobs, 99 for none."""
     jobs, right = line.rsplit(" ", 1)
     assert right == "True", line
     return list(json.loads(jobs.replace("None", "99")))

@@ -24,7 +24,7 @@ DEVICES = [
 
 
 def said(local: Local, device: str, backend: str) -> list[dict[str, str]]:
-    """What each rank prints, by what it is about."""
+    """Returns what each rank prints, by topic."""
     texts = outputs(start_ranks(local, 2, ["-m", "tests.torch.on_device", device, backend]))
     return [dict(line.split(": ", 1) for line in text.splitlines() if ": " in line) for text in texts]
 

@@ -29,7 +29,7 @@ WORKERS = 2  # the mean is half the sum, to the bit
 
 
 def trained(local: Local, scale: str, bits: int, *arguments: str) -> list[dict[str, Any]]:
-    """What each rank found."""
+    """Returns each rank's findings."""
     given = {"SERENE_SCALE": scale, "SERENE_PRECISION": str(bits)}
     ranks = start_ranks(local, WORKERS, ["-m", "tests.torch.gradients", *arguments], [given] * WORKERS)
     found = [json.loads(said.splitlines()[-1]) for said in outputs(ranks)]

@@ -30,7 +30,7 @@ def test_pytorch_page_shows_the_shipped_example(page: str, example: str) -> None
 
 
 def in_a_network_of_its_own() -> list[str]:
-    """The page's ports are those of everybody's controller and switch."""
+    """The page's commands use the default ports, so they run in a network namespace."""
     unshare = shutil.which("unshare")
     if unshare is None or shutil.which("ip") is None:
         pytest.skip("needs unshare and ip, to run beside other switches")

@@ -34,7 +34,7 @@ def begin(threads: ThreadPoolExecutor, store: HashStore, rank: int) -> Future[Ri
 
 
 def gone(ring: Ring, collective: int) -> str:
-    """What the ring says of it, in the end."""
+    """Returns the ring's report once it has one."""
     said: list[str] = []
 
     def raises() -> bool:

@@ -168,7 +168,7 @@ def main():
 
 
 def played(body: str, ignored: Sequence[str] = ()) -> tuple[int, list[str]]:
-    """Exit status, and the words that a program with this ``main`` said; standard error must stay empty."""
+    """Returns exit status and output of a program with this ``main``; standard error must stay empty."""
     how = ["env", "--default-signal=INT,TERM,HUP", *(f"--ignore-signal={name}" for name in ignored)]
     lines = "".join(f"    {line}\n" for line in body.splitlines())
     code = f"{PROGRAM}{lines}\nstatus = ended(main)\nsay('end')\nsys.exit(status)"

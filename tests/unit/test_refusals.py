@@ -28,7 +28,7 @@ TABLE = Path(__file__).with_name("refusals.txt")
 
 
 def command(main: Callable[[], int], text: str) -> None:
-    """A command line, whose results would be written."""
+    """Runs a command line with --out and raises its refusal; nothing may be written."""
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as said:
         out = Path(folder, "out")
         with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit, match="2"):

@@ -20,7 +20,7 @@ OTHERS = ("json", "typing", "numpy", "runpy", "logging", "uvicorn", "mininet", "
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
-    """A folder whose every module tells that it was run."""
+    """A folder whose every module records that it was run."""
     folder = tmp_path / "hostile"
     told = f"open({str(tmp_path / 'told')!r}, 'a').write(__name__ + '\\n')\nraise SystemExit('run from the folder')\n"
     for name in OURS:

@@ -22,7 +22,7 @@ PARTS = ("controller", "experiments", "topologies", "workers")
 
 
 def pip(*arguments: str) -> str:
-    """What it says. Skips the test where packages cannot be had."""
+    """Returns pip's output. Skips the test where packages cannot be downloaded."""
     done = subprocess.run(
         [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments],
         capture_output=True,
@@ -59,7 +59,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The commands' folder of an environment that has nothing but the wheel and what it asks for."""
+    """The commands' folder of an environment that has only the wheel and its dependencies."""
     folder = tmp_path_factory.mktemp("environment")
     # Without pip, which takes seconds to install; modules are compiled when they are imported.
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)

@@ -26,7 +26,7 @@ from tests.support.warm_process import WarmProcess
 
 
 class Together:
-    """Contributions to a barrier, each from a thread of its own; worker w's are all w + 1."""
+    """Contributions to a barrier, each from its own thread; worker w's values are w + 1."""
 
     def __init__(self, strategy: str, workers: int) -> None:
         self.barrier = Barrier(2, parse(strategy).compile(range(workers)))
@@ -242,7 +242,7 @@ def test_baseline_run_equals_one_process_to_the_bit(exchange: str, tmp_path: Pat
 
 
 def endless(directory: Path, exchange: str) -> Run:
-    """A run of three workers who train, for ever."""
+    """Starts a run of three workers without an end."""
     run = Run(directory, "--exchange", exchange, "--steps", "100000", "--compute-ms", "5")
 
     def trains() -> bool:

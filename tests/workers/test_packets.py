@@ -24,7 +24,7 @@ RANDOM = np.random.default_rng(5)
 
 
 class Wire:
-    """A transport that keeps what is sent, and brings what it is given."""
+    """A transport that records sent payloads, and returns the given ones."""
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []
