@@ -49,6 +49,6 @@ def test_license_task_test_set_is_disjoint_from_training_set(tmp_path: Path) -> 
     assert (inputs[:, 1:] == following[:, :-1]).all()
 
 
-def test_licence_task_names_the_package_that_is_missing(tmp_path: Path) -> None:
+def test_license_task_names_the_package_that_is_missing(tmp_path: Path) -> None:
     with pytest.raises(SereneError, match="base-files"):
         licenses(tmp_path)

@@ -191,7 +191,7 @@ def test_command_refuses_a_bad_output_before_working(
         assert listing(small) == before
 
 
-def test_schedules_names_a_temporary_folder_too_long_for_sockets(tmp_path: Path) -> None:
+def test_schedules_refuse_a_temporary_folder_too_long_for_sockets(tmp_path: Path) -> None:
     folder = tmp_path / ("x" * 100)
     folder.mkdir()
     command = [sys.executable, "-m", "serene.experiments.correctness.schedules", "--runs", "1", "--pair", "bsp,ssp"]
