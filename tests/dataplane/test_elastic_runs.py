@@ -21,10 +21,10 @@ from tests.planted import OFTEN, Line, planted
 
 RUNS = 20
 FAULTS = {
-    "who comes begins without reading": Line(
+    "a newcomer skips its first read": Line(
         Client, "_begin_session", "not welcome.lost_sessions and welcome.epoch == 1", "True"
     ),
-    "who dies is not evicted": Line(Upkeep, "_evict_silent", "if evicted != before:", "if False:"),
+    "silent workers are not evicted": Line(Upkeep, "_evict_silent", "if evicted != before:", "if False:"),
     "a job whose last members died does not end": Line(
         Upkeep, "_end_abandoned", "is_deserted(job, self._silent_s(job))", "False"
     ),

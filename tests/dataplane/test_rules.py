@@ -51,7 +51,9 @@ def test_correct_rules_pass_random_runs() -> None:
     assert expected - set(happened) == set()
 
 
-NOT_READ = next(fault.lines[0] for fault in FAULTS if fault.rule == "who joins again goes on without reading")
+NOT_READ = next(
+    fault.lines[0] for fault in FAULTS if fault.rule == "a worker that joins again contributes without reading"
+)
 BEING_DELETED = Line(
     Schedule, "refused", "started_for is not self.ledger or self._deleting", "started_for is not self.ledger"
 )

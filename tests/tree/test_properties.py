@@ -188,13 +188,13 @@ PUTS_IN_FORCE = """    prepared = time.perf_counter()
     await self.root.write([~plan_entries.policy_entry(plan.job, replace(policy, fields=root_fields))])
 """
 FAULTS = (
-    fault("the root goes over before its leaves", Tree, "_swap", PREPARES + PUTS_IN_FORCE, PUTS_IN_FORCE + PREPARES),
-    fault("the leaves are not told", Tree, "_swap",
+    fault("the flip comes before the preparation", Tree, "_swap", PREPARES + PUTS_IN_FORCE, PUTS_IN_FORCE + PREPARES),
+    fault("the leaves do not get the new policy", Tree, "_swap",
           "untold = await self._tell(plan.job, policy.session, policy.epoch, policy.fields)",
           "untold: dict[int, SwitchError] = {}"),
-    fault("a newcomer gets no answers", Tree, "readmit",
+    fault("the address of a newcomer is not written", Tree, "readmit",
           "await leaf.put(entries.address(plan.job, place, plan.new, self.options.own))", "pass"),
-    fault("the process before stays a member", Tree, "readmit",
+    fault("a replaced process keeps its entry", Tree, "readmit",
           "await leaf.shut_out(plan.job, place, plan.old)", "pass", 300),
 )  # fmt: skip
 
