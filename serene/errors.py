@@ -28,3 +28,8 @@ def numbers(values: Sequence[int]) -> str:
     if len(values) <= few or values[-1] - values[0] != len(values) - 1:
         return choices(values)
     return f"{values[0]} to {values[-1]}"
+
+
+def counted(number: int, what: str) -> str:
+    """``1 cell`` or ``2 cells``."""
+    return f"{number} {what}{'s'[: number != 1]}"

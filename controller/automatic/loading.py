@@ -188,7 +188,7 @@ def _shown(value: object) -> str:
 def _from_file(name: str) -> Any:
     file, colon, attribute = name.rpartition(":")
     if name.endswith(".py"):
-        raise BadAutomatic(f"{name} may have several strategies: expected {name}:NAME")
+        file, colon, attribute = name, ":", ""
     if not colon or not file.endswith(".py"):
         raise BadAutomatic(f"no automatic strategy {name!r}: expected {choices([*SHIPPED, 'FILE.py:NAME'])}")
     source = trusted_source(file)
@@ -201,6 +201,8 @@ def _from_file(name: str) -> Any:
         raise BadAutomatic(f"{file}: {type(error).__name__}: {error}") from None
     usable = [key for key, value in vars(module).items() if _usable(value, module.__name__)]
     if attribute not in usable:
+        if usable and not attribute:
+            raise BadAutomatic(f"{file} needs a NAME: expected {choices(f'{file}:{known}' for known in usable)}")
         raise BadAutomatic(f"{file} has no automatic strategy {attribute!r}; it has {choices(usable) or 'none'}")
     return getattr(module, attribute)
 

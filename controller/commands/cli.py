@@ -35,7 +35,7 @@ from serene.controller.settings import (
     port_numbers,
     settings,
 )
-from serene.controller.status.model import Event, SwitchStatus
+from serene.controller.status.model import Event, JobExplanation, Status, SwitchStatus
 from serene.distribution import version
 from serene.errors import SereneError, choices
 from serene.http import CONTROLLER, UNIX
@@ -244,14 +244,20 @@ def _await_removal(socket: str) -> None:
 
 
 @app.command()
-def status(as_json: AsJson = False, controller: Url = None) -> None:
+def status(
+    every: Annotated[
+        bool, typer.Option("--all", help=f"All finished jobs; by default the latest {view.LATEST}.")
+    ] = False,
+    as_json: AsJson = False,
+    controller: Url = None,
+) -> None:
     """Show the switch, its jobs and their workers."""
     with ControllerClient(controller) as client:
         now = client.status()
     if as_json:
         print_json(now)
     else:
-        console().print(view.whole(now))
+        console().print(view.whole(now, None if every else view.LATEST))
 
 
 @app.command()
@@ -296,12 +302,23 @@ def explain(
     controller: Url = None,
 ) -> None:
     """Explain why each worker waits: for whom, in which round, and what would end the wait."""
+    with ControllerClient(controller) as asked:
+        if job is None and worker is None and (found := _not_made(asked.status())):
+            print_json(found) if as_json else console().print(view.explanation(found))
+            return
     with job_of(controller, job) as (client, chosen):
         found = client.explain(chosen, None if worker is None else worker_of(client, chosen, worker))
     if as_json:
         print_json(found)
     else:
         console().print(view.explanation(found))
+
+
+def _not_made(status: Status) -> JobExplanation | None:
+    """Where no job runs: for what the processes wait that are there; None where there are none."""
+    if not status.gathering or any(job.state is not JobState.FINISHED for job in status.jobs):
+        return None
+    return JobExplanation(headline="; ".join(view.gathering_lines(status)), workers=[])
 
 
 WorkerOption = Annotated[str, typer.Option("--worker", metavar="ID", help="Which worker; over racks RACK.ID, too.")]

@@ -78,7 +78,6 @@ def test_a_function_is_enough(tmp_path: Path) -> None:
             {},
             f"no automatic strategy 'bssp': expected {', '.join(SHIPPED)} or FILE.py:NAME",
         ),
-        ("mine.py", {}, "mine.py may have several strategies: expected mine.py:NAME"),
         ("dssp", {"hi": "3"}, "dssp has no parameter hi; it has low, high, tolerance or period"),
         ("dssp", {"high": "three"}, "dssp: high is a whole number, not 'three'"),
         ("dssp", {"high": True}, "dssp: high is a whole number, not True"),
@@ -117,6 +116,12 @@ def test_bad_choices(name: str, parameters: dict[str, object], said: str) -> Non
 def test_bad_files(own: Path, tmp_path: Path) -> None:
     with pytest.raises(BadAutomatic, match="has no automatic strategy 'Patient'; it has Impatient"):
         load(f"{own}:Patient")
+    with pytest.raises(BadAutomatic, match=f"{own} needs a NAME: expected {own}:Impatient$"):
+        load(str(own))
+    with own.open("a") as text:
+        text.write("\ndef steady(seen):\n    return None\n")
+    with pytest.raises(BadAutomatic, match=f"{own} needs a NAME: expected {own}:Impatient or {own}:steady$"):
+        load(str(own))
     own.write_text("import nothing_of_the_kind")
     with pytest.raises(BadAutomatic, match=r"my_strategy.py: ModuleNotFoundError"):
         load(f"{own}:Impatient")

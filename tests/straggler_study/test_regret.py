@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from io import StringIO
 from pathlib import Path
 
@@ -30,7 +31,7 @@ RUNS = RESULTS.with_name("regret-runs.csv")
 
 
 def test_the_best_fixed_strategy_has_no_regret_and_the_others_have_their_times(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The command whole: it ends with the files, and what it runs again it finds."""
     monkeypatch.setattr(regret, "TARGET_SEEDS", (101,))
@@ -42,6 +43,7 @@ def test_the_best_fixed_strategy_has_no_regret_and_the_others_have_their_times(
     for more in ([], ["--csv", str(csv_file), "--runs", str(runs_file)]):
         monkeypatch.setattr("sys.argv", [*command, *more])
         assert main() == 0
+    assert "regret in 1 cell\n" in re.sub(" +\n", "\n", capsys.readouterr().out)
     found = read(csv_file).set_index("strategy")["regret"].to_dict()
     assert set(found) == {"bsp", "ssp:1", "ssp:3", "ssp:10", "asp", "quorum", "auto", "ssp:2", name}
     assert (
