@@ -33,3 +33,12 @@ def numbers(values: Sequence[int]) -> str:
 def counted(number: int, what: str) -> str:
     """``1 cell`` or ``2 cells``."""
     return f"{number} {what}{'s'[: number != 1]}"
+
+
+def one_line(text: str, longest: int) -> str:
+    """A text from elsewhere as one line that any terminal can show, of at most ``longest`` characters."""
+    line = "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text[: longest + 1]
+    )
+    return line if len(line) <= longest else f"{line[: longest - 3]}..."

@@ -17,11 +17,12 @@ from serene.controller.status.model import (
     SwitchStatus,
     WorkerStatus,
 )
-from serene.errors import counted
+from serene.errors import counted, one_line
 from serene.racks import Racks
 from serene.report import Fact, Facts, values
 
 NOT_YET = "-"
+LONGEST_LINE = 500  # characters, of what processes say
 LATEST = 3  # finished jobs that are shown
 
 
@@ -48,7 +49,7 @@ def no_jobs_line(status: Status) -> str:
 
 def gathering_lines(status: Status) -> list[str]:
     """``not started yet: 1 of 2 processes of job 'gpt' are here``, a line for each job that processes wait for."""
-    return [f"not started yet: {waiting.waits}" for waiting in status.gathering]
+    return [f"not started yet: {one_line(waiting.waits, LONGEST_LINE)}" for waiting in status.gathering]
 
 
 def latest_finished(status: Status, most: int | None = LATEST) -> tuple[list[JobStatus], int]:

@@ -18,7 +18,8 @@ from serene.controller.automatic import (
     checked,
     load,
 )
-from serene.controller.automatic.runner import UserCode
+from serene.controller.automatic.loading import LONGEST_REASON
+from serene.controller.automatic.runner import UserCode, _in_words
 from serene.errors import SereneError
 from serene.strategy import BSP, SSP
 from tests.controller.observations import seen, view, waiting
@@ -168,6 +169,16 @@ def test_nonsense_is_no_decision(answer: object, said: str) -> None:
     with pytest.raises(SereneError) as refused:
         checked(answer)
     assert str(refused.value) == said
+
+
+def test_texts_of_users_code_are_short_lines_that_a_terminal_can_show() -> None:
+    """They are in every status."""
+    decided = checked(Decision(BSP(), reason="ill \ud800\x1b[31m\nline " + "x" * 10**6))
+    assert isinstance(decided, Decision)
+    assert decided.reason.startswith(r"ill \ud800\x1b[31m\nline xxx") and len(decided.reason) <= LONGEST_REASON
+    for error in (SereneError("ill \ud800\n" + "x" * 10**6), ValueError("ill \ud800\n" + "x" * 10**6)):
+        said = _in_words(error)
+        assert said.isprintable() and r"ill \ud800\n" in said and said.endswith("xxx...") and len(said) <= 500
 
 
 # -- whose files ---------------------------------------------------------------------------------------------
