@@ -1,4 +1,4 @@
-"""What the command line shows of workers' reports: whatever they say, it is shown and nothing breaks."""
+"""What the command line shows of workers' reports, whatever these contain."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_status_and_watch_show_any_report(report: Facts, width: int) -> None:
     assert "job 0" in told and "job 0" in watched
 
 
-def test_of_several_switches_the_one_that_is_away_is_named() -> None:
+def test_status_names_the_switch_that_is_away() -> None:
     status = status_of(job_status(worker_status(0)))
     (one,) = status.switches
     away = {"connected": False, "trouble": "it does not answer"}
@@ -71,7 +71,7 @@ def test_live_view_lists_running_jobs_before_finished_ones() -> None:
     assert all(f"job {number}: finished" in told for number in range(7)) and "have finished" not in told
 
 
-def test_a_line_per_worker_fits_a_terminal_of_80_columns() -> None:
+def test_status_line_of_a_worker_fits_80_columns() -> None:
     report: Facts = {
         "state": "exchanging", "round": 99999, "loss": 12.3456, "accuracy": 0.987,
         "compute_s": 1.0, "network_s": 1.0, "waiting_s": 2.0,

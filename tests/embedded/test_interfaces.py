@@ -1,4 +1,4 @@
-"""Frames as they come from and go to interfaces, in network namespaces of the tests' own."""
+"""Frames from and to interfaces, in network namespaces of the tests' own."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ print(json.dumps(back))
 """
 
 
-def test_vlan_tags_stay(tmp_path: Path) -> None:
-    """The kernel takes them out of what a packet socket receives, and says so apart."""
+def test_vlan_tags_are_preserved(tmp_path: Path) -> None:
+    """The kernel removes a tag from what a packet socket receives, and reports it separately."""
     if os.geteuid() != 0 or shutil.which("unshare") is None or shutil.which("ip") is None:
         pytest.skip("needs root, unshare and ip, to make interfaces")
     program = Path(__file__).with_name("programs") / "profiles.json"  # it sends packets back
@@ -70,7 +70,7 @@ def test_vlan_tags_stay(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "case", [Case("macvlan passthru"), Case(offloads="gro on, forwarding UDP runs")], ids=lambda case: case.name
 )
-def test_workers_and_tcp_through_interfaces(case: Case, tmp_path: Path) -> None:
-    """Two rows of docs/switches.md; `python -m tests.embedded.attachments` prints all."""
+def test_workers_and_tcp_work_through_interfaces(case: Case, tmp_path: Path) -> None:
+    """Two rows of docs/switches.md; `python -m tests.embedded.attachments` prints all rows."""
     assert case in CASES
     assert outcome(case, tmp_path) == {"training": "yes", "TCP": "yes"}
