@@ -18,7 +18,8 @@ from serene.controller.automatic import (
     checked,
     load,
 )
-from serene.controller.automatic.runner import UserCode
+from serene.controller.automatic.loading import LONGEST_REASON
+from serene.controller.automatic.runner import UserCode, _in_words
 from serene.errors import SereneError
 from serene.strategy import BSP, SSP
 from tests.controller.observations import seen, view, waiting
@@ -78,7 +79,6 @@ def test_automatic_strategy_may_be_a_function(tmp_path: Path) -> None:
             {},
             f"no automatic strategy 'bssp': expected {', '.join(SHIPPED)} or FILE.py:NAME",
         ),
-        ("mine.py", {}, "mine.py may have several strategies: expected mine.py:NAME"),
         ("dssp", {"hi": "3"}, "dssp has no parameter hi; it has low, high, tolerance or period"),
         ("dssp", {"high": "three"}, "dssp: high is a whole number, not 'three'"),
         ("dssp", {"high": True}, "dssp: high is a whole number, not True"),
@@ -117,6 +117,12 @@ def test_bad_strategy_choices_are_refused(name: str, parameters: dict[str, objec
 def test_bad_strategy_files_are_refused(own: Path, tmp_path: Path) -> None:
     with pytest.raises(BadAutomatic, match="has no automatic strategy 'Patient'; it has Impatient"):
         load(f"{own}:Patient")
+    with pytest.raises(BadAutomatic, match=f"{own} needs a NAME: expected {own}:Impatient$"):
+        load(str(own))
+    with own.open("a") as text:
+        text.write("\ndef steady(seen):\n    return None\n")
+    with pytest.raises(BadAutomatic, match=f"{own} needs a NAME: expected {own}:Impatient or {own}:steady$"):
+        load(str(own))
     own.write_text("import nothing_of_the_kind")
     with pytest.raises(BadAutomatic, match=r"my_strategy.py: ModuleNotFoundError"):
         load(f"{own}:Impatient")
@@ -163,6 +169,16 @@ def test_impossible_decision_is_refused(answer: object, said: str) -> None:
     with pytest.raises(SereneError) as refused:
         checked(answer)
     assert str(refused.value) == said
+
+
+def test_texts_of_users_code_are_short_lines_that_a_terminal_can_show() -> None:
+    """They are in every status."""
+    decided = checked(Decision(BSP(), reason="ill \ud800\x1b[31m\nline " + "x" * 10**6))
+    assert isinstance(decided, Decision)
+    assert decided.reason.startswith(r"ill \ud800\x1b[31m\nline xxx") and len(decided.reason) <= LONGEST_REASON
+    for error in (SereneError("ill \ud800\n" + "x" * 10**6), ValueError("ill \ud800\n" + "x" * 10**6)):
+        said = _in_words(error)
+        assert said.isprintable() and r"ill \ud800\n" in said and said.endswith("xxx...") and len(said) <= 500
 
 
 # -- whose files ---------------------------------------------------------------------------------------------

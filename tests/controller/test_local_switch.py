@@ -290,6 +290,18 @@ def test_switch_and_controller_outlive_each_other(
     monkeypatch.setenv("SERENE_CONTROLLER", local.client.url)
     Controller().create(2)
     assert f"waits for its switch: no connection to a switch at {local.switch}" in caplog.text
+
+    http = local.client.url.removeprefix("http://")
+    again = local.serenectl("up", "--local", "--switch", local.switch, "--http", http)
+    said = f"the switch at {local.switch} had ended and runs again; the controller at {local.client.url} continues\n"
+    assert (again.stdout, again.stderr) == (said, "")
+    until(lambda: local.client.status().switch.connected, "the controller commands the new switch")
+    assert local.client.status().switch.shm_ports == ports and len(local.client.jobs()) == 1
+    again = local.serenectl("up", "--local", "--switch", local.switch, "--http", http)
+    assert again.stderr.startswith(f"error: a controller runs at {local.client.url} already")
+
+    os.kill(json.loads(record(local).read_text())[0], signal.SIGKILL)
+    until(lambda: not local.client.status().switch.connected, "the controller has lost the switch")
     stopped = local.serenectl("down", "--force").stdout
     assert stopped == f"controller at {local.client.url} stopped; its switch was not connected\n"
 

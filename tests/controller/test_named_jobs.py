@@ -7,6 +7,7 @@ from dataclasses import replace
 import httpx
 import pytest
 
+from serene.controller.commands.view import whole
 from serene.controller.jobs.errors import BadRequest, Conflict
 from serene.controller.jobs.job import Elastic, Job, JobState, Worker, WorkerState
 from serene.controller.jobs.jobs import Jobs
@@ -30,7 +31,8 @@ from serene.racks import Racks
 from serene.strategy import BSP
 from tests.controller.planning import NOW, at, new_jobs, reason, started
 from tests.controller.processes import Start as StartController
-from tests.controller.processes import until
+from tests.controller.processes import serenectl, until
+from tests.controller.statuses import printed
 
 SETTINGS = {"workers": 2, "every": 1}
 
@@ -284,6 +286,16 @@ def test_places_are_requested_over_http(start: StartController) -> None:
             return http.post("/v1/places", json=body(process, **changes))
 
         assert ask("a").json()["waits"] == "1 of 2 processes of job 'gpt' are here"
+        for command, out, err in (
+            ("explain", "not started yet: 1 of 2 processes of job 'gpt' are here\n", ""),
+            ("sync bsp", "", "error: not started yet: 1 of 2 processes of job 'gpt' are here\n"),
+        ):
+            ask("a")  # it asks several times a second
+            ended = serenectl(*command.split(), "--controller", controller.url)
+            assert (ended.stdout, ended.stderr) == (out, err)
+        ask("a")
+        status = controller.client.status()
+        assert "not started yet: 1 of 2 processes of job 'gpt' are here" in printed(whole(status), 80)
         assert ask("b").json() == {"job": 0, "worker": 1, "rack": 0, "place": 1, "waits": ""}
         assert ask("a").json()["worker"] == 0
         job = controller.client.job(0)

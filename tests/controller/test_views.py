@@ -53,16 +53,22 @@ def test_status_names_the_switch_that_is_away() -> None:
 
 def test_live_view_lists_running_jobs_before_finished_ones() -> None:
     workers = [worker_status(number) for number in range(4)]
-    finished = [job_status(*workers, job=number, state="finished") for number in range(7)]
+    # The ids are not in the order in which the jobs began.
+    finished = [job_status(*workers, job=number, state="finished", session=9 - number) for number in range(7)]
     status = status_of(*finished[:3], job_status(*workers, job=7), *finished[3:])
     live = LiveView()
     live.hear(Snapshot(status=status), 0.0)
     watched = printed(live, 80).splitlines()[:24]
     assert watched[1].startswith("job 7 runs"), "before the finished ones"
     assert [line.split()[0] for line in watched[3:7]] == ["0", "1", "2", "3"], "all of its workers"
-    assert [line.split()[1] for line in watched if "has finished" in line] == list("0123456")
+    assert [line.split()[1] for line in watched if "has finished:" in line] == list("210")
+    assert [line for line in watched if "more" in line] == ["4 more jobs have finished"]
     told = printed(whole(status), 80)
-    assert told.index("job 6: finished") < told.index("job 7: running"), "next to the prompt"
+    assert told.index("job 0: finished") < told.index("job 7: running"), "next to the prompt"
+    assert "4 more jobs have finished: 'serenectl status --all'" in told and "job 3: finished" not in told
+    assert "1 more job has finished" in printed(whole(status, 6), 80)
+    told = printed(whole(status, None), 80)
+    assert all(f"job {number}: finished" in told for number in range(7)) and "have finished" not in told
 
 
 def test_status_line_of_a_worker_fits_80_columns() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from io import StringIO
 from pathlib import Path
 
@@ -29,7 +30,9 @@ RESULTS, PAGE = ROOT / "docs" / "results" / "regret.csv", ROOT / "docs" / "autom
 RUNS = RESULTS.with_name("regret-runs.csv")
 
 
-def test_best_fixed_strategy_has_zero_regret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_best_fixed_strategy_has_zero_regret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Runs the whole command, which writes the files; a second run reuses the stored results."""
     monkeypatch.setattr(regret, "TARGET_SEEDS", (101,))
     out, csv_file, runs_file, mine = (tmp_path / name for name in ("runs", "regret.csv", "runs.csv", "mine.py"))
@@ -40,6 +43,7 @@ def test_best_fixed_strategy_has_zero_regret(tmp_path: Path, monkeypatch: pytest
     for more in ([], ["--csv", str(csv_file), "--runs", str(runs_file)]):
         monkeypatch.setattr("sys.argv", [*command, *more])
         assert main() == 0
+    assert "regret in 1 cell\n" in re.sub(" +\n", "\n", capsys.readouterr().out)
     found = read(csv_file).set_index("strategy")["regret"].to_dict()
     assert set(found) == {"bsp", "ssp:1", "ssp:3", "ssp:10", "asp", "quorum", "auto", "ssp:2", name}
     assert (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import io
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -232,6 +233,13 @@ def test_optimizer_exchanges_every_n_steps_and_rest_at_close() -> None:
         near(shared, plain)
 
 
+def inner_frames(error: BaseException) -> list[str]:
+    """Serene's functions in the traceback that the user's program prints."""
+    assert error.__cause__ is None and error.__suppress_context__
+    frames = traceback.extract_tb(error.__traceback__)
+    return [frame.name for frame in frames if "serene/torch/" in frame.filename]
+
+
 def test_deleted_job_fails_the_next_step(local: Local) -> None:
     model = network()
     optimizer = DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="deleted", workers=1)
@@ -239,8 +247,9 @@ def test_deleted_job_fails_the_next_step(local: Local) -> None:
     (job,) = (job for job in local.client.jobs() if job.name == "deleted")
     local.client.delete_job(job.job)
     # A busy machine may take longer to the next step than the controller remembers a deleted job.
-    with pytest.raises(Refused, match=f"job {job.job} was deleted|there is no job {job.job} "):
+    with pytest.raises(Refused, match=f"job {job.job} was deleted|there is no job {job.job} ") as refused:
         train(model, optimizer, range(1))
+    assert inner_frames(refused.value) == ["brief"]
     with pytest.raises(SereneError, match="an earlier exchange failed"):
         train(model, optimizer, range(1))
     with pytest.raises(SereneError):
@@ -300,8 +309,11 @@ def test_more_parameters_than_slots_are_refused() -> None:
 
 def test_optimizer_without_a_controller_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(CONTROLLER, f"http://127.0.0.1:{some_port()}")
-    with pytest.raises(SereneError, match=r"^no controller at http://127.*: start one with 'serenectl up --local'"):
+    with pytest.raises(
+        SereneError, match=r"^no controller at http://127.*: start one with 'serenectl up --local'"
+    ) as refused:
         DistributedOptimizer(SGD(network().parameters(), lr=0.1), job="alone", workers=1)
+    assert inner_frames(refused.value) == ["brief"]
 
 
 def test_optimizer_times_out_when_peers_do_not_join() -> None:
@@ -309,8 +321,9 @@ def test_optimizer_times_out_when_peers_do_not_join() -> None:
     optimizer = DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="alone", workers=2, timeout_s=0.3)
     with pytest.raises(
         SereneError, match=r"no place in job 'alone' within 0\.3 s: 1 of 2 processes of job 'alone' are"
-    ):
+    ) as refused:
         train(model, optimizer, range(1))
+    assert inner_frames(refused.value) == ["brief"]
 
 
 def test_more_places_than_the_switch_has_are_refused() -> None:
@@ -327,10 +340,11 @@ def test_values_beyond_the_limit_are_sent_later_with_a_warning() -> None:
         parameter.grad = torch.full((1,), -3.0)
         with pytest.warns(
             RuntimeWarning, match="1 update values so far were too large, or would move a parameter more than"
-        ):
+        ) as warned:
             for _ in range(20):
                 optimizer.step()
         assert parameter.item() == 4.0
+        assert warned[0].filename == __file__, "where the program calls step()"
         parameter.grad = torch.full((1,), 57.0)
         optimizer.step()
         optimizer.zero_grad()

@@ -171,7 +171,7 @@ def test_nonfinite_update_is_refused_and_changes_nothing() -> None:
     ours = replica_of(good, bad)
     with torch.no_grad():
         bad[1] = math.inf
-    with pytest.raises(BadUpdate, match=r"^the update of parameter 1 has 1 values that are not finite, the first is i"):
+    with pytest.raises(BadUpdate, match=r"^the update of parameter 1 has 1 value not finite, the first is i"):
         ours.first_reach()
     ours.begin(2**20, 2**20)
     with torch.no_grad():
