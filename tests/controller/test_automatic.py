@@ -131,6 +131,41 @@ def test_pacing_ignores_an_agreement_within_noise() -> None:
     assert paced(*views).reason == f"nobody is late: a round waits for 8 of 8 {ALONE}"
 
 
+def choices(left: float | None, *looks: tuple[int, list[dict[str, Any]]]) -> list[Strategy | None]:
+    """Returns what one strategy chooses, look by look: iterations done, and the workers that are late."""
+    pacing, found = load("pacing"), []
+    for rounds, late in looks:
+        decided = pacing.decide(seen(*[replace(each, rounds=rounds) for each in eight(*late, left=left)]))
+        assert isinstance(decided, Decision)
+        found.append(decided.strategy)
+    return found
+
+
+@pytest.mark.parametrize(("left", "loose"), [(0.7, ASP()), (None, Quorum(5))])
+def test_pacing_waits_for_more_workers_only_after_calm_iterations(left: float | None, loose: Strategy) -> None:
+    """Compute times scatter: a swap for each late iteration would cost more than it saves."""
+    some, many = [{"latest_s": 0.14}], [SLOW] * 3
+    assert choices(left, (1, []), (2, many), (3, []), (12, some), (21, [])) == [BSP(), *[loose] * 4]
+    assert choices(left, (1, []), (2, many), (22, []), (23, some)) == [BSP(), loose, BSP(), Quorum(7)]
+    assert choices(left, (2, many), (12, many), (22, []), (32, [])) == [loose, loose, loose, BSP()]
+
+
+def test_pacing_says_why_it_waits_for_fewer_workers_than_are_in_time() -> None:
+    pacing, again = load("pacing"), seen(*eight(left=0.7))
+    pacing.decide(seen(*eight(*[SLOW] * 3, left=0.7)))
+    decided = pacing.decide(again)
+    assert isinstance(decided, Decision)
+    assert decided.reason == "workers were late within 20 iterations: nobody waits"
+
+
+def test_pacing_waits_for_a_quorum_as_soon_as_training_oscillates() -> None:
+    pacing = load("pacing")
+    for left, expected in ((0.7, ASP()), (-0.7, Quorum(5)), (0.7, ASP())):
+        decided = pacing.decide(seen(*eight(*[SLOW] * 3, left=left)))
+        assert isinstance(decided, Decision)
+        assert decided.strategy == expected
+
+
 def with_momentum(pacing: Automatic, *late: dict[str, Any]) -> Strategy:
     answer = pacing.decide(seen(*eight(*late, left=0.9, momentum=0.9)))
     assert isinstance(answer, Decision)
