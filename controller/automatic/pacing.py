@@ -34,9 +34,9 @@ HARM = 2.4
 # time, a round leaves such a worker out at once. One in ten counts as late before any is known.
 RARE = 0.05
 SOME = 4  # workers, of which a quarter is one
-# Iterations without a late worker, after which a round waits for more workers again. A swap in the middle of an exchange
-# has what is in flight sent again: most of a step where the network takes two thirds of it. Computing times always
-# scatter a little; a swap for each would cost more than late gradients do.
+# Iterations without a late worker, after which a round waits for more workers again. At a swap, workers send again what
+# is in flight: most of a step where the network takes two thirds of it. Compute times always scatter a little. A swap
+# for each late iteration would cost more than late gradients do.
 CALM = 20
 
 
@@ -62,8 +62,8 @@ class Pacing(Automatic):
         self._times: dict[int, tuple[int, float, float]] = {}
         # Computed so far; of these, late after one in time; and the sum of how late, in steps.
         self._iterations, self._sudden, self._late = 10, 1, 0.0
-        # How many workers a round waits for, None where momentum decides; and the iterations done when that was last the
-        # choice of the moment.
+        # How many workers a round waits for, None where momentum decides; and the iterations that were done when it was
+        # last the choice of the moment.
         self._waits_for: int | None = None
         self._chosen_at = 0
 
