@@ -308,6 +308,19 @@ def test_a_wait_that_a_new_epoch_ends_is_waiting(announced_by: str) -> None:
     assert protocol.finish().waited_s == pytest.approx(2.0)
 
 
+def test_under_asp_a_new_epoch_ends_no_wait() -> None:
+    """Nobody waits there: what took so long was the worker's own network."""
+    protocol = pushing()
+    protocol.receive(answer(staleness=UNBOUNDED), 0.01)
+    protocol.finish()
+    protocol.push(np.ones((1, LANES), np.int32), 1.0)
+    protocol.packets(1.0)
+    protocol.receive(nudge(), 3.0)
+    protocol.packets(3.0)
+    protocol.receive(answer(epoch=2, seq=2, seen=2), 3.01)
+    assert protocol.finish().waited_s == 0
+
+
 def test_answers_that_follow_one_another_are_no_waiting() -> None:
     """Only releases, as a worker gets whose packets never come last: a link of 10 ms a packet, nobody late."""
     protocol = pushing(slots=6)

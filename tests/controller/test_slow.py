@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from serene.controller.jobs.job import Job, JobState, WorkerState
-from serene.controller.status.slow import REMEMBERED, SlowWorkers
+from serene.controller.status.slow import HISTORY, REMEMBERED, SlowWorkers, slow_one
 from serene.experiments.correctness.slow_ranks import KINDS, Plan, is_right, play
 from serene.report import Facts
 from serene.steps import LONGEST, MOST, REPORTED, SHORTEST_S, StepTimes, steps_in
@@ -31,6 +31,15 @@ def test_lateness_of_two_deviations_is_enough_for_ten_steps() -> None:
     """Which is less than 1.5 deviations in some of them."""
     plan = Plan.of("computing", 414)
     assert is_right(plan, named := play(plan, 60)), named
+
+
+@pytest.mark.parametrize(("share", "named"), [(0.02, None), (0.04, 1)])
+def test_a_worker_is_slow_from_three_per_cent_of_a_step_on(share: float, named: int | None) -> None:
+    """However surely it is the last: worker 1 in each step."""
+    late = 0.1 * share
+    steps = np.tile([[0.05, 0.05, late], [0.05 + late, 0.05 - late, 0.0]], (HISTORY, 1, 1))
+    found = slow_one(steps)
+    assert (found and found.index) == named
 
 
 def test_short_steps_are_compared_by_their_means() -> None:
