@@ -351,6 +351,9 @@ def test_a_runtime_folder_without_a_whole_path_is_none(tmp_path: Path, monkeypat
     assert background.place() == tmp_path / ".local/state/serene"
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
     assert background.place() == tmp_path / "run/serene"
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    monkeypatch.setenv("HOME", "relative")
+    assert background.place().is_absolute(), "else a switch refuses its ports' paths"
 
 
 def test_a_full_disk_is_named_and_nothing_is_left(local: Local) -> None:

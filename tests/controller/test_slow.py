@@ -59,6 +59,9 @@ def test_a_report_has_the_latest_steps() -> None:
     assert steps is not None and (steps.epoch, steps.first, steps.each, len(steps.times)) == (3, 68, 4, MOST)
     means = [0.01 * (68 + 4 * row + 1.5) * SHORTEST_S for row in range(MOST)]
     np.testing.assert_allclose(steps.times[:, 2], means, rtol=1e-3)
+    times.add(100, 0.1 * SHORTEST_S, 0.2 * SHORTEST_S, 0.0, epoch=3)
+    steps = steps_in(times.text())
+    assert steps is not None and (steps.first, len(steps.times)) == (68, MOST), "of whole averages alone"
     times.add(0, 70.0, 0.0, 0.0, epoch=4)
     steps = steps_in(times.text())
     assert steps is not None and (steps.epoch, steps.first, steps.each) == (4, 0, 1)

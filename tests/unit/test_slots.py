@@ -85,6 +85,22 @@ def test_a_register_that_has_no_whole_number_of_cells_a_slot_is_refused() -> Non
         resized(spoiled(change), 10)
 
 
+def test_an_index_may_follow_from_the_first_slot_through_several_fields() -> None:
+    def field(name: str) -> dict[str, Any]:
+        return {"type": "field", "value": ["meta", name]}
+
+    first = {"type": "runtime_data", "value": 0}
+    register = {"type": "register_array", "value": "sums"}
+    steps = [("c", field("b")), ("b", field("a")), ("a", first)]
+    primitives = [{"op": "assign", "parameters": [field(to), value]} for to, value in steps]
+    primitives.append({"op": "register_write", "parameters": [register, field("c"), field("b")]})
+    action = {"runtime_data": [{"name": "first_slot"}], "primitives": primitives}
+    state = SlotState.of(
+        {"actions": [action], "register_arrays": [{"name": "sums", "size": 16, "bitwidth": 32}]},
+    )
+    assert (state.slots, [each.name for each in state.registers]) == (16, ["sums"])
+
+
 def test_a_program_without_slots_is_refused() -> None:
     def change(made: dict[str, Any]) -> None:
         for action in made["actions"]:
