@@ -78,7 +78,7 @@ def place() -> Path:
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime and os.path.isabs(runtime):  # another one is to be ignored, says the XDG specification
         return Path(runtime) / "serene"
-    return Path.home() / ".local" / "state" / "serene"
+    return Path.home().absolute() / ".local" / "state" / "serene"
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -395,8 +396,11 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     """Runs one command, from ``arguments`` or the process's own, and exits with its status."""
     leave_garbage()
     given = sys.argv[1:] if arguments is None else arguments
+    if sys.stdout is None:  # the caller has closed it
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (until the process ends)
     try:
         code = app(given or ["--help"], standalone_mode=False, prog_name="serenectl") or 0
+        sys.stdout.flush()
     except (BadChoice, BadSettings) as error:
         code = _fail(str(error), 2)
     except Rejected as error:
@@ -405,6 +409,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         code = _fail(str(error), 1)
     except TyperException as error:
         code = _fail(error.format_message(), error.exit_code)
+    except OSError as error:
+        code = _fail(f"cannot use {error.filename or 'the output'}: {error.strerror}", 1)
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (what is left there would fail again at the end)
     except (KeyboardInterrupt, typer.Abort):
         code = STATUS
     sys.exit(code)

@@ -19,12 +19,17 @@ from serene.process.locks import locked
 # How the folders of cells that run begin. Not as a training's own: a study with OUT=runs must not remove those.
 SCRATCH = ".cell-"
 
+DAMAGED = (ValueError, KeyError, TypeError, RecursionError)  # what reading other contents raises, in any format
 C = TypeVar("C")  # cell
 R = TypeVar("R")  # result
 
 
 class BadResult(SereneError):
     """A file is missing, or is no complete result."""
+
+
+class CannotRead(SereneError):
+    """A file cannot be read now. It may hold a result, so it is kept."""
 
 
 class Busy(SereneError):
@@ -42,6 +47,16 @@ def alone(directory: Path) -> Iterator[None]:
         yield
 
 
+def contents(path: Path) -> bytes:
+    """What is in a result's file. Raises BadResult if there is none, else CannotRead."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise BadResult(f"{path} is missing") from None
+    except OSError as error:
+        raise CannotRead(f"cannot read {path}: {error.strerror}") from None
+
+
 class Store(Generic[C, R]):
     """A directory of results, which is made if need be. A subclass names, reads and writes the files."""
 
@@ -56,7 +71,7 @@ class Store(Generic[C, R]):
         return str(cell)
 
     def read(self, path: Path) -> R | None:
-        """The result in a file; None if an earlier version wrote it. Raises BadResult."""
+        """The result in a file; None if an earlier version wrote it. Raises BadResult or CannotRead."""
         raise NotImplementedError
 
     def write(self, path: Path, cell: C, result: R) -> None:
@@ -68,8 +83,8 @@ class Store(Generic[C, R]):
         return self.directory / f"{self.name(cell)}{self.suffix}"
 
     def get(self, cell: C) -> R | None:
-        """A cell's result; None if there is none. A result that cannot be read is removed, so that the cell runs
-        again."""
+        """A cell's result; None if there is none. A damaged result is removed, so that the cell runs again.
+        Raises CannotRead."""
         path = self.path(cell)
         if not path.exists():
             return None
@@ -126,9 +141,9 @@ class JsonStore(Store[C, dict[str, Any]]):
 
     def read(self, path: Path) -> dict[str, Any] | None:
         try:
-            found = json.loads(path.read_text())
+            found = json.loads(contents(path))
             return dict(found["result"]) if found["version"] == self._version else None
-        except (ValueError, KeyError, TypeError, OSError) as error:
+        except DAMAGED as error:
             raise BadResult(f"{path} is not a result: {error!r}") from error
 
     def write(self, path: Path, cell: C, result: dict[str, Any]) -> None:

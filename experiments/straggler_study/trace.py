@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -12,7 +14,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from serene.experiments.shared.machine import Conditions
-from serene.experiments.shared.store import BadResult
+from serene.experiments.shared.store import DAMAGED, BadResult, contents
 from serene.experiments.straggler_study.cell import Cell
 from serene.process import outputs
 
@@ -32,6 +34,9 @@ STEP = np.dtype(
         ("accuracy", np.float32),
     ]
 )
+
+# The RuntimeErrors: of methods, versions and encryptions that damaged headers name, and that zipfile does not know.
+DAMAGED_ZIP = (OSError, EOFError, BadZipFile, zlib.error, RuntimeError)
 
 
 class BadTrace(BadResult):
@@ -79,9 +84,9 @@ class Trace:
 
     @classmethod
     def load(cls, path: Path) -> Trace:
-        """Reads a file. Raises BadTrace if it is missing, damaged, or something else."""
+        """Reads a file. Raises BadTrace if it is missing, damaged, or something else; CannotRead."""
         try:
-            with np.load(path, allow_pickle=False) as parts:
+            with np.load(BytesIO(contents(path)), allow_pickle=False) as parts:
                 head, steps, staleness = json.loads(str(parts["head"])), parts["steps"], parts["staleness"]
             if steps.dtype != STEP:
                 raise ValueError("other columns")
@@ -94,7 +99,7 @@ class Trace:
                 head["facts"],
                 _conditions(head),
             )
-        except (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile) as error:
+        except (*DAMAGED, *DAMAGED_ZIP, BadResult) as error:
             raise BadTrace(f"{path} is not a result: {error}") from error
 
 

@@ -15,6 +15,7 @@ import os
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
+from numbers import Real
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -100,6 +101,11 @@ class DistributedOptimizer(torch.optim.Optimizer):
         for name, number in (("workers", workers), ("every", every), ("places", places), ("minimum", minimum)):
             if number is not None and type(number) is not int:
                 raise SereneError(f"{name}={number!r}: expected a whole number")
+        for name, value in (("outer", outer), ("limit", limit), ("timeout_s", timeout_s), ("evict_after", evict_after)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, Real)):
+                raise SereneError(f"{name}={value!r}: expected a number")
+        if not isinstance(strategy, str):
+            raise SereneError(f"strategy={strategy!r}: expected a text, for example 'ssp:3'")
         _check(job, workers, every, outer, limit, timeout_s)
         self._elastic = _elastic(workers, places, minimum, evict_after)
         self._strategy = to_dict(parse(strategy))

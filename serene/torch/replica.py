@@ -135,6 +135,7 @@ class Replica:
     def __init__(self, parameters: Sequence[Named], outer: float = 0.0) -> None:
         _check(parameters)
         self._named = list(parameters)
+        self._shapes = [named.parameter.shape for named in parameters]
         self.device = parameters[0].parameter.device
         self.values = sum(named.parameter.numel() for named in parameters)
         wide = any(named.parameter.dtype is torch.float64 for named in parameters)
@@ -168,9 +169,9 @@ class Replica:
 
     @torch.no_grad()
     def first_reach(self) -> float:
-        """How far parameters should be able to move, by the first update and by what they began with. Raises
-        BadUpdate."""
-        self._check_finite()
+        """How far parameters should be able to move, by the first update and by what they began with. Raises as
+        `contribute`."""
+        self._check_update()
         update = start = 0.0
         for run in self._runs:
             began = self._start[run.where].to(torch.float64, copy=True)
@@ -178,10 +179,14 @@ class Replica:
             start = max(start, float(began.abs_().max()))
         return max(FIRST_UPDATES * update, STARTS * start) or float(STARTS)
 
-    def _check_finite(self) -> None:
-        """Raises BadUpdate."""
-        for named in self._named:
+    def _check_update(self) -> None:
+        """Raises BadUpdate, or BadParameters where a parameter's shape has changed."""
+        for named, shape in zip(self._named, self._shapes, strict=True):
             values = named.parameter.detach()
+            if values.shape != shape:
+                raise BadParameters(
+                    f"{named.name} has now the shape {list(values.shape)}: expected {list(shape)}, as in the beginning"
+                )
             if not all(math.isfinite(float(end)) for end in torch.aminmax(values)):
                 wrong = values[~torch.isfinite(values)]
                 raise BadUpdate(
@@ -197,9 +202,10 @@ class Replica:
     def contribute(self, workers: int) -> np.ndarray:
         """The next contribution, int32[values], valid until the next call. workers: that take part now.
 
-        What the parameters have become since `show` is the update. Raises BadUpdate, and then nothing has changed.
+        What the parameters have become since `show` is the update. Raises BadUpdate, or BadParameters where a shape has
+        changed, and then nothing has changed.
         """
-        self._check_finite()
+        self._check_update()
         self._workers = workers
         step = self.unit * workers  # what one unit of a contribution is of an update
         for run in self._runs:

@@ -308,6 +308,19 @@ def test_waiting_includes_a_block_ended_by_a_new_epoch(announced_by: str) -> Non
     assert protocol.finish().waited_s == pytest.approx(2.0)
 
 
+def test_new_epoch_under_asp_counts_as_no_waiting() -> None:
+    """Nobody waits there: what took so long was the worker's own network."""
+    protocol = pushing()
+    protocol.receive(answer(staleness=UNBOUNDED), 0.01)
+    protocol.finish()
+    protocol.push(np.ones((1, LANES), np.int32), 1.0)
+    protocol.packets(1.0)
+    protocol.receive(nudge(), 3.0)
+    protocol.packets(3.0)
+    protocol.receive(answer(epoch=2, seq=2, seen=2), 3.01)
+    assert protocol.finish().waited_s == 0
+
+
 def test_consecutive_answers_are_not_counted_as_waiting() -> None:
     """Only releases come: a link takes 10 ms for each packet, and no worker is late."""
     protocol = pushing(slots=6)

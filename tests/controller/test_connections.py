@@ -8,10 +8,12 @@ from contextlib import suppress
 
 import pytest
 import uvicorn
+from starlette.types import Message, Receive, Send
+from starlette.types import Scope as AnyScope
 from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
 from uvicorn.server import ServerState
 
-from serene.controller.http import connections
+from serene.controller.http import connections, guard
 from serene.controller.http.connections import Connection
 from tests.controller.processes import PATIENCE_S
 
@@ -115,3 +117,26 @@ def test_request_head_sent_byte_by_byte_times_out(monkeypatch: pytest.MonkeyPatc
         server.close()
 
     asyncio.run(asyncio.wait_for(check(), PATIENCE_S))
+
+
+def test_a_body_that_does_not_come_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "BODY_TIMEOUT_S", 0.1)
+    begun: list[Message] = [{"type": "http.request", "body": b"{", "more_body": True}]
+    sent: list[Message] = []
+
+    async def behind(scope: AnyScope, receive: Receive, send: Send) -> None:
+        raise AssertionError("it got a request without a body")
+
+    async def receive() -> Message:
+        if not begun:
+            await asyncio.Event().wait()
+        return begun.pop()
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    headers = [(b"host", b"127.0.0.1"), (b"content-length", b"5")]
+    scope = {"type": "http", "method": "POST", "path": "/v1/jobs", "headers": headers}
+    asyncio.run(asyncio.wait_for(guard.Guard(behind, None, True)(scope, receive, send), PATIENCE_S))
+    assert sent[0]["status"] == 408 and (b"connection", b"close") in sent[0]["headers"]
+    assert b"the body did not arrive within 0.1 s" in sent[1]["body"]

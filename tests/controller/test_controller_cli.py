@@ -307,6 +307,18 @@ def test_watch_on_a_terminal_leaves_its_last_state(controller: ControllerProcess
     assert "job 0 waits for workers 0, 1 and 2 to join before it starts under BSP" in after
 
 
+@pytest.mark.parametrize(
+    ("command", "redirected"), [("status", ">/dev/full"), ("jobs", ">/dev/full"), ("status", ">&-")]
+)
+def test_commands_report_unwritable_output_in_one_line(
+    controller: ControllerProcess, command: str, redirected: str
+) -> None:
+    shell = f'exec "$0" -m serene.controller {command} --controller {controller.url} {redirected}'
+    said = subprocess.run(["sh", "-c", shell, sys.executable], capture_output=True, text=True, cwd=ROOT)
+    full = (1, "error: cannot use the output: No space left on device\n")
+    assert (said.returncode, said.stderr) == (full if "full" in redirected else (0, ""))
+
+
 def test_version_option_prints_the_version(run: Run) -> None:
     assert run("--version") == (0, f"serenectl {version()}\n", "")
 

@@ -111,9 +111,10 @@ def elastic_job(states: str, minimum: int = 1, evict_after: float = 5.0) -> Job:
     ("states", "minimum", "silent", "evicted", "for_silence"),
     [
         ("rrr", 1, [6, 0, 0], {0}, {0}),
-        ("rrr", 2, [7, 6, 0], {0}, {0}),
+        ("rrr", 2, [6, 7, 0], {1}, {1}),
         ("rrr", 3, [7, 6, 0], set(), set()),
         ("rr", 1, [9, 8], {0}, {0}),
+        ("rr", 1, [8, 9], {1}, {1}),
         ("re", 1, [0, 6], {1}, {1}),
         ("re", 1, [0, 1], set(), set()),
         ("rx", 1, [0, 0], {1}, {1}),

@@ -351,6 +351,9 @@ def test_relative_runtime_folder_is_ignored(tmp_path: Path, monkeypatch: pytest.
     assert background.place() == tmp_path / ".local/state/serene"
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
     assert background.place() == tmp_path / "run/serene"
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    monkeypatch.setenv("HOME", "relative")
+    assert background.place().is_absolute(), "else a switch refuses its ports' paths"
 
 
 def test_up_on_a_full_disk_reports_it_and_leaves_nothing(local: Local) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from serene.controller.jobs.job import Job, JobState, WorkerState
-from serene.controller.status.slow import REMEMBERED, SlowWorkers
+from serene.controller.status.slow import HISTORY, REMEMBERED, SlowWorkers, slow_one
 from serene.experiments.correctness.slow_ranks import KINDS, Plan, is_right, play
 from serene.report import Facts
 from serene.steps import LONGEST, MOST, REPORTED, SHORTEST_S, StepTimes, steps_in
@@ -33,6 +33,15 @@ def test_lateness_of_two_deviations_suffices_in_ten_steps() -> None:
     assert is_right(plan, named := play(plan, 60)), named
 
 
+@pytest.mark.parametrize(("share", "named"), [(0.02, None), (0.04, 1)])
+def test_a_worker_is_slow_from_three_per_cent_of_a_step_on(share: float, named: int | None) -> None:
+    """However surely it is the last: worker 1 in each step."""
+    late = 0.1 * share
+    steps = np.tile([[0.05, 0.05, late], [0.05 + late, 0.05 - late, 0.0]], (HISTORY, 1, 1))
+    found = slow_one(steps)
+    assert (found and found.index) == named
+
+
 def test_short_steps_are_compared_by_their_means() -> None:
     plan = replace(Plan.of("computing", 3), compute_s=0.004, way_s=0.0001, begins=0)
     named = play(plan, 500)
@@ -50,6 +59,9 @@ def test_report_contains_the_latest_steps() -> None:
     assert steps is not None and (steps.epoch, steps.first, steps.each, len(steps.times)) == (3, 68, 4, MOST)
     means = [0.01 * (68 + 4 * row + 1.5) * SHORTEST_S for row in range(MOST)]
     np.testing.assert_allclose(steps.times[:, 2], means, rtol=1e-3)
+    times.add(100, 0.1 * SHORTEST_S, 0.2 * SHORTEST_S, 0.0, epoch=3)
+    steps = steps_in(times.text())
+    assert steps is not None and (steps.first, len(steps.times)) == (68, MOST), "of whole averages alone"
     times.add(0, 70.0, 0.0, 0.0, epoch=4)
     steps = steps_in(times.text())
     assert steps is not None and (steps.epoch, steps.first, steps.each) == (4, 0, 1)

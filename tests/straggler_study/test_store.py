@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from serene.controller.automatic import source
-from serene.experiments.shared.store import Busy
+from serene.experiments.shared.store import Busy, CannotRead
 from serene.experiments.straggler_study import cell as cell_module
 from serene.experiments.straggler_study.cell import Cell, Network, RackNetwork
 from serene.experiments.straggler_study.simulated import Simulation, simulate
@@ -88,6 +89,32 @@ def test_damaged_results_count_as_missing(tmp_path: Path) -> None:
             Trace.load(store.path(CELL))
         assert store.missing([CELL, CELL]) == [CELL]
         assert not store.path(CELL).exists()
+
+
+def test_trace_with_a_damaged_byte_is_refused_or_equal(tmp_path: Path) -> None:
+    path, whole = tmp_path / "one.npz", simulate(CELL)
+    whole.save(path)
+    good, damaged = path.read_bytes(), 0
+    for at in range(0, len(good), 7):
+        path.write_bytes(good[:at] + bytes([good[at] ^ 0xFF]) + good[at + 1 :])
+        try:
+            assert Trace.load(path).steps.tobytes() == whole.steps.tobytes()
+        except BadTrace:
+            damaged += 1
+    assert damaged > len(good) / 14
+
+
+def test_store_keeps_a_result_that_cannot_be_opened(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    simulate(CELL).save(store.path(CELL))
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))
+    try:
+        with pytest.raises(CannotRead, match=f"cannot read {store.path(CELL)}: Too many open files"):
+            store.get(CELL)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert store.get(CELL) is not None
 
 
 def test_failed_save_leaves_no_file(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -179,6 +180,18 @@ def test_nonfinite_update_is_refused_and_changes_nothing() -> None:
     with pytest.raises(BadUpdate, match="the update of parameter 1"):
         ours.contribute(1)
     assert not ours.sent.any() and not ours._residual.any()
+
+
+@pytest.mark.parametrize("shape", [(5,), (1,), (2, 1)], ids=str)
+def test_a_parameter_that_gets_another_shape_is_refused(shape: tuple[int, ...]) -> None:
+    """Else others' values would be written into it, or only a part of it would be shared."""
+    changed, other = torch.nn.Parameter(torch.zeros(2)), torch.nn.Parameter(torch.zeros(3))
+    ours = replica_of(changed, other)
+    ours.begin(2**20, 2**20)
+    changed.data = torch.ones(shape)
+    with pytest.raises(BadParameters, match=rf"^parameter 0 has now the shape {re.escape(str(list(shape)))}: expected"):
+        ours.contribute(1)
+    assert not ours.sent.any()
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,22 @@ def test_with_slots_refuses_a_register_with_partial_cells_per_slot() -> None:
         resized(spoiled(change), 10)
 
 
+def test_slots_are_found_through_several_assigned_fields() -> None:
+    def field(name: str) -> dict[str, Any]:
+        return {"type": "field", "value": ["meta", name]}
+
+    first = {"type": "runtime_data", "value": 0}
+    register = {"type": "register_array", "value": "sums"}
+    steps = [("c", field("b")), ("b", field("a")), ("a", first)]
+    primitives = [{"op": "assign", "parameters": [field(to), value]} for to, value in steps]
+    primitives.append({"op": "register_write", "parameters": [register, field("c"), field("b")]})
+    action = {"runtime_data": [{"name": "first_slot"}], "primitives": primitives}
+    state = SlotState.of(
+        {"actions": [action], "register_arrays": [{"name": "sums", "size": 16, "bitwidth": 32}]},
+    )
+    assert (state.slots, [each.name for each in state.registers]) == (16, ["sums"])
+
+
 def test_with_slots_refuses_a_program_without_slots() -> None:
     def change(made: dict[str, Any]) -> None:
         for action in made["actions"]:
