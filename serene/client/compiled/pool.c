@@ -205,6 +205,10 @@ static void take(struct pool *pool, uint32_t slot, const uint8_t *from) {
     uint8_t *state = pool->specials_state + place % (2 * pool->exchange->slots);
     int32_t *counts = pool->specials + place % (2 * pool->exchange->slots) * lanes;
     if (pool->kind[slot] == VALUES) {
+        for (uint64_t i = 0; i < count; i += 16) {
+            __builtin_prefetch(held + lanes + i, 1);
+            __builtin_prefetch(values + count + i, 1);
+        }
         to_float(from, held, count, shift_of(&pool->layout, pool->classes[block]), values);
         difference(from + 4 * count, held + count, lanes - count, sums);
         if (!pool->not_finite[block]) return;
