@@ -16,11 +16,13 @@ from serene.client.allreduce.plainpool import PlainPool
 from serene.client.compiled.fastpath import library
 from serene.experiments.performance.one_machine import SLOTS, OneMachine
 from serene.program import Program
-from tests.support.numbers import expected, random_values, same
+from serene.sim.hosts import Host
+from tests.support.numbers import expected, given_limit, random_values, right, same
 
 pytestmark = pytest.mark.skipif(library() is None, reason="shared memory needs a C compiler")
 
 WORKERS = 3
+PATIENCE_S = 30
 
 
 @pytest.fixture(params=["serene", "serene_jumbo"])
@@ -103,5 +105,60 @@ def test_switch_restart_breaks_pool_and_names_new_session(tmp_path: Path) -> Non
             stopped.wait(60)
         with OneMachine(program, 2, "shm", tmp_path, session=2):
             again.wait(60)
+            for one in done:
+                one.result()
+
+
+@pytest.mark.parametrize("unit", [None, -12], ids=["voted scales", "a given scale"])
+@pytest.mark.parametrize("bits", [32, 8])
+def test_packets_lost_with_a_ring_are_sent_again_as_they_were(tmp_path: Path, bits: int, unit: int | None) -> None:
+    """The switch takes a worker's port away with the packets in its ring, and opens it again, in the middle of
+    collectives."""
+    program = Program.load("serene")
+    rng = np.random.default_rng(bits)
+    if bits == 32 and unit is None:
+        given = [random_values(rng, 300_000, program.lanes) for _ in range(2)]
+    else:
+        given = [rng.normal(0, 0.1, 300_000).astype(np.float32) for _ in range(2)]
+    limit = np.inf if unit is None else given_limit(2, bits, unit)
+    clipped = [int((np.abs(one) > limit).sum()) for one in given]
+    pools: dict[int, Pool] = {}
+    enough = threading.Event()
+
+    with OneMachine(program, 2, "shm", tmp_path) as machine:
+
+        def work(worker: int) -> None:
+            way = transport(machine, worker)
+            with Pool(way, 0, worker, slots=SLOTS, lanes=program.lanes, incarnation=1) as pool:
+                pool.join()
+                pools[worker] = pool
+                for _ in range(10_000):
+                    over = np.array([enough.is_set()], np.float32)
+                    pool.all_reduce(over, timeout_s=PATIENCE_S)  # whether some worker has had enough
+                    values = given[worker].copy()
+                    pool.all_reduce(values, timeout_s=PATIENCE_S, bits=bits, unit=unit)
+                    assert right(values, given, program.lanes, bits, unit)
+                    if over[0]:
+                        break
+                if unit is not None:
+                    assert pool.clipped_values == pool.collectives // 2 * clipped[worker]
+
+        def lose() -> None:
+            while len(pools) < 2:
+                assert not done[0].done() and not done[1].done()
+            switch, host = machine._switch.switch, Host.of(0)
+            try:
+                while not any(one.done() for one in done) and pools[0].counts.retransmissions < 100:
+                    before = switch.port_counts(host.port).received
+                    while switch.port_counts(host.port).received < before + 200 and not any(one.done() for one in done):
+                        pass
+                    switch._lib.switch_port_remove(switch._state, host.port)
+                    switch.add_shm(host.port, machine.ports[0].removeprefix("shm:"))
+            finally:
+                enough.set()
+
+        with ThreadPoolExecutor(2) as threads:
+            done = [threads.submit(work, worker) for worker in range(2)]
+            lose()
             for one in done:
                 one.result()

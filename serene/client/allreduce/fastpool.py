@@ -38,8 +38,8 @@ class _Pool(ctypes.Structure):
 
     _fields_ = (
         *[(name, ctypes.c_void_p) for name in (
-            "exchange", "values", "held_values", "held_totals", "index", "place", "kind", "under_way", "classes",
-            "not_finite", "specials", "specials_state", "inbox", "residual", "lost",
+            "exchange", "values", "held_values", "held_totals", "index", "place", "kind", "under_way", "unwritten",
+            "classes", "not_finite", "specials", "specials_state", "inbox", "residual", "lost",
         )],
         *[(name, ctypes.c_uint64) for name in (
             "count", "begun", "sent", "pieces_under_way", "group", "groups", "exponents", "ahead",
@@ -71,6 +71,7 @@ class FastPool(FastPath):
             "held_values": protocol.held_values, "held_totals": protocol.held_totals,
             "index": np.zeros(slots, np.uint64), "place": np.zeros(slots, np.uint64),
             "kind": np.zeros(slots, np.uint8), "under_way": np.zeros(slots, np.uint8),
+            "unwritten": np.zeros(slots, np.uint8),
             "specials": np.zeros((2 * slots, lanes), np.int32), "specials_state": np.zeros(2 * slots, np.uint8),
             "inbox": inbox,
         }  # fmt: skip

@@ -157,6 +157,17 @@ static void prepare(const struct exchange *exchange, uint32_t slot, uint32_t run
     memcpy(CMSG_DATA(header), &size, sizeof size);
 }
 
+/* Bytes of each packet that the kernel has put together in one buffer. */
+static uint32_t segment_bytes(struct msghdr *message, uint32_t length) {
+    for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header; header = CMSG_NXTHDR(message, header))
+        if (header->cmsg_level == IPPROTO_UDP && header->cmsg_type == UDP_GRO) {
+            int size;
+            memcpy(&size, CMSG_DATA(header), sizeof size);
+            if (size > 0) return (uint32_t)size;
+        }
+    return length;
+}
+
 /* serene.client.transport.transport.TRANSIENT: errors of a network that is down for a moment. */
 static int is_transient(int error) {
     for (uint32_t i = 0; i < sizeof TRANSIENT / sizeof *TRANSIENT; i++)

@@ -7,6 +7,7 @@
 enum kind { EXPONENTS, VALUES, SPECIALS };
 enum { NOTHING, COUNTS, SUMS };                      /* which of a row's specials and values was answered first */
 enum { OVER = -1, NOT_YET, PIECE };                  /* what next_piece returns */
+enum { PUBLISHED = 64 };         /* pieces, after which the switch gets to know of them */
 
 struct pool {                    /* serene.client.allreduce.fastpool._Pool */
     struct exchange *exchange;
@@ -14,6 +15,7 @@ struct pool {                    /* serene.client.allreduce.fastpool._Pool */
     uint32_t *held_values, *held_totals;             /* by slot: as read last */
     uint64_t *index, *place;     /* by slot: the piece's, and how many were begun before it */
     uint8_t *kind, *under_way;
+    uint8_t *unwritten;          /* whether its packet went into the ring and is not among the payloads */
     int16_t *classes;            /* by block */
     uint8_t *not_finite;
     int32_t *specials;           /* 2 * slots rows of lanes: counts that wait for their sums, by the place of these */
@@ -138,10 +140,16 @@ static void learn(struct pool *pool, uint64_t group, const uint32_t *sums) {
     }
 }
 
-/* Writes a piece into its slot's packet. */
-static void contribute(struct pool *pool, uint32_t slot) {
+/* Whether the slot's packet can be made again until it is answered. */
+static int can_be_made_again(const struct pool *pool, uint32_t slot) {
+    if (pool->residual) return 0;
+    return pool->kind[slot] == EXPONENTS
+           || (pool->kind[slot] == VALUES && !pool->not_finite[pool->index[slot] / pool->layout.rows_per_block]);
+}
+
+/* Makes the packet of a slot's piece, whose header's other fields are there. */
+static void contribute(struct pool *pool, uint32_t slot, uint8_t *packet) {
     const struct exchange *exchange = pool->exchange;
-    uint8_t *packet = exchange->payloads + (size_t)slot * exchange->payload_bytes;
     uint32_t *to = (uint32_t *)(packet + HEADER_BYTES), lanes = exchange->lanes;
     uint64_t index = pool->index[slot], first = index * lanes, block = index / pool->layout.rows_per_block;
     if (pool->kind[slot] == EXPONENTS) {
@@ -151,6 +159,7 @@ static void contribute(struct pool *pool, uint32_t slot) {
         int narrow = rows_of(pool, block) > 1, class = pool->classes[block];
         uint64_t count = length_of(pool, first, narrow ? (uint64_t)pool->layout.values_per_lane * lanes : lanes);
         const float *values = pool->values + first;
+        for (uint64_t i = 0; i < count; i += 16) __builtin_prefetch(values + count + i);     /* the next piece's */
         int rounds = pool->kind[slot] == VALUES && !pool->residual;
         if (rounds && pool->layout.given) pool->clipped_values += count_beyond(values, count, pool->layout.limit);
         if (narrow && rounds)
@@ -170,7 +179,7 @@ static void contribute(struct pool *pool, uint32_t slot) {
     uint32_t *header = (uint32_t *)packet;
     header[AT_EPOCH / 4] = __builtin_bswap32(exchange->epoch);
     header[AT_ROUND / 4] = __builtin_bswap32(exchange->rounds[slot]);
-    header[AT_SEQ / 4] = __builtin_bswap32(exchange->awaited[slot] + 1);
+    header[AT_SEQ / 4] = __builtin_bswap32(exchange->awaited[slot]);
     header[AT_TOTAL / 4] = __builtin_bswap32(pool->held_totals[slot]);
     packet[AT_OP] = OP_PUSH;
 }
@@ -196,6 +205,10 @@ static void take(struct pool *pool, uint32_t slot, const uint8_t *from) {
     uint8_t *state = pool->specials_state + place % (2 * pool->exchange->slots);
     int32_t *counts = pool->specials + place % (2 * pool->exchange->slots) * lanes;
     if (pool->kind[slot] == VALUES) {
+        for (uint64_t i = 0; i < count; i += 16) {
+            __builtin_prefetch(held + lanes + i, 1);
+            __builtin_prefetch(values + count + i, 1);
+        }
         to_float(from, held, count, shift_of(&pool->layout, pool->classes[block]), values);
         difference(from + 4 * count, held + count, lanes - count, sums);
         if (!pool->not_finite[block]) return;
@@ -222,7 +235,7 @@ static int finish_piece(struct pool *pool, uint32_t slot, uint32_t total, const 
     take(pool, slot, values);
     pool->held_totals[slot] = pool->exchange->totals[slot] = total;
     pool->exchange->rounds[slot]++;
-    pool->under_way[slot] = 0;
+    pool->under_way[slot] = pool->unwritten[slot] = 0;
     pool->pieces_under_way--;
     return 1;
 }
@@ -239,17 +252,6 @@ static int accept_piece(struct pool *pool, const uint8_t *packet, uint32_t slot,
     if (held != (int32_t)pool->layout.workers) return 0;
     answered(exchange, packet, slot, batch);
     return finish_piece(pool, slot, read32(packet + AT_TOTAL), packet + HEADER_BYTES);
-}
-
-/* Bytes of each packet that the kernel has put together in one buffer. */
-static uint32_t segment_bytes(struct msghdr *message, uint32_t length) {
-    for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header; header = CMSG_NXTHDR(message, header))
-        if (header->cmsg_level == IPPROTO_UDP && header->cmsg_type == UDP_GRO) {
-            int size;
-            memcpy(&size, CMSG_DATA(header), sizeof size);
-            if (size > 0) return (uint32_t)size;
-        }
-    return length;
 }
 
 /* Takes in a packet, or copies it to the exchange's rows if it is odd. */
@@ -335,23 +337,82 @@ static int finish_accepted(struct pool *pool) {
     return 1;
 }
 
-/* Begins what can begin, for as many packets as the window has room for. */
-static int begin_pieces(struct pool *pool, const struct flight *flight) {
+static void count_sent(struct pool *pool, struct flight *flight, uint32_t slot, uint32_t run, double now) {
     struct exchange *exchange = pool->exchange;
+    for (uint32_t i = slot; i < slot + run; i++) {
+        exchange->state[i] = IN_FLIGHT;
+        exchange->in_network[i] = 1;
+        exchange->order[i] = exchange->transmissions++;
+        exchange->attempts[i]++;
+        exchange->sent_at[i] = now;
+    }
+    pool->sent += run;
+    exchange->sent += run;
+    flight->in_flight += run;
+    flight->in_network += run;
+    flight->sent_last = now;
+    if (!exchange->stalled) exchange->busy_at = now;
+}
+
+/* Makes the packet of a piece that has begun. If its turn has come and the ring has room, it goes there at once: another
+ * copy would only take cache away from others. */
+static void make_packet(struct pool *pool, struct flight *flight, uint32_t slot, int turn, double now) {
+    struct exchange *exchange = pool->exchange;
+    struct shm_end *shm = exchange->shm;
+    uint8_t *row = exchange->payloads + (size_t)slot * exchange->payload_bytes;
+    _Alignas(64) uint8_t packet[HEADER_BYTES + 4 * LARGEST_LANES];
+    if (!turn || !shm || !shm->memory || shm->closed || !can_be_made_again(pool, slot)) {
+        contribute(pool, slot, row);
+        return;
+    }
+    memcpy(packet, row, HEADER_BYTES);
+    contribute(pool, slot, packet);
+    struct iovec parts[2] = {{exchange->head, exchange->head_bytes}, {packet, exchange->payload_bytes}};
+    if (shm_write(shm, parts, 2)) {
+        pool->unwritten[slot] = 1;
+        count_sent(pool, flight, slot, 1, now);
+    } else {
+        memcpy(row, packet, exchange->payload_bytes);
+    }
+}
+
+/* Begins what can begin, for as many packets as the window has room for. */
+static int begin_pieces(struct pool *pool, struct flight *flight) {
+    struct exchange *exchange = pool->exchange;
+    int outcome = GO_ON;
+    double now = now_s();
     while (flight->in_network + (pool->begun - pool->sent) < (uint64_t)exchange->window) {
         uint32_t slot = (uint32_t)(pool->begun % exchange->slots);
         uint32_t before = (slot + exchange->slots - pool->most_under_way) % exchange->slots;
-        if (pool->under_way[before] || next_piece(pool, &pool->kind[slot], &pool->index[slot]) != PIECE) return GO_ON;
-        if (pool->no_more) return NO_MORE;
-        contribute(pool, slot);
+        if (pool->under_way[before] || next_piece(pool, &pool->kind[slot], &pool->index[slot]) != PIECE) break;
+        if ((outcome = pool->no_more ? NO_MORE : GO_ON) != GO_ON) break;
+        int turn = pool->sent == pool->begun;
         exchange->awaited[slot]++;
         exchange->attempts[slot] = 0;
         exchange->state[slot] = UNSENT;
         pool->under_way[slot] = 1;
         pool->place[slot] = pool->begun++;
         pool->pieces_under_way++;
+        make_packet(pool, flight, slot, turn, now);
+        if (pool->begun % PUBLISHED == 0 && exchange->shm) {
+            shm_publish(exchange->shm);
+            now = now_s();
+        }
     }
-    return GO_ON;
+    if (exchange->shm) shm_publish(exchange->shm);
+    return outcome;
+}
+
+/* Makes the packets that are only in the ring once more, for whoever may have to send them again. */
+static void write_all(struct pool *pool) {
+    struct exchange *exchange = pool->exchange;
+    uint64_t clipped = pool->clipped_values;         /* they were counted */
+    for (uint32_t slot = 0; slot < exchange->slots; slot++) {
+        if (!pool->unwritten[slot]) continue;
+        pool->unwritten[slot] = 0;
+        contribute(pool, slot, exchange->payloads + (size_t)slot * exchange->payload_bytes);
+    }
+    pool->clipped_values = clipped;
 }
 
 static void unsend(struct pool *pool, struct flight *flight, uint64_t to) {
@@ -383,20 +444,8 @@ static int send_pieces(struct pool *pool, struct flight *flight) {
             memset(&messages[count], 0, sizeof messages[count]);
             prepare(exchange, slot, run, &messages[count].msg_hdr, parts[count], control[count]);
             first[count++] = pool->sent;
-            for (uint32_t i = slot; i < slot + run; i++) {
-                exchange->state[i] = IN_FLIGHT;
-                exchange->in_network[i] = 1;
-                exchange->order[i] = exchange->transmissions++;
-                exchange->attempts[i]++;
-                exchange->sent_at[i] = now;
-            }
-            pool->sent += run;
-            exchange->sent += run;
-            flight->in_flight += run;
-            flight->in_network += run;
+            count_sent(pool, flight, slot, run, now);
         }
-        flight->sent_last = now;
-        if (!exchange->stalled) exchange->busy_at = now;
         for (unsigned sent = 0; sent < count;) {
             int done = send_messages(exchange, messages + sent, count - sent);
             if (done > 0) {
@@ -445,6 +494,7 @@ int run_pool(struct pool *pool) {
     int on = 1, off = 0;
     if (pool->joins) setsockopt(exchange->socket, IPPROTO_UDP, UDP_GRO, &on, sizeof on);
     int outcome = go_on(pool);
+    write_all(pool);
     if (pool->joins) setsockopt(exchange->socket, IPPROTO_UDP, UDP_GRO, &off, sizeof off);
     return outcome;
 }

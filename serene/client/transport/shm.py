@@ -27,10 +27,12 @@ class End(ctypes.Structure):
 
     _fields_ = (
         *[(name, ctypes.c_void_p) for name in ("memory", "into", "out")],
-        *[(name, ctypes.c_uint64) for name in ("written", "read", "published", "out_read", "in_written")],
+        *[(name, ctypes.c_uint64) for name in (
+            "written", "read", "published", "out_read", "in_written", "rewound", "most_unread",
+        )],
         ("socket", ctypes.c_int32),
         ("closed", ctypes.c_uint32),
-    )
+    )  # fmt: skip
 
 
 class SharedMemory:

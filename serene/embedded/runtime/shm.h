@@ -19,6 +19,7 @@
 enum { SHM_RING_BYTES = 4 << 20, SHM_ALIGN = 64, SHM_MOST_BYTES = 65536 };   /* of a ring, a record, a frame */
 enum { SHM_RECORD_BYTES = 8, SHM_GREETING = 0x53724d31 };                    /* before a frame; with the memory */
 enum { SHM_FETCHED_BYTES = 4096 };       /* ahead, at most */
+enum { SHM_CACHED_BYTES = 512 << 10 };   /* of a ring, which are worth beginning it anew */
 #define SHM_SKIP 0xffffffffu     /* for a length: the rest of the ring is not used */
 
 struct shm_ring {
@@ -38,6 +39,7 @@ struct shm_end {                 /* serene.client.transport.shm.End */
     uint64_t written, read;      /* ours of out and in */
     uint64_t published;          /* up to where frames are the reader's */
     uint64_t out_read, in_written;          /* theirs, as last seen and found in order */
+    uint64_t rewound, most_unread;          /* where our ring began anew; bytes of frames that waited there at once */
     int32_t socket;
     uint32_t closed;             /* the other end has gone */
 };
@@ -73,11 +75,24 @@ static inline __attribute__((always_inline)) void shm_fetch(const uint8_t *from,
     for (uint64_t i = 0; i < size; i += SHM_ALIGN) __builtin_prefetch(from + i, to_write);
 }
 
+/* Whether the next frame goes to the beginning of the ring, which both processors have in their caches. Until it is read
+ * there is room for as much as lies before what is skipped: more than ever waited. */
+static int shm_rewinds(const struct shm_end *end, uint64_t at) {
+    return at >= SHM_CACHED_BYTES && at / 2 >= end->most_unread && end->written == end->published
+           && __atomic_load_n(&end->out->read, __ATOMIC_ACQUIRE) == end->written;
+}
+
 /* Room in the ring for a frame of `most` bytes at most. NULL: it is full. */
 static uint8_t *shm_reserve(struct shm_end *end, uint64_t most) {
     uint64_t size = shm_record_bytes(most), at = end->written % SHM_RING_BYTES;
-    uint64_t skipped = at + size > SHM_RING_BYTES ? SHM_RING_BYTES - at : 0;
-    if (most > SHM_MOST_BYTES || !shm_has_room(end, skipped + size)) return NULL;
+    int rewinds = shm_rewinds(end, at);
+    uint64_t skipped = rewinds || at + size > SHM_RING_BYTES ? SHM_RING_BYTES - at : 0;
+    if (most > SHM_MOST_BYTES) return NULL;
+    if (!shm_has_room(end, skipped + size)) {
+        end->most_unread = SHM_RING_BYTES;       /* begins anew no more */
+        return NULL;
+    }
+    if (rewinds) end->rewound = end->written + skipped;
     return end->out->bytes + (skipped ? 0 : at) + SHM_RECORD_BYTES;
 }
 
@@ -113,6 +128,9 @@ static int shm_write(struct shm_end *end, const struct iovec *parts, size_t coun
 /* Hands over what was written, if anything was, and wakes the reader if it sleeps. */
 static void shm_publish(struct shm_end *end) {
     if (end->published == end->written) return;
+    uint64_t unread = end->written - __atomic_load_n(&end->out->read, __ATOMIC_RELAXED);
+    if (end->written - end->rewound < unread) unread = end->written - end->rewound;
+    if (unread > end->most_unread) end->most_unread = unread;
     end->published = end->written;
     __atomic_store_n(&end->out->written, end->written, __ATOMIC_RELEASE);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);     /* either we see that it sleeps, or it sees what was written */
