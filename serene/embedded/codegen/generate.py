@@ -20,7 +20,7 @@ from serene.embedded.codegen.trace import trace_headers
 from serene.embedded.program.errors import where
 from serene.embedded.program.ir import Action, Program, mask
 
-RUNTIME_BEFORE = ("wide.h", "switch.h", "table.h", "stateful.h", "checksum.h", "trace.h")
+RUNTIME_BEFORE = ("wide.h", "switch.h", "table_writes.h", "stateful.h", "checksum.h", "trace.h")
 RUNTIME_AFTER = ("pipeline.h", "ports.h", "api.h", "writes.h", "reads.h")
 
 PACKET = """\

@@ -127,25 +127,26 @@ static void port_close(struct port *port) {
 /* Makes message `number` of what begins with output `at`; the output that comes after it (index + 1, 0: none).
  * `parts` is how many of the parts are taken. */
 static uint32_t port_message(struct runtime *runtime, struct port *port, uint32_t at, int number, uint32_t *parts) {
-    static struct virtio_net_hdr plain;
     struct ports *ports = ports_of(runtime);
     struct outputs *outputs = &runtime->outputs;
     struct iovec *own = ports->parts + *parts;
     const struct output *first = &outputs->items[at - 1];
     const uint8_t *frame = outputs->bytes + first->offset;
     uint32_t count = 1, used = 0, next = ports->next[at - 1];
-    if (port->is_packet) own[used++] = (struct iovec){&plain, sizeof plain};
-    own[used++] = (struct iovec){(void *)frame, first->length};
+    uint32_t lead = port->is_packet ? sizeof(struct virtio_net_hdr) : 0;
+    _Static_assert(sizeof(struct virtio_net_hdr) == OUTPUT_LEAD, "a plain header lies before each output");
+    own[used++] = (struct iovec){(void *)(frame - lead), lead + first->length};
     if (port->joins && next && run_begins(frame, first->length)) {
         uint32_t size = first->length - RUN_HEADER_BYTES, total = size, payload = size;
-        while (next && count < RUN_MOST_PACKETS && *parts + used + 2 <= PARTS && payload == size) {
+        while (next && count < RUN_MOST_PACKETS && *parts + used + 3 <= PARTS && payload == size) {
             const struct output *output = &outputs->items[next - 1];
             const uint8_t *more = outputs->bytes + output->offset;
             if (!run_begins(more, output->length) || !run_continues(frame, more, count)) break;
             payload = output->length - RUN_HEADER_BYTES;
             if (payload > size || total + payload > RUN_MOST_BYTES - UDP_BYTES) break;
             if (count == 1) {
-                own[1] = (struct iovec){ports->run_headers[number], RUN_HEADER_BYTES};
+                own[0] = (struct iovec){&ports->run_virtio[number], sizeof ports->run_virtio[number]};
+                own[used++] = (struct iovec){ports->run_headers[number], RUN_HEADER_BYTES};
                 own[used++] = (struct iovec){(void *)(frame + RUN_HEADER_BYTES), size};
             }
             own[used++] = (struct iovec){(void *)(more + RUN_HEADER_BYTES), payload};
@@ -153,10 +154,7 @@ static uint32_t port_message(struct runtime *runtime, struct port *port, uint32_
             count++;
             next = ports->next[next - 1];
         }
-        if (count > 1) {
-            own[0] = (struct iovec){&ports->run_virtio[number], sizeof ports->run_virtio[number]};
-            run_header(ports->run_headers[number], &ports->run_virtio[number], frame, size, total);
-        }
+        if (count > 1) run_header(ports->run_headers[number], &ports->run_virtio[number], frame, size, total);
     }
     ports->sending[number].msg_hdr = (struct msghdr){
         .msg_iov = own, .msg_iovlen = used, .msg_name = port->is_packet ? NULL : &port->peer,
@@ -346,8 +344,7 @@ static int port_receive_ring(struct state *state, struct port *port) {
             count += waiting;
             continue;
         }
-        __builtin_prefetch((uint8_t *)frame_slot(ring, 1) + 64);
-        __builtin_prefetch((uint8_t *)frame_slot(ring, 1) + 128);
+        for (int line = 0; line < 3; line++) __builtin_prefetch((uint8_t *)frame_slot(ring, 3) + 64 * line);
         if (!port_take_slot(state, port, frame_slot(ring, 0), status)) state->runtime.counts[port->number].dropped++;
         frame_release(ring);
         count++;

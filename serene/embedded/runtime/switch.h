@@ -25,6 +25,7 @@ enum { MAX_PASSES = 64 };        /* of one packet through the pipeline */
 enum { MAX_STEPS = 1 << 18 };    /* that one received packet may take, with all its copies: see STEP and may_run */
 enum { MAX_COPIES = 5 * MAX_PASSES + 8 };     /* of one packet, at once */
 enum { OUTPUT_BYTES = 64 << 20, MOST_OUTPUT_BYTES = 1 << 30 };   /* when they are sent, and when no more are taken */
+enum { OUTPUT_LEAD = 10 };        /* zeros before each output: a plain struct virtio_net_hdr, for one piece a message */
 enum { RING_BYTES = 4 << 20 };
 
 /* Where the cycles go, counted when compiled with -DPROFILE only. */
@@ -152,6 +153,7 @@ static inline uint64_t random_between(struct runtime *runtime, uint64_t low, uin
 
 /* Room for a packet of `length` bytes; NULL when memory has run out. */
 static uint8_t *outputs_reserve(struct outputs *outputs, size_t length) {
+    length += OUTPUT_LEAD;
     if (outputs->used + length > MOST_OUTPUT_BYTES) return NULL;
     if (outputs->used + length > outputs->capacity) {
         size_t capacity = outputs->capacity ? outputs->capacity : 1 << 20;
@@ -168,12 +170,12 @@ static uint8_t *outputs_reserve(struct outputs *outputs, size_t length) {
         outputs->items = items;
         outputs->items_capacity = capacity;
     }
-    return outputs->bytes + outputs->used;
+    return memset(outputs->bytes + outputs->used, 0, OUTPUT_LEAD) + OUTPUT_LEAD;
 }
 
 static inline void outputs_commit(struct outputs *outputs, uint32_t port, uint32_t length) {
-    outputs->items[outputs->count++] = (struct output){port, length, outputs->used};
-    outputs->used += length;
+    outputs->items[outputs->count++] = (struct output){port, length, outputs->used + OUTPUT_LEAD};
+    outputs->used += OUTPUT_LEAD + length;
 }
 
 static inline void outputs_clear(struct outputs *outputs) {
