@@ -214,17 +214,19 @@ class Upkeep:
             raise
 
     async def restoring(self, job: Job) -> bool:
-        """Whether the workers still restore the sums. An epoch that began then would show them different votes."""
+        """Whether the workers still restore the sums. An epoch that began then would show them different votes. To be
+        called before another epoch is planned: where the restoration has ended, that begins one."""
         if job.restoring:
             await self.telemetry.refresh()
             await self._end_restoration(job)
         return job.restoring
 
     async def evicts_silent(self, job: Job, evicted: Collection[int], reason: str) -> bool:
-        """To be called before exactly these workers are evicted. If ``job`` is being restored, evicts them, begins the
+        """To be called, after ``restoring``, before exactly these workers are evicted. If ``job`` is being restored,
+        evicts them, begins the
         restoration again without them, and returns True; else the caller has to make the change. Raises Conflict unless
         they are silent: the restoration soon ends then, and begun again at each request it would never end."""
-        if not await self.restoring(job):
+        if not job.restoring:
             return False
         added, removed = set(evicted) - set(job.evicted()), set(job.evicted()) - set(evicted)
         heard = {worker for worker in added if self.telemetry.silent_s(job.id, job.workers[worker]) < SILENT_S}
@@ -237,10 +239,11 @@ class Upkeep:
         return True
 
     async def starts_over(self, job: Job, reason: str, change: Callable[[], None]) -> bool:
-        """To be called before a worker leaves, or another process takes its place. If ``job`` is being restored, makes
+        """To be called, after ``restoring``, before a worker leaves, or another process takes its place. If ``job`` is
+        being restored, makes
         the ``change``, has the workers begin a new session with another vote, and returns True; else the caller has to
         make the change."""
-        if not await self.restoring(job):
+        if not job.restoring:
             return False
         await self._start_over(job, reason, change)
         return True

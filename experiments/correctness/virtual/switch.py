@@ -69,6 +69,9 @@ class CommandedSwitch(VirtualSwitch, Protocol):
     def learned(self) -> list[tuple[str, int]]:
         """Sources of ordinary frames that it did not know, since the last call: MAC address and port."""
 
+    def restart(self) -> None:
+        """Loses its entries, registers and counters."""
+
 
 @cache
 def frame_head(host: Host, payload_bytes: int) -> bytes:
@@ -101,6 +104,15 @@ class P4Switch(ProgramSwitch):
 
     def learned(self) -> list[tuple[str, int]]:
         return [(mac_text(digest.values[0]), digest.values[1]) for digest in self.switch.poll_digests()]
+
+    def restart(self) -> None:
+        for _, entry in list(self._held.values()):
+            self.delete(entry)
+        known = self.switch.program
+        for name, register in known.registers.items():
+            self.switch.register_write(name, 0, 0, register.size)
+        for name, counter in known.counters.items():
+            self.switch.counter_write(name, 0, CounterValue(0, 0), counter.size)
 
     def bases(self, slots: int) -> list[int]:
         """Rounds of the present epoch that are complete, per slot."""
