@@ -28,3 +28,17 @@ def numbers(values: Sequence[int]) -> str:
     if len(values) <= few or values[-1] - values[0] != len(values) - 1:
         return choices(values)
     return f"{values[0]} to {values[-1]}"
+
+
+def counted(number: int, what: str) -> str:
+    """``1 cell`` or ``2 cells``."""
+    return f"{number} {what}{'s'[: number != 1]}"
+
+
+def one_line(text: str, longest: int) -> str:
+    """A text from elsewhere as one line that any terminal can show, of at most ``longest`` characters."""
+    line = "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text[: longest + 1]
+    )
+    return line if len(line) <= longest else f"{line[: longest - 3]}..."

@@ -7,6 +7,7 @@ the same lists, so what is dissected there is what is sent from here. All number
 from __future__ import annotations
 
 import ipaddress
+import re
 import struct
 from collections.abc import Sequence
 from enum import IntEnum
@@ -183,6 +184,16 @@ def mac_bytes(mac: str) -> bytes:
 @lru_cache(4096)
 def _ip_bytes(ip: str) -> bytes:
     return ipaddress.IPv4Address(ip).packed
+
+
+def check_addresses(ip: str, mac: str) -> None:
+    """Raises SereneError unless these are an IPv4 and a MAC address."""
+    try:
+        _ip_bytes(str(ip))
+    except ValueError:
+        raise SereneError(f"IP address {ip!r}: expected one like {SWITCH_IP}") from None
+    if not re.fullmatch("([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}", str(mac)):
+        raise SereneError(f"MAC address {mac!r}: expected one like {SWITCH_MAC}")
 
 
 def encapsulation(payload_bytes: int, *, source: tuple[str, str, int], destination: tuple[str, str, int]) -> bytes:

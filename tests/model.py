@@ -73,7 +73,7 @@ class Model:
         self.unread = 0
 
     def hello(self, worker: int, incarnation: int) -> bool:
-        """Whether the switch answers with a WELCOME; else the HELLO goes to the controller."""
+        """Returns whether the switch answers with a WELCOME; otherwise the HELLO is punted."""
         return self.policy is not None and self.admitted.get(worker) == incarnation
 
     def leave(self, worker: int, incarnation: int) -> bool:

@@ -1,4 +1,4 @@
-"""Faults planted in rules, one by one, to see whether random runs find them.
+"""Faults planted in rules, one by one, to check that random runs find them.
 
 A planted fault is a line of the rules (tests/model.py), of the client or of the controller, written wrong. A hunt plays
 random runs until one of them finds something wrong. `python -m tests.planted` hunts for all planted faults of the

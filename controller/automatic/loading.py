@@ -30,7 +30,7 @@ from serene.controller.automatic.saina import Saina
 from serene.controller.automatic.sync_switch import SyncSwitch
 from serene.controller.automatic.trust import BadAutomatic, trusted_source
 from serene.controller.automatic.waiting import Waiting
-from serene.errors import SereneError, choices
+from serene.errors import SereneError, choices, one_line
 from serene.strategy import STRATEGIES, BadStrategy, Strategy, strategy_from_dict, to_dict
 
 BEST = "pacing"  # what `serenectl sync auto` takes where no name is given
@@ -177,18 +177,17 @@ def checked(answer: object) -> Strategy | Decision | None:
         raise SereneError(f"decide() returned a Decision with evicted {_shown(evicted)}: expected a set of worker ids")
     if type(answer.reason) is not str:
         raise SereneError(f"decide() returned a Decision with reason {_shown(answer.reason)}: expected a text")
-    return Decision(strategy_from_dict(to_dict(strategy)), frozenset(evicted), answer.reason[:LONGEST_REASON])
+    return Decision(strategy_from_dict(to_dict(strategy)), frozenset(evicted), one_line(answer.reason, LONGEST_REASON))
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 100 else f"{text[:100]}..."
+    return one_line(repr(value), 100)
 
 
 def _from_file(name: str) -> Any:
     file, colon, attribute = name.rpartition(":")
     if name.endswith(".py"):
-        raise BadAutomatic(f"{name} may have several strategies: expected {name}:NAME")
+        file, colon, attribute = name, ":", ""
     if not colon or not file.endswith(".py"):
         raise BadAutomatic(f"no automatic strategy {name!r}: expected {choices([*SHIPPED, 'FILE.py:NAME'])}")
     source = trusted_source(file)
@@ -201,6 +200,8 @@ def _from_file(name: str) -> Any:
         raise BadAutomatic(f"{file}: {type(error).__name__}: {error}") from None
     usable = [key for key, value in vars(module).items() if _usable(value, module.__name__)]
     if attribute not in usable:
+        if usable and not attribute:
+            raise BadAutomatic(f"{file} needs a NAME: expected {choices(f'{file}:{known}' for known in usable)}")
         raise BadAutomatic(f"{file} has no automatic strategy {attribute!r}; it has {choices(usable) or 'none'}")
     return getattr(module, attribute)
 

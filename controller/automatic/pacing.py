@@ -34,6 +34,10 @@ HARM = 2.4
 # time, a round leaves such a worker out at once. One in ten counts as late before any is known.
 RARE = 0.05
 SOME = 4  # workers, of which a quarter is one
+# Iterations without a late worker, after which a round waits for more workers again. At a swap, workers send again what
+# is in flight: most of a step where the network takes two thirds of it. Compute times always scatter a little. A swap
+# for each late iteration would cost more than late gradients do.
+CALM = 20
 
 
 @dataclass
@@ -58,6 +62,10 @@ class Pacing(Automatic):
         self._times: dict[int, tuple[int, float, float]] = {}
         # Computed so far; of these, late after one in time; and the sum of how late, in steps.
         self._iterations, self._sudden, self._late = 10, 1, 0.0
+        # How many workers a round waits for, None where momentum decides; and the iterations that were done when it was
+        # last the choice of the moment.
+        self._waits_for: int | None = None
+        self._chosen_at = 0
 
     def decide(self, seen: Observation) -> Decision | None:
         workers = seen.barrier
@@ -104,6 +112,7 @@ class Pacing(Automatic):
         late = [worker for worker in sorted(workers, key=lateness, reverse=True) if lateness(worker) > near]
         recently = [worker for worker in workers if worker not in late and behind(worker.slowest_s) > near]
         if momentum >= MOMENTUM:
+            self._waits_for = None
             k, left_out = self._least(workers, fresh, behind)
             harm = f"late gradients are harmful with momentum {momentum:g}"
             if k is not None:
@@ -112,15 +121,29 @@ class Pacing(Automatic):
         if left is None:
             further = [worker for worker in late[few:] if lateness(worker) > self.far]
             why = "by waiting times alone: the effect of late gradients is unknown"
-            return _without([*late[:few], *further][: count // 2], count, why)
+            return self._calm(*_without([*late[:few], *further][: count // 2], count, why), workers)
         share = f"{left:.1f} of the gradients' agreement outlasts one update"
         if left < TURNED and (count >= SOME or late or recently):
             # Where nobody is late, too: a quarter of the gradients, one round late, damps the oscillation.
             k = max(count - max(few, sum(lateness(worker) > self.far for worker in late)), 1)
+            self._waits_for, self._chosen_at = k, _done(workers)
             return Quorum(k), f"training oscillates: a round waits for {k} of {count} ({share})"
         if recently or len(late) > few:
-            return ASP(), f"workers are late in turns: nobody waits (late gradients help: {share})"
-        return _without(late, count, share)
+            asynchronous = f"workers are late in turns: nobody waits (late gradients help: {share})"
+            return self._calm(ASP(), asynchronous, workers)
+        return self._calm(*_without(late, count, share), workers)
+
+    def _calm(self, strategy: Strategy, why: str, workers: Sequence[WorkerView]) -> tuple[Strategy, str]:
+        """This strategy, if it waits for no more workers than the one in force or nobody was late for CALM iterations;
+        else the one in force."""
+        count, done = len(workers), _done(workers)
+        wanted = _waits_for(strategy, count)
+        kept = min(wanted if self._waits_for is None else self._waits_for, count)
+        if wanted <= kept or done - self._chosen_at >= CALM:
+            self._waits_for, self._chosen_at = wanted, done
+            return strategy, why
+        who = f"a round waits for {kept} of {count}" if kept else "nobody waits"
+        return Quorum(kept) if kept else ASP(), f"workers were late within {CALM} iterations: {who}"
 
     def _least(
         self, workers: Sequence[WorkerView], fresh: Sequence[WorkerView], behind: Callable[[float | None], float]
@@ -154,6 +177,16 @@ class Pacing(Automatic):
         if not rare and left_out < few and HARM * few / count + wait(few) < wait(0):
             return count - few, []
         return None, slowest[:left_out]
+
+
+def _waits_for(strategy: Strategy, count: int) -> int:
+    """For how many of so many workers a round waits, 0 under ASP."""
+    return 0 if isinstance(strategy, ASP) else strategy.k if isinstance(strategy, Quorum) else count
+
+
+def _done(workers: Sequence[WorkerView]) -> int:
+    """Iterations of the worker that has done most."""
+    return max(worker.rounds for worker in workers)
 
 
 def _few(workers: Sequence[WorkerView]) -> int:

@@ -30,7 +30,7 @@ from serene.controller.jobs.jobs import Jobs
 from serene.controller.status.model import AutomaticStatus, of, workers
 from serene.controller.switch.connection import SwitchError
 from serene.controller.switch.telemetry import Telemetry
-from serene.errors import SereneError
+from serene.errors import SereneError, one_line
 from serene.strategy import Strategy
 
 LOG = logging.getLogger("serene.controller")
@@ -38,6 +38,7 @@ LOG = logging.getLogger("serene.controller")
 T = TypeVar("T")
 
 DECISION_TIMEOUT_S = 5.0  # for users' code to load or to decide
+LONGEST_TROUBLE = 500  # characters, since every status has them
 MOST_CALLS = 16  # of users' code at once; a call that does not return cannot be ended
 
 
@@ -139,7 +140,7 @@ class AutomaticRunner:
         except BadAutomatic:
             raise
         except Exception as error:
-            raise BadAutomatic(f"{name}: {type(error).__name__}: {error}") from None
+            raise BadAutomatic(one_line(f"{name}: {type(error).__name__}: {error}", LONGEST_TROUBLE)) from None
 
     def start(self, job: int, running: RunningStrategy) -> None:
         """Has a strategy decide for the job from now on, in place of another one if it has one."""
@@ -227,9 +228,9 @@ def _in_words(error: BaseException, name: str = "") -> str:
     """An error's text, and the line of the strategy's file, FILE.py:NAME, in which it arose. Even the text may fail,
     since a user's exception may have a __repr__ of its own."""
     if isinstance(error, SereneError):
-        return str(error)
+        return one_line(str(error), LONGEST_TROUBLE)
     try:
-        text = repr(error)[:500]
+        text = one_line(repr(error), LONGEST_TROUBLE)
     except Exception:
         text = type(error).__name__
     file = name.rpartition(":")[0]

@@ -23,7 +23,7 @@ from serene.controller.commands.jobs import jobs
 from serene.controller.commands.live import LiveView
 from serene.controller.commands.sync import sync
 from serene.controller.commands.trace import trace
-from serene.controller.http.client import ControllerClient, NoController, Rejected
+from serene.controller.http.client import ControllerClient, NoController, NotAController, Rejected
 from serene.controller.jobs.job import JobState
 from serene.controller.settings import (
     DEFAULT_SWITCH,
@@ -35,7 +35,7 @@ from serene.controller.settings import (
     port_numbers,
     settings,
 )
-from serene.controller.status.model import Event, SwitchStatus
+from serene.controller.status.model import Event, JobExplanation, Status, SwitchStatus
 from serene.distribution import version
 from serene.errors import SereneError, choices
 from serene.http import CONTROLLER, UNIX
@@ -121,7 +121,9 @@ def up(
     # Alone: a second `up` at the same time would use the first one's switch, which the first one stops if it fails.
     # Held: an interrupt must not come while the switch runs and nothing has noted that it does.
     with held(), nullcontext() if foreground else background.alone(background.Files.of(chosen.http)):
-        if local:
+        if local and (summary := _switch_again(chosen)):
+            pass
+        elif local:
             with _local_switch(chosen, udp, keep=not foreground) as there:
                 summary = _start(there, foreground)
         else:
@@ -130,6 +132,28 @@ def up(
     # must not stop the switch of a controller that runs.
     if summary:
         print(summary)
+
+
+def _switch_again(chosen: Settings) -> str:
+    """Starts the local switch of the controller that runs, where the switch has ended: with the ports that it had, so
+    that its jobs resume. Returns what to print; "" where there is nothing to start."""
+    with ControllerClient(f"http://{chosen.http}") as client:
+        try:
+            switch = client.status().switch
+        except (NoController, NotAController, Rejected):
+            return ""
+    had: local_switch.Ports = [*switch.udp_ports] or [*switch.shm_ports]
+    if not had or switch.address != chosen.switch:
+        return ""
+    ports, started = local_switch.start(switch.address, [at.port for at in had], udp=bool(switch.udp_ports))
+    if not started:
+        return ""
+    if list(ports) != list(had):
+        local_switch.stop(switch.address, ports)
+        raise local_switch.NoLocalSwitch(
+            "another program has taken ports of the switch, which has ended: 'serenectl down --force', then start anew"
+        )
+    return f"the switch at {switch.address} had ended and runs again; the controller at {client.url} continues"
 
 
 @contextmanager
@@ -244,14 +268,20 @@ def _await_removal(socket: str) -> None:
 
 
 @app.command()
-def status(as_json: AsJson = False, controller: Url = None) -> None:
+def status(
+    every: Annotated[
+        bool, typer.Option("--all", help=f"All finished jobs; by default the latest {view.LATEST}.")
+    ] = False,
+    as_json: AsJson = False,
+    controller: Url = None,
+) -> None:
     """Show the switch, its jobs and their workers."""
     with ControllerClient(controller) as client:
         now = client.status()
     if as_json:
         print_json(now)
     else:
-        console().print(view.whole(now))
+        console().print(view.whole(now, None if every else view.LATEST))
 
 
 @app.command()
@@ -296,12 +326,23 @@ def explain(
     controller: Url = None,
 ) -> None:
     """Explain why each worker waits: for whom, in which round, and what would end the wait."""
+    with ControllerClient(controller) as asked:
+        if job is None and worker is None and (found := _not_made(asked.status())):
+            print_json(found) if as_json else console().print(view.explanation(found))
+            return
     with job_of(controller, job) as (client, chosen):
         found = client.explain(chosen, None if worker is None else worker_of(client, chosen, worker))
     if as_json:
         print_json(found)
     else:
         console().print(view.explanation(found))
+
+
+def _not_made(status: Status) -> JobExplanation | None:
+    """Where no job runs: for what the processes wait that are there; None where there are none."""
+    if not status.gathering or any(job.state is not JobState.FINISHED for job in status.jobs):
+        return None
+    return JobExplanation(headline="; ".join(view.gathering_lines(status)), workers=[])
 
 
 WorkerOption = Annotated[str, typer.Option("--worker", metavar="ID", help="Which worker; over racks RACK.ID, too.")]

@@ -12,6 +12,7 @@ import typer
 from pydantic import BaseModel, RootModel
 from rich.console import Console
 
+from serene.controller.commands import view
 from serene.controller.commands.groups import BadChoice
 from serene.controller.http.client import ControllerClient, NoController, NotAController, Rejected
 from serene.controller.jobs.job import JobState
@@ -50,13 +51,15 @@ def make(made: Callable[[], T]) -> T:
 def only_job(client: ControllerClient, made_by: str) -> int:
     """The id of the one job that has not finished. Raises BadChoice if there are several, SereneError if none; made_by:
     what makes a job, for that message."""
-    there = client.jobs()
-    unfinished = [job.job for job in there if job.state is not JobState.FINISHED]
+    status = client.status()
+    unfinished = [job.job for job in status.jobs if job.state is not JobState.FINISHED]
     if len(unfinished) == 1:
         return unfinished[0]
     if unfinished:
         raise BadChoice(f"--job is missing: expected {choices(unfinished)}")
-    what = "every job has finished" if there else "there is no job"
+    if status.gathering:
+        raise SereneError("; ".join(view.gathering_lines(status)))
+    what = "every job has finished" if status.jobs else "there is no job"
     raise SereneError(f"{what}; create one with {made_by}")
 
 

@@ -15,7 +15,15 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from serene.controller.commands.view import drops_line, fabric_line, shown
+from serene.controller.commands.view import (
+    drops_line,
+    fabric_line,
+    gathering_lines,
+    latest_finished,
+    no_jobs_line,
+    older_line,
+    shown,
+)
 from serene.controller.jobs.job import JobState, WorkerState
 from serene.controller.status.explain import explain, headline
 from serene.controller.status.model import Event, Explanation, JobStatus, Snapshot, Status, WorkerStatus
@@ -66,21 +74,26 @@ class LiveView:
             return
         status, jobs = self._status, self._status.jobs
         yield _line(fabric_line(status), "bold" if status.switch.connected else "bold red")
-        if not jobs:
-            yield Text("no jobs; create one with 'serenectl jobs create --workers N'")
+        if line := no_jobs_line(status):
+            yield Text(line)
         going = [job for job in jobs if job.state is not JobState.FINISHED]
-        finished = [job for job in jobs if job.state is JobState.FINISHED]
-        # Lines that are no workers': one each for the switch, the counters, each event and each finished job, and for
+        finished, older = latest_finished(status)
+        waiting = gathering_lines(status)
+        # Lines that are no workers': one each for the switch, the counters, each event, each other job, and for
         # every other job a headline, the table's heading and the epochs.
-        fixed = 3 + len(self._events) + len(finished) + 3 * len(going)
+        fixed = 3 + len(self._events) + len(finished) + bool(older) + len(waiting) + 3 * len(going)
         lines = max((console.size.height - fixed) // max(len(going), 1), 2)
         for job in going:
             yield _line(headline(status, job.job), "bold")
             if job.state is not JobState.WAITING:
                 yield self._workers(job, explain(status, job.job), lines, options.max_width)
             yield _line(_swaps(job), "dim")
+        for line in waiting:
+            yield _line(line, "bold")
         for job in finished:
             yield _line(headline(status, job.job), "dim")
+        if older:
+            yield _line(older_line(older), "dim")
         totals = status.switch.totals
         counted = ", ".join(f"{name} {getattr(totals, name)}" for name in ("releases", "nudges", "repeats"))
         yield _line(f"{counted}; {drops_line(status.switch)}", "")

@@ -88,7 +88,7 @@ def sync_auto(
 ) -> None:
     """Start an automatic strategy: a program that chooses the strategy."""
     given = _parameters(parameters or [])
-    if ":" in name:
+    if ":" in name or name.endswith(".py"):
         name = str(Path(name).absolute())  # the controller may have been started elsewhere
     with job_of(controller, job) as (client, chosen):
         if name == "off":

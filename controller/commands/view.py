@@ -17,22 +17,52 @@ from serene.controller.status.model import (
     SwitchStatus,
     WorkerStatus,
 )
+from serene.errors import counted, one_line
 from serene.racks import Racks
 from serene.report import Fact, Facts, values
 
 NOT_YET = "-"
+LONGEST_LINE = 500  # characters, of what processes say
+LATEST = 3  # finished jobs that are shown
 
 
-def whole(status: Status) -> RenderableType:
-    """The switch, every job with a line for each worker, and the drops. Finished jobs come first, so that the others
-    are next to the prompt."""
+def whole(status: Status, finished: int | None = LATEST) -> RenderableType:
+    """The switch, the jobs with a line for each worker, and the drops. Finished jobs come first, so that the others are
+    next to the prompt. finished: how many of these at most, the latest; None: all."""
     parts: list[RenderableType] = [Text(line) for line in switch_lines(status)]
-    if not status.jobs:
-        parts.append(Text("no jobs; create one with 'serenectl jobs create --workers N'"))
-    for job in sorted(status.jobs, key=lambda job: job.state is not JobState.FINISHED):
+    if line := no_jobs_line(status):
+        parts.append(Text(line))
+    over, older = latest_finished(status, finished)
+    if older:
+        parts.append(Text(f"{older_line(older)}: 'serenectl status --all'"))
+    for job in [*over, *(job for job in status.jobs if job.state is not JobState.FINISHED)]:
         parts += [Text(job_line(job), style="bold"), workers_table(job)]
+    parts += [Text(line, style="bold") for line in gathering_lines(status)]
     parts.append(Text(drops_line(status.switch)))
     return Group(*parts)
+
+
+def no_jobs_line(status: Status) -> str:
+    """What to do where there is no job; "" where there is one."""
+    return "" if status.jobs or status.gathering else "no jobs; create one with 'serenectl jobs create --workers N'"
+
+
+def gathering_lines(status: Status) -> list[str]:
+    """``not started yet: 1 of 2 processes of job 'gpt' are here``, a line for each job that processes wait for."""
+    return [f"not started yet: {one_line(waiting.waits, LONGEST_LINE)}" for waiting in status.gathering]
+
+
+def latest_finished(status: Status, most: int | None = LATEST) -> tuple[list[JobStatus], int]:
+    """The finished jobs that began last, ``most`` of them or all, the latest at the end; and how many others there
+    are."""
+    finished = sorted((job for job in status.jobs if job.state is JobState.FINISHED), key=lambda job: job.session)
+    older = 0 if most is None else max(len(finished) - most, 0)
+    return finished[older:], older
+
+
+def older_line(older: int) -> str:
+    """``7 more jobs have finished``."""
+    return f"{counted(older, 'more job')} {'has' if older == 1 else 'have'} finished"
 
 
 def switch_lines(status: Status) -> list[str]:

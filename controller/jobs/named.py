@@ -131,6 +131,11 @@ class Named:
         job = self.job(name)
         return self._gather(name, asks, now) if job is None else self._find_place(job, asks, now)
 
+    def gathering(self, now: float) -> dict[str, tuple[int, str]]:
+        """By the names of jobs that are not made yet: how many processes have come, and for what they wait."""
+        there = {name: gathering.live(now) for name, gathering in self._gatherings.items()}
+        return {name: (len(live), _awaited(name, live)) for name, live in there.items() if live}
+
     def made(self, job: Job, name: str, complete: Complete, now: float) -> None:
         """Commits that the job was made for these processes."""
         job.name, job.settings = name, dict(complete.asked.settings)
@@ -164,7 +169,7 @@ class Named:
             return self._refuse(name, gathering, asks, text, len(live) >= expected, now)
         gathering.differ_since = math.inf
         if len(live) < expected:
-            return Awaits(f"{len(live)} of {expected} processes of job {name!r} are here")
+            return Awaits(_awaited(name, live))
         first = [arrival.asks for arrival in live.values()][:expected]
         if asks.process not in {one.process for one in first}:
             return Awaits(f"all {expected} processes of job {name!r} are here")
@@ -239,6 +244,13 @@ class Named:
 def _holds_up_nobody(job: Job) -> bool:
     """Whether nobody waits for a dead member for long."""
     return job.elastic is not None and job.elastic.evict_after is not None
+
+
+def _awaited(name: str, live: Mapping[str, _Arrival]) -> str:
+    """For what these processes wait, in words."""
+    asked = [arrival.asks for arrival in live.values()]
+    expected = max(one.workers for one in asked)
+    return differences(name, asked) or f"{len(live)} of {expected} processes of job {name!r} are here"
 
 
 def _check(name: str, asks: Asks, max_workers: int) -> None:

@@ -20,13 +20,14 @@ from serene.controller.status.model import (
     WorkerStatus,
     workers,
 )
-from serene.errors import SereneError, numbers
+from serene.errors import SereneError, numbers, one_line
 from serene.racks import Racks
 from serene.report import Facts, doing, values, whole
 from serene.strategy import BSP, MAX_STALENESS, PolicyFields
 from serene.wire import UNBOUNDED
 
 SILENT_S = 3.0  # after which a worker is called silent: even one that waits is heard twice a second
+LONGEST_NAME = 300  # characters of an automatic strategy's name that are shown
 WAITING = "waiting"  # the state, as workers report it
 
 
@@ -79,14 +80,15 @@ def _level(switch: NamedSwitchStatus) -> str:
 
 def automatic_in_words(automatic: AutomaticStatus, racks: Racks) -> str:
     """Whether an automatic strategy decides, and if not, why not."""
+    name = one_line(automatic.name, LONGEST_NAME)  # of a file
     if automatic.trouble:
-        return f"automatic strategy {automatic.name} was stopped ({automatic.trouble})"
+        return f"automatic strategy {name} was stopped ({automatic.trouble})"
     if automatic.blind_to:
         return (
-            f"{automatic.name} is blind to {workers(automatic.blind_to, racks.name)} "
+            f"{name} is blind to {workers(automatic.blind_to, racks.name)} "
             f"(no reports of {' and '.join(automatic.needs)})"
         )
-    return f"automatic strategy {automatic.name}{f' ({automatic.reason})' if automatic.reason else ''}"
+    return f"automatic strategy {name}{f' ({automatic.reason})' if automatic.reason else ''}"
 
 
 @dataclass(frozen=True)

@@ -195,13 +195,23 @@ class PlaceStatus(Model):
     waits: str = ""
 
 
+class GatheringStatus(Model):
+    """Processes that have named a job which is not made yet. name: the job's. processes: how many are there. waits: for
+    what they wait, in words."""
+
+    name: str
+    processes: int
+    waits: str
+
+
 class Status(Model):
-    """The status of the controller, its switches and its jobs."""
+    """The status of the controller, its switches and its jobs. gathering: for jobs that are not made yet."""
 
     listening: Listening
     switch: SwitchStatus  # several as if they were one, at the root's address
     switches: list[NamedSwitchStatus]
     jobs: list[JobStatus]
+    gathering: list[GatheringStatus] = []
 
 
 class SwapStatus(Model):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from serene.controller.jobs.job import Job, JobState, Worker
 from serene.controller.jobs.jobs import Jobs
 from serene.controller.status.model import (
     AutomaticStatus,
     EpochStatus,
+    GatheringStatus,
     JobStatus,
     Listening,
     NamedSwitchStatus,
@@ -35,8 +36,10 @@ def status(
     automatic: AutomaticOf,
     slow: SlowWorkers,
     overlooked: int,
+    gathering: Mapping[str, tuple[int, str]],
 ) -> Status:
-    """The status of everything. overlooked: how many requests of workers there was no room for."""
+    """The status of everything. overlooked: how many requests of workers there was no room for. gathering: as of
+    `Named.gathering`."""
     return Status(
         listening=listening,
         switch=of(
@@ -45,6 +48,10 @@ def status(
         ),
         switches=_named(switch),
         jobs=[job_status(job, telemetry, automatic, slow, SHORT_HISTORY) for job in jobs],
+        gathering=[
+            GatheringStatus(name=name, processes=processes, waits=waits)
+            for name, (processes, waits) in gathering.items()
+        ],
     )  # fmt: skip
 
 

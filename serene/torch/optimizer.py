@@ -8,6 +8,7 @@ and the parameters become what all workers' changes have made of them (`serene.t
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
 import os
@@ -15,11 +16,11 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
-from typing_extensions import Self
+from typing_extensions import ParamSpec, Self
 
 from serene.errors import SereneError
 from serene.strategy import parse, to_dict
@@ -28,11 +29,28 @@ from serene.torch.opening import Controller
 from serene.torch.replica import REACH, BadParameters, BadUpdate, Named, Replica, limit_for, scale_for
 from serene.torch.work import SwitchWork
 
+P = ParamSpec("P")
+T = TypeVar("T")
 LOG = logging.getLogger("serene.torch")
 MOST_WORKERS = 256
 LIMITS = (0.5, 2.0**30)
 LONGEST_TIMEOUT_S = 1e6  # threads cannot wait for ever
 EVICT_AFTER_S, LEAST_EVICT_AFTER_S, MOST_EVICT_AFTER_S = 10.0, 0.5, 86400.0
+
+
+def _brief(method: Callable[P, T]) -> Callable[P, T]:
+    """Its SereneErrors come without the frames in which they arose. They have nothing to say to whoever can act on the
+    error; debugging, they are in the log."""
+
+    @functools.wraps(method)
+    def brief(*arguments: P.args, **named: P.kwargs) -> T:
+        try:
+            return method(*arguments, **named)
+        except SereneError as error:
+            LOG.debug("%s", error, exc_info=error)
+            raise error.with_traceback(None) from None
+
+    return brief
 
 
 class DistributedOptimizer(torch.optim.Optimizer):
@@ -55,6 +73,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     and for a job that runs with other settings.
     """
 
+    @_brief
     def __init__(
         self,
         optimizer: torch.optim.Optimizer,
@@ -120,6 +139,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def state(self) -> Any:  # type: ignore[override]
         return self.optimizer.state
 
+    @_brief
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """One step of the optimizer and, after each ``every`` of them, an exchange. Returns what the optimizer's step
         does. Raises BadUpdate, a SereneError, for an update that is not finite; and what the exchange fails with."""
@@ -203,6 +223,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         """The sum of this worker's own contributions, as ``sum_of_updates_read``, modulo 2^32."""
         return torch.empty(0, dtype=torch.int32) if self._replica is None else self._replica.sent
 
+    @_brief
     def close(self) -> bool:
         """Sends what is left, leaves, and waits until all workers have left: then all have the same parameters. Whether
         it came to that within the timeout. Raises as `step`."""
@@ -226,7 +247,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 f"not all workers left job {self.job!r} before its end or within {self._timeout_s:g} s: this worker's "
                 "parameters may lack the others' last updates",
                 RuntimeWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         return self._over
 
@@ -335,7 +356,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 f"{REACH * self.unit:g} from its start. The excess stays in the residual; limit= sets how far "
                 "parameters may move",
                 RuntimeWarning,
-                stacklevel=4,
+                stacklevel=6,
             )
 
     def _abandon(self) -> None:

@@ -1,4 +1,5 @@
-"""Fuzzes a worker's client with mutated answers: whatever comes, it goes on or raises a SereneError.
+"""Fuzzes a worker's client with mutated answers: it must continue or raise a SereneError. The client's own fast path
+reads the packets from a socket, so that a library built with sanitizers sees all of them.
 
 The client's own fast path reads the packets from a socket, so that a library built with sanitizers sees all of them.
 """

@@ -20,8 +20,7 @@ ONES = np.ones(VALUES, np.float32)
 
 
 class Controller:
-    """What the controller does with a HELLO that the switch hands it: the worker's place goes to the newcomer, and a
-    new epoch begins."""
+    """Handles punted HELLOs as the controller does: the worker's place goes to the newcomer, and a new epoch begins."""
 
     def __init__(self, plane: EmbeddedDataPlane, wire: InProcess) -> None:
         self.plane, self.wire = plane, wire

@@ -1,4 +1,4 @@
-"""What a worker measures of its gradients, held to gradient descent on quadratics, where it is known."""
+"""A worker's measurements of its gradients, compared with gradient descent on quadratics, where they are known."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ WORKERS, SIZE = 3, 2 * SAMPLED
 
 
 def descended(rate: float, noise: float = 0.0, *, steps: int = 12) -> list[Agreement]:
-    """What workers have measured that train under BSP on a quadratic of curvature 1, each gradient with noise of its
-    own, in parts of the gradient's length."""
+    """Returns the measurements of workers that train under BSP on a quadratic of curvature 1. Each gradient has its own
+    noise, a share of the gradient's length."""
     random = np.random.default_rng(1)
     parameters, workers = random.normal(size=SIZE), [Agreement() for _ in range(WORKERS)]
     for _ in range(steps):
@@ -25,7 +25,7 @@ def descended(rate: float, noise: float = 0.0, *, steps: int = 12) -> list[Agree
 
 
 @pytest.mark.parametrize(("rate", "left"), [(0.5, 1.0), (1.5, -1.0)])
-def test_gradients_turn_where_the_rate_is_beyond_the_curvature(rate: float, left: float) -> None:
+def test_agreement_after_is_negative_beyond_the_stable_rate(rate: float, left: float) -> None:
     for worker in descended(rate):
         assert worker.exchanges == 11
         assert worker.before == pytest.approx(11, rel=1e-3)
@@ -33,15 +33,15 @@ def test_gradients_turn_where_the_rate_is_beyond_the_curvature(rate: float, left
 
 
 @pytest.mark.parametrize(("noise", "agreement"), [(0.0, 1.0), (3.0, 1 / 10 / np.sqrt((1 + 9 / 2) / 10))])
-def test_noise_agrees_with_nothing_but_turns_against_the_update_that_it_was_in(noise: float, agreement: float) -> None:
-    """The part ``noise**2 / WORKERS`` of the update is noise, which the next gradient takes back."""
+def test_agreement_of_noisy_gradients_matches_the_closed_form(noise: float, agreement: float) -> None:
+    """The update contains ``noise**2 / WORKERS`` of noise, which the next gradient reverses."""
     rate = 0.1
     for worker in descended(rate, noise, steps=40):
         assert worker.before / worker.exchanges == pytest.approx(agreement, abs=0.02)
         assert worker.after / worker.before == pytest.approx(1 - noise**2 / WORKERS * rate / (1 - rate), abs=0.05)
 
 
-def test_integers_are_measured_as_well_and_nothing_is_known_of_one_exchange() -> None:
+def test_agreement_of_integer_vectors_needs_two_exchanges() -> None:
     measured, vector = Agreement(), np.array([3, -4], np.int32)
     measured.note(vector, 2 * vector)
     assert measured.facts() == {}

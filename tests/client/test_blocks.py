@@ -1,4 +1,4 @@
-"""Block exponents: what workers count, and the sums that come of it, against sums in float64."""
+"""Block exponents: workers' counters, and the resulting sums, compared with sums in float64."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ANY = st.floats(width=32)
 
 
 def reduce(vectors: list[np.ndarray], lanes: int = LANES) -> np.ndarray:
-    """What pools do, with addition modulo 2**32 in the switch's place."""
+    """Sums as pools do, with addition modulo 2**32 in place of the switch."""
     layout = Layout(len(vectors), lanes)
     result = np.zeros(len(vectors[0]), np.float32)
     group = layout.blocks_per_piece * layout.values_per_block
@@ -57,7 +57,7 @@ def columns(of: st.SearchStrategy[float]) -> st.SearchStrategy[list[list[float]]
 
 @settings(max_examples=100, deadline=None)
 @given(columns(FINITE))
-def test_sums_of_finite_values_are_within_the_bound(rows: list[list[float]]) -> None:
+def test_finite_block_sums_are_within_the_error_bound(rows: list[list[float]]) -> None:
     vectors = [np.array(row, np.float32) for row in rows]
     result = reduce(vectors)
     assert within_bound(result, vectors, LANES)
@@ -77,14 +77,14 @@ def test_sums_of_nonfinite_values_follow_ieee_754(rows: list[list[float]]) -> No
 
 
 @pytest.mark.parametrize("workers", range(1, 33))
-def test_all_kinds_of_values_together(workers: int) -> None:
+def test_block_sums_match_the_oracle_for_mixed_values(workers: int) -> None:
     rng = np.random.default_rng(workers)
     vectors = [random_values(rng, 2000, LANES) for _ in range(workers)]
     assert same(reduce(vectors), expected(vectors, LANES))
 
 
 @pytest.mark.parametrize("workers", range(1, 33))
-def test_counters_of_all_workers_in_one_class_do_not_carry(workers: int) -> None:
+def test_class_counters_of_all_workers_do_not_carry(workers: int) -> None:
     layout = Layout(workers, 320)
     for highest in range(CLASSES):
         value = np.array([2.0 ** (4 * highest - 125), np.inf], np.float32)
@@ -93,7 +93,7 @@ def test_counters_of_all_workers_in_one_class_do_not_carry(workers: int) -> None
 
 
 @pytest.mark.parametrize("workers", range(1, 33))
-def test_the_largest_values_of_each_class_fit_31_bits_together(workers: int) -> None:
+def test_largest_values_of_each_class_sum_within_31_bits(workers: int) -> None:
     layout = Layout(workers, 320)
     for highest in range(CLASSES):
         largest = np.nextafter(np.float32(min(2.0 ** (4 * highest - 123), 2.0**127 * 1.99)), np.float32(0))
@@ -103,14 +103,14 @@ def test_the_largest_values_of_each_class_fit_31_bits_together(workers: int) -> 
 
 
 @pytest.mark.parametrize("workers", [1, 2, 32])
-def test_the_lowest_class_is_exact(workers: int) -> None:
+def test_lowest_exponent_class_sums_exactly(workers: int) -> None:
     bits = np.random.default_rng(1).integers(0, 1 << 25, size=(workers, 500)).astype(np.uint32)
     vectors = [row.view(np.float32) for row in bits]
     exact = np.sum([vector.astype(np.float64) for vector in vectors], axis=0)
     assert same(reduce(vectors), exact.astype(np.float32))
 
 
-def test_classes_are_those_of_the_largest_magnitude() -> None:
+def test_classify_returns_the_class_of_the_largest_magnitude() -> None:
     tiny, huge = np.finfo(np.float32).smallest_subnormal, np.finfo(np.float32).max
     assert classify(np.array([0.0, -0.0], np.float32)) == (NONE, False)
     assert classify(np.array([0.0, -tiny], np.float32)) == (0, False)
@@ -123,12 +123,12 @@ def test_classes_are_those_of_the_largest_magnitude() -> None:
     assert classify(np.zeros(0, np.float32)) == (NONE, False)
 
 
-def test_exponents_take_two_pieces_in_a_hundred_at_most() -> None:
+def test_exponent_pieces_are_about_one_percent_of_all() -> None:
     for workers in range(2, 33):
         layout = Layout(workers, 320)
         assert 1 / (4 * layout.blocks_per_piece) <= 0.011
 
 
-def test_slots_too_short_for_the_exponents_are_refused() -> None:
+def test_layout_refuses_slots_too_short_for_exponents() -> None:
     with pytest.raises(SereneError, match="5 lanes per slot are too few for 4 workers"):
         Layout(4, 5)

@@ -1,4 +1,4 @@
-"""The blocking client, against the P4 program in process and in virtual time: join, exchange, silence, the ends."""
+"""The blocking client against the P4 program in process and in virtual time: join, exchange, silence, leave."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_join_returns_session_epoch_and_job_layout(wire: InProcess) -> None:
     assert joined.scale == 2**20
 
 
-def test_join_asks_until_the_job_is_complete(switch: EmbeddedDataPlane) -> None:
+def test_join_repeats_hello_until_the_job_is_complete(switch: EmbeddedDataPlane) -> None:
     switch.clear()
     wire = InProcess(switch)
     began = wire.now
@@ -62,7 +62,7 @@ def test_join_asks_until_the_job_is_complete(switch: EmbeddedDataPlane) -> None:
     assert switch.punted() is not None
 
 
-def test_join_gives_up(switch: EmbeddedDataPlane) -> None:
+def test_join_times_out_without_welcome(switch: EmbeddedDataPlane) -> None:
     switch.clear()
     wire = InProcess(switch)
     with pytest.raises(NoAnswer, match=r"no WELCOME for worker 0 of job 0 within 3 s"):
@@ -76,12 +76,12 @@ def test_refused_join_raises_the_controllers_reason(wire: InProcess) -> None:
         client(wire).join()
 
 
-def test_a_job_with_other_vectors_is_refused(wire: InProcess) -> None:
+def test_join_refuses_a_job_with_another_vector_length(wire: InProcess) -> None:
     with pytest.raises(Refused, match="vectors of 1280 values, not 1000"):
         client(wire, 1000).join()
 
 
-def test_nothing_goes_before_join(wire: InProcess) -> None:
+def test_exchange_before_join_is_refused(wire: InProcess) -> None:
     with pytest.raises(SereneError, match=r"call join\(\) first"):
         client(wire).exchange(np.zeros(VALUES, np.float32))
 
@@ -103,7 +103,7 @@ def test_client_rejects_arguments_outside_header_field_range(wire: InProcess, gi
 # -- exchange ------------------------------------------------------------------------------------------------
 
 
-def test_an_exchange_brings_everybodys_gradients(wire: InProcess, worker: Client) -> None:
+def test_exchange_returns_the_sum_of_all_gradients(wire: InProcess, worker: Client) -> None:
     others_push(wire)
     update = worker.exchange(np.full(VALUES, 0.5, np.float32))
     assert update.delta.dtype == np.float32 and update.delta.shape == (VALUES,)
@@ -114,7 +114,7 @@ def test_an_exchange_brings_everybodys_gradients(wire: InProcess, worker: Client
     assert worker.contributions_sent == 2 * SLOTS == wire.plane.counter("contributions", 0)
 
 
-def test_a_vector_need_not_fill_its_last_slot(switch: EmbeddedDataPlane) -> None:
+def test_vector_may_end_within_its_last_slot(switch: EmbeddedDataPlane) -> None:
     switch.clear()
     switch.start_job(ASP(), slots=2)
     switch.modify(job_of(0, slots=2, vector_length=333, workers=3))
@@ -128,7 +128,7 @@ def test_a_vector_need_not_fill_its_last_slot(switch: EmbeddedDataPlane) -> None
     assert last[12] == 2**20 and not last[13:].any()
 
 
-def test_clipped_values_are_counted(worker: Client) -> None:
+def test_clipped_values_are_counted_and_limited(worker: Client) -> None:
     gradient = np.zeros(VALUES, np.float32)
     gradient[:3] = 9, -9, 8
     update = worker.exchange(gradient)
@@ -137,18 +137,18 @@ def test_clipped_values_are_counted(worker: Client) -> None:
 
 
 @pytest.mark.parametrize("shape", [(VALUES - 1,), (VALUES, 1)])
-def test_a_gradient_of_another_shape_is_refused(shape: tuple[int, ...], worker: Client) -> None:
+def test_exchange_refuses_a_gradient_of_another_shape(shape: tuple[int, ...], worker: Client) -> None:
     with pytest.raises(SereneError, match=r"expected \(1280,\), as the job.s vector has"):
         worker.exchange(np.zeros(shape, np.float32))
 
 
-def test_a_gradient_that_is_no_number_is_not_sent(wire: InProcess, worker: Client) -> None:
+def test_exchange_refuses_nan_and_sends_nothing(wire: InProcess, worker: Client) -> None:
     with pytest.raises(BadGradient):
         worker.exchange(np.full(VALUES, np.nan, np.float32))
     assert Op.PUSH not in wire.ops() and worker.contributions_sent == 0
 
 
-def test_a_blocked_worker_waits_for_a_straggler_and_hears_that_all_is_well(
+def test_blocked_worker_waits_while_the_switch_answers_hello(
     plane: EmbeddedDataPlane, wire: InProcess, worker: Client
 ) -> None:
     plane.swap(BSP(), 1)
@@ -171,7 +171,7 @@ def test_a_blocked_worker_waits_for_a_straggler_and_hears_that_all_is_well(
 
 
 def blocked(plane: EmbeddedDataPlane, then: Callable[[InProcess], None]) -> InProcess:
-    """A worker blocked in BSP's first round, to whom something happens after a second; raises what it raises."""
+    """Blocks a worker in BSP's first round, calls the given function after a second, and raises the worker's error."""
     plane.swap(BSP(), 1)
     wire = InProcess(plane)
     worker = client(wire)
@@ -188,12 +188,12 @@ def blocked(plane: EmbeddedDataPlane, then: Callable[[InProcess], None]) -> InPr
     return wire
 
 
-def test_a_new_session_is_noticed(plane: EmbeddedDataPlane) -> None:
+def test_blocked_worker_notices_a_new_session(plane: EmbeddedDataPlane) -> None:
     with pytest.raises(SessionLost, match="the job is now in session 8, this worker was in 7"):
         blocked(plane, lambda wire: plane.swap(BSP(), 1, session=8))
 
 
-def test_a_switch_that_is_gone_is_noticed(plane: EmbeddedDataPlane) -> None:
+def test_blocked_worker_reports_an_unreachable_switch(plane: EmbeddedDataPlane) -> None:
     gone: list[InProcess] = []
 
     def end(wire: InProcess) -> None:
@@ -208,14 +208,14 @@ def test_a_switch_that_is_gone_is_noticed(plane: EmbeddedDataPlane) -> None:
 def test_exchange_reports_packets_larger_than_path_mtu(
     plane: EmbeddedDataPlane, wire: InProcess, worker: Client
 ) -> None:
-    """HELLO and WELCOME come and go: without this the worker would ask for ever."""
+    """HELLO and WELCOME are small enough to pass, so without this check the worker would ask for ever."""
     plane.swap(BSP(), 1)
     wire.troubled = Trouble(errno.EMSGSIZE, 1320, since=time.monotonic() - 61)
     with pytest.raises(TransportError, match="packets of 1320 bytes exceed the MTU of the path to the switch"):
         worker.exchange(np.zeros(VALUES, np.float32))
 
 
-def test_a_live_swap_frees_a_blocked_worker(plane: EmbeddedDataPlane) -> None:
+def test_swap_to_asp_frees_a_blocked_worker(plane: EmbeddedDataPlane) -> None:
     wire = blocked(plane, lambda wire: plane.swap(ASP(), 2))
     assert plane.counter("contributions", 0) == SLOTS
     assert wire.now < 103

@@ -1,4 +1,4 @@
-"""Error feedback: what a worker sends and what it holds back add up to its gradients, to the bit.
+"""Error feedback: what a worker sends plus its residual equals its gradients, to the bit.
 
 One worker alone reads what it has sent; several read the sum of it. The oracle is exact: fractions.
 """
@@ -47,7 +47,7 @@ def gradients(workers: int, length: int, seed: int = 0) -> list[list[np.ndarray]
 def play(
     switch: P4Switch, workers: int, length: int, faults: Faults = FINE, steps: Sequence[int] = tuple(NARROW)
 ) -> float:
-    """By how much all that was read and all that is held back differs from all that was given."""
+    """Returns the difference between all reads plus residuals and all inputs."""
     given, run = gradients(workers, length)[: len(steps)], PoolRun(switch, workers, 6, faults)
     held = [np.zeros(length) for _ in range(workers)]
     results = [[vector.copy() for vector in step] for step in given]
@@ -65,7 +65,7 @@ def play(
 
 @pytest.mark.parametrize("length", [1, LANES, 16 * LANES + 5])
 @pytest.mark.parametrize("workers", [1, 3])
-def test_nothing_is_lost_across_formats(switch: P4Switch, workers: int, length: int) -> None:
+def test_error_feedback_loses_nothing_across_formats(switch: P4Switch, workers: int, length: int) -> None:
     assert play(switch, workers, length, lossy(2)) == 0
     largest = max(float(np.abs(vector).max()) for step in gradients(workers, length) for vector in step)
     assert play(switch, workers, length, lossy(3), STEPS) <= STEPS.count(32) * workers * largest * 2.0**-24
@@ -73,8 +73,8 @@ def test_nothing_is_lost_across_formats(switch: P4Switch, workers: int, length: 
 
 @pytest.mark.parametrize("bits", [32, 16, 8])
 @pytest.mark.parametrize("workers", [1, 2, 4, 32])
-def test_each_contribution_is_split_to_the_bit(workers: int, bits: int) -> None:
-    """Whatever the format: what is held back is less than half of what the integers count."""
+def test_sent_integers_plus_residual_equal_the_input_exactly(workers: int, bits: int) -> None:
+    """In each format the residual is less than half of what the integers hold."""
     layout, rng = Layout(workers, LANES, bits), np.random.default_rng(bits)
     values = (rng.normal(size=2000) * 10.0 ** rng.integers(-8, 1, size=2000)).astype(np.float32)
     held = np.zeros(len(values))
@@ -90,8 +90,8 @@ def test_each_contribution_is_split_to_the_bit(workers: int, bits: int) -> None:
     ]
 
 
-def test_small_gradients_arrive_in_the_end(switch: P4Switch) -> None:
-    """Each is less than half a level of its block; rounded to nearest and forgotten they would never arrive."""
+def test_error_feedback_delivers_small_gradients_in_time(switch: P4Switch) -> None:
+    """Each is less than half a level of its block: rounded to nearest without a residual, it would never arrive."""
     small, steps = np.full(5 * LANES, 1e-3, np.float32), 200
     small[0] = 1.0
     run, total, held = PoolRun(switch, 1, 6), np.zeros(len(small)), np.zeros(len(small))
@@ -108,7 +108,7 @@ def test_small_gradients_arrive_in_the_end(switch: P4Switch) -> None:
     assert total[1] > 0
 
 
-def test_values_that_are_not_finite_leave_no_residual(switch: P4Switch) -> None:
+def test_nonfinite_values_leave_no_residual(switch: P4Switch) -> None:
     run, values, held = PoolRun(switch, 1, 4), np.ones(5000, np.float32), np.full(5000, 0.25)
     values[7], values[9] = np.nan, np.inf
     run.play(lambda worker, pool: pool.all_reduce(values, bits=8, residual=held))
@@ -121,7 +121,7 @@ def test_values_that_are_not_finite_leave_no_residual(switch: P4Switch) -> None:
     [np.zeros(5), np.zeros(6, np.float32), np.zeros(12)[::2], np.frombuffer(bytes(48))],
     ids=["length", "type", "stride", "read-only"],
 )
-def test_anything_else_is_refused(switch: P4Switch, held: np.ndarray) -> None:
+def test_all_reduce_refuses_a_residual_of_wrong_type_or_size(switch: P4Switch, held: np.ndarray) -> None:
     run = PoolRun(switch, 1, 4)
     run.play(lambda worker, pool: pool.all_reduce(np.ones(6, np.float32), residual=held))
     with pytest.raises(SereneError, match=r"expected float64\[6\], contiguous and writeable"):
@@ -133,4 +133,4 @@ def runs() -> Play:
     return lambda _: "something is lost" if play(switch, 2, 700) > 0 else None
 
 
-test_a_broken_rule_is_found = every_fault_is_found(runs, faults("error feedback"))
+test_error_feedback_runs_find_each_planted_fault = every_fault_is_found(runs, faults("error feedback"))

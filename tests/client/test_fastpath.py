@@ -1,4 +1,4 @@
-"""The fast path in C does what the protocol in Python does: the same packets to both, and the same state after each.
+"""The fast path in C compared with the protocol in Python: the same packets, and the same state after each.
 
 Two workers over two real sockets, one with the fast path and one without; the test is the switch at the other end, and
 answers both alike: late, twice, not at all, in any order, with odd packets in between.
@@ -42,7 +42,7 @@ class Pair:
             protocol.push(values, 0.0)
 
     def step(self, answers: list[np.ndarray]) -> Outcome:
-        """Hands the answers to both; what the fast path ended with."""
+        """Passes the answers to both, and returns the fast path's outcome."""
         for protocol in (self.fast, self.slow):
             protocol.window.size = SLOTS  # losses would close them at different times: here the clocks differ
         for row in answers:
@@ -91,7 +91,7 @@ def contributions(seed: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(-(2**31), 2**31, (SLOTS, LANES)).astype(np.int32)
 
 
-def test_both_send_the_same_packets(pair: Pair) -> None:
+def test_c_and_python_send_the_same_packets(pair: Pair) -> None:
     pair.begin(contributions(1))
     pair.step([])
     sent = [pair.switch.recv(4096) for _ in range(SLOTS)]
@@ -105,8 +105,8 @@ def _received(end: socket.socket, count: int) -> list[bytes]:
     return packets
 
 
-def test_both_send_more_when_nothing_is_heard(pair: Pair) -> None:
-    """What has been silent for a timeout waits in the switch: it does not fill the window."""
+def test_c_and_python_extend_the_window_after_silence(pair: Pair) -> None:
+    """A slot that has been silent for a timeout waits in the switch and does not fill the window."""
     pair.begin(contributions(5))
     for protocol in (pair.fast, pair.slow):
         protocol.window.size = 8
@@ -121,8 +121,8 @@ def test_both_send_more_when_nothing_is_heard(pair: Pair) -> None:
     pair.agree()
 
 
-def test_a_flow_lasts_while_something_is_to_be_sent(pair: Pair) -> None:
-    """Then the window made the pause, and not the others."""
+def test_answer_gap_is_not_waiting_while_packets_are_unsent(pair: Pair) -> None:
+    """The window caused the pause then, and not the other workers."""
     pair.begin(contributions(6))
     for protocol in (pair.fast, pair.slow):
         protocol.window.size = 8
@@ -136,8 +136,8 @@ def test_a_flow_lasts_while_something_is_to_be_sent(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_both_believe_the_same(pair: Pair, seed: int) -> None:
-    """Answers, echoes and releases, repeats, old and foreign ones: slot by slot the same state."""
+def test_c_and_python_reach_the_same_state_from_any_answers(pair: Pair, seed: int) -> None:
+    """Tries answers, echoes, releases, repeats, old and foreign packets, and compares every slot."""
     rng = random.Random(seed)
     for iteration in range(1, 4):
         pair.begin(contributions(seed * 10 + iteration))
@@ -157,7 +157,7 @@ def test_both_believe_the_same(pair: Pair, seed: int) -> None:
 
 
 def _some_answer(rng: random.Random, iteration: int) -> np.ndarray:
-    """Mostly what the switch would say now; often something else."""
+    """Returns mostly the answer that the switch would send now, often another one."""
     header = {
         "seq": rng.choice([iteration, iteration, iteration, 0, iteration - 1]),
         "round": rng.choice([iteration, iteration, iteration - 1]),
@@ -171,7 +171,7 @@ def _some_answer(rng: random.Random, iteration: int) -> np.ndarray:
     return answer(rng.randrange(SLOTS), rng.randint(-(2**31), 2**31 - 1), **header)
 
 
-def test_a_nudge_and_a_newer_epoch_are_left_to_the_protocol(pair: Pair) -> None:
+def test_fast_path_leaves_nudges_and_new_epochs_to_python(pair: Pair) -> None:
     pair.begin(contributions(2))
     nudge = np.frombuffer(control_payload(Op.NUDGE, job=2, worker=1, session=SESSION, epoch=2, slot=3), np.uint8)
     assert pair.step([nudge]) is Outcome.ODD_PACKETS
@@ -181,18 +181,18 @@ def test_a_nudge_and_a_newer_epoch_are_left_to_the_protocol(pair: Pair) -> None:
     assert pair.fast.exchange.announced == 2
 
 
-def test_seqs_that_another_process_has_used_are_left_to_the_protocol(pair: Pair) -> None:
+def test_fast_path_leaves_a_taken_place_to_python(pair: Pair) -> None:
     pair.begin(contributions(5))
     with pytest.raises(PlaceTaken):
         pair.step([answer(2, 5, seen=9)])
 
 
-def test_silence_ends_the_call(pair: Pair) -> None:
+def test_fast_path_returns_after_silence(pair: Pair) -> None:
     pair.begin(contributions(3))
     assert pair.step([]) is Outcome.SILENCE
 
 
-def test_a_closed_socket_is_an_error(pair: Pair) -> None:
+def test_fast_path_raises_on_a_closed_socket(pair: Pair) -> None:
     pair.begin(contributions(4))
     pair.worker.close()
     with pytest.raises(OSError, match="socket failed"):
@@ -201,8 +201,8 @@ def test_a_closed_socket_is_an_error(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("more", [0, LANES - 1, LANES * 3 + 5])
-def test_numbers_are_those_of_the_library(more: int) -> None:
-    """Quantised into packets and back: bit for bit as in NumPy, whatever the length of the vector."""
+def test_c_quantisation_equals_numpy_for_any_length(more: int) -> None:
+    """Both directions, vector to packets and back, to the bit."""
     fixed = FixedPoint(2**20, 8.0)
     bounds = [8.0, -8.0, 8.5, 1e30, 0.5 / 2**20, 1.5 / 2**20]
     gradient = np.concatenate([np.random.default_rng(more).normal(0, 4, more), bounds]).astype(np.float32)
@@ -215,7 +215,7 @@ def test_numbers_are_those_of_the_library(more: int) -> None:
     assert np.array_equal(dequantise(values, fixed), expected)
 
 
-def test_a_gradient_that_is_no_number() -> None:
+def test_c_quantisation_refuses_nan() -> None:
     protocol = Protocol(2, 1, Membership(SESSION, 1, SLOTS * LANES, SLOTS, LANES, 2**20, 2**23, 3), window=Window(4))
     with pytest.raises(BadGradient):
         quantise(np.array([1.0, np.nan], np.float32), FixedPoint(2**20, 8.0), protocol)

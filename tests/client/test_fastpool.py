@@ -32,7 +32,7 @@ def mixed(workers: int, length: int, seed: int = 0) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("strategy", [ASP(), SSP(1)], ids=str)
-def test_a_swap_ends_it(switch: P4Switch, strategy: Strategy) -> None:
+def test_swap_to_another_strategy_breaks_a_fast_pool(switch: P4Switch, strategy: Strategy) -> None:
     run, given = Run(switch, 2, 4), mixed(2, 3000 * LANES)
     begun = threading.Barrier(2, lambda: run.network.swap(strategy, 2))
 
@@ -45,7 +45,7 @@ def test_a_swap_ends_it(switch: P4Switch, strategy: Strategy) -> None:
         assert isinstance(error, PoolBroken), error
 
 
-def test_a_worker_that_ends_is_missing(switch: P4Switch) -> None:
+def test_fast_pool_timeout_counts_the_missing_workers(switch: P4Switch) -> None:
     run, given = Run(switch, 3, 16), mixed(3, 50 * LANES)
 
     def live(worker: int, pool: Pool) -> None:
@@ -61,13 +61,13 @@ def test_a_worker_that_ends_is_missing(switch: P4Switch) -> None:
 
 
 def test_fast_pool_past_its_deadline_raises_or_completes(switch: P4Switch) -> None:
-    """Its first piece may have been answered: then nothing is under way that somebody could be missing in."""
+    """Its first piece may be answered already: then nothing is in flight, and no worker is missing."""
     values = np.ones(10, np.float32)
     (error,) = Run(switch, 1, 4).play(lambda worker, pool: pool.all_reduce(values, timeout_s=0.0))
     assert isinstance(error, NoAnswer) or (error is None and values.tolist() == [1.0] * 10), error
 
 
-def test_disagreeing_workers_all_raise_and_continue(switch: P4Switch) -> None:
+def test_fast_pool_disagreement_raises_on_all_and_pool_continues(switch: P4Switch) -> None:
     run, given, seen = Run(switch, 3, 16, plain=(0,)), mixed(3, 50 * LANES), []
 
     def live(worker: int, pool: Pool) -> None:
@@ -84,10 +84,10 @@ def test_disagreeing_workers_all_raise_and_continue(switch: P4Switch) -> None:
 
 @pytest.mark.parametrize("other", range(SIGNATURE_LANES))
 @pytest.mark.parametrize("plain", [(), (0, 1)], ids=["C", "Python"])
-def test_one_hash_of_a_signature_is_enough_to_disagree(
+def test_one_differing_signature_hash_is_a_disagreement(
     switch: P4Switch, monkeypatch: pytest.MonkeyPatch, other: int, plain: tuple[int, ...]
 ) -> None:
-    """The others are the same by chance."""
+    """The other hashes are equal by chance."""
 
     def hashes(signature: bytes, *facts: object) -> np.ndarray:
         values = np.arange(1, SIGNATURE_LANES + 1, dtype=np.uint32)
@@ -103,9 +103,9 @@ def test_one_hash_of_a_signature_is_enough_to_disagree(
     assert Run(switch, 2, 4, plain=plain).play(live) == [None, None]
 
 
-def test_answers_of_pieces_sent_alone_tell_no_pace(switch: P4Switch) -> None:
-    """Each of these vectors is two pieces, the second sent after the first one's answer: its answer comes a round trip
-    later, or whenever the others contribute."""
+def test_fast_pool_measures_no_pace_from_pieces_sent_alone(switch: P4Switch) -> None:
+    """Each vector has two pieces. The second is sent after the first is answered, so its answer comes a round trip
+    later."""
     paces = []
 
     def live(worker: int, pool: Pool) -> None:

@@ -1,4 +1,4 @@
-"""Scales that nobody votes for: a fixed one, and IntSGD's, in all formats, with and without error feedback.
+"""Given scales: a fixed one and IntSGD's, in all formats, with and without error feedback.
 
 The oracles: sums in float64 of values cut off at the limit; fractions, where nothing may be lost; and the formula of
 IntSGD's authors, written down here once more.
@@ -43,7 +43,7 @@ def test_scale_text_round_trips(text: str) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.sampled_from(BITS), st.integers(1, 32), st.floats(1e-25, 1e25))
-def test_the_finest_unit_that_has_room_for_the_limit(bits: int, workers: int, limit: float) -> None:
+def test_given_limit_gets_the_finest_unit_with_room(bits: int, workers: int, limit: float) -> None:
     layout = Layout(workers, LANES, bits).with_limit(limit)
     assert layout.unit is not None
     assert layout.limit == given_limit(workers, bits, layout.unit) == np.float32(layout.limit)
@@ -52,13 +52,13 @@ def test_the_finest_unit_that_has_room_for_the_limit(bits: int, workers: int, li
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1e-26, 1e26, math.inf, math.nan])
-def test_a_limit_that_no_unit_has_room_for_is_refused(limit: float) -> None:
+def test_limit_without_a_fitting_unit_is_refused(limit: float) -> None:
     with pytest.raises(BadScale, match=re.escape(f"a limit of {limit:g}: expected 1e-25 to 1e+25")):
         Layout(4, LANES, 8).with_limit(limit)
 
 
 @pytest.mark.parametrize("unit", [UNITS[0] - 1, UNITS[1] + 1])
-def test_a_unit_beyond_float32_is_refused(unit: int) -> None:
+def test_unit_beyond_float32_is_refused(unit: int) -> None:
     with pytest.raises(SereneError, match=rf"unit 2\^{unit}: expected 2\^-140 to 2\^90"):
         Layout(4, LANES, 8, unit)
 
@@ -75,7 +75,7 @@ def alpha(steps: list[np.ndarray], workers: int) -> float:
 
 
 @pytest.mark.parametrize("workers", [1, 4, 32])
-def test_the_scale_follows_the_last_sums(workers: int) -> None:
+def test_intsgd_unit_matches_the_authors_formula(workers: int) -> None:
     rule, rng, steps = IntSGD(workers), np.random.default_rng(workers), []
     assert rule.unit is None
     for number in range(30):
@@ -105,7 +105,7 @@ def test_intsgd_unit_ignores_zero_and_nonfinite_steps() -> None:
     assert rule.unit == unit
 
 
-def test_a_scale_stays_within_float32() -> None:
+def test_intsgd_unit_stays_within_float32() -> None:
     for size, unit in ((1e-44, UNITS[0]), (3e38, UNITS[1])):
         rule = IntSGD(32)
         rule.add(np.full(1, size, np.float32))
@@ -116,8 +116,8 @@ def test_a_scale_stays_within_float32() -> None:
 # -- through the switch --------------------------------------------------------------------------------------
 
 
-def test_exponent_pieces_are_fewer(switch: P4Switch) -> None:
-    """A block takes one lane, and not one for every few classes."""
+def test_given_scale_needs_fewer_exponent_pieces(switch: P4Switch) -> None:
+    """A block takes one lane, instead of one for every few classes."""
     sent = []
     for unit in (None, -4):
         run = PoolRun(switch, 2, 64)
@@ -127,8 +127,8 @@ def test_exponent_pieces_are_fewer(switch: P4Switch) -> None:
 
 
 @pytest.mark.parametrize("bits", BITS)
-def test_rounding_is_right_on_average(switch: P4Switch, bits: int) -> None:
-    """In 32 bits, too, where a given unit may be far larger than a value."""
+def test_random_rounding_under_a_given_scale_has_no_bias(switch: P4Switch, bits: int) -> None:
+    """With 32 bits too: there a given unit may be far larger than a value."""
     run, total, steps = PoolRun(switch, 1, 4), np.zeros(2000), 50
 
     def live(worker: int, pool: Pool) -> None:
@@ -143,7 +143,8 @@ def test_rounding_is_right_on_average(switch: P4Switch, bits: int) -> None:
 
 
 def play_at_random(switch: P4Switch, seed: int) -> str | None:
-    """A given scale in random formats, with values about its limit and far beyond it. What is wrong, in words."""
+    """Uses a given scale in random formats, with values near its limit and far beyond it. Returns a description of the
+    first error."""
     rng = np.random.default_rng(seed)
     workers, length, unit = int(rng.integers(1, 5)), int(rng.integers(1, 60 * LANES)), int(rng.integers(-30, 10))
     bits = [int(rng.choice(BITS)) for _ in range(3)]
@@ -177,7 +178,7 @@ def play_at_random(switch: P4Switch, seed: int) -> str | None:
     return None
 
 
-def test_random_runs_find_nothing(switch: P4Switch) -> None:
+def test_given_scales_pass_random_runs(switch: P4Switch) -> None:
     for seed in range(12):
         assert play_at_random(switch, seed) is None, seed
 
@@ -189,7 +190,8 @@ NARROW = (8, 8, 16, 16, 8, 8)  # sums of 32 bits are rounded once more, to float
 
 
 def accounts(switch: P4Switch, steps: tuple[int, ...] = NARROW, workers: int = 2) -> str | None:
-    """Some values are so far beyond the limit that what is held back would be too large. What is wrong, in words."""
+    """Some values are so far beyond the limit that their residual would be too large. Returns a description of the
+    first error."""
     unit, length = -6, 6 * LANES + 1
     rng, run = np.random.default_rng(1), PoolRun(switch, workers, 4, lossy(7))
     given = [[rng.normal(size=length).astype(np.float32) for _ in range(workers)] for _ in steps]
@@ -238,8 +240,8 @@ def test_sums_residuals_and_losses_add_up_to_the_inputs(switch: P4Switch) -> Non
     assert accounts(switch, (8, 32, 16, 32, 8)) is None
 
 
-def test_values_may_be_counted_alone(switch: P4Switch) -> None:
-    """Without room for what is lost."""
+def test_lost_values_are_counted_without_a_lost_vector(switch: P4Switch) -> None:
+    """The caller passes no vector for lost values."""
     run, held = PoolRun(switch, 1, 4), np.zeros(5)
     values = np.array([1, 1e30, -1e30, 0, 2], np.float32)
     run.play(lambda worker, pool: pool.all_reduce(values, bits=8, unit=0, residual=held))
@@ -265,7 +267,7 @@ def runs() -> Play:
 def steps_of_intsgd() -> Play:
     def play(workers: int) -> str | None:
         try:
-            test_the_scale_follows_the_last_sums(workers)
+            test_intsgd_unit_matches_the_authors_formula(workers)
         except AssertionError as found:
             return str(found)
         return None
@@ -273,5 +275,5 @@ def steps_of_intsgd() -> Play:
     return play
 
 
-test_a_broken_rule_is_found = every_fault_is_found(runs, faults("given scales"))
-test_a_broken_formula_is_found = every_fault_is_found(steps_of_intsgd, faults("IntSGD"))
+test_given_scale_runs_find_each_planted_fault = every_fault_is_found(runs, faults("given scales"))
+test_intsgd_steps_find_each_planted_fault = every_fault_is_found(steps_of_intsgd, faults("IntSGD"))

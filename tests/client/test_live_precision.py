@@ -1,4 +1,4 @@
-"""`serenectl precision` from a pool's side: 32 -> 8 -> 16 -> 32 bits while it works, exactly accounted.
+"""`serenectl precision` as a pool sees it: 32 -> 8 -> 16 -> 32 bits while it works, with every value accounted for.
 
 An epoch begins in the middle of a collective, and packets are lost, repeated and late. The switch is the protocol's
 rules in Python, the P4 program on the embedded switch and on BMv2. (Random runs: tests/client/test_pool_rules.py.)
@@ -68,7 +68,7 @@ def vectors(lanes: int, pieces: int) -> list[list[np.ndarray]]:
 
 
 class Told:
-    """What each worker's collectives were sent in, and what they gave."""
+    """The formats and results of each worker's collectives."""
 
     def __init__(self, given: list[list[np.ndarray]], limit: float | None = None) -> None:
         self.given, self.limit = given, limit  # limit: of a fixed scale
@@ -93,7 +93,9 @@ class Told:
 
 
 @pytest.mark.parametrize(("faults", "limit"), [(lossy(3), None), (lossy(4), 1.5)], ids=["voted scale", "fixed scale"])
-def test_32_8_16_32(switch: Counting, faults: Faults, limit: float | None) -> None:
+def test_live_precision_changes_keep_every_value_accounted(
+    switch: Counting, faults: Faults, limit: float | None
+) -> None:
     """Under the fixed scale some values are beyond its limit."""
     run, told = PoolRun(switch, WORKERS, 4, faults), Told(vectors(switch.lanes, 6), limit)
     before = [switch.count("contributions", worker) for worker in range(WORKERS)]
@@ -114,8 +116,8 @@ def test_32_8_16_32(switch: Counting, faults: Faults, limit: float | None) -> No
 
 @pytest.mark.skipif(library() is None, reason="the fast path needs a C compiler")
 @pytest.mark.parametrize("plain", [(), (1,)], ids=["C", "C and Python"])
-def test_in_c(plain: tuple[int, ...]) -> None:
-    """Over sockets. The change begins while no worker waits for the others; they hear of it at different times."""
+def test_live_precision_changes_in_c_keep_every_value_accounted(plain: tuple[int, ...]) -> None:
+    """Over sockets. The change begins while no worker waits for others; workers learn of it at different times."""
     embedded = P4Switch(Program.load("serene"))
     run, told = Run(embedded, WORKERS, 16, lossy(5, 0.01), plain), Told(vectors(embedded.lanes, 200))
     begun = {

@@ -61,7 +61,7 @@ def worker(switch: socket.socket) -> Iterator[UdpTransport]:
     transport.close()
 
 
-def test_a_link_that_is_down(worker: UdpTransport, switch: socket.socket) -> None:
+def test_transport_survives_a_link_that_is_down(worker: UdpTransport, switch: socket.socket) -> None:
     ip("link", "set", "h1", "down")
     worker.send(PAYLOADS)
     assert len(worker.receive(0)[0]) == 0
@@ -72,8 +72,8 @@ def test_a_link_that_is_down(worker: UdpTransport, switch: socket.socket) -> Non
     assert worker.trouble() is None
 
 
-def test_packets_larger_than_the_way_allows(worker: UdpTransport, switch: socket.socket) -> None:
-    """Small ones pass, and do not hide it."""
+def test_transport_reports_packets_larger_than_the_path_mtu(worker: UdpTransport, switch: socket.socket) -> None:
+    """Small packets pass, and do not clear the report."""
     ip("link", "set", "h1", "mtu", "600")
     worker.send(PAYLOADS[:, :100])
     worker.send(PAYLOADS)
@@ -85,7 +85,9 @@ def test_packets_larger_than_the_way_allows(worker: UdpTransport, switch: socket
 
 
 @pytest.mark.parametrize(("how", "refused"), [("down", errno.ENETUNREACH), ("mtu", errno.EMSGSIZE)])
-def test_the_fast_path_loses_packets_too(worker: UdpTransport, switch: socket.socket, how: str, refused: int) -> None:
+def test_fast_path_survives_a_down_link_and_a_small_mtu(
+    worker: UdpTransport, switch: socket.socket, how: str, refused: int
+) -> None:
     protocol = Protocol(0, 0, Membership(7, 1, 960, 3, 320, 2**20, 2**23, 1))
     link, compiled = worker.link(protocol.payloads.shape[1]), library()
     assert compiled is not None
@@ -101,7 +103,7 @@ def test_the_fast_path_loses_packets_too(worker: UdpTransport, switch: socket.so
     assert len(switch.recv(9999)) == ENCAPSULATION_BYTES + protocol.payloads.shape[1]
 
 
-def test_both_paths_bear_the_same() -> None:
+def test_c_and_python_tolerate_the_same_socket_errors() -> None:
     source = "".join(path.read_text() for path in serene.client.compiled.fastpath.SOURCES)
     listed = re.search(r"TRANSIENT\[\] = \{(.*?)\}", source, re.S)
     assert listed is not None

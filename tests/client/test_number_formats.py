@@ -1,4 +1,4 @@
-"""Values of 16 and 8 bits in lanes of 32: digits whose sums the switch adds up unawares.
+"""Values of 16 and 8 bits in lanes of 32 bits, which the switch adds like any other lanes.
 
 The oracle is arithmetic in float64 and Python's integers (tests/support/numbers.py); rounding at random is judged by
 what it must not exceed and by its mean.
@@ -38,10 +38,10 @@ def switch() -> P4Switch:
 
 @settings(max_examples=200, deadline=None)
 @given(st.sampled_from(NARROW), st.integers(1, 32), st.integers(1, 400), st.integers(0, 2**32 - 1), st.booleans())
-def test_sums_of_packed_levels_are_the_sums_of_levels(
+def test_sum_of_packed_lanes_unpacks_to_the_sum_of_levels(
     bits: int, workers: int, length: int, seed: int, extreme: bool
 ) -> None:
-    """Modulo 2**32, whatever the sum was before, and with all workers at the highest level or the lowest."""
+    """Modulo 2**32, from any earlier sum, also if all workers send the highest or the lowest level."""
     layout, rng = Layout(workers, 100, bits), np.random.default_rng(seed)
     length = min(length, 100 * layout.values_per_lane)
     size = (workers, length)
@@ -59,7 +59,7 @@ def test_sums_of_packed_levels_are_the_sums_of_levels(
 
 @pytest.mark.parametrize("bits", NARROW)
 @pytest.mark.parametrize("workers", range(1, 33))
-def test_the_highest_levels_of_all_workers_fit(workers: int, bits: int) -> None:
+def test_highest_levels_of_all_workers_fit_their_field(workers: int, bits: int) -> None:
     layout = Layout(workers, 320, bits)
     assert workers * layout.levels < 2 ** (bits - 1)
     for block_class in (0, 1, 127, layout.classes_of_finite - 1):
@@ -70,12 +70,12 @@ def test_the_highest_levels_of_all_workers_fit(workers: int, bits: int) -> None:
             assert np.abs(found).max() <= layout.levels
 
 
-def test_how_many_levels_there_are() -> None:
+def test_level_count_depends_on_bits_and_workers() -> None:
     assert [Layout(workers, 320, 8).levels for workers in (1, 4, 32)] == [127, 31, 3]
     assert [Layout(workers, 320, 16).levels for workers in (1, 4, 32)] == [32767, 8191, 1023]
 
 
-def test_rounding_at_random_is_right_on_average() -> None:
+def test_random_rounding_of_levels_has_no_bias() -> None:
     values = np.array([0.0, 1e-3, -1e-3, 0.25, -0.4999, 0.9, 1.0, -1.0], np.float32)
     layout, draws = Layout(4, 320, 8), 40_000
     block_class = layout.class_of(1.0)
@@ -87,7 +87,7 @@ def test_rounding_at_random_is_right_on_average() -> None:
     assert not sums[:, 0].any()
 
 
-def test_noise_is_uniform_and_another_one_for_each_value_and_worker() -> None:
+def test_rounding_noise_is_uniform_and_uncorrelated() -> None:
     drawn = np.array([noise(noise_seed(SIGNATURE, worker), 0, 100_000) for worker in range(2)])
     counts = np.bincount(drawn.reshape(-1) >> np.uint32(24), minlength=256)
     assert np.abs(counts - counts.mean()).max() < 6 * np.sqrt(counts.mean())
@@ -101,15 +101,15 @@ def test_noise_is_uniform_and_another_one_for_each_value_and_worker() -> None:
 
 
 @pytest.mark.parametrize("index", [0, 1, 2**20, 2**24, 2**31])
-def test_each_value_is_rounded_up_as_often_as_it_should_be(index: int) -> None:
-    """The first of a vector, too, and those whose place is a round number."""
+def test_rounding_noise_is_uniform_at_each_index(index: int) -> None:
+    """Tries the first value of a vector, and indices that are round numbers."""
     drawn = np.array([noise(noise_seed(SIGNATURE + np.uint32(draw), 0), index, 1)[0] for draw in range(20_000)])
     counts = np.bincount(drawn >> np.uint32(28), minlength=16)
     assert np.abs(counts - counts.mean()).max() < 6 * np.sqrt(counts.mean())
 
 
 @pytest.mark.parametrize(("bits", "said"), [(7, "32, 16 or 8"), (0, "32, 16 or 8"), (64, "32, 16 or 8")])
-def test_other_formats_are_refused(bits: int, said: str) -> None:
+def test_layout_refuses_other_numbers_of_bits(bits: int, said: str) -> None:
     with pytest.raises(SereneError, match=f"values of {bits} bits: expected {said}"):
         Layout(4, LANES, bits)
 
@@ -117,7 +117,7 @@ def test_other_formats_are_refused(bits: int, said: str) -> None:
 # -- through the switch --------------------------------------------------------------------------------------
 
 
-def test_fewer_bits_are_fewer_packets(switch: P4Switch) -> None:
+def test_fewer_bits_send_fewer_packets(switch: P4Switch) -> None:
     sent = {}
     for bits in BITS:
         run = PoolRun(switch, 2, 64)
@@ -127,8 +127,8 @@ def test_fewer_bits_are_fewer_packets(switch: P4Switch) -> None:
     assert sent[32] >= 313 and sent[16] <= 0.53 * sent[32] and sent[8] <= 0.28 * sent[32]
 
 
-def test_the_same_program_rounds_in_the_same_way(switch: P4Switch) -> None:
-    """In another run; and in another way in its next collective, and on another worker."""
+def test_rounding_is_reproducible_for_the_same_collectives(switch: P4Switch) -> None:
+    """A second run rounds alike. The next collective and another worker round differently."""
     given = np.full(5000, 0.3, np.float32)
     given[0] = 1.0
     found: list[list[np.ndarray]] = []
@@ -146,7 +146,7 @@ def test_the_same_program_rounds_in_the_same_way(switch: P4Switch) -> None:
     assert not same(found[0][0], found[0][1])
 
 
-def test_a_block_with_infinities_goes_in_32_bits(switch: P4Switch) -> None:
+def test_block_with_infinities_is_sent_in_32_bits(switch: P4Switch) -> None:
     given = [np.random.default_rng(worker).normal(size=40 * LANES).astype(np.float32) for worker in range(2)]
     given[0][5], given[1][5], given[0][17], given[1][29] = np.inf, -np.inf, np.inf, np.nan
     block = 4 * 4 * LANES
@@ -159,8 +159,8 @@ def test_a_block_with_infinities_goes_in_32_bits(switch: P4Switch) -> None:
 
 
 @pytest.mark.parametrize("bits", NARROW)
-def test_the_largest_values_do_not_become_infinite(switch: P4Switch, bits: int) -> None:
-    """Rounded to a level above them they would."""
+def test_rounding_largest_values_does_not_overflow(switch: P4Switch, bits: int) -> None:
+    """Rounded to a level above them, they would become infinite."""
     largest = np.finfo(np.float32).max
     given = [np.full(5 * LANES, sign * largest, np.float32) for sign in (1, 0)]
     given[0][1::2] = -largest / 3
@@ -170,7 +170,7 @@ def test_the_largest_values_do_not_become_infinite(switch: P4Switch, bits: int) 
 
 @pytest.mark.parametrize("bits", NARROW)
 @pytest.mark.parametrize("value", [1.1e38, 1e-42, 2.0**-149, 5e-39], ids=str)
-def test_values_at_the_ends_of_float32_keep_32_bits(switch: P4Switch, value: float, bits: int) -> None:
+def test_values_at_the_ends_of_float32_are_sent_in_32_bits(switch: P4Switch, value: float, bits: int) -> None:
     """Three of 1.1e38 add up to less than float32's largest number, but not when each is rounded up; and the levels of
     the lowest class are too far apart for subnormal numbers."""
     given = [np.full(17 * LANES, value if worker < 3 else 0, np.float32) for worker in range(5)]
@@ -182,8 +182,8 @@ def test_values_at_the_ends_of_float32_keep_32_bits(switch: P4Switch, value: flo
 
 
 def hunt(switch: P4Switch, _: int = 0) -> str | None:
-    """What goes wrong with values that lie on levels, so that nothing is rounded and sums are right to the bit. Highest
-    levels are among them, on all workers at once."""
+    """Returns the first error of runs whose values lie on levels, so that nothing is rounded and sums are exact. The
+    highest levels are among them, on all workers at once."""
     for bits, workers in ((8, 4), (8, 32), (8, 1)):
         levels = (2 ** (bits - 1) - 1) // workers - 1  # that highest one would be in the next class
         chosen = np.random.default_rng(bits).integers(-levels, levels + 1, size=(workers, 100 * LANES))
@@ -203,8 +203,8 @@ def runs() -> Play:
     return partial(hunt, P4Switch(Program.load("serene")))
 
 
-def test_the_right_rules_pass_the_hunt(switch: P4Switch) -> None:
+def test_unmodified_rules_pass_the_planted_fault_search(switch: P4Switch) -> None:
     assert hunt(switch) is None
 
 
-test_a_broken_rule_is_found = every_fault_is_found(runs, faults("number formats"))
+test_format_runs_find_each_planted_fault = every_fault_is_found(runs, faults("number formats"))

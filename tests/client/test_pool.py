@@ -1,4 +1,4 @@
-"""Pools against the P4 program in process and in virtual time: sums, odd sizes, bad networks, whatever ends them."""
+"""Pools against the P4 program in process and in virtual time: sums, odd sizes, bad networks, and what ends them."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def check(results: list[np.ndarray], given: list[np.ndarray], lanes: int = LANES
 # -- sums ----------------------------------------------------------------------------------------------------
 
 
-def test_a_wait_for_a_late_worker_is_no_time_of_the_networks(switch: P4Switch) -> None:
-    """It is at the first piece, which goes alone."""
+def test_wait_for_a_late_worker_is_not_network_time(switch: P4Switch) -> None:
+    """The wait is at the first piece, which is sent alone."""
     run = PoolRun(switch, 2, 8)
 
     def live(worker: int, pool: Pool) -> None:
@@ -61,8 +61,8 @@ def test_a_wait_for_a_late_worker_is_no_time_of_the_networks(switch: P4Switch) -
 
 
 @pytest.mark.parametrize("delay_s", [0.02, 0.045, 0.2])
-def test_waiting_for_a_slow_link_stays_waiting(switch: P4Switch, delay_s: float) -> None:
-    """Also where the delay is shorter than the time after which packets are sent again, and in the tenth step."""
+def test_wait_for_a_slow_link_is_counted_as_waiting(switch: P4Switch, delay_s: float) -> None:
+    """Also if the delay is shorter than the retransmission timeout, and in the tenth step."""
     run = PoolRun(switch, 3, 16, Faults(1, (PacketFaults(workers=(2,), delay_s=delay_s),)))
     steps: list[list[tuple[float, float]]] = [[], [], []]
 
@@ -79,7 +79,7 @@ def test_waiting_for_a_slow_link_stays_waiting(switch: P4Switch, delay_s: float)
     assert [waiting_s for waiting_s, _ in steps[2]] == [0.0] * 10
 
 
-def test_a_signature_that_is_no_bytes_leaves_the_pool_as_it_was(switch: P4Switch) -> None:
+def test_pool_stays_usable_after_a_signature_of_wrong_type(switch: P4Switch) -> None:
     run, values = PoolRun(switch, 2, 4), [np.ones(5, np.float32) for _ in range(2)]
 
     def live(worker: int, pool: Pool) -> None:
@@ -92,7 +92,7 @@ def test_a_signature_that_is_no_bytes_leaves_the_pool_as_it_was(switch: P4Switch
     assert all((vector == 2).all() for vector in values)
 
 
-def test_zeros_are_not_sent_and_come_back_as_zeros(switch: P4Switch) -> None:
+def test_pool_sends_no_pieces_for_zeros(switch: P4Switch) -> None:
     run = PoolRun(switch, 2, 8)
     results = run.all_reduce([np.full(100 * LANES, sign, np.float32) for sign in (0.0, -0.0)])
     assert not any(result.view(np.uint32).any() for result in results)
@@ -102,7 +102,7 @@ def test_zeros_are_not_sent_and_come_back_as_zeros(switch: P4Switch) -> None:
 @pytest.mark.parametrize(
     "values", [np.zeros(3), np.zeros((3, 1), np.float32), np.zeros(6, np.float32)[::2], np.zeros(3, np.int32)]
 )
-def test_other_arrays_are_refused(switch: P4Switch, values: np.ndarray) -> None:
+def test_all_reduce_refuses_other_array_types(switch: P4Switch, values: np.ndarray) -> None:
     run = PoolRun(switch, 1, 4)
     run.play(lambda worker, pool: pool.all_reduce(values))
     with pytest.raises(SereneError, match=r"expected float32\[n\], contiguous and writeable"):
@@ -115,7 +115,7 @@ def test_other_arrays_are_refused(switch: P4Switch, values: np.ndarray) -> None:
 def broken(
     switch: P4Switch, happen: Callable[[PoolRun], None], workers: int = 3, timeout_s: float = 30.0
 ) -> tuple[PoolRun, dict[int, str]]:
-    """What each worker's error says when something happens in the middle of a long collective."""
+    """Returns each worker's error when the given event happens during a long collective."""
     run = PoolRun(switch, workers, 4, lossy(1, 0.01), give_up_s=10.0)
     given = vectors(workers, 400 * LANES)
     run.at(0.05, lambda: happen(run))
@@ -124,7 +124,7 @@ def broken(
 
 
 @pytest.mark.parametrize("strategy", [ASP(), SSP(3), Quorum(2)], ids=str)
-def test_a_swap_ends_the_pool(switch: P4Switch, strategy: Strategy) -> None:
+def test_swap_to_another_strategy_breaks_the_pool(switch: P4Switch, strategy: Strategy) -> None:
     run, said = broken(switch, lambda run: run.put_policy(strategy, 2))
     assert sorted(said) == [0, 1, 2]
     assert all(error.startswith("PoolBroken: job 0 ") for error in said.values())
@@ -133,14 +133,14 @@ def test_a_swap_ends_the_pool(switch: P4Switch, strategy: Strategy) -> None:
             pool.all_reduce(np.zeros(1, np.float32))
 
 
-def test_a_lone_workers_swap_ends_its_pool(switch: P4Switch) -> None:
-    """Although its sums would be right all the same."""
+def test_swap_breaks_the_pool_of_a_single_worker(switch: P4Switch) -> None:
+    """Its sums would still be right."""
     _, said = broken(switch, lambda run: run.put_policy(ASP(), 2), workers=1)
     assert said[0].startswith("PoolBroken: job 0 no longer waits for this worker")
 
 
-def test_an_epoch_under_bsp_of_all_ends_nothing(switch: P4Switch) -> None:
-    """In the middle of a long collective: some of its reads are under one epoch, some under the other."""
+def test_pool_survives_an_epoch_under_bsp_of_all(switch: P4Switch) -> None:
+    """In a long collective, some reads are under one epoch and some under the other."""
     run = PoolRun(switch, 3, 4, lossy(1, 0.01), give_up_s=10.0)
     given = vectors(3, 400 * LANES)
     results = [vector.copy() for vector in given]
@@ -153,8 +153,8 @@ def test_an_epoch_under_bsp_of_all_ends_nothing(switch: P4Switch) -> None:
     assert counted == [pool.telemetry()["contributions_sent"] for pool in run.pools]
 
 
-def test_a_pool_of_one_slot_has_no_room_for_an_epoch(switch: P4Switch) -> None:
-    """Its worker may find more there than the sum it waits for: an error, and no other sum."""
+def test_one_slot_pool_raises_on_extra_contributions_at_an_epoch(switch: P4Switch) -> None:
+    """The worker may read more contributions than it awaits: it raises an error and returns no wrong sum."""
     run = PoolRun(switch, 3, 1, lossy(1, 0.05), give_up_s=10.0)
     given = vectors(3, 100 * LANES)
     results = [vector.copy() for vector in given]
@@ -165,13 +165,13 @@ def test_a_pool_of_one_slot_has_no_room_for_an_epoch(switch: P4Switch) -> None:
     assert any("did not give every worker's contribution" in str(error) for error in run.errors.values())
 
 
-def test_an_eviction_ends_the_pool(switch: P4Switch) -> None:
+def test_eviction_breaks_the_pool(switch: P4Switch) -> None:
     _, said = broken(switch, lambda run: run.put_policy(BSP(), 2, members=[0, 2]))
     assert said[1] == ("PoolBroken: job 0 no longer waits for this worker: it was evicted, or the strategy was swapped")
     assert said[0] == said[2] == "PoolBroken: job 0 has 2 members now, not 3: a worker has left or was evicted"
 
 
-def test_a_lost_session_ends_the_pool(switch: P4Switch) -> None:
+def test_lost_session_breaks_the_pool(switch: P4Switch) -> None:
     _, said = broken(switch, lambda run: run.lose_session())
     assert sorted(said) == [0, 1, 2]
     assert all(
@@ -180,7 +180,7 @@ def test_a_lost_session_ends_the_pool(switch: P4Switch) -> None:
     )
 
 
-def test_a_worker_that_dies_is_missing(switch: P4Switch) -> None:
+def test_pool_timeout_counts_a_dead_worker_as_missing(switch: P4Switch) -> None:
     run, said = broken(switch, lambda run: run.kill(1))
     assert sorted(said) == [0, 2]
     for error in said.values():
@@ -189,7 +189,7 @@ def test_a_worker_that_dies_is_missing(switch: P4Switch) -> None:
         run.pools[0].all_reduce(np.zeros(1, np.float32))
 
 
-def test_slots_without_seqs_begin_nothing(switch: P4Switch) -> None:
+def test_pool_refuses_to_start_without_remaining_seqs(switch: P4Switch) -> None:
     def live(worker: int, pool: Pool) -> None:
         pool._client.protocol.exchange.awaited[:] = LAST_SEQ - 2
         pool.all_reduce(np.ones(10, np.float32))
@@ -199,8 +199,8 @@ def test_slots_without_seqs_begin_nothing(switch: P4Switch) -> None:
     assert str(run.errors[0]) == "job 0 has used all sequence numbers: start another job"
 
 
-def test_a_call_that_is_refused_counts_for_nothing(switch: P4Switch) -> None:
-    """It exchanges nothing, and the time before it is of the call that comes."""
+def test_refused_all_reduce_changes_no_counters_or_times(switch: P4Switch) -> None:
+    """It exchanges nothing, and the time before it counts for the next call."""
 
     def live(worker: int, pool: Pool) -> None:
         pool.all_reduce(np.ones(10, np.float32))
@@ -216,8 +216,8 @@ def test_a_call_that_is_refused_counts_for_nothing(switch: P4Switch) -> None:
     assert not run.errors
 
 
-def test_a_worker_that_computes_for_long_gives_signs(switch: P4Switch) -> None:
-    """Or the controller would take it for dead."""
+def test_idle_pool_reports_while_its_worker_computes(switch: P4Switch) -> None:
+    """Without reports the controller would take the worker for dead."""
 
     def live(worker: int, pool: Pool) -> None:
         pool.all_reduce(np.ones(10, np.float32))
@@ -234,14 +234,14 @@ def test_a_worker_that_computes_for_long_gives_signs(switch: P4Switch) -> None:
 
 
 def test_all_reduce_succeeds_past_deadline_if_all_answered(switch: P4Switch) -> None:
-    """It was kept from running, say: nobody is missing."""
+    """For example, the process was not scheduled in time. No worker is missing."""
     run, values = PoolRun(switch, 1, 4), np.ones(10, np.float32)
     run.play(lambda worker, pool: pool.all_reduce(values, timeout_s=0.0))
     assert not run.errors
     assert values.tolist() == [1.0] * 10
 
 
-def test_a_switch_that_is_gone(switch: P4Switch) -> None:
+def test_pool_reports_an_unreachable_switch(switch: P4Switch) -> None:
     def unplug(run: PoolRun) -> None:
         run.into_switch = lambda port, frame: None  # type: ignore[method-assign]
 
@@ -250,14 +250,14 @@ def test_a_switch_that_is_gone(switch: P4Switch) -> None:
 
 
 @pytest.mark.parametrize("strategy", [ASP(), SSP(1), Quorum(1)], ids=str)
-def test_a_job_under_another_strategy_is_no_pool(switch: P4Switch, strategy: Strategy) -> None:
+def test_pool_refuses_a_job_under_another_strategy(switch: P4Switch, strategy: Strategy) -> None:
     run = PoolRun(switch, 2, 4, strategy=strategy)
     run.play(lambda worker, pool: pool.all_reduce(np.ones(5000, np.float32)))
     assert {type(error) for error in run.errors.values()} == {PoolBroken}
     assert any("is not under BSP" in str(error) or "no longer waits" in str(error) for error in run.errors.values())
 
 
-def test_pool_that_starts_in_a_later_epoch_has_missed_nothing(switch: P4Switch) -> None:
+def test_pool_joins_at_a_later_epoch_and_its_precision(switch: P4Switch) -> None:
     run, given = PoolRun(switch, 2, 4), vectors(2, 5000)
     run.put_policy(BSP(), 3, precision=8)
     results = [vector.copy() for vector in given]
@@ -274,7 +274,7 @@ def test_pool_that_starts_in_a_later_epoch_has_missed_nothing(switch: P4Switch) 
 
 
 def test_pool_breaks_for_new_process_in_a_used_place(switch: P4Switch) -> None:
-    """The controller refuses such a process; the switch shows it that its place was used."""
+    """The controller refuses such a process; here the switch's answer shows that the place was used."""
     run = PoolRun(switch, 1, 4)
     run.play(lambda worker, pool: pool.all_reduce(np.ones(5000, np.float32)))
     assert not run.errors
@@ -284,7 +284,7 @@ def test_pool_breaks_for_new_process_in_a_used_place(switch: P4Switch) -> None:
     assert isinstance(run.errors[0], PoolBroken) and "another process has contributed" in str(run.errors[0])
 
 
-def test_a_job_of_another_size_is_no_pool(switch: P4Switch) -> None:
+def test_pool_refuses_a_job_with_another_slot_layout(switch: P4Switch) -> None:
     run = PoolRun(switch, 1, 4)
     run.pools[0] = Pool(run.wires[0], 0, 0, slots=2, lanes=640, incarnation=1, clock=lambda: run.now)
     run.play(lambda worker, pool: None)
@@ -293,8 +293,8 @@ def test_a_job_of_another_size_is_no_pool(switch: P4Switch) -> None:
 
 
 @pytest.mark.parametrize("odd", ["signature", "length", "bits", "scale", "voted"])
-def test_disagreeing_workers_all_raise_and_continue(switch: P4Switch, odd: str) -> None:
-    """And nothing of the vector is sent, held back, lost or counted."""
+def test_disagreement_raises_on_all_and_leaves_state_unchanged(switch: P4Switch, odd: str) -> None:
+    """Nothing of the vector is sent, kept as residual, lost or counted."""
     run, seen = PoolRun(switch, 4, 4, lossy(3)), []
     given = [vector[:5000].copy() for vector in vectors(4, 5000)]
     options: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {

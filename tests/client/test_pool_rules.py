@@ -48,13 +48,13 @@ def random_faults(rng: random.Random) -> Faults:
 
 
 def moderate(values: np.ndarray) -> np.ndarray:
-    """Without what float32 cannot hold the sum of."""
+    """Removes values whose sum exceeds float32."""
     small: np.ndarray = np.where(np.abs(values) < 1e37, values, np.float32(0))
     return small
 
 
 class Played:
-    """One random run; ``happened`` says what was tried in it."""
+    """One random run; ``happened`` lists its events."""
 
     def __init__(self, switch: ModelSwitch, seed: int) -> None:
         rng = random.Random(seed)
@@ -180,8 +180,8 @@ def runs() -> Play:
     return play
 
 
-def test_the_right_rules() -> None:
-    """And everything that may happen does, or this would prove little."""
+def test_unmodified_pool_rules_pass_all_random_runs() -> None:
+    """Every kind of event occurs in them; otherwise passing would prove little."""
     switch, happened = ModelSwitch(), Counter[str]()
     for seed in range(RUNS):
         played = Played(switch, seed)
@@ -192,12 +192,12 @@ def test_the_right_rules() -> None:
     )
 
 
-test_a_broken_rule_is_found = every_fault_is_found(runs, faults("pools"))
+test_random_runs_find_each_planted_fault = every_fault_is_found(runs, faults("pools"))
 EARLY = Line(Model, "_request", "arrivals == fields.quorum", "arrivals == max(fields.quorum - 1, 1)")
 
 
-def test_a_read_that_lacks_contributions_is_no_sum() -> None:
-    """Where the switch itself is wrong, and in no other epoch that could be the reason: an error, not another sum."""
+def test_read_without_all_contributions_raises_an_error() -> None:
+    """The switch itself is wrong here, and no other epoch explains the read: an error, not a wrong sum."""
     switch, errors = ModelSwitch(), 0
     with planted(EARLY):
         for seed in range(20):

@@ -1,4 +1,4 @@
-"""What a worker may believe (docs/protocol.md), rule by rule: packets handed to ``Protocol``, nothing in between."""
+"""What a worker may believe (docs/protocol.md), rule by rule: packets are passed to ``Protocol`` directly."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_push_packets_carry_worker_round_and_values() -> None:
     assert np.array_equal(values_of(sent, LANES), values)
 
 
-def test_no_more_than_the_window_is_in_flight() -> None:
+def test_packets_in_flight_do_not_exceed_the_window() -> None:
     protocol = pushing(slots=10, window=4)
     assert len(protocol.packets(0.001)) == 0
     protocol.receive(answer(0), 0.002)
@@ -82,7 +82,7 @@ def test_slots_waiting_in_switch_do_not_block_send_window() -> None:
     assert protocol.finish().waited_s == pytest.approx(3.0)
 
 
-def test_silence_brings_the_same_packet_again_ever_more_slowly() -> None:
+def test_retransmissions_repeat_the_packet_and_back_off() -> None:
     protocol = worker()
     protocol.push(np.ones((1, LANES), np.int32), 0.0)
     first, times = protocol.packets(0.0), [0.0]
@@ -98,7 +98,7 @@ def test_silence_brings_the_same_packet_again_ever_more_slowly() -> None:
     assert protocol.counts.retransmissions == 7
 
 
-def test_a_gap_in_the_answers_is_a_loss() -> None:
+def test_gap_in_the_answers_triggers_a_retransmission() -> None:
     slots = REORDERING + 3
     protocol = pushing(slots)
     for slot in range(1, slots):
@@ -107,14 +107,14 @@ def test_a_gap_in_the_answers_is_a_loss() -> None:
     assert protocol.window.size < 32
 
 
-def test_packets_sent_again_are_not_measured() -> None:
+def test_answers_to_retransmissions_are_not_measured() -> None:
     protocol = pushing()
     protocol.packets(protocol.deadline() or 0.0)
     protocol.receive(answer(), 0.3)
     assert protocol.done and protocol.round_trip.smoothed is None
 
 
-def test_answers_to_packets_sent_once_are_measured_but_releases_are_not() -> None:
+def test_round_trip_is_measured_from_echoes_not_releases() -> None:
     protocol = pushing()
     protocol.receive(answer(seq=0), 5.0)
     assert protocol.done and protocol.round_trip.smoothed is None
@@ -126,7 +126,7 @@ def test_answers_to_packets_sent_once_are_measured_but_releases_are_not() -> Non
 # -- what it believes ----------------------------------------------------------------------------------------
 
 
-def test_an_echo_ends_a_slot() -> None:
+def test_echo_completes_its_slot() -> None:
     protocol = pushing(slots=2)
     protocol.receive(answer(1), 0.01)
     assert not protocol.done
@@ -139,7 +139,7 @@ def test_an_echo_ends_a_slot() -> None:
     [{"session": 6}, {"session": 8}, {"job": 0}, {"worker": 0}, {"seq": 2}, {"seq": PULL_SEQ + 1}, {"slot": 1}],
     ids=str,
 )
-def test_answers_to_others_are_ignored(wrong: dict[str, int]) -> None:
+def test_answers_not_meant_for_this_worker_are_ignored(wrong: dict[str, int]) -> None:
     protocol = pushing()
     protocol.receive(answer(**wrong), 0.01)
     assert not protocol.done
@@ -151,7 +151,7 @@ def test_answers_to_others_are_ignored(wrong: dict[str, int]) -> None:
     [(0, 1, 0, True), (0, 0, 0, False), (1, 1, 0, False), (1, 2, 0, True), (3, 1, 3, True), (4, 1, 3, False),
      (9, 0, UNBOUNDED, True)],
 )  # fmt: skip
-def test_a_release_holds_for_rounds_below_base_plus_staleness(
+def test_release_is_accepted_only_below_base_plus_staleness(
     round: int, base: int, staleness: int, believed: bool
 ) -> None:
     protocol = worker()
@@ -162,14 +162,14 @@ def test_a_release_holds_for_rounds_below_base_plus_staleness(
     assert protocol.done is believed
 
 
-def test_a_release_of_another_epoch_is_none_and_makes_it_ask_again() -> None:
+def test_release_of_another_epoch_triggers_a_retransmission() -> None:
     protocol = pushing()
     protocol.receive(answer(seq=0, epoch=2, round=5), 0.01)
     assert not protocol.done
     assert headers_of(protocol.packets(0.01))[["epoch", "round", "seq"]].tolist() == [(1, 0, 1)]
 
 
-def test_a_nudge_proves_nothing_and_brings_the_same_packet_at_once() -> None:
+def test_nudge_completes_nothing_and_triggers_a_retransmission() -> None:
     protocol = worker(slots=2)
     protocol.push(np.ones((2, LANES), np.int32), 0.0)
     first = protocol.packets(0.0)
@@ -179,13 +179,13 @@ def test_a_nudge_proves_nothing_and_brings_the_same_packet_at_once() -> None:
     assert len(protocol.packets(0.002)) == 0
 
 
-def test_a_nudge_of_another_session_is_ignored() -> None:
+def test_nudge_of_another_session_is_ignored() -> None:
     protocol = pushing()
     protocol.receive(nudge(session=6), 0.001)
     assert len(protocol.packets(0.001)) == 0
 
 
-def test_the_first_answer_of_a_slot_ends_it_also_within_a_batch() -> None:
+def test_first_answer_of_a_slot_wins_within_a_batch() -> None:
     protocol = pushing(slots=2)
     protocol.receive(np.concatenate([answer(0, 5), answer(0, 9, total=4), answer(1, 6)]), 0.01)
     assert protocol.finish().difference[:, 0].tolist() == [5, 6]
@@ -194,7 +194,7 @@ def test_the_first_answer_of_a_slot_ends_it_also_within_a_batch() -> None:
 # -- epochs --------------------------------------------------------------------------------------------------
 
 
-def test_an_iteration_goes_out_under_one_epoch_and_the_next_under_the_new_one() -> None:
+def test_new_epoch_is_adopted_after_the_iteration_ends() -> None:
     protocol = pushing(slots=6, window=4)
     protocol.receive(answer(0, epoch=2), 0.01)
     again = headers_of(protocol.packets(0.01))
@@ -215,7 +215,7 @@ def test_finished_round_without_swap_advances_round_number() -> None:
     assert (protocol.epoch, protocol.round) == (1, 1)
 
 
-def test_an_older_epoch_is_not_adopted() -> None:
+def test_older_epoch_is_not_adopted() -> None:
     protocol = pushing()
     protocol.epoch = 3
     protocol.receive(answer(epoch=2), 0.01)
@@ -227,7 +227,7 @@ def test_an_older_epoch_is_not_adopted() -> None:
 
 
 @given(st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=20))
-def test_differences_add_up_modulo_2_to_the_32(sums: list[int]) -> None:
+def test_differences_are_taken_modulo_2_to_the_32(sums: list[int]) -> None:
     protocol, added = worker(), 0
     for seq, value in enumerate(sums, 1):
         protocol.push(np.zeros((1, LANES), np.int32), float(seq))
@@ -240,7 +240,7 @@ def test_differences_add_up_modulo_2_to_the_32(sums: list[int]) -> None:
         assert added == value
 
 
-def test_reads_never_go_back() -> None:
+def test_older_read_does_not_replace_a_newer_one() -> None:
     protocol = pushing()
     protocol.receive(answer(value=50, total=10), 0.01)
     protocol.finish()
@@ -259,7 +259,7 @@ def test_read_reports_the_policy_of_its_answer() -> None:
     assert (read.sync_mask, read.staleness, read.quorum, read.read_mode, read.seen) == (5, 3, 2, ReadMode.LATEST, 1)
 
 
-def test_a_pull_contributes_no_round_and_believes_no_release() -> None:
+def test_pull_uses_no_round_and_ignores_releases() -> None:
     protocol = worker()
     protocol.pull(0.0)
     sent = headers_of(protocol.packets(0.0))
@@ -271,7 +271,7 @@ def test_a_pull_contributes_no_round_and_believes_no_release() -> None:
     assert (protocol.round, protocol.seq) == (0, 0)
 
 
-def test_a_worker_that_comes_back_continues_above_its_highest_seq() -> None:
+def test_catch_up_continues_after_the_highest_accepted_seq() -> None:
     protocol = worker()
     protocol.pull(0.0)
     protocol.packets(0.0)
@@ -281,7 +281,7 @@ def test_a_worker_that_comes_back_continues_above_its_highest_seq() -> None:
     assert headers_of(protocol.packets(1.0))["seq"].tolist() == [42]
 
 
-def test_waiting_is_the_time_that_a_release_took() -> None:
+def test_waiting_is_the_time_until_a_release() -> None:
     protocol = pushing()
     protocol.receive(answer(seq=0), 2.0)
     assert protocol.finish().waited_s == pytest.approx(2.0)
@@ -296,8 +296,8 @@ def test_waiting_is_the_time_that_a_release_took() -> None:
 
 
 @pytest.mark.parametrize("announced_by", ["nudge", "echo"])
-def test_a_wait_that_a_new_epoch_ends_is_waiting(announced_by: str) -> None:
-    """A swap, an eviction or a worker that came back: what waited is sent again, and echoes answer it."""
+def test_waiting_includes_a_block_ended_by_a_new_epoch(announced_by: str) -> None:
+    """After a swap, an eviction or a readmission the blocked packet is sent again, and an echo answers it."""
     protocol = pushing()
     deadline = protocol.deadline()
     assert deadline is not None and len(protocol.packets(deadline)) == 1
@@ -308,8 +308,8 @@ def test_a_wait_that_a_new_epoch_ends_is_waiting(announced_by: str) -> None:
     assert protocol.finish().waited_s == pytest.approx(2.0)
 
 
-def test_answers_that_follow_one_another_are_no_waiting() -> None:
-    """Only releases, as a worker gets whose packets never come last: a link of 10 ms a packet, nobody late."""
+def test_consecutive_answers_are_not_counted_as_waiting() -> None:
+    """Only releases come: a link takes 10 ms for each packet, and no worker is late."""
     protocol = pushing(slots=6)
     for slot in range(6):
         protocol.receive(answer(slot, seq=0), 0.03 + 0.01 * slot)
@@ -326,7 +326,7 @@ def test_answers_that_follow_one_another_are_no_waiting() -> None:
     assert protocol.finish().waited_s == pytest.approx(0.5), "somebody was half a second late"
 
 
-def test_a_silence_in_the_middle_is_waiting_when_it_is_longer_than_the_timeout() -> None:
+def test_silence_longer_than_the_timeout_is_waiting() -> None:
     protocol = pushing(slots=3)
     protocol.receive(answer(0), 0.01)  # an echo: the round trip is known
     protocol.receive(answer(1, seq=0), 0.015)
@@ -337,7 +337,7 @@ def test_a_silence_in_the_middle_is_waiting_when_it_is_longer_than_the_timeout()
     assert protocol.finish().waited_s == pytest.approx(1.0 - 0.01)
 
 
-def test_one_iteration_at_a_time() -> None:
+def test_protocol_refuses_a_second_iteration_before_the_first_ends() -> None:
     protocol = pushing()
     with pytest.raises(RuntimeError, match="not finished"):
         protocol.push(np.zeros((1, LANES), np.int32), 1.0)
@@ -345,15 +345,15 @@ def test_one_iteration_at_a_time() -> None:
         protocol.finish()
 
 
-def test_a_welcome_is_read_whole() -> None:
+def test_parse_welcome_reads_all_fields() -> None:
     body = membership(vector_length=79510, slots=249, scale=2**20, limit=2**23, lanes=320, workers=4)
     payload = control_payload(Op.WELCOME, body, session=9, epoch=3)
     assert parse_welcome(payload) == Membership(9, 3, 79510, 249, 320, 2**20, 2**23, 4)
 
 
 @pytest.mark.parametrize("heard", [0, 1], ids=["unanswered", "half answered"])
-def test_a_read_under_way_is_no_iteration(heard: int) -> None:
-    """What was contributed last is finished, and in the sum that the worker votes with."""
+def test_vote_ignores_a_pull_in_flight(heard: int) -> None:
+    """The last contribution is finished, and in the sum that the worker votes with."""
     protocol = worker(slots=2)
     protocol.begin(0.0)
     protocol.packets(0.0)
@@ -393,7 +393,7 @@ def test_vote_counts_only_workers_certain_to_be_in_the_sum(racks: int, policy: d
     assert Remains.of(protocol).vote.counted == counted
 
 
-def test_a_welcome_of_256_members() -> None:
-    """Its field holds 0 then, as that of an answer."""
+def test_welcome_of_256_members_is_decoded() -> None:
+    """The field holds 0 then, as in an answer."""
     joined = replace(worker().membership, workers=256, members=0)
     assert Protocol(2, 1, joined, window=Window(1)).members == 256

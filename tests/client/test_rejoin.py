@@ -66,7 +66,7 @@ def test_exchange_and_pull_require_catch_up_after_rejoin(plane: EmbeddedDataPlan
 def test_second_join_catches_up_only_on_unread_contributions(
     plane: EmbeddedDataPlane, wire: InProcess, worker: Client
 ) -> None:
-    """The replica holds what the client has read, so nothing of it may come again."""
+    """The replica holds what the client has read, so the delta must not contain it again."""
     worker.exchange(ONES)
     wire.carry(1, request(Op.PUSH, 1, values=np.full(320, 4 << 20), slot=0))
     Controller(plane, wire)
@@ -83,7 +83,8 @@ def test_second_join_catches_up_only_on_unread_contributions(
 def test_worker_that_retakes_its_place_reads_interim_updates(
     plane: EmbeddedDataPlane, wire: InProcess, worker: Client, iterations: int
 ) -> None:
-    """As many contributions as its own next one: that one would pass for a repeat, and be lost. More: PlaceTaken."""
+    """The other process contributed as often as this one's next seq, which would pass for a repeat; or more often:
+    PlaceTaken."""
     other = InProcess(plane)
     worker.exchange(ONES)
     controller = Controller(plane, other)
@@ -100,7 +101,7 @@ def test_worker_that_retakes_its_place_reads_interim_updates(
     assert plane.counter("contributions", 0) == (2 + iterations) * SLOTS
 
 
-def test_nothing_is_contributed_between_a_second_join_and_its_read(
+def test_calls_between_rejoin_and_catch_up_are_refused(
     plane: EmbeddedDataPlane, wire: InProcess, worker: Client
 ) -> None:
     worker.exchange(ONES)
@@ -119,10 +120,8 @@ def test_nothing_is_contributed_between_a_second_join_and_its_read(
     worker.exchange(ONES)
 
 
-def test_nothing_is_contributed_after_a_second_join_that_has_failed(
-    plane: EmbeddedDataPlane, wire: InProcess, worker: Client
-) -> None:
-    """The place may have gone to the incarnation that asked for it, whose WELCOME was lost."""
+def test_exchange_after_a_failed_rejoin_is_refused(plane: EmbeddedDataPlane, wire: InProcess, worker: Client) -> None:
+    """The place may belong to the incarnation that asked for it, whose WELCOME was lost."""
     wire.cut = True
     with pytest.raises(NoAnswer):
         worker.join(timeout_s=1)
@@ -135,7 +134,7 @@ def test_nothing_is_contributed_after_a_second_join_that_has_failed(
     assert (worker.exchange(ONES).delta == 1).all()
 
 
-def test_a_session_lost_between_a_second_join_and_its_read_is_restored(
+def test_session_lost_between_rejoin_and_catch_up_is_restored(
     plane: EmbeddedDataPlane, wire: InProcess, worker: Client
 ) -> None:
     worker.exchange(ONES)
@@ -169,7 +168,7 @@ def test_catch_up_in_new_job_ignores_reads_of_deleted_job(
     assert missed is not None and not missed.delta.any()
 
 
-def test_a_welcome_of_another_incarnation_is_not_ours(switch: EmbeddedDataPlane) -> None:
+def test_welcome_for_another_incarnation_is_ignored(switch: EmbeddedDataPlane) -> None:
     switch.clear()
     wire = InProcess(switch)
     wire.mail = [welcome(incarnation=2)]
@@ -177,12 +176,12 @@ def test_a_welcome_of_another_incarnation_is_not_ours(switch: EmbeddedDataPlane)
         client(wire).join(timeout_s=1)
 
 
-def test_a_late_welcome_of_an_older_session_ends_nothing(wire: InProcess, worker: Client) -> None:
+def test_late_welcome_of_an_older_session_is_ignored(wire: InProcess, worker: Client) -> None:
     wire.mail = [welcome(session=6)]
     assert (worker.exchange(ONES).delta == 1).all()
 
 
-def test_after_a_lost_session_only_a_newer_one_will_do(
+def test_rejoin_after_a_lost_session_needs_a_newer_one(
     plane: EmbeddedDataPlane, wire: InProcess, worker: Client
 ) -> None:
     plane.swap(BSP(), 1)
@@ -197,7 +196,7 @@ def test_after_a_lost_session_only_a_newer_one_will_do(
     assert worker.join().session == 8
 
 
-def test_a_refusal_of_another_incarnation_is_not_ours(wire: InProcess, worker: Client) -> None:
+def test_refusal_for_another_incarnation_is_ignored(wire: InProcess, worker: Client) -> None:
     wire.mail = [control_payload(Op.REFUSED, b"another process", incarnation=2)]
     worker.exchange(ONES)
     wire.mail = [control_payload(Op.REFUSED, b"deleted", session=7, incarnation=1)]
@@ -207,7 +206,7 @@ def test_a_refusal_of_another_incarnation_is_not_ours(wire: InProcess, worker: C
 
 @pytest.mark.parametrize("session", [0, 6])
 def test_worker_ignores_refused_and_bye_of_earlier_sessions(session: int, wire: InProcess, worker: Client) -> None:
-    """The same process may have been in another session, or in none: its job was deleted, or its session lost."""
+    """The process may have been in another session, or in none: its job was deleted, or its session lost."""
     wire.mail = [control_payload(Op.REFUSED, b"deleted", session=session, incarnation=1)]
     worker.exchange(ONES)
     goodbyes = [(session, True), (7, False)]
@@ -221,7 +220,7 @@ def test_worker_ignores_refused_and_bye_of_earlier_sessions(session: int, wire: 
 def test_rejoining_worker_accepts_refusal_of_its_last_session(
     plane: EmbeddedDataPlane, wire: InProcess, worker: Client
 ) -> None:
-    """Until it is welcomed it says HELLO as a worker of that session, and is refused as one."""
+    """Until a WELCOME comes, its HELLO carries that session, and a refusal may carry it too."""
     plane.swap(BSP(), 1)
     wire.mail = [welcome(session=8)]
     with pytest.raises(SessionLost):
@@ -248,7 +247,7 @@ def test_rejoining_worker_accepts_refusal_of_its_last_session(
         ({"scale": 2**31, "limit": 2**32 - 1}, "exceeds 32 bits"),
     ],
 )
-def test_a_welcome_that_makes_no_sense(switch: EmbeddedDataPlane, sizes: dict[str, int], complaint: str) -> None:
+def test_join_refuses_an_inconsistent_welcome(switch: EmbeddedDataPlane, sizes: dict[str, int], complaint: str) -> None:
     switch.clear()
     wire = InProcess(switch)
     wire.mail = [welcome(**sizes)]
@@ -277,7 +276,7 @@ def test_waiting_join_logs_its_reason_once_after_seconds(
         assert all(text.startswith(word) for text, word in zip(caplog.messages, words, strict=True))
 
 
-def test_the_limit_is_the_jobs(plane: EmbeddedDataPlane) -> None:
+def test_client_uses_the_limit_of_the_job(plane: EmbeddedDataPlane) -> None:
     plane.modify(job_of(0, slots=SLOTS, vector_length=VALUES, workers=3, limit=0.5))
     wire = InProcess(plane)
     worker = client(wire)
@@ -288,7 +287,7 @@ def test_the_limit_is_the_jobs(plane: EmbeddedDataPlane) -> None:
 
 
 def test_catch_up_flags_a_sum_that_may_overflow(plane: EmbeddedDataPlane) -> None:
-    """300 contributions of 8.0 are more than 32 bits hold."""
+    """300 contributions of 8.0 exceed 32 bits."""
     wire = InProcess(plane)
     for seq in range(1, 301):
         wire.carry(1, request(Op.PUSH, 1, values=np.full(320, 8 << 20), seq=seq))
@@ -301,7 +300,7 @@ def test_catch_up_flags_a_sum_that_may_overflow(plane: EmbeddedDataPlane) -> Non
 
 
 def test_worker_ignores_refusal_after_bye_to_its_leave(wire: InProcess, worker: Client) -> None:
-    """A worker that gets no processor for longer than the entries of a finished job stay is a stranger then."""
+    """A worker that is not scheduled for longer than a finished job's entries stay is a stranger afterwards."""
     goodbye = control_payload(Op.BYE, b'{"job_over": false}', session=7, incarnation=1)
     refusal = control_payload(Op.REFUSED, b"job 0 has finished", session=7, incarnation=1)
     wire.mail = [refusal]
@@ -312,7 +311,7 @@ def test_worker_ignores_refusal_after_bye_to_its_leave(wire: InProcess, worker: 
     assert wire.now < began + 1
 
 
-def test_a_last_read_that_comes_too_late_is_no_error(plane: EmbeddedDataPlane) -> None:
+def test_finish_without_last_read_returns_false(plane: EmbeddedDataPlane) -> None:
     wire = InProcess(plane)
 
     def controller() -> None:
@@ -342,7 +341,7 @@ class Impatient(InProcess):
             self.mail += 2 * [control_payload(Op.BYE, b'{"job_over": false}', session=7, incarnation=1)]
 
 
-def test_leave_is_said_now_and_then_however_often_it_is_answered(plane: EmbeddedDataPlane) -> None:
+def test_leave_is_repeated_at_a_fixed_rate(plane: EmbeddedDataPlane) -> None:
     wire = Impatient(plane)
     worker = client(wire)
     worker.join()
@@ -351,7 +350,7 @@ def test_leave_is_said_now_and_then_however_often_it_is_answered(plane: Embedded
 
 
 def test_leaving_worker_learns_of_a_new_session(plane: EmbeddedDataPlane) -> None:
-    """A controller goes on answering the LEAVE of the session before, for all that the others wait for the worker."""
+    """A controller keeps answering the old session's LEAVE, although the others wait for the worker."""
     plane.swap(BSP(), 1)
     wire = Impatient(plane)
     worker = client(wire)
@@ -377,11 +376,10 @@ def test_next_hello_echoes_the_seq_of_the_wait_answer(switch: EmbeddedDataPlane)
 
 
 @pytest.mark.parametrize(("session", "said"), [(0, [(0, 0)]), (7, [(0, 0), (1, 77)])])
-def test_a_worker_at_work_that_is_asked_for_a_hello_asks_for_no_place(
+def test_working_worker_answers_wait_with_one_status_hello(
     session: int, said: list[tuple[int, int]], wire: InProcess, worker: Client
 ) -> None:
-    """It says at once, and once, that it is in an epoch: the question may be the answer to a HELLO of long ago. (The
-    first HELLO joined.)"""
+    """That HELLO carries the epoch, so it does not ask for a place. The first HELLO joined."""
     wire.mail = 2 * [control_payload(Op.WAIT, seq=77, session=session, incarnation=1)]
     worker.exchange(ONES)
     headers = [np.frombuffer(payload, HEADER, 1)[0] for payload in wire.sent]
@@ -389,7 +387,7 @@ def test_a_worker_at_work_that_is_asked_for_a_hello_asks_for_no_place(
 
 
 def test_readmitted_process_raises_place_taken(plane: EmbeddedDataPlane, worker: Client) -> None:
-    """A controller that was started anew does not know that another process had the place meanwhile."""
+    """A restarted controller does not know that another process had the place meanwhile."""
     other = InProcess(plane)
     worker.exchange(ONES)
     second = successor(plane, other)

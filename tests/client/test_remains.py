@@ -1,4 +1,4 @@
-"""What a client keeps of a session that is lost, when that session was lost at a bad moment."""
+"""What a client keeps of a lost session, if the session is lost during a join, a vote or a read."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_rejoin_of_recreated_job_has_nothing_to_catch_up(
     assert (worker.exchange(ONES).delta == 1).all()
 
 
-def test_a_session_that_is_lost_unnoticed_is_restored(
+def test_session_lost_unnoticed_is_restored_after_rejoin(
     plane: EmbeddedDataPlane, wire: InProcess, worker: Client
 ) -> None:
     """The worker joins again, and is welcomed to the next session."""
@@ -98,7 +98,7 @@ def test_catch_up_without_a_vote_reports_read_at_risk(
 
 
 def test_voting_rounds_of_a_lost_session_are_no_contributions(plane: EmbeddedDataPlane) -> None:
-    """Its two rounds in that session are no contributions that somebody has lost."""
+    """Its two rounds in that session are not counted as lost contributions."""
     wire = Before(plane)
     worker = client(wire)
     worker.join()

@@ -1,4 +1,4 @@
-"""What a worker tells the controller of its steps, and how often."""
+"""A worker's state reports to the controller, and their rate."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Heard:
 
 @pytest.mark.parametrize(("step_s", "told"), [(0.15, 20), (0.01, None)])
 def test_state_reports_are_thinned_when_steps_are_short(step_s: float, told: int | None) -> None:
-    """Of each step two thirds are computing."""
+    """Two thirds of each step are computing."""
     heard = Heard()
     saying = reports.Reports(cast(Client, heard), Report)
     for _ in range(10):

@@ -1,4 +1,4 @@
-"""The vote after a lost session: which worker is the donor, and what that means for the others."""
+"""The vote after a lost session: the choice of the donor, and its consequences for the other workers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ votes_of_a_job = st.lists(
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @given(votes=votes_of_a_job)
 @example(votes=[Vote(worker, 100 + worker, 1, worker, 7) for worker in range(32)])
-def test_the_sum_of_all_ballots_holds_every_vote(shape: tuple[int, int], votes: list[Vote]) -> None:
+def test_sum_of_ballots_contains_every_vote(shape: tuple[int, int], votes: list[Vote]) -> None:
     ballots = [ballot(vote, worker, len(votes), *shape).view(np.uint32) for worker, vote in enumerate(votes)]
     total = np.sum(ballots, axis=0, dtype=np.uint32)
     assert total.shape == shape
@@ -47,7 +47,7 @@ def test_the_sum_of_all_ballots_holds_every_vote(shape: tuple[int, int], votes: 
 
 @pytest.mark.parametrize(("workers", "slots", "lanes"), [(7, 1, 32), (32, 4, 32), (13, 2, 32), (32, 1, 255)])
 def test_ballot_rejects_job_with_too_few_lanes(workers: int, slots: int, lanes: int) -> None:
-    """Every worker of it, also one whose own lanes would be there."""
+    """Also for a worker whose own lanes would exist."""
     most = slots * lanes // LANES_PER_WORKER
     for worker in (0, workers - 1):
         with pytest.raises(
@@ -87,14 +87,16 @@ def test_donor_holds_most_of_the_newest_session(votes: list[Vote]) -> None:
         ("it had read nothing yet", Vote(0, 0, under_way=3), 0b11, (True, False, 0)),
     ],
 )
-def test_an_unfinished_iteration(what: str, ours: Vote, counted: int, expected: tuple[bool, bool, int]) -> None:
-    """And by how much the books are out then: an iteration that the sum holds counts twice if it is repeated. counted:
-    by the donor's read."""
+def test_outcome_of_an_unfinished_iteration(
+    what: str, ours: Vote, counted: int, expected: tuple[bool, bool, int]
+) -> None:
+    """And the resulting error of the counts: an iteration in the sum counts twice if it is repeated. counted: by the
+    donor's read."""
     found = outcome([Vote(8, 16, 3, 7, counted=counted), ours], 1)
     assert (found.contained, found.repeated, found.lost) == expected, what
 
 
-def test_the_donor_knows_that_its_own_iteration_is_not_in_its_sum() -> None:
+def test_donor_knows_its_own_iteration_is_not_in_the_sum() -> None:
     donor = Vote(8, 16, 3, 7, under_way=3)
     assert outcome([donor, Vote(8, 15, 3, 7)], 0) == Restored(0, contained=False, repeated=False, lost=0, missed=0)
 
@@ -104,14 +106,14 @@ def test_reads_missing_from_restored_sum_count_as_lost() -> None:
     assert outcome(votes, 0).lost == 10 + 12 - 19
 
 
-def test_a_loss_and_a_repeated_iteration_are_both_counted() -> None:
-    """Of three iterations of worker 1 the sum lacks two and has the one under way: one too few at the end."""
+def test_loss_and_repeated_iteration_are_both_counted() -> None:
+    """Of worker 1's three iterations the sum lacks two and has the one in flight: one too few at the end."""
     votes = [Vote(10, 12, 1, 9), Vote(3, 8, 1, 2, under_way=1)]
     assert outcome(votes, 1) == Restored(0, contained=False, repeated=True, lost=1, missed=4, apart=4 + 2 * (1 + 1))
 
 
 def test_nonvoter_contributions_do_not_make_loss_negative() -> None:
-    """The sum holds 100 of a third worker, which has left. How many are lost, nobody knows."""
+    """The sum holds 100 contributions of a third worker, which has left: the number lost is unknown."""
     assert outcome([Vote(10, 120, 1, 9), Vote(12, 118, 1, 11, under_way=1)], 0).lost == 0
 
 
@@ -124,21 +126,23 @@ NEWER = [
 
 @pytest.mark.parametrize("before", [Restored(2, True, False, 0, 93, 95), Restored(1, False, False, 3, 90, 97)], ids=str)
 def test_worker_that_read_the_restored_sum_is_the_donor(before: Restored) -> None:
-    """Its rounds are of the newer session; to the others their own vote in it says what that sum holds, and lacks."""
+    """Its rounds belong to the newer session. The others know from their own vote in it what that sum holds and
+    lacks."""
     now = outcome(NEWER, 1, {8: before})
     assert now == Restored(0, before.contained, before.repeated, before.lost, 6 + before.missed, 6 + before.apart)
     assert outcome(NEWER, 2).lost == 0, "who read it has counted what it lacks"
 
 
-def test_an_iteration_of_an_older_session_that_nothing_is_known_of_is_repeated_and_counted() -> None:
-    """Nor has this worker contributed to the newer session, in which the others restored the sums without it."""
+def test_unknown_iteration_of_an_older_session_is_repeated() -> None:
+    """It is counted as missed. This worker did not contribute to the newer session, whose sums were restored without
+    it."""
     votes = [replace(NEWER[0], held=4), replace(NEWER[1], voted=0), replace(NEWER[2], held=4)]
     assert outcome(votes, 1) == Restored(0, contained=False, repeated=True, lost=0, missed=4, apart=4 + 90)
     assert outcome(votes, 2).lost == 0
 
 
 def test_votes_count_when_lower_worker_ids_have_left() -> None:
-    """Workers 0 and 1 have left; the session after the lost one has two workers, whose ids are 2 and 3."""
+    """Workers 0 and 1 have left; the session after the lost one has two workers, with ids 2 and 3."""
     votes = {2: Vote(10, 30, 1, 9), 3: Vote(12, 32, 1, 11)}
     total = sum(ballot(vote, worker, len(votes), 2, 320).view(np.uint32) for worker, vote in votes.items())
     counted = count(np.asarray(total))

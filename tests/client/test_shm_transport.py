@@ -1,4 +1,4 @@
-"""Workers at shared-memory ports of a running switch: the same sums as anywhere, in C and in Python."""
+"""Workers at shared-memory ports of a running switch, in C and in Python: sums compared with the oracle."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def together(bodies: list[Callable[[], None]]) -> None:
 
 
 @pytest.mark.parametrize("length", [0, 1, 20_000, 1_000_003])
-def test_a_pool_in_both_languages_gets_the_oracles_bits(program: Program, tmp_path: Path, length: int) -> None:
-    """Many times what a ring holds."""
+def test_shm_pools_in_c_and_python_match_the_oracle(program: Program, tmp_path: Path, length: int) -> None:
+    """The vectors are many times larger than a ring."""
     rng = np.random.default_rng(length)
     given = [random_values(rng, length, program.lanes) for _ in range(WORKERS)]
     results = [values.copy() for values in given]
@@ -61,7 +61,7 @@ def test_a_pool_in_both_languages_gets_the_oracles_bits(program: Program, tmp_pa
 
 
 @pytest.mark.parametrize("plain", [False, True])
-def test_a_client_exchanges(tmp_path: Path, plain: bool) -> None:
+def test_shm_client_exchanges_in_c_and_python(tmp_path: Path, plain: bool) -> None:
     program = Program.load("serene")
     count = SLOTS * program.lanes
     deltas: dict[int, np.ndarray] = {}
@@ -80,7 +80,7 @@ def test_a_client_exchanges(tmp_path: Path, plain: bool) -> None:
 
 
 def test_switch_restart_breaks_pool_and_names_new_session(tmp_path: Path) -> None:
-    """The pool is told by the new session; a new pool goes on at the same ports."""
+    """The new session ends the pool; a new pool works at the same ports."""
     program = Program.load("serene")
     stopped, again = threading.Barrier(3), threading.Barrier(3)
     machine = OneMachine(program, 2, "shm", tmp_path)

@@ -53,11 +53,11 @@ def vectors(workers: int, length: int, seed: int = 0, *, wide: bool = True) -> l
         *((workers, 5, lossy(workers, 0.02), (17 * LANES + 3,)) for workers in (7, 16, 32)),
     ],
 )
-def test_any_length_format_and_scale(
+def test_pool_sums_match_the_oracle_for_any_length_and_format(
     switch: P4Switch, workers: int, slots: int, faults: Faults, lengths: tuple[int, ...]
 ) -> None:
-    """One collective after another, whose formats change; and all workers read the same bits, every contribution is
-    accounted for, and what a given scale has no room for is clipped and counted."""
+    """Formats change between collectives. All workers read the same bits, every contribution is accounted for, and
+    values beyond a given scale are clipped and counted."""
     calls = list(itertools.product(lengths, BITS, LIMITS))
     random.Random(workers).shuffle(calls)
     given = [vectors(workers, length, number, wide=limit is None) for number, (length, _, limit) in enumerate(calls)]
@@ -89,7 +89,7 @@ def test_any_length_format_and_scale(
 
 @pytest.mark.parametrize("unit", [None, -3])
 @pytest.mark.parametrize("bits", BITS)
-def test_all_kinds_of_values(switch: P4Switch, bits: int, unit: int | None) -> None:
+def test_pool_sums_match_the_oracle_for_all_kinds_of_values(switch: P4Switch, bits: int, unit: int | None) -> None:
     given = [random_values(np.random.default_rng(worker), 60 * LANES, LANES) for worker in range(3)]
     results = PoolRun(switch, 3, 5, lossy(2)).all_reduce(given, bits=bits, unit=unit)
     assert all(same(result, results[0]) for result in results)
@@ -98,7 +98,7 @@ def test_all_kinds_of_values(switch: P4Switch, bits: int, unit: int | None) -> N
 
 
 @pytest.mark.parametrize(("slots", "pieces"), [(1, 1000), (7, 1000), (128, 600)])
-def test_each_slot_is_used_many_times(switch: P4Switch, slots: int, pieces: int) -> None:
+def test_pool_sums_match_when_each_slot_is_reused_often(switch: P4Switch, slots: int, pieces: int) -> None:
     given = vectors(2, pieces * LANES + 1)
     run = PoolRun(switch, 2, slots, lossy(1, 0.01) if slots > 1 else FINE)
     assert all(same(result, expected(given, LANES)) for result in run.all_reduce(given))
@@ -114,8 +114,8 @@ def test_each_slot_is_used_many_times(switch: P4Switch, slots: int, pieces: int)
 def test_c_and_python_send_and_read_the_same_bits(
     switch_of_threads: P4Switch, faults: Faults, feedback: bool, rows: int
 ) -> None:
-    """Each rounds, holds back and counts as the other would: both in one job, and a job of each. rows: of values, in
-    400 of which there are several exponent pieces in each format."""
+    """Rounding, residuals and counts agree: both in one job, and each in a job of its own. rows: of values; 400 make
+    several exponent pieces in each format."""
     workers, rng, most = 3, np.random.default_rng(3), rows * LANES + 5
     calls: list[tuple[int, int | None, int]] = [(32, None, length) for length in LENGTHS[:5]]
     calls += [(bits, None, most) for bits in BITS]
@@ -152,7 +152,7 @@ def test_c_and_python_send_and_read_the_same_bits(
 
 @in_c
 @pytest.mark.parametrize(("workers", "slots"), [(1, 1), (1, 5), (2, 1), (2, 512), (5, 40), (8, 7)])
-def test_any_number_of_workers_and_slots_in_c(switch_of_threads: P4Switch, workers: int, slots: int) -> None:
+def test_fast_pool_sums_match_for_any_workers_and_slots(switch_of_threads: P4Switch, workers: int, slots: int) -> None:
     rng = np.random.default_rng(workers)
     given = [random_values(rng, 300 * LANES + 1, LANES) for _ in range(workers)]
     for result in all_reduce(Run(switch_of_threads, workers, slots, lossy(workers, 0.01)), given):
@@ -160,7 +160,7 @@ def test_any_number_of_workers_and_slots_in_c(switch_of_threads: P4Switch, worke
 
 
 @in_c
-def test_a_larger_packet() -> None:
+def test_fast_pool_sums_match_with_jumbo_frames() -> None:
     program = Program.load("serene_jumbo")
     given = [random_values(np.random.default_rng(worker), 200 * program.lanes + 9, LANES) for worker in range(2)]
     for result in all_reduce(Run(P4Switch(program), 2, 32), given):

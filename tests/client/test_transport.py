@@ -1,17 +1,20 @@
-"""The two transports: the same payloads, by the kernel or in whole frames."""
+"""The two transports: UDP sockets of the kernel, and whole frames. Both carry the same payloads."""
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
-from serene.client.transport.transport import FrameTransport, TransportError, UdpTransport
+from serene.client import Client, ShmTransport
+from serene.client.transport.transport import FrameTransport, Transport, TransportError, UdpTransport
+from serene.errors import SereneError
 from serene.layers import Serene
 from serene.wire import ENCAPSULATION_BYTES, SERENE_UDP_PORT, SWITCH_IP, SWITCH_MAC, encapsulation, push_payloads
 from tests.ports import bind_somewhere
@@ -49,7 +52,7 @@ def kernel() -> Iterator[tuple[UdpTransport, socket.socket]]:
         transport.close()
 
 
-def test_both_carry_the_same_payloads(
+def test_udp_and_frame_transport_carry_the_same_payloads(
     kernel: tuple[UdpTransport, socket.socket], frames: FrameTransport, peer: socket.socket
 ) -> None:
     transport, switch = kernel
@@ -60,7 +63,7 @@ def test_both_carry_the_same_payloads(
         assert switch.recv(9999) == frame[ENCAPSULATION_BYTES:] == payload.tobytes()
 
 
-def test_frames_are_whole(frames: FrameTransport, peer: socket.socket) -> None:
+def test_frame_transport_builds_complete_frames(frames: FrameTransport, peer: socket.socket) -> None:
     frames.send(PAYLOADS[:1])
     data = peer.recv(9999)
     packet = Ether(data)
@@ -73,7 +76,7 @@ def test_frames_are_whole(frames: FrameTransport, peer: socket.socket) -> None:
     assert Ether(bytes(packet))[IP].chksum == checksum
 
 
-def test_a_batch_comes_at_once_with_its_lengths(kernel: tuple[UdpTransport, socket.socket]) -> None:
+def test_receive_returns_a_batch_with_its_lengths(kernel: tuple[UdpTransport, socket.socket]) -> None:
     transport, switch = kernel
     transport.send(PAYLOADS[:1])
     _, worker = switch.recvfrom(9999)
@@ -84,12 +87,12 @@ def test_a_batch_comes_at_once_with_its_lengths(kernel: tuple[UdpTransport, sock
     assert [row[:length].tobytes() for row, length in zip(rows, lengths, strict=True)] == sent
 
 
-def test_nothing_arrives_within_the_time(kernel: tuple[UdpTransport, socket.socket]) -> None:
+def test_receive_returns_nothing_after_its_timeout(kernel: tuple[UdpTransport, socket.socket]) -> None:
     rows, lengths = kernel[0].receive(0.01)
     assert len(rows) == len(lengths) == 0
 
 
-def test_a_switch_port_also_carries_frames_for_others(frames: FrameTransport, peer: socket.socket) -> None:
+def test_frame_transport_ignores_frames_for_others(frames: FrameTransport, peer: socket.socket) -> None:
     frames.send(PAYLOADS[:1])
     _, worker = peer.recvfrom(9999)
     answer = PAYLOADS[1].tobytes()
@@ -106,7 +109,7 @@ def test_a_switch_port_also_carries_frames_for_others(frames: FrameTransport, pe
     assert got == [answer]
 
 
-def test_a_switch_that_is_not_there_yet_is_a_loss(peer: socket.socket) -> None:
+def test_sending_to_an_absent_switch_is_a_loss(peer: socket.socket) -> None:
     address = peer.getsockname()
     peer.close()
     transport = FrameTransport(0, local=("127.0.0.1", 0), switch=address)
@@ -116,13 +119,13 @@ def test_a_switch_that_is_not_there_yet_is_a_loss(peer: socket.socket) -> None:
     transport.close()
 
 
-def test_a_port_in_use_is_named(peer: socket.socket) -> None:
+def test_transport_error_names_a_port_in_use(peer: socket.socket) -> None:
     with pytest.raises(TransportError, match=rf"127.0.0.1.*{peer.getsockname()[1]}.*Address already in use"):
         UdpTransport("127.0.0.1", bind_ip="127.0.0.1", port=peer.getsockname()[1])
 
 
-def test_a_socket_that_was_inherited(peer: socket.socket) -> None:
-    """A worker without Mininet sends from the port that was kept for it."""
+def test_frame_transport_sends_from_an_inherited_socket(peer: socket.socket) -> None:
+    """A worker without Mininet sends from the port that was reserved for it."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as kept:
         kept.bind(("127.0.0.1", 0))
         transport = FrameTransport(0, local=os.dup(kept.fileno()), switch=peer.getsockname())
@@ -132,7 +135,7 @@ def test_a_socket_that_was_inherited(peer: socket.socket) -> None:
 
 
 @pytest.mark.parametrize(("kind", "why"), [("closed", "is no socket: Bad file"), ("pipe", "operation on non-socket")])
-def test_a_descriptor_that_is_no_socket_is_named(peer: socket.socket, kind: str, why: str) -> None:
+def test_transport_error_names_a_bad_descriptor(peer: socket.socket, kind: str, why: str) -> None:
     here, there = os.pipe()
     os.close(there)
     if kind == "closed":
@@ -141,18 +144,54 @@ def test_a_descriptor_that_is_no_socket_is_named(peer: socket.socket, kind: str,
         FrameTransport(0, local=here, switch=peer.getsockname())
 
 
-def test_a_switch_without_an_address_is_refused() -> None:
-    """Only a socket that is given may be connected already."""
+def test_frame_transport_without_switch_address_is_refused() -> None:
+    """Only an inherited socket may be connected already."""
     with pytest.raises(TransportError, match=r"needs switch=, the address of the switch's port"):
         FrameTransport(0, local=("127.0.0.1", 0))
 
 
-def test_an_address_of_another_host_is_named() -> None:
+HERE, THERE = ("127.0.0.1", 0), ("127.0.0.1", 9)
+AN_ADDRESS = "expected (HOST, PORT), for example ('127.0.0.1', 24142)"
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: UdpTransport(""), "switch_ip '', bind_ip '0.0.0.0': expected the addresses of hosts"),
+        (lambda: UdpTransport(5), AN_ADDRESS),  # type: ignore[arg-type]
+        (lambda: UdpTransport("x\0y"), AN_ADDRESS),
+        (lambda: UdpTransport("127.0.0.1", port=70000), AN_ADDRESS),
+        (lambda: UdpTransport("127.0.0.1", port="x"), AN_ADDRESS),  # type: ignore[arg-type]
+        (lambda: FrameTransport(0, local="127.0.0.1:5", switch=THERE), AN_ADDRESS),  # type: ignore[arg-type]
+        (lambda: FrameTransport(0, local=HERE, switch=("127.0.0.1", -4)), AN_ADDRESS),
+        (lambda: FrameTransport(0, local=-1, switch=THERE), "descriptor -1 is no socket: negative"),
+        (lambda: FrameTransport(-1, local=HERE, switch=THERE), "worker -1: expected a whole number from 0 to 255"),
+        (lambda: FrameTransport(0, local=HERE, switch=THERE, udp_port=70000), "udp_port 70000: expected a whole num"),
+        (lambda: FrameTransport(0, local=HERE, switch=THERE, switch_ip="10.1"), "IP address '10.1': expected one like"),
+        (lambda: FrameTransport(0, local=HERE, switch=THERE, switch_mac="2:0"), "MAC address '2:0': expected one like"),
+        (lambda: ShmTransport(0, "/a\0b"), r"the switch's port '/a\x00b': expected a path"),
+        (lambda: ShmTransport(0, 5), "the switch's port 5: expected a path"),  # type: ignore[arg-type]
+    ],
+)
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_transports_refuse_wrong_arguments_and_leave_no_socket_open(make: Callable[[], Transport], said: str) -> None:
+    with pytest.raises(TransportError) as refused:
+        make()
+    assert said in str(refused.value)
+    gc.collect()  # a socket that was left open warns
+
+
+def test_client_refuses_an_address_as_its_transport() -> None:
+    with pytest.raises(SereneError, match=r"^transport '10.0.0.254': expected a UdpTransport, FrameTransport or Shm"):
+        Client("10.0.0.254", 0, 0, 5)  # type: ignore[arg-type]
+
+
+def test_transport_error_names_an_address_of_another_host() -> None:
     with pytest.raises(TransportError, match="Cannot assign requested address"):
         UdpTransport("127.0.0.1", bind_ip="192.0.2.1")
 
 
-def test_a_program_may_have_many_files_open(peer: socket.socket) -> None:
+def test_transport_works_with_many_open_files(peer: socket.socket) -> None:
     with many_open():
         transport = FrameTransport(2, local=("127.0.0.1", 0), switch=peer.getsockname())
         try:

@@ -1,4 +1,4 @@
-"""How much is in flight, and when to send again: bounds, AIMD, RFC 6298."""
+"""The send window and the retransmission timeout: bounds, AIMD, RFC 6298."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from serene.client.protocol.window import (
 )
 
 
-def test_a_window_that_went_through_grows_it_by_about_one() -> None:
+def test_window_grows_by_one_after_a_full_window() -> None:
     window = Window(32)
     for _ in range(32):
         window.answered(1)
     assert 32.9 < window.size <= 33
 
 
-def test_losses_halve_it_once_a_round_trip() -> None:
+def test_window_halves_once_per_round_trip_of_losses() -> None:
     window = Window(64)
     window.lost(1.0, round_trip_s=0.1)
     window.lost(1.05, round_trip_s=0.1)
@@ -44,7 +44,7 @@ def test_window_size_stays_within_its_bounds(events: list[int | None]) -> None:
         assert SMALLEST_WINDOW <= window.size <= LARGEST_WINDOW
 
 
-def test_the_timeout_is_that_of_rfc_6298() -> None:
+def test_retransmission_timeout_follows_rfc_6298() -> None:
     trip = RoundTrip()
     assert trip.timeout == FIRST_TIMEOUT_S
     trip.measured(0.04)
@@ -55,7 +55,7 @@ def test_the_timeout_is_that_of_rfc_6298() -> None:
     assert trip.timeout == pytest.approx(0.145)
 
 
-def test_the_timeout_doubles_up_to_its_bound_and_falls_back_on_progress() -> None:
+def test_timeout_doubles_up_to_its_bound_and_resets_on_progress() -> None:
     trip = RoundTrip()
     seen = []
     for _ in range(30):
@@ -67,7 +67,7 @@ def test_the_timeout_doubles_up_to_its_bound_and_falls_back_on_progress() -> Non
     assert trip.timeout == FIRST_TIMEOUT_S
 
 
-def test_a_fast_network_does_not_make_it_impatient() -> None:
+def test_timeout_has_a_lower_bound_on_fast_networks() -> None:
     trip = RoundTrip()
     for _ in range(100):
         trip.measured(1e-5)

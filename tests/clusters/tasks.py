@@ -1,4 +1,4 @@
-"""The tasks of the tests of executors. A task's name says how it is to misbehave, if it is."""
+"""Tasks for the tests of executors. A task's name says how it misbehaves, if it does."""
 
 from __future__ import annotations
 

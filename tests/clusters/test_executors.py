@@ -54,7 +54,7 @@ def done(cluster: Cluster, tasks: list[str], scratch: Path) -> dict[str, Done[st
 
 
 @everywhere
-def test_a_task_that_fails_or_kills_its_worker_takes_no_other_along(cluster: Cluster, tmp_path: Path) -> None:
+def test_failed_task_or_killed_worker_affects_no_other_task(cluster: Cluster, tmp_path: Path) -> None:
     once = f"c:kill-once {tmp_path / 'first'}"
     tasks = ["a", "b:fail", once, "d:kill", "e:data", "f"]
     found = done(cluster, tasks, tmp_path)
@@ -75,7 +75,7 @@ def test_a_task_that_fails_or_kills_its_worker_takes_no_other_along(cluster: Clu
 
 @everywhere
 def test_executor_yields_results_as_they_complete(cluster: Cluster, tmp_path: Path) -> None:
-    """And nothing is left of it when the caller stops asking."""
+    """Nothing is left running when the caller stops asking."""
     never = tmp_path / "never"
     with cluster.executor(2, tmp_path) as executor:
         results = work_off(["a", f"b:wait {never}", "c"], do, executor)
@@ -85,7 +85,7 @@ def test_executor_yields_results_as_they_complete(cluster: Cluster, tmp_path: Pa
 
 
 @everywhere
-def test_another_serene_on_the_worker_is_refused(
+def test_worker_with_another_serene_version_is_refused(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine = build.this_build()
@@ -98,10 +98,10 @@ def test_another_serene_on_the_worker_is_refused(
 
 
 @pytest.mark.parametrize("cluster", ["submitit"], indirect=True)
-def test_a_job_without_a_result_keeps_no_other_one_waiting(
+def test_job_without_a_result_does_not_delay_others(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A network's file system may show a result late."""
+    """A network file system may show a result late."""
     monkeypatch.setitem(slurm.RESULT_S, "local", 3600.0)
     with cluster.executor(2, tmp_path) as executor:
         results = work_off(["a:kill", "b", "c"], do, executor)
@@ -109,8 +109,8 @@ def test_a_job_without_a_result_keeps_no_other_one_waiting(
         results.close()
 
 
-def test_a_worker_of_dask_that_is_killed_from_outside(dask: Cluster, tmp_path: Path) -> None:
-    """Its task goes to the other one; what is done stays done."""
+def test_task_of_a_killed_dask_worker_moves_to_another(dask: Cluster, tmp_path: Path) -> None:
+    """Finished tasks stay finished."""
     with dask.executor(2, tmp_path) as executor:
         gate, begun = tmp_path / "gate", tmp_path / "begun"
         results = work_off(["a", f"b:kill-once {begun}", f"c:wait {gate}"], do, executor)
@@ -122,10 +122,10 @@ def test_a_worker_of_dask_that_is_killed_from_outside(dask: Cluster, tmp_path: P
         assert next(results).result == "c done"
 
 
-def test_a_worker_of_dask_that_dies_as_its_result_is_fetched(
+def test_dask_task_is_repeated_if_its_worker_dies_at_fetch(
     dask: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The result is there, but its state is not what dask's executor expects: the task is done again."""
+    """The result exists, but its state is not what dask's executor expects."""
     from distributed import Future
 
     fetched = 0
@@ -143,7 +143,7 @@ def test_a_worker_of_dask_that_dies_as_its_result_is_fetched(
     assert fetched == 2
 
 
-def test_a_scheduler_that_dies_ends_the_work(tmp_path: Path) -> None:
+def test_dead_dask_scheduler_ends_the_study(tmp_path: Path) -> None:
     with Dask(tmp_path) as dask, contextlib.ExitStack() as stack:
         executor = stack.enter_context(Cluster(dask.address).executor(2, tmp_path))
         results = work_off(["a", f"b:wait {tmp_path / 'never'}"], do, executor)
@@ -153,7 +153,7 @@ def test_a_scheduler_that_dies_ends_the_work(tmp_path: Path) -> None:
             next(results)
 
 
-def test_a_pool_ends_with_its_owner_whatever_its_processes_do(tmp_path: Path) -> None:
+def test_pool_processes_end_when_their_owner_is_killed(tmp_path: Path) -> None:
     begun = [tmp_path / "begun-1", tmp_path / "begun-2"]
     run = Marked([sys.executable, "-c", POOL, *map(str, begun)], tmp_path / "log")
     try:

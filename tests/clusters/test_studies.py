@@ -1,4 +1,4 @@
-"""Both studies' cells on a dask cluster: the results of this machine, and only what is missing."""
+"""Cells of both studies on a dask cluster: the same results as on this machine, and only missing cells are run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def quiet() -> Console:
     return Console(file=StringIO())
 
 
-def test_cells_on_dask_have_the_results_that_they_have_here(tmp_path: Path) -> None:
+def test_cells_on_dask_give_the_same_results_as_here(tmp_path: Path) -> None:
     store, answers = Store(tmp_path / "cells"), Answers(tmp_path / "answers")
     with Dask(tmp_path) as dask:
         cluster = Cluster(dask.address)
@@ -63,7 +63,7 @@ def test_cells_on_dask_have_the_results_that_they_have_here(tmp_path: Path) -> N
         (["--cluster", "slurm", "--cluster-options", "/nonesuch"], "/nonesuch: .*No such file"),
     ],
 )
-def test_a_cluster_that_makes_no_sense(arguments: list[str], said: str) -> None:
+def test_impossible_cluster_options_are_refused(arguments: list[str], said: str) -> None:
     parser = argparse.ArgumentParser()
     clusters.add_options(parser)
     with pytest.raises(BadUsage, match=said):
@@ -85,7 +85,7 @@ def test_a_cluster_that_makes_no_sense(arguments: list[str], said: str) -> None:
         ("", "Could not detect"),  # there is no SLURM in the tests
     ],
 )
-def test_options_of_slurm_that_make_no_sense(options: str, said: str, tmp_path: Path) -> None:
+def test_impossible_slurm_options_are_refused(options: str, said: str, tmp_path: Path) -> None:
     path = tmp_path / "slurm.toml"
     path.write_text(options)
     with pytest.raises(BadUsage, match=said), Cluster("slurm", path).executor(1, tmp_path):
@@ -93,13 +93,13 @@ def test_options_of_slurm_that_make_no_sense(options: str, said: str, tmp_path: 
 
 
 @pytest.mark.parametrize(("library", "where"), [("distributed", "tcp://127.0.0.1:8786"), ("submitit", "slurm")])
-def test_a_library_that_is_missing_is_named(library: str, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_cluster_library_names_the_extra(library: str, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(MissingExtra, match=rf"needs .*{library}.*: pip install 'serene-p4\[cluster\]'"):
         Cluster(where).check()
 
 
-def test_no_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_dask_scheduler_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clusters, "PATIENCE_S", 1)
     address = f"tcp://127.0.0.1:{some_port()}"
     expected = pytest.raises(ClusterFailed, match=f"no dask scheduler answers at {address}")

@@ -21,7 +21,7 @@ P = ParamSpec("P")
 
 
 def played(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """A test that runs in an event loop of its own, for 200 s at most."""
+    """Runs a test in an event loop of its own, for 200 s at most."""
 
     @wraps(test)
     def play(*arguments: P.args, **named: P.kwargs) -> None:

@@ -186,8 +186,8 @@ class Host:
         return bool(wanted)
 
     def ask(self, request: Callable[[], object], *expected: Op, echoing: int | None = None) -> Answer:
-        """Repeats a request, as a worker does, until one of the expected answers comes, and returns that. echoing: only
-        one that names this session, as the request does: what was sent of an earlier one may come late."""
+        """Repeats a request, as a worker does, until one of the expected answers comes, and returns it. echoing:
+        ignores answers to other sessions, which may come late."""
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
             request()
@@ -199,7 +199,7 @@ class Host:
         raise AssertionError(f"no {' or '.join(op.name for op in expected)} within {PATIENCE_S} s")
 
     def forget(self) -> None:
-        """Drops what has arrived."""
+        """Discards received packets."""
         self._heard.clear()
         while self.link.receive(0.01) is not None:
             pass

@@ -1,4 +1,4 @@
-"""What automatic strategies see, for tests."""
+"""Made-up observations for tests of automatic strategies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TCP connections whose bytes can be held up on their way, as a network or a busy machine may."""
+"""TCP relays that can hold bytes back, as a network or a busy machine may."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import suppress
 
 
 class Relay:
-    """Passes on what comes to ``address`` to a server, and its answers back."""
+    """Forwards connections to ``address`` to a server, and its answers back."""
 
     def __init__(self, server: str) -> None:
         host, port = server.split(":")
@@ -20,13 +20,13 @@ class Relay:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def hold(self, *, requests: bool) -> None:
-        """On the connections that are there: what goes to the server, or what comes from it."""
+        """Holds back bytes of the open connections: those to the server, or those from it."""
         for to_server, free in self._ways:
             if to_server == requests:
                 free.clear()
 
     def release(self) -> None:
-        """What was held up goes on."""
+        """Forwards the bytes that were held back."""
         for _, free in self._ways:
             free.set()
 

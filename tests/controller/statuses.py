@@ -1,4 +1,4 @@
-"""Made-up statuses, for tests of what reads them."""
+"""Made-up statuses, for tests of the code that shows them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from serene.strategy import BSP, Strategy
 
 
 def worker_status(number: int, report: Facts | None = None, **fields: object) -> WorkerStatus:
-    """The status of a running worker that was heard of just now. ``fields`` replace the usual ones."""
+    """Returns the status of a running worker that was heard just now. ``fields`` replace the defaults."""
     usual = {
         "worker": number, "rack": 0, "place": number, "state": "running",
         "port": 1, "ip": "10.0.0.1", "mac": "02:00:00:00:00:01",

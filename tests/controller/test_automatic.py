@@ -1,4 +1,4 @@
-"""Automatic strategies: what they decide from what they see, and what they see. No switch."""
+"""Automatic strategies: observations, and the decisions that follow from them. No switch."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.controller.observations import seen, view, waiting
         ((0.1, 0.1, 0.25), SSP(4)),  # five fast ones are two slow ones
     ],
 )
-def test_dssp_follows_the_iteration_times(times: tuple[float, ...], expected: Strategy) -> None:
+def test_dssp_bound_follows_the_iteration_times(times: tuple[float, ...], expected: Strategy) -> None:
     views = [view(worker, time) for worker, time in enumerate(times)]
     assert load("dssp").decide(seen(*views)) == expected
 
@@ -44,7 +44,7 @@ def test_dssp_bridges_a_spike_and_keeps_to_its_bounds() -> None:
     assert load("dssp", {"low": 5}).decide(seen(view(0), view(1))) == SSP(5)
 
 
-def test_dssp_does_not_look_at_evicted_workers_and_waits_for_times() -> None:
+def test_dssp_ignores_evicted_workers_and_waits_for_times() -> None:
     assert load("dssp").decide(seen(view(0), view(1, 5.0, is_member=False))) == BSP()
     assert load("dssp").decide(seen(view(0, compute_s=None, slowest_s=None))) is None
 
@@ -64,31 +64,32 @@ ONCE = {"slowest_s": 0.3}  # but in time now
 
 
 def eight(*late: dict[str, Any], left: float | None = None, momentum: float | None = None) -> list[WorkerView]:
-    """Workers, the first of which are late. left: of gradients' agreement, one update later."""
+    """Returns eight workers, of which the first ones are late. left: the gradients' agreement that remains one update
+    later."""
     agreement: dict[str, Any] = {} if left is None else {"agreement": 0.4, "agreement_after": 0.4 * left}
     views = [view(worker, momentum=momentum, **agreement) for worker in range(8)]
     return [replace(each, **more) for each, more in zip(views, [*late, *[{}] * 8], strict=False)]
 
 
-def test_pacing_is_bsp_while_nobody_is_late() -> None:
+def test_pacing_uses_bsp_while_no_worker_is_late() -> None:
     decided = paced(*(view(worker, 0.1 + 0.003 * worker) for worker in range(8)))
     assert decided.strategy == BSP()
     assert decided.reason == f"nobody is late: a round waits for 8 of 8 {ALONE}"
 
 
 @pytest.mark.parametrize("late", [{"latest_s": 0.14}, {"silent_s": 0.14}])
-def test_pacing_does_not_wait_for_a_late_worker_whether_slow_or_silent(late: dict[str, float]) -> None:
+def test_pacing_leaves_out_late_workers_slow_or_silent(late: dict[str, float]) -> None:
     decided = paced(*eight(late, late))
     assert decided.strategy == Quorum(6)
     assert decided.reason == f"workers 0, 1 are late: a round waits for 6 of 8 {ALONE}"
 
 
 @pytest.mark.parametrize(("latest_s", "expected"), [(0.14, Quorum(6)), (0.3, Quorum(5))])
-def test_pacing_asks_more_of_workers_beyond_the_first_quarter(latest_s: float, expected: Strategy) -> None:
+def test_pacing_needs_more_lateness_beyond_the_first_quarter(latest_s: float, expected: Strategy) -> None:
     assert paced(*eight(*[{"latest_s": latest_s}] * 3)).strategy == expected
 
 
-def test_pacing_waits_for_half_of_the_workers_at_least() -> None:
+def test_pacing_waits_for_at_least_half_of_the_workers() -> None:
     assert paced(view(0), *(view(worker, 0.5) for worker in range(1, 8))).strategy == Quorum(4)
 
 
@@ -113,7 +114,7 @@ def test_pacing_waits_for_half_of_the_workers_at_least() -> None:
         ([], -0.7, Quorum(6), "training oscillates: a round waits for 6 of 8 (-0.7"),
     ],
 )
-def test_pacing_lets_workers_be_late_as_far_as_late_gradients_are_worth_it(
+def test_pacing_quorum_follows_the_worth_of_late_gradients(
     late: list[dict[str, float]], left: float, expected: Strategy, why: str
 ) -> None:
     decided = paced(*eight(*late, left=left))
@@ -121,15 +122,48 @@ def test_pacing_lets_workers_be_late_as_far_as_late_gradients_are_worth_it(
 
 
 @pytest.mark.parametrize(("workers", "expected"), [(2, BSP()), (3, BSP()), (4, Quorum(3))])
-def test_pacing_of_fewer_than_four_workers_leaves_nobody_out_only_because_training_oscillates(
-    workers: int, expected: Strategy
-) -> None:
+def test_pacing_below_four_workers_leaves_out_only_if_oscillating(workers: int, expected: Strategy) -> None:
     assert paced(*eight(left=-0.7)[:workers]).strategy == expected
 
 
-def test_pacing_does_not_believe_an_agreement_that_may_be_noise() -> None:
+def test_pacing_ignores_an_agreement_within_noise() -> None:
     views = [replace(each, agreement=0.005, agreement_after=-0.005) for each in eight(ONCE)]
     assert paced(*views).reason == f"nobody is late: a round waits for 8 of 8 {ALONE}"
+
+
+def choices(left: float | None, *looks: tuple[int, list[dict[str, Any]]]) -> list[Strategy | None]:
+    """Returns what one strategy chooses, look by look: iterations done, and the workers that are late."""
+    pacing, found = load("pacing"), []
+    for rounds, late in looks:
+        decided = pacing.decide(seen(*[replace(each, rounds=rounds) for each in eight(*late, left=left)]))
+        assert isinstance(decided, Decision)
+        found.append(decided.strategy)
+    return found
+
+
+@pytest.mark.parametrize(("left", "loose"), [(0.7, ASP()), (None, Quorum(5))])
+def test_pacing_waits_for_more_workers_only_after_calm_iterations(left: float | None, loose: Strategy) -> None:
+    """Compute times scatter: a swap for each late iteration would cost more than it saves."""
+    some, many = [{"latest_s": 0.14}], [SLOW] * 3
+    assert choices(left, (1, []), (2, many), (3, []), (12, some), (21, [])) == [BSP(), *[loose] * 4]
+    assert choices(left, (1, []), (2, many), (22, []), (23, some)) == [BSP(), loose, BSP(), Quorum(7)]
+    assert choices(left, (2, many), (12, many), (22, []), (32, [])) == [loose, loose, loose, BSP()]
+
+
+def test_pacing_says_why_it_waits_for_fewer_workers_than_are_in_time() -> None:
+    pacing, again = load("pacing"), seen(*eight(left=0.7))
+    pacing.decide(seen(*eight(*[SLOW] * 3, left=0.7)))
+    decided = pacing.decide(again)
+    assert isinstance(decided, Decision)
+    assert decided.reason == "workers were late within 20 iterations: nobody waits"
+
+
+def test_pacing_waits_for_a_quorum_as_soon_as_training_oscillates() -> None:
+    pacing = load("pacing")
+    for left, expected in ((0.7, ASP()), (-0.7, Quorum(5)), (0.7, ASP())):
+        decided = pacing.decide(seen(*eight(*[SLOW] * 3, left=left)))
+        assert isinstance(decided, Decision)
+        assert decided.strategy == expected
 
 
 def with_momentum(pacing: Automatic, *late: dict[str, Any]) -> Strategy:
@@ -146,7 +180,7 @@ def after_calm(rounds: int = 30) -> Automatic:
     return pacing
 
 
-def test_pacing_with_momentum_leaves_out_who_is_late_twice_in_a_row() -> None:
+def test_pacing_with_momentum_needs_lateness_twice_in_a_row() -> None:
     pacing = after_calm()
     assert with_momentum(pacing, {"rounds": 31, **SLOW}) == BSP()  # the first time
     assert with_momentum(pacing, {"rounds": 32, **SLOW}) == Quorum(7)
@@ -159,14 +193,12 @@ def test_pacing_with_momentum_leaves_out_who_is_late_twice_in_a_row() -> None:
     (0, 0.3, BSP()),  # too little is known to call it rare
     (0, 0.35, Quorum(7)),  # by more than two steps
 ])  # fmt: skip
-def test_pacing_with_momentum_is_patient_until_lateness_is_known_to_be_rare(
-    calm: int, silent_s: float, expected: Strategy
-) -> None:
+def test_pacing_with_momentum_waits_until_lateness_proves_rare(calm: int, silent_s: float, expected: Strategy) -> None:
     assert with_momentum(after_calm(calm), {"silent_s": silent_s}) == expected
 
 
 @pytest.mark.parametrize(("late", "expected"), [(1, BSP()), (4, Quorum(6))])
-def test_pacing_with_momentum_and_workers_late_in_turns_leaves_out_a_quarter(late: int, expected: Strategy) -> None:
+def test_pacing_with_momentum_leaves_out_a_quarter_late_in_turns(late: int, expected: Strategy) -> None:
     pacing = after_calm(10)
     for done in range(11, 41):  # they are late in one of three iterations
         views = [{"rounds": done, "latest_s": 0.3 if done % 3 == 0 and worker < late else 0.1} for worker in range(8)]
@@ -218,7 +250,7 @@ def test_pacing_keeps_evicted_workers_evicted_and_waits_for_times() -> None:
 
 
 def losses(automatic: Automatic, values: list[float], rounds: float = 1.0) -> list[Strategy]:
-    """What is decided, look by look, when four workers report these losses, so many rounds apart."""
+    """Returns the decision at each look when four workers report these losses."""
     decided = []
     for look, loss in enumerate(values):
         workers = [view(worker, loss=loss, rounds=int(rounds * look)) for worker in range(4)]
@@ -228,7 +260,7 @@ def losses(automatic: Automatic, values: list[float], rounds: float = 1.0) -> li
     return decided
 
 
-def test_saina_waits_for_one_more_whenever_the_loss_falls_no_more() -> None:
+def test_saina_raises_the_quorum_when_the_loss_stops_falling() -> None:
     falling = [2.0 * 0.9**look for look in range(40)]
     assert set(losses(load("saina", {"window": 5}), falling)) == {Quorum(2)}
     flat = losses(load("saina", {"window": 5}), [1.0] * 40)
@@ -236,8 +268,8 @@ def test_saina_waits_for_one_more_whenever_the_loss_falls_no_more() -> None:
     assert flat.index(Quorum(3)) == 10, "two windows"
 
 
-def test_adsp_tightens_the_bound_while_that_makes_the_loss_fall_faster() -> None:
-    """1 / loss grows by 1 a second under the first bound, by 2 under the second and by 1 under the third."""
+def test_adsp_tightens_the_bound_while_the_loss_falls_faster() -> None:
+    """1 / loss grows by 1 per second under the first bound, by 2 under the second and by 1 under the third."""
     grown, level = [], 1.0
     for bound in (1.0, 2.0, 1.0):
         grown += [level + bound * second for second in range(11)]
@@ -247,7 +279,7 @@ def test_adsp_tightens_the_bound_while_that_makes_the_loss_fall_faster() -> None
     assert decided[-1] == SSP(7)
 
 
-def test_adsp_searches_again_after_an_epoch_and_waits_for_nobody_without_losses() -> None:
+def test_adsp_searches_again_per_epoch_and_is_loose_without_losses() -> None:
     decided = losses(load("adsp", {"probe": 1, "epoch": 20}), [1.0] * 22)
     assert decided[3:21] == [SSP(15)] * 18, "no bound makes a difference, so the loosest stays"
     assert decided[21] == SSP(7), "a new search"
@@ -257,7 +289,7 @@ def test_adsp_searches_again_after_an_epoch_and_waits_for_nobody_without_losses(
 # -- sync-switch ---------------------------------------------------------------------------------------------
 
 
-def test_sync_switch_goes_asynchronous_after_its_iterations_for_good() -> None:
+def test_sync_switch_swaps_to_asp_once_after_its_iterations() -> None:
     automatic = load("sync-switch", {"after": 30})
     assert automatic.decide(seen(view(0, rounds=10), view(1, rounds=12))) == BSP()
     assert automatic.decide(seen(view(0, rounds=29), view(1, rounds=29))) == BSP()
@@ -265,7 +297,7 @@ def test_sync_switch_goes_asynchronous_after_its_iterations_for_good() -> None:
     assert automatic.decide(seen(view(0, rounds=90), view(1, rounds=60), strategy=ASP())) == ASP()
 
 
-def test_sync_switch_pauses_bsp_while_somebody_straggles() -> None:
+def test_sync_switch_uses_asp_while_a_worker_straggles() -> None:
     automatic = load("sync-switch", {"after": 30})
     straggling = (view(0, rounds=10), view(1, rounds=10), view(2, 0.3, rounds=10))
     assert automatic.decide(seen(*straggling)) == ASP()
@@ -279,7 +311,7 @@ def test_sync_switch_pauses_bsp_while_somebody_straggles() -> None:
 # -- waiting -------------------------------------------------------------------------------------------------
 
 
-def test_waiting_climbs_the_ladder_while_workers_wait() -> None:
+def test_waiting_loosens_the_strategy_while_workers_wait() -> None:
     automatic = load("waiting", {"asynchronous": "true"})
     strategy: Strategy = BSP()
     climbed = []
@@ -293,7 +325,7 @@ def test_waiting_climbs_the_ladder_while_workers_wait() -> None:
     assert load("waiting").decide(waiting(0.5, Quorum(2))) == SSP(1)
 
 
-def test_waiting_descends_with_patience_and_more_of_it_after_a_failure() -> None:
+def test_waiting_tightens_after_patience_doubled_by_a_failure() -> None:
     automatic = load("waiting", {"patience": 3})
     quiet = waiting(0.01, SSP(2))
     assert [automatic.decide(quiet) for _ in range(3)] == [None, None, SSP(1)]
@@ -301,14 +333,14 @@ def test_waiting_descends_with_patience_and_more_of_it_after_a_failure() -> None
     assert [automatic.decide(quiet) for _ in range(6)] == [None] * 5 + [SSP(1)]
 
 
-def test_waiting_does_not_judge_a_strategy_by_the_one_before() -> None:
+def test_waiting_ignores_waiting_from_before_the_last_swap() -> None:
     assert load("waiting").decide(waiting(0.9, BSP(), since=1.0)) is None
 
 
 # -- evict ---------------------------------------------------------------------------------------------------
 
 
-def test_evict_keeps_the_strategy_and_lets_workers_back_in() -> None:
+def test_evict_keeps_the_strategy_and_readmits_workers() -> None:
     automatic = load("evict", {"silent": "2.5"})
     assert automatic.decide(seen(view(0), view(1, silent_s=2.6), strategy=SSP(3))) == Decision(SSP(3), frozenset({1}))
     back = seen(view(0), view(1, silent_s=0.1, is_member=False), strategy=SSP(3))
@@ -323,7 +355,7 @@ def report(iteration: int, compute: float, waiting: float, **more: object) -> di
     return {"iteration": iteration, "compute_s": compute, "network_s": 0.0, "waiting_s": waiting, **more}
 
 
-def test_times_are_those_of_recent_iterations() -> None:
+def test_observed_times_are_those_of_recent_iterations() -> None:
     observer = Observer()
     for step in range(20):
         spent = 0.1 * step + (0.4 if step > 15 else 0.0)  # one iteration took 0.5 s
@@ -335,7 +367,7 @@ def test_times_are_those_of_recent_iterations() -> None:
     assert (told.silent_s, told.loss) == (0.5, 2.0)
 
 
-def test_the_agreement_of_gradients_is_that_of_recent_iterations() -> None:
+def test_observed_agreement_is_that_of_recent_iterations() -> None:
     observer = Observer()
     observer.note(0, report(1, 0.1, 0.0, momentum=0.9))  # its first exchange: nothing is known of gradients
     told = observer.view(0, rounds=1, is_member=True, silent_s=0.0)
@@ -351,8 +383,8 @@ def test_the_agreement_of_gradients_is_that_of_recent_iterations() -> None:
 @pytest.mark.parametrize(
     "said", [{"agreement": 5.0}, {"agreement_after": -1e15}, {"momentum": 1e9}, {"momentum": -1.0}]
 )
-def test_cosines_and_momenta_that_cannot_be_are_not_known(said: dict[str, float]) -> None:
-    """Else one worker's report would outweigh those of all others."""
+def test_impossible_cosines_and_momenta_are_ignored(said: dict[str, float]) -> None:
+    """Otherwise one worker's report would outweigh those of all others."""
     observer = Observer()
     for step in range(3):
         facts = {"agreement": 0.4, "agreement_after": -0.2, **said}
@@ -364,8 +396,8 @@ def test_cosines_and_momenta_that_cannot_be_are_not_known(said: dict[str, float]
     assert (told.agreement, told.agreement_after) == agreement
 
 
-def test_a_report_in_an_exchange_has_the_computing_of_one_more_iteration() -> None:
-    """Each iteration computes 0.1 s, the last one 0.3 s. The looks happen to find the worker in different states."""
+def test_report_during_an_exchange_counts_one_more_computation() -> None:
+    """Each iteration computes 0.1 s, the last one 0.3 s. The reports find the worker in different states."""
     observer = Observer()
     for done, spent, state in (
         (1, 0.1, "computing"),
@@ -379,7 +411,7 @@ def test_a_report_in_an_exchange_has_the_computing_of_one_more_iteration() -> No
     assert (told.compute_s, told.slowest_s, told.latest_s) == pytest.approx((0.6 / 4, 0.3, 0.3))
 
 
-def test_silence_ends_with_repeats_but_not_with_releases() -> None:
+def test_silence_is_reset_by_repeats_but_not_by_releases() -> None:
     silence = Silence()
     assert silence.seconds(0, 0.5) == 0.0, "nothing is known yet"
     for worker in (0, 1):
@@ -389,7 +421,7 @@ def test_silence_ends_with_repeats_but_not_with_releases() -> None:
     assert (silence.seconds(0, 7.0), silence.seconds(1, 7.0)) == (1.0, 6.0)
 
 
-def test_a_restarted_worker_and_nonsense_in_reports() -> None:
+def test_observer_handles_restarted_workers_and_bad_reports() -> None:
     observer = Observer()
     observer.note(0, report(50, 5.0, 0.0))
     observer.note(0, report(60, 6.0, 0.0))
@@ -404,7 +436,7 @@ def test_a_restarted_worker_and_nonsense_in_reports() -> None:
 # -- blindness -----------------------------------------------------------------------------------------------
 
 
-def test_sight_is_blind_only_to_members_without_reports() -> None:
+def test_blindness_concerns_only_members_without_reports() -> None:
     sight = Sight(load("dssp").needs)
     dark: dict[str, Any] = {"compute_s": None, "slowest_s": None}
     for rounds, now in ((0, 0.0), (2, 1.0), (9, 2.9)):
@@ -415,7 +447,7 @@ def test_sight_is_blind_only_to_members_without_reports() -> None:
     assert sight.blind_to(seen(view(0), view(1, rounds=0, **dark)), 5.0) == (), "it was started anew"
 
 
-def test_a_slow_worker_is_given_time_to_report() -> None:
+def test_slow_worker_is_not_reported_blind_too_early() -> None:
     sight = Sight(load("waiting").needs)
     slow = seen(view(0, rounds=1, waiting_share=None))
     assert [sight.blind_to(slow, now) for now in (0.0, 20.0, 31.0)] == [(), (), (0,)]

@@ -1,4 +1,4 @@
-"""Automatic strategies: how they are found, by name and in a user's files, and what is refused. No switch."""
+"""Automatic strategies are loaded by name or from a user's file, and bad ones are refused. No switch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from serene.controller.automatic import (
     checked,
     load,
 )
-from serene.controller.automatic.runner import UserCode
+from serene.controller.automatic.loading import LONGEST_REASON
+from serene.controller.automatic.runner import UserCode, _in_words
 from serene.errors import SereneError
 from serene.strategy import BSP, SSP
 from tests.controller.observations import seen, view, waiting
@@ -43,7 +44,7 @@ def own(tmp_path: Path) -> Path:
     return file
 
 
-def test_the_page_s_example_works(own: Path) -> None:
+def test_strategy_example_of_the_page_works(own: Path) -> None:
     automatic = load(f"{own}:Impatient", {"share": "0.3"})
     assert automatic.period_s == 0.5
     assert automatic.decide(waiting(0.25, BSP())) is None
@@ -51,7 +52,7 @@ def test_the_page_s_example_works(own: Path) -> None:
     assert automatic.decide(waiting(0.35, SSP(15))) == SSP(15)
 
 
-def test_the_page_names_the_shipped_ones_with_their_parameters() -> None:
+def test_strategy_page_lists_shipped_strategies_and_parameters() -> None:
     rows = dict(re.findall(r"^\| `([\w-]+)` \|.*?\| ([^|]+) \|$", PAGE.read_text(), re.MULTILINE))
     for name, made in SHIPPED.items():
         defaults = {field.name: field.default for field in fields(made)}  # type: ignore[arg-type]
@@ -63,7 +64,7 @@ def test_the_page_names_the_shipped_ones_with_their_parameters() -> None:
         assert told == shown, name
 
 
-def test_a_function_is_enough(tmp_path: Path) -> None:
+def test_automatic_strategy_may_be_a_function(tmp_path: Path) -> None:
     file = tmp_path / "f.py"
     file.write_text("from serene.strategy import SSP\ndef steady(seen, bound: int = 2):\n    return SSP(bound)\n")
     assert load(f"{file}:steady").decide(seen(view(0))) == SSP(2)
@@ -78,7 +79,6 @@ def test_a_function_is_enough(tmp_path: Path) -> None:
             {},
             f"no automatic strategy 'bssp': expected {', '.join(SHIPPED)} or FILE.py:NAME",
         ),
-        ("mine.py", {}, "mine.py may have several strategies: expected mine.py:NAME"),
         ("dssp", {"hi": "3"}, "dssp has no parameter hi; it has low, high, tolerance or period"),
         ("dssp", {"high": "three"}, "dssp: high is a whole number, not 'three'"),
         ("dssp", {"high": True}, "dssp: high is a whole number, not True"),
@@ -108,15 +108,21 @@ def test_a_function_is_enough(tmp_path: Path) -> None:
         (f"/{'a' * 5000}.py:X", {}, f"/{'a' * 5000}.py: File name too long"),
     ],
 )
-def test_bad_choices(name: str, parameters: dict[str, object], said: str) -> None:
+def test_bad_strategy_choices_are_refused(name: str, parameters: dict[str, object], said: str) -> None:
     with pytest.raises(BadAutomatic) as refused:
         load(name, parameters)
     assert str(refused.value).startswith(said)
 
 
-def test_bad_files(own: Path, tmp_path: Path) -> None:
+def test_bad_strategy_files_are_refused(own: Path, tmp_path: Path) -> None:
     with pytest.raises(BadAutomatic, match="has no automatic strategy 'Patient'; it has Impatient"):
         load(f"{own}:Patient")
+    with pytest.raises(BadAutomatic, match=f"{own} needs a NAME: expected {own}:Impatient$"):
+        load(str(own))
+    with own.open("a") as text:
+        text.write("\ndef steady(seen):\n    return None\n")
+    with pytest.raises(BadAutomatic, match=f"{own} needs a NAME: expected {own}:Impatient or {own}:steady$"):
+        load(str(own))
     own.write_text("import nothing_of_the_kind")
     with pytest.raises(BadAutomatic, match=r"my_strategy.py: ModuleNotFoundError"):
         load(f"{own}:Impatient")
@@ -129,7 +135,7 @@ def test_bad_files(own: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("period", ["-1", "0", "float('nan')", "'often'", "1e9", "None", "True"])
-def test_a_period_of_one_s_own_has_bounds(own: Path, period: str) -> None:
+def test_strategy_period_out_of_bounds_is_refused(own: Path, period: str) -> None:
     own.write_text(
         page_example() + f"\n\nclass Eager(Impatient):\n    period_s = {period}\n    def __init__(self): ...\n"
     )
@@ -137,14 +143,14 @@ def test_a_period_of_one_s_own_has_bounds(own: Path, period: str) -> None:
         load(f"{own}:Eager")
 
 
-def test_an_object_that_is_no_automatic_strategy(own: Path) -> None:
+def test_class_that_is_no_automatic_strategy_is_refused(own: Path) -> None:
     own.write_text("class Other:\n    def decide(self, seen): ...\n")
     with pytest.raises(BadAutomatic, match=r"Other is not a subclass of serene\.controller\.automatic\.Automatic"):
         load(f"{own}:Other")
 
 
 class Sly(SSP):
-    """Says one thing and compiles to another."""
+    """A strategy of a class that Serene does not have."""
 
 
 @pytest.mark.parametrize(
@@ -159,23 +165,33 @@ class Sly(SSP):
         (SSP(2.5), "ssp: staleness is a whole number, not 2.5"),  # type: ignore[arg-type]
     ],
 )
-def test_nonsense_is_no_decision(answer: object, said: str) -> None:
+def test_impossible_decision_is_refused(answer: object, said: str) -> None:
     with pytest.raises(SereneError) as refused:
         checked(answer)
     assert str(refused.value) == said
+
+
+def test_texts_of_users_code_are_short_lines_that_a_terminal_can_show() -> None:
+    """They are in every status."""
+    decided = checked(Decision(BSP(), reason="ill \ud800\x1b[31m\nline " + "x" * 10**6))
+    assert isinstance(decided, Decision)
+    assert decided.reason.startswith(r"ill \ud800\x1b[31m\nline xxx") and len(decided.reason) <= LONGEST_REASON
+    for error in (SereneError("ill \ud800\n" + "x" * 10**6), ValueError("ill \ud800\n" + "x" * 10**6)):
+        said = _in_words(error)
+        assert said.isprintable() and r"ill \ud800\n" in said and said.endswith("xxx...") and len(said) <= 500
 
 
 # -- whose files ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", [0o664, 0o646, 0o622])
-def test_a_file_that_others_may_write_is_not_run(own: Path, mode: int) -> None:
+def test_strategy_file_writable_by_others_is_refused(own: Path, mode: int) -> None:
     own.chmod(mode)
     with pytest.raises(BadAutomatic, match=f"mode {mode:o}: .* no write access for others"):
         load(f"{own}:Impatient")
 
 
-def test_a_file_in_a_folder_that_others_may_write_is_not_run(own: Path) -> None:
+def test_strategy_file_in_a_writable_folder_is_refused(own: Path) -> None:
     below = own.parent / "below"
     below.mkdir()
     moved = own.rename(below / own.name)
@@ -186,7 +202,7 @@ def test_a_file_in_a_folder_that_others_may_write_is_not_run(own: Path) -> None:
     assert load(f"{moved}:Impatient")
 
 
-def test_a_link_is_judged_by_where_it_leads(own: Path, tmp_path: Path) -> None:
+def test_linked_strategy_file_is_judged_by_its_target(own: Path, tmp_path: Path) -> None:
     link = tmp_path / "link.py"
     link.symlink_to(own)
     assert load(f"{link}:Impatient")
@@ -195,7 +211,7 @@ def test_a_link_is_judged_by_where_it_leads(own: Path, tmp_path: Path) -> None:
         load(f"{link}:Impatient")
 
 
-def test_a_pipe_holds_nobody_up(tmp_path: Path) -> None:
+def test_pipe_as_strategy_file_is_refused_without_blocking(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.py")
     with pytest.raises(BadAutomatic, match=r"pipe\.py: not a file"):
         load(f"{tmp_path / 'pipe.py'}:X")
@@ -216,7 +232,7 @@ def test_strategy_file_of_another_owner_or_writable_is_refused(own: Path) -> Non
     ("error", "said"),
     [(StopIteration(), "StopIteration"), (TimeoutError("mine"), "mine"), (SystemExit(3), "SystemExit")],
 )
-def test_an_error_that_asyncio_treats_specially_is_the_users_own(error: BaseException, said: str) -> None:
+def test_user_error_that_asyncio_treats_specially_is_passed_on(error: BaseException, said: str) -> None:
     def decide() -> None:
         raise error
 

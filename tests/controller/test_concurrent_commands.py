@@ -1,4 +1,4 @@
-"""Many commands at once: none undoes another, and a late decision of an automatic strategy undoes no command."""
+"""Concurrent commands: none undoes another, nor does a late decision of an automatic strategy."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 def at_once(url: str, *commands: Callable[[ControllerClient], T]) -> list[T]:
-    """Each over a connection of its own, begun together."""
+    """Runs the commands concurrently, each over its own connection."""
     begin = Barrier(len(commands), timeout=120)
 
     def give(command: Callable[[ControllerClient], T]) -> T:
@@ -46,7 +46,7 @@ def at_once(url: str, *commands: Callable[[ControllerClient], T]) -> list[T]:
         return list(pool.map(give, commands))
 
 
-def test_the_last_two_in_the_barrier_are_not_both_evicted(client: ControllerClient) -> None:
+def test_concurrent_evictions_keep_a_last_member(client: ControllerClient) -> None:
     client.evict(0, 1)
 
     def try_evict(worker: int) -> Callable[[ControllerClient], str]:
@@ -67,8 +67,8 @@ def test_the_last_two_in_the_barrier_are_not_both_evicted(client: ControllerClie
         client.readmit(0, 2)
 
 
-def test_a_decision_about_an_earlier_epoch_is_dropped(client: ControllerClient, tmp_path: Path) -> None:
-    """The program looks, the user evicts a worker, and only then does the program answer."""
+def test_decision_about_an_earlier_epoch_is_dropped(client: ControllerClient, tmp_path: Path) -> None:
+    """The strategy is asked, the user evicts a worker, and only then does the strategy answer."""
     asked, go, file = tmp_path / "asked", tmp_path / "go", tmp_path / "slow.py"
     file.write_text(
         "import pathlib, time\n"
@@ -94,8 +94,8 @@ def test_a_decision_about_an_earlier_epoch_is_dropped(client: ControllerClient, 
     assert (automatic(client).changes, automatic(client).trouble) == (0, None)
 
 
-def test_jobs_made_and_deleted_at_once(client: ControllerClient) -> None:
-    """Each id is given out once, whoever else deletes and makes jobs meanwhile."""
+def test_concurrent_creates_and_deletes_use_each_job_id_once(client: ControllerClient) -> None:
+    """Each id is assigned once, whatever other commands run meanwhile."""
 
     def make_and_delete(own: ControllerClient) -> int:
         job = int(own.create_job(1, ASP()).job)
@@ -110,8 +110,8 @@ def test_jobs_made_and_deleted_at_once(client: ControllerClient) -> None:
         at_once(client.url, *[lambda own, job=job: own.delete_job(job) for job in kept])
 
 
-def test_an_automatic_strategy_is_for_the_job_it_was_asked_for(client: ControllerClient, tmp_path: Path) -> None:
-    """While its file is loaded, the job is deleted and another takes its id."""
+def test_automatic_strategy_is_set_only_for_the_requested_job(client: ControllerClient, tmp_path: Path) -> None:
+    """While its file is loaded, the job is deleted and a new one takes its id."""
     loading, go, file = tmp_path / "loading", tmp_path / "go", tmp_path / "slow.py"
     file.write_text(
         "import pathlib, time\n"

@@ -1,4 +1,4 @@
-"""What ends a connection to the controller that costs more than it should, in the test's own loop."""
+"""Connections to the controller that read or send too slowly are closed. The server runs in the test's own loop."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def serving(state: ServerState) -> asyncio.Server:
 
 @pytest.mark.parametrize("request_bytes", [REQUEST * 3, REQUEST.replace(b"1.1", b"1.0")], ids=["again", "closing"])
 def test_connection_that_reads_no_answers_is_closed(monkeypatch: pytest.MonkeyPatch, request_bytes: bytes) -> None:
-    """Also one whose answer is its last: closing a connection waits for what is unread."""
+    """Also after its last answer: closing a connection waits for unread bytes."""
     monkeypatch.setattr(connections, "READ_TIMEOUT_S", 0.2)
 
     async def check() -> None:
@@ -81,7 +81,7 @@ def test_slow_reader_gets_its_whole_answer(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("first", [b"", HALF, REQUEST + HALF], ids=["nothing", "a part", "a part after a whole"])
-def test_half_a_head_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch, first: bytes) -> None:
+def test_incomplete_request_head_times_out(monkeypatch: pytest.MonkeyPatch, first: bytes) -> None:
     monkeypatch.setattr(connections, "HEAD_TIMEOUT_S", 0.2)
 
     async def check() -> bytes:
@@ -97,7 +97,7 @@ def test_half_a_head_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch,
     assert received.startswith(b"HTTP/1.1 200") if REQUEST in first else b"200" not in received
 
 
-def test_nor_is_one_of_which_a_byte_comes_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_request_head_sent_byte_by_byte_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "HEAD_TIMEOUT_S", 0.3)
 
     async def check() -> None:

@@ -1,4 +1,4 @@
-"""What serenectl says: golden outputs, with and without a controller."""
+"""The output of serenectl with and without a controller."""
 
 from __future__ import annotations
 
@@ -75,15 +75,15 @@ def controller(controller: ControllerProcess) -> Iterator[ControllerProcess]:
         "jobs delete --job 0",
     ],
 )
-def test_no_controller(run: Run, command: str) -> None:
+def test_command_without_controller_names_serenectl_up(run: Run, command: str) -> None:
     url = f"http://127.0.0.1:{some_port()}"
     error = f"error: no controller at {url}: start one with 'serenectl up', or set $SERENE_CONTROLLER\n"
     assert run(command, controller=url) == (1, "", error)
     assert run(f"{command} --controller {url}") == (1, "", error)
 
 
-def test_a_trace_needs_no_token(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It asks the switch."""
+def test_trace_command_needs_no_token(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It asks the switch, not the controller."""
     monkeypatch.setenv("SERENE_TOKEN", "short")
     said = run(f"trace --switch 127.0.0.1:{some_port()}")
     assert said.status == 1 and said.err.startswith("error: ") and "TOKEN" not in said.err
@@ -149,16 +149,16 @@ def test_a_trace_needs_no_token(run: Run, monkeypatch: pytest.MonkeyPatch) -> No
         ("up --election-id 0", "--election-id: 0: Input should be greater than or equal to 1"),
     ],
 )
-def test_wrong_choices(run: Run, command: str, error: str) -> None:
+def test_impossible_command_line_choices_are_refused(run: Run, command: str, error: str) -> None:
     assert run(command) == (2, "", f"error: {error}\n")
 
 
-def test_a_local_switch_is_at_an_address_of_loopback(run: Run) -> None:
+def test_local_switch_needs_a_loopback_address(run: Run) -> None:
     error = "error: --switch 192.0.2.1:9559: --local needs a loopback address\n"
     assert run("up --local --switch 192.0.2.1:9559") == (1, "", error)
 
 
-def test_a_limit_that_is_no_number(run: Run, controller: ControllerProcess) -> None:
+def test_nan_or_impossible_limit_is_refused(run: Run, controller: ControllerProcess) -> None:
     said = run("jobs create --workers 2 --limit nan", controller=controller.url)
     assert said == (1, "", "error: a number is NaN or infinite: expected finite numbers\n")
     said = run("jobs create --workers 2 --limit 0", controller=controller.url)
@@ -176,13 +176,13 @@ def test_a_limit_that_is_no_number(run: Run, controller: ControllerProcess) -> N
         "jobs create --workers 2 --strategy fast",
     ],
 )
-def test_wrong_strategies(run: Run, command: str) -> None:
+def test_bad_strategy_commands_are_refused(run: Run, command: str) -> None:
     said = run(command)
     assert (said.status, said.out) == (2, "")
     assert re.fullmatch(r"error: [^\n]+\n", said.err)
 
 
-def test_help_without_arguments() -> None:
+def test_command_without_arguments_prints_help() -> None:
     said = subprocess.run(
         [sys.executable, "-m", "serene.controller"], capture_output=True, text=True, cwd=ROOT, check=True
     )
@@ -190,7 +190,7 @@ def test_help_without_arguments() -> None:
         assert f"\n  {command} " in said.stdout
 
 
-def test_a_job_from_creation_to_deletion(
+def test_commands_manage_a_job_from_creation_to_deletion(
     run: Run, switch: SwitchProcess, controller: ControllerProcess, hosts: list[Host]
 ) -> None:
     def said(command: str) -> str:
@@ -239,7 +239,7 @@ def test_a_job_from_creation_to_deletion(
     assert said("jobs delete --job 0") == "job 0 deleted\n"
 
 
-def test_which_job(run: Run, controller: ControllerProcess) -> None:
+def test_command_without_job_number_needs_exactly_one_job(run: Run, controller: ControllerProcess) -> None:
     def error(command: str) -> tuple[int, str]:
         ran = run(command, controller=controller.url)
         return ran.status, ran.err
@@ -255,8 +255,8 @@ def test_which_job(run: Run, controller: ControllerProcess) -> None:
     assert error("sync bsp --job 1") == (0, "")
 
 
-def test_watch_into_a_pipe(controller: ControllerProcess) -> None:
-    """A block per change, and Ctrl-C ends it quietly."""
+def test_watch_into_a_pipe_prints_a_block_per_change(controller: ControllerProcess) -> None:
+    """Ctrl-C ends it quietly."""
     watching = subprocess.Popen(
         [sys.executable, "-m", "serene.controller", "watch", "--controller", controller.url],
         text=True,
@@ -307,7 +307,7 @@ def test_watch_on_a_terminal_leaves_its_last_state(controller: ControllerProcess
     assert "job 0 waits for workers 0, 1 and 2 to join before it starts under BSP" in after
 
 
-def test_version(run: Run) -> None:
+def test_version_option_prints_the_version(run: Run) -> None:
     assert run("--version") == (0, f"serenectl {version()}\n", "")
 
 
@@ -315,7 +315,9 @@ def test_version(run: Run) -> None:
     ("line", "completed"),
     [("serenectl ex", {"explain"}), ("serenectl sync a", {"asp", "auto"}), ("serenectl up --wa", {"--wait"})],
 )
-def test_the_shell_completes(run: Run, monkeypatch: pytest.MonkeyPatch, line: str, completed: set[str]) -> None:
+def test_bash_completion_completes_commands_and_options(
+    run: Run, monkeypatch: pytest.MonkeyPatch, line: str, completed: set[str]
+) -> None:
     monkeypatch.setenv("_SERENECTL_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", line)
     monkeypatch.setenv("COMP_CWORD", str(line.count(" ")))

@@ -19,7 +19,7 @@ from tests.controller.hosts import Host, join, started
 from tests.controller.processes import report, until
 
 
-def test_job_starts_when_all_have_joined(client: ControllerClient, hosts: list[Host]) -> None:
+def test_job_starts_when_all_workers_have_joined(client: ControllerClient, hosts: list[Host]) -> None:
     switch = client.status().switch
     assert (switch.connected, switch.trouble, switch.program) == (True, None, "serene")
     assert (switch.lanes, switch.slots) == (320, 8192)
@@ -41,7 +41,7 @@ def test_job_starts_when_all_have_joined(client: ControllerClient, hosts: list[H
     assert [change.reason for change in job.history] == ["started"]
 
 
-def test_sums_and_counts(client: ControllerClient, hosts: list[Host]) -> None:
+def test_push_is_summed_and_counted(client: ControllerClient, hosts: list[Host]) -> None:
     session = started(client, hosts[:2], BSP())
     hosts[0].push(0, 0, [1, 2], session=session, epoch=1, seq=1)
     until(lambda: client.job(0).workers[0].contributions == 1, "the first contribution is counted")
@@ -84,7 +84,7 @@ REFUSALS = [  # job, worker, vector_length
 ]
 
 
-def test_refusals(client: ControllerClient, hosts: list[Host]) -> None:
+def test_hello_with_wrong_numbers_is_refused_with_a_reason(client: ControllerClient, hosts: list[Host]) -> None:
     client.create_job(2, BSP())
     hosts[0].hello(0, 0, 5)
     until(lambda: client.job(0).workers[0].state == "joined", "worker 0 joined")
@@ -105,7 +105,7 @@ def test_hello_for_a_taken_place_from_another_port_is_refused(client: Controller
     )
 
 
-def test_refusals_are_rare(client: ControllerClient, hosts: list[Host]) -> None:
+def test_repeated_refusals_are_rate_limited(client: ControllerClient, hosts: list[Host]) -> None:
     hosts[0].udp_port = 50000  # a source that has not been refused yet
     for _ in range(20):
         hosts[0].say_hello(7, 0, 5)
@@ -113,7 +113,7 @@ def test_refusals_are_rare(client: ControllerClient, hosts: list[Host]) -> None:
     assert hosts[0].hear(0.3) is None
 
 
-def test_leaving(client: ControllerClient, hosts: list[Host]) -> None:
+def test_leave_is_acknowledged_and_swaps_the_policy(client: ControllerClient, hosts: list[Host]) -> None:
     session = started(client, hosts, Quorum(3))
     bye = hosts[2].ask(lambda: hosts[2].leave(0, 2, contributions_sent=7), Op.BYE)
     assert bye.text == '{"job_over": false}'
@@ -141,7 +141,7 @@ def test_deleted_job_is_gone_from_the_switch(client: ControllerClient, hosts: li
     assert later["session"] > session
 
 
-def test_drops_by_reason(client: ControllerClient, hosts: list[Host]) -> None:
+def test_dropped_packets_are_counted_by_reason(client: ControllerClient, hosts: list[Host]) -> None:
     session = started(client, hosts[:1], BSP())
     before = client.status().switch.drops
     hosts[0].push(0, 0, [1], session=session + 1, epoch=1, seq=1)
@@ -159,7 +159,7 @@ def test_drops_by_reason(client: ControllerClient, hosts: list[Host]) -> None:
     until(lambda: client.status().switch.drops == expected, f"drops become {expected}")
 
 
-def test_reports(client: ControllerClient, hosts: list[Host]) -> None:
+def test_reports_reach_the_status_and_bad_json_is_ignored(client: ControllerClient, hosts: list[Host]) -> None:
     started(client, hosts[:1], BSP())
     hosts[0].report(0, 0, iteration=3, loss=0.5, state="computing")
     told = until(lambda: client.job(0).workers[0].report, "the report arrives")
@@ -181,8 +181,8 @@ def test_two_jobs_share_the_switch(client: ControllerClient, hosts: list[Host]) 
     assert answer.body[:4] == (5).to_bytes(4, "big")
 
 
-def test_hosts_see_each_other(client: ControllerClient, hosts: list[Host]) -> None:
-    """A learning switch: flooded at first, then to one port only, and after a move to the new one."""
+def test_hosts_reach_each_other_through_mac_learning(client: ControllerClient, hosts: list[Host]) -> None:
+    """A learning switch floods at first, then sends to one port, and after a move to the new one."""
 
     def ethernet(destination: str, source: str, text: bytes) -> bytes:
         return bytes.fromhex((destination + source).replace(":", "")) + b"\x88\xb5" + text.ljust(50, b".")
@@ -214,7 +214,7 @@ def test_hosts_see_each_other(client: ControllerClient, hosts: list[Host]) -> No
     until(lambda: learned(first, third), "frames for the first host reach its port again")
 
 
-def test_bad_requests(client: ControllerClient) -> None:
+def test_bad_requests_are_rejected_with_a_reason(client: ControllerClient) -> None:
     client.create_job(2, BSP())
     calls: list[tuple[Callable[[], object], int, str]] = [
         (lambda: client.job(3), 404, "there is no job 3 (jobs: 0)"),
@@ -239,7 +239,7 @@ def test_bad_requests(client: ControllerClient) -> None:
         assert rejected.value.status == status and error in str(rejected.value)
 
 
-def test_live_stream(client: ControllerClient) -> None:
+def test_event_stream_begins_with_a_snapshot_and_sends_events(client: ControllerClient) -> None:
     told: list[Snapshot | Event] = []
 
     def listen() -> None:

@@ -12,9 +12,9 @@ from tests.controller.planning import NOW, at, comes_back, evict, left, reason, 
 
 
 class TestLeaving:
-    """A LEAVE belongs to the session that it was said in."""
+    """A LEAVE belongs to the session in which it was sent."""
 
-    def test_one_of_another_session_changes_nothing_and_is_answered_when_the_job_is_over(self) -> None:
+    def test_leave_of_another_session_is_answered_only_after_the_end(self) -> None:
         jobs = running(2, BSP())
         other = jobs[0].session - 1
         late = jobs.plan_leave(0, 0, at(1), 5, session=other)
@@ -57,15 +57,15 @@ class TestEvicted:
         assert jobs[0].state.value == "finished"
         assert jobs.plan_leave(0, 0, at(1), None, active={1, 2}).job_over, "who asks again hears it"
 
-    def test_a_silent_one_does_not_hold_it(self) -> None:
+    def test_silent_evicted_worker_does_not_keep_the_job_running(self) -> None:
         jobs = running(2, BSP())
         evict(jobs, 1)
         last = jobs.plan_leave(0, 0, at(1), None, active={0})
         assert last.job_over and last.swap is not None
         assert last.swap.policy.fields == ASP().compile([]), "nobody takes part any more"
 
-    def test_an_eviction_that_has_failed_is_taken_back_by_a_write(self) -> None:
-        """Nobody can know whether it has come into force."""
+    def test_failed_eviction_is_revoked_by_a_write(self) -> None:
+        """It is unknown whether the eviction is in force."""
         jobs = running(2, BSP())
         assert jobs.plan_barrier(0, BSP(), [], "readmitted") is None
         assert jobs.plan_barrier(0, BSP(), [1], "evicted") is not None
@@ -85,7 +85,7 @@ class TestEvicted:
 class TestIncarnations:
     """Several processes, one after the other, as one worker at the same addresses."""
 
-    def test_a_later_one_is_admitted_and_the_earlier_one_refused(self) -> None:
+    def test_later_incarnation_is_admitted_and_the_earlier_refused(self) -> None:
         jobs = running(2, BSP())
         plan = comes_back(jobs, 1)
         assert (plan.old, plan.new) == (at(2), at(2, incarnation=8))
@@ -95,7 +95,7 @@ class TestIncarnations:
         assert reason(jobs.hello(0, 1, at(3), 5, NOW)) == said, "the later one may be at another port"
         assert jobs.hello(0, 1, at(2, incarnation=8), 5, NOW) is None
 
-    def test_before_the_start_the_later_one_has_the_place(self) -> None:
+    def test_later_incarnation_takes_the_place_before_the_start(self) -> None:
         jobs = with_job(2, BSP())
         jobs.hello(0, 0, at(1, incarnation=1), 5, NOW)
         assert jobs.hello(0, 0, at(1, incarnation=2), 5, NOW) == Waiting(0, (1,))
@@ -104,21 +104,21 @@ class TestIncarnations:
         assert isinstance(plan, Start)
         assert plan.members[0].incarnation == 2
 
-    def test_a_retired_one_stays_so_when_the_switch_loses_its_state(self) -> None:
+    def test_retired_incarnation_stays_refused_after_a_lost_session(self) -> None:
         jobs = running(1, BSP())
         comes_back(jobs, 0)
         jobs.switch_has_only([])
         assert "another process" in reason(jobs.hello(0, 0, at(1), 5, NOW))
         assert isinstance(jobs.hello(0, 0, at(1, incarnation=8), 5, NOW), Start)
 
-    def test_memory_has_an_end(self) -> None:
+    def test_number_of_retired_incarnations_is_bounded(self) -> None:
         jobs = with_job(2, BSP())
         for incarnation in range(1, 5000):
             jobs.hello(0, 0, at(1, incarnation=incarnation), 5, NOW)
         assert len(jobs[0].workers[0].retired) == 64
 
     def test_leave_or_report_of_earlier_incarnation_is_rejected(self) -> None:
-        """A LEAVE or REPORT that was on its way when the worker was restarted, or comes twice."""
+        """Its LEAVE or REPORT was in transit when the worker restarted, or was duplicated."""
         jobs = running(2, BSP())
         comes_back(jobs, 1)
         with pytest.raises(Conflict, match=r"worker 1 at port 2 .* is not admitted to job 0"):
@@ -127,7 +127,7 @@ class TestIncarnations:
             jobs.report(0, 1, at(2), {"iteration": 1}, 0.0)
         assert jobs[0].members() == [0, 1]
 
-    def test_a_failed_readmission_is_repeated_for_whoever_asks(self) -> None:
+    def test_failed_readmission_is_planned_again_for_either_process(self) -> None:
         jobs = running(1, BSP())
         plan = jobs.hello(0, 0, at(1, incarnation=8), 5, NOW)
         assert isinstance(plan, Readmission)
@@ -137,7 +137,7 @@ class TestIncarnations:
             assert isinstance(again, Readmission)
             assert again.old == at(1)
 
-    def test_none_is_zero(self) -> None:
+    def test_incarnation_zero_is_refused(self) -> None:
         jobs = with_job(1, BSP())
         assert reason(jobs.hello(0, 0, at(1, incarnation=0), 5, NOW)).startswith("incarnation 0: expected a number")
 
@@ -145,7 +145,7 @@ class TestIncarnations:
 class TestSessions:
     """To which job a worker that was away belongs."""
 
-    def test_a_deleted_job_s_worker_gets_no_place_in_the_next(self) -> None:
+    def test_worker_of_a_deleted_job_gets_no_place_in_the_next(self) -> None:
         jobs = with_job(1, BSP())
         session = started(jobs).policy.session
         jobs.delete(0)
@@ -157,7 +157,7 @@ class TestSessions:
         assert reason(jobs.hello(0, 0, at(1, incarnation=8), 5, NOW, session)) == said
         assert isinstance(jobs.hello(0, 0, at(1, incarnation=8), 5, NOW, later), Readmission)
 
-    def test_sessions_that_the_switch_lost_were_its_own(self) -> None:
+    def test_job_remembers_its_lost_sessions(self) -> None:
         jobs = with_job(1, BSP())
         first = started(jobs).policy.session
         jobs.switch_has_only([])
@@ -172,7 +172,7 @@ class TestSessions:
         jobs.note_session(int(NOW) + 34)
         assert started(jobs).policy.session == int(NOW) + 35
 
-    def test_a_clock_far_ahead_does_not_use_them_up(self) -> None:
+    def test_clock_far_ahead_does_not_use_up_session_numbers(self) -> None:
         jobs = with_job(1, BSP())
         plan = jobs.hello(0, 0, at(1), 5, 1e12)
         assert isinstance(plan, Start)
@@ -180,7 +180,7 @@ class TestSessions:
         jobs.note_session(2**32 - 1)
         assert "are used up" in reason(jobs.hello(0, 0, at(1), 5, NOW))
 
-    def test_a_strategy_for_more_workers_than_come_back(self) -> None:
+    def test_strategy_shrinks_to_the_workers_that_come_back(self) -> None:
         jobs = running(3, Quorum(3))
         left(jobs, 0)
         jobs.switch_has_only([])

@@ -1,4 +1,4 @@
-"""The jobs' state machine without a switch: what it plans, what it refuses, what it remembers."""
+"""The jobs' state machine without a switch: plans, refusals and remembered facts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.controller.planning import NOW, at, left, new_jobs, reason, running, 
 
 
 class TestStart:
-    def test_waits_for_everybody(self) -> None:
+    def test_job_waits_until_all_workers_have_joined(self) -> None:
         jobs = with_job(3, BSP())
         assert jobs.hello(0, 2, at(3), 700, NOW) == Waiting(0, (0, 1))
         assert jobs.hello(0, 0, at(1), 700, NOW) == Waiting(0, (1,))
@@ -33,7 +33,7 @@ class TestStart:
         assert (plan.policy.session, plan.policy.epoch) == (int(NOW), 1)
         assert plan.policy.fields == BSP().compile(range(3))
 
-    def test_is_planned_again_when_the_switch_did_not_take_it(self) -> None:
+    def test_start_is_planned_again_after_a_failed_write(self) -> None:
         jobs = with_job(1, BSP())
         first = jobs.hello(0, 0, at(1), 5, NOW)
         again = jobs.hello(0, 0, at(1), 5, NOW)
@@ -42,7 +42,7 @@ class TestStart:
         assert jobs[0].state is JobState.WAITING
         assert again.policy.session > first.policy.session, "nobody knows whether the first one arrived"
 
-    def test_commit(self) -> None:
+    def test_committed_start_makes_the_job_run(self) -> None:
         jobs = with_job(2, SSP(3))
         start = started(jobs)
         assert jobs[0].state is JobState.RUNNING
@@ -50,7 +50,7 @@ class TestStart:
         assert (jobs[0].session, jobs[0].epoch) == (start.policy.session, 1)
         assert jobs.hello(0, 1, at(2), 5, NOW) is None, "a HELLO that was on its way"
 
-    def test_sessions_grow_over_jobs_and_over_a_clock_that_goes_back(self) -> None:
+    def test_session_numbers_grow_across_jobs_and_clock_changes(self) -> None:
         jobs = new_jobs()
         sessions = []
         for job, now in enumerate([NOW, NOW, NOW - 1000, NOW + 1000]):
@@ -62,7 +62,7 @@ class TestStart:
 
 
 class TestRefusals:
-    def test_no_such_job(self) -> None:
+    def test_hello_for_an_unknown_job_is_refused(self) -> None:
         jobs = new_jobs()
         assert reason(jobs.hello(3, 0, at(1), 5, NOW)) == (
             "there is no job 3 (there are no jobs; create one with 'serenectl jobs create --workers N')"
@@ -71,17 +71,17 @@ class TestRefusals:
         jobs.create(1, BSP(), job=4)
         assert reason(jobs.hello(3, 0, at(1), 5, NOW)) == "there is no job 3 (jobs: 0, 4)"
 
-    def test_no_such_worker(self) -> None:
+    def test_hello_of_an_unknown_worker_is_refused(self) -> None:
         jobs = with_job(2, BSP())
         assert reason(jobs.hello(0, 2, at(3), 5, NOW)) == "job 0 has no worker 2: expected 0 to 1"
 
-    def test_vector_length(self) -> None:
+    def test_hello_with_another_vector_length_is_refused(self) -> None:
         jobs = with_job(2, BSP())
         assert reason(jobs.hello(0, 0, at(1), 0, NOW)) == "vector_length 0: expected at least 1"
         jobs.hello(0, 0, at(1), 5, NOW)
         assert "vector_length 6: expected 5" in reason(jobs.hello(0, 1, at(2), 6, NOW))
 
-    def test_a_lone_worker_may_correct_its_vector_length(self) -> None:
+    def test_single_joined_worker_may_change_the_vector_length(self) -> None:
         jobs = with_job(2, BSP())
         jobs.hello(0, 0, at(1), 5, NOW)
         assert jobs.hello(0, 0, at(1), 700, NOW) == Waiting(0, (1,))
@@ -89,7 +89,7 @@ class TestRefusals:
         assert isinstance(plan, Start)
         assert plan.slots.count == 3
 
-    def test_place_taken(self) -> None:
+    def test_hello_from_another_address_for_a_taken_place_is_refused(self) -> None:
         jobs = with_job(2, BSP())
         jobs.hello(0, 0, at(1), 5, NOW)
         assert "worker 0 of job 0 is at port 1" in reason(jobs.hello(0, 0, at(2), 5, NOW))
@@ -97,13 +97,13 @@ class TestRefusals:
         for thief in (at(3), Endpoint(1, at(3).mac, at(1).ip, 4000, 7), Endpoint(1, at(1).mac, at(3).ip, 4000, 7)):
             assert "is at port 1" in reason(jobs.hello(0, 0, thief, 5, NOW))
 
-    def test_finished(self) -> None:
+    def test_hello_for_a_finished_job_is_refused(self) -> None:
         jobs = running(1, BSP())
         left(jobs, 0)
         refusal = reason(jobs.hello(0, 0, at(1, 5000), 5, NOW))
         assert refusal == "job 0 has finished; create a new one with 'serenectl jobs create --job 0 --workers 1'"
 
-    def test_no_room(self) -> None:
+    def test_start_without_enough_free_slots_is_refused(self) -> None:
         jobs = new_jobs(slots=10)
         jobs.create(1, BSP())
         jobs.create(1, BSP())
@@ -117,7 +117,7 @@ class TestRefusals:
 
 
 class TestReadmission:
-    def test_a_restarted_process(self) -> None:
+    def test_restarted_process_is_readmitted_in_a_new_epoch(self) -> None:
         jobs = running(2, BSP())
         plan = jobs.hello(0, 1, at(2, 5000), 5, NOW)
         assert isinstance(plan, Readmission)
@@ -127,7 +127,7 @@ class TestReadmission:
         assert jobs[0].workers[1].endpoint == at(2, 5000)
         assert jobs.hello(0, 1, at(2, 5000), 5, NOW) is None
 
-    def test_a_worker_that_had_left_counts_again(self) -> None:
+    def test_worker_that_left_is_readmitted_as_a_member(self) -> None:
         jobs = running(3, Quorum(3))
         swap = left(jobs, 1).swap
         assert swap is not None
@@ -136,7 +136,7 @@ class TestReadmission:
         assert isinstance(plan, Readmission)
         assert plan.swap.policy.fields == Quorum(3).compile([0, 1, 2]), "the quorum asked for comes back"
 
-    def test_before_the_start_it_just_moves(self) -> None:
+    def test_process_that_restarts_before_the_start_keeps_its_place(self) -> None:
         jobs = with_job(2, BSP())
         jobs.hello(0, 0, at(1), 5, NOW)
         assert jobs.hello(0, 0, at(1, 5000), 5, NOW) == Waiting(0, (1,))
@@ -146,7 +146,7 @@ class TestReadmission:
 
 
 class TestSwap:
-    def test_epochs_and_history(self) -> None:
+    def test_swaps_advance_the_epoch_and_the_history(self) -> None:
         jobs = with_job(2, BSP())
         session = started(jobs).policy.session
         for epoch, strategy in enumerate([SSP(3), ASP(), BSP()], start=2):
@@ -161,7 +161,7 @@ class TestSwap:
             (NOW + 4, 4, "BSP"),
         ]
 
-    def test_a_failed_write_spends_its_epoch(self) -> None:
+    def test_failed_write_uses_up_its_epoch(self) -> None:
         jobs = running(2, BSP())
         jobs.plan_swap(0, ASP())
         assert (jobs[0].epoch, jobs[0].strategy) == (1, BSP())
@@ -169,7 +169,7 @@ class TestSwap:
         assert isinstance(plan, Swap)
         assert plan.policy.epoch == 3
 
-    def test_a_strategy_that_is_in_force_already(self) -> None:
+    def test_strategy_in_force_needs_no_swap(self) -> None:
         jobs = with_job(3, Quorum(3))
         assert not jobs.has_already(0, Quorum(3)), "a job that waits has a choice"
         started(jobs)
@@ -183,14 +183,14 @@ class TestSwap:
         left(jobs, 1)
         assert not jobs.has_already(0, Quorum(3)), "it does not fit the two that remain"
 
-    def test_waiting_job_only_chooses(self) -> None:
+    def test_swap_of_a_waiting_job_only_changes_its_choice(self) -> None:
         jobs = with_job(2, BSP())
         assert jobs.plan_swap(0, Quorum(1)) is None
         jobs.choose(0, Quorum(1))
         assert started(jobs).policy.fields == Quorum(1).compile([0, 1])
 
     @pytest.mark.parametrize("strategy", [Quorum(3), Mixed((2,))])
-    def test_strategy_that_does_not_fit(self, strategy: Quorum | Mixed) -> None:
+    def test_strategy_that_does_not_fit_is_refused_without_an_epoch(self, strategy: Quorum | Mixed) -> None:
         jobs = new_jobs()
         with pytest.raises(SereneError):
             jobs.create(2, strategy)
@@ -202,7 +202,7 @@ class TestSwap:
             jobs.plan_swap(0, strategy)
         assert jobs[0].epochs_spent == 1, "no epoch is spent on nonsense"
 
-    def test_finished_or_unknown(self) -> None:
+    def test_swap_of_a_finished_or_unknown_job_is_refused(self) -> None:
         jobs = new_jobs()
         with pytest.raises(NoSuchJob):
             jobs.plan_swap(0, BSP())
@@ -225,7 +225,7 @@ class TestLeave:
         again = jobs.plan_leave(0, 1, at(2), 17)
         assert (again.swap, again.job_over) == (None, False)
 
-    def test_the_last_one_ends_the_job(self) -> None:
+    def test_leave_of_the_last_member_ends_the_job(self) -> None:
         jobs = running(2, SSP(3))
         left(jobs, 0)
         last = left(jobs, 1)
@@ -256,7 +256,7 @@ class TestLeave:
             (SSP(4), [1], PolicyFields(0b1101, 0b1101, 4, 3, ReadMode.LATEST)),
         ],
     )
-    def test_every_strategy_shrinks(
+    def test_leave_shrinks_every_strategy_to_the_remaining_members(
         self, strategy: Quorum | Mixed | SSP, gone: list[int], fields: PolicyFields
     ) -> None:
         jobs = running(4, strategy)
@@ -266,7 +266,7 @@ class TestLeave:
         assert plan.swap.policy.fields == fields
         assert jobs[0].strategy == strategy, "it is still the strategy that was asked for"
 
-    def test_only_asynchronous_workers_remain(self) -> None:
+    def test_mixed_job_with_only_asynchronous_members_is_unbounded(self) -> None:
         jobs = running(3, Mixed((1, 2)))
         swap = left(jobs, 0).swap
         assert swap is not None
@@ -276,7 +276,7 @@ class TestLeave:
 class TestStragglers:
     """Packets of an earlier job that arrive when its id is in use again."""
 
-    def test_goodbyes_and_reports_are_not_the_new_jobs(self) -> None:
+    def test_leave_and_report_of_strangers_are_rejected(self) -> None:
         jobs = with_job(1, BSP())
         with pytest.raises(Conflict, match=r"worker 0 at port 1 .* is not admitted to job 0"):
             jobs.plan_leave(0, 0, at(1), None)
@@ -303,21 +303,21 @@ class TestCreate:
             (32, 2**27, 1.0, "scale 134217728 for 32 workers: expected 1 to 67108863"),
         ],
     )
-    def test_limits(self, workers: int, scale: int, limit: float, said: str) -> None:
+    def test_impossible_scales_and_limits_are_refused(self, workers: int, scale: int, limit: float, said: str) -> None:
         with pytest.raises(BadRequest) as refused:
             new_jobs().create(workers, BSP(), scale=scale, limit=limit)
         assert said in str(refused.value)
 
-    def test_the_largest_scale_holds_a_round(self) -> None:
+    def test_largest_scale_is_accepted(self) -> None:
         new_jobs().create(32, BSP(), scale=LARGEST_SCALE)
 
-    def test_the_limit_reaches_the_switch_in_units(self) -> None:
+    def test_limit_is_written_to_the_switch_in_units(self) -> None:
         jobs = new_jobs()
         assert jobs.create(1, BSP(), scale=1000, limit=0.0126).limit == 0.0126
         start = started(jobs)
         assert (start.limit, start.scale) == (13, 1000)
 
-    def test_ids(self) -> None:
+    def test_job_ids_are_reused_after_their_job_is_cleared(self) -> None:
         jobs = new_jobs()
         assert [jobs.create(1, BSP()).id for _ in range(8)] == list(range(8))
         with pytest.raises(Conflict, match="all 8 job ids"):
@@ -328,8 +328,8 @@ class TestCreate:
         assert jobs.create(1, BSP()).id == 3
         assert jobs[3].state is JobState.WAITING
 
-    def test_finished_jobs_give_way(self) -> None:
-        """First one of which the switch has nothing, then a pool, then the one that has been finished longest."""
+    def test_finished_jobs_free_their_ids_in_order(self) -> None:
+        """First a job without entries in the switch, then a pool, then the job that finished first."""
         jobs = new_jobs()
         for job in range(8):
             jobs.create(1, BSP(), pool_slots=1 if job == 5 else None)
@@ -379,7 +379,7 @@ class TestCreate:
 
 
 class TestSwitchLost:
-    def test_running_jobs_wait_again(self) -> None:
+    def test_running_jobs_wait_again_after_the_switch_lost_them(self) -> None:
         jobs = new_jobs()
         for _ in range(3):
             jobs.create(1, BSP())
@@ -400,8 +400,9 @@ class TestSwitchLost:
 
 class TestSlots:
     @given(st.lists(st.tuples(st.integers(1, 30), st.booleans()), max_size=30))
-    def test_never_overlap_and_never_waste(self, requests: Iterable[tuple[int, bool]]) -> None:
-        """Allocate and free at random: ranges stay disjoint; only a lack of long gaps fails a request."""
+    def test_slot_allocation_never_overlaps_or_wastes(self, requests: Iterable[tuple[int, bool]]) -> None:
+        """Ranges are allocated and freed at random: they stay disjoint, and a request fails only without a gap that is
+        long enough."""
         taken: list[SlotRange] = []
         for count, free_one in requests:
             if free_one and taken:
@@ -416,7 +417,7 @@ class TestSlots:
             assert all(0 <= slot < 100 for slot in used)
             assert len(used) + sum(gap.count for gap in free_ranges(100, taken)) == 100
 
-    def test_first_fit(self) -> None:
+    def test_first_fit_returns_the_first_gap_that_is_long_enough(self) -> None:
         taken = [SlotRange(0, 3), SlotRange(5, 2)]
         assert first_fit(10, taken, 2) == SlotRange(3, 2)
         assert first_fit(10, taken, 3) == SlotRange(7, 3)

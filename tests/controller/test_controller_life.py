@@ -1,4 +1,4 @@
-"""Controllers that start, compete, die and come back; switches that go away. All processes are real."""
+"""Controllers that start, compete, die and are replaced; switches that go away. All processes are real."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def up(switch: SwitchProcess, *options: str) -> subprocess.CompletedProcess[str]
 
 @pytest.mark.targets("embedded")
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_ends_cleanly_on_a_signal_even_with_a_listener(start: Start, stop: signal.Signals) -> None:
+def test_signal_ends_the_controller_cleanly_with_a_listener(start: Start, stop: signal.Signals) -> None:
     controller = start()
     events = controller.client.events()
     next(events)
@@ -38,7 +38,7 @@ def test_ends_cleanly_on_a_signal_even_with_a_listener(start: Start, stop: signa
     assert "Traceback" not in controller.log.read_text()
 
 
-def test_second_controller_with_a_lower_election_id(switch: SwitchProcess, start: Start) -> None:
+def test_second_controller_with_a_lower_election_id_is_refused(switch: SwitchProcess, start: Start) -> None:
     start("--election-id", "5")
     refused = up(switch, "--election-id", "3")
     assert (refused.returncode, refused.stderr.splitlines()[-1]) == (
@@ -48,7 +48,7 @@ def test_second_controller_with_a_lower_election_id(switch: SwitchProcess, start
     )
 
 
-def test_second_controller_with_a_higher_election_id(start: Start, hosts: list[Host]) -> None:
+def test_second_controller_with_a_higher_election_id_takes_over(start: Start, hosts: list[Host]) -> None:
     first = start("--election-id", "1")
     session = started(first.client, hosts[:2], BSP())
     second = start("--election-id", "2")
@@ -70,7 +70,7 @@ def test_second_controller_with_a_higher_election_id(start: Start, hosts: list[H
     ]
 
 
-def test_a_killed_controller_leaves_its_jobs_to_the_next(start: Start, hosts: list[Host]) -> None:
+def test_jobs_of_a_killed_controller_are_taken_over(start: Start, hosts: list[Host]) -> None:
     first = start()
     session = started(first.client, hosts, BSP())
     first.client.set_strategy(0, Mixed((2,)))
@@ -91,8 +91,8 @@ def test_a_killed_controller_leaves_its_jobs_to_the_next(start: Start, hosts: li
     assert join(hosts[:1], 0)[0]["session"] > session
 
 
-def test_a_controller_that_ends_right_after_the_last_worker(start: Start, hosts: list[Host]) -> None:
-    """The next one knows that the job is over, and lets everybody read once more."""
+def test_controller_killed_after_the_last_leave_is_taken_over(start: Start, hosts: list[Host]) -> None:
+    """The next controller knows that the job is over, and allows every worker its last read."""
     first = start()
     session = started(first.client, hosts[:2], SSP(2))
     hosts[0].ask(lambda: hosts[0].push(0, 0, [4], session=session, epoch=1, seq=1), Op.ANSWER)
@@ -111,7 +111,7 @@ def test_a_controller_that_ends_right_after_the_last_worker(start: Start, hosts:
 def test_named_job_with_dead_last_member_finishes_for_leaver(
     start: Start, hosts: list[Host], elastic: dict[str, float]
 ) -> None:
-    """A named job whose last member is silent finishes, and is not deleted, while another worker waits for its end."""
+    """The job is not deleted while another worker waits for its end."""
     controller = start("--gone-after", "1")
     body = {
         "name": "gpt", "workers": 2, "settings": {}, "strategy": {"name": "bsp"}, "scale": 1, "limit": 1, **elastic
@@ -138,15 +138,17 @@ def test_status_reports_a_disconnected_switch(switch: SwitchProcess, start: Star
     until(lambda: controller.client.status().switch.connected, "the controller finds it again")
 
 
-def test_another_program_runs(switch: SwitchProcess, start: Start) -> None:
+def test_another_program_is_replaced_at_start(switch: SwitchProcess, start: Start) -> None:
     start("--program", "serene_jumbo").kill()
     controller = start("--program", "serene")
     assert "program serene pushed" in controller.log.read_text()
     assert controller.client.status().switch.lanes == Program.load("serene").lanes
 
 
-def test_nothing_is_sent_twice_after_another_program(switch: SwitchProcess, start: Start, hosts: list[Host]) -> None:
-    """BMv2 keeps multicast members across programs, unless they are taken out before."""
+def test_replacing_a_program_leaves_no_duplicate_multicast(
+    switch: SwitchProcess, start: Start, hosts: list[Host]
+) -> None:
+    """BMv2 keeps multicast members across programs, unless they are deleted first."""
     for program in ("serene_jumbo", "serene"):
         assert start("--program", program).stop() == 0
     for host in hosts:
@@ -157,8 +159,8 @@ def test_nothing_is_sent_twice_after_another_program(switch: SwitchProcess, star
     assert hosts[1].link.receive(0.3) is None
 
 
-def test_p4info_of_another_program(switch: SwitchProcess, start: Start, tmp_path: Path) -> None:
-    """The switch's own message is shown, and nothing is left behind that keeps the right program out."""
+def test_p4info_of_another_program_is_refused(switch: SwitchProcess, start: Start, tmp_path: Path) -> None:
+    """The switch's own message is shown, and nothing remains that would prevent the right program."""
     right = Program.load("serene")
     (tmp_path / "odd.json").write_bytes(right.config_path.read_bytes())
     text = right.p4info_path.read_text().replace("SereneIngress.admission.policy", "SereneIngress.admission.police")
@@ -170,7 +172,7 @@ def test_p4info_of_another_program(switch: SwitchProcess, start: Start, tmp_path
 
 
 @pytest.mark.targets("embedded")
-def test_port_in_use(switch: SwitchProcess, start: Start) -> None:
+def test_http_port_in_use_names_the_other_controller(switch: SwitchProcess, start: Start) -> None:
     first = start()
     http = first.url.removeprefix("http://")
     refused = serenectl("up", "--foreground", "--switch", switch.grpc, "--http", http, "--election-id", "9")
@@ -184,8 +186,10 @@ def test_port_in_use(switch: SwitchProcess, start: Start) -> None:
 
 
 @pytest.mark.targets("embedded")
-def test_background(switch: SwitchProcess, start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """``up`` says where everything is; a second ``up`` and the end are clear."""
+def test_up_in_the_background_prints_addresses_and_can_be_ended(
+    switch: SwitchProcess, start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A second ``up`` and the end are reported clearly, too."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     port = some_port()
     http = f"127.0.0.1:{port}"
@@ -218,7 +222,7 @@ def test_background(switch: SwitchProcess, start: Start, monkeypatch: pytest.Mon
     assert serenectl("status", controller=url).returncode == 1
 
 
-def test_background_shows_the_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_up_in_the_background_shows_the_daemons_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     nowhere = f"127.0.0.1:{some_port()}"
     failed = serenectl("up", "--switch", nowhere, "--http", f"127.0.0.1:{some_port()}", "--wait", "1")
@@ -228,8 +232,8 @@ def test_background_shows_the_error(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     )
 
 
-def test_silent_server() -> None:
-    """Something accepts the connection and never answers."""
+def test_switch_that_never_answers_is_reported() -> None:
+    """A server accepts the connection and sends nothing."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"127.0.0.1:{listener.getsockname()[1]}"
         http = f"127.0.0.1:{some_port()}"

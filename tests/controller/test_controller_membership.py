@@ -1,4 +1,4 @@
-"""Who the barrier waits for, changed while a job runs: by hand, by an automatic strategy, on each target."""
+"""Members of a job change while it runs: by hand and by an automatic strategy, on each target."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def trio(client: ControllerClient, hosts: list[Host]) -> Trio:
     return Trio(client, hosts)
 
 
-def test_an_evicted_worker_is_not_waited_for_and_waits_for_nobody(trio: Trio, client: ControllerClient) -> None:
+def test_evicted_worker_neither_waits_nor_is_waited_for(trio: Trio, client: ControllerClient) -> None:
     trio.push(0, 0)
     trio.waits(1, 0)  # worker 2 has not come
     assert client.evict(0, 2).epoch == 2
@@ -83,7 +83,7 @@ def test_evict_rejects_last_member_and_unknown_worker(trio: Trio, client: Contro
     assert states(client) == ["running", "running", "evicted"]
 
 
-def test_strategies_are_among_those_in_the_barrier(trio: Trio, client: ControllerClient) -> None:
+def test_strategies_apply_to_members_without_evicted_workers(trio: Trio, client: ControllerClient) -> None:
     client.set_strategy(0, Quorum(3))
     assert client.evict(0, 0).strategy == Quorum(3), "of as many as there are"
     trio.push(1, 0)
@@ -94,7 +94,7 @@ def test_strategies_are_among_those_in_the_barrier(trio: Trio, client: Controlle
         client.set_strategy(0, Quorum(3))
 
 
-def test_a_silent_worker_is_evicted_and_let_back_in(trio: Trio, client: ControllerClient) -> None:
+def test_evict_strategy_evicts_and_readmits_a_silent_worker(trio: Trio, client: ControllerClient) -> None:
     client.set_automatic(0, "evict", {"silent": "3.0", "period": "0.2"})
 
     def worker_two_is(state: str) -> bool:
@@ -125,7 +125,7 @@ def test_a_silent_worker_is_evicted_and_let_back_in(trio: Trio, client: Controll
     assert told.changes == trio.epoch - 1
 
 
-def test_a_user_s_own_file_decides_until_the_user_does(trio: Trio, client: ControllerClient, tmp_path: Path) -> None:
+def test_user_strategy_decides_until_a_manual_swap(trio: Trio, client: ControllerClient, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(
         "from serene.controller.automatic import Automatic, Decision\nfrom serene.strategy import SSP\n"
@@ -156,7 +156,7 @@ FAILING = [  # what a strategy does, and what is reported of it
 ]
 
 
-def test_a_program_that_fails_is_asked_no_more(trio: Trio, client: ControllerClient, tmp_path: Path) -> None:
+def test_failing_strategy_is_not_asked_again(trio: Trio, client: ControllerClient, tmp_path: Path) -> None:
     imports = "from serene.controller.automatic import Decision\nfrom serene.strategy import BSP, Quorum\n"
     for number, (body, trouble) in enumerate(FAILING):
         file = tmp_path / f"bad{number}.py"

@@ -34,7 +34,7 @@ def test_restarted_worker_gets_new_epoch_and_incarnation(client: ControllerClien
 
 
 def test_controller_reply_carries_session_of_its_request(client: ControllerClient, hosts: list[Host]) -> None:
-    """A process that is in a later one by then can see that it is not meant; and so with the end of its job."""
+    """A process that is in a later session by then can ignore it. The same holds for the reply at the job's end."""
     client.create_job(2, BSP())
     assert hosts[0].ask(lambda: hosts[0].hello(0, 0, 5), Op.WAIT)["session"] == 0
     session = join(hosts[:2], 0)[0]["session"]
@@ -48,8 +48,10 @@ def test_controller_reply_carries_session_of_its_request(client: ControllerClien
 
 
 @pytest.mark.parametrize("running", [False, True])
-def test_two_live_processes_with_one_id(client: ControllerClient, hosts: list[Host], running: bool) -> None:
-    """The later one keeps the place: they do not take it from each other in turns."""
+def test_later_of_two_living_processes_keeps_the_place(
+    client: ControllerClient, hosts: list[Host], running: bool
+) -> None:
+    """They do not take the place from each other in turns."""
     client.create_job(2, ASP())
     if running:
         join(hosts[:2], 0)
@@ -81,7 +83,7 @@ def test_two_live_processes_with_one_id(client: ControllerClient, hosts: list[Ho
     assert refused <= {501}
 
 
-def test_a_goodbye_of_an_earlier_life_changes_nothing(client: ControllerClient, hosts: list[Host]) -> None:
+def test_leave_of_an_earlier_incarnation_changes_nothing(client: ControllerClient, hosts: list[Host]) -> None:
     started(client, hosts[:2], BSP())
     worker = hosts[1]
     before, worker.incarnation = worker.incarnation, 79
@@ -100,7 +102,7 @@ def test_a_goodbye_of_an_earlier_life_changes_nothing(client: ControllerClient, 
 # -- sessions ------------------------------------------------------------------------------------------------
 
 
-def test_a_paused_worker_of_a_deleted_job_gets_no_place(client: ControllerClient, hosts: list[Host]) -> None:
+def test_paused_worker_of_a_deleted_job_gets_no_new_place(client: ControllerClient, hosts: list[Host]) -> None:
     session = started(client, hosts[:2], BSP())
     client.delete_job(0)
     assert hosts[0].ask(lambda: None, Op.REFUSED).text == "job 0 was deleted"
@@ -150,7 +152,7 @@ def test_packets_forging_the_switch_address_are_dropped(client: ControllerClient
 # -- evicted workers, and controllers that take over ---------------------------------------------------------
 
 
-def test_an_evicted_worker_keeps_its_job_alive(client: ControllerClient, hosts: list[Host]) -> None:
+def test_evicted_worker_keeps_its_job_alive(client: ControllerClient, hosts: list[Host]) -> None:
     session = started(client, hosts, BSP())
     client.evict(0, 2)
     for worker in (0, 1):
@@ -168,8 +170,9 @@ def test_an_evicted_worker_keeps_its_job_alive(client: ControllerClient, hosts: 
     assert client.job(0).state == "finished"
 
 
-def test_deleted_while_workers_join(client: ControllerClient, hosts: list[Host]) -> None:
-    """A job of the same id is made and deleted again while the earlier one's workers ask: nobody joins two at once."""
+def test_deletion_while_workers_join_mixes_no_jobs(client: ControllerClient, hosts: list[Host]) -> None:
+    """A job with the same id is created and deleted again while the earlier one's workers ask: no worker joins two
+    jobs."""
     sessions = []
     for turn in range(6):
         client.create_job(2, BSP())

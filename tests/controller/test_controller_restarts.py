@@ -15,7 +15,7 @@ from tests.controller.hosts import Host, join, started
 from tests.controller.processes import ControllerProcess, Start, SwitchProcess, states, until
 
 
-def test_a_lost_session_s_workers_come_back(switch: SwitchProcess, start: Start, hosts: list[Host]) -> None:
+def test_workers_of_a_lost_session_join_a_new_one(switch: SwitchProcess, start: Start, hosts: list[Host]) -> None:
     controller = start()
     session = started(controller.client, hosts[:2], BSP())
     switch.restart()
@@ -41,8 +41,8 @@ def test_a_lost_session_s_workers_come_back(switch: SwitchProcess, start: Start,
     assert second.client.job(0).lost_sessions == 1
 
 
-def test_a_silent_evicted_worker_does_not_keep_its_job(start: Start, hosts: list[Host]) -> None:
-    """Nor for the next controller."""
+def test_silent_evicted_worker_does_not_keep_its_job_alive(start: Start, hosts: list[Host]) -> None:
+    """Neither under this controller nor under the next one."""
     first = start("--gone-after", "1.5")
     client = first.client
     session = started(client, hosts[:2], BSP())
@@ -61,7 +61,7 @@ def test_a_silent_evicted_worker_does_not_keep_its_job(start: Start, hosts: list
 def test_restarted_controller_does_not_wait_for_left_workers(
     start: Start, hosts: list[Host], strategy: ASP | BSP
 ) -> None:
-    """The controller forgets who left; the switch does not."""
+    """The controller does not remember who left; the switch does."""
     first = start()
     session = started(first.client, hosts, strategy)
     hosts[1].ask(lambda: hosts[1].leave(0, 1), Op.BYE)
@@ -78,7 +78,7 @@ def test_restarted_controller_does_not_wait_for_left_workers(
 def test_commands_amid_switch_restarts_leave_consistent_state(
     switch: SwitchProcess, start: Start, hosts: list[Host]
 ) -> None:
-    """Commands go on while the switch restarts and workers join again: in the end, both sides say the same."""
+    """Commands continue while the switch restarts and workers join again: in the end, both sides agree."""
     controller = start()
     client = controller.client
     started(client, hosts, BSP())
@@ -128,8 +128,8 @@ def test_commands_amid_switch_restarts_leave_consistent_state(
 
 
 def test_replaced_process_is_refused_after_controller_restart(start: Start, hosts: list[Host]) -> None:
-    """It was paused meanwhile, and the controller that knew of it is gone. What it sends would pass for repeats of what
-    the other has sent: nothing of it would count, and nobody would say so."""
+    """It was paused, and the controller that replaced it has ended. Its packets would pass for repeats of the other
+    process's: nothing would be added, without a report."""
     first = start()
     first.client.create_job(1, ASP())
     worker = hosts[0]
@@ -147,7 +147,7 @@ def test_replaced_process_is_refused_after_controller_restart(start: Start, host
 
 
 def test_takeover_keeps_elastic_settings_and_evicted_workers(start: Start, hosts: list[Host]) -> None:
-    """Its name, minimum and evict_after: it evicts who is silent, and readmits who was evicted and is heard again."""
+    """Its name, minimum and evict_after: it evicts silent workers, and readmits evicted ones that are heard again."""
     first = start()
     for process in ("a", "b"):
         asked = {"process": process, "workers": 2, "places": 3, "minimum": 1, "evict_after": 1.5}

@@ -1,4 +1,4 @@
-"""Jobs read back from a switch's entries: every strategy is recognised from what it compiled to."""
+"""Jobs read back from a switch's entries: each strategy is recognised by its policy."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NOW = 1_800_000_000.0
     "strategy",
     [BSP(), SSP(1), SSP(15), ASP(), Quorum(1), Quorum(3), Mixed((3,)), Mixed((0, 2)), Mixed((1,), 4)],
 )
-def test_every_strategy_is_recognised(strategy: Strategy) -> None:
+def test_takeover_recognises_every_strategy(strategy: Strategy) -> None:
     assert recognise(strategy.compile(range(4)), [0, 1, 2, 3]) == strategy
 
 
@@ -43,7 +43,7 @@ def test_takeover_recognises_quorum_of_remaining_workers() -> None:
 
 
 def found(fields: PolicyFields, at: list[int], *, workers: int = 4, lost_sessions: int = 0) -> InstalledJob:
-    """What a switch holds of a job whose workers at these places have entries."""
+    """Returns a job as read from a switch, with entries for the workers at these places."""
     endpoints = {worker: Endpoint(worker + 1, f"02:00:00:00:00:{worker:02x}", "10.0.0.1", 4000, 9) for worker in at}
     return InstalledJob(
         SlotRange(0, 1), 5, 1024, 8192, workers, lost_sessions, session=7, epoch=3, fields=fields, members=endpoints
@@ -56,7 +56,7 @@ def states(job: Job) -> list[str]:
 
 @pytest.mark.parametrize("strategy", [BSP(), SSP(2), ASP(), Quorum(2), Mixed((3,)), Mixed((0,), 4)])
 def test_takeover_takes_workers_outside_policy_for_evicted(strategy: Strategy) -> None:
-    """Under ASP, too, where the barrier's mask is empty. The next strategy waits for nobody who is gone."""
+    """Under ASP, too, where the sync mask is empty. The next strategy waits for no evicted worker."""
     job = job_from(0, found(strategy.compile([0, 2, 3]), [0, 1, 2, 3]), NOW)
     assert states(job) == ["running", "evicted", "running", "running"]
     assert (job.strategy, job.limit) == (strategy, 8.0)
@@ -67,8 +67,8 @@ def test_takeover_takes_workers_outside_policy_for_evicted(strategy: Strategy) -
     assert (plan.policy.epoch, plan.policy.fields) == (4, BSP().compile([0, 2, 3]))
 
 
-def test_where_nobody_takes_part_the_job_is_over() -> None:
-    """Its entries are there for the last reads; no controller waits for workers that have left."""
+def test_takeover_of_a_job_without_members_finds_it_finished() -> None:
+    """Its entries exist for the last reads; no controller waits for workers that have left."""
     jobs = new_jobs()
     jobs.take_over(job_from(0, found(ASP().compile([]), [0, 1], workers=2), NOW))
     assert (jobs[0].state, states(jobs[0])) == (JobState.FINISHED, ["left", "left"])
@@ -76,15 +76,15 @@ def test_where_nobody_takes_part_the_job_is_over() -> None:
     assert [jobs.due(NOW + later, 5) for later in (0, 4.9, 5)] == [[], [], [0]]
 
 
-def test_ids_do_not_move_up_when_a_later_session_began_without_somebody() -> None:
+def test_takeover_keeps_worker_ids_if_one_never_joined() -> None:
     job = job_from(0, found(BSP().compile([0, 2, 3]), [0, 2, 3], workers=3, lost_sessions=1), NOW)
     assert states(job) == ["running", "left", "running", "running"]
     assert job.has_had(6) and job.has_had(7) and not job.has_had(8), "earlier sessions may have been its own"
     assert not job_from(0, found(BSP().compile([0, 1]), [0, 1], workers=2), NOW).has_had(6)
 
 
-def test_a_member_whose_entry_is_missing_is_admitted_again() -> None:
-    """The controller ended between taking a worker's old place away and giving it the new one."""
+def test_takeover_readmits_a_member_without_an_entry() -> None:
+    """The controller ended after it deleted the worker's old place, and before it wrote the new one."""
     jobs = new_jobs()
     jobs.take_over(job_from(0, found(BSP().compile([0, 1]), [0], workers=2), NOW))
     assert states(jobs[0]) == ["running", "running"]
@@ -108,8 +108,8 @@ def test_takeover_keeps_job_state_that_the_switch_does_not_hold() -> None:
     assert list(again.workers[0].retired) == [5]
 
 
-def test_which_sessions_were_its_own_is_remembered() -> None:
-    """By the entries alone, any session before this one may have been."""
+def test_takeover_remembers_the_jobs_earlier_sessions() -> None:
+    """By the entries alone, any session before this one may have been the job's."""
     jobs = new_jobs()
     fields = BSP().compile([0])
     first = replace(found(fields, [0], workers=1, lost_sessions=1), session=7)
@@ -138,12 +138,12 @@ def test_takeover_reads_name_settings_and_elastic_from_note(elastic: Elastic | N
     b"", b"{", b'{"name": 5}', b"\xff", b'{"workers": 0}', b'{"workers": 2, "minimum": 0}',
     b'{"workers": 2, "evict_after": 0.0}', b'{"workers": 2, "evict_after": Infinity}',
 ])  # fmt: skip
-def test_a_note_of_another_release(note: bytes) -> None:
+def test_takeover_ignores_a_note_of_another_release(note: bytes) -> None:
     job = job_from(0, replace(found(BSP().compile([0, 1]), [0, 1], workers=2), note=note), NOW)
     assert (job.name, job.elastic, states(job)) == (None, None, ["running", "running"])
 
 
-def test_a_worker_has_one_place() -> None:
+def test_takeover_reports_a_workers_second_place_as_stray() -> None:
     policy, twice = plan_entries.policy_entry(0, Policy(7, 1, BSP(), BSP().compile([0]))), []
     for incarnation in (3, 4):
         at = Endpoint(1, "02:00:00:00:00:01", "10.0.0.1", 4000, incarnation)
@@ -152,14 +152,14 @@ def test_a_worker_has_one_place() -> None:
     assert [at.incarnation for _, at in [*read.members.items(), *read.strays]] == [3, 4]
 
 
-def test_unknown_fields() -> None:
+def test_takeover_refuses_unknown_policy_fields() -> None:
     with pytest.raises(SereneError, match=r"the switch's policy .* is no strategy for 2 workers"):
         recognise(PolicyFields(0b11, 0b11, 0, 9, ReadMode.LATEST), [0, 1])
 
 
 @pytest.mark.parametrize("strategy", [BSP(), Mixed((1,), 2)])
 def test_takeover_restores_job_from_written_p4runtime_entries(strategy: Strategy) -> None:
-    """Through the P4Runtime encoding of the compiled program and back."""
+    """Through the P4Runtime encoding of the compiled program, and back."""
     program = Program.load("serene")
     schema = fy.P4Schema(Path(program.p4info_path), Path(program.config_path))
     jobs = Jobs(slots=8192, lanes=program.lanes, max_jobs=8, max_workers=32)
@@ -193,7 +193,7 @@ def test_takeover_restores_job_from_written_p4runtime_entries(strategy: Strategy
 
 
 def test_takeover_distinguishes_aborted_start_from_removed_job() -> None:
-    """A start that ended before its members, and what a removal leaves: the record of the last session."""
+    """A start that ended before its members leaves a policy; a removal leaves the record of the last session."""
     jobs = new_jobs()
     jobs.create(1, BSP())
     start = jobs.hello(0, 0, Endpoint(1, "02:00:00:00:00:01", "10.0.0.1", 40001, 7), 5, NOW)

@@ -20,7 +20,7 @@ def worker(switch: SwitchProcess, number: int) -> Client:
     return Client(switch.transport(number), job=0, worker=number, vector_length=VALUES, silence_s=0.4)
 
 
-def test_deletion_ends_a_worker_that_waits(switch: SwitchProcess, client: ControllerClient) -> None:
+def test_job_deletion_ends_a_waiting_worker(switch: SwitchProcess, client: ControllerClient) -> None:
     client.create_job(2, BSP())
     with worker(switch, 0) as waiting, worker(switch, 1) as idle, ThreadPoolExecutor(2) as pool:
         for joining in [pool.submit(member.join) for member in (waiting, idle)]:
@@ -36,7 +36,7 @@ def test_deletion_ends_a_worker_that_waits(switch: SwitchProcess, client: Contro
 def test_leave_during_switch_restart_keeps_no_worker_waiting(
     switch: SwitchProcess, client: ControllerClient, how: Callable[[Session], None]
 ) -> None:
-    """It has to hear of the session that follows: there it is waited for until it leaves that one."""
+    """It must learn of the session that follows: the others wait for it there until it leaves again."""
     client.create_job(2, BSP())
     ones = np.ones(VALUES, np.float32)
     with ThreadPoolExecutor(2) as pool, worker(switch, 0) as one, worker(switch, 1) as other:
@@ -53,10 +53,10 @@ def test_leave_during_switch_restart_keeps_no_worker_waiting(
         stays.leave()
 
 
-def test_a_switch_that_restarts_before_the_last_read_fails_nobody(
+def test_switch_restart_before_the_last_read_is_no_error(
     switch: SwitchProcess, client: ControllerClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All have contributed and left: there is no session to go on in, and nothing to complain of."""
+    """All workers have contributed and left, so no session follows, and nothing is reported."""
     client.create_job(1, BSP())
     member = worker(switch, 0)
     pull = member.pull

@@ -27,7 +27,7 @@ def found(what: str) -> Finding:
     return next(one for one in doctor.findings() if one.what == what)
 
 
-def test_a_machine_that_has_all_it_needs(tmp_path: Path) -> None:
+def test_doctor_finds_nothing_missing_on_a_complete_machine(tmp_path: Path) -> None:
     done = run(tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     for what in (
@@ -44,22 +44,22 @@ def test_a_machine_that_has_all_it_needs(tmp_path: Path) -> None:
     assert "!!" not in done.stdout
 
 
-def test_without_a_compiler_nothing_runs(tmp_path: Path) -> None:
+def test_doctor_fails_without_a_compiler(tmp_path: Path) -> None:
     done = run(tmp_path, PATH=str(tmp_path))
     assert (done.returncode, done.stderr) == (1, "error: missing and required: C compiler\n")
     assert "!!  C compiler          none\n                        apt-get install gcc libc6-dev" in done.stdout
 
 
-def test_the_compiler_is_the_one_that_will_be_used(tmp_path: Path) -> None:
-    """The first of $CC, cc, gcc and clang that is there; $CC is a name, no command with options."""
+def test_doctor_names_the_compiler_that_will_be_used(tmp_path: Path) -> None:
+    """The first of $CC, cc, gcc and clang that exists; $CC is a name, not a command with options."""
     (tmp_path / "clang").symlink_to("/usr/bin/gcc")
     done = run(tmp_path, PATH=str(tmp_path), CC="gcc -m64")
     assert done.returncode == 0, done.stderr
     assert "ok  C compiler          clang " in done.stdout
 
 
-def test_without_mininet(tmp_path: Path) -> None:
-    """A path on which there is a compiler and nothing else."""
+def test_doctor_reports_a_missing_mininet(tmp_path: Path) -> None:
+    """The path contains only a compiler."""
     for tool in ("cc", "as", "ld"):
         (tmp_path / tool).symlink_to(f"/usr/bin/{tool}")
     done = run(tmp_path, PATH=str(tmp_path))
@@ -82,7 +82,7 @@ def test_doctor_checks_gloo_socket_ifname(monkeypatch: pytest.MonkeyPatch, named
     assert mark is Mark.GOOD or one.advice.startswith("expected ")
 
 
-def test_a_port_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_reports_a_taken_port(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         monkeypatch.setattr(doctor, "DEFAULT_SWITCH", address)
@@ -92,14 +92,14 @@ def test_a_port_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "--switch HOST:PORT" in port.advice
 
 
-def test_a_token_that_could_be_none_is_one_finding_among_others(tmp_path: Path) -> None:
+def test_doctor_lists_a_bad_token_beside_other_findings(tmp_path: Path) -> None:
     done = run(tmp_path, SERENE_TOKEN="short")
     assert (done.returncode, done.stderr) == (0, "")
     assert "controller          not asked\n                        $SERENE_TOKEN: expected 16 to 512" in done.stdout
     assert "  kernel " in done.stdout and "  P4Runtime port " in done.stdout
 
 
-def test_files_of_processes_that_are_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_advises_removing_pid_files_of_dead_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     folder = tmp_path / "serene"
     folder.mkdir()
@@ -115,10 +115,10 @@ def test_files_of_processes_that_are_gone(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="interfaces take root")
 @pytest.mark.parametrize("ends", [("s1-eth1", "h1-eth0"), ("s1root-eth1", "s1leaf1-eth33")])
-def test_links_that_a_killed_run_has_left(
+def test_doctor_reports_links_left_by_a_killed_run(
     ends: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Over racks too, where no host's namespace takes them along."""
+    """Over racks too, where no host's namespace removes them."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     with private_network():
         assert not [one for one in doctor.findings() if one.what == "interfaces"]
@@ -143,8 +143,10 @@ def test_links_that_a_killed_run_has_left(
         (9000, 9000, True, Mark.ABSENT, "packets, merges packets (LRO) 'ethtool -K eth9 lro off'; serene-switch"),
     ],
 )
-def test_a_network_card_as_a_port(mtu: int, max_mtu: int, merges: bool, mark: Mark, words: str) -> None:
-    """As ``ip`` describes a virtio card: a namespace of the test's own has none."""
+def test_doctor_judges_network_cards_as_switch_ports(
+    mtu: int, max_mtu: int, merges: bool, mark: Mark, words: str
+) -> None:
+    """The card is described as ``ip`` describes a virtio card: the test's own namespace has none."""
     card = {"ifname": "eth9", "mtu": mtu, "max_mtu": max_mtu, "parentbus": "virtio", "parentdev": "virtio2"}
     (one,) = doctor.as_port(card, merges)
     advice = one.advice.removeprefix("as a switch's port: ")
@@ -152,7 +154,7 @@ def test_a_network_card_as_a_port(mtu: int, max_mtu: int, merges: bool, mark: Ma
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="interfaces take root")
-def test_an_interface_made_of_a_card_hears_all_or_its_own() -> None:
+def test_doctor_says_which_frames_derived_interfaces_receive() -> None:
     with private_network():
         for command in (
             "add lower type veth peer name other", "add own link lower type macvlan mode bridge",
@@ -165,14 +167,14 @@ def test_an_interface_made_of_a_card_hears_all_or_its_own() -> None:
     assert "mode passthru" in cards.advice
 
 
-def test_without_unshare_the_kernel_is_not_blamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_without_unshare_does_not_judge_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_tool", lambda name: None if name == "unshare" else name)
     features = found("kernel features")
     assert (features.text, features.advice) == ("not checked: needs unshare", "apt-get install util-linux")
 
 
-def test_no_place_for_files(tmp_path: Path) -> None:
-    """As with a home directory that is not there: every finding is shown all the same."""
+def test_doctor_reports_a_missing_folder_and_continues(tmp_path: Path) -> None:
+    """For example a missing home directory: all other findings are still shown."""
     obstacle = tmp_path / "file"
     obstacle.write_text("")
     done = run(obstacle)

@@ -48,7 +48,7 @@ def test_elastic_job_starts_with_workers_and_admits_later_ones(client: Controlle
     assert ("free", "worker 2: a free place") in [(said.state, said.text) for said in client.explain(0).workers]
 
 
-def test_more_processes_than_places(client: ControllerClient, hosts: list[Host]) -> None:
+def test_elastic_job_refuses_processes_beyond_its_places(client: ControllerClient, hosts: list[Host]) -> None:
     client.create_job(1, ASP(), places=2)
     hosts[0].ask(lambda: hosts[0].hello(0, 0, 5), Op.WELCOME)
     hosts[1].ask(lambda: hosts[1].hello(0, 1, 5), Op.WELCOME)
@@ -133,7 +133,7 @@ def elastic_job(states: str, minimum: int = 1, evict_after: float = 5.0) -> Job:
 def test_most_silent_workers_are_evicted_down_to_the_minimum(
     states: str, minimum: int, silent: list[float], evicted: set[int], for_silence: set[int]
 ) -> None:
-    """The most silent first, and `minimum` members stay. Who was evicted by hand is not readmitted."""
+    """The most silent come first, and `minimum` members stay. Workers evicted by hand are not readmitted."""
     job = elastic_job(states, minimum)
     assert evictions(job, dict(enumerate(silent))) == (frozenset(evicted), frozenset(for_silence))
 
@@ -148,8 +148,8 @@ def test_job_is_deserted_if_runners_are_silent_and_leavers_wait(
     assert is_deserted(elastic_job(states), dict(enumerate(silent))) is deserted
 
 
-def test_a_lost_session_begins_again_without_the_dead() -> None:
-    """Once all that live have had time to notice that it is lost, however soon who is silent is evicted."""
+def test_lost_elastic_session_starts_without_dead_workers() -> None:
+    """Only after all living workers had time to notice the loss, however short evict_after is."""
     job = elastic_job("rrr", minimum=2, evict_after=1.5)
     job.reset(now=100.0)
     job.workers[0].state = WorkerState.JOINED
@@ -158,8 +158,8 @@ def test_a_lost_session_begins_again_without_the_dead() -> None:
     assert [starts_without(job, now) for now in (102.4, 102.5)] == [False, True]
 
 
-def test_a_lost_session_waits_for_the_evicted_no_longer_than_for_members() -> None:
-    """And not for those that were evicted for silence."""
+def test_lost_elastic_session_waits_for_evicted_as_for_members() -> None:
+    """It does not wait for workers that were evicted for silence."""
     job = elastic_job("rrme", minimum=2, evict_after=1.5)
     job.reset(now=100.0, active=[2, 3])
     for worker in job.workers[:2]:

@@ -1,4 +1,4 @@
-"""Why a worker waits, in words: over invented states, and over a real one on each target."""
+"""Explanations of why a worker waits: for made-up states, and for real ones on each target."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def told(of: int, *workers: WorkerStatus, strategy: Strategy = BSP(), **job: obj
     return explanation.text, explanation.advice
 
 
-def test_bsp_waits_for_whoever_has_not_contributed() -> None:
+def test_explain_names_workers_that_bsp_waits_for() -> None:
     assert told(0, worker(0, "waiting"), worker(1), worker(2, "exchanging"), worker(3, "waiting")) == (
         "worker 0 waits in round 5 of epoch 1 for worker 1 to contribute to its round "
         "(1 is computing in round 5, heard 0.2 s ago)",
@@ -46,7 +46,7 @@ def test_explanation_advises_no_swap_for_process_group_jobs() -> None:
     assert advice.startswith("no swap would help: the job belongs to a process group")
 
 
-def test_the_slow_worker_is_in_the_headline() -> None:
+def test_headline_names_the_slow_worker() -> None:
     slow = SlowWorker(worker=1, since=0.0, lateness_s=0.1, step_s=0.2, where="network", why="", text="worker 1 is slow")
     assert headline(status(worker(0), worker(1), slow=slow), 0) == "job 0 runs under BSP, epoch 1; worker 1 is slow"
 
@@ -58,23 +58,23 @@ def test_explanation_separates_device_copies_from_sums() -> None:
     assert "copies" not in told(0, worker_status(0, {**report, "copying_s": "many"}))[0]
 
 
-def test_ssp_waits_for_a_round_long_ago() -> None:
+def test_explain_names_the_round_that_ssp_waits_for() -> None:
     text, advice = told(0, worker(0, "waiting", (1, 9)), worker(1, at=(1, 6)), worker(2, at=(1, 7)), strategy=SSP(3))
     assert "waits in round 9 of epoch 1 for worker 1 to contribute to round 6 (1 is computing in round 6" in text
     assert advice == "'serenectl sync ssp --job 0 --staleness 4' would let it continue"
 
 
-def test_a_quorum_waits_for_some_of_several() -> None:
+def test_explain_says_how_many_a_quorum_waits_for() -> None:
     workers = [worker(0, "waiting"), worker(1), worker(2), worker(3)]
     assert "for 2 of workers 1, 2 and 3 to contribute" in told(0, *workers, strategy=Quorum(3))[0]
 
 
-def test_explain_waits_for_workers_in_earlier_epochs_only() -> None:
+def test_explain_names_only_workers_in_earlier_epochs() -> None:
     text, _ = told(0, worker(0, "waiting", (3, 0)), worker(1, at=(2, 40)), worker(2, at=(4, 0)))
     assert "for worker 1 to contribute to its round (1 is computing, heard" in text
 
 
-def test_a_silent_one_that_holds_up_the_rest() -> None:
+def test_explain_advises_evicting_a_silent_worker() -> None:
     workers = [worker(0, "waiting"), worker(1, silent_s=8.0)]
     assert told(0, *workers)[1] == "'serenectl evict --job 0 --worker 1' would let it continue"
     assert told(1, *workers) == (
@@ -83,12 +83,12 @@ def test_a_silent_one_that_holds_up_the_rest() -> None:
     )
 
 
-def test_of_a_process_group_no_rank_is_evicted_nor_started_alone() -> None:
+def test_explain_advises_restarting_all_ranks_of_a_group() -> None:
     _, advice = told(1, worker(0, "waiting"), worker(1, silent_s=8.0), pool=True)
     assert advice == "if it is dead: start all ranks again; a process group's job cannot continue with fewer ranks"
 
 
-def test_so_far_behind_that_no_bound_helps() -> None:
+def test_explain_advises_asp_if_no_bound_suffices() -> None:
     workers = [worker(0, "waiting", (1, 40)), worker(1, at=(1, 20))]
     assert told(0, *workers, strategy=SSP(15))[1] == "'serenectl sync asp --job 0' would let it continue"
 
@@ -124,7 +124,7 @@ def test_explain_advises_how_to_bring_evicted_worker_back() -> None:
     assert "'serenectl readmit --job 0 --worker 0'" in str(told(0, one, worker(1))[1])
 
 
-def test_headlines() -> None:
+def test_headlines_describe_each_state_of_a_job() -> None:
     dssp = AutomaticStatus(
         name="dssp", parameters={}, decisions=0, changes=0, trouble=None, needs=["compute_s"], blind_to=[]
     )
@@ -149,7 +149,7 @@ def test_headlines() -> None:
     assert headline(away, 0) == "job 0: the switch is unreachable (closed); the following is outdated"
 
 
-def test_an_evicted_worker_after_a_lost_session_has_not_left() -> None:
+def test_explain_describes_evicted_workers_after_a_lost_session() -> None:
     away = worker(1, state="evicted", port=None)
     assert told(1, worker(0), away)[0] == "worker 1 is evicted, and has not joined since the switch lost its state"
     votes = worker(1, "exchanging", (1, 0), state="evicted")
@@ -164,7 +164,7 @@ def test_an_evicted_worker_after_a_lost_session_has_not_left() -> None:
 # -- a real one ----------------------------------------------------------------------------------------------
 
 
-def test_a_real_worker_that_waits(client: ControllerClient, hosts: list[Host]) -> None:
+def test_explain_names_the_awaited_worker_on_a_real_switch(client: ControllerClient, hosts: list[Host]) -> None:
     session = started(client, hosts[:2], BSP())
     hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1)
 

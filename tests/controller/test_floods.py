@@ -1,4 +1,4 @@
-"""A host that floods delays no other, and no memory grows with it."""
+"""A host that floods delays no other host, and memory does not grow with it."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def reaches_only(sender: Host, receiver: Host, other: Host, turn: list[int]) -> 
 # -- on a switch ---------------------------------------------------------------------------------------------
 
 
-def test_invented_addresses_hold_up_no_admission_and_push_out_nobody(
+def test_flood_of_invented_addresses_does_not_delay_admission(
     controller: ControllerProcess, client: ControllerClient, hosts: list[Host]
 ) -> None:
     first, second, hostile = hosts
@@ -136,7 +136,7 @@ def test_invented_addresses_hold_up_no_admission_and_push_out_nobody(
     assert client.status().switch.connected
 
 
-def test_hellos_of_processes_that_are_none(
+def test_flood_of_hellos_does_not_delay_admission(
     controller: ControllerProcess, client: ControllerClient, hosts: list[Host]
 ) -> None:
     hostile = hosts[2]
@@ -156,7 +156,9 @@ def test_hellos_of_processes_that_are_none(
     assert max(in_each_second.values()) <= 2 * COMPLAINTS_PER_PORT, "and neither does the log"
 
 
-def test_reports_without_end(controller: ControllerProcess, client: ControllerClient, hosts: list[Host]) -> None:
+def test_flood_of_reports_does_not_delay_admission(
+    controller: ControllerProcess, client: ControllerClient, hosts: list[Host]
+) -> None:
     client.create_job(1, ASP(), job=1)
     hosts[2].ask(lambda: hosts[2].hello(1, 0, 5), Op.WELCOME)
     caught, link = Caught(), hosts[2].link
@@ -198,7 +200,7 @@ def test_full_mac_table_evicts_from_port_with_most_entries() -> None:
     assert sorted(learning.port_of.values()) == [1, 1, 1, 2, 2, 2, 3, 3, 3, 3], "others find room all the same"
 
 
-def test_the_updates_make_room_first() -> None:
+def test_full_mac_table_deletes_entries_before_inserting() -> None:
     learning = Learning(capacity=1)
     learn(learning, (invented(1), 1))
     learning.seen(invented(2), 1)
@@ -209,7 +211,7 @@ def test_the_updates_make_room_first() -> None:
     ]  # fmt: skip
 
 
-def test_many_addresses_are_few_writes_and_wait_in_bounds() -> None:
+def test_many_learned_addresses_need_few_writes() -> None:
     learning = Learning()
     for number in range(10_000):
         learning.seen(invented(number), 1)
@@ -220,13 +222,13 @@ def test_many_addresses_are_few_writes_and_wait_in_bounds() -> None:
     assert len(learning.port_of) == 65, "the others are seen again"
 
 
-def test_groups_and_moves() -> None:
+def test_learning_ignores_multicast_and_follows_moves() -> None:
     learning = Learning()
     learn(learning, ("01:00:5e:00:00:01", 1), (invented(1), 1), (invented(1), 2), (invented(1), 2))
     assert learning.port_of == {invented(1): 2}
 
 
-def test_halves_that_are_found_in_a_switch_are_taken_out() -> None:
+def test_takeover_deletes_half_learned_addresses() -> None:
     learning = Learning()
     found = Installed(
         forwarded={invented(1): 1, invented(2): 2, invented(3): 3},
@@ -260,7 +262,7 @@ def drained(inbox: Inbox) -> list[Request]:
     return asyncio.run(take())
 
 
-def test_ports_take_turns_and_have_bounds() -> None:
+def test_inbox_serves_ports_in_turn_within_bounds() -> None:
     inbox = Inbox()
     for incarnation in range(1, 1000):
         inbox.put(request(1, incarnation))
@@ -273,7 +275,7 @@ def test_ports_take_turns_and_have_bounds() -> None:
     assert inbox.overlooked == 999 - WAITING_PER_PORT
 
 
-def test_reports_come_last_and_only_the_latest_counts() -> None:
+def test_inbox_serves_reports_last_and_keeps_only_the_latest() -> None:
     inbox = Inbox()
     for number in range(1000):
         inbox.put(request(1, op=Op.REPORT, payload=b"%d" % number))
@@ -285,7 +287,7 @@ def test_reports_come_last_and_only_the_latest_counts() -> None:
     assert len(served) == 2 + REPORTS_PER_PORT
 
 
-def test_a_pace_is_each_port_s_own_and_bounded() -> None:
+def test_pace_limits_answers_per_port_and_is_bounded() -> None:
     pace = Pace(0.5, 2)
     assert [pace.allows(1, who, 10.0) for who in "aabc"] == [True, False, True, False]
     assert pace.allows(2, "c", 10.0)

@@ -1,4 +1,4 @@
-"""The HTTP interface under hostile pages, nonsense, floods and listeners that do not read."""
+"""The HTTP interface under hostile pages, malformed requests, floods and listeners that do not read."""
 
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ COMMANDS = [
         ({"Sec-Fetch-Site": "cross-site"}, "Sec-Fetch-Site: cross-site: expected 'none' or 'same-origin'"),
     ],
 )
-def test_no_page_of_another_origin_may_ask(
+def test_requests_from_pages_of_other_origins_are_refused(
     client: ControllerClient, http: httpx.Client, headers: dict[str, str], said: str
 ) -> None:
-    """As a browser would: content types that need no leave to be asked for, and names that lead to loopback."""
+    """As browsers send them: content types that need no preflight request, and names that resolve to loopback."""
     client.create_job(1, BSP())
     host = client.url.removeprefix("http://")
     filled = {name: value.format(host=host, port=host.rpartition(":")[2]) for name, value in headers.items()}
@@ -145,7 +145,7 @@ TARGETS_ELSEWHERE = (b"http://evil.example/v1/status", b"http://127.0.0.1/v1/sta
         *((b"GET %b HTTP/1.1\r\nHost: localhost" % target, b"400") for target in TARGETS_ELSEWHERE),
     ],
 )
-def test_a_request_line_that_names_no_host_or_another(
+def test_request_line_with_a_wrong_or_missing_host_is_refused(
     client: ControllerClient, request_line: bytes, status: bytes
 ) -> None:
     with connect(client.url) as connection:
@@ -153,7 +153,7 @@ def test_a_request_line_that_names_no_host_or_another(
         assert first_line(connection).split()[1] == status
 
 
-def test_the_controller_s_own_origin_and_tunnels_may(client: ControllerClient, http: httpx.Client) -> None:
+def test_own_origin_and_tunnelled_requests_are_accepted(client: ControllerClient, http: httpx.Client) -> None:
     own = {"Origin": client.url, "Sec-Fetch-Site": "same-origin"}
     assert http.get("/v1/status", headers=own).status_code == 200
     assert http.get("/v1/status", headers={"Host": "localhost:9000"}).status_code == 200
@@ -161,7 +161,7 @@ def test_the_controller_s_own_origin_and_tunnels_may(client: ControllerClient, h
     assert http.get("/v1/status", headers={"Sec-Fetch-Site": "none"}).status_code == 200, "typed into the address bar"
 
 
-def test_a_body_of_a_simple_type_is_not_read_as_json(client: ControllerClient, http: httpx.Client) -> None:
+def test_body_of_a_simple_content_type_is_not_read_as_json(client: ControllerClient, http: httpx.Client) -> None:
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
         assert http.post("/v1/jobs", content=b'{"workers": 1}', headers={"Content-Type": kind}).status_code == 422
     assert client.jobs() == []
@@ -180,7 +180,7 @@ def first_line(connection: socket.socket) -> bytes:
     ["Content-Length: 300000000", f"Content-Length: {5000 * '9'}", "Transfer-Encoding: chunked"],
     ids=["long", "longer", "chunked"],
 )
-def test_a_body_without_end_is_not_read(controller: ControllerProcess, client: ControllerClient, head: str) -> None:
+def test_endless_body_is_not_read(controller: ControllerProcess, client: ControllerClient, head: str) -> None:
     before = resident_mb(controller)
     with connect(client.url) as connection:
         connection.sendall(f"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\n{head}\r\n\r\n".encode())
@@ -207,7 +207,7 @@ def test_oversized_http_body_gets_status_413(client: ControllerClient, http: htt
         assert first_line(connection).startswith(b"HTTP/1.1 413")
 
 
-def test_headers_have_an_end(controller: ControllerProcess, client: ControllerClient) -> None:
+def test_request_headers_are_limited_in_size(controller: ControllerProcess, client: ControllerClient) -> None:
     before = resident_mb(controller)
     with connect(client.url) as connection:
         connection.sendall(b"GET /v1/status HTTP/1.1\r\nHost: localhost\r\n")
@@ -222,8 +222,8 @@ def test_headers_have_an_end(controller: ControllerProcess, client: ControllerCl
     assert resident_mb(controller) < before + 30
 
 
-def test_connections_have_a_number(client: ControllerClient, http: httpx.Client) -> None:
-    """However many open before one of them asks for anything."""
+def test_number_of_http_connections_is_limited(client: ControllerClient, http: httpx.Client) -> None:
+    """However many are opened before one of them sends a request."""
     with ExitStack() as open_:
         opened = [open_.enter_context(connect(client.url)) for _ in range(MOST_CONNECTIONS + 40)]
         watched = selectors.DefaultSelector()
@@ -249,7 +249,7 @@ def test_connections_have_a_number(client: ControllerClient, http: httpx.Client)
 SWAPS = 600
 
 
-def test_a_listener_that_does_not_read_costs_little(
+def test_event_listener_that_does_not_read_costs_little_memory(
     controller: ControllerProcess, client: ControllerClient, http: httpx.Client
 ) -> None:
     for job in range(8):
@@ -272,7 +272,7 @@ def first_line_unread(connection: socket.socket) -> bytes:
     return connection.recv(12, socket.MSG_PEEK)
 
 
-def test_streams_have_a_number(client: ControllerClient, http: httpx.Client) -> None:
+def test_number_of_event_streams_is_limited(client: ControllerClient, http: httpx.Client) -> None:
     opened = []
     try:
         for _ in range(32):
@@ -317,10 +317,10 @@ SEGMENT = st.integers().map(str) | st.text(max_size=6).map(lambda text: quote(te
     SEGMENT,
     BODIES,
 )
-def test_nonsense_is_the_asker_s_mistake(
+def test_random_requests_never_get_a_server_error(
     http: httpx.Client, method: str, rest: str, job: str, worker: str, body: object
 ) -> None:
-    """Whatever is asked for: never a 500, and every error is a text."""
+    """Whatever a request contains: no status 500, and every error has a text."""
     paths = [f"/v1/jobs/{job}{rest.format(worker)}", "/v1/jobs"]
     content = json.dumps(body).encode()
     for path in paths:
@@ -358,16 +358,16 @@ def test_http_422_error_names_the_invalid_field(
     assert answer.json()["error"].startswith(said)
 
 
-def test_age_of_counters_is_a_number_of_seconds(http: httpx.Client) -> None:
+def test_counter_age_must_be_a_nonnegative_number(http: httpx.Client) -> None:
     for age, status in (("0", 200), ("3600", 200), ("-1", 422), ("nan", 422), ("old", 422)):
         assert http.get(f"/v1/status?counters_s={age}").status_code == status, age
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999", "-1e999"])
-def test_parameters_of_automatic_strategies_cannot_spoil_the_status(
+def test_infinite_strategy_parameters_are_refused(
     client: ControllerClient, http: httpx.Client, tmp_path: Path, number: str
 ) -> None:
-    """They are in the status and in the page's events; 1e999 is JSON, and infinite when it is read."""
+    """Parameters are part of the status and of the page's events; 1e999 is valid JSON, and infinite when parsed."""
     client.create_job(1, BSP())
     path = tmp_path / "own.py"
     path.write_text("def own(seen, pace=1.0): return None\n")
@@ -381,7 +381,7 @@ def test_parameters_of_automatic_strategies_cannot_spoil_the_status(
 
 
 def test_hostile_worker_reports_do_not_break_the_status(client: ControllerClient, hosts: list[Host]) -> None:
-    """Half characters, escapes for a terminal, numbers without end, and what is nested deep."""
+    """Lone surrogates, terminal escapes, huge numbers, and deep nesting."""
     started(client, hosts[:1], BSP())
 
     def reported(turn: int) -> Facts | None:

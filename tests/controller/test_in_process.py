@@ -1,4 +1,4 @@
-"""The coordinator without HTTP: what is done at once in one event loop, and what is read while a job changes."""
+"""The coordinator without HTTP: concurrent commands in one event loop, and reads while a job changes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def with_job(switch: SwitchProcess, hosts: list[Host], scenario: Callable[[Coord
     asyncio.run(play())
 
 
-def test_commands_at_once_all_hold(switch: SwitchProcess, hosts: list[Host]) -> None:
+def test_concurrent_commands_all_take_effect(switch: SwitchProcess, hosts: list[Host]) -> None:
     async def scenario(coordinator: Coordinator) -> None:
         job = coordinator.jobs[0]
         for round_ in range(ROUNDS):
@@ -66,7 +66,7 @@ def test_commands_at_once_all_hold(switch: SwitchProcess, hosts: list[Host]) -> 
 
 
 def test_telemetry_drops_contribution_counts_of_a_lost_session(switch: SwitchProcess, hosts: list[Host]) -> None:
-    """The end of a restoration is counted; and counters that somebody has just read are not read again."""
+    """The restoration's end is detected by its counters; and counters just read are not read again."""
 
     async def scenario(coordinator: Coordinator) -> None:
         job, telemetry = coordinator.jobs[0], coordinator.telemetry
@@ -118,9 +118,9 @@ class Deciding(Automatic):
         return ASP()
 
 
-def test_counters_of_a_session_that_is_over_are_not_the_next_one_s() -> None:
-    """They are read while the job is deleted and made again, or begins a new session: a restoration, for one, is over
-    when enough has been contributed."""
+def test_counters_read_for_an_old_session_are_discarded() -> None:
+    """The job is deleted and created again, or begins a new session, during the read. A restoration, for example, ends
+    when enough contributions are counted."""
 
     async def scenario(change: Callable[[Jobs], None]) -> int:
         jobs = running(1, BSP())
@@ -164,7 +164,7 @@ def strategy_of(automatic: Automatic) -> RunningStrategy:
     return RunningStrategy("deciding", {}, automatic, Terms(0.05, ()))
 
 
-def test_a_strategy_that_is_stopped_as_its_decision_arrives_decides_no_more() -> None:
+def test_stopped_strategys_late_decision_is_not_enacted() -> None:
     async def scenario() -> list[object]:
         enacted: list[object] = []
 
@@ -188,8 +188,8 @@ def test_a_strategy_that_is_stopped_as_its_decision_arrives_decides_no_more() ->
     assert asyncio.run(scenario()) == []
 
 
-def test_a_clock_that_is_set_changes_nothing_for_an_automatic_strategy() -> None:
-    """One that gives a swap time to show what it does would wait for as long as the clock was set back."""
+def test_clock_change_does_not_affect_automatic_strategies() -> None:
+    """A strategy that lets a swap take effect would otherwise wait for as long as the clock was set back."""
 
     async def scenario() -> None:
         before = time.monotonic()
@@ -204,8 +204,8 @@ def test_a_clock_that_is_set_changes_nothing_for_an_automatic_strategy() -> None
     asyncio.run(scenario())
 
 
-def test_a_strategy_without_telemetry_is_reported_to_be_blind(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers that never report; then only some report, then all."""
+def test_strategy_without_telemetry_is_reported_blind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """First no worker reports; then only some report, then all."""
     monkeypatch.setattr(sight, "BLIND_AFTER_S", 0.0)
     monkeypatch.setattr(sight, "BLIND_AFTER_ROUNDS", 0)
 
@@ -231,8 +231,8 @@ def test_a_strategy_without_telemetry_is_reported_to_be_blind(monkeypatch: pytes
     asyncio.run(asyncio.wait_for(scenario(), 120))
 
 
-def test_code_that_never_ends_is_given_up_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody can end a thread: after so many, no more are begun, and everything else goes on."""
+def test_user_code_that_never_returns_is_abandoned_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread cannot be ended: after a number of such calls no more are started, and all else continues."""
     monkeypatch.setattr(runners, "DECISION_TIMEOUT_S", 0.2)
 
     async def scenario() -> None:
@@ -248,7 +248,7 @@ def test_code_that_never_ends_is_given_up_and_bounded(monkeypatch: pytest.Monkey
     asyncio.run(asyncio.wait_for(scenario(), 120))
 
 
-def test_a_program_that_never_ends_is_asked_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strategy_that_never_returns_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runners, "DECISION_TIMEOUT_S", 0.2)
 
     async def scenario() -> None:
@@ -264,7 +264,7 @@ def test_a_program_that_never_ends_is_asked_no_more(monkeypatch: pytest.MonkeyPa
 
 
 @played
-async def test_status_does_not_grow_with_the_swaps() -> None:
+async def test_status_size_does_not_grow_with_the_swaps() -> None:
     coordinator = Coordinator(settings(switch=f"127.0.0.1:{some_port()}"))  # which is never connected
     coordinator.jobs.create(1, BSP())
     started(coordinator.jobs)

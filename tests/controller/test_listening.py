@@ -1,4 +1,4 @@
-"""The controller's Unix socket, and its token: who gets in, who does not, and what is left behind."""
+"""The controller's Unix socket and token: which clients are accepted, and which files remain."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ get = partial(httpx.get, trust_env=False, timeout=120.0)
 
 @pytest.fixture
 def path() -> Iterator[Path]:
-    """Of a socket, in a folder that everybody may enter."""
+    """The path of a socket, in a folder that every user may enter."""
     folder = Path(tempfile.mkdtemp(prefix="serene-test-"))
     folder.chmod(0o755)
     yield folder / "controller.sock"
@@ -60,7 +60,7 @@ def up(switch: SwitchProcess, path: Path) -> subprocess.CompletedProcess[str]:
 # -- the Unix socket -----------------------------------------------------------------------------------------
 
 
-def test_the_socket_serves_and_goes(start: Start, path: Path) -> None:
+def test_unix_socket_serves_and_is_removed_at_the_end(start: Start, path: Path) -> None:
     process = start("--socket", str(path))
     with at(path) as client:
         assert client.create_job(2, BSP()).job == 0
@@ -75,7 +75,9 @@ def test_the_socket_serves_and_goes(start: Start, path: Path) -> None:
         client.status()
 
 
-def test_a_process_group_makes_its_job_there(start: Start, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_process_group_creates_its_job_over_the_unix_socket(
+    start: Start, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SERENE_TOKEN", TOKEN)
     process = start("--socket", str(path))
     monkeypatch.setenv("SERENE_CONTROLLER", f"unix:{path}")
@@ -87,7 +89,7 @@ def test_a_process_group_makes_its_job_there(start: Start, path: Path, monkeypat
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be somebody else")
-def test_only_its_owner_may_connect(start: Start, path: Path) -> None:
+def test_unix_socket_is_accessible_only_to_its_owner(start: Start, path: Path) -> None:
     start("--socket", str(path))
     assert stat.S_IMODE(path.lstat().st_mode) == 0o600
     program = f"import socket; socket.socket(socket.AF_UNIX).connect({str(path)!r})"
@@ -95,7 +97,7 @@ def test_only_its_owner_may_connect(start: Start, path: Path) -> None:
     assert "PermissionError" in tried.stderr
 
 
-def test_a_living_controller_keeps_its_socket(switch: SwitchProcess, start: Start, path: Path) -> None:
+def test_socket_of_a_living_controller_is_not_replaced(switch: SwitchProcess, start: Start, path: Path) -> None:
     first = start("--socket", str(path))
     refused = up(switch, path)
     said = f"error: cannot listen at {path}: another process has it open; --socket chooses another path\n"
@@ -104,8 +106,8 @@ def test_a_living_controller_keeps_its_socket(switch: SwitchProcess, start: Star
         assert client.status() == first.client.status()
 
 
-def test_a_socket_that_does_not_listen_yet_stays(path: Path) -> None:
-    """Somebody else's, between bind and listen."""
+def test_socket_not_yet_listening_is_not_replaced(path: Path) -> None:
+    """Another process is between bind and listen."""
     with socket.socket(socket.AF_UNIX) as foreign:
         foreign.bind(str(path))
         with pytest.raises(AddressInUse, match="another process has it open"), unix_listener(str(path)):
@@ -115,8 +117,8 @@ def test_a_socket_that_does_not_listen_yet_stays(path: Path) -> None:
             client.connect(str(path))
 
 
-def test_of_two_controllers_that_start_one_is_refused() -> None:
-    """Before either listens, while it waits for its switch."""
+def test_second_controller_starting_on_a_port_is_refused() -> None:
+    """Before the first one listens, while it waits for its switch."""
     http = f"127.0.0.1:{some_port()}"
     with tcp_listener(http) as first:
         said = f"cannot listen on {http}: the controller with process id {os.getpid()} uses it; choose another port"
@@ -144,7 +146,7 @@ def test_socket_of_a_killed_controller_is_replaced(start: Start, path: Path) -> 
 
 
 def test_stopped_controller_keeps_another_controllers_socket(start: Start, path: Path) -> None:
-    """Somebody has removed the first one's by hand, and started a second controller."""
+    """The first controller's socket was removed by hand, and a second controller started."""
     first = start("--socket", str(path))
     path.unlink()
     start("--socket", str(path), "--election-id", "2")
@@ -169,7 +171,7 @@ def test_unix_listener_keeps_existing_non_socket_path(path: Path, kind: str) -> 
     assert text.read_text() == "precious" and path.exists()
 
 
-def test_a_folder_that_is_not_there(path: Path) -> None:
+def test_socket_in_a_missing_folder_is_refused(path: Path) -> None:
     missing = str(path.parent / "none" / "controller.sock")
     with pytest.raises(AddressInUse, match=r"controller\.sock: No such file or directory"), unix_listener(missing):
         pass
@@ -205,8 +207,8 @@ HEADERS: list[tuple[list[bytes], str]] = [
 ]
 
 
-def test_no_request_without_the_token(guarded: ControllerProcess, path: Path) -> None:
-    """By either way, whatever it asks for."""
+def test_requests_without_the_token_are_refused(guarded: ControllerProcess, path: Path) -> None:
+    """Over TCP and the Unix socket, for every path."""
     for base, transport in ((guarded.url, None), ("http://localhost", httpx.HTTPTransport(uds=str(path)))):
         with httpx.Client(base_url=base, transport=transport, trust_env=False, timeout=120.0) as http:
             for given, said in HEADERS:
@@ -242,7 +244,7 @@ def test_controller_serves_only_requests_with_its_token(
     assert TOKEN not in Path(f"/proc/{guarded.process.pid}/cmdline").read_text()
 
 
-def test_pages_of_others_get_nothing_with_the_token(guarded: ControllerProcess) -> None:
+def test_token_does_not_admit_other_origins(guarded: ControllerProcess) -> None:
     headers = {"Authorization": f"Bearer {TOKEN}", "Origin": "http://evil.example"}
     assert get(f"{guarded.url}/v1/status", headers=headers).status_code == 403
     headers = {"Authorization": f"Bearer {TOKEN}", "Host": "evil.example"}
@@ -252,7 +254,7 @@ def test_pages_of_others_get_nothing_with_the_token(guarded: ControllerProcess) 
 @pytest.mark.parametrize(
     "token", ["short", "fifteen-letters", 20 * " ", "sixteen letters or more", 513 * "x", 20 * "é"]
 )
-def test_a_token_that_can_be_none(token: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_impossible_token_is_refused(token: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SERENE_TOKEN", token)
     said = "expected 16 to 512 letters, digits and any of ._~+/=-, for example what 'openssl rand -hex 16' prints"
     with pytest.raises(SereneError, match=re.escape(f"$SERENE_TOKEN: {said}")):
@@ -261,7 +263,7 @@ def test_a_token_that_can_be_none(token: str, path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a network of its own")
 def test_other_machines_need_the_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The controller listens at an address that is none of loopback's, and may be asked under any name."""
+    """The controller listens on a non-loopback address, and accepts any host name."""
     with private_network():
         subprocess.run(["ip", "address", "add", "192.0.2.1/32", "dev", "lo"], check=True)
         switch = SwitchProcess("embedded", tmp_path / "switch.log")
@@ -297,18 +299,18 @@ def test_other_machines_need_the_token(tmp_path: Path, monkeypatch: pytest.Monke
     ],
 )  # fmt: skip
 def test_invalid_controller_url_error_names_valid_forms(url: str) -> None:
-    """Not by a traceback."""
+    """There is no traceback."""
     with pytest.raises(SereneError, match="expected unix:/PATH, of at most 107 bytes, or http://HOST:PORT"):
         ControllerClient(url)
 
 
-def test_a_name_that_dns_cannot_have_is_nobodys() -> None:
+def test_impossible_host_name_is_reported_as_no_controller() -> None:
     with ControllerClient(f"http://{'a' * 64}:1") as client, pytest.raises(NoController):
         client.status()
 
 
 def test_silent_controller_is_reported_as_not_answering(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So does one that was stopped, for the commands and for ranks; nobody is told to start another."""
+    """Also one that was stopped; for the commands and for ranks. None suggests starting another controller."""
     monkeypatch.setattr(opening, "HTTP_TIMEOUT_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -323,7 +325,7 @@ def test_silent_controller_is_reported_as_not_answering(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("command", ["status", "up", "watch"])
-def test_another_server_is_no_controller(command: str) -> None:
+def test_another_http_server_is_not_taken_for_a_controller(command: str) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler) as other:
         thread = threading.Thread(target=other.serve_forever)
         thread.start()

@@ -78,8 +78,8 @@ def record(local: Local) -> Path:
     return local.folder / f"switch-{local.switch.rpartition(':')[2]}.json"
 
 
-def test_ports_of_shared_memory(running: Local) -> None:
-    """Programs lease them, and sum through them."""
+def test_programs_lease_and_use_shared_memory_ports(running: Local) -> None:
+    """They sum through their ports."""
     switch = running.client.status().switch
     assert [port.port for port in switch.shm_ports] == [1, 2, 3] and not switch.udp_ports
     access = Controller().create(2)
@@ -116,8 +116,8 @@ def job_of_two() -> list[Pool]:
 
 
 @pytest.mark.parametrize("options", [[], ["--udp"]], ids=["shm", "udp"])
-def test_from_up_to_down(local: Local, monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
-    """A job of processes that have died counts as running for 30 s more, but they have let go of the switch's ports."""
+def test_local_switch_works_from_up_to_down(local: Local, monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
+    """A job of dead processes counts as running for 30 s more, but its ports are free again."""
     local.up("--ports", "1-3", *options)
     monkeypatch.setenv("SERENE_CONTROLLER", local.client.url)
     for port in local.client.status().switch.udp_ports:
@@ -146,8 +146,8 @@ def test_from_up_to_down(local: Local, monkeypatch: pytest.MonkeyPatch, options:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace takes root")
-def test_down_from_another_network_namespace_stops_no_running_job(running: Local) -> None:
-    """There the numbers of the switch's ports are free, whoever has them here."""
+def test_down_in_another_network_namespace_stops_no_running_job(running: Local) -> None:
+    """In that namespace the numbers of the switch's ports are free, although they are in use here."""
     pools = job_of_two()
     refused = subprocess.run(
         ["unshare", "--net", sys.executable, "-m", "serene.controller", "down"],
@@ -161,7 +161,7 @@ def test_down_from_another_network_namespace_stops_no_running_job(running: Local
         pool.close()
 
 
-def test_a_second_controller_is_refused_and_nothing_is_disturbed(running: Local) -> None:
+def test_second_local_controller_is_refused_without_side_effects(running: Local) -> None:
     before = running.client.status().switch
     http = running.client.url.removeprefix("http://")
     again = running.serenectl("up", "--local", "--switch", running.switch, "--http", http)
@@ -201,8 +201,8 @@ def test_precision_command_explains_that_there_is_no_job(running: Local) -> None
     assert (same.returncode, same.stdout) == (0, "job 0: already 32 bits, no change\n")
 
 
-def test_of_two_that_start_it_at_once_one_is_refused(local: Local) -> None:
-    """And the other's files stay its own."""
+def test_second_of_two_concurrent_ups_is_refused(local: Local) -> None:
+    """The first one's files stay its own."""
     http = local.client.url.removeprefix("http://")
     command = ["up", "--local", "--switch", local.switch, "--http", http]
     with ThreadPoolExecutor(2) as threads:
@@ -216,7 +216,7 @@ def test_of_two_that_start_it_at_once_one_is_refused(local: Local) -> None:
 
 
 @pytest.mark.parametrize("signals", [[signal.SIGHUP], [signal.SIGTERM, signal.SIGINT, signal.SIGINT]])
-def test_no_switch_stays_when_its_start_is_interrupted(local: Local, signals: list[signal.Signals]) -> None:
+def test_interrupted_up_leaves_no_switch(local: Local, signals: list[signal.Signals]) -> None:
     command = [sys.executable, "-m", "serene.controller", "up", "--local", "--switch", local.switch]
     command += ["--http", local.client.url.removeprefix("http://")]
     with subprocess.Popen(command, env=dict(local.environment), stderr=subprocess.PIPE) as starting:
@@ -247,7 +247,7 @@ def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[IO[str]]:
 ADDRESS = "127.0.0.1:9"
 
 
-def test_no_process_is_stopped_that_does_not_have_the_record(held: IO[str]) -> None:
+def test_stop_ends_only_the_process_that_holds_the_record(held: IO[str]) -> None:
     ports = [UdpPort(1, 24200, 24201)]
     with subprocess.Popen(["sleep", "60"]) as other:
         held.write(json.dumps([other.pid, [[1, 24200, 24201]]]))
@@ -257,7 +257,7 @@ def test_no_process_is_stopped_that_does_not_have_the_record(held: IO[str]) -> N
         other.kill()
 
 
-def test_a_switch_that_another_process_is_about_to_start(held: IO[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_switch_that_another_process_is_starting_is_reported(held: IO[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_commands, "RECORD_TIMEOUT_S", 0.1)
     with pytest.raises(local_commands.NoLocalSwitch, match="another process is starting or stopping the switch"):
         local_commands.start(ADDRESS, [1])
@@ -266,7 +266,7 @@ def test_a_switch_that_another_process_is_about_to_start(held: IO[str], monkeypa
 def test_switch_and_controller_outlive_each_other(
     local: Local, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The ranks of a group would wait for the switch until the group's timeout, half an hour by default."""
+    """Otherwise a group's ranks would wait for the switch until their timeout, half an hour by default."""
     local.up("--ports", "1-2")
     ports = local.client.status().switch.shm_ports
     local.client.create_job(2, BSP())
@@ -290,12 +290,24 @@ def test_switch_and_controller_outlive_each_other(
     monkeypatch.setenv("SERENE_CONTROLLER", local.client.url)
     Controller().create(2)
     assert f"waits for its switch: no connection to a switch at {local.switch}" in caplog.text
+
+    http = local.client.url.removeprefix("http://")
+    again = local.serenectl("up", "--local", "--switch", local.switch, "--http", http)
+    said = f"the switch at {local.switch} had ended and runs again; the controller at {local.client.url} continues\n"
+    assert (again.stdout, again.stderr) == (said, "")
+    until(lambda: local.client.status().switch.connected, "the controller commands the new switch")
+    assert local.client.status().switch.shm_ports == ports and len(local.client.jobs()) == 1
+    again = local.serenectl("up", "--local", "--switch", local.switch, "--http", http)
+    assert again.stderr.startswith(f"error: a controller runs at {local.client.url} already")
+
+    os.kill(json.loads(record(local).read_text())[0], signal.SIGKILL)
+    until(lambda: not local.client.status().switch.connected, "the controller has lost the switch")
     stopped = local.serenectl("down", "--force").stdout
     assert stopped == f"controller at {local.client.url} stopped; its switch was not connected\n"
 
 
-def test_the_next_switch_has_the_same_udp_ports(local: Local) -> None:
-    """Programs that train through it hear of the new one at once: that their sums are lost."""
+def test_restarted_local_switch_keeps_its_udp_ports(local: Local) -> None:
+    """Programs that train through it learn at once from the new switch that their sums are lost."""
     local.up("--udp", "--ports", "1-2")
     before = local.client.status().switch.udp_ports
     os.kill(json.loads(record(local).read_text())[0], signal.SIGKILL)
@@ -313,7 +325,7 @@ def test_the_next_switch_has_the_same_udp_ports(local: Local) -> None:
             assert not set(local.client.status().switch.udp_ports) & set(before)
 
 
-def test_in_the_foreground_the_switch_ends_with_the_controller(local: Local) -> None:
+def test_foreground_up_ends_its_switch_with_the_controller(local: Local) -> None:
     command = [sys.executable, "-m", "serene.controller", "up", "--local", "--foreground", "--switch", local.switch]
     command += ["--http", local.client.url.removeprefix("http://")]
     process = subprocess.Popen(command, env=dict(local.environment), stderr=subprocess.PIPE)
@@ -332,8 +344,8 @@ def test_in_the_foreground_the_switch_ends_with_the_controller(local: Local) -> 
     assert not listens(local.switch)
 
 
-def test_a_runtime_folder_without_a_whole_path_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would be another one in each folder that a command is given in."""
+def test_relative_runtime_folder_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be a different folder for each current directory."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_RUNTIME_DIR", "relative")
     assert background.place() == tmp_path / ".local/state/serene"
@@ -341,7 +353,7 @@ def test_a_runtime_folder_without_a_whole_path_is_none(tmp_path: Path, monkeypat
     assert background.place() == tmp_path / "run/serene"
 
 
-def test_a_full_disk_is_named_and_nothing_is_left(local: Local) -> None:
+def test_up_on_a_full_disk_reports_it_and_leaves_nothing(local: Local) -> None:
     local.folder.mkdir(parents=True)
     pid = local.folder / f"controller-{local.client.url.rpartition(':')[2]}.pid"
     pid.symlink_to("/dev/full")
@@ -355,7 +367,7 @@ def test_a_full_disk_is_named_and_nothing_is_left(local: Local) -> None:
     until(lambda: not listens(local.client.url.removeprefix("http://")), "the controller is gone")
 
 
-def test_so_is_one_that_was_full_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_switch_on_a_full_disk_reports_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with disk(tmp_path / "small", "1m") as small:
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(small))
         background.folder()
@@ -364,7 +376,7 @@ def test_so_is_one_that_was_full_before(tmp_path: Path, monkeypatch: pytest.Monk
             local_commands.start(f"127.0.0.1:{some_port()}", [1])
 
 
-def test_a_switch_whose_record_cannot_be_written_is_not_left(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_switch_without_a_writable_record_is_stopped(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[int] = []
     dumps = json.dumps
 
@@ -384,7 +396,7 @@ def test_a_switch_whose_record_cannot_be_written_is_not_left(local: Local, monke
         os.kill(pid, 0)
 
 
-def test_a_second_ctrl_c_leaves_no_switch(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_second_ctrl_c_during_up_leaves_no_switch(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
     wait, started = subprocess.Popen.wait, []
 
     def first(process: subprocess.Popen[bytes], log: Path) -> None:
@@ -409,10 +421,8 @@ def test_a_second_ctrl_c_leaves_no_switch(local: Local, monkeypatch: pytest.Monk
         os.kill(started[-1], 0)
 
 
-def test_a_switch_whose_file_another_process_takes_first_has_ended(
-    local: Local, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another `serenectl up --local`, that has waited for it."""
+def test_switch_has_ended_when_another_process_gets_its_record(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another `serenectl up --local` was waiting for it."""
     local.folder.mkdir(parents=True)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(local.folder.parent))
     ports, _ = local_commands.start(local.switch, [1, 2])
@@ -426,7 +436,7 @@ def test_a_switch_whose_file_another_process_takes_first_has_ended(
         taken.result(120)
 
 
-def test_a_disk_that_is_full_elsewhere_is_not_the_folders(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_elsewhere_is_not_blamed_on_the_runtime_folder(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -436,8 +446,8 @@ def test_a_disk_that_is_full_elsewhere_is_not_the_folders(local: Local, monkeypa
     assert not isinstance(raised.value, NoFolder)
 
 
-def test_output_that_nobody_reads_ends_nothing(local: Local) -> None:
-    """As with `serenectl up --local | head -1`: the controller runs by then, and needs its switch."""
+def test_up_with_unread_output_keeps_its_switch(local: Local) -> None:
+    """For example `serenectl up --local | head -1`: the controller runs by then, and needs its switch."""
     reader, writer = os.pipe()
     os.close(reader)
     command = [sys.executable, "-m", "serene.controller", "up", "--local", "--switch", local.switch]
@@ -448,15 +458,15 @@ def test_output_that_nobody_reads_ends_nothing(local: Local) -> None:
     assert listens(local.switch)
 
 
-def test_another_server_at_the_switchs_address(local: Local) -> None:
+def test_another_server_at_the_switch_address_is_reported(local: Local) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = f"127.0.0.1:{other.getsockname()[1]}"
         done = local.serenectl("up", "--local", "--http", local.client.url.removeprefix("http://"), "--switch", taken)
     assert done.returncode == 1 and done.stderr.startswith(f"error: {taken} is in use. ")
 
 
-def test_a_folder_of_the_same_name_is_not_run(local: Local, tmp_path: Path) -> None:
-    """Somebody's own `controller/` or `serene/`, in the folder that the command is given in."""
+def test_module_of_the_same_name_in_the_folder_is_not_run(local: Local, tmp_path: Path) -> None:
+    """The user's own `controller/` or `serene/`, in the current directory."""
     for name in ("controller", "serene"):
         (tmp_path / name).mkdir()
         for file in ("__init__.py", "__main__.py"):

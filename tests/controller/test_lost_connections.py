@@ -1,4 +1,4 @@
-"""A connection to a switch that has died: whoever writes to it is told, and waits for nothing."""
+"""Connections to a switch that has died: a writer gets an error, and does not wait."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ ASKS_THE_SWITCH = True  # the tests themselves are clients of the switch
 
 
 @played
-async def test_a_controller_waits_for_the_switch_to_notice_that_its_predecessor_ended(
+async def test_controller_retries_until_its_predecessors_id_is_free(
     switch: SwitchProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A switch may notice late; then it refuses the election id, which its successor has, too."""
+    """A switch may notice the end late; until then it refuses the election id, which the successor uses too."""
     monkeypatch.setattr("serene.controller.switch.switch.ID_BECOMES_FREE_S", PATIENCE_S)
     opening = P4RuntimeConnection.open
     refused = asyncio.Event()
@@ -46,9 +46,9 @@ async def test_a_controller_waits_for_the_switch_to_notice_that_its_predecessor_
         assert (await coming).switch.connected
 
 
-def test_a_packet_is_not_sent_by_another_stream(switch: SwitchProcess) -> None:
-    """Nobody would have asked to be primary on it; and who sends by a stream that is closed before it has begun waits
-    for ever."""
+def test_packet_of_a_closed_stream_is_not_sent_on_the_next(switch: SwitchProcess) -> None:
+    """The controller has not become primary on the next stream yet; and a sender on a stream closed before it began
+    would wait for ever."""
 
     async def play() -> None:
         program = Program.load("serene")
@@ -72,10 +72,10 @@ def test_a_packet_is_not_sent_by_another_stream(switch: SwitchProcess) -> None:
 
 
 @played
-async def test_a_stopped_switch_that_takes_no_more_packets_is_given_up(
+async def test_stopped_switch_that_takes_no_packets_is_disconnected(
     switch: SwitchProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """gRPC keeps some MB of what the switch does not read, and then keeps its sender."""
+    """gRPC buffers some MB that the switch does not read, and then blocks the sender."""
     monkeypatch.setattr("serene.controller.switch.connection.SEND_TIMEOUT_S", 0.5)
 
     program = Program.load("serene")
@@ -102,7 +102,7 @@ async def test_a_stopped_switch_that_takes_no_more_packets_is_given_up(
 async def test_close_as_switch_reconnects_keeps_no_connection(
     switch: SwitchProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The cancellation comes in the same step of the event loop as the connection."""
+    """The cancellation arrives in the same step of the event loop as the connection."""
     opened, closing = P4RuntimeConnection.open, list[asyncio.Task[None]]()
 
     async def set_up() -> None:
@@ -124,7 +124,7 @@ async def test_close_as_switch_reconnects_keeps_no_connection(
 
 
 @played
-async def test_the_election_id_of_a_living_controller_is_refused(
+async def test_election_id_of_a_living_controller_is_refused(
     switch: SwitchProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("serene.controller.switch.switch.ID_BECOMES_FREE_S", 0.0)
@@ -135,11 +135,11 @@ async def test_the_election_id_of_a_living_controller_is_refused(
 
 
 @played
-async def test_a_switch_that_was_stopped_keeps_nobody_from_the_status(
+async def test_stopped_switch_does_not_block_the_status(
     switch: SwitchProcess, hosts: list[Host], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Counters are then as they were. Without a bound each request would wait for those before it to give up. What it
-    was asked meanwhile it does when it goes on, or not: the controller reports which."""
+    """Its counters are outdated then. Without a bound each request would wait for the timeouts of all before it.
+    Requests sent meanwhile may take effect when the switch continues, or not: the controller reports which."""
     async with commanding(switch.grpc) as coordinator:
         await coordinator.create_job(2, BSP())
         await asyncio.to_thread(join, hosts[:2], 0)

@@ -1,4 +1,4 @@
-"""Who was evicted when a switch lost its state stays evicted, and helps to restore the sums if it comes in time."""
+"""A worker that was evicted before a switch lost its state stays evicted, and votes if it comes in time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OUT = 2  # the evicted one of three workers
 
 
 def lost(strategy: Strategy = BSP(), heard: bool = True) -> Jobs:
-    """A job of which worker OUT was evicted before the session was lost. heard: whether it was, recently."""
+    """Returns a job whose worker OUT was evicted before the session was lost. heard: whether OUT was heard recently."""
     jobs = running(3, strategy)
     evict(jobs, OUT)
     jobs.switch_has_only([], NOW, lambda _: [OUT] if heard else [])
@@ -36,7 +36,7 @@ def begun_without(jobs: Jobs) -> None:
     assert (jobs[0].members(), jobs[0].evicted(), jobs[0].restorers()) == ([0, 1], [OUT], [0, 1])
 
 
-def test_a_clock_that_was_set_back_makes_nobody_wait() -> None:
+def test_clock_set_back_delays_no_restart_of_a_session() -> None:
     jobs = lost()
     hello(jobs, 0)
     assert isinstance(hello(jobs, 1, NOW - 3600), Start)
@@ -63,7 +63,7 @@ def test_silent_evicted_worker_is_not_waited_for() -> None:
 
 
 def test_late_evicted_worker_waits_for_sums_to_be_restored() -> None:
-    """Were the restoration begun again with it, an eviction and a readmission in turns would let it never end."""
+    """If the restoration began again with it, alternating evictions and readmissions would never let it end."""
     jobs = lost()
     begun_without(jobs)
     spent = jobs[0].epochs_spent
@@ -96,7 +96,7 @@ def test_evicted_worker_that_missed_a_session_is_not_awaited() -> None:
     assert (jobs[0].members(), jobs[0].evicted(), jobs[0].restorers()) == ([0, 1], [OUT], [0, 1, OUT])
 
 
-def test_another_process_in_its_place_is_a_member() -> None:
+def test_new_process_in_an_evicted_workers_place_is_a_member() -> None:
     jobs = lost()
     hello(jobs, OUT, incarnation=8)
     hello(jobs, 0)
@@ -105,7 +105,7 @@ def test_another_process_in_its_place_is_a_member() -> None:
 
 
 def test_worker_readmitted_while_absent_becomes_member_on_hello() -> None:
-    """Until then nobody waits for it."""
+    """Until then no worker waits for it."""
     jobs = lost()
     begun_without(jobs)
     jobs.restored(0, jobs.plan_restored(0), NOW)
@@ -116,7 +116,7 @@ def test_worker_readmitted_while_absent_becomes_member_on_hello() -> None:
 
 
 def test_leave_during_restoration_swaps_the_worker_out() -> None:
-    """The barrier waits for its vote: a swap has to take it out, or a new session begin without it."""
+    """The barrier waits for its vote: a swap must remove it, or a new session must begin without it."""
     jobs = lost()
     for worker in (0, 1, OUT):
         hello(jobs, worker)

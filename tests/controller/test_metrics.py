@@ -67,8 +67,8 @@ def test_metrics_match_job_and_worker_status(client: ControllerClient, hosts: li
     assert [s.value for s in buckets] == [1.0] * 16
 
 
-def test_every_number_is_the_status_s_own() -> None:
-    """A state in which no two are the same."""
+def test_metrics_equal_the_status_number_by_number() -> None:
+    """In this state all numbers differ."""
     some, other = (
         worker_status(
             number, {"compute_s": 1.5, "network_s": 2.5, "waiting_s": 3.5, "loss": 4.5, "accuracy": 0.5},
@@ -117,7 +117,7 @@ def test_every_number_is_the_status_s_own() -> None:
     assert told == expected
 
 
-def test_every_number_is_written_as_prometheus_writes_it(client: ControllerClient, hosts: list[Host]) -> None:
+def test_metric_numbers_are_formatted_as_by_prometheus(client: ControllerClient, hosts: list[Host]) -> None:
     """Values, and the bounds of buckets: 1 and 1.0 would be two series."""
     session = started(client, hosts[:1], BSP())
     hosts[0].ask(lambda: hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1), Op.ANSWER)
@@ -139,7 +139,7 @@ def test_every_number_is_written_as_prometheus_writes_it(client: ControllerClien
                 assert counts == sorted(counts) and counts[-1] == counts[-2], family.name
 
 
-def test_every_metric_is_on_the_page_and_the_other_way_round(client: ControllerClient) -> None:
+def test_metrics_and_their_page_list_the_same_names(client: ControllerClient) -> None:
     client.create_job(1, BSP())
     answer = httpx.get(f"{client.url}/metrics", trust_env=False).text
     told = {

@@ -7,6 +7,7 @@ from dataclasses import replace
 import httpx
 import pytest
 
+from serene.controller.commands.view import whole
 from serene.controller.jobs.errors import BadRequest, Conflict
 from serene.controller.jobs.job import Elastic, Job, JobState, Worker, WorkerState
 from serene.controller.jobs.jobs import Jobs
@@ -30,7 +31,8 @@ from serene.racks import Racks
 from serene.strategy import BSP
 from tests.controller.planning import NOW, at, new_jobs, reason, started
 from tests.controller.processes import Start as StartController
-from tests.controller.processes import until
+from tests.controller.processes import serenectl, until
+from tests.controller.statuses import printed
 
 SETTINGS = {"workers": 2, "every": 1}
 
@@ -69,7 +71,7 @@ class Office:
         return self.jobs[0]
 
 
-def test_the_first_processes_make_the_job() -> None:
+def test_first_processes_create_the_named_job() -> None:
     office = Office()
     assert office.come("a") == Awaits("1 of 2 processes of job 'gpt' are here")
     assert office.come("b") == Place(office.jobs[0], 1)
@@ -78,7 +80,7 @@ def test_the_first_processes_make_the_job() -> None:
     assert isinstance(office.come("c", "another"), Awaits)
 
 
-def test_a_process_that_asks_no_more_is_not_there() -> None:
+def test_process_that_stops_asking_is_forgotten() -> None:
     office = Office()
     office.come("a")
     office.now += STILL_THERE_S
@@ -87,15 +89,15 @@ def test_a_process_that_asks_no_more_is_not_there() -> None:
     assert office.come("b") == Place(office.jobs[0], 0)
 
 
-def test_the_coarsest_unit_is_the_jobs() -> None:
+def test_named_job_uses_the_coarsest_unit_of_its_processes() -> None:
     office = Office()
     office.named.come("gpt", Asks("a", 2, SETTINGS, 2**24, 2**20), office.now)
     complete = office.named.come("gpt", Asks("b", 2, SETTINGS, 2**18, 2**20), office.now)
     assert isinstance(complete, Complete) and complete.scale == 2**18
 
 
-def test_all_processes_hear_of_every_difference() -> None:
-    """Also one that comes a little later; and then the name is free."""
+def test_differing_settings_are_reported_to_all_processes() -> None:
+    """Also to one that comes a little later; then the name is free."""
     office = Office()
     office.come("a")
     said = "the processes of job 'gpt' differ: every is 1 in 1 process and 4 in 1 process"
@@ -106,7 +108,7 @@ def test_all_processes_hear_of_every_difference() -> None:
 
 
 def test_processes_beyond_the_job_are_not_remembered() -> None:
-    """Else each of thousands would cost the controller a look at all others, and a line as long as they are many."""
+    """Otherwise thousands of processes would each be compared with all others, and be listed in a long line."""
     office, heard = Office(), set()
     for number in range(100):
         asks = Asks(f"p{number}", 10, {"every": number}, 1, 1)
@@ -122,14 +124,14 @@ def test_processes_beyond_the_job_are_not_remembered() -> None:
     assert office.come("a") and office.come("b") and isinstance(office.come("c"), Awaits)
 
 
-def test_a_job_of_more_workers_than_the_switch_takes_is_refused_at_once() -> None:
+def test_named_job_with_too_many_workers_is_refused_at_once() -> None:
     office = Office()
     most = office.jobs.max_workers
     with pytest.raises(BadRequest, match=f"job 'gpt': {most + 1} workers: expected 1 to {most}"):
         office.named.come("gpt", Asks("a", most + 1, SETTINGS, 1, 1), office.now)
 
 
-def test_settings_that_differ_do_not_wait_for_a_process_that_does_not_come() -> None:
+def test_differing_settings_are_reported_without_missing_processes() -> None:
     office = Office()
 
     def come(process: str, workers: int) -> object:
@@ -149,7 +151,7 @@ def test_settings_that_differ_do_not_wait_for_a_process_that_does_not_come() -> 
     assert isinstance(come("d", 3), Awaits)
 
 
-def test_a_newcomer_gets_the_place_of_a_silent_worker_wherever_it_is() -> None:
+def test_new_process_gets_the_place_of_a_silent_worker() -> None:
     office = Office()
     job = office.running()
     assert office.come("c") == Awaits("all 2 places of job 'gpt' are taken: waits until a place is free")
@@ -164,7 +166,7 @@ def test_a_newcomer_gets_the_place_of_a_silent_worker_wherever_it_is() -> None:
     assert reason(refused).startswith("worker 1 of job 0 is at port 7"), "nobody gave it the place"
 
 
-def test_one_process_too_many_is_refused() -> None:
+def test_process_beyond_the_places_is_refused() -> None:
     office = Office()
     office.running()
     office.come("c")
@@ -173,8 +175,8 @@ def test_one_process_too_many_is_refused() -> None:
         office.come("c")
 
 
-def test_a_worker_that_left_may_still_read() -> None:
-    """Its place is given once it says no more that it leaves, and after those of silent members."""
+def test_place_of_a_worker_that_left_is_kept_for_its_last_read() -> None:
+    """Its place is free once it has stopped repeating LEAVE, and only after those of silent members."""
     office = Office()
     job = office.running()
     office.jobs.left(office.jobs.plan_leave(0, 0, at(1), None), NOW)
@@ -191,7 +193,7 @@ def test_a_worker_that_left_may_still_read() -> None:
     assert office.come("d") == Place(job, 0)
 
 
-def test_a_newcomer_that_differs_is_refused_unless_nobody_is_there_any_more() -> None:
+def test_differing_newcomer_is_refused_unless_all_are_silent() -> None:
     office = Office()
     job = office.running()
     office.silent = {0: VACANT_S}
@@ -201,7 +203,7 @@ def test_a_newcomer_that_differs_is_refused_unless_nobody_is_there_any_more() ->
     assert office.come("c", every=2) == Dead(job)
 
 
-def test_places_over_racks() -> None:
+def test_named_job_over_racks_assigns_places_by_rack() -> None:
     office = Office()
     office.come("a", rack=1)
     office.come("b", rack=0)
@@ -210,8 +212,8 @@ def test_places_over_racks() -> None:
     assert office.come("a", rack=1) == Place(job, 1) and office.come("b", rack=0) == Place(job, 0)
 
 
-def test_a_newcomer_gets_a_place_that_nobody_has_at_once() -> None:
-    """Then one that was left, then that of the member that has been silent for longest."""
+def test_newcomer_gets_a_free_place_first() -> None:
+    """Then a place that was left, then that of the member that has been silent for longest."""
     office = Office(Elastic(4, 1, 2.0))
     job = office.running()
     office.silent = {0: VACANT_S, 1: 2 * VACANT_S}  # they are evicted before long, so nobody takes their places first
@@ -225,8 +227,8 @@ def test_a_newcomer_gets_a_place_that_nobody_has_at_once() -> None:
     assert [office.come(process) for process in "cde"] == [Place(job, 2), Place(job, 3), Place(job, 0)]
 
 
-def test_places_of_a_job_that_has_lost_its_session_are_its_workers() -> None:
-    """Until it is clear who does not come back."""
+def test_places_after_a_lost_session_are_kept_for_their_workers() -> None:
+    """Until it is clear which workers do not come back."""
     office = Office()
     job = office.running()
     job.reset()
@@ -238,8 +240,9 @@ def test_places_of_a_job_that_has_lost_its_session_are_its_workers() -> None:
     assert office.come("c") == Place(job, 1)
 
 
-def test_places_of_the_dead_are_free_soon_after_a_lost_session_whose_workers_come_and_go() -> None:
-    """At once where the worker had been evicted for silence, and for the others once they would have come."""
+def test_elastic_places_after_a_lost_session_become_free_soon() -> None:
+    """At once for a worker that was evicted for silence, and for others after the time in which they would have
+    come."""
     office = Office(Elastic(2, 1, 2.0))
     job = office.running()
     job.workers[1].state, job.silenced = WorkerState.EVICTED, frozenset({1})
@@ -252,7 +255,7 @@ def test_places_of_the_dead_are_free_soon_after_a_lost_session_whose_workers_com
 
 
 @pytest.mark.parametrize("name", ["", "a\nb", "x" * 65])
-def test_impossible_names(name: str) -> None:
+def test_impossible_job_names_are_refused(name: str) -> None:
     with pytest.raises(BadRequest, match="expected a name of 1 to 64 printable characters"):
         Office().come("a", name)
 
@@ -275,7 +278,7 @@ def body(process: str, **changes: object) -> dict[str, object]:
     }  # fmt: skip
 
 
-def test_places_over_http(start: StartController) -> None:
+def test_places_are_requested_over_http(start: StartController) -> None:
     controller = start("--gone-after", "1")
     with httpx.Client(base_url=controller.url, trust_env=False, timeout=120.0) as http:
 
@@ -283,6 +286,16 @@ def test_places_over_http(start: StartController) -> None:
             return http.post("/v1/places", json=body(process, **changes))
 
         assert ask("a").json()["waits"] == "1 of 2 processes of job 'gpt' are here"
+        for command, out, err in (
+            ("explain", "not started yet: 1 of 2 processes of job 'gpt' are here\n", ""),
+            ("sync bsp", "", "error: not started yet: 1 of 2 processes of job 'gpt' are here\n"),
+        ):
+            ask("a")  # it asks several times a second
+            ended = serenectl(*command.split(), "--controller", controller.url)
+            assert (ended.stdout, ended.stderr) == (out, err)
+        ask("a")
+        status = controller.client.status()
+        assert "not started yet: 1 of 2 processes of job 'gpt' are here" in printed(whole(status), 80)
         assert ask("b").json() == {"job": 0, "worker": 1, "rack": 0, "place": 1, "waits": ""}
         assert ask("a").json()["worker"] == 0
         job = controller.client.job(0)

@@ -1,5 +1,5 @@
-"""Programs of users' own: what the controller sees of one that trains with `Session` and says nothing of its computing,
-and a P4 program with a rule that docs/tutorial/own-p4-change.md adds."""
+"""Users' own programs: a training with `Session` that reports no times, and a P4 program with the rule that
+docs/tutorial/own-p4-change.md adds."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def session_of(switch: SwitchProcess, worker: int) -> Session:
     return Session(Client(switch.transport(worker), 0, worker, VALUES))
 
 
-def test_between_its_exchanges_it_computes(switch: SwitchProcess, start: Start) -> None:
-    """Worker 0 keeps no account of its time, worker 1 does."""
+def test_worker_between_its_exchanges_is_reported_computing(switch: SwitchProcess, start: Start) -> None:
+    """Worker 0 measures none of its times, worker 1 does."""
     controller = start()
     controller.client.create_job(2, BSP())
     sessions = [session_of(switch, worker) for worker in range(2)]
@@ -56,7 +56,7 @@ def test_between_its_exchanges_it_computes(switch: SwitchProcess, start: Start) 
 
 @pytest.fixture(scope="module")
 def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Serene's program with the page's change, compiled as the page says."""
+    """Serene's program with the page's change, compiled by the page's command."""
     if shutil.which("p4c-bm2-ss") is None:
         pytest.skip("needs p4c-bm2-ss")
     page = (ROOT / "docs" / "tutorial" / "own-p4-change.md").read_text()
@@ -70,8 +70,8 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "mine" / "mine.json"
 
 
-def test_a_rule_of_ones_own_is_a_metric(start: Start, switch: SwitchProcess, changed: Path) -> None:
-    """It drops contributions, so workers send them again; each counts once all the same."""
+def test_custom_drop_rule_appears_as_a_metric(start: Start, switch: SwitchProcess, changed: Path) -> None:
+    """It drops contributions, so workers retransmit them; each still counts exactly once."""
     controller = start("--program", str(changed))
     controller.client.create_job(2, BSP())
     totals = np.zeros((2, VALUES), np.float32)

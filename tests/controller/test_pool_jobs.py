@@ -1,4 +1,4 @@
-"""Jobs of process groups: their slots at once, BSP only, nobody replaced, over when a worker is silent."""
+"""Jobs of process groups: slots at creation, BSP only, no replacement of workers, over when a worker is silent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.controller.processes import SwitchProcess, serenectl, until
 LANES = 320
 
 
-def test_a_pool_has_its_slots_before_its_workers_come() -> None:
+def test_pool_job_reserves_its_slots_at_creation() -> None:
     jobs = new_jobs()
     pool = jobs.create(2, BSP(), pool_slots=3)
     assert (pool.pool, pool.slots, pool.vector_length) == (True, SlotRange(0, 3), 3 * jobs.lanes)
@@ -35,7 +35,7 @@ def test_a_pool_has_its_slots_before_its_workers_come() -> None:
     assert start.slots == SlotRange(0, 3)
 
 
-def test_where_there_is_no_room_no_pool_is_made() -> None:
+def test_pool_job_without_free_slots_is_refused() -> None:
     jobs = new_jobs()
     taken = jobs.total_slots - 2
     jobs.create(2, BSP(), pool_slots=taken)
@@ -48,7 +48,7 @@ def test_where_there_is_no_room_no_pool_is_made() -> None:
 
 
 @pytest.mark.parametrize("strategy", [ASP(), SSP(2)])
-def test_another_strategy_is_refused_with_the_way_out(strategy: ASP | SSP) -> None:
+def test_pool_job_refuses_other_strategies_and_names_the_way_out(strategy: ASP | SSP) -> None:
     jobs = new_jobs()
     with pytest.raises(
         BadRequest, match=r"a pool runs under BSP only, not .* use DistributedOptimizer in docs/pytorch\.md"
@@ -72,7 +72,7 @@ def test_pool_job_rejects_restarts_and_evictions() -> None:
         jobs.taking_part(0, {1})
 
 
-def test_a_precision_is_a_new_epoch_of_the_same_strategy() -> None:
+def test_precision_change_begins_an_epoch_of_the_same_strategy() -> None:
     jobs = pool(precision=16)
     plan = jobs.plan_precision(0, 8)
     assert plan is not None
@@ -84,8 +84,8 @@ def test_a_precision_is_a_new_epoch_of_the_same_strategy() -> None:
     assert jobs.plan_precision(0, 8) is None
 
 
-def test_after_a_write_that_failed_it_is_written_again() -> None:
-    """Nobody can know whether it arrived."""
+def test_precision_is_written_again_after_a_failed_write() -> None:
+    """It is unknown whether that write took effect."""
     jobs = pool()
     assert jobs.plan_precision(0, 8) is not None
     again = jobs.plan_precision(0, 32)
@@ -102,21 +102,21 @@ def test_leave_keeps_the_precision_of_a_pool_job() -> None:
 
 
 def test_leave_with_death_reports_removes_only_the_leaver() -> None:
-    """Whatever it says of the others."""
+    """The others stay members until they are silent too."""
     jobs = pool(3)
     jobs.left(jobs.plan_leave(0, 0, at(1), None, died=[1, 2, 3, -1, 2**60]), NOW)
     assert (jobs[0].state, jobs[0].members(), jobs[0].died) == (JobState.RUNNING, [1, 2], {1, 2})
 
 
 @pytest.mark.parametrize("bits", [0, 4, 64])
-def test_other_bits_are_refused_with_those_that_there_are(bits: int) -> None:
+def test_other_numbers_of_bits_are_refused_with_valid_ones(bits: int) -> None:
     with pytest.raises(BadRequest, match=f"{bits} bits: expected 32, 16 or 8"):
         pool().plan_precision(0, bits)
     with pytest.raises(BadRequest, match=f"{bits} bits: expected 32, 16 or 8"):
         new_jobs().create(2, BSP(), pool_slots=3, precision=bits)
 
 
-def test_bits_that_no_sum_of_its_workers_fits_are_refused() -> None:
+def test_precision_without_enough_lanes_is_refused() -> None:
     jobs = Jobs(slots=64, lanes=32, max_jobs=8, max_workers=32)
     jobs.create(8, BSP(), pool_slots=2, precision=16)
     with pytest.raises(BadRequest, match="32 lanes per slot are too few for 8 workers and 8 bits"):
@@ -134,7 +134,7 @@ def test_bits_that_no_sum_of_its_workers_fits_are_refused() -> None:
     ],
     ids=str,
 )
-def test_jobs_with_slots_for_each_parameter_keep_32_bits(strategy: Strategy, why: str) -> None:
+def test_jobs_that_are_no_pools_keep_32_bits(strategy: Strategy, why: str) -> None:
     jobs = with_job(4, strategy)
     with pytest.raises(Conflict, match=f"job 0 needs 32 bits, .* one scale and {why}. .*'The process group'"):
         jobs.plan_precision(0, 8)
@@ -143,7 +143,7 @@ def test_jobs_with_slots_for_each_parameter_keep_32_bits(strategy: Strategy, why
     assert jobs.plan_precision(0, 32) is None  # it has them
 
 
-def test_a_job_that_waits_or_has_one_slot_cannot_change_it() -> None:
+def test_waiting_or_one_slot_job_cannot_change_precision() -> None:
     jobs = with_job(2, BSP(), pool_slots=3)
     with pytest.raises(Conflict, match="job 0 is waiting: precision can change only while a job runs"):
         jobs.plan_precision(0, 8)
@@ -151,10 +151,10 @@ def test_a_job_that_waits_or_has_one_slot_cannot_change_it() -> None:
         pool(slots=1).plan_precision(0, 8)
 
 
-def test_a_controller_that_takes_over_finds_it_in_the_switch(
+def test_takeover_reads_the_precision_from_the_switch(
     switch: SwitchProcess, hosts: list[Host], start: StartController
 ) -> None:
-    """Before a worker has reported, and also where none ever will."""
+    """Before any worker has reported, and also if none ever will."""
     first = start()
     first.client.create_job(2, BSP(), pool_slots=2, precision=16)
     first.client.create_job(1, BSP())
@@ -176,7 +176,7 @@ def test_a_controller_that_takes_over_finds_it_in_the_switch(
     until(lambda: [job.job for job in client.jobs()] == [1], "the pool is gone, and nothing else")
 
 
-def test_over_http(switch: SwitchProcess, start: StartController) -> None:
+def test_pool_jobs_over_http_refuse_swaps_and_evictions(switch: SwitchProcess, start: StartController) -> None:
     controller = start()
     client = controller.client
     job = client.create_job(2, BSP(), pool_slots=4)
@@ -213,9 +213,7 @@ def test_silent_worker_ends_pool_and_others_are_refused(
     until(lambda: [job.job for job in client.jobs()] == [4], "the pools are gone, and nothing else")
 
 
-def test_a_switch_that_restarts_ends_its_pools(
-    switch: SwitchProcess, hosts: list[Host], start: StartController
-) -> None:
+def test_switch_restart_ends_its_pools(switch: SwitchProcess, hosts: list[Host], start: StartController) -> None:
     client = start().client
     client.create_job(2, BSP(), pool_slots=1)
     join(hosts[:2], 0, LANES)

@@ -1,4 +1,4 @@
-"""The processes of these tests, where they do not become ready."""
+"""Helper processes of these tests that do not become ready."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ print("connected", status)
 
 
 @pytest.mark.parametrize("ends", [AssertionError, KeyboardInterrupt])
-def test_a_process_that_does_not_become_ready_does_not_stay(tmp_path: Path, ends: type[BaseException]) -> None:
+def test_process_that_never_becomes_ready_is_ended(tmp_path: Path, ends: type[BaseException]) -> None:
     def never() -> bool:
         raise ends
 
@@ -51,7 +51,7 @@ def test_a_process_that_does_not_become_ready_does_not_stay(tmp_path: Path, ends
 
 
 def test_error_for_an_ended_process_quotes_its_log(tmp_path: Path) -> None:
-    """By its log, and not only by its command, in which the words are not next to each other."""
+    """It quotes the log; the command contains the same words, but not next to each other."""
     process = Process(["sh", "-c", "printf 'no %s' room; exit 3"], tmp_path / "log")
     with pytest.raises(AssertionError, match="no room"):
         process.await_(lambda: False, "it is ready")
@@ -59,7 +59,8 @@ def test_error_for_an_ended_process_quotes_its_log(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a network namespace")
 def test_grpc_connects_after_its_first_channel_was_in_another_network(tmp_path: Path) -> None:
-    """In a process of its own: gRPC's threads live as long as their process. Nor do they keep it from isolated runs."""
+    """Runs in a process of its own, because gRPC's threads live as long as their process. They do not prevent isolated
+    runs either."""
     done = subprocess.run(
         [sys.executable, "-c", FIRST_CHANNEL_IN_ANOTHER_NETWORK], cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,

@@ -1,4 +1,4 @@
-"""What leaves and the root hold, put together: who takes part, whose part it is, and what is left over."""
+"""A controller assembles jobs from what leaves and the root hold: members, racks, and entries of no job."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ OWN = SwitchAddress(SWITCH_IP, SWITCH_MAC)
 def holding(
     sizes: Sequence[int], strategy: Strategy, members: Sequence[int], told: bool = False
 ) -> tuple[Installed, list[Installed]]:
-    """The root and the leaves of job 0, epoch 1, in which all workers take part; and epoch 2, in which ``members`` do,
-    is in force. told: whether the leaves were told of it."""
+    """Returns what the root and the leaves hold of job 0 after epoch 1 with all workers. Epoch 2, with ``members``, is
+    in force. told: whether the leaves know of it."""
     racks = Racks(tuple(sizes))
     everybody = BSP().compile(range(sum(sizes)))
     fields = strategy.compile(members)
@@ -61,7 +61,7 @@ def test_assembly_keeps_eviction_that_no_leaf_was_told_of(strategy: Strategy) ->
     assert (job.strategy, job.members(), job.evicted(), job.epoch) == (strategy, [0, 1, 2], [3], 2)
 
 
-def test_a_rack_all_of_whose_workers_have_left_is_part_of_the_job() -> None:
+def test_rack_whose_workers_have_all_left_stays_in_the_job() -> None:
     root, leaves = holding((2, 2), BSP(), [0, 1])
     for place in (0, 1):
         del leaves[1].jobs[0].members[place]
@@ -72,8 +72,8 @@ def test_a_rack_all_of_whose_workers_have_left_is_part_of_the_job() -> None:
     assert assembled(root, leaves).useless == [(0, 0), (1, 0), (2, 0)]  # nobody was admitted yet
 
 
-def test_a_leaf_that_admits_the_root_of_another_session_has_no_part_of_this_one() -> None:
-    """What the root says would be a stranger's there."""
+def test_leaf_with_the_root_of_another_session_has_no_part() -> None:
+    """The root's packets would be a stranger's there."""
     root, leaves = holding((2, 2), BSP(), range(4), told=True)
     leaves[1].jobs[0].members[ROOT] = entries.root_at(33, SESSION - 1, OWN)
     found = assembled(root, leaves)
@@ -81,7 +81,7 @@ def test_a_leaf_that_admits_the_root_of_another_session_has_no_part_of_this_one(
     assert sorted(found.useless) == [(0, 0), (1, 0), (2, 0)]
 
 
-def test_leaves_that_are_named_in_another_order_are_noticed() -> None:
+def test_leaves_named_in_another_order_are_detected() -> None:
     root, leaves = holding((2, 1), BSP(), [0, 1, 2])
     assert assembled(root, leaves[::-1]).misplaced == {0: 1, 1: 0}
 
@@ -112,7 +112,7 @@ STRATEGIES = [BSP(), SSP(2), ASP(), Quorum(2), Mixed((0,)), Mixed((2, 3))]
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
 @pytest.mark.parametrize("lost", range(3), ids=["root", "leaf1", "leaf2"])
-def test_state_lost_by_one_switch_is_rebuilt_from_the_others(strategy: Strategy, lost: int) -> None:
+def test_part_lost_by_one_switch_is_rebuilt_from_the_others(strategy: Strategy, lost: int) -> None:
     """The job waits for the same workers, and will have the same strategy."""
     root, leaves = holding((2, 2), strategy, range(4), told=True)
     [root, *leaves][lost].jobs.clear()
@@ -129,7 +129,7 @@ def test_state_lost_by_one_switch_is_rebuilt_from_the_others(strategy: Strategy,
 
 @pytest.mark.parametrize("lost", range(3), ids=["root", "leaf1", "leaf2"])
 def test_reassembled_rack_job_does_not_wait_for_left_workers(lost: int) -> None:
-    """Nor is the job begun before those have come who were there, though nobody knows who was in the lost rack."""
+    """It is not known who was in the lost rack, but the job begins only after the workers that took part have come."""
     root, leaves = holding((2, 2), BSP(), [0, 1, 2], told=True)
     [root, *leaves][lost].jobs.clear()
     jobs = new_jobs()
@@ -143,7 +143,7 @@ def test_reassembled_rack_job_does_not_wait_for_left_workers(lost: int) -> None:
 
 
 @pytest.mark.parametrize("lost", [1, 2], ids=["leaf1", "leaf2"])
-def test_of_a_job_that_all_have_left_nothing_is_waited_for(lost: int) -> None:
+def test_job_that_all_have_left_is_not_rebuilt(lost: int) -> None:
     root, leaves = holding((2, 2), ASP(), [], told=True)
     [root, *leaves][lost].jobs.clear()
     found = assembled(root, leaves)
@@ -162,10 +162,8 @@ def test_rack_job_interrupted_before_start_is_not_lost() -> None:
 
 @pytest.mark.parametrize("members", [range(4), (0, 1), (2, 3)], ids=str)
 @pytest.mark.parametrize("fates", list(product(("removed", "away", "lost"), repeat=3)), ids=str)
-def test_a_job_that_was_removed_from_some_switches_does_not_come_back(
-    fates: tuple[str, ...], members: Sequence[int]
-) -> None:
-    """Whatever those that were away then hold or have lost when they are back. A removal leaves a record."""
+def test_job_removed_from_some_switches_is_not_rebuilt(fates: tuple[str, ...], members: Sequence[int]) -> None:
+    """Whatever switches that were away hold or have lost when they return. A removal leaves a record."""
     root, leaves = holding((2, 2), BSP(), members, told=True)
     for fate, held in zip(fates, (root, *leaves), strict=True):
         if fate == "removed":
@@ -176,7 +174,7 @@ def test_a_job_that_was_removed_from_some_switches_does_not_come_back(
     assert (there.slots is None and not there.complete) or "removed" not in fates
 
 
-def test_of_too_much_that_is_lost_nobody_knows_enough() -> None:
+def test_job_lost_by_two_switches_is_not_rebuilt() -> None:
     root, leaves = holding((2, 2), BSP(), range(4), told=True)
     root.jobs.clear()
     leaves[1].jobs.clear()
@@ -184,7 +182,7 @@ def test_of_too_much_that_is_lost_nobody_knows_enough() -> None:
 
 
 def test_job_removed_by_another_controller_is_not_lost() -> None:
-    """Records are left of it; but where a switch has none, and the job was there, that switch has lost it."""
+    """Its records remain. But if a switch has no record, and the job was there, that switch has lost its state."""
     root, leaves = holding((2, 2, 0), BSP(), range(4), told=True)
     for part in (root, *leaves[:2]):
         part.jobs[0] = InstalledJob(session=SESSION, epoch=2, fields=part.jobs[0].fields)

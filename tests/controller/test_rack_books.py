@@ -1,4 +1,4 @@
-"""What workers report as lost over racks is what the replicas lack."""
+"""The contributions that workers over racks report as lost are those that the replicas lack."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.controller.trees import Tree
 
 
 def test_rack_contributions_during_root_outage_count_as_lost(tree: Tree, daemon: ControllerProcess) -> None:
-    """Under ASP each rack goes on alone. One rack's sum is restored; what the other's workers have contributed is lost,
-    also that of an evicted one, which votes, and stays evicted."""
+    """Under ASP each rack continues alone. One rack's sum is restored. The contributions of the other's workers are
+    lost, also those of an evicted worker, which votes and stays evicted."""
     client = daemon.client
     client.create_job(WORKERS, ASP(), racks=SIZES)
     members, enough = [Member(tree, number) for number in range(WORKERS)], threading.Event()

@@ -1,4 +1,4 @@
-"""Pools over racks, real switches: sums of all racks, another precision in mid-run, and what breaks a pool."""
+"""Pools over racks on real switches: sums of all racks, a change of precision, and what breaks a pool."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SLOTS, VALUES = 16, 20_000
 def pools(
     fabric: Tree, racks_client: ControllerClient, stack: ExitStack, strategy: Strategy | None = None
 ) -> list[Pool]:
-    """Of a process group's job; or, though that is no pool, of a job under this strategy."""
+    """Opens the pools of a process group's job, or of a job under this strategy, which is no pool."""
     slots = SLOTS if strategy is None else None
     job = racks_client.create_job(WORKERS, strategy or BSP(), pool_slots=slots, racks=JOB)
     lanes = racks_client.status().switch.lanes
@@ -57,8 +57,9 @@ def summed(made: Sequence[Pool], bits: int = 32) -> list[np.ndarray]:
 EXPECTED = np.arange(VALUES, dtype=np.float32) % 1000 * sum(range(1, WORKERS + 1))
 
 
-def test_sums_are_those_of_all_racks(fabric: Tree, racks_client: ControllerClient) -> None:
-    """Also with another precision, which swaps the whole tree's policy, and with a rack of which nobody takes part."""
+def test_pool_sums_cover_all_racks(fabric: Tree, racks_client: ControllerClient) -> None:
+    """Also with another precision, which swaps the whole tree's policy, and with a rack in which no worker takes
+    part."""
     with ExitStack() as stack:
         made = joined(pools(fabric, racks_client, stack))
         for _ in range(3):
@@ -77,7 +78,7 @@ def test_sums_are_those_of_all_racks(fabric: Tree, racks_client: ControllerClien
     until(lambda: racks_client.job(0).state == "finished", "the job is over")
 
 
-def test_a_worker_that_leaves_breaks_the_pool_of_the_other_racks(fabric: Tree, racks_client: ControllerClient) -> None:
+def test_leave_of_a_worker_breaks_the_pool_in_other_racks(fabric: Tree, racks_client: ControllerClient) -> None:
     with ExitStack() as stack:
         made = joined(pools(fabric, racks_client, stack))
         summed(made)
@@ -97,10 +98,10 @@ def test_pool_worker_naming_wrong_rack_is_refused(fabric: Tree, racks_client: Co
 
 
 @pytest.mark.parametrize("strategy", [ASP(), SSP(1), Quorum(2), Mixed((2,))], ids=str)
-def test_a_job_under_another_strategy_is_no_pool(
+def test_rack_job_under_another_strategy_is_no_pool(
     fabric: Tree, racks_client: ControllerClient, strategy: Strategy
 ) -> None:
-    """Also where a worker's own rack looks as it does under BSP: in the mixed one all of rack 0 is counted."""
+    """Also if a worker's own rack looks as under BSP: in the mixed job all of rack 0 is counted."""
     with ExitStack() as stack:
         made = pools(fabric, racks_client, stack, strategy)
 

@@ -1,5 +1,5 @@
-"""What is left behind when the controller dies in the middle of a swap over racks, or when a leaf or the root is
-restarted: the next controller goes on, or the job does, in a new session."""
+"""The controller dies during a swap over racks, or a leaf or the root restarts: the next controller continues the swap,
+or the job resumes in a new session."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ async def refused(*_: object, **__: object) -> None:
 
 
 async def at_once(members: list[Client], what: Callable[[Client], T]) -> list[T]:
-    """Every worker does the same, each in a thread of its own."""
+    """Runs the call for every worker, each in its own thread."""
     return list(await asyncio.gather(*(asyncio.to_thread(what, member) for member in members)))
 
 
 @pytest.mark.parametrize("dies", ["before the flip", "after the flip"])
 @played
-async def test_a_controller_that_dies_in_the_middle_of_a_swap_is_followed(
+async def test_swap_interrupted_by_a_controllers_death_is_completed(
     tree: Tree, dies: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gradient = np.ones(VALUES, np.float32)
@@ -115,7 +115,7 @@ async def test_a_controller_that_dies_in_the_middle_of_a_swap_is_followed(
 
 @played
 async def test_next_controller_completes_eviction_no_leaf_heard(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The policy is in force, and no leaf tells of it: with worker 2 this one would be of no strategy."""
+    """The policy is in force, and no leaf knows of it. With worker 2 as a member it would match no strategy."""
     async with job_over(tree, strategy=Quorum(1)) as (first, fabric, _):
         session = first.jobs[0].session
         monkeypatch.setattr(fabric, "_tell", die)
@@ -132,7 +132,7 @@ async def test_next_controller_completes_eviction_no_leaf_heard(tree: Tree, monk
 
 
 @played
-async def test_swaps_that_fail_leave_nothing_prepared(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failed_swap_leaves_no_prepared_policy(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     async with job_over(tree) as (coordinator, fabric, _):
         job = coordinator.jobs[0]
 
@@ -164,7 +164,7 @@ async def test_swaps_that_fail_leave_nothing_prepared(tree: Tree, monkeypatch: p
 
 
 @played
-async def test_a_job_is_deleted_while_a_leaf_is_away(tree: Tree) -> None:
+async def test_job_is_deleted_while_a_leaf_is_away(tree: Tree) -> None:
     async with job_over(tree) as (coordinator, fabric, _):
         tree.leaves[1].kill()
         await until(lambda: not fabric.leaves[1].connected, "the loss is noticed")
@@ -188,7 +188,7 @@ async def test_a_job_is_deleted_while_a_leaf_is_away(tree: Tree) -> None:
 
 
 @played
-async def test_a_deletion_that_reaches_no_switch_is_refused(tree: Tree) -> None:
+async def test_deletion_that_reaches_no_switch_is_refused(tree: Tree) -> None:
     async with job_over(tree) as (coordinator, fabric, _):
         for switch in tree.switches:
             switch.kill()
@@ -200,8 +200,8 @@ async def test_a_deletion_that_reaches_no_switch_is_refused(tree: Tree) -> None:
 
 @pytest.mark.parametrize("known", [True, False], ids=["known", "to a controller that comes later"])
 @played
-async def test_a_pool_of_which_a_leaf_has_lost_its_part_is_over(tree: Tree, known: bool) -> None:
-    """No session follows: its workers, who ask, hear that there is no such job."""
+async def test_pool_ends_if_a_leaf_loses_its_part(tree: Tree, known: bool) -> None:
+    """No session follows: workers that ask are refused, because the job does not exist."""
 
     async def is_over(coordinator: Coordinator, told: list[str]) -> None:
         await until(lambda: coordinator.jobs.get(0) is None, "the job is over")
@@ -221,7 +221,7 @@ async def test_a_pool_of_which_a_leaf_has_lost_its_part_is_over(tree: Tree, know
 
 
 @played
-async def test_a_pool_is_taken_over_with_its_precision(tree: Tree) -> None:
+async def test_pool_over_racks_is_taken_over_with_its_precision(tree: Tree) -> None:
     async with job_over(tree, pool_slots=4) as (coordinator, _, _):
         assert (await coordinator.set_precision(0, 8)).epoch == 2
     async with commanding(tree.option, max(SIZES)) as second:
@@ -230,8 +230,8 @@ async def test_a_pool_is_taken_over_with_its_precision(tree: Tree) -> None:
 
 
 @played
-async def test_a_job_elsewhere_is_looked_after_while_a_leaf_is_away(tree: Tree) -> None:
-    """Its counters are read, and its slots are freed when it has finished."""
+async def test_job_on_other_leaves_is_maintained_while_a_leaf_is_away(tree: Tree) -> None:
+    """Its counters are read, and its slots are freed after it has finished."""
     gradient = np.ones(VALUES, np.float32)
     async with commanding(tree.option, max(SIZES), grace_s=0) as coordinator:
         members, fabric = tree.members(VALUES)[:2], fabric_of(coordinator)
@@ -253,7 +253,7 @@ async def test_a_job_elsewhere_is_looked_after_while_a_leaf_is_away(tree: Tree) 
 
 @pytest.mark.parametrize("how", ["finish", "leave"])
 def test_finish_or_leave_does_not_wait_for_a_dead_root(tree: Tree, daemon: ControllerProcess, how: str) -> None:
-    """For as long as one waits for the others, which here is for ever."""
+    """It does not wait as long as for the other workers, which here is for ever."""
     daemon.client.create_job(WORKERS, BSP(), racks=SIZES)
     members = tree.members(VALUES)
     with ThreadPoolExecutor(WORKERS) as pool:
@@ -285,7 +285,7 @@ async def test_leaves_in_another_order_are_refused_with_the_right_one(tree: Tree
 
 @pytest.mark.parametrize("with_controller", [False, True], ids=["alone", "with the controller"])
 @pytest.mark.parametrize("restarted", [0, 1, 2], ids=["root", "leaf1", "leaf2"])
-def test_a_restarted_switch_costs_the_session_and_nothing_else(
+def test_switch_restart_over_racks_costs_only_the_session(
     tree: Tree,
     daemon: ControllerProcess,
     tmp_path: Path,

@@ -1,4 +1,4 @@
-"""Rounds over trees of switches: one of the largest, and one of BMv2's."""
+"""Rounds over trees of switches: one with 256 workers, and one on BMv2."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def bmv2_switches(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.bmv2
-def test_a_round_and_a_swap_on_bmv2(bmv2_switches: str, tmp_path: Path) -> None:
+def test_bmv2_tree_completes_a_round_and_a_swap(bmv2_switches: str, tmp_path: Path) -> None:
     daemon = ControllerProcess.of(bmv2_switches, tmp_path / "controller.log", "--ports", "1")
     client = daemon.client
     client.create_job(2, BSP(), racks=[1, 1])

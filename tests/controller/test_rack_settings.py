@@ -1,4 +1,4 @@
-"""Several switches on the command line, and what is wrong about them, by name."""
+"""Several switches on the command line; errors name the wrong part."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from serene.strategy import BadStrategy
 TWO = "leaf1=127.0.0.1:9560,leaf2=127.0.0.1:9561"
 
 
-def test_the_root_comes_first_and_leaves_are_racks_in_their_order() -> None:
+def test_root_is_listed_first_and_leaves_in_rack_order() -> None:
     named = settings(switch="leaf1=127.0.0.1:9560,root=127.0.0.1:9559,east=127.0.0.1:9561").switches
     assert [switch.name for switch in named] == ["root", "leaf1", "east"]
     assert settings(switch="127.0.0.1:9559").switches == []
@@ -59,7 +59,7 @@ def test_bad_rack_settings_error_names_the_fault(wrong: dict[str, str], why: str
     assert str(error.value).startswith(why)
 
 
-def test_names_of_workers() -> None:
+def test_worker_names_over_racks_convert_to_numbers() -> None:
     racks = Racks.of([2, 0, 3])
     assert [racks.name(worker) for worker in range(5)] == ["0.0", "0.1", "2.0", "2.1", "2.2"]
     assert [racks.worker(name) for name in ("0.1", "2.2", "3")] == [1, 4, 3]

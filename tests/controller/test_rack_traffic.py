@@ -1,4 +1,4 @@
-"""Ordinary traffic over racks: hosts speak with each other while the switches still learn where they are."""
+"""Ordinary traffic over racks: hosts exchange frames while the switches still learn their ports."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Host:
         self.link.send(frame)
 
     def listen(self, patience_s: float) -> None:
-        """Until it has heard all that it wants, or nothing for so long."""
+        """Receives until all expected frames have come, or nothing for the given time."""
         while self.wanted and (frame := self.link.receive(patience_s)) is not None:
             self.heard[frame] += 1
             self.wanted.discard(frame)
@@ -47,7 +47,7 @@ class Host:
 
 @pytest.fixture(params=["embedded", pytest.param("bmv2", marks=pytest.mark.bmv2)])
 def hosts(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Host]]:
-    """In racks whose switches a controller commands."""
+    """Hosts in racks whose switches have a controller."""
     lacking = missing(request.param)
     if lacking:
         pytest.skip(f"target {request.param} needs {lacking}")
@@ -69,10 +69,10 @@ def hosts(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Host]
         assert daemon.stop() == 0
 
 
-def test_hosts_of_racks_do_not_lose_each_other(hosts: list[Host]) -> None:
-    """A leaf that does not know a host floods. If the root sent that back, it would come to hosts a second time, and to
-    its own sender; and the leaf would learn its own hosts at its uplink, so that frames for them would go to and fro
-    between leaf and root until they are heard of again."""
+def test_hosts_of_racks_keep_reaching_each_other(hosts: list[Host]) -> None:
+    """A leaf floods frames for unknown hosts. If the root sent them back, hosts would receive them twice, the sender
+    its own; and the leaf would learn its hosts at its uplink, so that frames for them would circulate between leaf and
+    root."""
     for round_ in range(ROUNDS):
         for exchange in range(EXCHANGES):
             for one, other in itertools.permutations(hosts, 2):

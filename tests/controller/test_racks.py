@@ -22,7 +22,7 @@ SIZES = (2, 2, 1)
 VALUES = 700
 
 
-def test_a_worker_is_where_its_hello_comes_from(fabric: Tree, racks_client: ControllerClient) -> None:
+def test_workers_rack_is_that_of_its_hello(fabric: Tree, racks_client: ControllerClient) -> None:
     racks_client.create_job(3, BSP(), racks=[2, 1, 0])
     with (
         fabric.client(0, 0, VALUES, says=2) as liar,
@@ -41,9 +41,9 @@ def test_a_worker_is_where_its_hello_comes_from(fabric: Tree, racks_client: Cont
         elsewhere.join(120.0)
 
 
-def test_swaps_under_way_lose_nothing(fabric: Tree, racks_client: ControllerClient) -> None:
-    """Nor does the end: workers hear of it, as of a new epoch, one after the other. Contributions are so small that a
-    read holds many more than 255: a worker that is kept from a processor under ASP comes to read thousands."""
+def test_swaps_over_racks_lose_nothing(fabric: Tree, racks_client: ControllerClient) -> None:
+    """The end loses nothing either: workers learn of it, as of a new epoch, one after the other. Contributions are
+    small enough for reads of more than 255 of them: under ASP a worker that is not scheduled reads thousands."""
     racks, workers = Racks(SIZES), sum(SIZES)
     strategies: list[Strategy] = [SSP(2), Quorum(3), ASP(), Mixed((0, 4)), Mixed((1,), 2), BSP()]
     racks_client.create_job(workers, BSP(), racks=SIZES)
@@ -83,8 +83,8 @@ def test_swaps_under_way_lose_nothing(fabric: Tree, racks_client: ControllerClie
     assert [worker.contributions for worker in done.workers] == [done.slots * each for each in steps]
 
 
-def test_a_worker_that_is_restarted_or_evicted_comes_back(fabric: Tree, racks_client: ControllerClient) -> None:
-    """In its own rack, under the number that it had."""
+def test_restarted_or_evicted_worker_returns_to_its_rack(fabric: Tree, racks_client: ControllerClient) -> None:
+    """It keeps the number that it had."""
     racks_client.create_job(3, BSP(), racks=[1, 2, 0])
     with fabric.client(0, 0, VALUES) as one, fabric.client(1, 0, VALUES) as two, ThreadPoolExecutor(3) as pool:
         first = fabric.client(1, 1, VALUES)
@@ -110,7 +110,7 @@ def test_a_worker_that_is_restarted_or_evicted_comes_back(fabric: Tree, racks_cl
             assert [worker.state for worker in racks_client.job(0).workers] == ["running"] * 3
 
 
-def test_status_and_explain_say_which_rack_and_level(
+def test_status_and_explain_name_rack_and_level(
     fabric: Tree, shared_daemon: ControllerProcess, racks_client: ControllerClient
 ) -> None:
     told = serenectl("jobs", "create", "--workers", "3", "--racks", "2,1,0", controller=shared_daemon.url)
@@ -171,7 +171,7 @@ def test_status_and_explain_say_which_rack_and_level(
             session.client.close()
 
 
-def test_the_switches_are_listed(fabric: Tree, racks_client: ControllerClient) -> None:
+def test_status_lists_all_switches(fabric: Tree, racks_client: ControllerClient) -> None:
     status = racks_client.status()
     assert [(switch.name, switch.level, switch.rack, switch.program) for switch in status.switches] == [
         ("root", "root", None, "serene_root"),
@@ -220,7 +220,7 @@ def test_jobs_create_sets_rack_sizes_and_async_workers(
         (("--racks", "3,2,0", "--strategy", "mixed:2.0"), "no worker 2.0: expected 0 to 4, or 0.0 to 1.1"),
     ],
 )
-def test_a_command_refuses_racks_and_workers_that_are_not_there(
+def test_jobs_create_refuses_impossible_racks_and_workers(
     fabric: Tree, shared_daemon: ControllerProcess, racks_client: ControllerClient, given: tuple[str, ...], said: str
 ) -> None:
     told = serenectl("jobs", "create", "--workers", "5", *given, controller=shared_daemon.url)
@@ -228,8 +228,8 @@ def test_a_command_refuses_racks_and_workers_that_are_not_there(
     assert racks_client.jobs() == []
 
 
-def test_a_leaf_in_the_place_of_the_root_is_refused(fabric: Tree, shared_daemon: ControllerProcess) -> None:
-    """And none of what it holds is touched."""
+def test_leaf_in_place_of_the_root_is_refused(fabric: Tree, shared_daemon: ControllerProcess) -> None:
+    """Its entries stay unchanged."""
     swapped = f"root={fabric.leaves[0].grpc},leaf1={fabric.root.grpc},leaf2={fabric.leaves[1].grpc}"
     up = serenectl(
         "up", "--foreground", "--switch", swapped, "--election-id", "9", "--http", f"127.0.0.1:{some_port()}"

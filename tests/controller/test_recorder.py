@@ -1,4 +1,4 @@
-"""What the controller remembers of its workers, by hand-written reports."""
+"""The controller's record of its workers, from hand-written reports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def recorded(*reports: tuple[float, Facts]) -> Recorder:
     return recorder
 
 
-def test_turns_and_shares() -> None:
+def test_recorder_stores_turns_and_shares_of_states() -> None:
     recorder = recorded(
         (0.0, {"state": "computing", "loss": 2.0}),
         (0.5, {"state": "computing", "loss": 1.5}),
@@ -41,8 +41,8 @@ def test_turns_and_shares() -> None:
     assert worker.accuracy == [0.5, 0.75, None]
 
 
-def test_steps_shorter_than_reports_divide_as_their_sums_do() -> None:
-    """Twenty steps a second, six tenths of each computing: most of what is told is that the worker computes."""
+def test_short_steps_are_divided_by_their_reported_sums() -> None:
+    """Twenty steps a second, each computing for six tenths: most reports find the worker computing."""
     reports: list[tuple[float, Facts]] = []
     for step in range(0, 80, 4):
         sums = {"compute_s": 0.03 * step, "network_s": 0.01 * step, "waiting_s": 0.01 * step}
@@ -56,8 +56,8 @@ def test_steps_shorter_than_reports_divide_as_their_sums_do() -> None:
         assert shares[0] == pytest.approx(expected, abs=6)
 
 
-def test_sums_that_states_explain_change_nothing() -> None:
-    """A step of a second, of which every change was told."""
+def test_sums_that_match_the_states_change_nothing() -> None:
+    """Steps of a second, in which every change of state was reported."""
     spent = {"compute_s": 0.0, "network_s": 0.0, "waiting_s": 0.0}
     recorder = recorded(
         (0.0, {"state": "computing", **spent}),
@@ -82,8 +82,8 @@ def steps(recorder: Recorder, first: int, last: int) -> None:
 
 
 @pytest.mark.parametrize("looks", [1, 3, 9, 40])
-def test_an_exchange_divides_as_its_sums_do(looks: int) -> None:
-    """However often somebody looks meanwhile, and with what is told now and then put together as the page does it."""
+def test_exchange_time_is_divided_by_its_reported_sums(looks: int) -> None:
+    """However often the timeline is read meanwhile, and if the reads are merged as the page merges them."""
     recorder, since = Recorder(), 0.0
     turns: list[tuple[float, int]] = []
     shares: dict[str, dict[int, int]] = {"computing": {}, "sending": {}, "waiting": {}}
@@ -113,10 +113,10 @@ def test_an_exchange_divides_as_its_sums_do(looks: int) -> None:
         (0.95, [(T, 1), (T + 0.9, 3), (T + 1.9, 2), (T + 3, 3), (T + 3.95, 1)], [10, 50], [5, 48]),
     ],
 )
-def test_a_wait_that_was_said_before_an_exchange_is_no_part_of_it(
+def test_waiting_reported_before_an_exchange_is_not_part_of_it(
     waited_s: float, turns: list[tuple[float, int]], sending: list[int], waiting: list[int]
 ) -> None:
-    """Whole steps lie between two reports, the second of which happens to say that the worker waits."""
+    """Between two reports lie whole steps; the second report finds the worker waiting."""
     spent = {"compute_s": 0.8, "network_s": 0.05, "waiting_s": 0.05}
     recorder = recorded(
         (0.0, {"state": "computing", "compute_s": 0.0, "network_s": 0.0, "waiting_s": 0.0}),
@@ -132,8 +132,8 @@ def test_a_wait_that_was_said_before_an_exchange_is_no_part_of_it(
     assert sums == pytest.approx([100, 98], abs=1)
 
 
-def test_a_wait_that_was_said_and_was_none() -> None:
-    """The network was silent for so long."""
+def test_reported_waiting_is_corrected_to_network_time() -> None:
+    """The network was silent during that time."""
     spent = {"compute_s": 0.0, "network_s": 0.0, "waiting_s": 0.0}
     recorder = recorded(
         (0.0, {"state": "exchanging", **spent}),
@@ -151,7 +151,7 @@ def test_recorder_returns_only_new_bins() -> None:
     assert (worker.turns, worker.first, worker.waiting) == ([], FIRST + 2, [50, 0])
 
 
-def test_a_silent_worker_does_nothing_that_is_known_until_it_is_heard() -> None:
+def test_silent_workers_state_is_unknown_until_its_next_report() -> None:
     recorder = recorded((0.0, {"state": "computing"}))
     assert told(recorder, 0, T + 10).computing == [100, 50, 0, 0, 0, 0]
     recorder.note(0, 3, {"state": "computing"}, T + 10.5)
@@ -160,8 +160,8 @@ def test_a_silent_worker_does_nothing_that_is_known_until_it_is_heard() -> None:
     assert told(recorder, T + 11, T + 11.5).first == FIRST + 5, "once"
 
 
-def test_a_gap_that_was_asked_about_is_corrected_too() -> None:
-    """A page that was open all along is told in the end what one is told that is opened then."""
+def test_corrected_gap_is_sent_to_open_pages() -> None:
+    """A page that was open all along ends with the same data as one that is opened then."""
     recorder = recorded((0.0, {"state": "computing"}))
     page: dict[int, int] = {}
     for step in range(1, 17):
@@ -174,8 +174,8 @@ def test_a_gap_that_was_asked_about_is_corrected_too() -> None:
     assert whole.computing == [100, 100, 100, 100, 0]
 
 
-def test_a_clock_that_jumps_by_years_costs_no_more_than_an_hour() -> None:
-    """A machine without a clock of its own begins in 1970, until somebody sets it."""
+def test_clock_jump_of_years_costs_no_more_than_an_hour() -> None:
+    """A machine without a clock starts in 1970, until its time is set."""
     recorder = recorded((-T, {"state": "computing"}), (0.0, {"state": "waiting"}), (1.0, {"state": "computing"}))
     worker = told(recorder, T - 3 * BIN_S, T + 2)
     assert (worker.computing[-5:], worker.waiting[-5:]) == ([100, 100, 100, 50, 0], [0, 0, 0, 50, 0])
@@ -183,7 +183,7 @@ def test_a_clock_that_jumps_by_years_costs_no_more_than_an_hour() -> None:
 
 
 @pytest.mark.parametrize("said", ["", "finished", "no such state", None, 7])
-def test_other_states_are_unknown(said: str | int | None) -> None:
+def test_other_state_names_are_recorded_as_unknown(said: str | int | None) -> None:
     recorder = recorded((0.0, {"state": "computing"}), (1.0, {"state": said}))
     worker = told(recorder, 0, T + 4)
     assert (worker.turns[-1], worker.computing) == ((T + 1, 0), [50, 0, 0])
@@ -198,14 +198,14 @@ def test_recorder_memory_is_bounded() -> None:
     assert set(worker.waiting[:-2]) == {50}
 
 
-def test_a_clock_that_goes_back_and_numbers_that_are_none() -> None:
+def test_clock_set_back_and_nonfinite_numbers_are_tolerated() -> None:
     recorder = recorded((5.0, {"state": "computing", "loss": "NaN"}), (1.0, {"state": "waiting", "loss": 1e300}))
     worker = told(recorder, 0, T + 1)
     assert worker.turns == [(T + 5, 1), (T + 5, 3)]
     assert set(worker.loss) == {None}
 
 
-def test_a_job_is_forgotten() -> None:
+def test_recorder_forgets_a_deleted_job() -> None:
     recorder = recorded((0.0, {"state": "computing"}))
     assert recorder.timeline(0, 0, T + 1).recording == T
     assert recorder.timeline(1, 0, T + 1).workers == []

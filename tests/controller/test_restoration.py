@@ -1,4 +1,4 @@
-"""Who takes part changes while the workers restore the sums that a switch has lost: no sum is doubled or forgotten."""
+"""Members change while workers restore the sums that a switch has lost: no sum is doubled or lost."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def job(switch: SwitchProcess, controller: ControllerProcess) -> Iterator[tuple[
 
 
 def evicted(client: ControllerClient, worker: int) -> bool:
-    """Whether the controller does so."""
+    """Evicts a worker, and returns whether the controller accepted that."""
     with suppress(Rejected):
         return bool(client.evict(0, worker))
     return False
 
 
 def test_workers_of_a_lost_session_are_called(switch: SwitchProcess, controller: ControllerProcess) -> None:
-    """These would not ask by themselves."""
+    """They would not ask by themselves here."""
     controller.client.create_job(2, BSP())
     members = [Member(switch, worker, silence_s=1e6) for worker in range(2)]
     with ThreadPoolExecutor(2) as pool:
@@ -73,10 +73,10 @@ def test_workers_of_a_lost_session_are_called(switch: SwitchProcess, controller:
 
 
 @pytest.mark.parametrize("how", ["evicted", "evicted, and joins again"])
-def test_a_worker_is_evicted_in_the_middle(
+def test_worker_evicted_during_a_restoration_does_not_block_it(
     switch: SwitchProcess, job: tuple[ControllerClient, list[Member]], how: str
 ) -> None:
-    """Worker 2 has joined the new session, is expected to vote, and is evicted before it does."""
+    """Worker 2 has joined the new session, should vote, and is evicted before it does."""
     client, members = job
     switch.restart()
     third = members[2]
@@ -101,10 +101,10 @@ def test_a_worker_is_evicted_in_the_middle(
     assert {float(member.replica[0]) for member in members} == {STEPS * 6.0 + 3.0}
 
 
-def test_requests_do_not_keep_the_sums_from_being_restored(
+def test_requests_during_a_restoration_do_not_prevent_it(
     switch: SwitchProcess, job: tuple[ControllerClient, list[Member]]
 ) -> None:
-    """One worker is evicted and readmitted all the time. The workers begin one session, not one at each request."""
+    """One worker is evicted and readmitted all the time. The workers begin one session, not one for each request."""
     client, members = job
     enough = threading.Event()
 

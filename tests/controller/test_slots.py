@@ -23,8 +23,8 @@ from tests.controller.processes import Start, SwitchProcess, serenectl
 VALUES = 4_000_000
 
 
-def test_the_last_slot_counts_and_no_more_are_there(start: Start, hosts: list[Host]) -> None:
-    """More slots than were compiled, so that every register has to be larger, too."""
+def test_larger_slot_count_is_usable_to_its_last_slot(start: Start, hosts: list[Host]) -> None:
+    """More slots than compiled, so every register must grow, too."""
     slots = 8200
     controller = start("--slots", str(slots))
     client = controller.client
@@ -43,7 +43,9 @@ def test_the_last_slot_counts_and_no_more_are_there(start: Start, hosts: list[Ho
     assert "the longest free range has 0 of 8200 slots" in refused.text
 
 
-def test_another_number_is_not_put_over_a_job_unasked(start: Start, switch: SwitchProcess, hosts: list[Host]) -> None:
+def test_other_slot_count_over_a_running_job_needs_the_option(
+    start: Start, switch: SwitchProcess, hosts: list[Host]
+) -> None:
     first = start("--slots", "10")
     started(first.client, hosts[:1], BSP())
     first.kill()
@@ -69,14 +71,14 @@ def test_too_many_slots_error_names_largest_count_that_fits(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("slots", ["0", str(MAX_SLOTS + 1)])
-def test_an_impossible_number_is_one_line(slots: str) -> None:
+def test_impossible_slot_count_is_refused_in_one_line(slots: str) -> None:
     refused = serenectl("up", "--foreground", "--slots", slots)
     assert refused.returncode in (1, 2)
     assert refused.stderr == f"error: --slots: {slots} slots: expected 1 to {MAX_SLOTS}\n"
 
 
-def test_many_values_under_k_of_n_with_live_swaps(tmp_path: Path) -> None:
-    """More than the slots that were compiled hold. The embedded switch alone: BMv2 has its ports in Mininet."""
+def test_large_vector_trains_under_quorum_with_live_swaps(tmp_path: Path) -> None:
+    """It needs more slots than were compiled. Only on the embedded switch: BMv2 has its ports in Mininet."""
     done = run(VALUES, 4, 3, tmp_path)
     assert done["slots"] == VALUES // 320
     assert done["swaps"] >= 1

@@ -18,7 +18,7 @@ from serene.strategy import ASP, BSP, Strategy
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "nobody", "in turn"])
-def test_the_slow_worker_is_named_and_nobody_else(kind: str) -> None:
+def test_slow_worker_is_named_and_no_other(kind: str) -> None:
     wrong = []
     for seed in range(8):
         plan = Plan.of(kind, seed)
@@ -27,8 +27,8 @@ def test_the_slow_worker_is_named_and_nobody_else(kind: str) -> None:
     assert wrong == []
 
 
-def test_lateness_of_two_deviations_is_enough_for_ten_steps() -> None:
-    """Which is less than 1.5 deviations in some of them."""
+def test_lateness_of_two_deviations_suffices_in_ten_steps() -> None:
+    """In some of the steps it is less than 1.5 deviations."""
     plan = Plan.of("computing", 414)
     assert is_right(plan, named := play(plan, 60)), named
 
@@ -39,7 +39,7 @@ def test_short_steps_are_compared_by_their_means() -> None:
     assert named is not None and (named.worker, named.where) == (plan.slow, "computing")
 
 
-def test_a_report_has_the_latest_steps() -> None:
+def test_report_contains_the_latest_steps() -> None:
     times = StepTimes()
     assert times.text() is None
     for number in range(100):
@@ -73,7 +73,7 @@ def test_a_report_has_the_latest_steps() -> None:
         "nothing", "number", "no base64", "short", "no steps", "each is 0", "odd start", "too many", "infinite", "long",
     ],
 )  # fmt: skip
-def test_a_worker_may_report_anything(said: object) -> None:
+def test_bad_step_reports_are_ignored(said: object) -> None:
     assert steps_in(said) is None
 
 
@@ -95,7 +95,7 @@ def two_workers() -> Job:
 
 
 def worker_1_is_slow(job: Job, slow: SlowWorkers, others: Facts | None = None) -> None:
-    """others: what worker 0 says before each report."""
+    """others: worker 0's report before each of worker 1's."""
     for first in range(0, 20 * AT_ONCE, AT_ONCE):
         if others is not None:
             slow.note(job, 0, others, float(first))
@@ -104,8 +104,8 @@ def worker_1_is_slow(job: Job, slow: SlowWorkers, others: Facts | None = None) -
 
 
 @pytest.mark.parametrize("epoch", [0, 2, 2**32 - 1])
-def test_steps_of_another_epoch_hide_nobody(epoch: int) -> None:
-    """Of one that is over, or that has not begun."""
+def test_step_reports_of_other_epochs_hide_no_slow_worker(epoch: int) -> None:
+    """Of an epoch that is over, or has not begun."""
     job, slow = two_workers(), SlowWorkers()
     slow.note(job, 1, report(1, 0, LATE), 0.0)
     worker_1_is_slow(job, slow, report(epoch, 0, WAITS))
@@ -122,8 +122,8 @@ def test_slow_worker_is_cleared_when_no_longer_late() -> None:
     assert slow.of(job) is None
 
 
-def test_steps_with_any_numbers_take_no_more_room() -> None:
-    """Also where each report is of earlier steps than the last one."""
+def test_step_reports_have_bounded_memory() -> None:
+    """Also if each report has earlier steps than the last one."""
     job, slow = two_workers(), SlowWorkers()
     for report_ in range(4 * REMEMBERED):
         slow.note(job, 0, report(1, 2**31 - AT_ONCE * report_, WAITS), 0.0)

@@ -1,5 +1,5 @@
-"""A switch over racks that is stopped, or killed while the others are waited for: what is told, and what is in force
-when it goes on."""
+"""Over racks a switch is stopped, or dies while others are awaited: the reported errors, and the policy in force when
+the switch continues."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def joined(tree: Tree, coordinator: Coordinator, strategy: Strategy) -> li
 
 
 async def settled(coordinator: Coordinator) -> tuple[int, Strategy]:
-    """What the controller says is in force: of all switches, and of itself, the same."""
+    """Returns the policy that the controller reports as in force; all switches and the controller must agree."""
 
     def told() -> bool:
         return any(event.event == "swap_settled" for event in coordinator.events.after(0.0))
@@ -91,7 +91,7 @@ async def swap_unanswered(coordinator: Coordinator, strategy: Strategy) -> None:
 
 
 @played
-async def test_a_swap_whose_answer_does_not_come_is_found_in_force(tree: Tree, to_root: Relay) -> None:
+async def test_unanswered_swap_is_found_in_force(tree: Tree, to_root: Relay) -> None:
     async with commanding(through(to_root, tree), max(SIZES)) as coordinator:
         await joined(tree, coordinator, BSP())
         to_root.hold(requests=False)
@@ -102,8 +102,8 @@ async def test_a_swap_whose_answer_does_not_come_is_found_in_force(tree: Tree, t
 
 
 @played
-async def test_an_eviction_of_which_there_is_no_answer_is_not_taken_back_by_a_word(tree: Tree, to_root: Relay) -> None:
-    """The switch has it in force: that the worker is a member all the same has to be written, too."""
+async def test_unanswered_eviction_is_not_revoked_by_a_readmit(tree: Tree, to_root: Relay) -> None:
+    """The eviction is in force in the switch, so a readmission must be written, too."""
     async with commanding(through(to_root, tree), max(SIZES)) as coordinator:
         await joined(tree, coordinator, BSP())
         to_root.hold(requests=False)
@@ -118,8 +118,8 @@ async def test_an_eviction_of_which_there_is_no_answer_is_not_taken_back_by_a_wo
 
 
 @played
-async def test_a_swap_that_reaches_the_root_late_is_refused_there(tree: Tree, to_root: Relay) -> None:
-    """By then the controller has said that it has failed."""
+async def test_swap_that_reaches_the_root_late_is_refused_there(tree: Tree, to_root: Relay) -> None:
+    """By then the controller has reported its failure."""
     async with commanding(through(to_root, tree), max(SIZES)) as coordinator:
         await joined(tree, coordinator, BSP())
         to_root.hold(requests=True)
@@ -141,7 +141,7 @@ async def test_a_swap_that_reaches_the_root_late_is_refused_there(tree: Tree, to
 
 @played
 async def test_swap_on_paused_root_settles_when_root_resumes(tree: Tree) -> None:
-    """What it does first then decides whether the swap comes into force, and the controller says which."""
+    """Which request the root handles first decides whether the swap is in force; the controller reports the result."""
     async with commanding(tree.option, max(SIZES)) as coordinator:
         await joined(tree, coordinator, BSP())
         tree.root.pause()
@@ -243,7 +243,7 @@ async def waiting_for_leaf2(tree: Tree, wait_s: float) -> AsyncIterator[tuple[Co
 
 
 @played
-async def test_a_switch_that_dies_while_another_is_waited_for_is_named(tree: Tree) -> None:
+async def test_switch_that_dies_while_another_is_awaited_is_named(tree: Tree) -> None:
     leaf1, leaf2 = tree.leaves
     async with waiting_for_leaf2(tree, 12.0) as (_, starting):
         await asyncio.to_thread(leaf1.kill)
@@ -256,7 +256,7 @@ async def test_a_switch_that_dies_while_another_is_waited_for_is_named(tree: Tre
 
 @played
 async def test_failed_bring_up_releases_reachable_switches(tree: Tree) -> None:
-    """Else the next controller with the same election id, here of the same process, would find them taken."""
+    """Otherwise the next controller with the same election id, here of the same process, would find it in use."""
     tree.leaves[1].kill()
     first = commander(tree, 10.0)
     with pytest.raises(SwitchError, match=f"no P4Runtime switch answered at leaf2={tree.leaves[1].grpc} within 10 s"):
@@ -271,7 +271,7 @@ async def test_failed_bring_up_releases_reachable_switches(tree: Tree) -> None:
 
 
 @played
-async def test_a_switch_that_is_restarted_while_another_is_waited_for_is_set_up_again(tree: Tree) -> None:
+async def test_switch_restarted_while_another_is_awaited_is_set_up_again(tree: Tree) -> None:
     async with waiting_for_leaf2(tree, 60.0) as (coordinator, starting):
         await asyncio.to_thread(tree.leaves[0].restart)
         await asyncio.to_thread(tree.leaves[1].start)

@@ -1,4 +1,4 @@
-"""The connection to the switch under TLS, with simple_switch_grpc's own options; and files that are wrong."""
+"""The connection to the switch under TLS, with simple_switch_grpc's own options; and missing files."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def up(switch: str, url: str, *options: str, wait: str = "2") -> subprocess.Comp
     return serenectl("up", "--switch", switch, "--http", url, "--wait", wait, *options)
 
 
-def test_both_show_their_certificates(
+def test_controller_and_switch_verify_each_others_certificates(
     switch: str, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
@@ -108,7 +108,7 @@ def watch_by_tls(switch: str, files: Path, identity: tuple[str, ...]) -> None:
         ({"switch_cert": "README.md", "switch_key": "README.md"}, "--switch-key: needs --switch-ca, which encrypts"),
     ],
 )
-def test_files_that_are_missing(given: dict[str, str], error: str) -> None:
+def test_missing_tls_files_are_named(given: dict[str, str], error: str) -> None:
     with pytest.raises(BadSettings) as raised:
         settings(**given)
     assert str(raised.value).startswith(error)

@@ -1,5 +1,5 @@
-"""What the controller does for jobs by itself: one that it cannot help keeps it from no other, and one of which the
-switch has a part, or which another controller has ended, is not left as it is."""
+"""What the controller does for jobs by itself: a job that it cannot clear blocks no other; a job that is partly removed
+resumes, and one that another controller has ended is over."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ ASKS_THE_SWITCH = True  # in this process: at a Unix socket, which the command l
 
 
 @played
-async def test_a_job_that_cannot_be_cleared_keeps_nobody_from_the_others(
+async def test_job_that_cannot_be_cleared_does_not_block_others(
     switch: SwitchProcess, hosts: list[Host], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other way round it would be the later job that waits."""
+    """In the other order the later job would wait."""
     remove = Switch.remove
 
     async def not_the_first(self: Switch, job: int) -> None:
@@ -54,7 +54,7 @@ async def test_a_job_that_cannot_be_cleared_keeps_nobody_from_the_others(
 
 @played
 async def test_finished_job_is_recreated_before_grace_period_ends(switch: SwitchProcess, hosts: list[Host]) -> None:
-    """By the command that its next worker is told; whoever needs its slots meanwhile waits for them."""
+    """By the command that its next worker is told; a worker that needs its slots meanwhile waits."""
 
     async with commanding(switch.grpc, grace_s=3600) as coordinator:
         whole = coordinator.jobs.total_slots * coordinator.jobs.lanes
@@ -77,11 +77,11 @@ async def test_finished_job_is_recreated_before_grace_period_ends(switch: Switch
 
 @pytest.mark.parametrize("removed", ["half", "all"])
 @played
-async def test_a_job_of_which_the_switch_has_a_part_begins_another_session(
+async def test_partly_removed_job_begins_a_new_session(
     switch: SwitchProcess, hosts: list[Host], monkeypatch: pytest.MonkeyPatch, removed: str
 ) -> None:
-    """Here a removal has failed half-way, or was done and not answered: else the job would go on running by name, and
-    nobody answer its workers, or they would be told that another controller has ended it."""
+    """A removal failed half-way, or was not answered. Otherwise the job would only seem to run, and its workers would
+    get no answer, or would be told that another controller ended it."""
     remove = Switch.remove
 
     async def failing(self: Switch, job: int) -> None:
@@ -108,8 +108,8 @@ async def test_a_job_of_which_the_switch_has_a_part_begins_another_session(
 
 
 @played
-async def test_a_job_that_another_controller_has_ended_is_over(switch: SwitchProcess, hosts: list[Host]) -> None:
-    """It is not lost: those of its workers that the other has sent away would be waited for."""
+async def test_job_ended_by_another_controller_is_over(switch: SwitchProcess, hosts: list[Host]) -> None:
+    """It is not treated as lost: the workers that the other controller has dismissed would be waited for."""
 
     async with commanding(switch.grpc) as first:
         await first.create_job(2, BSP())
@@ -128,7 +128,7 @@ async def test_a_job_that_another_controller_has_ended_is_over(switch: SwitchPro
 async def test_job_ends_when_remaining_workers_are_reported_dead(
     switch: SwitchProcess, hosts: list[Host], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As one says that leaves; but not as long as they are heard."""
+    """A leaving worker reports the deaths; workers that are still heard keep the job alive."""
 
     async with commanding(switch.grpc, gone_after=3600.0) as coordinator:
         await coordinator.create_job(3, BSP(), pool_slots=1)
@@ -146,7 +146,7 @@ async def test_job_ends_when_remaining_workers_are_reported_dead(
 
 @played
 async def test_next_controller_takes_evicted_worker_for_silent(switch: SwitchProcess, hosts: list[Host]) -> None:
-    """Else it would be readmitted, and hold up the others though its process has died."""
+    """Otherwise it would be readmitted, and delay the others although its process has died."""
 
     async with commanding(switch.grpc) as coordinator:
         await coordinator.create_job(2, BSP(), evict_after=3600.0)
@@ -163,7 +163,7 @@ async def test_next_controller_takes_evicted_worker_for_silent(switch: SwitchPro
 
 @played
 async def test_new_controller_sessions_exceed_those_in_the_switch(switch: SwitchProcess, hosts: list[Host]) -> None:
-    """The clock was set back, and then comes a controller that knows nothing but the switch."""
+    """The clock was set back, and then a controller starts that knows only the switch."""
     host = hosts[0]
 
     async def session_of(coordinator: Coordinator, job: int) -> int:
@@ -189,10 +189,10 @@ async def test_new_controller_sessions_exceed_those_in_the_switch(switch: Switch
 
 
 @played
-async def test_one_host_s_restarts_are_bounded(
+async def test_restarts_of_one_host_are_rate_limited(
     switch: SwitchProcess, hosts: list[Host], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each process that is admitted in a worker's place is a new epoch for everybody."""
+    """Each process that is admitted in a worker's place begins a new epoch for all."""
     host = hosts[1]
 
     def restarts() -> None:

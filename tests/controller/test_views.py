@@ -1,4 +1,4 @@
-"""What the command line shows of workers' reports: whatever they say, it is shown and nothing breaks."""
+"""What the command line shows of workers' reports, whatever these contain."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_status_and_watch_show_any_report(report: Facts, width: int) -> None:
     assert "job 0" in told and "job 0" in watched
 
 
-def test_of_several_switches_the_one_that_is_away_is_named() -> None:
+def test_status_names_the_switch_that_is_away() -> None:
     status = status_of(job_status(worker_status(0)))
     (one,) = status.switches
     away = {"connected": False, "trouble": "it does not answer"}
@@ -53,19 +53,25 @@ def test_of_several_switches_the_one_that_is_away_is_named() -> None:
 
 def test_live_view_lists_running_jobs_before_finished_ones() -> None:
     workers = [worker_status(number) for number in range(4)]
-    finished = [job_status(*workers, job=number, state="finished") for number in range(7)]
+    # The ids are not in the order in which the jobs began.
+    finished = [job_status(*workers, job=number, state="finished", session=9 - number) for number in range(7)]
     status = status_of(*finished[:3], job_status(*workers, job=7), *finished[3:])
     live = LiveView()
     live.hear(Snapshot(status=status), 0.0)
     watched = printed(live, 80).splitlines()[:24]
     assert watched[1].startswith("job 7 runs"), "before the finished ones"
     assert [line.split()[0] for line in watched[3:7]] == ["0", "1", "2", "3"], "all of its workers"
-    assert [line.split()[1] for line in watched if "has finished" in line] == list("0123456")
+    assert [line.split()[1] for line in watched if "has finished:" in line] == list("210")
+    assert [line for line in watched if "more" in line] == ["4 more jobs have finished"]
     told = printed(whole(status), 80)
-    assert told.index("job 6: finished") < told.index("job 7: running"), "next to the prompt"
+    assert told.index("job 0: finished") < told.index("job 7: running"), "next to the prompt"
+    assert "4 more jobs have finished: 'serenectl status --all'" in told and "job 3: finished" not in told
+    assert "1 more job has finished" in printed(whole(status, 6), 80)
+    told = printed(whole(status, None), 80)
+    assert all(f"job {number}: finished" in told for number in range(7)) and "have finished" not in told
 
 
-def test_a_line_per_worker_fits_a_terminal_of_80_columns() -> None:
+def test_status_line_of_a_worker_fits_80_columns() -> None:
     report: Facts = {
         "state": "exchanging", "round": 99999, "loss": 12.3456, "accuracy": 0.987,
         "compute_s": 1.0, "network_s": 1.0, "waiting_s": 2.0,

@@ -77,7 +77,7 @@ class Tree:
     def client(
         self, rack: int, place: int, vector_length: int, job: int = 0, says: int | None = None, lane: int = 0
     ) -> Client:
-        """A worker's client. says: the rack that it names when it joins, None if it names none."""
+        """Returns a worker's client. says: the rack that its HELLO names, None for none."""
         return Client(self.transport(rack, place, lane), job, place, vector_length, rack=says)
 
     def members(self, vector_length: int) -> list[Client]:
@@ -125,7 +125,7 @@ def controller(tree: Tree, log: Path, *options: str) -> ControllerProcess:
 
 
 def adding_to(total: np.ndarray) -> Callable[[np.ndarray], None]:
-    """What a `Session` calls with what it has read: adds it to ``total``, float32[V]."""
+    """Returns a function for `Session` that adds each read to ``total``, float32[V]."""
 
     def apply(delta: np.ndarray) -> None:
         np.add(total, delta, out=total)

@@ -48,7 +48,7 @@ DROPS = (
 
 
 class DataPlane(ABC):
-    """What a test can do with a switch, on any target. The switch has ports 1 to WORKERS, with worker w at port w +
+    """The operations of tests on a switch, on any target. The switch has ports 1 to WORKERS; worker w is at port w +
     1."""
 
     program = V1MODEL
@@ -82,7 +82,7 @@ class DataPlane(ABC):
 
     @abstractmethod
     def learned(self) -> list[tuple[int, int]]:
-        """Sources that the controller was told of by digests since the last call: MAC address and port."""
+        """Returns the sources that digests have reported since the last call: MAC address and port."""
 
     @abstractmethod
     def packet_out(self, port: int, frame: bytes) -> list[tuple[int, bytes]]: ...
@@ -92,7 +92,7 @@ class DataPlane(ABC):
         return [said(number, data) for number, data in self.send(port, frame)]
 
     def begin(self) -> None:
-        """Writes what the controller writes before there is any job."""
+        """Writes the entries that the controller writes before any job exists."""
         self.group(entries.flood_group(range(1, WORKERS + 1)))
         for entry in entries.own_addresses():
             self.insert(entry)

@@ -1,4 +1,4 @@
-"""Who may speak: every packet that may not is dropped, counted under its reason, and changes no value."""
+"""Admission: every packet that is not admitted is dropped, counted under its reason, and changes no value."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def push(**fields: int) -> bytes:
 
 
 def sum_in_slot(plane: DataPlane, worker: int = 0) -> int:
-    """What a PULL reads."""
+    """Returns the sum that a PULL reads."""
     said = plane.ask(worker + 1, frame(request(Op.PULL, worker, seq=99), worker))
     assert len(said) == 1
     return said[0].values[0]
@@ -59,8 +59,8 @@ HOSTILE: dict[str, Callable[[random.Random, bytes], tuple[int, bytes]]] = {
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_a_hostile_packet_changes_no_value(running: DataPlane, kind: str) -> None:
-    """Spoofed, replayed, truncated or foreign: whatever it is answered, the sums stay as they were."""
+def test_hostile_packets_change_no_values(running: DataPlane, kind: str) -> None:
+    """Spoofed, replayed, truncated or foreign packets: whatever the answer, the sums stay."""
     rng = random.Random(kind)
     genuine = frame(push(), 0)
     for _ in range(25):
@@ -69,54 +69,54 @@ def test_a_hostile_packet_changes_no_value(running: DataPlane, kind: str) -> Non
     assert sum(running.counter("contributions", worker) for worker in range(WORKERS)) == 1
 
 
-def test_from_another_port(running: DataPlane) -> None:
+def test_push_from_another_port_is_dropped(running: DataPlane) -> None:
     refused(running, 2, frame(push(seq=2), 0), "stranger")
 
 
-def test_from_another_mac(running: DataPlane) -> None:
+def test_push_from_another_mac_is_dropped(running: DataPlane) -> None:
     refused(running, 1, frame(push(seq=2), 0, source_mac=mac(1)), "stranger")
 
 
-def test_from_another_ip(running: DataPlane) -> None:
+def test_push_from_another_ip_is_dropped(running: DataPlane) -> None:
     refused(running, 1, frame(push(seq=2), 0, source_ip="10.0.0.77"), "stranger")
 
 
-def test_from_another_udp_port(running: DataPlane) -> None:
+def test_push_from_another_udp_port_is_dropped(running: DataPlane) -> None:
     refused(running, 1, frame(push(seq=2), 0, udp_port=40001), "stranger")
 
 
-def test_in_another_workers_name(running: DataPlane) -> None:
+def test_push_with_another_workers_id_is_dropped(running: DataPlane) -> None:
     refused(running, 1, frame(push(seq=2, worker=1), 0), "stranger")
 
 
-def test_of_another_job(running: DataPlane) -> None:
+def test_push_for_another_job_is_dropped(running: DataPlane) -> None:
     refused(running, 1, frame(push(seq=2, job=3), 0), "stranger")
 
 
-def test_of_another_session(running: DataPlane) -> None:
+def test_push_of_another_session_is_dropped(running: DataPlane) -> None:
     for session in (6, 8, 0):
         refused(running, 1, frame(push(seq=2, session=session), 0), "wrong_session")
 
 
-def test_beyond_the_jobs_slots(running: DataPlane) -> None:
+def test_request_beyond_the_jobs_slots_is_dropped(running: DataPlane) -> None:
     for op in (Op.PUSH, Op.PULL):
         for slot in (4, 5, 3000, 8191, 2**32 - 1):
             refused(running, 1, frame(request(op, 0, seq=2, slot=slot), 0), "wrong_slot")
 
 
-def test_a_job_without_policy(plane: DataPlane) -> None:
+def test_push_to_a_job_without_policy_is_dropped(plane: DataPlane) -> None:
     plane.admit(0)
     assert plane.send(1, frame(push(), 0)) == []
     assert plane.drops() == {"no_policy": 1}
 
 
 @pytest.mark.parametrize("length", [0, 1, 39, 40, 41, 80, 1319])
-def test_truncated(running: DataPlane, length: int) -> None:
+def test_truncated_push_is_dropped(running: DataPlane, length: int) -> None:
     refused(running, 1, frame(push(seq=2)[:length], 0), "malformed")
 
 
-def test_cut_off_on_the_way(running: DataPlane) -> None:
-    """The headers promise more than there is."""
+def test_frame_shorter_than_its_headers_say_is_dropped(running: DataPlane) -> None:
+    """The headers announce more bytes than the frame has."""
     whole = frame(push(seq=2), 0)
     for length in (len(whole) - 1, ENCAPSULATION_BYTES + 40, ENCAPSULATION_BYTES + 8, ENCAPSULATION_BYTES):
         refused(running, 1, whole[:length], "malformed")
@@ -126,33 +126,33 @@ def test_frame_longer_than_its_header_says_is_dropped(running: DataPlane) -> Non
     refused(running, 1, frame(push(seq=2) + b"\0", 0), "malformed")
 
 
-def test_lengths_that_contradict_each_other(running: DataPlane) -> None:
+def test_push_with_inconsistent_lengths_is_dropped(running: DataPlane) -> None:
     whole = frame(push(seq=2), 0)
     refused(running, 1, altered(whole, 38, struct.pack("!H", 500)), "malformed")
     refused(running, 1, with_ip_checksum(altered(whole, 16, struct.pack("!H", 500))), "malformed")
 
 
 @pytest.mark.parametrize("op", [0x00, 0x06, 0x7F, Op.WELCOME, Op.ANSWER, Op.NUDGE, Op.REFUSED, Op.BYE, 0xFF])
-def test_no_request(running: DataPlane, op: int) -> None:
+def test_packet_with_an_operation_of_the_switch_is_dropped(running: DataPlane, op: int) -> None:
     refused(running, 1, frame(altered(push(seq=2), 1, bytes([op])), 0), "malformed")
 
 
 @pytest.mark.parametrize("version", [0, 1, 3, 255])
-def test_another_version(running: DataPlane, version: int) -> None:
+def test_packet_of_another_protocol_version_is_dropped(running: DataPlane, version: int) -> None:
     refused(running, 1, frame(altered(push(seq=2), 0, bytes([version])), 0), "malformed")
 
 
 @pytest.mark.parametrize(("job", "worker"), [(8, 0), (255, 0), (0, 32), (0, 255)])
-def test_ids_out_of_range(running: DataPlane, job: int, worker: int) -> None:
-    """Strangers; and the controller can tell a worker that asks to join what is wrong with its id."""
+def test_push_with_ids_out_of_range_is_dropped_as_stranger(running: DataPlane, job: int, worker: int) -> None:
+    """A HELLO is punted: the controller tells the worker what is wrong with its id."""
     refused(running, 1, frame(altered(push(seq=2), 2, bytes([job, worker])), 0), "stranger")
     hello = frame(request(Op.HELLO, worker, job=job), 0)
     assert running.send(1, hello) == []
     assert running.punted() == (1, hello)
 
 
-def test_another_process_at_the_same_addresses(running: DataPlane) -> None:
-    """It is a stranger until the controller admits it, and the one before it is a stranger from then on."""
+def test_second_process_at_the_same_addresses_is_a_stranger(running: DataPlane) -> None:
+    """Until the controller admits it; from then on the first process is the stranger."""
     refused(running, 1, frame(push(seq=2, incarnation=2), 0), "stranger")
     hello = frame(request(Op.HELLO, 0, incarnation=2), 0)
     assert running.send(1, hello) == []
@@ -163,8 +163,8 @@ def test_another_process_at_the_same_addresses(running: DataPlane) -> None:
     assert [item.values[0] for item in running.ask(1, frame(push(seq=2, incarnation=2), 0))] == [2]
 
 
-def test_a_session_older_than_the_slot_has_seen(running: DataPlane) -> None:
-    """A controller that forgot which sessions it gave out: counted, and nothing of the newer session is touched."""
+def test_packet_of_a_session_older_than_the_slots_is_dropped(running: DataPlane) -> None:
+    """A controller that forgot the sessions it assigned: packets are counted, and the newer session is unchanged."""
     running.swap(ASP(), 1, session=5)
     for op in (Op.PUSH, Op.PULL):
         assert running.send(1, frame(request(op, 0, values=ONES, session=5, seq=2), 0)) == []
@@ -174,19 +174,19 @@ def test_a_session_older_than_the_slot_has_seen(running: DataPlane) -> None:
     assert sum_in_slot(running) == 1
 
 
-def test_a_damaged_ip_header(running: DataPlane) -> None:
+def test_push_with_a_damaged_ip_header_is_dropped(running: DataPlane) -> None:
     whole = frame(push(seq=2), 0)
     refused(running, 1, altered(whole, 22, bytes([whole[22] ^ 1])), "bad_checksum")
 
 
 @pytest.mark.parametrize(("length", "reason"), [(0, "malformed"), (39, "malformed"), (40, "bad_checksum")])
-def test_a_damaged_ip_header_before_too_little(running: DataPlane, length: int, reason: str) -> None:
-    """Only Serene's packets are verified: what is too short for their header is none."""
+def test_too_short_packets_are_not_verified(running: DataPlane, length: int, reason: str) -> None:
+    """Only Serene's packets are verified. One that is too short for their header is none."""
     short = frame(push(seq=2)[:length], 0)
     refused(running, 1, altered(short, 22, bytes([short[22] ^ 1])), reason)
 
 
-def test_a_round_from_nowhere(plane: DataPlane) -> None:
+def test_push_of_an_impossible_round_is_dropped(plane: DataPlane) -> None:
     plane.start_job(BSP())
     assert plane.send(1, frame(push(), 0)) == []
     for round_ in (1, 16, 2**32 - 1):
@@ -196,22 +196,22 @@ def test_a_round_from_nowhere(plane: DataPlane) -> None:
     assert [item.values[0] for item in plane.ask(3, frame(push(worker=2), 2))] == [3, 3, 3]
 
 
-def test_a_fragment_is_ordinary_traffic(running: DataPlane) -> None:
-    """It is forwarded like any other packet, never aggregated."""
+def test_ip_fragment_is_forwarded_and_not_aggregated(running: DataPlane) -> None:
+    """It is forwarded like any other packet."""
     fragment = with_ip_checksum(altered(frame(push(seq=2), 0), 20, b"\x20\x00"))
     assert [port for port, _ in running.send(1, fragment)] == [2, 3]
     assert running.drops() == {}
     assert sum_in_slot(running) == 1
 
 
-def test_a_strangers_hello_goes_to_the_controller(plane: DataPlane) -> None:
+def test_hello_of_a_stranger_is_punted(plane: DataPlane) -> None:
     hello = frame(request(Op.HELLO, 1, session=0), 1)
     assert plane.send(2, hello) == []
     assert plane.punted() == (2, hello)
     assert plane.drops() == {}
 
 
-def test_reports_of_members_go_to_the_controller(running: DataPlane) -> None:
+def test_report_and_leave_of_members_are_punted(running: DataPlane) -> None:
     for op in (Op.REPORT, Op.LEAVE):
         data = frame(request(op, 2) + b'{"iteration": 3}', 2)
         assert running.send(3, data) == []
@@ -220,8 +220,8 @@ def test_reports_of_members_go_to_the_controller(running: DataPlane) -> None:
     assert running.punted() is None
 
 
-def test_a_damaged_packet_goes_no_further(running: DataPlane) -> None:
-    """A contribution that nothing else is wrong with: no value, no worker and no other counter sees it."""
+def test_damaged_contribution_changes_nothing(running: DataPlane) -> None:
+    """Only its checksum is wrong: no value, no worker's state and no other counter changes."""
     data = frame(push(seq=2), 0)
     refused(running, 1, altered(data, 24, bytes([data[24] ^ 1])), "bad_checksum")
     assert running.drops() == {"bad_checksum": 1}
@@ -230,14 +230,14 @@ def test_a_damaged_packet_goes_no_further(running: DataPlane) -> None:
 
 
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 254, 255, 256, 1000])
-def test_a_report_may_be_of_any_length(running: DataPlane, length: int) -> None:
+def test_report_of_any_length_is_punted(running: DataPlane, length: int) -> None:
     data = frame(request(Op.REPORT, 2) + b"x" * length, 2)
     assert running.send(3, data) == []
     assert running.punted() == (3, data)
 
 
 def test_packets_from_the_switch_have_valid_ip_checksums(running: DataPlane) -> None:
-    """An answer, a WELCOME, a release and a NUDGE: of other lengths and other addresses than what caused them."""
+    """An answer, a WELCOME, a release and a NUDGE: lengths and addresses differ from those of the request."""
     written = running.send(1, frame(push(seq=2), 0)) + running.send(2, frame(request(Op.HELLO, 1, session=0), 1))
     running.swap(BSP(), 2)
     for worker in range(WORKERS):
@@ -250,7 +250,7 @@ def test_packets_from_the_switch_have_valid_ip_checksums(running: DataPlane) -> 
     assert [with_ip_checksum(data) for _, data in written] == [data for _, data in written]
 
 
-def test_packets_that_scapy_builds_are_admitted(running: DataPlane) -> None:
+def test_packets_built_by_scapy_are_admitted(running: DataPlane) -> None:
     header = Serene(op="PUSH", worker=0, session=7, epoch=1, round=1, seq=2, slot=0, seen=1)
     packet = header / Values(values=[-3] * LANES)
     assert [item.values[0] for item in running.ask(1, frame(bytes(packet), 0))] == [-2]

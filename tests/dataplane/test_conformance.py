@@ -89,7 +89,7 @@ class Conformance(RuleBasedStateMachine):
 
     @rule(job=jobs, worker=workers)
     def restart(self, job: int, worker: int) -> None:
-        """A worker's process begins anew at the same addresses; what the last one sent may still come."""
+        """Restarts a worker's process at the same addresses; packets of the old one may still come."""
         mine = self.jobs[job]
         host = replace(Host.of(worker), incarnation=mine.model.admitted[worker])
         self.plane.readmit(worker, host, job)
@@ -114,7 +114,7 @@ class Conformance(RuleBasedStateMachine):
 
     @rule(job=jobs, slot=slots, values=vectors, ahead=st.integers(0, 3))
     def push_together(self, job: int, slot: int, values: int, ahead: int) -> None:
-        """Everybody contributes to the round that is open, or to one soon after it."""
+        """All workers contribute to the open round, or to one soon after it."""
         _, base = self._place(job, 0, slot)
         for worker in range(WORKERS):
             seen, _ = self._place(job, worker, slot)
@@ -165,7 +165,7 @@ class Conformance(RuleBasedStateMachine):
 
     @rule(job=jobs, worker=workers, slot=slots, liar=workers, how=st.sampled_from(["port", "mac", "worker", "job"]))
     def spoof(self, job: int, worker: int, slot: int, liar: int, how: str) -> None:
-        """In somebody else's name."""
+        """Sends a packet with another worker's id."""
         packet, port = self._next_packet(job, worker, slot), worker + 1
         if how == "port":
             port = liar + 1
@@ -269,7 +269,7 @@ class Conformance(RuleBasedStateMachine):
 
 
 def compare_slot(plane: EmbeddedDataPlane, place: int, slot: Slot) -> None:
-    """Every register of a slot. What is left of older sessions means nothing."""
+    """Compares every register of a slot, except state of older sessions, which has no meaning."""
 
     def read(name: str, first: int = place, count: int = 1) -> list[int]:
         return plane.switch.register_read_all(f"SereneIngress.{name}", first, count)
@@ -291,8 +291,8 @@ def compare_slot(plane: EmbeddedDataPlane, place: int, slot: Slot) -> None:
         assert np.array_equal(np.frombuffer(b"".join(fields), ">u4"), lanes), kind
 
 
-def test_the_program_follows_the_rules(target: DataPlane) -> None:
-    """Fewer steps on BMv2, where every packet takes its way through the kernel."""
+def test_p4_program_agrees_with_the_model(target: DataPlane) -> None:
+    """BMv2 plays fewer steps, because there every packet passes through the kernel."""
     embedded = isinstance(target, EmbeddedDataPlane)
 
     class OnTarget(Conformance):

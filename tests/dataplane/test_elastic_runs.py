@@ -21,10 +21,10 @@ from tests.planted import OFTEN, Line, planted
 
 RUNS = 20
 FAULTS = {
-    "who comes begins without reading": Line(
+    "a newcomer skips its first read": Line(
         Client, "_begin_session", "not welcome.lost_sessions and welcome.epoch == 1", "True"
     ),
-    "who dies is not evicted": Line(Upkeep, "_evict_silent", "if evicted != before:", "if False:"),
+    "silent workers are not evicted": Line(Upkeep, "_evict_silent", "if evicted != before:", "if False:"),
     "a job whose last members died does not end": Line(
         Upkeep, "_end_abandoned", "is_deserted(job, self._silent_s(job))", "False"
     ),
@@ -32,8 +32,8 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("kind", ["model", "p4"])
-def test_the_right_rules(kind: str) -> None:
-    """And everything that may befall a run does, or these would prove little."""
+def test_correct_rules_pass_random_elastic_runs(kind: str) -> None:
+    """Every kind of event occurs in them; otherwise passing would prove little."""
     switch, happened = ModelSwitch() if kind == "model" else P4Switch(Program.load()), Counter[str]()
     for seed in range(RUNS):
         outcome = play(switch, seed, OFTEN)  # raises Violation
@@ -45,7 +45,7 @@ def test_the_right_rules(kind: str) -> None:
 
 
 @pytest.mark.parametrize("rule", FAULTS)
-def test_a_broken_rule_is_found(rule: str) -> None:
+def test_elastic_runs_find_each_planted_fault(rule: str) -> None:
     switch = ModelSwitch()
     with planted(FAULTS[rule]):
         for seed in range(100):

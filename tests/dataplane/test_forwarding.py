@@ -21,13 +21,13 @@ def ordinary(source: str, destination: str, payload: bytes = b"x" * 60) -> bytes
     return mac_bytes(destination) + mac_bytes(source) + b"\x88\xb6" + payload
 
 
-def test_unknown_destinations_are_flooded_but_not_back(plane: DataPlane) -> None:
+def test_unknown_destination_is_flooded_except_to_its_source(plane: DataPlane) -> None:
     data = ordinary(mac(0), mac(1))
     assert plane.send(1, data) == [(2, data), (3, data)]
     assert plane.send(3, data) == [(1, data), (2, data)]
 
 
-def test_known_destinations_get_their_port(plane: DataPlane) -> None:
+def test_known_destination_is_sent_to_its_port(plane: DataPlane) -> None:
     plane.insert(forward(mac(1), 2))
     data = ordinary(mac(0), mac(1))
     assert plane.send(1, data) == [(2, data)]
@@ -35,8 +35,8 @@ def test_known_destinations_get_their_port(plane: DataPlane) -> None:
     assert len(plane.send(1, data)) == 2
 
 
-def test_nothing_goes_back_to_the_port_that_it_came_from(plane: DataPlane) -> None:
-    """Another switch may be there that floods: it would take the sender for a host behind this one."""
+def test_frame_is_not_sent_back_to_its_ingress_port(plane: DataPlane) -> None:
+    """A switch at that port might flood: it would then learn that the sender is behind this switch."""
     plane.insert(forward(mac(1), 2))
     data = ordinary(mac(0), mac(1))
     assert plane.send(2, data) == []
@@ -44,7 +44,7 @@ def test_nothing_goes_back_to_the_port_that_it_came_from(plane: DataPlane) -> No
     assert plane.drops() == {}
 
 
-def test_arp_for_the_switch_is_answered(plane: DataPlane) -> None:
+def test_arp_for_the_switch_address_is_answered(plane: DataPlane) -> None:
     question = arp(1, HOST, (NOBODY, SWITCH_IP), EVERYBODY)
     assert plane.send(2, question) == [(2, arp(2, SWITCH, HOST, mac(1)))]
 
@@ -56,7 +56,7 @@ def test_arp_for_others_is_flooded(plane: DataPlane) -> None:
     assert plane.send(1, reply) == [(2, reply), (3, reply)]
 
 
-def test_short_and_strange_frames_pass(plane: DataPlane) -> None:
+def test_short_and_malformed_frames_are_flooded(plane: DataPlane) -> None:
     for data in (
         bytes(14),
         ordinary(mac(0), mac(1), b""),
@@ -67,8 +67,8 @@ def test_short_and_strange_frames_pass(plane: DataPlane) -> None:
 
 @pytest.mark.parametrize("damaged", [False, True])
 @pytest.mark.parametrize("transport", [UDP(sport=7, dport=9), TCP(sport=7, dport=9)], ids=["UDP", "TCP"])
-def test_ip_traffic_between_hosts_passes_as_it_is(plane: DataPlane, transport: Packet, damaged: bool) -> None:
-    """Also with a wrong checksum, which is its receiver's to find: the switch must not make it right."""
+def test_ip_traffic_between_hosts_is_forwarded_unchanged(plane: DataPlane, transport: Packet, damaged: bool) -> None:
+    """Also with a wrong checksum, which the receiver must detect: the switch must not correct it."""
     data = bytearray(bytes(Ether(src=mac(0), dst=mac(1)) / IP(src=ip(0), dst=ip(1)) / transport / b"between hosts"))
     data[24] ^= damaged
     assert plane.send(1, bytes(data)) == [(2, bytes(data)), (3, bytes(data))]
@@ -87,7 +87,7 @@ def test_unknown_source_mac_is_reported_until_entry_exists(plane: DataPlane) -> 
     assert plane.learned() == [(number(mac(0)), 3), (number(mac(1)), 2)]
 
 
-def test_packet_out_leaves_by_the_port_it_names(plane: DataPlane) -> None:
+def test_packet_out_is_sent_to_the_port_it_names(plane: DataPlane) -> None:
     data = ordinary(SWITCH_MAC, mac(1))
     assert plane.packet_out(2, data) == [(2, data)]
 
@@ -116,7 +116,7 @@ FRAGMENTS: list[Packet] = fragment(CLAIM / FORGED, 16)  # type: ignore[no-untype
 def test_packets_forging_the_switch_address_are_dropped(
     plane: DataPlane, how: str, data: Ether | bytes, reason: str
 ) -> None:
-    """Workers believe what comes from its address, so nothing else may."""
+    """Workers trust packets from that address, so nobody else may send them."""
     assert plane.send(1, bytes(data)) == [], how
     assert plane.drops() == {reason: 1}, how
 

@@ -1,4 +1,4 @@
-"""What always holds (docs/protocol.md), for real workers' code and the real P4 program, in virtual time.
+"""The five properties of docs/protocol.md, for workers' real code and the real P4 program, in virtual time.
 
 Packets are lost, duplicated and reordered, workers are slow, stand still and die, strategies are swapped all the while.
 `make schedules` and `make soak` play the same at full size.
@@ -63,7 +63,7 @@ def test_exactly_once(switch: P4Switch, faults: PacketFaults) -> None:
 
 
 def test_exactly_once_when_workers_die(switch: P4Switch) -> None:
-    """What a worker had under way when it died is in each slot's sum once, or never."""
+    """A contribution that was interrupted by a death is in each slot's sum once or never."""
     for seed in range(15):
         deaths = [Event(at, Action.RESTART_WORKER, seed % 3, 0.5) for at in (2, 6)]
         outcome = play(switch, plan(seed, ROUGH, *deaths), alternating(FAMILIES, seed, 3))
@@ -77,7 +77,7 @@ def one_is_slow(seed: int, swaps: int) -> Plan:
 
 @pytest.mark.parametrize("staleness", [0, 1, 3, 15])
 def test_bounded_staleness(switch: P4Switch, staleness: int) -> None:
-    """No counted worker gets further ahead than the bound, and it does get that far; checked whenever one goes on."""
+    """No counted worker exceeds the bound, and some worker reaches it; checked at every answer."""
     for seed in range(10):
         schedule = Schedule(switch, one_is_slow(seed, swaps=seed % 2), itertools.repeat(SSP(staleness)))
         assert schedule.run().balance == Balance()
@@ -86,7 +86,7 @@ def test_bounded_staleness(switch: P4Switch, staleness: int) -> None:
 
 @pytest.fixture(scope="module")
 def lenient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[P4Switch]:
-    """A program that lets everybody get one round further: ``round <= base + staleness``."""
+    """A program that allows one round too many: ``round <= base + staleness``."""
 
     def one_further(node: Any) -> Any:
         if isinstance(node, dict):
@@ -105,8 +105,8 @@ def lenient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[P4Switch]:
 
 
 @pytest.mark.parametrize("strategy", [SSP(0), SSP(1), SSP(3), SSP(15), Quorum(2), Mixed((0,), 1)], ids=str)
-def test_one_round_too_far_is_found(lenient: P4Switch, strategy: Strategy) -> None:
-    """By the check itself: in every run in which somebody gets to the bound."""
+def test_checker_detects_a_round_beyond_the_bound(lenient: P4Switch, strategy: Strategy) -> None:
+    """In every run in which a worker reaches the bound."""
     for seed in range(10):
         with pytest.raises(Violation, match="bounded staleness"):
             Schedule(lenient, one_is_slow(seed, swaps=0), itertools.repeat(strategy)).run()
@@ -121,7 +121,7 @@ def test_isolated_bsp(switch: P4Switch) -> None:
 
 @pytest.mark.parametrize("first", [BSP(), SSP(10), Quorum(2), ASP(), Mixed((0,))], ids=str)
 def test_no_stuck_worker(switch: P4Switch, first: Strategy) -> None:
-    """Shrinking and growing the bound, there and back, and with workers that stop and die: everybody finishes."""
+    """The bound shrinks and grows, workers pause and die: every worker finishes."""
     for seed in range(5):
         events = Event(3, Action.PAUSE_WORKER, 0, 5.0), Event(5, Action.RESTART_WORKER, 1, 2.0)
         strategies = itertools.cycle([first, BSP(), SSP(10), SSP(1), ASP()])
@@ -129,7 +129,7 @@ def test_no_stuck_worker(switch: P4Switch, first: Strategy) -> None:
 
 
 def test_killing_the_controller_never_stops_training(switch: P4Switch) -> None:
-    """While nobody commands the switch, everybody goes on until the end of the work."""
+    """While no controller commands the switch, every worker continues to the end of its work."""
     chosen = plan(1, ROUGH, Event(1, Action.RESTART_CONTROLLER, None, 100.0), swaps=0)
     schedule = Schedule(switch, chosen, itertools.repeat(BSP()))
     schedule.start()
@@ -187,7 +187,7 @@ class Watched(P4Switch):
 
 
 def test_one_policy_per_decision() -> None:
-    """A round is completed by exactly the quorum, in packets of the one epoch in force; every answer tells which."""
+    """A round is completed by exactly the quorum, by packets of the epoch in force; every answer names that epoch."""
     switch = Watched(V1MODEL)
     for seed in range(15):
         play(switch, plan(seed, ROUGH), alternating(("bsp", "ssp", "quorum", "mixed"), seed, 3))
@@ -196,14 +196,14 @@ def test_one_policy_per_decision() -> None:
 
 
 class OnceEach(Schedule):
-    """Workers 0 and 1 contribute at once, worker 2 half a second later, and nobody for a second time."""
+    """Workers 0 and 1 contribute at once, worker 2 half a second later; no worker contributes again."""
 
     def compute_s(self, place: Place) -> float:
         return (0.5 if place.id == 2 else 0.0) if not self.ledger.done[place.id] else 100.0
 
 
 def test_arrivals_of_two_epochs_complete_no_round(switch: P4Switch) -> None:
-    """Two of three workers are in the old epoch, the third has heard of the new one."""
+    """Two of three workers are in the old epoch, the third has learned of the new one."""
     schedule = OnceEach(switch, plan(1, FINE, swaps=0), itertools.repeat(BSP()))
     schedule.start()
     schedule.run_until(0.3)
@@ -220,8 +220,8 @@ def test_arrivals_of_two_epochs_complete_no_round(switch: P4Switch) -> None:
 # -- the commands, small ---------------------------------------------------------------------------------------
 
 
-def test_schedules_of_every_pair() -> None:
-    """`make schedules`, four runs a pair."""
+def test_schedules_of_every_pair_keep_all_rules() -> None:
+    """`make schedules`, with four runs for each pair."""
     for pair in schedules.PAIRS:
         tally = schedules.play_many(pair, range(4), V1MODEL)
         assert (tally.runs, tally.lost, tally.repeated, tally.broken, tally.failed) == (4, 0, 0, {}, [])
@@ -229,8 +229,8 @@ def test_schedules_of_every_pair() -> None:
         assert tally.happened
 
 
-def test_soak(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`make soak`, twenty thousand packets. Workers read several at once, which decides how long the soak takes."""
+def test_soak_keeps_all_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make soak` with twenty thousand packets. Workers read several at once, which decides how long the test takes."""
     read = Counter[str]()
     receive = Incarnation.receive
 
@@ -251,7 +251,7 @@ def test_soak(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- the checks themselves -------------------------------------------------------------------------------------
 
 
-def test_a_run_follows_from_its_seed(switch: P4Switch) -> None:
+def test_schedule_is_reproducible_from_its_seed(switch: P4Switch) -> None:
     first, second, other = (
         Schedule(switch, random_plan(seed), alternating(FAMILIES, seed, random_plan(seed).workers)).run()
         for seed in (5, 5, 6)
@@ -276,7 +276,7 @@ def test_balance_reports_lost_and_repeated_contributions() -> None:
         balance(sent, total(1, 1, 1, 1, 1, 1) + np.uint32(1))
 
 
-def test_events_that_mean_nothing_in_process(switch: P4Switch) -> None:
+def test_schedule_refuses_events_impossible_in_process(switch: P4Switch) -> None:
     chosen = plan(1, FINE, Event(1, Action.RESTART_SWITCH))
     with pytest.raises(BadFaults, match="restart switch: not in process"):
         Schedule(switch, chosen, itertools.repeat(BSP()))

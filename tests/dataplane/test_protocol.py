@@ -31,7 +31,7 @@ def summary(said: list[Said]) -> list[tuple[int, Op, int, int]]:
     return [(item.worker, item.op, item.seq, item.values[0] if item.values else 0) for item in said]
 
 
-def test_bsp_answers_everyone_when_the_last_has_come(plane: DataPlane) -> None:
+def test_bsp_answers_all_workers_when_the_round_completes(plane: DataPlane) -> None:
     plane.start_job(BSP())
     vectors = [vector(worker) for worker in range(3)]
     assert push(plane, 0, vectors[0]) == []
@@ -46,7 +46,7 @@ def test_bsp_answers_everyone_when_the_last_has_come(plane: DataPlane) -> None:
     assert [item.seq for item in said] == [0, 1, 0]
 
 
-def test_a_repeat_is_answered_again_and_counted_once(plane: DataPlane) -> None:
+def test_repeated_push_is_answered_and_added_once(plane: DataPlane) -> None:
     plane.start_job(BSP())
     for worker in (0, 1, 1, 0):
         assert push(plane, worker, 5) == []
@@ -58,7 +58,7 @@ def test_a_repeat_is_answered_again_and_counted_once(plane: DataPlane) -> None:
     assert plane.counter("blocked", 0) == 2
 
 
-def test_bsp_reads_the_snapshot_while_the_next_round_is_under_way(plane: DataPlane) -> None:
+def test_bsp_reads_the_snapshot_during_the_next_round(plane: DataPlane) -> None:
     plane.start_job(BSP())
     for worker in range(3):
         push(plane, worker, 1)
@@ -68,7 +68,7 @@ def test_bsp_reads_the_snapshot_while_the_next_round_is_under_way(plane: DataPla
     assert late[0].total == 3
 
 
-def test_ssp_reads_the_latest_and_waits_at_the_bound(plane: DataPlane) -> None:
+def test_ssp_reads_the_latest_sum_and_blocks_at_the_bound(plane: DataPlane) -> None:
     plane.start_job(SSP(2))
     assert summary(push(plane, 0, 1, seq=1, round=0)) == [(0, Op.ANSWER, 1, 1)]
     assert summary(push(plane, 0, 1, seq=2, round=1)) == [(0, Op.ANSWER, 2, 2)]
@@ -77,13 +77,13 @@ def test_ssp_reads_the_latest_and_waits_at_the_bound(plane: DataPlane) -> None:
     assert summary(push(plane, 2, 100, seq=1, round=0)) == [(0, Op.ANSWER, 0, 113), (2, Op.ANSWER, 1, 113)]
 
 
-def test_asp_answers_at_once(plane: DataPlane) -> None:
+def test_asp_answers_every_push_at_once(plane: DataPlane) -> None:
     plane.start_job(ASP())
     for seq in range(1, 40):
         assert summary(push(plane, 1, 1, seq=seq, round=seq - 1)) == [(1, Op.ANSWER, seq, seq)]
 
 
-def test_a_quorum_completes_the_round(plane: DataPlane) -> None:
+def test_quorum_completes_a_round(plane: DataPlane) -> None:
     plane.start_job(Quorum(2))
     assert push(plane, 0, 1) == []
     assert summary(push(plane, 2, 10)) == [(0, Op.ANSWER, 0, 11), (2, Op.ANSWER, 1, 11)]
@@ -93,7 +93,7 @@ def test_a_quorum_completes_the_round(plane: DataPlane) -> None:
     assert push(plane, 2, 1, seq=2, round=1)[0].values[0] == 113
 
 
-def test_mixed_waits_for_the_synchronous_workers_only(plane: DataPlane) -> None:
+def test_mixed_waits_only_for_synchronous_workers(plane: DataPlane) -> None:
     plane.start_job(Mixed((1,)))
     assert push(plane, 0, 1) == []
     for seq in (1, 2, 3):
@@ -111,7 +111,7 @@ def test_slots_are_independent(plane: DataPlane) -> None:
     ] * 3
 
 
-def test_a_pull_reads_and_changes_nothing(plane: DataPlane) -> None:
+def test_pull_reads_and_changes_nothing(plane: DataPlane) -> None:
     plane.start_job(BSP())
     push(plane, 0, 4)
     for _ in range(2):
@@ -121,7 +121,7 @@ def test_a_pull_reads_and_changes_nothing(plane: DataPlane) -> None:
     assert push(plane, 2, 1)[0].values[0] == 6
 
 
-def test_a_pull_tells_the_highest_seq_accepted(plane: DataPlane) -> None:
+def test_pull_returns_the_highest_accepted_seq(plane: DataPlane) -> None:
     plane.start_job(ASP())
     for seq in (3, 8, 5):
         push(plane, 1, 1, seq=seq)
@@ -146,7 +146,7 @@ def test_swap_nudges_blocked_workers_and_accepts_old_epoch(plane: DataPlane) -> 
     assert plane.counter("nudges", 0) == plane.counter("nudges", 1) == 1
 
 
-def test_a_new_epoch_starts_its_rounds_from_zero(plane: DataPlane) -> None:
+def test_new_epoch_restarts_rounds_at_zero(plane: DataPlane) -> None:
     plane.start_job(BSP())
     for round_ in range(3):
         for worker in range(3):
@@ -158,7 +158,7 @@ def test_a_new_epoch_starts_its_rounds_from_zero(plane: DataPlane) -> None:
     assert push(plane, 0, 1, seq=5, epoch=2, round=1) == []
 
 
-def test_a_new_session_starts_from_zero(plane: DataPlane) -> None:
+def test_new_session_starts_from_zero(plane: DataPlane) -> None:
     plane.start_job(BSP())
     for worker in range(3):
         push(plane, worker, 7)
@@ -170,7 +170,7 @@ def test_a_new_session_starts_from_zero(plane: DataPlane) -> None:
     assert [(item.values[0], item.total) for item in push(plane, 2, 1, session=8)] == [(3, 3)] * 3
 
 
-def test_a_pull_in_a_new_session_clears_the_slot(plane: DataPlane) -> None:
+def test_pull_in_a_new_session_clears_the_slot(plane: DataPlane) -> None:
     plane.start_job(ASP())
     push(plane, 0, 7)
     plane.swap(ASP(), 1, session=8)
@@ -178,7 +178,7 @@ def test_a_pull_in_a_new_session_clears_the_slot(plane: DataPlane) -> None:
     assert summary(push(plane, 0, 2, session=8)) == [(0, Op.ANSWER, 1, 2)]
 
 
-def test_jobs_do_not_touch_each_other(plane: DataPlane) -> None:
+def test_jobs_do_not_affect_each_other(plane: DataPlane) -> None:
     plane.start_job(ASP(), job=0, slots=2)
     plane.start_job(ASP(), job=5, slots=2, first_slot=2)
     push(plane, 0, 1, slot=0)
@@ -205,8 +205,8 @@ def test_hello_is_answered_with_the_membership(plane: DataPlane) -> None:
     ]
 
 
-def test_welcome_tells_all_that_the_job_is(plane: DataPlane) -> None:
-    """No two numbers alike, so that none can stand for another."""
+def test_welcome_carries_all_fields_of_the_job(plane: DataPlane) -> None:
+    """All numbers differ, so that no field can pass for another."""
     plane.admit(1, job=3)
     told = {"slots": 5, "vector_length": 1501, "scale": 4096, "workers": 7, "lost_sessions": 9}
     plane.insert(job_of(3, **told, limit=2.5))
@@ -218,7 +218,7 @@ def test_welcome_tells_all_that_the_job_is(plane: DataPlane) -> None:
 
 
 @pytest.mark.parametrize("job", [1, 6, 7])
-def test_a_job_is_answered_through_its_own_group(plane: DataPlane, job: int) -> None:
+def test_answers_use_the_jobs_own_multicast_group(plane: DataPlane, job: int) -> None:
     plane.start_job(BSP(), job=job)
     for worker in range(WORKERS):
         said = plane.ask(worker + 1, frame(request(Op.PUSH, worker, job=job), worker))
@@ -228,7 +228,7 @@ def test_a_job_is_answered_through_its_own_group(plane: DataPlane, job: int) -> 
 
 
 def test_16_workers_on_shared_ports_get_separate_answers(plane: DataPlane) -> None:
-    """Several behind each port: everybody waits, is released and is nudged as itself."""
+    """Several workers are behind each port: each is blocked, released and nudged separately."""
     hosts = [replace(Host.of(worker), port=worker % WORKERS + 1) for worker in range(16)]
     everybody = range(len(hosts))
     for worker, host in enumerate(hosts):
@@ -252,8 +252,8 @@ def test_16_workers_on_shared_ports_get_separate_answers(plane: DataPlane) -> No
 
 
 @pytest.mark.parametrize("staleness", [1, 15])
-def test_the_ring_holds_every_staleness(plane: DataPlane, staleness: int) -> None:
-    """A worker at the bound, then the others one round at a time: each round is complete exactly once."""
+def test_arrival_ring_works_for_every_staleness_bound(plane: DataPlane, staleness: int) -> None:
+    """One worker reaches the bound, then the others contribute round by round: each round completes exactly once."""
     plane.start_job(SSP(staleness), slots=1)
     for round_ in range(staleness):
         assert len(push(plane, 0, 1, seq=round_ + 1, round=round_)) == 1
@@ -265,8 +265,8 @@ def test_the_ring_holds_every_staleness(plane: DataPlane, staleness: int) -> Non
         assert {item.worker for item in said} == ({0, 2} if round_ == 0 else {2}), "the first round frees who waited"
 
 
-def test_the_staleness_of_a_contribution_is_counted_in_rounds(plane: DataPlane) -> None:
-    """What was accepted since the sender read, a round being one contribution of each of the three workers."""
+def test_staleness_histogram_counts_rounds(plane: DataPlane) -> None:
+    """Contributions accepted since the sender's last read, divided by three, the number of workers."""
     plane.start_job(ASP())
     for seq in range(1, 8):
         push(plane, 0, 1, seq=seq, total=seq - 1)  # reads its own, and nobody else is there: never stale

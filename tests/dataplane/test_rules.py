@@ -30,8 +30,8 @@ from tests.planted import FAULTS, OFTEN, Line, every_fault_is_found, of_the_prot
 QUICK = 100  # runs; what takes longer is hunted by the command
 
 
-def test_the_right_rules() -> None:
-    """And everything that may befall a run does, or these would prove little."""
+def test_correct_rules_pass_random_runs() -> None:
+    """Every kind of event occurs in them; otherwise passing would prove little."""
     switch, happened = ModelSwitch(), Counter[str]()
     for seed in range(200, 350):  # in 324 a LEAVE of an older incarnation comes late, which has become rare
         plan = random_plan(seed, OFTEN)
@@ -52,7 +52,9 @@ def test_the_right_rules() -> None:
     assert expected - set(happened) == set()
 
 
-NOT_READ = next(fault.lines[0] for fault in FAULTS if fault.rule == "who joins again goes on without reading")
+NOT_READ = next(
+    fault.lines[0] for fault in FAULTS if fault.rule == "a worker that joins again contributes without reading"
+)
 BEING_DELETED = Line(
     Schedule, "refused", "started_for is not self.ledger or self._deleting", "started_for is not self.ledger"
 )
@@ -69,9 +71,9 @@ BEING_DELETED = Line(
     ],
     ids=["5091", "5142", "20077", "75"],
 )
-def test_plans_of_runs_that_were_wrong(pair: Pair, number: int, seed: int, mistake: Line, broke: str) -> None:
-    """They were found with another controller, which drew other random numbers. So each has a seed with which the same
-    comes of it now, if the mistake is made again."""
+def test_formerly_failing_plans_pass(pair: Pair, number: int, seed: int, mistake: Line, broke: str) -> None:
+    """They failed with another controller, which drew other random numbers. Each has a seed that fails again if the
+    mistake is repeated."""
     plan = random_plan(PAIRS.index(pair) * NUMBERS + number, take_overs=0.0, restarts=0.0)
     again = replace(plan, seed=seed, faults=replace(plan.faults, seed=seed))
     switch = P4Switch(Program.load())
@@ -91,7 +93,7 @@ def test_plans_of_runs_that_were_wrong(pair: Pair, number: int, seed: int, mista
 
 @pytest.mark.parametrize("racks", [0, 3])
 def test_takeover_runs_expose_rejoin_without_reading(racks: int) -> None:
-    """On the P4 programs, by what is lost, stuck or stopped; the same run is right with the rule."""
+    """The P4 programs lose contributions, get stuck or stop without the rule; with it the same run is right."""
     runs = [(pair, number) for number in range(20) for pair in PAIRS]
     with planted(NOT_READ):
         broken = next((run for run in runs if _breaks_a_rule(*run, racks)), None)
@@ -109,7 +111,7 @@ def two_workers() -> Schedule:
     return Schedule(ModelSwitch(), Plan(1, 1, (4, 4), (0.1, 0.1)), itertools.repeat(BSP()))
 
 
-def test_two_processes_of_a_worker_have_not_one_udp_port() -> None:
+def test_two_processes_of_a_worker_use_different_udp_ports() -> None:
     run = two_workers()
     place = run.places[0]
     place.start()
@@ -158,7 +160,7 @@ def test_model_restarts_worker_refused_for_an_ended_process() -> None:
     run.close()
 
 
-def test_the_first_of_two_processes_is_ended_only_when_the_other_has_its_place() -> None:
+def test_first_process_ends_only_after_the_other_has_its_place() -> None:
     run = two_workers()
     run.start()
     place = run.places[0]
@@ -174,10 +176,12 @@ def test_the_first_of_two_processes_is_ended_only_when_the_other_has_its_place()
     run.close()
 
 
-test_a_broken_rule_is_found = every_fault_is_found(of_the_protocol, [fault for fault in FAULTS if fault.runs <= QUICK])
+test_random_runs_find_each_planted_fault = every_fault_is_found(
+    of_the_protocol, [fault for fault in FAULTS if fault.runs <= QUICK]
+)
 
 
-def test_a_planted_fault_is_gone_afterwards_and_has_to_be_there() -> None:
+def test_planted_fault_is_removed_afterwards_and_must_match() -> None:
     right = Model._request
     with planted(Line(Model, "_request", "slot.base = round_ + 1", "slot.base = round_")):
         assert Model._request is not right

@@ -1,4 +1,5 @@
-"""What runs in the hosts of attachments.py, and imports no more: ``worker NUMBER`` and ``tcp ADDRESS OTHER``."""
+"""Programs that run in the hosts of attachments.py: ``worker NUMBER`` and ``tcp ADDRESS OTHER``. Imports no more than
+they need."""
 
 from __future__ import annotations
 

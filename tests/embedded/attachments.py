@@ -151,7 +151,7 @@ def _check(command: Sequence[str]) -> None:
 
 
 def outcome(case: Case, scratch: Path) -> dict[str, str]:
-    """What training and TCP came to: "yes", or the reason in a line."""
+    """Returns the outcome of training and of TCP: "yes", or the reason in a line."""
     server("controller")  # here: it would be in the network below otherwise, and outlive it
     with contextlib.ExitStack() as stack:
         stack.enter_context(private_network())

@@ -74,7 +74,7 @@ def ours(embedded: Target) -> Iterator[Probing]:
 
 @pytest.fixture
 def fresh() -> Iterator[Target]:
-    """An embedded switch that nobody has used."""
+    """An embedded switch without any earlier client."""
     with embedded_target() as target:
         yield target
 
@@ -88,7 +88,7 @@ def new(fresh: Target) -> Iterator[Callable[[], Probing]]:
 
 @pytest.fixture
 def alone(fresh: Target) -> Iterator[Probing]:
-    """The primary controller of a switch that nobody else has used."""
+    """The primary controller of a switch without other clients."""
     with fresh.controller() as controller:
         yield controller.primary()
 

@@ -132,7 +132,7 @@ class Stream:
         return str(self.ended.details()) if self.ended is not None else ""
 
     def half_close(self) -> None:
-        """Says that nothing more will be sent."""
+        """Closes the sending side of the stream."""
         self._requests.put(None)
 
     def close(self) -> None:

@@ -101,7 +101,7 @@ class Probing(Controller):
         return self.received()
 
     def found(self, table: str, *probes: Probe) -> list[int]:
-        """What the probes met in a table."""
+        """Returns what the probes found in a table."""
         return [getattr(self.send(probe), table) for probe in probes]
 
     def scoped(self, a: int, value: int | None = None) -> p4r.TableEntry:

@@ -63,12 +63,12 @@ class Profiled(_Primary):
         return entry
 
     def send(self, direct: int = 0, spread: int = 0, flow: int = 0) -> tuple[int, int]:
-        """What the two tables' actions wrote into the packet."""
+        """Returns what the two tables' actions wrote into the packet."""
         data = self.echo(bytes([direct, spread]) + flow.to_bytes(2, "big") + bytes(4))
         return int.from_bytes(data[4:6], "big"), int.from_bytes(data[6:8], "big")
 
     def spread(self, key: int, flows: int = 8) -> list[int]:
-        """What the flows 0, 1, ... are given."""
+        """Returns what the action chosen for each of the flows 0, 1, ... wrote."""
         return [self.send(spread=key, flow=flow)[1] for flow in range(flows)]
 
 

@@ -40,7 +40,7 @@ class Running(Process):
 
     @property
     def lines(self) -> list[str]:
-        """What it has printed and logged."""
+        """The lines that it has printed and logged."""
         return self.log.read_text().splitlines()
 
     @property
@@ -55,7 +55,7 @@ class Running(Process):
         return Probing(self.address, DEVICE_ID)
 
     def ended(self, number: int = signal.SIGTERM) -> list[str]:
-        """Ends it by a signal; the lines beside the one that says that it is ready."""
+        """Ends it by a signal, and returns all lines except the ready line."""
         self.process.send_signal(number)
         assert self.process.wait(PATIENCE_S) == 0
         return [line for line in self.lines if line != self.ready_line]
@@ -130,6 +130,6 @@ class Tracing(Process):
         return self.log.read_text().splitlines()
 
     def printed(self) -> list[str]:
-        """What it has printed, when it has ended."""
+        """Waits for its end, and returns what it has printed."""
         assert self.process.wait(PATIENCE_S) == 0
         return self.lines[1:]

@@ -36,7 +36,7 @@ def loaded() -> bool:
 
 
 def loaded_flags() -> tuple[str, ...]:
-    """What to compile a program with: with the sanitizers in a process that has their libraries."""
+    """Returns compiler flags: with the sanitizers in a process that has their libraries loaded."""
     return FLAGS if loaded() else ()
 
 

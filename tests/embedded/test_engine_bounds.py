@@ -1,4 +1,4 @@
-"""Programs that no compiler writes: refused with their place, or bounded in memory and time whatever comes in."""
+"""Programs that no compiler writes are refused with their place, or bounded in memory and time for any input."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.embedded.small import Node, constant, field, operation, primitive
 
 
 @pytest.mark.skipif(not sanitizers.sanitizer_libraries(), reason="needs the C compiler's sanitizer libraries")
-def test_memory_and_time_are_bounded() -> None:
-    """Under sanitizers, in processes of their own: it would be the process that ends."""
+def test_hostile_programs_are_bounded_in_memory_and_time() -> None:
+    """Under sanitizers, in processes of their own, because a failure would end the process."""
     command = [sys.executable, "-m", "tests.embedded.hostile_programs"]
     run = subprocess.run(
         command, capture_output=True, text=True, cwd=sanitizers.ROOT, env=sanitizers.environment(), check=False
@@ -33,8 +33,8 @@ def nested(op: str, depth: int) -> Node:
     return node
 
 
-def test_code_grows_with_the_program_only() -> None:
-    """Each division's divisor stands twice in C: nested ones doubled it at every level."""
+def test_generated_code_grows_linearly_with_nesting() -> None:
+    """C names each divisor twice; nested divisions once doubled it at every level."""
     made = [small.program([primitive("assign", field("h", "a"), nested("/", depth))]) for depth in (5, 40)]
     shorter, longer = (len(generate(load_program(small.encoded(each)))) for each in made)
     assert longer - shorter < 35 * 100
@@ -222,7 +222,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_refused_with_its_place(what: str) -> None:
+def test_bad_program_is_refused_with_its_place(what: str) -> None:
     made = small.program([small.send_to(1)])
     generate(load_program(small.encoded(made)))  # it is the change that is refused
     change, message = REFUSED[what]

@@ -1,4 +1,4 @@
-"""What copies know of the port where the packet came in: as BMv2 has it, nothing that no field list keeps."""
+"""The ingress port in copies of a packet: as in BMv2, lost unless a field list keeps it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_ingress_port(case: str) -> None:
+def test_ingress_port_in_copies_is_as_in_bmv2(case: str) -> None:
     made, kind, expected = CASES[case]
     with Switch.load(json.dumps(made).encode()) as switch:
         switch.clone_session_set(SESSION, [(4, 0)])
@@ -70,7 +70,7 @@ def test_ingress_port(case: str) -> None:
 
 @pytest.mark.bmv2
 @pytest.mark.skipif(bool(bmv2.why_not()), reason=bmv2.why_not() or "there")
-def test_ingress_port_in_bmv2(tmp_path: Path) -> None:
+def test_bmv2_has_the_expected_ingress_port_in_copies(tmp_path: Path) -> None:
     p4info = tmp_path / "empty.txtpb"
     p4info.write_text("")
     with bmv2.running_bmv2(PROGRAMS / "mirror.json", p4info) as switch:

@@ -55,21 +55,21 @@ def compare(
 
 
 @pytest.mark.parametrize("strategy", [{"staleness": 0, "read_mode": 1}, {"staleness": 2}, {"quorum": 2}])
-def test_serene(strategy: dict[str, int]) -> None:
+def test_serene_program_gives_the_same_bytes_as_on_bmv2(strategy: dict[str, int]) -> None:
     program = Program.load("serene")
     packets = trial(random.Random(str(strategy)), seeds(program.lanes), PACKETS)
     compare(program.config_path, program.p4info_path, lambda target: start_job(target, **strategy), packets)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_every_shape_of_header(seed: int) -> None:
+def test_every_shape_of_header_gives_the_same_bytes_as_on_bmv2(seed: int) -> None:
     json, _ = PROGRAMS["shapes"]
     packets = trial(random.Random(seed), shapes(), PACKETS)
     compare(json, json.with_suffix(".p4info.txtpb"), lambda target: None, packets, QUICK)
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_samples_of_p4c(name: str) -> None:
+def test_p4c_samples_give_the_same_bytes_as_on_bmv2(name: str) -> None:
     sample = sample_packets(name)
     packets = trial(random.Random(name), sample.given, PACKETS)
     compare(sample.json, sample.p4info, sample.prepare, packets, QUICK)

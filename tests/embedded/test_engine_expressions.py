@@ -27,7 +27,7 @@ LARGEST = 2500  # bits of an intermediate value
 
 
 class Maker:
-    """Draws expressions, and knows what they are worth."""
+    """Draws random expressions, and computes their values."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)

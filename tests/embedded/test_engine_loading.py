@@ -1,4 +1,5 @@
-"""Programs that BMv2 loads for what p4c writes rarely: fields of no bits, CRCs set at run time, digests of headers."""
+"""Programs with constructs that p4c rarely writes and BMv2 loads: fields of zero bits, CRCs set at run time, digests of
+headers."""
 
 from __future__ import annotations
 
@@ -42,13 +43,13 @@ def with_no_bits() -> small.Node:
     return made
 
 
-def test_fields_of_no_bits() -> None:
+def test_fields_of_zero_bits_are_loaded() -> None:
     with Switch.load(small.encoded(with_no_bits())) as switch:
         assert switch.process(0, b"\x07\xff") == [(1, b"\x07\x05")]
         assert switch.process(0, b"\x08\xff\x09\xff") == [(1, b"\x09\x05")]  # 7 alone ends the parser
 
 
-def test_json_of_the_oldest_p4c() -> None:
+def test_json_of_old_p4c_versions_is_loaded() -> None:
     """No type for a default transition, tables that name actions without ids, no timestamps or multicast group in
     standard_metadata, and primitives that change fields."""
     steps = [
@@ -70,8 +71,8 @@ def test_json_of_the_oldest_p4c() -> None:
         assert switch.process(0, b"\x08\x00tail") == [(1, b"\x02\xfftail")]
 
 
-def test_multicast_in_intrinsic_metadata() -> None:
-    """As p4c wrote P4_14 programs before 2019; and a condition on a header's validity, as it wrote it then."""
+def test_multicast_group_in_intrinsic_metadata_is_loaded() -> None:
+    """As p4c wrote P4_14 programs before 2019, with that time's form of a condition on a header's validity."""
     group = small.field("intrinsic_metadata", "mcast_grp")
     made = small.program([small.primitive("assign", group, small.constant(3))])
     made = small.with_header(made, "intrinsic_metadata", [["mcast_grp", 16], ["egress_rid", 16], ["more", 8]])
@@ -123,15 +124,15 @@ INSIDE, OUTSIDE = b"\x01\x10\x20\x30", b"\x02\x10\x20\x30"
         ([small.primitive("assign", FIRST_FIELD, small.constant(9))], b"\x01\x10\x20\x09", OUTSIDE),
     ],
 )  # fmt: skip
-def test_stack_elements_by_an_index_of_the_packet(steps: list[small.Node], inside: bytes, outside: bytes) -> None:
-    """An element outside of the stack is no valid header, and what is written there changes nothing (P4_16, 8.25)."""
+def test_header_stack_is_indexed_by_a_packet_field(steps: list[small.Node], inside: bytes, outside: bytes) -> None:
+    """An element outside the stack is an invalid header, and writes to it change nothing (P4_16, 8.25)."""
     with Switch.load(small.encoded(with_stack(steps))) as switch:
         assert switch.process(0, INSIDE) == [(1, inside)]
         assert switch.process(0, OUTSIDE) == [(1, outside)]
 
 
-def test_a_struct_of_metadata_is_copied() -> None:
-    """As p4c writes ``log_msg("{}", {standard_metadata})``."""
+def test_metadata_struct_is_copied() -> None:
+    """p4c writes ``log_msg("{}", {standard_metadata})`` like this."""
     copied = small.primitive(
         "assign_header", {"type": "header", "value": "kept"}, {"type": "header", "value": "standard_metadata"}
     )
@@ -145,8 +146,8 @@ def test_a_struct_of_metadata_is_copied() -> None:
         Switch.load(small.encoded(made))
 
 
-def test_a_stacks_last_element_is_copied_in_the_parser() -> None:
-    """As p4c writes ``h = stack.last``; before anything is extracted, there is none."""
+def test_last_stack_element_is_copied_in_the_parser() -> None:
+    """p4c writes ``h = stack.last`` like this; before anything is extracted, there is no last element."""
     made = small.program([small.send_to(1)])
     for index in range(2):
         made["headers"].append({"name": f"s[{index}]", "id": 2 + index, "header_type": "h_t", "metadata": False})
@@ -160,8 +161,8 @@ def test_a_stacks_last_element_is_copied_in_the_parser() -> None:
             assert switch.process(0, b"\x08\x09tail") == [(1, b"\x09tail")]  # the 9 is the copy, or follows no header
 
 
-def test_a_selector_within_its_table() -> None:
-    """As p4c wrote action profiles in 2016: a group of the table spreads packets, by the CRC-16 of their first byte."""
+def test_selector_within_a_table_spreads_packets() -> None:
+    """p4c wrote action profiles like this in 2016. The table's group uses the CRC-16 of a packet's first byte."""
     made = small.program([small.primitive("assign", B, {"type": "runtime_data", "value": 0}), small.send_to(1)])
     made["header_types"][1]["fields"] = [["a", 8, False], ["b", 8, False]]
     made["actions"][0]["runtime_data"] = [{"name": "chosen", "bitwidth": 8}]
@@ -220,7 +221,7 @@ def by_the_book(crc: Crc, bits: int, data: bytes) -> int:
 @pytest.mark.parametrize(
     ("algorithm", "bits"), [("crc8_custom", 8), ("crc16_custom", 16), ("crc32_custom", 32), ("crc64_custom", 64)]
 )
-def test_a_crc_set_at_run_time(algorithm: str, bits: int) -> None:
+def test_crc_parameters_can_be_set_at_run_time(algorithm: str, bits: int) -> None:
     rng = random.Random(bits)
     with Switch.load(small.encoded(hashing(algorithm))) as switch:
         for _ in range(100):
@@ -231,7 +232,7 @@ def test_a_crc_set_at_run_time(algorithm: str, bits: int) -> None:
             assert hash_of(switch, data) == by_the_book(crc, bits, data), (crc, data)
 
 
-def test_the_crc_before_any_is_set_and_the_polynomial_alone() -> None:
+def test_default_crc_and_polynomial_alone_match_known_values() -> None:
     with Switch.load(small.encoded(hashing())) as switch:
         assert hash_of(switch, b"abcd") == zlib.crc32(b"abcd")
         switch.crc_set("calc", 0x1EDC6F41)
@@ -243,7 +244,7 @@ def test_the_crc_before_any_is_set_and_the_polynomial_alone() -> None:
 
 
 @pytest.mark.parametrize("text", ["calc", "=7", "calc=", "calc=1,2", "calc=1,2,3,4,5", "calc=-1", "calc=1,2,3,0,2"])
-def test_a_crc_that_is_none(text: str) -> None:
+def test_bad_crc_option_is_refused(text: str) -> None:
     with pytest.raises(BadCrc, match="expected NAME=POLYNOMIAL"):
         parse_crc(text)
     assert parse_crc("calc=0x07") == ("calc", 7)
@@ -326,7 +327,7 @@ def members(*items: p4d.P4Data) -> p4d.P4StructLike:
 
 
 @pytest.mark.parametrize("is_valid", [True, False])
-def test_a_digest_of_nested_types(is_valid: bool) -> None:
+def test_digest_of_nested_types_is_structured(is_valid: bool) -> None:
     made, info = grab_bag()
     with Switch.load(small.encoded(made)) as switch:
         schema = Schema(info, switch.program)
@@ -355,7 +356,7 @@ def test_a_digest_of_nested_types(is_valid: bool) -> None:
         (named("struct", "bag"), "nested more than 16 deep"),
     ],
 )
-def test_a_digest_that_does_not_fit(spec: p4t.P4DataTypeSpec, words: str) -> None:
+def test_digest_that_does_not_fit_its_p4info_is_refused(spec: p4t.P4DataTypeSpec, words: str) -> None:
     made, info = grab_bag()
     info.type_info.structs["bag"].members[-1].type_spec.CopyFrom(spec)
     with Switch.load(small.encoded(made)) as switch, pytest.raises(Failure, match=words):

@@ -15,7 +15,7 @@ SANITIZED = pytest.mark.skipif(not sanitizer_libraries(), reason="needs the C co
 
 
 def fuzz(*options: str) -> dict[str, dict[str, int]]:
-    """Runs it in a process of its own, which a finding ends; the counts that it prints."""
+    """Runs the fuzzer in a process of its own, which a finding ends, and returns the counts that it prints."""
     command = [sys.executable, "-m", "tests.embedded.fuzz", *options]
     run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     assert run.returncode == 0, run.stdout[-500:] + run.stderr[-3000:]
@@ -28,7 +28,7 @@ def fuzz(*options: str) -> dict[str, dict[str, int]]:
 
 @SANITIZED
 @pytest.mark.parametrize("traced", [False, True])
-def test_packets(traced: bool) -> None:
+def test_mutated_packets_pass_the_sanitizers(traced: bool) -> None:
     count = COUNT // 8 if traced else COUNT
     found = fuzz("--sanitize", "--kind", "frames", "--count", str(count), *["--traced"] * traced)
     assert set(found) == set(PROGRAMS)
@@ -37,7 +37,7 @@ def test_packets(traced: bool) -> None:
 
 
 @SANITIZED
-def test_programs() -> None:
+def test_mutated_programs_pass_the_sanitizers() -> None:
     counts = fuzz("--sanitize", "--kind", "json", "--count", str(50 * PROGRAM_COUNT))["programs"]
     assert counts["programs"] == PROGRAM_COUNT
     assert min(counts["refused"], counts["read"], counts["run"]) > 1
@@ -52,15 +52,15 @@ def test_programs() -> None:
     ],
     ids=["requests", "tables"],
 )
-def test_tables_and_requests(options: list[str]) -> None:
-    """Tests that give tables and the decoder of WriteRequests their worst, with the sanitizers."""
+def test_table_and_request_tests_pass_the_sanitizers(options: list[str]) -> None:
+    """Runs the tests of tables and of the WriteRequest decoder under the sanitizers."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *options]
     run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, env=environment())
     assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
     assert " passed" in run.stdout
 
 
-def test_messages() -> None:
+def test_mutated_p4runtime_messages_pass_the_sanitizers() -> None:
     counts = fuzz("--kind", "p4runtime", "--count", str(COUNT))["messages"]
     assert counts["messages"] == COUNT // 10
     assert len(counts) > 6  # different answers

@@ -1,4 +1,4 @@
-"""No text of a program reaches the compiler."""
+"""Names and strings of a program do not reach the compiler."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ HOSTILE = (
 
 @pytest.mark.parametrize("program", SOURCES)
 @pytest.mark.parametrize("text", HOSTILE)
-def test_no_text_of_a_program_reaches_the_compiler(program: str, text: str) -> None:
-    """Whatever a program calls its parts, its C is the same but for the readable ends of our own identifiers."""
+def test_hostile_names_change_only_identifier_endings_in_c(program: str, text: str) -> None:
+    """Whatever names a program uses, its C differs only in the readable endings of our own identifiers."""
     plain = generate(load_program(renamed(SOURCES[program], lambda n, name: f"n{n}")))
     hostile = generate(load_program(renamed(SOURCES[program], lambda n, name: text.format(n=n, name=name))))
     assert hostile.isascii()
@@ -39,8 +39,8 @@ def test_no_text_of_a_program_reaches_the_compiler(program: str, text: str) -> N
 
 
 @pytest.mark.parametrize("program", SOURCES)
-def test_strings_that_name_nothing_are_not_written_at_all(program: str) -> None:
-    """Messages, source locations, meta data, errors' names, keys that the format does not know."""
+def test_unused_strings_of_a_program_do_not_reach_c(program: str) -> None:
+    """Messages, source locations, metadata, names of errors, and keys that the format does not define."""
     raw = json.loads(SOURCES[program])
     mark = "MARK*/ hostile"
 
@@ -65,16 +65,16 @@ def test_strings_that_name_nothing_are_not_written_at_all(program: str) -> None:
 
 @pytest.mark.parametrize("program", ["serene", "serene_jumbo"])
 def test_serene_engine_reads_no_time_and_moves_whole_registers(program: str) -> None:
-    """It never asks for the time, which `mark_to_drop(standard_metadata)` does not need; and registers are read and
-    written as a whole: in a loop over limbs, C has to look for the register again after each of them."""
+    """`mark_to_drop(standard_metadata)` does not need the time. Registers are moved as a whole: in a loop over limbs, C
+    would look the register up again for each limb."""
     source = generate(load_program(SOURCES[program]))
     assert "USES_INGRESS_TIME = 0, USES_EGRESS_TIME = 0" in source
     assert "wide_move(" in source
     assert not re.search(r"\[i\] = state->rows_|state->rows_\d+\[at\]\.\w+\[i\] = h->", source)
 
 
-def test_a_name_in_a_comment_runs_no_code(tmp_path: Path) -> None:
-    """The attack as it was: the constructor runs when the library is loaded."""
+def test_hostile_comment_in_a_program_runs_no_code(tmp_path: Path) -> None:
+    """The original attack: a constructor that runs when the library is loaded."""
     marker = tmp_path / "owned"
     attack = f'*/ #include <stdio.h>\n__attribute__((constructor)) static void f(void) {{ fopen("{marker}", "w"); }} /*'
     raw = json.loads(SOURCES["shapes"])
@@ -85,7 +85,7 @@ def test_a_name_in_a_comment_runs_no_code(tmp_path: Path) -> None:
     assert not marker.exists()
 
 
-def test_identifiers() -> None:
+def test_c_identifiers_are_readable_and_bounded() -> None:
     assert identifier("h", 3, "ethernet") == "h3_ethernet"
     assert identifier("a", 12, "Ingress.add") == "a12_Ingress_add"
     assert identifier("f", 0, "") == "f0_"

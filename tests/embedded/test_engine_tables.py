@@ -1,4 +1,4 @@
-"""Large tables against a linear scan: every kind of match, under random writes, with packets in between and beside."""
+"""Large tables compared with a linear scan: every kind of match, under random writes, with packets meanwhile."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _matches(match: Match, value: int) -> bool:
 
 
 class Model:
-    """One table: what a switch says is what a scan of all entries finds."""
+    """One table, compared with a scan of all its entries."""
 
     def __init__(self, switch: Switch, table: str, random_: random.Random, masks: int) -> None:
         self.switch, self.table, self.random = switch, table, random_
@@ -193,8 +193,8 @@ def test_large_table_lookup_matches_linear_scan(switch: Switch, table: str, mask
     model.check(50)
 
 
-def test_of_equal_priorities_the_older_entry_wins(switch: Switch) -> None:
-    """Whatever masks they have, and whichever place a deleted entry has left to a new one."""
+def test_older_entry_wins_among_equal_priorities(switch: Switch) -> None:
+    """Whatever the masks are, and whichever deleted entry's place a new entry reuses."""
     name, action = "ProbeIngress.by_ternary", "ProbeIngress.found_ternary"
     anything = Ternary(0, 0)
     old = switch.table_add(name, [anything, Ternary(0, 1)], action, [1], 5)
@@ -214,7 +214,7 @@ def test_of_equal_priorities_the_older_entry_wins(switch: Switch) -> None:
     assert found() == 5
 
 
-def test_a_full_table_takes_no_more_until_one_is_deleted(program: bytes) -> None:
+def test_full_table_accepts_an_entry_after_a_delete(program: bytes) -> None:
     with Switch.load(program) as switch:
         name, action = "ProbeIngress.by_lpm", "ProbeIngress.found_lpm"
         handles = [switch.table_add(name, [Lpm(number << 16, 16)], action, [1]) for number in range(ENTRIES)]
@@ -227,9 +227,9 @@ def test_a_full_table_takes_no_more_until_one_is_deleted(program: bytes) -> None
             switch.table_add(name, [Lpm(3, 32)], action, [1])
 
 
-def test_no_packet_meets_half_a_write(switch: Switch) -> None:
-    """An entry is replaced, modified and covered while packets pass: each of them finds one of the answers that were
-    whole at some time, and never none, since the entry below stays."""
+def test_packets_never_see_a_partial_table_write(switch: Switch) -> None:
+    """An entry is replaced, modified and covered while packets pass. Each packet finds one of the complete states, and
+    never a miss, because the entry below stays."""
     name, exact = "ProbeIngress.by_ternary", "ProbeIngress.by_exact"
     below = [Ternary(0, 0), Ternary(0, 0)]
     switch.table_add(name, below, "ProbeIngress.found_ternary", [1], 1)

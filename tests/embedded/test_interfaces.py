@@ -1,4 +1,4 @@
-"""Frames as they come from and go to interfaces, in network namespaces of the tests' own."""
+"""Frames from and to interfaces, in network namespaces of the tests' own."""
 
 from __future__ import annotations
 
@@ -17,43 +17,64 @@ ROOT = Path(__file__).parents[2]
 TAGGED = bytes.fromhex("020000000002020000000001810020648888") + b"a frame with a VLAN tag" * 3
 DOUBLY = bytes.fromhex("02000000000202000000000188a80005810020648888") + b"a frame with two tags" * 3
 PLAIN = bytes.fromhex("0200000000020200000000018888") + b"a frame without one" * 3
+LONG = PLAIN + bytes(range(256)) * 20  # no slot for received frames is so large
+LONG_TAGGED = TAGGED + bytes(range(256)) * 20
 
 # Sends frames to a switch that sends each back by the port where it came; prints what comes back, tags in their places.
+# Then the interface goes down, and comes up again.
 REFLECTED = """
-import json, socket, struct, subprocess, sys
+import json, os, socket, struct, subprocess, sys, time
+from pathlib import Path
 from serene.embedded import Switch
+def link(*commands):
+    for command in commands:
+        subprocess.run(["ip", "link", *command.split()], check=True)
+def reflected(end, frames):
+    back = []
+    for frame in frames:
+        end.send(frame)
+    while len(back) < len(frames):
+        data, said, _, _ = end.recvmsg(16384, 256)
+        status, _, _, _, _, tci, tpid = struct.unpack("IIIHHHH", said[0][2])
+        if status & 16:
+            data = data[:12] + struct.pack(">HH", tpid, tci) + data[12:]
+        if data[:12] == frames[0][:12]:
+            back.append(data.hex())
+    return back
+def states():
+    others = (task for task in Path("/proc/self/task").iterdir() if int(task.name) != os.getpid())
+    return {(task / "stat").read_text().rpartition(")")[2].split()[0] for task in others}
 frames = [bytes.fromhex(frame) for frame in sys.argv[2:]]
-for command in ("add sw type veth peer name host", "set sw up", "set host up"):
-    subprocess.run(["ip", "link", *command.split()], check=True)
-end = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
-end.bind(("host", 0))
-end.settimeout(20)
-end.setsockopt(263, 8, 1)  # PACKET_AUXDATA
-end.setsockopt(263, 23, 1)  # PACKET_IGNORE_OUTGOING
-back = []
+link("add sw type veth peer name host", "set sw up", "set host up")
+def opened():
+    end = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+    end.bind(("host", 0))
+    end.settimeout(20)
+    end.setsockopt(263, 8, 1)  # PACKET_AUXDATA
+    end.setsockopt(263, 23, 1)  # PACKET_IGNORE_OUTGOING
+    return end
 with Switch.load(sys.argv[1]) as switch:
     switch.add_interface(1, "sw")
     switch.start()
-    for frame in frames:
-        end.send(frame)
-        while len(back) < len(frames):
-            data, said, _, _ = end.recvmsg(4096, 256)
-            status, _, _, _, _, tci, tpid = struct.unpack("IIIHHHH", said[0][2])
-            if status & 16:
-                data = data[:12] + struct.pack(">HH", tpid, tci) + data[12:]
-            if data[:12] == frame[:12]:
-                back.append(data.hex())
-                break
-print(json.dumps(back))
+    link("set sw mtu 9000", "set host mtu 9000")
+    back = reflected(opened(), frames)
+    link("set sw down")
+    deadline = time.monotonic() + 20
+    while states() != {"S"} and time.monotonic() < deadline:
+        time.sleep(0.01)
+    sleeps = states() == {"S"}
+    link("set sw up")
+    print(json.dumps([back, sleeps, reflected(opened(), frames)]))
 """
 
 
-def test_vlan_tags_stay(tmp_path: Path) -> None:
-    """The kernel takes them out of what a packet socket receives, and says so apart."""
+def test_interface_keeps_tags_and_the_order_of_frames_of_any_length(tmp_path: Path) -> None:
+    """The kernel removes VLAN tags and reports them separately. Frames that fit into a slot and frames that do not keep
+    their order. The switch waits while the interface is down."""
     if os.geteuid() != 0 or shutil.which("unshare") is None or shutil.which("ip") is None:
         pytest.skip("needs root, unshare and ip, to make interfaces")
     program = Path(__file__).with_name("programs") / "profiles.json"  # it sends packets back
-    frames = [TAGGED, PLAIN, DOUBLY]
+    frames = [TAGGED, PLAIN, LONG, DOUBLY, LONG_TAGGED, LONG, PLAIN]
     done = subprocess.run(
         ["unshare", "-n", sys.executable, "-c", REFLECTED, str(program), *(frame.hex() for frame in frames)],
         capture_output=True,
@@ -63,14 +84,15 @@ def test_vlan_tags_stay(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert [bytes.fromhex(frame) for frame in json.loads(done.stdout)] == frames
+    sent = [frame.hex() for frame in frames]
+    assert json.loads(done.stdout) == [sent, True, sent]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to make interfaces")
 @pytest.mark.parametrize(
     "case", [Case("macvlan passthru"), Case(offloads="gro on, forwarding UDP runs")], ids=lambda case: case.name
 )
-def test_workers_and_tcp_through_interfaces(case: Case, tmp_path: Path) -> None:
-    """Two rows of docs/switches.md; `python -m tests.embedded.attachments` prints all."""
+def test_workers_and_tcp_work_through_interfaces(case: Case, tmp_path: Path) -> None:
+    """Two rows of docs/switches.md; `python -m tests.embedded.attachments` prints all rows."""
     assert case in CASES
     assert outcome(case, tmp_path) == {"training": "yes", "TCP": "yes"}

@@ -1,4 +1,4 @@
-"""Who may write: election ids, primaries and backups, on the embedded switch and on simple_switch_grpc."""
+"""Arbitration: election ids, primaries and backups, on the embedded switch and on simple_switch_grpc."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def second(target: Target, controller: Probing) -> Iterator[Probing]:
         yield second
 
 
-def test_the_first_controller_is_primary(target: Target, controller: Probing) -> None:
+def test_first_controller_becomes_primary(target: Target, controller: Probing) -> None:
     notice = introduced(controller, controller.election_id).receive("arbitration")
     assert (notice.status.code, notice.device_id, notice.election_id) == (0, target.device_id, controller.election)
     assert controller.stub.Capabilities(p4r.CapabilitiesRequest()).p4runtime_api_version.startswith("1.")
 
 
-def test_a_controller_that_comes_back_before_its_old_stream_has_ended(new: Make) -> None:
-    """Its old stream is half-closed just after its new one has said the same election id."""
+def test_returning_controller_is_accepted_before_its_old_stream_ends(new: Make) -> None:
+    """The old stream is half-closed just after the new one has sent the same election id."""
     controller = new()
     old, again = controller.become_primary(), controller.stream()
     again.introduce(controller.election_id)
@@ -65,7 +65,7 @@ def test_election_ids_have_128_bits(new: Make) -> None:
     assert primary.silent()
 
 
-def test_a_lower_election_id_is_backup_and_may_not_write(controller: Probing, second: Probing) -> None:
+def test_lower_election_id_is_backup_and_may_not_write(controller: Probing, second: Probing) -> None:
     second.primary()
     backup = introduced(controller, controller.election_id)
     assert told(backup) == (Code.ALREADY_EXISTS, second.election_id)
@@ -76,7 +76,7 @@ def test_a_lower_election_id_is_backup_and_may_not_write(controller: Probing, se
     assert controller.read(controller.default("by_exact"))
 
 
-def test_a_higher_election_id_takes_over(controller: Probing, second: Probing) -> None:
+def test_higher_election_id_takes_over(controller: Probing, second: Probing) -> None:
     controller.primary()
     second.become_primary()
     assert told(controller.messages) == (Code.ALREADY_EXISTS, second.election_id)
@@ -89,7 +89,7 @@ def test_a_higher_election_id_takes_over(controller: Probing, second: Probing) -
     controller.push(action="VERIFY")
 
 
-def test_an_election_id_in_use_ends_the_stream(target: Target, controller: Probing) -> None:
+def test_election_id_in_use_ends_the_stream(target: Target, controller: Probing) -> None:
     holder = controller.become_primary()
     twin = introduced(controller, controller.election_id)
     assert twin.end_code() is Code.INVALID_ARGUMENT
@@ -104,8 +104,8 @@ def test_an_election_id_in_use_ends_the_stream(target: Target, controller: Probi
 # -- on the embedded switch: BMv2 forgets the highest election id, and makes the next controller primary --------------
 
 
-def test_a_primary_that_leaves_is_announced_and_missed(new: Make) -> None:
-    """There is none until one asks."""
+def test_backup_is_notified_when_the_primary_leaves(new: Make) -> None:
+    """There is no primary until a controller asks to be one."""
     first, second = new(), new()
     backup, primary = first.become_primary(), second.become_primary()
     assert backup.status() is Code.ALREADY_EXISTS
@@ -118,7 +118,7 @@ def test_a_primary_that_leaves_is_announced_and_missed(new: Make) -> None:
         assert backup.status() is code
 
 
-def test_a_primary_may_step_down(new: Make) -> None:
+def test_primary_may_lower_its_election_id(new: Make) -> None:
     first, second = new(), new()
     backup, primary = first.become_primary(), second.become_primary()
     assert backup.status() is Code.ALREADY_EXISTS
@@ -149,7 +149,7 @@ def test_controllers_without_an_election_id_stay_backups(new: Make) -> None:
     primary.primary()
 
 
-def test_the_same_id_may_come_back(new: Make) -> None:
+def test_controller_may_reuse_its_election_id_after_leaving(new: Make) -> None:
     controller = new()
     for _ in range(3):
         controller.become_primary().close()
@@ -163,7 +163,7 @@ def refused_write(controller: Probing, **fields: str) -> str:
     return str(failed.value.message)
 
 
-def test_introductions_that_are_refused(fresh: Target, new: Make) -> None:
+def test_bad_introductions_are_refused(fresh: Target, new: Make) -> None:
     controller = new()
     other = controller.stream()
     other.introduce(1, device_id=fresh.device_id + 1)
@@ -179,7 +179,7 @@ def test_introductions_that_are_refused(fresh: Target, new: Make) -> None:
         assert stream.end_code() is Code.FAILED_PRECONDITION
 
 
-def test_another_device_is_not_found(alone: Probing) -> None:
+def test_request_for_another_device_is_not_found(alone: Probing) -> None:
     alone.device_id += 1
     for call in (alone.write, alone.read, alone.get_pipeline):
         refused(Code.NOT_FOUND, call)
@@ -189,8 +189,8 @@ def test_another_device_is_not_found(alone: Probing) -> None:
 # -- roles ------------------------------------------------------------------------------------------------------------
 
 
-def test_each_role_has_a_primary_of_its_own(new: Make) -> None:
-    """Election ids are a role's, too; a request is of the role that it names. All primaries get notices and packets."""
+def test_each_role_has_its_own_primary(new: Make) -> None:
+    """Election ids belong to a role, and a request to the role that it names. All primaries get notices and packets."""
     controllers = {name: new() for name in ("", "sdn", "tap")}
     for name, controller in controllers.items():
         controller.election_id = 5
@@ -223,8 +223,8 @@ def test_each_role_has_a_primary_of_its_own(new: Make) -> None:
     assert [found.table_entry for found in answer.entities] == [entries[0]]
 
 
-def test_roles_by_number(new: Make) -> None:
-    """As controllers wrote them before P4Runtime 1.4."""
+def test_roles_may_be_given_by_number(new: Make) -> None:
+    """Controllers wrote them so before P4Runtime 1.4."""
     controller = new()
     notice = introduced(controller, controller.election_id, p4r.Role(id=7)).receive("arbitration")
     assert (notice.status.code, notice.role.id, notice.role.name) == (0, 7, "")
@@ -233,7 +233,7 @@ def test_roles_by_number(new: Make) -> None:
     refused(Code.FAILED_PRECONDITION, controller.write, role_id=7)  # no program yet
 
 
-def test_roles_that_are_refused(new: Make) -> None:
+def test_bad_roles_are_refused(new: Make) -> None:
     controller = new()
     config = any_pb2.Any(type_url="type.googleapis.com/stratum.P4RoleConfig")
     for role, words in (

@@ -1,4 +1,4 @@
-"""What a controller can ask for, and make the switch say, is bounded."""
+"""Bounds on what a controller may request, and on what the switch sends."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def notice(number: int) -> p4r.StreamMessageResponse:
     return message
 
 
-def test_notices_that_nobody_reads_do_not_pile_up_and_the_latest_arrives() -> None:
+def test_unread_notices_are_bounded_and_the_latest_arrives() -> None:
     session = Session()
     for number in range(10_000):
         session.notify(notice(number))
@@ -53,7 +53,7 @@ def test_notices_keep_their_order_among_other_messages() -> None:
     assert [message.arbitration.election_id.low for message in read] == [100 + n for n in range(WAITING_NOTICES)]
 
 
-def test_large_messages_do_not_pile_up_either() -> None:
+def test_unread_large_messages_are_bounded() -> None:
     session = Session()
     large = p4r.StreamMessageResponse(packet=p4r.PacketIn(payload=bytes(1 << 20)))
     taken = [session.offer(large) for _ in range(40)]
@@ -79,7 +79,7 @@ def test_message_is_undelivered_if_every_primary_queue_is_full() -> None:
 def test_packets_lost_to_full_queue_are_logged(
     fresh: Target, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Neither the controller nor a count tells of them."""
+    """Neither the controller nor a counter shows them."""
     go_on = threading.Event()
     hand_over = Device._hand_over
     running: list[engine.Switch] = []
@@ -100,7 +100,7 @@ def test_packets_lost_to_full_queue_are_logged(
 
 
 def test_replicas_are_checked_in_one_pass() -> None:
-    """Counted, not timed: each replica is compared by its hash only."""
+    """Counts comparisons instead of time: each replica is compared by its hash only."""
     many = [p4r.Replica(egress_port=n % 500, instance=n) for n in range(engine.MAX_REPLICAS)]
     assert len(_replicas(many)) == engine.MAX_REPLICAS
     with pytest.raises(Failure, match="two replicas with port 7 and instance 7"):
@@ -110,7 +110,7 @@ def test_replicas_are_checked_in_one_pass() -> None:
 
 
 @pytest.mark.parametrize("text", ["x" * 10**6, "ü" * 10**6, "\0\n\x1b" * 10**5, "%" * 5000, "𝐱" * 1000])
-def test_messages_are_short_whatever_they_repeat(text: str) -> None:
+def test_error_messages_are_short_whatever_they_quote(text: str) -> None:
     message = invalid(f"begin {text} expected the end").message
     assert len(message) <= 1000 and message.isascii()
     assert message.startswith("begin") and message.endswith("expected the end")
@@ -118,7 +118,7 @@ def test_messages_are_short_whatever_they_repeat(text: str) -> None:
 
 
 @pytest.mark.parametrize("updates", [1, 3, 100, 1000, 60_000])
-def test_a_batch_s_status_fits_the_trailers(updates: int) -> None:
+def test_batch_status_fits_the_grpc_trailers(updates: int) -> None:
     results: list[Failure | None] = [invalid("%" * 5000), None] * ((updates + 1) // 2)
     message, details = batch_status(results)
     encoded = sum(3 if character in "%\n" else 1 for character in message)
@@ -126,7 +126,7 @@ def test_a_batch_s_status_fits_the_trailers(updates: int) -> None:
 
 
 def test_failed_bulk_write_status_fits_grpc_metadata_limit(ours: Probing) -> None:
-    """gRPC clients lose a status that is larger than their limit on metadata, by default 8 KiB."""
+    """gRPC clients lose a status larger than their limit on metadata, by default 8 KiB."""
     bad = but(ours.scoped(1), "match.0.exact.value", b"\xff" * 10_000)
     assert "300 of 300 updates failed" in refused(Code.UNKNOWN, ours.insert, *[bad] * 300)
     many = service.MAX_UPDATES + 1
@@ -135,7 +135,7 @@ def test_failed_bulk_write_status_fits_grpc_metadata_limit(ours: Probing) -> Non
 
 
 def test_read_limits_table_entries_scanned(ours: Probing, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What match and priority name is looked up; where one is left out all of a table's entries are looked at."""
+    """An entry named by match and priority is looked up; otherwise all entries of the table are scanned."""
     monkeypatch.setattr(service, "MAX_LOOKED_AT", 50)
     scoped, ternary = [ours.scoped(a, a) for a in range(30)], [ours.ternary(b, 255, b) for b in range(1, 31)]
     ours.insert(*scoped, *ternary)
@@ -150,7 +150,7 @@ def test_read_limits_table_entries_scanned(ours: Probing, monkeypatch: pytest.Mo
     assert len(ours.read(ours.key("by_ternary"))) == 30
 
 
-def test_others_are_served_while_a_program_compiles(alone: Probing, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_requests_are_served_while_a_program_compiles(alone: Probing, monkeypatch: pytest.MonkeyPatch) -> None:
     compiling, done = threading.Event(), threading.Event()
     load = engine.Switch.load
 
@@ -181,7 +181,7 @@ def entries(count: int, metadata_bytes: int) -> list[p4r.TableEntry]:
     return [p4r.TableEntry(table_id=number, metadata=bytes(metadata_bytes)) for number in range(1, count + 1)]
 
 
-def test_parts_are_all_of_it_in_order() -> None:
+def test_parts_of_a_read_contain_all_entries_in_order() -> None:
     for given in ([], entries(1, 0), entries(MESSAGE_ITEMS + 1, 0), entries(100, 1 << 15), entries(2, 2 << 20)):
         parts = list(parts_of(given))
         assert [entry for part in parts for entry in part] == given
@@ -192,7 +192,7 @@ def test_parts_are_all_of_it_in_order() -> None:
     assert [len(part) for part in parts_of(entries(MESSAGE_ITEMS + 1, 0))] == [MESSAGE_ITEMS, 1]
 
 
-def test_large_groups_are_read_in_messages_that_clients_take(ours: Probing) -> None:
+def test_large_groups_are_read_in_messages_that_clients_accept(ours: Probing) -> None:
     first = multicast_group(1, *((port % 500, port) for port in range(32768)))
     written = [but(first, "multicast_group_entry.multicast_group_id", group) for group in range(1, 21)]
     for one in written:
@@ -201,8 +201,8 @@ def test_large_groups_are_read_in_messages_that_clients_take(ours: Probing) -> N
     assert ours.read(multicast_group(0)) == written
 
 
-def test_a_list_of_large_digests_is_several() -> None:
-    """Each of them is acknowledged by its own number."""
+def test_list_of_large_digests_is_split() -> None:
+    """Each part is acknowledged by its own number."""
     info = load_p4info(P4INFO)
     sent: list[p4r.DigestList] = []
 

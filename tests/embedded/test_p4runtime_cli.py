@@ -49,8 +49,8 @@ def test_switch_stops_when_any_thread_gets_the_signal(tmp_path: Path) -> None:
         assert switch.process.wait(PATIENCE_S) == 0
 
 
-def test_simple_switch_grpcs_flags_are_taken(tmp_path: Path) -> None:
-    """Also in its forms without blanks; Thrift, which is not here, is mentioned."""
+def test_simple_switch_grpc_flags_are_accepted(tmp_path: Path) -> None:
+    """Also in forms without blanks. Thrift, which does not exist here, is mentioned."""
     udp, thrift = some_port(socket.SOCK_DGRAM), some_port()
     arguments = ["--no-p4", "--device-id=7", f"-i1@udp:{udp}", "--thrift-port", str(thrift), "-L", "info"]
     with Running(tmp_path, *arguments, further=("--drop-port=510",)) as switch:
@@ -71,8 +71,8 @@ def help_of_simple_switch_grpc() -> tuple[list[tuple[str, bool]], list[tuple[str
 
 @pytest.mark.bmv2
 @pytest.mark.skipif(shutil.which("simple_switch_grpc") is None, reason="needs simple_switch_grpc")
-def test_every_option_of_simple_switch_grpc_is_taken(tmp_path: Path) -> None:
-    """What it does not do here is said, a line for each."""
+def test_every_option_of_simple_switch_grpc_is_accepted(tmp_path: Path) -> None:
+    """An option without effect here is reported, one line each."""
     own, target = help_of_simple_switch_grpc()
     assert "--interface" in dict(own) and "--cpu-port" in dict(target)  # how many there are depends on its build
     values = {
@@ -106,7 +106,7 @@ def test_switch_cli_logs_to_the_given_log_file(tmp_path: Path) -> None:
         assert "--nanolog: there is no nanomsg log" in text and "--priority-queues: there are no queues" in text
 
 
-def test_tls(tmp_path: Path) -> None:
+def test_switch_serves_p4runtime_over_tls(tmp_path: Path) -> None:
     if shutil.which("openssl") is None:
         pytest.skip("needs openssl, to make certificates")
     key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
@@ -127,14 +127,14 @@ def test_tls(tmp_path: Path) -> None:
                 p4r_grpc.P4RuntimeStub(channel).Capabilities(p4r.CapabilitiesRequest(), timeout=PATIENCE_S)
 
 
-def test_a_program_on_the_command_line_forwards_at_once(tmp_path: Path, hosts: Hosts) -> None:
+def test_program_on_the_command_line_forwards_at_once(tmp_path: Path, hosts: Hosts) -> None:
     with Running(tmp_path, str(JSON), *hosts.arguments):
         found = Probe.parse(hosts.send(b=2))
         assert (found.b, found.by_keyless, found.by_constant) == (2, 31, 12)
 
 
-def test_shared_memory_ports_stay_when_programs_change(tmp_path: Path) -> None:
-    """The process at the port goes on."""
+def test_shared_memory_ports_survive_a_change_of_program(tmp_path: Path) -> None:
+    """The process at the port continues."""
     places = [tmp_path / "ports" / f"port{number}" for number in (1, 2)]
     places[0].parent.mkdir()
     with Running(tmp_path, "--no-p4", *(f"-i{n}@shm:{path}" for n, path in enumerate(places, 1))) as switch:
@@ -161,7 +161,7 @@ def test_shared_memory_ports_stay_when_programs_change(tmp_path: Path) -> None:
     assert not list(places[0].parent.iterdir())
 
 
-def test_udp_ports_stay_when_programs_change(tmp_path: Path, hosts: Hosts) -> None:
+def test_udp_ports_survive_a_change_of_program(tmp_path: Path, hosts: Hosts) -> None:
     """One of them learns its peer from the first frame."""
     ports = [f"-i1@udp:{hosts.local[0]}", hosts.arguments[1]]
     with Running(tmp_path, "--no-p4", *ports) as switch, switch.controller() as controller:
@@ -255,7 +255,7 @@ def test_switch_cli_reports_bad_input_in_one_line(
 def ended_with(
     given: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: str
 ) -> int:
-    """The exit code of a ``serene-switch`` that does not start, and says so in these words."""
+    """Returns the exit code of a ``serene-switch`` that fails to start with this message."""
     monkeypatch.setattr(sys, "argv", ["serene-switch", *given])
     with pytest.raises(SystemExit) as ended:
         sys.exit(main())
@@ -266,7 +266,7 @@ def ended_with(
     return ended.value.code
 
 
-def test_no_permission_for_interfaces() -> None:
+def test_switch_without_permission_for_interfaces_reports_it() -> None:
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         pytest.skip("needs root and setpriv, to give CAP_NET_RAW away")
     done = subprocess.run(
@@ -277,8 +277,8 @@ def test_no_permission_for_interfaces() -> None:
     assert done.stderr == "error: no permission to open 'lo': run as root, or use udp: ports\n"
 
 
-def test_interrupted_while_it_compiles(tmp_path: Path) -> None:
-    """Nothing half-made is left in the cache, and no traceback on the screen."""
+def test_interrupt_while_compiling_leaves_nothing_behind(tmp_path: Path) -> None:
+    """No partial output stays in the cache, and no traceback is printed."""
     Switch.load(JSON).close()  # it compiles at all
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
@@ -296,7 +296,7 @@ def test_interrupted_while_it_compiles(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-def test_bash_completes_the_command_line(
+def test_bash_completion_lists_the_options(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shown = {}

@@ -1,4 +1,4 @@
-"""Packets and digests for controllers reach them: past a defect, and when their program ends."""
+"""Packets and digests reach controllers: after a failure on one message, and when their program ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.embedded.p4rt_probe import CPU_PORT, JSON, P4INFO, Probe, packet_meta
 
 
 class Probed:
-    """A device that runs the probe; what it tells its controllers waits in ``told``, if ``first`` lets it."""
+    """A device that runs the probe. Its messages to controllers wait in ``told``, if ``first`` allows it."""
 
     def __init__(self) -> None:
         self.told: list[Probe] = []
@@ -24,7 +24,7 @@ class Probed:
         self.device.commit(self.device.load(config))
 
     def first(self) -> None:
-        """Before anything is told."""
+        """Runs before each message is recorded."""
 
     def _deliver(self, message: p4r.StreamMessageResponse) -> bool:
         self.first()
@@ -36,7 +36,7 @@ class Probed:
         self.device.packet_out(p4r.PacketOut(payload=probe.frame(), metadata=metadata))
 
 
-def test_a_message_that_fails_costs_that_message_alone(caplog: pytest.LogCaptureFixture) -> None:
+def test_failure_on_one_message_does_not_affect_the_next(caplog: pytest.LogCaptureFixture) -> None:
     class Failing(Probed):
         failed = False
 
@@ -55,7 +55,7 @@ def test_a_message_that_fails_costs_that_message_alone(caplog: pytest.LogCapture
 
 
 def test_packets_sent_before_stop_are_still_delivered() -> None:
-    """Those that come when nobody waits for events any more."""
+    """Also those that arrive when no thread waits for events any more."""
     entered, released = threading.Event(), threading.Event()
 
     class Waiting(Probed):
@@ -78,8 +78,8 @@ def test_packets_sent_before_stop_are_still_delivered() -> None:
     assert [probe.b for probe in probed.told] == [1, 2]
 
 
-def test_primaries_are_read_while_roles_come() -> None:
-    """By the thread that hands over packets, without the lock."""
+def test_primaries_can_be_read_while_roles_are_added() -> None:
+    """The thread that delivers packets reads them without the lock."""
     done, failed = threading.Event(), list[Exception]()
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)

@@ -44,7 +44,7 @@ async def read(sw: fy.Switch, wanted: Any) -> Any:
     return found
 
 
-def test_registers_and_delete_all(embedded: Target) -> None:
+def test_finsy_reads_registers_and_deletes_all_entries(embedded: Target) -> None:
     """simple_switch_grpc has no registers, and cannot read everything in a program with initial entries."""
 
     async def work() -> None:
@@ -65,7 +65,7 @@ def test_registers_and_delete_all(embedded: Target) -> None:
     run(work())
 
 
-def test_errors_name_the_update(target: Target) -> None:
+def test_finsy_reports_which_update_failed(target: Target) -> None:
     async def work() -> None:
         async with switch(target) as sw:
             entry = fy.P4TableEntry("by_scoped", match=fy.Match(a=1), action=fy.Action("found_scoped", value=7))
@@ -82,8 +82,8 @@ def test_errors_name_the_update(target: Target) -> None:
     run(work())
 
 
-def test_a_second_finsy_with_the_same_id_becomes_backup_and_takes_over(target: Target) -> None:
-    """finsy reads "election id ... used" from the error, and lowers its bid."""
+def test_second_finsy_becomes_backup_and_takes_over(target: Target) -> None:
+    """finsy finds "election id ... used" in the error, and lowers its own."""
     election_id = new_election_id()
 
     async def until(condition: Callable[[], bool]) -> None:

@@ -1,4 +1,4 @@
-"""The server under controllers that are many, slow, fast or gone."""
+"""The server under many, slow, fast and dead controllers."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ Make = Callable[[], Probing]
 
 
 class Deaf(Stream):
-    """A stream that nobody reads: flow control stops the server's side."""
+    """A stream that is never read: flow control stops the server's side."""
 
     def _read(self) -> None:
         self.done.set()
 
 
-def test_a_controller_that_does_not_read_harms_nobody(new: Make) -> None:
-    """Its packets are lost when too many wait; the server answers others meanwhile, and outlives its end."""
+def test_controller_that_does_not_read_affects_no_other(new: Make) -> None:
+    """Its packets are lost when too many wait. The server meanwhile answers others, and survives the controller's
+    end."""
     slow, other, count = new(), new(), 6000
     slow.messages = Deaf(slow.stub, slow.device_id)
     slow.messages.introduce(slow.election_id)
@@ -49,7 +50,7 @@ def may_write(controller: Probing) -> bool:
     return True
 
 
-def test_more_controllers_than_fit_are_turned_away(new: Make) -> None:
+def test_controllers_beyond_the_limit_are_refused(new: Make) -> None:
     late, *controllers = [new() for _ in range(MAX_STREAMS + 1)]
     for controller in controllers:
         controller.become_primary()
@@ -70,8 +71,8 @@ def test_more_controllers_than_fit_are_turned_away(new: Make) -> None:
     until(room, "there is room again")
 
 
-def test_the_primary_has_a_place_however_many_streams_there_are(new: Make) -> None:
-    """Streams that are silent, or backups, come before it and after it; only a higher election id ends its stream."""
+def test_primary_is_accepted_however_many_streams_are_open(new: Make) -> None:
+    """Silent streams and backups come before and after it; only a higher election id ends its stream."""
     crowd, first, second = new(), new(), new()
 
     def come() -> None:
@@ -111,7 +112,7 @@ def test_reads_during_writes_see_whole_batches(new: Make) -> None:
         assert set().union(*(sizes.result() for sizes in reading)) <= {0, 50}
 
 
-def test_stopping_ends_streams_and_threads() -> None:
+def test_server_stop_ends_streams_and_threads() -> None:
     before = set(threading.enumerate())
     with embedded_target() as target:
         controller = target.controller().primary()
@@ -125,7 +126,7 @@ def test_stopping_ends_streams_and_threads() -> None:
     )
 
 
-def test_programs_are_replaced_while_packets_flow(alone: Probing) -> None:
+def test_program_is_replaced_while_packets_flow(alone: Probing) -> None:
     stop = threading.Event()
 
     def flood() -> None:
@@ -144,8 +145,8 @@ def test_programs_are_replaced_while_packets_flow(alone: Probing) -> None:
     assert "mark" in message.error.message
 
 
-def test_garbage_on_the_port_is_not_answered(fresh: Target) -> None:
-    """Not HTTP/2, or not P4Runtime: the server refuses and goes on."""
+def test_garbage_on_the_port_is_refused_and_others_are_served(fresh: Target) -> None:
+    """The bytes are not HTTP/2, or not P4Runtime."""
     host, port = fresh.address.split(":")
     with socket.create_connection((host, int(port))) as raw:
         raw.sendall(b"GET / HTTP/1.1\r\n\r\n" * 100)

@@ -19,7 +19,7 @@ from tests.embedded.refusals import refused
 SERENE = Path(__file__).parents[2] / "p4src" / "build" / "serene.json"
 
 
-def test_nothing_works_without_a_configuration(target: Target, controller: Probing) -> None:
+def test_requests_without_a_pipeline_config_are_refused(target: Target, controller: Probing) -> None:
     """First in this file: the switch is new, and BMv2 cannot be emptied again."""
     controller.become_primary()
     for call in (controller.read, controller.get_pipeline):
@@ -47,8 +47,8 @@ def test_pipeline_config_reads_back_as_set(primary: Probing) -> None:
         assert got.p4_device_config == (program if has_program else b"")
 
 
-def test_a_program_in_p4langs_wrapping(primary: Probing) -> None:
-    """p4.tmp.P4DeviceConfig: reassign, then the JSON as device_data; it is got as it was set."""
+def test_program_wrapped_as_p4deviceconfig_is_accepted(primary: Probing) -> None:
+    """p4.tmp.P4DeviceConfig holds reassign, then the JSON as device_data; it is read back as it was set."""
     length, rest = [], len(primary.program)
     while rest >= 0x80:
         length.append(rest & 0x7F | 0x80)
@@ -58,7 +58,7 @@ def test_a_program_in_p4langs_wrapping(primary: Probing) -> None:
     assert len(primary.read(primary.key("by_exact"))) == 1
 
 
-def test_a_new_program_begins_empty(primary: Probing) -> None:
+def test_new_program_begins_without_entries(primary: Probing) -> None:
     entry = primary.scoped(1, 1)
     primary.insert(entry)
     primary.push()
@@ -77,7 +77,7 @@ def test_verified_or_rejected_pipeline_config_changes_nothing(ours: Probing) -> 
     assert ours.send(Probe(a=1)).by_scoped == 5
 
 
-def test_a_saved_program_is_filled_before_it_runs(ours: Probing) -> None:
+def test_saved_program_takes_entries_before_it_runs(ours: Probing) -> None:
     """Writes after VERIFY_AND_SAVE go to the saved program; COMMIT starts it with them."""
     refused(Code.NOT_FOUND, ours.push_nothing)
     ours.insert(ours.scoped(1, 5))
@@ -104,7 +104,7 @@ def _program(*without: str, **more: object) -> bytes:
 
 
 @pytest.mark.parametrize("action", ["VERIFY", "VERIFY_AND_SAVE", "VERIFY_AND_COMMIT"])
-def test_device_configs_that_are_not_bmv2s(ours: Probing, action: str) -> None:
+def test_bad_device_configs_are_refused(ours: Probing, action: str) -> None:
     for config, words in (
         (b"", "device config"),
         (b"\x7fELF", "not JSON"),
@@ -158,9 +158,7 @@ BY_EXACT, LEARNED = "ProbeIngress.by_exact", "type_info.structs.learned_t.member
         ("controller_packet_metadata.0.metadata.0.bitwidth", -1, ["bits"]),
     ],
 )  # fmt: skip
-def test_a_p4info_that_does_not_fit_names_the_culprit(
-    ours: Probing, path: str, value: Any, culprits: list[str]
-) -> None:
+def test_p4info_that_does_not_fit_is_refused_by_name(ours: Probing, path: str, value: Any, culprits: list[str]) -> None:
     info = but(load_p4info(P4INFO), path, value)
     for action in ("VERIFY", "VERIFY_AND_COMMIT"):
         message = refused(Code.INVALID_ARGUMENT, ours.push, None, info, action=action)
@@ -168,7 +166,7 @@ def test_a_p4info_that_does_not_fit_names_the_culprit(
     ours.read(ours.key("by_exact"))  # the old one is still there
 
 
-def test_a_p4info_may_leave_objects_out(ours: Probing) -> None:
+def test_p4info_may_omit_objects_of_the_program(ours: Probing) -> None:
     info = load_p4info(P4INFO)
     for objects in (info.tables, info.digests, info.direct_counters, info.direct_meters, info.registers):
         del objects[:]
@@ -176,8 +174,8 @@ def test_a_p4info_may_leave_objects_out(ours: Probing) -> None:
     assert ours.read(p4r.TableEntry()) == []
 
 
-def test_a_program_without_a_p4info_cannot_be_controlled() -> None:
-    """``serene-switch program.json``: it runs, and says so, until a controller sets a configuration."""
+def test_program_without_a_p4info_cannot_be_controlled() -> None:
+    """``serene-switch program.json`` runs, and reports this until a controller sets a configuration."""
     with (
         P4RuntimeServer([], address="127.0.0.1:0", device_id=7, program=Switch.load(JSON)) as server,
         Target("embedded", f"127.0.0.1:{server.port}").controller() as controller,
@@ -188,7 +186,7 @@ def test_a_program_without_a_p4info_cannot_be_controlled() -> None:
         assert controller.read(controller.default("by_keyless"))
 
 
-def test_large_configurations_fit_and_larger_ones_are_refused(ours: Probing) -> None:
+def test_large_configs_are_accepted_up_to_a_limit(ours: Probing) -> None:
     """gRPC's own limit is 4 MiB."""
     ours.push(JSON.read_bytes() + b" " * (8 << 20), action="VERIFY")
     refused(Code.RESOURCE_EXHAUSTED, ours.push, bytes(100 << 20), action="VERIFY")

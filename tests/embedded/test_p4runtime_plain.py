@@ -1,5 +1,5 @@
-"""What the engine does with a WriteRequest by itself is what Python does with its updates: the same errors in the same
-words, the same entries, the same answers to reads. Random updates, most of them nearly right, and broken encodings."""
+"""WriteRequests that the engine handles itself, compared with Python's handling: the same errors, entries and answers
+to reads. Random updates, most of them nearly right, and broken encodings."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def request(some: random.Random, half: Half, present: Sequence[p4r.TableEntry]) 
 
 
 def check_same(plain: Half, python: Half, some: random.Random) -> list[p4r.TableEntry]:
-    """Compares what is read in every form; returns the entries."""
+    """Reads in every form, compares the results, and returns the entries."""
     everything = plain.entries(p4r.TableEntry())
     assert everything == python.entries(p4r.TableEntry())
     views = sorted(
@@ -185,7 +185,7 @@ def check_same(plain: Half, python: Half, some: random.Random) -> list[p4r.Table
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_engine_writes_as_python_does(halves: tuple[Half, Half], seed: int) -> None:
+def test_engine_writes_equal_pythons_for_random_updates(halves: tuple[Half, Half], seed: int) -> None:
     plain, python = halves
     some = random.Random(seed)
     present: list[p4r.TableEntry] = []
@@ -204,7 +204,7 @@ def test_the_engine_writes_as_python_does(halves: tuple[Half, Half], seed: int) 
 
 
 def key_of(entry: p4r.TableEntry) -> object:
-    """What makes an entry the same as another one."""
+    """Returns an entry's key: table, match and priority."""
 
     def numbers(match: p4r.FieldMatch) -> tuple[int, ...]:
         fields = getattr(match, str(match.WhichOneof("field_match_type"))).ListFields()
@@ -235,8 +235,8 @@ def lpm(schema: Schema, address: bytes, length: int) -> p4r.TableEntry:
     return made
 
 
-def test_plain_writes_pass_python_by(halves: tuple[Half, Half], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or the comparison above would compare Python with itself."""
+def test_plain_writes_do_not_call_python(halves: tuple[Half, Half], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the comparison above would compare Python with itself."""
     plain, _ = halves
     made = p4r.WriteRequest()
     for kind in (INSERT, MODIFY, DELETE, INSERT):
@@ -249,8 +249,8 @@ def test_plain_writes_pass_python_by(halves: tuple[Half, Half], monkeypatch: pyt
         assert len(plain.entries(p4r.TableEntry(table_id=made.updates[0].entity.table_entry.table_id))) == 50
 
 
-def test_messages_given_twice_are_merged(halves: tuple[Half, Half]) -> None:
-    """As protobuf has it of two fields where one is meant: random bytes hardly ever make such."""
+def test_message_fields_given_twice_are_merged(halves: tuple[Half, Half]) -> None:
+    """protobuf merges two fields where one is expected; random bytes hardly ever contain such."""
     plain, python = halves
     one = lpm(plain.schema, b"\x0a\0\0\0", 8)
     whole, more = p4r.Update(type=INSERT, entity=p4r.Entity(table_entry=one)), p4r.Update()
@@ -294,7 +294,7 @@ def test_plain_write_matches_protobuf_on_corrupt_requests(halves: tuple[Half, Ha
 
 
 @given(st.integers(0, (1 << 130) - 1), st.integers(0, 5))
-def test_numbers_survive(value: int, padding: int) -> None:
+def test_encoded_numbers_decode_to_the_same_value(value: int, padding: int) -> None:
     data = encode(value)
     assert data == b"\0" if value == 0 else data[0] != 0
     assert decode(bytes(padding) + data, 130, "a number") == value

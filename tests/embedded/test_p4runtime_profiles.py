@@ -49,7 +49,7 @@ def places(count: int, flows: int = 40) -> list[int]:
     return [crc16(flow.to_bytes(2, "big")) % count for flow in range(flows)]
 
 
-def test_entries_share_a_member(profiled: Profiled) -> None:
+def test_entries_share_a_profile_member(profiled: Profiled) -> None:
     def found() -> list[int]:
         return [profiled.send(direct=key)[0] for key in (1, 2, 3)]
 
@@ -66,7 +66,7 @@ def test_entries_share_a_member(profiled: Profiled) -> None:
     assert found() == [0, 0, 0]
 
 
-def test_a_group_spreads_flows_by_their_hash(profiled: Profiled) -> None:
+def test_group_spreads_flows_by_their_hash(profiled: Profiled) -> None:
     members = [profiled.member("spreader", id_, "second", 100 + id_) for id_ in (1, 2, 3)]
     group, entry = profiled.group(5, (1, 1), (2, 1), (3, 1)), profiled.indirect("by_group", 9, group=5)
     for entity in (*members, group, entry):
@@ -101,8 +101,8 @@ def test_profile_member_or_group_in_use_cannot_be_deleted(profiled: Profiled, ta
     profiled.delete(member)
 
 
-def test_a_group_in_one_shot(profiled: Profiled, target: Target) -> None:
-    """Spread as a group's flows are; read as it was written; its places are free again when it goes."""
+def test_one_shot_action_set_works_as_a_group(profiled: Profiled, target: Target) -> None:
+    """It spreads flows, is read as it was written, and frees its places when it is deleted."""
     entry = profiled.one_shot(9, ("second", 101, 1), ("second", 102, 2), ("second", 101, 1))
     member = profiled.member("spreader", 1, "second", 1)
     profiled.insert(entry)
@@ -124,7 +124,7 @@ def test_a_group_in_one_shot(profiled: Profiled, target: Target) -> None:
     assert profiled.code("INSERT", entry) is Code.INVALID_ARGUMENT
 
 
-def test_weights_repeat_a_member(own: Profiled) -> None:
+def test_member_weight_repeats_it_in_a_group(own: Profiled) -> None:
     for entity in (
         *(own.member("spreader", id_, "second", id_) for id_ in (1, 2)),
         own.group(5, (1, 3), (2, 1)),
@@ -134,8 +134,8 @@ def test_weights_repeat_a_member(own: Profiled) -> None:
     assert own.spread(9, 40) == [2 if place == 3 else 1 for place in places(4)]
 
 
-def test_a_group_s_size_may_be_its_members(own: Profiled) -> None:
-    """As an action set's may: one rule for both."""
+def test_group_size_may_be_limited_by_sum_of_members(own: Profiled) -> None:
+    """The same rule holds for one-shot action sets."""
     info = load_p4info(P4INFO)
     spreader = next(one for one in info.action_profiles if one.preamble.alias == "spreader")
     spreader.sum_of_members.max_member_weight = 3
@@ -159,7 +159,7 @@ def test_a_group_s_size_may_be_its_members(own: Profiled) -> None:
         assert found is code and words in message
 
 
-def test_a_modify_that_fails_gives_its_places_back(own: Profiled, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_modify_frees_its_places(own: Profiled, monkeypatch: pytest.MonkeyPatch) -> None:
     own.insert(own.one_shot(1, ("second", 1, 1)))
 
     def full(*_: Any, **__: Any) -> None:
@@ -173,8 +173,8 @@ def test_a_modify_that_fails_gives_its_places_back(own: Profiled, monkeypatch: p
     assert [own.send(spread=key)[1] for key in range(1, 9)] == list(range(1, 9))
 
 
-def test_a_write_costs_the_same_however_many_members_there_are() -> None:
-    """The lock is held for it. Counted in lines that run, which no other process changes."""
+def test_profile_write_cost_does_not_depend_on_member_count() -> None:
+    """The lock is held meanwhile. Counts lines that run, which no other process changes."""
     size = 4096
     program, p4info = json.loads(PROFILES.read_bytes()), load_p4info(P4INFO)
     for pipeline in program["pipelines"]:
@@ -227,8 +227,8 @@ def test_a_write_costs_the_same_however_many_members_there_are() -> None:
             write(p4r.Update.INSERT, size + 1)
 
 
-def test_in_process() -> None:
-    """With a trace of what was chosen, and after a member has gone."""
+def test_action_profiles_work_in_process() -> None:
+    """With a trace of the chosen member, and after a member was deleted."""
     with Switch.load(PROFILES) as switch:
         spreader, table = "ProfilesIngress.spreader", "ProfilesIngress.by_group"
         switch.member_set(spreader, 0, "ProfilesIngress.second", [5])

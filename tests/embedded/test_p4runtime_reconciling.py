@@ -1,4 +1,4 @@
-"""RECONCILE_AND_COMMIT: what controllers and packets have made of a program stays when the next one comes."""
+"""RECONCILE_AND_COMMIT: the state of controllers and packets in a program is kept by the next program."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def renamed(controller: Probing) -> tuple[bytes, p4i.P4Info]:
     return program, but(controller.p4info, "registers.last_source.preamble.name", FIRST)
 
 
-def test_everything_stays(ours: Probing) -> None:
+def test_reconcile_keeps_all_state(ours: Probing) -> None:
     kept, *_, gone = ordered(ours.read(ours.key("by_initial")))
     ours.delete(gone)
     ours.modify(
@@ -68,7 +68,7 @@ def test_everything_stays(ours: Probing) -> None:
 
 
 def test_reconcile_is_rejected_if_it_would_drop_state(ours: Probing) -> None:
-    """The old program runs on, with all that it has."""
+    """The old program continues with all its state."""
     info = ours.p4info
     without_counter = but(info, "direct_counters.exact_hits")
     ours.push(None, without_counter, action=RECONCILE)  # nothing has been counted
@@ -94,8 +94,8 @@ def test_reconcile_is_rejected_if_it_would_drop_state(ours: Probing) -> None:
     assert ours.send(Probe(a=1)).by_scoped == 5
 
 
-def test_forwarding_stops_for_the_copying_alone(ours: Probing, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not for what is refused, and without a Python object for each cell."""
+def test_reconcile_stops_forwarding_only_to_copy_state(ours: Probing, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refused program does not stop it, and no Python object is made for each cell."""
     ours.modify(ours.register(2, number(7)), ours.counter("seen", 3, packet_count=9), ours.meter(1, METER))
     before = everything(ours)
     stops: list[Switch] = []
@@ -136,8 +136,8 @@ def test_arrays_are_copied_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         assert new.register_read_all(LAST) == [0, 0, 0, 0xFFFF_FFFF_FFFF]
 
 
-def test_nothing_to_keep(fresh: Target) -> None:
-    """The first program of a switch; and none at all is refused."""
+def test_reconcile_without_a_running_program_commits(fresh: Target) -> None:
+    """The switch's first program; a request without a program is refused."""
     with fresh.controller() as controller:
         controller.become_primary()
         refused(Code.INVALID_ARGUMENT, controller.push_nothing, RECONCILE)
@@ -146,8 +146,8 @@ def test_nothing_to_keep(fresh: Target) -> None:
 
 
 @pytest.mark.parametrize("how", ["members", "one shot"])
-def test_selectors_stay(target: Target, how: str) -> None:
-    """On BMv2, too, where there are no action sets in one shot: it looks for members then, and refuses itself."""
+def test_reconcile_keeps_selectors(target: Target, how: str) -> None:
+    """On BMv2 too, except one-shot action sets: it looks for members, and then refuses."""
     if (target.name, how) == ("bmv2", "one shot"):
         pytest.skip("simple_switch_grpc does not reconcile action sets in one shot: it looks for members")
     with Profiled(target) as profiled:

@@ -213,12 +213,16 @@ def check(controller: Controller, rows: Iterable[Row], *, bmv2: bool = False) ->
 
 
 @pytest.mark.parametrize("rows", [table_entries, malformed_entries, state])
-def test_refusals(target: Target, primary: Probing, rows: Callable[[Probing], Iterator[Row]]) -> None:
+def test_bad_updates_and_reads_are_refused(
+    target: Target, primary: Probing, rows: Callable[[Probing], Iterator[Row]]
+) -> None:
     check(primary, rows(primary), bmv2=target.name == "bmv2")
 
 
 @pytest.mark.parametrize("rows", [table_entries_of_ours, state_of_ours, replication_of_ours])
-def test_refusals_of_the_embedded_switch(ours: Probing, rows: Callable[[Probing], Iterator[Row]]) -> None:
+def test_bad_updates_and_reads_are_refused_by_the_embedded_switch(
+    ours: Probing, rows: Callable[[Probing], Iterator[Row]]
+) -> None:
     check(ours, rows(ours))
 
 
@@ -272,7 +276,7 @@ def one_shots(c: Profiled) -> Iterator[Row]:
 
 
 @pytest.mark.parametrize("rows", [members_and_groups, a_full_profile, one_shots])
-def test_refusals_of_action_profiles(embedded: Target, rows: Callable[[Profiled], Iterator[Row]]) -> None:
+def test_bad_action_profile_updates_are_refused(embedded: Target, rows: Callable[[Profiled], Iterator[Row]]) -> None:
     with Profiled(embedded) as profiled:
         check(profiled, rows(profiled))
         if rows is one_shots:
@@ -296,7 +300,7 @@ def value_sets(c: Selecting) -> Iterator[Row]:
     yield "MODIFY", but(c.members("kinds", (1,)), "members.0.match.0.ternary.mask", b"\1"), LACKING
 
 
-def test_refusals_of_value_sets(embedded: Target) -> None:
+def test_bad_value_set_updates_are_refused(embedded: Target) -> None:
     with Selecting(embedded) as selecting:
         check(selecting, value_sets(selecting))
         assert [selecting.found(kind=kind) for kind in (1, 7)] == [0, 1]

@@ -25,7 +25,7 @@ def test_counters_count_packets_and_bytes(primary: Probing) -> None:
     assert sum(entry.data.packet_count for entry in everything) == 6
 
 
-def test_counters_can_be_set(primary: Probing) -> None:
+def test_counter_cells_can_be_set(primary: Probing) -> None:
     primary.modify(primary.counter("seen", 1, packet_count=1000, byte_count=5000))
     primary.send(Probe(a=1))
     assert primary.counts(primary.counter("seen", 1)) == (1001, 5000 + FRAME_BYTES)
@@ -34,7 +34,7 @@ def test_counters_can_be_set(primary: Probing) -> None:
     assert primary.counts(primary.counter("seen", 0)) == (most, most)
 
 
-def test_a_whole_counter_can_be_set(ours: Probing) -> None:
+def test_whole_counter_can_be_set(ours: Probing) -> None:
     ours.modify(ours.counter("seen", packet_count=4, byte_count=2), ours.counter("seen", 1))  # no data: nothing changes
     found = {(entry.data.packet_count, entry.data.byte_count) for entry in ours.read(ours.counter("seen"))}
     assert found == {(4, 2)}
@@ -82,7 +82,7 @@ def test_misses_count_for_the_default_entry(ours: Probing) -> None:
     assert ours.read_one(wanted).counter_data.packet_count == 8
 
 
-def test_all_direct_counters(ours: Probing) -> None:
+def test_all_direct_counters_are_read_at_once(ours: Probing) -> None:
     ours.insert(ours.exact(1, 1), ours.ternary(1, 1), ours.scoped(1, 1))  # by_scoped has no counter
     tables = [entry.table_entry.table_id for entry in ours.read(p4r.DirectCounterEntry())]
     names = ("by_exact", "by_ternary", *["by_constant"] * 3)
@@ -104,7 +104,7 @@ def test_meters_colour_packets(primary: Probing) -> None:
     assert primary.read_one(primary.meter(1)).config == SLOW
 
 
-def test_meters_by_default_and_reset(ours: Probing) -> None:
+def test_meters_begin_unset_and_can_be_reset(ours: Probing) -> None:
     def configs() -> list[p4r.MeterConfig | None]:
         entries = ours.read(p4r.MeterEntry())
         assert [entry.index.index for entry in entries] == [0, 1, 2, 3]
@@ -150,7 +150,7 @@ def test_direct_meters_belong_to_their_entries(ours: Probing) -> None:
 
 
 def test_registers_are_read_and_written(ours: Probing) -> None:
-    """One cell, or all of them; simple_switch_grpc has them not."""
+    """One cell, or all of them; simple_switch_grpc does not implement them."""
 
     def held(wanted: p4r.RegisterEntry) -> list[tuple[int, bytes]]:
         return [(entry.index.index, entry.data.bitstring) for entry in ours.read(wanted)]
@@ -166,8 +166,8 @@ def test_registers_are_read_and_written(ours: Probing) -> None:
     assert held(ours.register()) == list(enumerate((b"\x07", b"\x07", source, b"\x07")))
 
 
-def test_one_read_asks_for_several_things(ours: Probing) -> None:
-    """Wildcards among them: all registers, and all entries of all tables."""
+def test_one_read_may_ask_for_several_kinds(ours: Probing) -> None:
+    """Also with wildcards: all registers, and all entries of all tables."""
     ours.insert(ours.exact(1, 2))
     found = ours.read(ours.register(3), p4r.TableEntry(), p4r.RegisterEntry())
     kinds = [type(entity) for entity in found]
@@ -196,7 +196,7 @@ def test_multicast_groups_replicate(primary: Probing) -> None:
     assert primary.messages.silent()
 
 
-def test_replication_is_read_back(primary: Probing) -> None:
+def test_groups_and_sessions_are_read_back(primary: Probing) -> None:
     groups, session = [multicast_group(id_, (1, id_), (2, id_)) for id_ in (5, 6)], clone_session(9, (1, 1))
     primary.insert(*groups, session)
     assert primary.read(multicast_group(6)) == [groups[1]]
@@ -204,16 +204,16 @@ def test_replication_is_read_back(primary: Probing) -> None:
     assert primary.read(clone_session(9)) == [session]
 
 
-def test_all_replication_is_read_back(ours: Probing) -> None:
-    """Ports may be byte strings, as P4Runtime has them since 1.5."""
+def test_all_replication_entries_are_read_back(ours: Probing) -> None:
+    """Ports may be byte strings, as in P4Runtime since 1.5."""
     group = but(multicast_group(3, port=b"\x01", instance=4), "multicast_group_entry.metadata", b"mine")
     entries = [group, clone_session(1, (1, 1))]
     ours.insert(*entries)
     assert ours.read(p4r.PacketReplicationEngineEntry()) == entries
 
 
-def test_clone_sessions_copy(primary: Probing) -> None:
-    """The original leaves at port 3, where nobody is; the copy comes to the controller, as it came in."""
+def test_clone_session_copies_packets(primary: Probing) -> None:
+    """The original leaves by port 3, which leads nowhere; the copy reaches the controller unchanged."""
     frame = Probe(session=9, mark=1).frame(b"tail")
     primary.insert(clone_session(9, (CPU_PORT, 77)))
     primary.packet_out(frame, port=3, mark=9)
@@ -222,7 +222,7 @@ def test_clone_sessions_copy(primary: Probing) -> None:
     assert primary.messages.silent()
 
 
-def test_clone_sessions_truncate(ours: Probing) -> None:
+def test_clone_session_truncates_packets(ours: Probing) -> None:
     """simple_switch_grpc refuses a packet length."""
     ours.insert(clone_session(9, (CPU_PORT, 1), packet_length_bytes=40))
     ours.packet_out(Probe(session=9), port=3)

@@ -19,7 +19,7 @@ MS = 1_000_000  # nanoseconds
 # -- packets --------------------------------------------------------------------------------------------------
 
 
-def test_packet_out_and_in_carry_their_metadata(primary: Probing) -> None:
+def test_packet_out_and_packet_in_carry_their_metadata(primary: Probing) -> None:
     primary.packet_out(Probe().frame(b"tail"), mark=0xA5)
     packet = primary.messages.receive("packet")
     assert Probe.parse(packet.payload).mark == 0xA5
@@ -31,7 +31,7 @@ def test_packet_out_and_in_carry_their_metadata(primary: Probing) -> None:
     assert primary.received().mark == 0x7F
 
 
-def test_packets_keep_their_order(primary: Probing) -> None:
+def test_packet_ins_keep_their_order(primary: Probing) -> None:
     for first in range(0, 500, 20):  # BMv2's queues hold 64
         for b in range(first, first + 20):
             primary.packet_out(Probe(b=b))
@@ -44,7 +44,7 @@ def test_packet_out_returns_large_and_non_probe_frames(primary: Probing) -> None
         assert primary.messages.receive("packet").payload[-9000:] == payload[-9000:]
 
 
-def test_bad_packet_outs_come_back_as_errors(ours: Probing) -> None:
+def test_bad_packet_outs_are_reported_as_errors(ours: Probing) -> None:
     for items, words in (
         (packet_metadata(port=1, pad=0), "3 (mark)"),
         (packet_metadata(port=1, pad=0, mark=1, unknown=4), "[1, 2, 3, 9]"),
@@ -67,8 +67,8 @@ def test_bad_packet_outs_come_back_as_errors(ours: Probing) -> None:
     ours.send(Probe())  # the stream lives on
 
 
-def test_packets_follow_the_primary(target: Target) -> None:
-    """Backups get none and may send none."""
+def test_packet_ins_go_to_the_new_primary(target: Target) -> None:
+    """Backups receive none and may send none."""
     with target.controller() as first, target.controller() as second:
         first.primary()
         assert first.send(Probe(b=1)).b == 1
@@ -81,7 +81,7 @@ def test_packets_follow_the_primary(target: Target) -> None:
         assert first.messages.silent()
 
 
-def test_without_a_cpu_port_there_are_no_packets() -> None:
+def test_packet_out_without_a_cpu_port_is_refused() -> None:
     with embedded_target(cpu_port=None) as target, target.controller() as controller:
         controller.primary()
         controller.packet_out(Probe())
@@ -93,7 +93,7 @@ def test_without_a_cpu_port_there_are_no_packets() -> None:
 
 
 def learn(controller: Probing, *bs: int) -> None:
-    """Probes that raise a digest each and leave at port 3, where nobody is."""
+    """Sends probes that raise a digest each, and leave by port 3, which leads nowhere."""
     for b in bs:
         controller.packet_out(Probe(b=b, digests=1), port=3)
 
@@ -118,15 +118,15 @@ def test_digests_carry_the_struct(target: Target, primary: Probing) -> None:
     assert target.name == "bmv2" or before <= message.timestamp <= time.time_ns()  # BMv2's counts from boot
 
 
-def test_a_list_is_sent_when_its_time_is_up(primary: Probing) -> None:
+def test_digest_list_is_sent_after_its_timeout(primary: Probing) -> None:
     primary.insert(primary.digest(max_list_size=100, max_timeout_ns=2000 * MS))
     learn(primary, 1, 2, 1)
     assert next_list(primary) == [1, 2]  # in one list: it waited for the second; and once each
     assert primary.messages.silent()
 
 
-def test_digests_come_only_when_asked_for(ours: Probing) -> None:
-    """simple_switch_grpc keeps the ones that nobody asked for, and hands them over later."""
+def test_digests_are_sent_only_if_configured(ours: Probing) -> None:
+    """simple_switch_grpc keeps unrequested digests, and delivers them later."""
     learn(ours, 1)
     assert ours.messages.silent()
     ours.insert(ours.digest(max_list_size=1))
@@ -137,8 +137,8 @@ def test_digests_come_only_when_asked_for(ours: Probing) -> None:
     assert ours.messages.silent()
 
 
-def test_a_list_is_sent_when_it_is_full(ours: Probing) -> None:
-    """simple_switch_grpc counts repeated ones too, and waits for the timeout with what is left."""
+def test_digest_list_is_sent_when_it_is_full(ours: Probing) -> None:
+    """simple_switch_grpc counts repeated digests too, and keeps the rest until the timeout."""
     ours.insert(ours.digest(max_list_size=3, max_timeout_ns=60_000 * MS))
     learn(ours, 1, 2)
     assert ours.messages.silent()
@@ -153,7 +153,7 @@ def test_a_list_is_sent_when_it_is_full(ours: Probing) -> None:
     assert found == [4, *range(11, 60)]
 
 
-def test_nothing_is_repeated_before_its_acknowledgement(ours: Probing) -> None:
+def test_digest_is_not_repeated_before_its_acknowledgement(ours: Probing) -> None:
     ours.insert(ours.digest(max_list_size=1, ack_timeout_ns=60_000 * MS))
     learn(ours, 1)
     first = ours.messages.receive("digest")
@@ -174,7 +174,7 @@ def test_nothing_is_repeated_before_its_acknowledgement(ours: Probing) -> None:
     assert ours.messages.silent()
 
 
-def test_nothing_is_withheld_after_the_acknowledgement_timeout(ours: Probing) -> None:
+def test_digest_is_repeated_after_the_acknowledgement_timeout(ours: Probing) -> None:
     ours.insert(ours.digest(max_list_size=1, ack_timeout_ns=200 * MS))
     learn(ours, 1)
     assert next_list(ours) == [1]
@@ -186,8 +186,8 @@ def test_nothing_is_withheld_after_the_acknowledgement_timeout(ours: Probing) ->
     until(again, "the digest comes again")
 
 
-def test_an_unacknowledged_list_is_forgotten_at_the_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in BMv2, which looks every ack timeout from the digest's configuration on; up4's suite depends on it."""
+def test_unacknowledged_digests_expire_at_the_second_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """BMv2 checks once per ack timeout, counted from the digest's configuration; up4's suite depends on it."""
     clock = [100.0]
     sent: list[float] = []
 
@@ -212,7 +212,7 @@ def digest_lists(deliver: Callable[[p4r.StreamMessageResponse], bool], ack_timeo
     return lists
 
 
-def test_lists_that_nobody_took_or_that_want_no_acknowledgement_do_not_count_as_sent() -> None:
+def test_digests_without_receiver_or_ack_may_repeat_at_once() -> None:
     sent: list[list[int]] = []
     anybody_there = False
 

@@ -78,8 +78,8 @@ MATCHES: dict[str, tuple[Callable[[Probing], list[p4r.TableEntry]], Found, Found
 
 
 @pytest.mark.parametrize("table", MATCHES)
-def test_matches(target: Target, primary: Probing, table: str) -> None:
-    """Read back as written; found by packets; modified; and deleted by their keys alone."""
+def test_each_match_kind_is_written_read_and_matched(target: Target, primary: Probing, table: str) -> None:
+    """Read back as written, found by packets, modified, and deleted by their keys alone."""
     make, found, left = MATCHES[table]
     first, *others = make(primary)
     primary.insert(first, *others)
@@ -102,7 +102,7 @@ def _value(entry: p4r.TableEntry) -> bytes:
     return bytes(entry.action.action.params[0].value)
 
 
-def test_padded_numbers_are_taken_and_given_back_without_padding(primary: Probing) -> None:
+def test_padded_numbers_are_accepted_and_read_without_padding(primary: Probing) -> None:
     entry = primary.exact(1, 2)
     padded = but(but(entry, "match.1.exact.value", number(2, 9)), "action.action.params.0.value", number(3, 2))
     primary.insert(padded)
@@ -112,7 +112,7 @@ def test_padded_numbers_are_taken_and_given_back_without_padding(primary: Probin
     primary.delete(padded)
 
 
-def test_a_full_table(target: Target, primary: Probing) -> None:
+def test_full_table_refuses_an_insert(target: Target, primary: Probing) -> None:
     entries = [primary.exact(1, b) for b in range(4)]
     primary.insert(*entries)
     full = Code.RESOURCE_EXHAUSTED if target.name == "embedded" else Code.UNKNOWN
@@ -122,7 +122,7 @@ def test_a_full_table(target: Target, primary: Probing) -> None:
     primary.insert(primary.exact(1, 4))
 
 
-def test_one_bad_update_does_not_stop_the_others(primary: Probing) -> None:
+def test_bad_update_does_not_stop_the_others_of_its_batch(primary: Probing) -> None:
     good = [primary.scoped(a, a) for a in range(3)]
     with pytest.raises(WriteFailed) as caught:
         primary.insert(good[0], good[0], good[1], primary.scoped(7), good[2])
@@ -136,14 +136,14 @@ def test_one_bad_update_does_not_stop_the_others(primary: Probing) -> None:
         refused(Code.UNIMPLEMENTED, primary.write, atomicity=p4r.WriteRequest.Atomicity.Value(atomicity))
 
 
-def test_modifying_without_an_action_keeps_it(ours: Probing) -> None:
-    """simple_switch_grpc refuses it."""
+def test_modify_without_an_action_keeps_the_action(ours: Probing) -> None:
+    """simple_switch_grpc refuses such an update."""
     ours.insert(ours.exact(1, 2))
     ours.modify(ours.key("by_exact", {"a": 1, "b": 2}))
     assert ours.read(ours.key("by_exact")) == [ours.exact(1, 2)]
 
 
-def test_metadata_is_kept_and_replaced(primary: Probing) -> None:
+def test_entry_metadata_is_kept_and_replaced(primary: Probing) -> None:
     for write, entry in (
         (primary.insert, primary.exact(1, 2, controller_metadata=0xC0FFEE, metadata=bytes(MAX_METADATA_BYTES))),
         (primary.modify, primary.exact(1, 2, controller_metadata=5)),
@@ -167,7 +167,7 @@ def test_default_entries_are_modified_and_reset(primary: Probing) -> None:
         assert primary.send(Probe(a=9)).by_exact == found
 
 
-def test_tables_without_a_key_have_a_default_entry_only(primary: Probing) -> None:
+def test_tables_without_a_key_have_only_a_default_entry(primary: Probing) -> None:
     assert primary.send(Probe()).by_keyless == 31
     primary.modify(primary.default("by_keyless", "found_keyless", 32))
     assert primary.send(Probe()).by_keyless == 32
@@ -176,7 +176,7 @@ def test_tables_without_a_key_have_a_default_entry_only(primary: Probing) -> Non
 # -- entries of the program's own -----------------------------------------------------------------------------
 
 
-def test_constant_entries_match_and_can_be_read(target: Target, primary: Probing) -> None:
+def test_constant_entries_match_and_are_read(target: Target, primary: Probing) -> None:
     assert primary.found("by_constant", *(Probe(b=b) for b in (1, 2, 3, 4))) == [11, 12, 12, 13]
     if target.name == "bmv2":  # its P4Runtime does not see them
         return
@@ -210,8 +210,8 @@ def test_initial_entries_can_be_changed(target: Target, primary: Probing) -> Non
     assert primary.found("by_initial", *probes) == [500, 0, 600]
 
 
-def test_an_initial_entry_s_bits_that_do_not_count_are_no_part_of_it(ours: Probing) -> None:
-    """p4c writes a key as it stands in the program, `0x134 &&& 0xff00`, and its mask beside it."""
+def test_initial_entry_ignores_masked_bits_of_its_key(ours: Probing) -> None:
+    """p4c writes a key as in the program, `0x134 &&& 0xff00`, and its mask beside it."""
     written = JSON.read_text().replace('"0x0100"', '"0x0134"')
     assert written != JSON.read_text()
     ours.push(written.encode())
@@ -222,8 +222,8 @@ def test_an_initial_entry_s_bits_that_do_not_count_are_no_part_of_it(ours: Probi
     ours.insert(entry)
 
 
-def test_initial_entries_have_priorities_that_controllers_can_exceed(ours: Probing) -> None:
-    """BMv2's JSON keeps their order only: they count from below."""
+def test_initial_entries_have_low_priorities(ours: Probing) -> None:
+    """BMv2's JSON keeps only their order. Priorities count from 1 upwards, so that controllers can exceed them."""
     low, high = sorted(ours.read(ours.key("by_preset")), key=lambda entry: int(entry.priority))
     assert [(each.priority, _value(each)) for each in (low, high)] == [(1, b"\x2a"), (2, b"\x29")]
     assert ours.send(Probe(b=0x115)).by_preset == 41
@@ -236,7 +236,7 @@ def test_initial_entries_have_priorities_that_controllers_can_exceed(ours: Probi
 
 
 def test_idle_notifications_repeat_until_hit_or_delete(ours: Probing) -> None:
-    """Only those that no packet hits, and until they are gone; how long ago the last hit was can be read."""
+    """Only for entries that no packet hits, until they are deleted; the time since the last hit can be read."""
     timeout_ns = 100_000_000
     idle = ours.entry("by_idle", {"a": 1}, "found_idle", 1, idle_timeout_ns=timeout_ns, metadata=b"m")
     never = ours.entry("by_idle", {"a": 2}, "found_idle", 2)
@@ -309,8 +309,8 @@ def test_idle_timeout_restarts_on_hit_and_on_notification(monkeypatch: pytest.Mo
 # -- reading --------------------------------------------------------------------------------------------------
 
 
-def test_reading_by_filters(ours: Probing) -> None:
-    """On the embedded switch: simple_switch_grpc has no filters, and cannot read tables with initial entries."""
+def test_reads_filter_entries_by_their_fields(ours: Probing) -> None:
+    """On the embedded switch only: simple_switch_grpc has no filters, and cannot read tables with initial entries."""
     first, second, third = (
         ours.ternary(1, 1, 1, 10, controller_metadata=6),
         but(ours.ternary(1, 1, 1, 11, controller_metadata=5), "action", ours.action("NoAction")),
@@ -347,7 +347,7 @@ def test_reading_by_filters(ours: Probing) -> None:
     assert all(entry.is_default_action and entry.HasField("action") for entry in defaults)
 
 
-def test_large_tables_come_in_several_answers(primary: Probing) -> None:
+def test_large_tables_are_read_in_several_responses(primary: Probing) -> None:
     wide = [primary.entry("by_wide", {"wide": 1 << 100 | key}, "found_wide", key) for key in range(1000)]
     lpm = [primary.lpm(key << 8, 24, key) for key in range(1000)]
     primary.insert(*wide, *lpm)

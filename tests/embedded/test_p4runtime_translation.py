@@ -82,7 +82,7 @@ class Translated(Controller):
         self.messages.send(packet=p4r.PacketOut(payload=probe.frame(), metadata=items))
 
     def scoped_by(self, values: range = range(256)) -> list[int]:
-        """What by_scoped finds for each a."""
+        """Returns what by_scoped finds for each a."""
         return [self.probe(Probe(a=a))[0].by_scoped for a in values]
 
     def vrfs(self) -> set[bytes]:
@@ -96,7 +96,7 @@ def client(embedded: Target) -> Iterator[Translated]:
         yield client
 
 
-def test_strings_in_entries_stand_for_numbers_in_packets(client: Translated) -> None:
+def test_strings_are_translated_to_numbers_in_packets(client: Translated) -> None:
     client.insert(client.scoped("33", "1000"), client.scoped("", "red"), client.scoped("default", "blue"))
     assert client.probe(Probe(a=33))[0].by_scoped == 1000  # digits stand for their number
     blue, red = (client.probe(Probe(a=a))[0].by_scoped for a in (7, 0))  # as the P4Info says, and the empty string
@@ -105,7 +105,7 @@ def test_strings_in_entries_stand_for_numbers_in_packets(client: Translated) -> 
     assert [a for a, found in enumerate(client.scoped_by()) if found == blue] == [7, 255]
 
 
-def test_strings_are_read_as_they_were_written(client: Translated) -> None:
+def test_translated_strings_are_read_as_written(client: Translated) -> None:
     written = [client.scoped("33", "1000"), client.scoped("default", "blue"), client.scoped("café", "")]
     client.insert(*written)
     assert ordered(client.read(client.key("by_scoped"))) == ordered(written)
@@ -117,7 +117,7 @@ def test_strings_are_read_as_they_were_written(client: Translated) -> None:
 
 
 def test_short_strings_are_not_taken_for_numbers(client: Translated) -> None:
-    """The engine reads entries of numbers by itself; these would fit as such."""
+    """The engine reads entries of numbers itself; these strings have the size of numbers."""
     client.insert(*(client.scoped(vrf, hop) for vrf, hop in (("a", "b"), ("1", "2"), ("b", "a"))))
     assert [client.probe(Probe(a=a))[0].by_scoped for a in (1, ord("a"), ord("1"))] == [2, 0xFFFF, 0xFFFF]
     client.modify(client.scoped("1", "7"))
@@ -132,7 +132,7 @@ def test_short_strings_are_not_taken_for_numbers(client: Translated) -> None:
     assert client.probe(Probe(address=10 << 24))[0].by_lpm == 2
 
 
-def test_an_optional_string(client: Translated) -> None:
+def test_optional_match_translates_a_string(client: Translated) -> None:
     entry = p4r.TableEntry(table_id=client.id("tables", "by_optional"), priority=1)
     entry.match.add(field_id=2).optional.value = b"some vrf"
     entry.action.CopyFrom(client.action("found_optional", 5))
@@ -141,8 +141,8 @@ def test_an_optional_string(client: Translated) -> None:
     assert [client.probe(Probe(a=a))[0].by_optional for a in (255, 254)] == [5, 0]
 
 
-def test_packets_replicas_and_digests_name_ports(client: Translated) -> None:
-    """The P4Info leaves out the last field of packet-ins, which the program fills."""
+def test_ports_in_packets_replicas_and_digests_are_translated(client: Translated) -> None:
+    """The P4Info omits the last field of packet-ins, which the program fills."""
     _, metadata = client.probe(Probe(port=255))
     assert metadata == {1: b"255", 2: b"\x00"}
     client.packet_out(Probe(), "Ethernet0")
@@ -170,7 +170,7 @@ def test_idle_notification_carries_translated_strings(client: Translated) -> Non
     client.delete(entry)  # or the next test's controller hears of it
 
 
-def test_numbers_of_another_width(client: Translated) -> None:
+def test_numbers_of_another_width_are_translated(client: Translated) -> None:
     entry = client.entry("by_exact", {"a": 1, "b": 0xFFFF}, "found_exact", 77)
     client.insert(entry)
     assert client.read(client.key("by_exact")) == [entry]
@@ -178,8 +178,8 @@ def test_numbers_of_another_width(client: Translated) -> None:
     assert client.get_pipeline().p4info == translated()  # as it was set
 
 
-def test_names_of_deleted_entries_are_given_up(client: Translated) -> None:
-    """A controller may name new things for ever, but 256 at a time of 8 bits."""
+def test_numbers_of_deleted_strings_are_reused(client: Translated) -> None:
+    """A controller may use new strings for ever, but with 8 bits only 256 at a time."""
     for start in range(0, 600, 100):
         entries = [client.scoped(f"vrf {start + i}", "1") for i in range(100)]
         client.insert(*entries)
@@ -192,7 +192,7 @@ def test_names_of_deleted_entries_are_given_up(client: Translated) -> None:
     assert len(client.vrfs()) == 255
 
 
-def test_strings_keep_their_numbers_in_a_new_program(client: Translated) -> None:
+def test_strings_keep_their_numbers_after_reconcile(client: Translated) -> None:
     client.insert(*(client.scoped(vrf, "5") for vrf in ("one", "two", "three")))
     client.delete(client.scoped("two"))
     before = client.scoped_by()
@@ -202,7 +202,7 @@ def test_strings_keep_their_numbers_in_a_new_program(client: Translated) -> None
     assert client.vrfs() == {b"one", b"three"}
 
 
-def test_strings_that_are_refused(client: Translated) -> None:
+def test_bad_translated_values_are_refused(client: Translated) -> None:
     entry = client.scoped("", "1")
     wide = client.entry("by_exact", {"a": 1, "b": 0x1FFFF}, "found_exact", 77)
     for bad, words in (
@@ -214,15 +214,15 @@ def test_strings_that_are_refused(client: Translated) -> None:
         assert words in client.outcome("INSERT", bad)[1]
 
 
-def test_a_packet_in_header_that_the_program_lacks(client: Translated) -> None:
+def test_packet_in_header_missing_in_the_program_is_refused(client: Translated) -> None:
     info = translated()
     info.controller_packet_metadata[0].metadata[0].name = "elsewhere"
     message = refused(Code.INVALID_ARGUMENT, client.push, None, info, action="VERIFY")
     assert "the program has no header with its fields" in message
 
 
-def test_a_program_without_packet_in_and_packet_out_headers() -> None:
-    """SAI's, compiled without its parts for BMv2, and sonic-pins' for tests of parsers: the P4Info alone has them."""
+def test_program_without_packet_headers_is_accepted() -> None:
+    """SAI's, compiled without its parts for BMv2, and sonic-pins' parser tests: only the P4Info has them."""
     info = translated()
     for kind in info.controller_packet_metadata:
         for at, field in enumerate(kind.metadata):
@@ -234,7 +234,7 @@ def test_a_program_without_packet_in_and_packet_out_headers() -> None:
         translation.packet_out.pack([p4r.PacketMetadata(metadata_id=1, value=b"1")])
 
 
-def test_ports_have_the_names_of_interfaces() -> None:
+def test_translated_ports_may_be_interface_names() -> None:
     schema = Schema(translated(), load_program(JSON), {"eth1": 4})
     port = schema.translation.port
     assert port is not None and port.number(b"eth1", "") == 4 and port.string(4) == b"eth1"
@@ -243,7 +243,7 @@ def test_ports_have_the_names_of_interfaces() -> None:
         port.number(b"512", "")
 
 
-def test_a_number_in_use_is_not_given_twice() -> None:
+def test_translation_never_assigns_a_number_in_use() -> None:
     names = StringType("t", 2, None, ())
     assert [names.number(text, "") for text in (b"x", b"3", b"0", b"")] == [3, 2, 0, 1]
     assert [names.string(value) for value in range(4)] == [b"0", b"", b"3", b"x"]

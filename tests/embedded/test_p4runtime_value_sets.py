@@ -33,13 +33,13 @@ def test_parser_matches_value_set_members(selecting: Selecting) -> None:
     assert len(selecting.read(p4r.ValueSetEntry())) == 2
 
 
-def test_a_member_may_have_several_fields(selecting: Selecting) -> None:
+def test_value_set_member_may_have_several_fields(selecting: Selecting) -> None:
     selecting.modify(selecting.members("pairs", (7, 0x9AB), (8, 0)))
     tried = ((7, 0x9AB), (7, 0x9AA), (6, 0x9AB), (8, 0), (0, 8))
     assert [selecting.found(low=low, high=high) for low, high in tried] == [2, 0, 0, 2, 0]
 
 
-def test_in_process() -> None:
+def test_value_sets_work_in_process() -> None:
     with Switch.load(VALUE_SETS) as switch:
         switch.value_set_write("SetsParser.kinds", [0x800, 0x800])
         ((_, out),), trace = switch.process(1, bytes.fromhex("0800000000"), trace=True)

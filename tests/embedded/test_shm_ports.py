@@ -1,4 +1,4 @@
-"""Ports of shared memory: frames both ways, who has a port, and what a process that does harm can do to the switch."""
+"""Shared-memory ports: frames both ways, ownership of a port, and hostile processes."""
 
 from __future__ import annotations
 
@@ -118,8 +118,8 @@ def free(path: Path) -> bool:
 # -- frames ---------------------------------------------------------------------------------------------------
 
 
-def test_frames_pass_both_ways_in_order_and_whole(ends: list[SharedMemory]) -> None:
-    """More than the rings hold, of all sizes: they wrap around many times."""
+def test_shm_frames_pass_both_ways_complete_and_in_order(ends: list[SharedMemory]) -> None:
+    """More than the rings hold, of all sizes: the rings wrap around many times."""
     rng = random.Random(3)
     for here, there, to in ((0, 1, 2), (1, 0, 1)):
         number = total = 0
@@ -132,10 +132,10 @@ def test_frames_pass_both_ways_in_order_and_whole(ends: list[SharedMemory]) -> N
             total += sum(map(len, frames))
 
 
-def test_a_process_that_does_not_read_loses_frames_and_holds_nobody_up(
+def test_shm_port_of_a_process_that_does_not_read_drops(
     switch: Switch, ends: list[SharedMemory], paths: list[Path]
 ) -> None:
-    """Its ring is full: the switch drops and counts, and the frames that fitted are there."""
+    """Its ring is full: the switch drops and counts, and the frames that fitted remain."""
     sent, size = 0, 9000
     while switch.port_counts(2).dropped == 0:
         send(ends[0], frame(2, sent, size))
@@ -149,13 +149,13 @@ def test_a_process_that_does_not_read_loses_frames_and_holds_nobody_up(
     passes(ends[0], ends[1], 2, 12345)
 
 
-def test_a_frame_that_is_too_large_is_not_sent(ends: list[SharedMemory]) -> None:
+def test_shm_frame_that_is_too_large_is_not_sent(ends: list[SharedMemory]) -> None:
     send(ends[0], b"x" * 65537)
     passes(ends[0], ends[1], 2, 1)
 
 
-def test_an_empty_frame_is_none_and_loses_no_other(switch: Switch, ends: list[SharedMemory]) -> None:
-    """Also where they are handed over at once."""
+def test_shm_empty_frame_is_ignored_and_loses_no_other(switch: Switch, ends: list[SharedMemory]) -> None:
+    """Also if they are handed over together."""
     for number in range(20):
         send(ends[0], b"", frame(2, number), b"")
     assert received(ends[1], 20) == [tail(frame(2, number)) for number in range(20)]
@@ -163,7 +163,7 @@ def test_an_empty_frame_is_none_and_loses_no_other(switch: Switch, ends: list[Sh
 
 
 def test_packet_deparsed_to_nothing_counts_as_dropped(tmp_path: Path, paths: list[Path]) -> None:
-    """And does not count as sent."""
+    """It does not count as sent."""
     program = json.loads((JSON.parent / "mirror.json").read_text())
     program["deparsers"][0]["order"] = []  # only the payload leaves, to port 2
     (tmp_path / "program.json").write_text(json.dumps(program))
@@ -178,7 +178,7 @@ def test_packet_deparsed_to_nothing_counts_as_dropped(tmp_path: Path, paths: lis
 # -- who has a port -------------------------------------------------------------------------------------------
 
 
-def test_two_processes_want_the_same_port(ends: list[SharedMemory], paths: list[Path]) -> None:
+def test_shm_port_in_use_refuses_a_second_process(ends: list[SharedMemory], paths: list[Path]) -> None:
     for _ in range(3):
         with pytest.raises(TransportError, match="another process has it"):
             SharedMemory(paths[0])
@@ -197,8 +197,8 @@ while True:
 """
 
 
-def test_a_process_that_is_killed_leaves_its_port_to_the_next(switch: Switch, paths: list[Path]) -> None:
-    """In the middle of frames; the next one finds nothing of them."""
+def test_shm_port_of_a_killed_process_is_free_for_the_next(switch: Switch, paths: list[Path]) -> None:
+    """It is killed while it sends; the next process receives none of its frames."""
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(paths[0]), frame(1, 99, 1400).hex()], stdout=subprocess.PIPE
     )
@@ -212,7 +212,7 @@ def test_a_process_that_is_killed_leaves_its_port_to_the_next(switch: Switch, pa
         passes(end, end, 1, 5)
 
 
-def test_a_port_without_a_process_drops(switch: Switch, paths: list[Path]) -> None:
+def test_shm_port_without_a_process_drops(switch: Switch, paths: list[Path]) -> None:
     with opened(paths[:1]) as (end,):
         send(end, frame(2, 1))
         until(lambda: switch.port_counts(2).dropped == 1, "the frame is dropped")
@@ -240,7 +240,7 @@ def test_shared_memory_port_survives_switch_restart(paths: list[Path]) -> None:
     end.close()
 
 
-def test_a_path_that_a_switch_left_behind_is_used_again_and_no_other_switchs_is(tmp_path: Path) -> None:
+def test_shm_path_is_reused_unless_a_switch_or_file_has_it(tmp_path: Path) -> None:
     left, file = tmp_path / "left", tmp_path / "file"
     with socket.socket(socket.AF_UNIX) as gone:
         gone.bind(str(left))
@@ -255,7 +255,7 @@ def test_a_path_that_a_switch_left_behind_is_used_again_and_no_other_switchs_is(
     assert not left.exists() and file.read_text() == "something else"
 
 
-def test_paths_that_lead_nowhere(tmp_path: Path) -> None:
+def test_bad_shm_paths_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TransportError, match="no such path"):
         SharedMemory(tmp_path / "missing")
     with socket.socket(socket.AF_UNIX) as left:
@@ -270,7 +270,7 @@ def test_paths_that_lead_nowhere(tmp_path: Path) -> None:
 
 
 class Hostile:
-    """Has a port's memory, and writes there what it likes."""
+    """A process with a port's memory, which writes there at will."""
 
     def __init__(self, path: Path) -> None:
         self.socket = socket.socket(socket.AF_UNIX)
@@ -288,7 +288,7 @@ class Hostile:
         return int(struct.unpack_from("<Q", self.memory, at)[0])
 
     def append(self, one: bytes) -> None:
-        """A frame as it should be, behind what the switch has read."""
+        """Writes a valid frame after what the switch has read."""
         at, size = self.get(TO_SWITCH + READ), -(-(8 + len(one)) // ALIGN) * ALIGN
         if at % RING_BYTES + size > RING_BYTES:
             self.put(TO_SWITCH + BYTES + at % RING_BYTES, 0xFFFFFFFF)
@@ -311,7 +311,7 @@ def record(length: int, body: bytes = b"") -> bytes:
     return struct.pack("<II", length, 0) + body
 
 
-def test_memory_cannot_be_taken_away(switch: Switch, paths: list[Path]) -> None:
+def test_shm_memory_cannot_be_shrunk(switch: Switch, paths: list[Path]) -> None:
     """A mapped file that shrinks would kill the switch with SIGBUS."""
     hostile = Hostile(paths[0])
     for size in (0, 1, 4096, 4 * RING_SIZE):
@@ -344,8 +344,8 @@ def test_memory_cannot_be_taken_away(switch: Switch, paths: list[Path]) -> None:
         (-ALIGN, 60),
     ],
 )
-def test_lengths_and_indices_that_make_no_sense(switch: Switch, paths: list[Path], written: int, length: int) -> None:
-    """Are dropped and counted; what comes after them in order passes."""
+def test_shm_bad_lengths_and_indices_are_dropped(switch: Switch, paths: list[Path], written: int, length: int) -> None:
+    """They are counted; the frames after them pass in order."""
     hostile = Hostile(paths[0])
     hostile.memory[BYTES : BYTES + 8] = record(length)
     hostile.put(TO_SWITCH + WRITTEN, written)
@@ -361,7 +361,7 @@ def test_lengths_and_indices_that_make_no_sense(switch: Switch, paths: list[Path
 
 @pytest.mark.parametrize("read", [2**63, -1, RING_BYTES * 5, 1])
 def test_host_with_forged_read_counter_loses_only_own_frames(switch: Switch, paths: list[Path], read: int) -> None:
-    """Only loses frames of its own."""
+    """Other processes receive all of theirs."""
     hostile, honest = Hostile(paths[0]), SharedMemory(paths[1])
     hostile.put(TO_HOST + READ, read)
     for number in range(800):
@@ -375,8 +375,8 @@ def test_host_with_forged_read_counter_loses_only_own_frames(switch: Switch, pat
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_random_memory_never_stops_the_switch(switch: Switch, paths: list[Path], seed: int) -> None:
-    """Anything anywhere, while frames of another process pass."""
+def test_shm_random_memory_never_stops_the_switch(switch: Switch, paths: list[Path], seed: int) -> None:
+    """Random values at random places, while frames of another process pass."""
     rng = random.Random(seed)
     hostile, honest = Hostile(paths[0]), SharedMemory(paths[1])
     values = (0, 1, 8, 63, 64, 65, 128, 1408, 65536, 65537, RING_BYTES - 64, RING_BYTES, RING_BYTES + 64, 2**31,
@@ -399,8 +399,8 @@ def test_random_memory_never_stops_the_switch(switch: Switch, paths: list[Path],
     works(paths)
 
 
-def test_processes_that_come_and_go_at_once(switch: Switch, paths: list[Path]) -> None:
-    """Without taking their memory, and more than wait at a time."""
+def test_shm_port_survives_many_short_connections(switch: Switch, paths: list[Path]) -> None:
+    """They do not take the memory, and are more than may wait at a time."""
     for _ in range(50):
         visitors = [socket.socket(socket.AF_UNIX) for _ in range(8)]
         for visitor in visitors:

@@ -1,4 +1,4 @@
-"""Packet traces: they say what the packets show, and a switch that does not trace has no code for them."""
+"""Packet traces agree with the packets, and a switch that does not trace has no code for them."""
 
 from __future__ import annotations
 
@@ -54,21 +54,21 @@ def watch(
         return witness
 
 
-def test_traces_of_serene_agree_with_its_packets() -> None:
+def test_serene_traces_agree_with_the_packets() -> None:
     program = Program.load("serene")
     given = seeds(program.lanes)
     witness = watch(program.config_path, start_job, [*given, *trial(random.Random(1), given, PACKETS)])
     assert min(witness.seen[kind] for kind in ("register read", "register write", "copies", "drop", "output")) > 5
 
 
-def test_traces_of_every_shape_of_header_agree() -> None:
+def test_shape_traces_agree_with_the_packets() -> None:
     path, _ = PROGRAMS["shapes"]
     witness = watch(path, lambda target: None, trial(random.Random(1), shapes(), PACKETS), QUICK)
     assert witness.seen["header"] > PACKETS and witness.seen["parser error"] > 5
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_traces_of_p4cs_samples_agree(name: str) -> None:
+def test_p4c_sample_traces_agree_with_the_packets(name: str) -> None:
     sample = sample_packets(name)
     packets = [*sample.given, *trial(random.Random(name), sample.given, PACKETS)]
     watch(sample.json, sample.prepare, packets, QUICK)
@@ -111,7 +111,7 @@ def test_trace_shows_digest_name_and_values(probe: Switch) -> None:
 
 
 def test_trace_shows_table_meter_colour(probe: Switch) -> None:
-    """The entry's meter lets one packet pass in an hour."""
+    """The entry's meter lets one packet an hour pass."""
     handle = probe.table_add("ProbeIngress.by_metered", [Exact(1)], "ProbeIngress.found_metered", [7])
     probe.meter_set("ProbeIngress.entry_rate", handle, MeterRates(1 / 3600, 1, 1 / 3600, 1))
     traces = [traced(probe, a=a) for a in (1, 1, 2)]
@@ -120,7 +120,7 @@ def test_trace_shows_table_meter_colour(probe: Switch) -> None:
     assert f"meter ProbeIngress.entry_rate[{handle}] is red" in text(traces[1])
 
 
-def test_drops_say_why(probe: Switch) -> None:
+def test_trace_shows_the_reason_of_a_drop(probe: Switch) -> None:
     assert [step.name for step in traced(probe, group=77).all("drop")] == ["its multicast group has no replicas"]
     assert [step.name for step in traced(probe, port=511).all("drop")] == [
         "its egress port is the drop port after ingress"
@@ -135,7 +135,7 @@ def test_drops_say_why(probe: Switch) -> None:
 
 
 @pytest.mark.parametrize(("type_", "where"), [(1, "ingress"), (2, "egress")])
-def test_a_copy_that_is_dropped_does_not_say_why_the_packet_is(type_: int, where: str) -> None:
+def test_dropped_copy_does_not_hide_the_packets_drop_reason(type_: int, where: str) -> None:
     with Switch.load(JSON.with_name("mirror.json")) as switch:
         switch.clone_session_set(5, [(4, 0)])
         _, trace = switch.process(1, bytes(12) + type_.to_bytes(2, "big"), trace=True)
@@ -146,8 +146,8 @@ def test_a_copy_that_is_dropped_does_not_say_why_the_packet_is(type_: int, where
     ]
 
 
-def test_bmv2s_messages_have_a_copy_each() -> None:
-    """A clone is parsed before its egress; what recirculates has been through the deparser."""
+def test_trace_shows_each_copy_as_a_message() -> None:
+    """A clone is parsed before its egress; a recirculated packet has passed the deparser."""
     with Switch.load(JSON.with_name("mirror.json")) as switch:
         switch.clone_session_set(5, [(4, 0)])
         _, trace = switch.process(1, bytes(12) + b"\0\1", trace=True)
@@ -186,7 +186,7 @@ def test_trace_shows_log_msg_text() -> None:
     assert f"log: type 3 from {0x020000000001}, 7" in text(trace)
 
 
-def test_log_msg_tells_negative_values() -> None:
+def test_trace_shows_negative_log_msg_values() -> None:
     program = json.loads(JSON.with_name("mirror.json").read_bytes())
     (scalars,) = [one for one in program["header_types"] if one["name"] == "scalars_0"]
     for field in scalars["fields"]:  # as of int<16>, int<48> and int<8>
@@ -201,7 +201,7 @@ def test_log_msg_tells_negative_values() -> None:
             assert next(iter(trace.all("log"))).name == told
 
 
-def test_many_packets_are_traced_where_that_is_asked_for() -> None:
+def test_process_many_is_traced_only_on_request() -> None:
     with contextlib.closing(Switch.load(JSON)) as switch:
         packets = [(1, Probe(a=a, port=2).frame()) for a in (1, 2, 3)]
         plain = switch.process_many(packets)
@@ -215,13 +215,13 @@ def test_many_packets_are_traced_where_that_is_asked_for() -> None:
         assert switch.process_many(packets) == plain
 
 
-def test_a_parser_error_is_named(probe: Switch) -> None:
+def test_trace_names_a_parser_error(probe: Switch) -> None:
     _, trace = probe.process(1, Probe().frame()[:20], trace=True)
     assert [step.name for step in trace.all("parser error")] == ["PacketTooShort"]
 
 
 def test_overlong_packet_trace_is_truncated_and_marked() -> None:
-    """A trace is bounded, whatever a program does: 30000 replicas do not fit."""
+    """Whatever a program does, a trace is bounded: 30000 replicas do not fit."""
     with contextlib.closing(Switch.load(JSON)) as switch:
         switch.multicast_set(5, [(3, instance) for instance in range(30000)])
         outputs, trace = switch.process(1, Probe(group=5).frame(), trace=True)
@@ -232,8 +232,8 @@ def test_overlong_packet_trace_is_truncated_and_marked() -> None:
         assert "cut" not in traced(switch, port=3).values
 
 
-def test_a_burst_is_counted_not_cut() -> None:
-    """Packets for which there is no room are lost, and counted; none is told of in part."""
+def test_packets_beyond_the_trace_buffer_are_counted_as_lost() -> None:
+    """Their traces are lost as a whole; no trace is partial."""
     with Switch.load(JSON) as switch:
         switch.start_tracing()
         packets = [(1, Probe(a=1, port=3).frame())] * 8000
@@ -246,13 +246,13 @@ def test_a_burst_is_counted_not_cut() -> None:
     assert all("cut" not in trace.values and len(trace.outputs) == 1 for trace in traces)
 
 
-def test_a_port_that_is_none(probe: Switch) -> None:
+def test_process_refuses_a_port_out_of_range(probe: Switch) -> None:
     with pytest.raises(ControlError, match="0 to 511"):
         probe.process(512, b"", trace=True)
 
 
 def test_trace_page_example_matches_printed_trace() -> None:
-    """docs/trace.md: a PUSH that completes a round, under BSP, but for the time."""
+    """docs/trace.md shows a PUSH that completes a round under BSP; only the time differs."""
     program = Program.load("serene")
     with contextlib.closing(EmbeddedTarget(program.config_path.read_bytes())) as target:
         start_job(target, staleness=0)
@@ -268,7 +268,7 @@ def test_trace_page_example_matches_printed_trace() -> None:
     assert shown[1:] == printed[1:]
 
 
-def test_a_packet_that_is_refused_leaves_no_trace_behind() -> None:
+def test_refused_packet_leaves_no_trace() -> None:
     with Switch.load(JSON.read_bytes()) as switch:
         with pytest.raises(ControlError, match="a packet of 70000 bytes"):
             switch.process(1, bytes(70_000), trace=True)
@@ -279,7 +279,7 @@ def test_a_packet_that_is_refused_leaves_no_trace_behind() -> None:
 # -- what it costs --------------------------------------------------------------------------------------------
 
 
-def test_a_program_that_is_not_traced_has_no_code_for_it() -> None:
+def test_program_that_is_not_traced_has_no_trace_code() -> None:
     source = generate(load_program(JSON))
     plain, with_trace = compile_source(source, (), RUNTIME), compile_source(source, ("-DTRACE",), RUNTIME)
 

@@ -1,4 +1,4 @@
-"""Packets of a running switch traced, logged and captured, without a packet lost or a register forgotten."""
+"""Packets of a running switch are traced, logged and captured, without losing a packet or a register."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def values(step: Step, header: str) -> dict[str, Any]:
     return next(each.values for each in step.all("header") if each.name == header)
 
 
-def test_a_running_switch_is_traced_and_left_as_it_was(hosts: Hosts, switch: Switch, server: P4RuntimeServer) -> None:
+def test_tracing_a_running_switch_keeps_its_state(hosts: Hosts, switch: Switch, server: P4RuntimeServer) -> None:
     hosts.send(a=2)
     register = next(iter(switch.program.registers))
     held = switch.register_read_all(register)
@@ -62,7 +62,7 @@ def test_a_running_switch_is_traced_and_left_as_it_was(hosts: Hosts, switch: Swi
     watched.close()
 
 
-def test_ports_matches_and_drops(hosts: Hosts, server: P4RuntimeServer) -> None:
+def test_trace_filters_by_port_match_and_drop(hosts: Hosts, server: P4RuntimeServer) -> None:
     by_port, matched, dropped = (
         Watch(server.port, ports=[2], bytes=12),
         Watch(server.port, match="probe.a == 3 and ethernet.type == 0x88b5"),
@@ -85,7 +85,7 @@ def test_ports_matches_and_drops(hosts: Hosts, server: P4RuntimeServer) -> None:
         watched.close()
 
 
-def test_a_packet_for_a_port_that_is_none(hosts: Hosts, server: P4RuntimeServer) -> None:
+def test_trace_reports_a_packet_to_a_missing_port(hosts: Hosts, server: P4RuntimeServer) -> None:
     watched = Watch(server.port, dropped=True)
     hosts.emit(Probe(port=9).frame())
     step = watched.next()
@@ -93,7 +93,7 @@ def test_a_packet_for_a_port_that_is_none(hosts: Hosts, server: P4RuntimeServer)
     watched.close()
 
 
-def test_a_new_program_is_traced_too(hosts: Hosts, server: P4RuntimeServer) -> None:
+def test_trace_continues_with_a_new_program(hosts: Hosts, server: P4RuntimeServer) -> None:
     watched = Watch(server.port)
     with Probing(f"127.0.0.1:{server.port}", DEVICE_ID) as controller:
         controller.primary()
@@ -104,7 +104,7 @@ def test_a_new_program_is_traced_too(hosts: Hosts, server: P4RuntimeServer) -> N
     watched.close()
 
 
-def test_watchers_that_come_and_go_take_no_packets_from_others(hosts: Hosts, server: P4RuntimeServer) -> None:
+def test_new_and_ending_watchers_lose_no_traces_of_others(hosts: Hosts, server: P4RuntimeServer) -> None:
     """Packets that were traced, and not read yet, when another watcher came or went."""
     watcher = Watcher()
     server.observe(watcher)
@@ -152,7 +152,7 @@ def test_watcher_sees_packets_forwarded_during_program_swap(
     assert len(watcher.take(0).packets) == len(arrived)
 
 
-def test_requests_that_make_no_sense(server: P4RuntimeServer) -> None:
+def test_bad_trace_requests_are_refused(server: P4RuntimeServer) -> None:
     for wanted, words in (
         ({"match": "udp.port == 1"}, "no header 'udp'; expected "),
         ({"match": "probe.zz == 1"}, "'zz' is no field; expected a, b"),
@@ -169,7 +169,7 @@ def test_requests_that_make_no_sense(server: P4RuntimeServer) -> None:
         watched.close()
 
 
-def test_watchers_are_bounded(server: P4RuntimeServer) -> None:
+def test_number_of_watchers_is_bounded(server: P4RuntimeServer) -> None:
     watched = [Watch(server.port) for _ in range(MAX_WATCHERS)]
     assert "clients already watch, the most" in Watch(server.port).error
     watched.pop().close()
@@ -183,7 +183,7 @@ def test_watchers_are_bounded(server: P4RuntimeServer) -> None:
         each.close()
 
 
-def test_a_watcher_that_does_not_read_loses_packets_that_are_counted() -> None:
+def test_packets_lost_by_a_slow_watcher_are_counted() -> None:
     watcher, packet = Watcher(frozenset({1})), Step("packet", "", {"port": 1}, [Step("state")] * 9)
     for _ in range(WAITING_STEPS // 10 + 5):
         watcher.offer(packet)
@@ -193,7 +193,7 @@ def test_a_watcher_that_does_not_read_loses_packets_that_are_counted() -> None:
     assert watcher.take(0).packets == [] and watcher.take(0).lost == 0
 
 
-def test_a_switch_without_a_program_or_without_traces(target: Target) -> None:
+def test_watch_without_program_or_tracing_is_refused(target: Target) -> None:
     watched = Watch(int(target.address.rpartition(":")[2]))
     assert watched.error.startswith(
         "no program is running" if target.name == "embedded" else "this switch cannot trace"
@@ -201,7 +201,7 @@ def test_a_switch_without_a_program_or_without_traces(target: Target) -> None:
     watched.close()
 
 
-def test_a_filter_knows_addresses() -> None:
+def test_trace_filter_matches_addresses() -> None:
     program = load_program(Program.load("serene").config_path)
     header = Step("header", "ipv4", {"destination": 0x0A000002, "ttl": 64})
     packet = Step("packet", steps=[Step("ingress", steps=[Step("parser", steps=[header])])])
@@ -215,7 +215,9 @@ def test_a_filter_knows_addresses() -> None:
 
 
 @pytest.mark.parametrize("form", ["", "--json", "--format=proto"])
-def test_serenectl_trace(hosts: Hosts, server: P4RuntimeServer, tmp_path: Path, form: str) -> None:
+def test_serenectl_trace_prints_matching_packets(
+    hosts: Hosts, server: P4RuntimeServer, tmp_path: Path, form: str
+) -> None:
     wanted = ["--port", "0-1,255", "--match", "probe.a == 2", "--count", "1", *filter(None, [form])]
     running = Tracing(tmp_path, server.port, *wanted)
     for a in (1, 2):
@@ -276,7 +278,7 @@ def test_pcap_capture_continues_with_the_next_program(hosts: Hosts, switch: Swit
         until(lambda: [bytes(packet) for packet in rdpcap(str(came))] == frames, "all are captured")
 
 
-def test_a_full_disk_ends_a_capture_behind_a_whole_packet(
+def test_full_disk_ends_a_capture_after_a_whole_packet(
     hosts: Hosts, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with (
@@ -297,7 +299,7 @@ def test_a_full_disk_ends_a_capture_behind_a_whole_packet(
         assert {bytes(packet) for packet in rdpcap(str(came))} == {Probe(a=1, port=2).frame()}
 
 
-def test_a_capture_that_cannot_begin_does_not_stop_the_switch(
+def test_capture_that_cannot_begin_does_not_stop_the_switch(
     hosts: Hosts, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with P4RuntimeServer(hosts.ports, address="127.0.0.1:0", captures=tmp_path / "gone") as server:
@@ -306,8 +308,8 @@ def test_a_capture_that_cannot_begin_does_not_stop_the_switch(
     assert "No such file or directory: packets of port 1@udp:" in caplog.text
 
 
-def test_a_capture_of_serenes_packets_is_dissected(hosts: Hosts, tmp_path: Path) -> None:
-    """By scapy, with our layers."""
+def test_capture_of_serene_packets_is_dissected(hosts: Hosts, tmp_path: Path) -> None:
+    """scapy dissects it with our layers."""
     program = Program.load("serene")
     values = np.arange(program.lanes) - 7
     push = frame(request(Op.PUSH, 2, values=values, lanes=program.lanes, session=5, round=9, seq=3, slot=4), 2)
@@ -334,7 +336,7 @@ def test_every_packet_is_printed_or_logged(hosts: Hosts, tmp_path: Path, how: st
     assert how == "--trace" or all(" serene.switch" in line for line in lines)
 
 
-def test_only_bytes_are_logged(hosts: Hosts, tmp_path: Path) -> None:
+def test_dump_packet_data_logs_only_bytes(hosts: Hosts, tmp_path: Path) -> None:
     options = ["--log-console", "-L", "info", "--dump-packet-data", "6"]
     with Running(tmp_path, str(JSON), *hosts.arguments, *options) as running:
         hosts.send(a=1)

@@ -1,4 +1,4 @@
-"""Watchers of a switch whose programs change, and what a machine without room says to those who want one."""
+"""Watchers of a switch whose programs change, and of a machine without room."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_watch_ends_if_the_new_program_lacks_its_header(running: P4RuntimeServer
 def test_tracing_is_compiled_without_holding_the_server_lock(
     running: P4RuntimeServer, primary: Probing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The watcher came when the program was saved already, and begins to be traced when it is committed."""
+    """The watcher comes when the program is saved, and is traced once it is committed."""
     prepare = Tracing.prepare_tracing
     compiled: queue.SimpleQueue[bool] = queue.SimpleQueue()
 
@@ -88,7 +88,7 @@ def test_trace_watcher_reports_count_of_untraced_packets(running: P4RuntimeServe
     ("place", "code", "words"),
     [("full", Code.RESOURCE_EXHAUSTED, "No space left on device"), ("a file", Code.INTERNAL, "Not a directory")],
 )
-def test_a_machine_that_cannot_compile_does_not_blame_the_program(
+def test_failed_compilation_blames_the_machine_not_the_program(
     fresh: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, code: Code, words: str
 ) -> None:
     with disk(tmp_path / "small", "64k") as small, fresh.controller() as controller:

@@ -83,7 +83,7 @@ class Witness(EmbeddedTarget):
             assert value == self._written.get((step.name, index), _nothing(self.program, step.name)), step
 
     def check_state(self) -> None:
-        """Checks that registers and counters hold what the traces said last."""
+        """Checks that registers and counters equal the values last traced."""
         for (name, index), value in self._written.items():
             width = self.program.registers[name].width
             held = self.switch.register_read(name, index)
@@ -115,7 +115,7 @@ def _nothing(program: Program, register: str) -> object:
 
 
 def _check_match(table: Table, step: Step) -> None:
-    """Checks that the key in the trace of a lookup is matched by the entry that the trace says was hit."""
+    """Checks that the entry hit by a traced lookup matches the traced key."""
     key, match = step.values.get("key", {}), step.values["match"]
     assert isinstance(key, Mapping) and isinstance(match, Mapping)
     for one in table.keys:

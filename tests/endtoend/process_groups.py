@@ -48,7 +48,7 @@ def environment(network: MininetNetwork) -> dict[str, str]:
 
 
 def start(network: MininetNetwork, folder: Path, arguments: Sequence[str]) -> list[subprocess.Popen[bytes]]:
-    """``python ARGUMENTS`` as each host's rank, in a warm Python; what they say goes to files."""
+    """Starts ``python ARGUMENTS`` as each host's rank, in a warm Python; output goes to files."""
     processes, ranks = [], network.settings.workers
     for rank in range(ranks):
         variables = {"RANK": str(rank), "LOCAL_RANK": "0", "WORLD_SIZE": str(ranks)}

@@ -1,4 +1,4 @@
-"""What a run that was stopped leaves."""
+"""Checks of what a stopped run leaves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SLOTS = 249  # of the MLP for digits
 
 
 def is_kept(run: Run, workers: int) -> None:
-    """What a run that was stopped leaves, and nothing else."""
+    """Checks that a stopped run leaves these files, and no others."""
     assert list(run.out.parent.iterdir()) == [run.out]
     assert "Traceback" not in run.output
     assert "stopped before all steps were done" in run.output

@@ -1,4 +1,4 @@
-"""What makes no sense is refused before anything starts, with the valid choices, and leaves nothing behind."""
+"""Bad input is refused before anything starts, with the valid choices, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         return int(exit_.code or 0)
 
 
-def test_results_are_never_overwritten(
+def test_run_refuses_an_existing_output_folder(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (tmp_path / "summary.json").write_text("{}")
@@ -32,7 +32,7 @@ def test_results_are_never_overwritten(
     assert (tmp_path / "summary.json").read_text() == "{}"
 
 
-def test_a_name_that_no_file_can_have_is_refused(
+def test_run_refuses_an_impossible_output_name(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     out = tmp_path / ("x" * 300)
@@ -40,7 +40,7 @@ def test_a_name_that_no_file_can_have_is_refused(
     assert capsys.readouterr().err == f"error: OUT={out}: File name too long; choose another directory\n"
 
 
-def test_bmv2_that_is_not_installed_is_named(
+def test_run_names_a_missing_bmv2(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
@@ -65,7 +65,7 @@ def checked(tmp_path: Path, **options: Any) -> settings.Settings:
 
 @pytest.mark.parametrize(("share", "ms"), [("0.05", 515.5), ("0.3", 63.3), ("0.65", 14.6)])
 def test_exchange_share_determines_compute_time(share: str, ms: float, tmp_path: Path) -> None:
-    """249 frames of 1,362 bytes take 27.1 ms at 100 Mbit/s; whatever the exchange, computing is the rest of a step."""
+    """249 frames of 1,362 bytes take 27.1 ms at 100 Mbit/s; with every exchange, computing is the rest of a step."""
     for exchange in ("switch", "sharded"):
         found = checked(tmp_path, exchange=exchange, exchange_share=share)
         assert found.compute_ms == pytest.approx(ms, rel=0.01)
@@ -73,15 +73,15 @@ def test_exchange_share_determines_compute_time(share: str, ms: float, tmp_path:
         assert taken / (taken + found.compute_ms / 1e3) == pytest.approx(float(share), abs=1e-6)
 
 
-def test_the_share_is_of_the_run_s_own_frames(tmp_path: Path) -> None:
-    """89 frames of 3,666 bytes, where the other program has 249 of 1,362."""
+def test_exchange_share_uses_the_runs_own_frame_size(tmp_path: Path) -> None:
+    """89 frames of 3,666 bytes; the other program has 249 of 1,362."""
     found = checked(tmp_path, program="serene_jumbo", exchange_share="0.5")
     assert found.compute_ms == pytest.approx(89 * 3666 * 8 / 100e6 * 1e3)
 
 
 @pytest.mark.parametrize("exchange", ["switch", "server"])
-def test_a_worker_is_named_by_its_rack_or_its_number(exchange: str, tmp_path: Path) -> None:
-    """Two in each rack."""
+def test_worker_is_named_by_rack_or_by_number(exchange: str, tmp_path: Path) -> None:
+    """There are two workers in each rack."""
     found = checked(tmp_path, racks="2", strategy="mixed:1.0,1:2", exchange=exchange)
     assert found.strategy == Mixed((1, 2), 2)
 

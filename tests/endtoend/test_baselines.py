@@ -18,7 +18,7 @@ WORKERS, STEPS = 2, 4
 
 @pytest.mark.mininet
 @pytest.mark.parametrize(("exchange", "racks"), [("server", 1), ("sharded", 2), ("gloo", 1)])
-def test_a_baseline_in_mininet_has_the_bits_of_one_process(exchange: str, racks: int, tmp_path: Path) -> None:
+def test_baseline_in_mininet_equals_one_process_to_the_bit(exchange: str, racks: int, tmp_path: Path) -> None:
     lacking = missing(None)
     if lacking:
         pytest.skip(f"a baseline in Mininet needs {lacking}")
@@ -34,7 +34,7 @@ def test_a_baseline_in_mininet_has_the_bits_of_one_process(exchange: str, racks:
     assert {path.name for path in tmp_path.iterdir()} == {"out", "log"}
 
 
-def test_a_server_that_is_killed_ends_the_run_with_an_error(tmp_path: Path) -> None:
+def test_killed_server_ends_the_run_with_an_error(tmp_path: Path) -> None:
     options = ["--exchange", "sharded", "--workers", WORKERS, "--steps", 100_000, "--compute-ms", 5, "--no-mininet"]
     training = Run(tmp_path / "out", tmp_path / "log", *options)
     try:

@@ -1,4 +1,4 @@
-"""Everything a run made is gone when it ends, whatever ended it; and a part that dies is named."""
+"""Nothing of a run is left when it ends, whatever ended it; and a process that dies is named."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def to_the_run_alone(run: Run) -> None:
 
 
 @pytest.mark.parametrize("stop", [everywhere, to_the_run_alone])
-def test_a_run_that_is_stopped_keeps_its_results(start: StartRun, stop: Callable[[Run], None]) -> None:
+def test_stopped_run_keeps_its_results(start: StartRun, stop: Callable[[Run], None]) -> None:
     run = start("stopped", *ENDLESS)
     run.until_training()
     stop(run)
@@ -70,8 +70,8 @@ def test_a_run_that_is_stopped_keeps_its_results(start: StartRun, stop: Callable
     is_kept(run, workers=2)
 
 
-def test_ctrl_c_again_and_again_while_it_starts(start: StartRun) -> None:
-    """The first one ends the run, the others come while it clears up."""
+def test_repeated_ctrl_c_while_starting_leaves_nothing_behind(start: StartRun) -> None:
+    """The first signal ends the run, the others come during the clean-up."""
     run = start("impatient", *ENDLESS, "--racks", 2)
     until(lambda: interfaces() or run.process.poll() is not None, "the first interface")
     while run.process.poll() is None:
@@ -90,8 +90,8 @@ exec {sysctl} "$@"
 
 
 @pytest.mark.parametrize("module", ["emulated.leaf_spine", "emulated.measure"])
-def test_ctrl_c_while_a_study_makes_its_network(module: str, tmp_path: Path) -> None:
-    """In the midst of a command of a node that has a link already: it takes no other command, to remove the link."""
+def test_ctrl_c_while_a_study_builds_its_network_cleans_up(module: str, tmp_path: Path) -> None:
+    """A node with a link is running a command then, and takes no other command to remove the link."""
     sysctl, calls = tmp_path / "sysctl", tmp_path / "calls"
     sysctl.write_text(INTERRUPTING.format(calls=calls, sysctl=shutil.which("sysctl")))
     sysctl.chmod(0o755)
@@ -105,7 +105,7 @@ def test_ctrl_c_while_a_study_makes_its_network(module: str, tmp_path: Path) -> 
         study.end()
 
 
-def test_sigterm_while_it_starts(start: StartRun) -> None:
+def test_sigterm_while_starting_leaves_nothing_behind(start: StartRun) -> None:
     run = start("early", *ENDLESS)
     until(lambda: interfaces() or run.process.poll() is not None, "the first interface")
     run.process.terminate()
@@ -115,7 +115,7 @@ def test_sigterm_while_it_starts(start: StartRun) -> None:
 
 
 @pytest.mark.parametrize("victim", ["caller", "first process"])
-def test_sigkill(start: StartRun, victim: str) -> None:
+def test_sigkill_leaves_nothing_running(start: StartRun, victim: str) -> None:
     run = start("killed", *ENDLESS)
     run.until_training()
     caller = run.process.pid
@@ -138,7 +138,7 @@ def test_sigkill(start: StartRun, victim: str) -> None:
         (["--no-mininet"], "up --foreground", "the controller ended"),
     ],
 )
-def test_a_part_that_dies_ends_the_run_and_is_named(
+def test_process_that_dies_ends_the_run_and_is_named(
     start: StartRun, options: list[str], victim: str, said: str
 ) -> None:
     run = start("broken", *ENDLESS, *options)
@@ -150,8 +150,8 @@ def test_a_part_that_dies_ends_the_run_and_is_named(
     assert list(run.out.parent.iterdir()) == []
 
 
-def test_shells_that_another_mininet_killed(start: StartRun) -> None:
-    """An `mn` that fails kills the shells of all of the machine's networks; training needs none."""
+def test_run_survives_the_death_of_mininet_shells(start: StartRun) -> None:
+    """An `mn` that fails kills the shells of all the machine's networks; training needs none."""
     run = start("unshelled", "--target", "embedded", "--workers", 2, "--steps", 40, "--compute-ms", 50)
     run.until_training()
     shells = [pid for pid, command in run.alive().items() if "mininet:" in command]
@@ -163,7 +163,7 @@ def test_shells_that_another_mininet_killed(start: StartRun) -> None:
     assert run.summary()["contributions_applied"] == 2 * 40 * 249
 
 
-def test_two_runs_at_once(start: StartRun) -> None:
+def test_two_runs_at_once_do_not_interfere(start: StartRun) -> None:
     runs = [start(name, "--target", "embedded", "--workers", 1, "--steps", 5, "--compute-ms", 0) for name in ("a", "b")]
     assert [run.wait() for run in runs] == [0, 0], "\n\n".join(run.output for run in runs)
     for run in runs:

@@ -1,4 +1,4 @@
-"""A run whose results cannot be written where they should be."""
+"""A run whose results cannot be written to its output folder."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def small(tmp_path: Path) -> Iterator[Path]:
         yield place
 
 
-def test_a_disk_that_fills_meanwhile_costs_nothing(small: Path, tmp_path: Path) -> None:
-    """Every step of every worker, and the replicas, are somewhere else, and it says where."""
+def test_run_writes_its_results_elsewhere_if_the_disk_fills(small: Path, tmp_path: Path) -> None:
+    """Every step of every worker, and the replicas, are elsewhere, and the run prints where."""
     (tmp_path / "spare").mkdir()
     options = ("--no-mininet", "--workers", 2, "--steps", STEPS, "--compute-ms", 100)
     environment = {"TMPDIR": str(tmp_path / "spare")}

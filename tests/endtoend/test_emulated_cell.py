@@ -1,4 +1,4 @@
-"""A cell in Mininet: what it leaves, and that nothing else is left, also when it is given up."""
+"""A cell in Mininet leaves its trace and nothing else, also when it times out."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _network() -> None:
 @mininet
 @pytest.mark.usefixtures("_network")
 @pytest.mark.parametrize("way", WAYS)
-def test_a_cell_leaves_its_trace_and_nothing_else(way: str, tmp_path: Path) -> None:
+def test_emulated_cell_leaves_only_its_trace(way: str, tmp_path: Path) -> None:
     with private_network():
         trace = emulate(WAYS[way], tmp_path)
         assert not interfaces()
@@ -64,7 +64,7 @@ def test_a_cell_leaves_its_trace_and_nothing_else(way: str, tmp_path: Path) -> N
 
 @mininet
 @pytest.mark.usefixtures("_network")
-def test_a_cell_that_takes_too_long_is_given_up_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_emulated_cell_over_its_time_limit_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(emulated, "patience_s", lambda cell: 3.0)
     with private_network():
         with pytest.raises(RunFailed, match="took far too long"):
@@ -72,7 +72,7 @@ def test_a_cell_that_takes_too_long_is_given_up_whole(tmp_path: Path, monkeypatc
         assert not list(tmp_path.iterdir())
 
 
-def test_cells_that_make_no_sense_are_refused() -> None:
+def test_impossible_emulated_cells_are_refused() -> None:
     for wrong, said in (
         (replace(CELL, link_mbit=0), "needs a rate"),
         (replace(CELL, target="tofino"), "'embedded' or 'bmv2'|embedded or bmv2"),
@@ -85,12 +85,12 @@ def test_cells_that_make_no_sense_are_refused() -> None:
         replace(CELL, exchange="gloo", strategy="asp").check()
 
 
-def test_only_our_own_modules_are_forked(tmp_path: Path) -> None:
+def test_forked_start_refuses_modules_that_are_not_ours(tmp_path: Path) -> None:
     with (tmp_path / "log").open("wb") as log, pytest.raises(SereneError, match="only our own modules"):
         forked.start("sleeper", ["sleep", "1"], log, {})
 
 
-def test_signals_are_heard_again_when_nothing_can_be_forked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_failed_fork_restores_the_signal_mask(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def full() -> int:
         raise BlockingIOError("no process left")
 

@@ -41,7 +41,7 @@ action = "restart controller"
 """  # the last one is what training goes on without
 
 
-def test_a_run_outlives_a_bad_network_its_controller_and_its_switch(target: str, tmp_path: Path) -> None:
+def test_run_survives_bad_links_and_restarts(target: str, tmp_path: Path) -> None:
     (tmp_path / "faults.toml").write_text(FAULTS)
     run = finished(
         tmp_path, "--target", target, "--workers", WORKERS, "--steps", STEPS, "--compute-ms", 100,
@@ -66,8 +66,8 @@ def test_a_run_outlives_a_bad_network_its_controller_and_its_switch(target: str,
         np.testing.assert_allclose(run.parameters(worker), run.parameters(0), atol=1e-4)
 
 
-def test_the_times_of_packets_faults_begin_with_the_workers(tmp_path: Path) -> None:
-    """However long network and controller took before."""
+def test_fault_times_count_from_the_workers_start(tmp_path: Path) -> None:
+    """However long the network and the controller took to start."""
     (tmp_path / "faults.toml").write_text('[[packets]]\nkinds = ["HELLO"]\nduplication = 1\nend_s = 0.5\n')
     run = finished(
         tmp_path, "--target", "embedded", "--workers", 1, "--steps", 2, "--compute-ms", 0,
@@ -76,7 +76,7 @@ def test_the_times_of_packets_faults_begin_with_the_workers(tmp_path: Path) -> N
     assert " 0 repeated" not in run.summary()["links"]
 
 
-def test_a_wrong_fault_file(tmp_path: Path) -> None:
+def test_run_refuses_a_bad_fault_file(tmp_path: Path) -> None:
     (tmp_path / "faults.toml").write_text('[[events]]\niteration = 1\naction = "restart router"\n')
     run = Run(tmp_path / "out", tmp_path / "log", "--faults", tmp_path / "faults.toml")
     try:

@@ -1,4 +1,4 @@
-"""Live swaps in whole runs, at one switch and over racks: nothing is lost, and what the results say of it is true."""
+"""Live swaps in whole runs, at one switch and over racks: nothing is lost, and the results describe them correctly."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def swap(run: Run) -> None:
 
 
 @pytest.mark.parametrize("racks", [1, 2])
-def test_strategies_change_while_a_slow_worker_trains(target: str, racks: int, tmp_path: Path) -> None:
+def test_live_swaps_with_a_slow_worker_lose_nothing(target: str, racks: int, tmp_path: Path) -> None:
     run = finished(
         tmp_path, "--target", target, "--workers", WORKERS, "--racks", racks, "--steps", STEPS, "--compute-ms", 60,
         "--model", MODEL[target], "--straggler", "slow_worker:probability=0.5,workers=0",

@@ -1,4 +1,4 @@
-"""Without root and Mininet: a run on loopback leaves nothing either, whatever ends it."""
+"""Runs on loopback, without root and Mininet, leave nothing behind, whatever ends them."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def run(tmp_path: Path) -> Iterator[Run]:
     training.end()
 
 
-def test_a_terminal_that_goes_away(run: Run) -> None:
-    """The shell tells its jobs, and so does the kernel: a run may hear of it twice."""
+def test_hangup_ends_a_local_run_and_keeps_its_results(run: Run) -> None:
+    """Both the shell and the kernel send SIGHUP, so a run may receive it twice."""
     run.until_training()
     for _ in range(2):
         os.killpg(run.process.pid, signal.SIGHUP)
@@ -82,8 +82,8 @@ time_t time(time_t *now) {
 """
 
 
-def test_a_clock_that_is_set_meanwhile_changes_no_time(tmp_path: Path) -> None:
-    """Of all of the run's processes: a library before libc's says what time it is."""
+def test_changing_the_clock_changes_no_measured_time(tmp_path: Path) -> None:
+    """For all of the run's processes: a library preloaded before libc returns the time."""
     lacking = missing(mininet=False)
     if lacking:
         pytest.skip(f"a local run needs {lacking}")
@@ -111,7 +111,7 @@ def test_a_clock_that_is_set_meanwhile_changes_no_time(tmp_path: Path) -> None:
         assert times == sorted(times) and len(times) == 30
 
 
-def test_stopped_before_it_has_begun(run: Run) -> None:
+def test_run_stopped_before_training_keeps_no_results(run: Run) -> None:
     until(lambda: "live page" in run.output, "its workers start")
     run.process.send_signal(signal.SIGINT)
     assert run.wait() == 130
@@ -120,10 +120,8 @@ def test_stopped_before_it_has_begun(run: Run) -> None:
     assert list(run.out.parent.iterdir()) == []
 
 
-def test_another_program_at_the_controller_s_port_is_not_taken_for_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """One that was faster, between the choice of the port and its use."""
+def test_other_program_at_the_controllers_port_is_detected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It took the port between the choice of the port and its use."""
     settings = _settings(parser().parse_args(["--no-mininet", "--workers", "1", "--out", str(tmp_path / "out")]))
     with socket.create_server(("127.0.0.1", 0)) as faster:
         taken = faster.getsockname()[1]
@@ -164,9 +162,9 @@ action = "restart controller"
 """
 
 
-def test_events_come_at_the_workers_own_steps(tmp_path: Path) -> None:
-    """Not at those of a session, of which the switch's restart begins another; who is killed twice does as many steps
-    as the others; and what is due while its process is away waits until that has returned."""
+def test_fault_events_count_a_workers_own_steps(tmp_path: Path) -> None:
+    """Not the steps of a session, because the switch's restart begins another one. A worker that is killed twice does
+    as many steps as the others, and an event due while its process is away waits until it has returned."""
     if lacking := missing(mininet=False):
         pytest.skip(f"a local run needs {lacking}")
     faults = tmp_path / "faults.toml"

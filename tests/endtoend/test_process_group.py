@@ -52,8 +52,10 @@ def test_torchrun_in_hosts_trains_as_with_gloo(target: str, tmp_path: Path, gloo
     np.testing.assert_allclose(json.loads(out.read_text()), gloo_losses, rtol=NEAR)
 
 
-def test_lost_packets_change_no_loss(target: str, tmp_path: Path, gloo_losses: np.ndarray) -> None:
-    """Nor do duplicated and late ones; gloo's are lost, too."""
+def test_process_group_losses_do_not_change_over_bad_links(
+    target: str, tmp_path: Path, gloo_losses: np.ndarray
+) -> None:
+    """Packets are lost, duplicated and late; gloo's packets, too."""
     out, faults = tmp_path / "losses.json", tmp_path / "faults.toml"
     faults.write_text(BAD_LINKS)
     with hosts(target, tmp_path, faults) as network:

@@ -18,8 +18,8 @@ RACKS, RANKS, STEPS = 2, 4, 10
 NEAR = 5e-3  # of a loss; as tests.torch.test_examples has it
 
 
-def test_sums_of_all_ranks_and_of_groups_are_right(target: str, tmp_path: Path) -> None:
-    """The groups are all ranks, one of each rack, and one rack's."""
+def test_sums_over_racks_are_right_for_each_group(target: str, tmp_path: Path) -> None:
+    """The groups are all ranks, one rank of each rack, and the ranks of one rack."""
     with hosts(target, tmp_path, ranks=RANKS, racks=RACKS) as network:
         end(start(network, tmp_path, ["-m", "tests.torch.summing"]), tmp_path)
         with ControllerClient(network.unix_url) as client:
@@ -35,8 +35,8 @@ def gloo_losses(tmp_path_factory: pytest.TempPathFactory) -> np.ndarray:
     return losses_with_gloo("sharded", RANKS, tmp_path_factory.mktemp("gloo"), STEPS)
 
 
-def test_training_over_racks_is_as_with_gloo(target: str, gloo_losses: np.ndarray, tmp_path: Path) -> None:
-    """Of a sharded model, which takes all-reduce, reduce-scatter and all-gather."""
+def test_sharded_training_over_racks_equals_gloo(target: str, gloo_losses: np.ndarray, tmp_path: Path) -> None:
+    """A sharded model, which uses all-reduce, reduce-scatter and all-gather."""
     out, steps = tmp_path / "ours.json", ["--steps", str(STEPS)]
     with hosts(target, tmp_path, ranks=RANKS, racks=RACKS) as network:
         end(start(network, tmp_path, ["examples/sharded.py", *steps, "--losses", str(out)]), tmp_path)
@@ -49,7 +49,7 @@ def test_training_over_racks_is_as_with_gloo(target: str, gloo_losses: np.ndarra
 
 @pytest.mark.parametrize("target", ["embedded"], indirect=True)
 def test_rank_naming_wrong_rack_fails_all_ranks(target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All ranks say so and end: rank 0 says rack 1, as all do here, and its host is in rack 0."""
+    """All ranks report it and end. Every rank claims rack 1 here, but rank 0's host is in rack 0."""
     monkeypatch.setenv(RACK, "1")
     with hosts(target, tmp_path, ranks=RANKS, racks=RACKS) as network:
         processes = start(network, tmp_path, ["-m", "tests.torch.summing"])

@@ -42,8 +42,8 @@ def train(target: str, folder: Path, faults: str, steps: int, compute_ms: int) -
     )  # fmt: skip
 
 
-def test_links_and_uplinks_that_lose_repeat_and_delay(target: str, tmp_path: Path) -> None:
-    """Where the faults happen shows in what the shims have counted: of a leaf all links, its uplink among them."""
+def test_run_over_racks_survives_bad_links_and_uplinks(target: str, tmp_path: Path) -> None:
+    """The counters of the shims show where the faults happen: at all links of a leaf, including its uplink."""
     steps = 30
     run = train(target, tmp_path, BAD_LINKS, steps, 0)
     summary = run.summary()
@@ -55,7 +55,7 @@ def test_links_and_uplinks_that_lose_repeat_and_delay(target: str, tmp_path: Pat
         np.testing.assert_array_equal(run.parameters(worker), run.parameters(0))
 
 
-def test_every_kind_of_process_is_killed_once(target: str, tmp_path: Path) -> None:
+def test_run_over_racks_survives_a_kill_of_each_process(target: str, tmp_path: Path) -> None:
     events = [
         f'[[events]]\niteration = {iteration}\naction = "{action}"\n{further}\n'
         for action, iteration, further in EVENTS

@@ -24,10 +24,10 @@ pytestmark = [pytest.mark.mininet, pytest.mark.timeout(600)]
     ],
     indirect=["target"],
 )
-def test_all_workers_end_with_the_same_parameters(
+def test_shared_training_in_hosts_ends_with_equal_parameters(
     target: str, program: str, workers: int, racks: int, tmp_path: Path
 ) -> None:
-    """Of the elastic example, which begins with four, one joins later. tests/torch has the embedded switch alone."""
+    """The elastic example begins with four workers, and one joins later. tests/torch uses the embedded switch only."""
     with hosts(target, tmp_path, ranks=workers, racks=racks) as network, ControllerClient(network.unix_url) as client:
         go = tmp_path / "go"
         processes = start(network, tmp_path, ["-m", "tests.torch.held", "100", str(go), f"examples/{program}.py"])

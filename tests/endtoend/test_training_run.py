@@ -1,4 +1,4 @@
-"""A whole training run on each target: what it promises to leave, and the bits that BSP promises."""
+"""A whole training run on each target: its files, and BSP's bits."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_run_summary_records_requested_settings(run: Run, request: pytest.Fixtur
     assert (summary["strategy"], summary["changes"]) == ("bsp", [{"t": 0.0, "epoch": 1, "strategy": "BSP"}])
 
 
-def test_no_contribution_is_lost_or_repeated(run: Run) -> None:
+def test_run_loses_and_repeats_no_contribution(run: Run) -> None:
     summary = run.summary()
     assert summary["contributions_sent"] == summary["contributions_applied"] == WORKERS * STEPS * SLOTS
     assert summary["packets"] >= 2 * summary["contributions_sent"]
@@ -99,14 +99,14 @@ def test_training_run_reaches_sixty_percent_accuracy(run: Run) -> None:
     assert 0 < reached["0.50"] <= summary["wall_s"] and reached["0.95"] is None
 
 
-def test_bsp_is_bit_identical_to_one_process(run: Run) -> None:
+def test_bsp_run_is_bit_identical_to_one_process(run: Run) -> None:
     for worker in range(WORKERS):
         parameters = run.parameters(worker)
         assert parameters.dtype == np.float32
         assert parameters.tobytes() == reference().tobytes()
 
 
-def test_every_step_of_every_worker_is_a_row(run: Run) -> None:
+def test_run_writes_a_row_for_every_step_of_every_worker(run: Run) -> None:
     for worker in range(WORKERS):
         rows = run.rows(worker)
         assert [int(row["step"]) for row in rows] == list(range(1, STEPS + 1))
@@ -118,7 +118,7 @@ def test_every_step_of_every_worker_is_a_row(run: Run) -> None:
         assert times[0] >= 0 and times[-1] <= run.summary()["wall_s"] + 0.01
 
 
-def test_the_times_add_up(run: Run) -> None:
+def test_run_times_add_up(run: Run) -> None:
     summary = run.summary()
     for worker in range(WORKERS):
         waited = sum(float(row["waiting_s"]) for row in run.rows(worker))
@@ -129,13 +129,13 @@ def test_the_times_add_up(run: Run) -> None:
     assert height > 500 and width > 800
 
 
-def test_nothing_but_results_is_left(run: Run) -> None:
+def test_run_leaves_only_its_results(run: Run) -> None:
     assert {path.name for path in run.out.parent.iterdir()} == {"out", "log", "bystander"}
     for worker in range(WORKERS):
         assert json.loads((run.out / f"worker-{worker}.json").read_text())["worker"] == worker
 
 
-def test_results_belong_to_the_user_behind_sudo(run: Run) -> None:
+def test_run_results_belong_to_the_user_behind_sudo(run: Run) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can give files away")
     assert {path.stat().st_uid for path in (run.out, *run.out.rglob("*"))} == {int(NOBODY)}

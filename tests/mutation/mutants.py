@@ -1,4 +1,4 @@
-"""What a mutant is, and in which order mutants are drawn from all that there could be."""
+"""What a mutant is, and the order in which mutants are drawn from all possible ones."""
 
 from __future__ import annotations
 

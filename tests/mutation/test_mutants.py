@@ -1,5 +1,5 @@
-"""The mutants that `make mutants` plays to the tests: each is one change, all parts of the programs have some, and a
-seed decides which are taken."""
+"""The mutants of `make mutants`: each is one change, they cover all parts of the programs, and a seed determines their
+order."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def first(name: str, seed: int = 1) -> list[Mutant]:
     return list(itertools.islice(drawn(all_of(name, seed), seed), DRAWN))
 
 
-def test_a_mutant_of_the_json_is_one_change() -> None:
-    """In one item of one list: one action, one state of the parser, one table or condition."""
+def test_json_mutant_changes_one_item() -> None:
+    """One item of one list: an action, a parser state, a table or a condition."""
     document = json.loads(TARGETS["v1model"].path.read_text())
     for mutant in first("v1model"):
         changed = json.loads(mutant.text())
@@ -35,7 +35,7 @@ def test_a_mutant_of_the_json_is_one_change() -> None:
         assert sum(one != other for one, other in pairs) == 1, mutant
 
 
-def test_a_mutant_of_the_text_is_one_line() -> None:
+def test_tofino_mutant_changes_one_line() -> None:
     lines = TARGETS["tofino"].path.read_text().split("\n")
     for mutant in first("tofino"):
         changed = mutant.text().split("\n")
@@ -44,13 +44,13 @@ def test_a_mutant_of_the_text_is_one_line() -> None:
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_a_seed_decides(name: str) -> None:
+def test_mutant_order_is_determined_by_the_seed(name: str) -> None:
     assert first(name) == first(name)
     assert first(name, 1) != first(name, 2)
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_the_first_mutants_are_of_every_part(name: str) -> None:
+def test_first_mutants_cover_every_part_of_the_program(name: str) -> None:
     parts = {mutant.part for mutant in all_of(name)}
     assert {mutant.part for mutant in first(name)[: len(parts)]} == parts
     controls = {
@@ -61,19 +61,19 @@ def test_the_first_mutants_are_of_every_part(name: str) -> None:
     assert parts >= controls.get(name, {"Parser", "admission", "barrier", "aggregation", "answer", "contributed"})
 
 
-def test_operators_are_many() -> None:
+def test_mutants_use_many_operators() -> None:
     for name, wanted in (("v1model", 12), ("tofino", 8)):
         assert len({mutant.operator for mutant in first(name)}) >= wanted
 
 
-def test_every_explanation_is_of_a_mutant_that_there_is() -> None:
-    """Of any seed: what a mask loses is drawn."""
+def test_every_explanation_matches_an_existing_mutant() -> None:
+    """Under any seed: which bits a mask loses is drawn."""
     there = [*all_of("v1model"), *all_of("tofino")]
     explained = {why_equivalent(mutant) for mutant in there} - {""}
     assert explained == set(EQUIVALENT.values())
 
 
-def test_a_mutant_is_killed_by_a_test_that_is_named() -> None:
+def test_killed_mutant_names_the_test_that_killed_it() -> None:
     mutant = next(mutant for mutant in drawn(all_of("v1model"), 1) if mutant.kind == ("parser", "header not sent"))
     verdict = judge(mutant)
     assert verdict is not None and verdict.killed_by.startswith("dataplane/test_")
@@ -84,6 +84,6 @@ def test_mutant_that_does_not_load_is_not_judged() -> None:
     assert judge(Mutant("tofino", "Parser", "constant", "", lambda: "parser P( {")) is None
 
 
-def test_mutants_are_made_of_whatever_is_compiled() -> None:
+def test_mutants_are_generated_for_each_compiled_program() -> None:
     for module, name in ((v1model, "v1model"), (tofino, "tofino")):
         assert len(list(module.mutants(TARGETS[name].path.read_text(), 1))) > 500

@@ -1,4 +1,4 @@
-"""What the C compiler may do, and where its work is kept."""
+"""Rights of the C compiler, and the cache of its output."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def headers(tmp_path: Path) -> Path:
     return directory
 
 
-def test_the_compiler_has_few_rights(
+def test_compiler_runs_with_few_rights(
     open_place: Path, headers: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report = open_place / "report"
@@ -75,7 +75,7 @@ def test_the_compiler_has_few_rights(
     assert {path.suffix for path in cache.iterdir()} == {".so", ".c"}
 
 
-def test_a_compiler_that_takes_too_long_is_stopped(
+def test_compiler_over_its_time_limit_is_stopped(
     open_place: Path, headers: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trial = '[ -e wide.h ] || exec /usr/bin/cc "$@"'
@@ -94,7 +94,7 @@ def test_a_compiler_that_takes_too_long_is_stopped(
         ("exit 0", "ended with status 0 and said nothing"),
     ],
 )
-def test_a_compiler_that_compiles_nothing_is_named(
+def test_unusable_compiler_is_named(
     open_place: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, script: str,
     said: str,
 ) -> None:  # fmt: skip
@@ -105,7 +105,7 @@ def test_a_compiler_that_compiles_nothing_is_named(
     assert not caplog.records, "root or not makes no difference"
 
 
-def test_code_that_a_compiler_refuses_is_a_defect_of_ours(cache: Path) -> None:
+def test_compile_error_in_our_code_asks_for_a_report(cache: Path) -> None:
     with pytest.raises(
         CompileFailed, match=r"refuses Serene's code \(please report it\): it ended with status 1 and said:\n"
     ):
@@ -130,7 +130,7 @@ SOURCE = "int cached(void) { return 1; }"
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o1777])
-def test_a_cache_that_others_may_write_to_is_refused(cache: Path, mode: int) -> None:
+def test_build_cache_writable_by_others_is_refused(cache: Path, mode: int) -> None:
     compile_source(SOURCE)
     cache.chmod(mode)
     with pytest.raises(UnsafeCache, match=f"chmod go-w {cache}"):
@@ -139,7 +139,7 @@ def test_a_cache_that_others_may_write_to_is_refused(cache: Path, mode: int) -> 
     assert compile_source(SOURCE).parent == cache
 
 
-def test_a_cache_below_a_directory_that_others_may_write_to_is_refused(cache: Path) -> None:
+def test_build_cache_below_a_writable_folder_is_refused(cache: Path) -> None:
     compile_source(SOURCE)
     cache.parent.chmod(0o777)
     with pytest.raises(UnsafeCache, match=str(cache.parent)):
@@ -158,7 +158,7 @@ def test_build_cache_of_another_owner_is_refused(cache: Path, what: str) -> None
         compile_source(SOURCE)
 
 
-def test_a_link_in_the_library_s_place_is_refused(cache: Path, tmp_path: Path) -> None:
+def test_symbolic_link_in_place_of_a_library_is_refused(cache: Path, tmp_path: Path) -> None:
     library = compile_source(SOURCE)
     other = tmp_path / "other.so"
     other.write_bytes(library.read_bytes())
@@ -185,7 +185,7 @@ def quick_compiler(open_place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("quick_compiler")
-def test_the_libraries_used_last_are_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_build_cache_keeps_the_libraries_used_last(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(caching, "KEPT", 3)
     libraries = [compile_source(source(number)) for number in range(4)]
     assert all(library.exists() for library in libraries), "whoever asked for one of them may not have loaded it yet"
@@ -211,10 +211,8 @@ def test_old_leftovers_of_a_killed_build_are_removed(cache: Path) -> None:
     assert {path.suffix for path in cache.iterdir()} == {".so", ".c"} and len(list(cache.iterdir())) == 6
 
 
-def test_a_library_that_is_asked_for_is_not_removed_at_that_moment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One process removes what has not been used for long, another one uses it just then."""
+def test_pruning_does_not_remove_a_library_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One process removes libraries not used for long while another one asks for one of them."""
     monkeypatch.setattr(caching, "KEPT", 0)
     library, ended = tmp_path / "library.so", Event()
 
@@ -242,7 +240,7 @@ def test_a_library_that_is_asked_for_is_not_removed_at_that_moment(
 def test_full_disk_build_error_names_variable_to_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: str, variable: str
 ) -> None:
-    """The disk on which the sources are compiled is another one than that on which libraries are kept."""
+    """Sources are compiled on another disk than the one that keeps libraries."""
     places = {name: tmp_path / name for name in ("scratch", "cache")}
     places["scratch" if full == "cache" else "cache"].mkdir()
     with disk(places[full], "64k") as small:

@@ -1,4 +1,4 @@
-"""Answers that are made up: each method takes a time of its own."""
+"""Made-up answers: each method takes a different time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CLOSED = {1.0: 1.0, 0.5: 0.99, 0.25: 1.5, 0.125: 1.01}  # the closed form's time
 
 
 class MadeUp(dict[Cell, dict[str, Any]]):
-    """Instead of what was simulated."""
+    """Made-up answers in place of simulated ones."""
 
     def __missing__(self, cell: Cell) -> dict[str, Any]:
         if isinstance(cell, TrainingCell):

@@ -1,4 +1,4 @@
-"""The paper's conclusions: verdicts follow the results, whatever they are, and its Table 1 and Figure 6 are counted."""
+"""The paper's conclusions: verdicts follow the results, and its Table 1 and Figure 6 are recomputed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FLAT, LAYERED = "flat-butterfly", "layered-butterfly"
 
 
 def as_the_paper_has_it(cell: ExchangeCell) -> float:
-    """Made-up seconds under which all that it says holds."""
+    """Returns made-up seconds under which all of the paper's conclusions hold."""
     thin = 1 / cell.network.ratio
     times = {
         "servers-packed": 60 * thin, "servers-distributed": 50.0, "servers-fixed-places": 80.0,
@@ -31,7 +31,7 @@ Seconds = Callable[[ExchangeCell], float]
 
 
 def concluded(quote: str, seconds: Seconds = as_the_paper_has_it) -> Conclusion:
-    """The conclusion whose quote has these words."""
+    """Returns the conclusion whose quote contains these words."""
     (rule,) = (rule for rule in RULES if quote in rule.quote)
     return rule.concluded(Times(seconds, GRIDS["quick"]))
 
@@ -78,7 +78,7 @@ AGAINST: list[tuple[str, Seconds, str]] = [
 
 
 @pytest.mark.parametrize(("quote", "seconds", "where"), AGAINST)
-def test_a_verdict_follows_the_results(quote: str, seconds: Seconds, where: str) -> None:
+def test_verdict_follows_the_results(quote: str, seconds: Seconds, where: str) -> None:
     assert concluded(quote).verdict == "holds"
     turned = concluded(quote, seconds)
     assert turned.verdict.startswith("holds in ")
@@ -87,40 +87,40 @@ def test_a_verdict_follows_the_results(quote: str, seconds: Seconds, where: str)
     assert all(line.partition(",")[0] == lines[0].partition(",")[0] for line in lines)
 
 
-def test_a_conclusion_may_fail_everywhere_or_not_be_asked() -> None:
+def test_conclusion_may_fail_everywhere_or_have_no_cases() -> None:
     found = concluded("Network speed", lambda cell: as_the_paper_has_it(cell) * cell.network.bandwidth_gb)
     assert found.verdict == "fails"
     assert len(found.cases) == len(GRIDS["quick"].speeds())
     assert Conclusion("quote", "asked", ()).verdict == "not asked"
 
 
-def test_the_page_quotes_the_four_conclusions() -> None:
+def test_page_quotes_the_papers_four_conclusions() -> None:
     page = Path("docs/network-study.md").read_text()
     main = [rule.quote for rule in RULES if rule.main]
     assert len(main) == 4 and all(f'"{quote}"' in page for quote in main)
     assert len({rule.quote for rule in RULES}) == 16
 
 
-def test_a_tie_is_not_faster() -> None:
+def test_equal_times_do_not_count_as_faster() -> None:
     assert not any(case.holds for case in concluded("in general", lambda cell: 1.0).cases)
 
 
-def test_the_layered_butterflys_steps_are_counted() -> None:
+def test_layered_butterfly_has_the_papers_number_of_steps() -> None:
     found = concluded("log2n more steps")
     assert found.verdict == "holds"
     # log2 n + log2 m + log2 n steps, of leaves of n hosts and m leaves.
     assert [case.found for case in found.cases][:2] == ["10 and 7 steps", "13 and 9 steps"]
 
 
-def test_three_layers_do_not_need_less_below_the_break_even() -> None:
-    """43 nodes at r = 1, 68, 91 and 107 at 1/8."""
+def test_three_layers_need_no_less_below_the_break_even() -> None:
+    """The break-even is at 43 nodes with r = 1, and at 68, 91 and 107 down to r = 1/8."""
     groups = [case.group for case in concluded("3-layered").cases if not case.holds]
     assert [(group, groups.count(group)) for group in dict.fromkeys(groups)] == [
         ("16 hosts", 4), ("32 hosts", 4), ("64 hosts", 3),
     ]  # fmt: skip
 
 
-def test_figure_9_is_asked_and_speeds_at_both_latencies() -> None:
+def test_grid_includes_figure_9_and_both_latencies() -> None:
     slow = [cell.network for _, cell in GRIDS["quick"].speeds()]
     assert {network for network in slow if network.hosts == 1024} == {
         NetworkCell(3, 1024, ratio, bandwidth_gb=1.0) for ratio in RATIOS
@@ -129,7 +129,7 @@ def test_figure_9_is_asked_and_speeds_at_both_latencies() -> None:
 
 
 @pytest.mark.parametrize("ratio", RATIOS)
-def test_three_layers_need_less_from_the_break_even_on(ratio: float) -> None:
+def test_three_layers_need_less_above_the_break_even(ratio: float) -> None:
     nodes = cost.break_even(ratio)
     assert cost.worth(2, nodes, ratio) == pytest.approx(cost.worth(3, nodes, ratio))
     assert cost.worth(3, 2 * nodes, ratio) < cost.worth(2, 2 * nodes, ratio)
@@ -149,7 +149,7 @@ def test_table_1_counts_match_its_formulas() -> None:
             assert sum(counts) == cost.switches(layers, k, ratio)
 
 
-def test_servers_are_drawn_where_they_are() -> None:
+def test_drawing_places_servers_as_simulated() -> None:
     assert drawings.servers_of(drawings.PLACED, "servers-packed").tolist() == [0, 1, 2, 3]
     assert drawings.servers_of(drawings.PLACED, "servers-distributed").tolist() == [0, 9, 18, 27]
     assert {size for _, size in SIZES} >= {2048}

@@ -1,4 +1,4 @@
-"""The emulated Clos network: that its hosts' flows add up, and that a small one does so over real links."""
+"""The emulated Clos network: its hosts' flows add up, in memory and over real links."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ OVER_TCP = EMULATED[:-1]
 
 @pytest.mark.parametrize("method", OVER_TCP)
 @pytest.mark.parametrize("values", [1000, 1001])
-def test_everybody_has_the_sum(method: str, values: int) -> None:
-    """The flows played in memory, a step at a time, on whole numbers."""
+def test_emulated_flows_leave_every_worker_with_the_sum(method: str, values: int) -> None:
+    """The flows are played in memory, a step at a time, on whole numbers."""
     emulated = Emulated(method, 0.25, 4.0, values)
     flows = emulated.flows()
     assert flows is not None
@@ -55,7 +55,7 @@ def test_simulated_clos_times_match_closed_form() -> None:
 
 
 def test_simulated_rack_times_match_closed_form() -> None:
-    """Leaves that add up need no more of an uplink than of a link; the root alone needs a whole rack's."""
+    """Aggregating leaves need no more of an uplink than of a link; a root alone needs a whole rack's."""
     leaf_spine = pytest.importorskip("serene.experiments.network_study.emulated.leaf_spine", exc_type=ImportError)
     unit = leaf_spine.VALUES * 4 * 1362 / 1280 * 8 / (leaf_spine.LINK_MBIT * 1e6)
     combined, alone, ring = leaf_spine.METHODS
@@ -107,9 +107,7 @@ class Here:
     [("code", 1.0, "no output from h1 within 1 s: "), ("sched", 60.0, "h1 ended with status 0: ")],
     ids=["half a line, and then nothing", "ended"],
 )
-def test_a_host_that_does_not_answer_is_not_waited_for_without_end(
-    module: str, within_s: float, said: str, tmp_path: Path
-) -> None:
+def test_silent_emulated_host_times_out(module: str, within_s: float, said: str, tmp_path: Path) -> None:
     measure = pytest.importorskip("serene.experiments.network_study.emulated.measure", exc_type=ImportError)
     with (tmp_path / "log").open("wb") as log:
         part = measure.Part(Here(), (module,), log)

@@ -1,4 +1,4 @@
-"""Tables and sentences are of the cells that they name: every cell has an answer of its own here."""
+"""Tables and sentences use the cells that they name: here every cell has a different answer."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ def row(table: findings.Table, first: str, second: str = "") -> list[str]:
     return next(row for row in table[1] if row[0] == first and (not second or row[1] == second))
 
 
-def test_the_answer_and_the_papers_methods(found: Findings) -> None:
-    """The best of hosts alone is the hierarchical ring on the thin network."""
+def test_answer_table_compares_the_papers_methods(found: Findings) -> None:
+    """On the thin network the hierarchical ring is the best of hosts alone."""
     thin, whole = (Clos.of_size(2048, ratio, layers=2).equivalents for ratio in (0.125, 1.0))
     saved = f"{1 - thin / whole:.0%}"
     assert row(found.answer(), "2,048 (2 layers)")[1:] == [saved, "x1.10", "x4.00", "x8.00", "x1.25", "x1.05", "2.3"]
     assert row(found.of_the_paper(), "2,048 (2 layers)")[1:] == ["1.33", "1.07", "+25%"]
 
 
-def test_speeds_and_routings(found: Findings) -> None:
+def test_linearity_and_routing_tables_match_made_up_answers(found: Findings) -> None:
     assert {value for row in found.linearity()[1] for value in row[1:]} == {"4.000"}
     assert {value for row in found.routing()[1] for value in row[2:]} == {"x1.50"}
 
 
-def test_times_with_the_largest_gap_whichever_way_it_goes(found: Findings) -> None:
+def test_times_table_shows_the_largest_gap_in_either_direction(found: Findings) -> None:
     said = row(found.times(), "128 (2 layers)", "ring")
     assert said[2:] == ["3.00", "3.00", "3.00", "6.00", "3.00", "-33.3%"]
 
 
-def test_savings_are_against_the_best_that_hosts_can_do_alone(found: Findings) -> None:
+def test_savings_are_relative_to_the_best_method_of_hosts_alone(found: Findings) -> None:
     said = row(found.savings(), "512 (2 layers)")
     assert said[1:6] == ["2.10", "hierarchical-ring 4.80", "2.29", "ring 3.00", "1.43"]
     thin, whole = (Clos.of_size(512, ratio, layers=2).equivalents for ratio in (0.125, 1.0))
@@ -57,15 +57,15 @@ def test_training_rows_compare_median_seed_with_bsp(found: Findings) -> None:
     assert row(found.training(512), "switch", "bsp")[2] == "5.00 (+0%)"
 
 
-def test_around_one_switch_a_ring_is_ahead_with_two_hosts_alone() -> None:
+def test_ring_around_one_switch_wins_only_with_two_hosts() -> None:
     rows = findings.small()[1]
     assert [float(row[3]) > 1 for row in rows] == [False, *[True] * (len(rows) - 1)]
     for _, ring, ours, faster in rows:
         assert float(faster) == pytest.approx(float(ring) / float(ours), rel=0.01)
 
 
-def test_a_curve_has_its_methods_name_and_colour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In every figure of exchanges, and one colour and name a method."""
+def test_figures_use_one_name_and_colour_per_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In every figure of exchanges."""
     from serene.experiments.network_study import figures
 
     seen: list[tuple[Any, ...]] = []
@@ -86,5 +86,5 @@ def test_a_curve_has_its_methods_name_and_colour(tmp_path: Path, monkeypatch: py
     assert {name for name, *_ in seen} == set(TAKES)
 
 
-def test_cells_of_the_made_up_answers_are_those_that_are_asked() -> None:
+def test_made_up_answers_cover_every_cell_of_the_grid() -> None:
     assert all(MadeUp()[cell] for cell in GRIDS["full"].cells() if isinstance(cell, ExchangeCell))

@@ -1,4 +1,4 @@
-"""Exchange methods: that each adds up, what they take in closed form, and what SimGrid said."""
+"""Exchange methods: each one's sums, and its times compared with closed forms and SimGrid."""
 
 from collections.abc import Callable
 
@@ -30,9 +30,9 @@ def formula(name: str) -> Callable[[Exchange, Model], float]:
 
 @pytest.mark.parametrize("name", ["flat-butterfly", "layered-butterfly", "layered-butterfly-fixed-heads"])
 @pytest.mark.parametrize(("layers", "hosts"), [(2, 128), (3, 256)])
-def test_butterflies_leave_everybody_with_the_sum_of_all(name: str, layers: int, hosts: int) -> None:
-    """Played with sets of contributors: each step's flows carry what the sender had when the step began. A flow up
-    adds, and in the trees' way down replaces what is there."""
+def test_methods_leave_every_host_with_the_sum_of_all(name: str, layers: int, hosts: int) -> None:
+    """Played with sets of contributors: a flow carries what its sender had when the step began. A flow up adds; a flow
+    down a tree replaces."""
     asked = exchange(layers, hosts)
     have = [{host} for host in range(hosts)]
     for step in METHODS[name].steps(asked):
@@ -45,7 +45,7 @@ def test_butterflies_leave_everybody_with_the_sum_of_all(name: str, layers: int,
 
 
 @pytest.mark.parametrize("name", ["servers-packed", "servers-distributed", "servers-same-order"])
-def test_every_worker_talks_to_every_server_once_each_way(name: str) -> None:
+def test_each_worker_exchanges_once_with_every_server(name: str) -> None:
     asked = exchange(2, 512)
     flows = [
         (a, b)
@@ -59,7 +59,7 @@ def test_every_worker_talks_to_every_server_once_each_way(name: str) -> None:
 
 @pytest.mark.parametrize("name", names(lambda method: method.closed_form is not None))
 @pytest.mark.parametrize(("layers", "hosts"), SIZES)
-def test_without_contention_the_simulation_is_the_closed_form(name: str, layers: int, hosts: int) -> None:
+def test_simulation_without_contention_matches_closed_forms(name: str, layers: int, hosts: int) -> None:
     asked = exchange(layers, hosts)
     for constants in (LV08, IDEAL):
         simulated = solver.run(asked.network, method(name).steps(asked), constants)
@@ -71,13 +71,13 @@ def test_without_contention_the_simulation_is_the_closed_form(name: str, layers:
 @pytest.mark.parametrize("name", ["flat-butterfly", "layered-butterfly", "servers-packed", "leaf-spine-aggregation"])
 @pytest.mark.parametrize("ratio", [0.5, 0.25, 0.125])
 @pytest.mark.parametrize(("layers", "hosts"), [(2, 128), (2, 512), (3, 1024)])
-def test_the_bisection_is_in_the_closed_forms(name: str, ratio: float, layers: int, hosts: int) -> None:
+def test_simulation_with_thin_bisection_matches_closed_forms(name: str, ratio: float, layers: int, hosts: int) -> None:
     asked = exchange(layers, hosts, ratio)
     simulated = solver.run(asked.network, method(name).steps(asked), LV08)
     assert simulated == pytest.approx(formula(name)(asked, LV08), rel=0.005)
 
 
-def test_the_ideal_forms_are_the_known_ones() -> None:
+def test_ideal_closed_forms_match_known_values() -> None:
     """In units of gradient / bandwidth, without latency: log2 h + log2 m / r; 2 log2 h + log2 m; 14."""
     network = Clos.of_size(2048, 0.25, switch_latency=0.0)
     asked = Exchange(network, SIZE, SWITCH)
@@ -89,7 +89,7 @@ def test_the_ideal_forms_are_the_known_ones() -> None:
 
 
 def test_2048_host_times_match_recorded_simgrid_results() -> None:
-    """Figures of another SimGrid program (4.1, fat-tree zones of its own), in units of gradient / bandwidth."""
+    """Results of another SimGrid program (4.1, with its own fat-tree zones), in units of gradient / bandwidth."""
     known = {
         "flat-butterfly": (11.91, 18.41, 31.40, 57.38),
         "layered-butterfly": (16.81, 16.81, 16.81, 16.81),
@@ -107,13 +107,13 @@ RECORDED = reference.recorded()
 
 
 @pytest.mark.parametrize("pair", RECORDED, ids=lambda pair: f"{pair.cell.network.hosts}-{pair.cell.method}")
-def test_recorded_simgrid(pair: reference.Pair) -> None:
-    """SimGrid sends whole bytes, so a part of a gradient may differ by half of one: a ring's 7,812.5 of 1 MB, which
-    are a sixth of its time, by 1.1e-5 of all."""
+def test_solver_matches_recorded_simgrid_times(pair: reference.Pair) -> None:
+    """SimGrid sends whole bytes, so a part of a gradient may differ by half a byte. For a ring's parts of 7,812.5 bytes
+    of 1 MB, a sixth of its time, the difference is 1.1e-5 of the total."""
     assert pair.error() < 1.2e-5
 
 
-def test_the_record_is_of_every_method() -> None:
+def test_simgrid_record_covers_every_method() -> None:
     assert {pair.cell for pair in RECORDED} == set(reference.cells())
     assert {pair.cell.method for pair in RECORDED} == set(names(lambda method: method.recorded))
     assert set(names(lambda method: method.origin is Origin.PAPER)) < {pair.cell.method for pair in RECORDED}
@@ -127,7 +127,7 @@ def test_simgrid_reproduces_recorded_times() -> None:
         assert now.simgrid_s == pytest.approx(then.simgrid_s, rel=1e-7)
 
 
-def test_slots_and_window_limit_a_worker() -> None:
+def test_slots_and_window_limit_a_workers_rate() -> None:
     network = Clos.of_size(128, bandwidth=4e9, switch_latency=1e-6)
     whole, few = (
         solver.run(
@@ -142,7 +142,7 @@ def test_slots_and_window_limit_a_worker() -> None:
     assert SwitchSizes.of(Program.load()).packet == 1362
 
 
-def test_errors_name_the_choices() -> None:
+def test_unknown_methods_and_sizes_are_refused_with_choices() -> None:
     with pytest.raises(BadMethod, match="no method 'gossip'; expected servers-packed, "):
         method("gossip")
     odd = Exchange(Clos(2, 6, 6), SIZE, SWITCH)
@@ -155,7 +155,8 @@ def test_errors_name_the_choices() -> None:
 
 
 def test_aggregation_sends_a_gradient_once_over_every_link() -> None:
-    """What the links carry, summed up from the flows: a worker's once each way, and no thinned link more."""
+    """Link loads are summed from the flows: a worker's link carries its gradient once each way, and no thinned link
+    more."""
     for layers, hosts in SIZES:
         asked = exchange(layers, hosts, 0.125)
         (step,) = METHODS["leaf-spine-aggregation"].steps(asked)

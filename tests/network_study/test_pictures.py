@@ -1,4 +1,4 @@
-"""Pictures can be read: no legend over a curve or beyond the edge, no tick named as a power among plain numbers."""
+"""Pictures are legible: no legend hides a curve or crosses the edge, and ticks are plain numbers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def fits(figure: Any) -> bool:
     return True
 
 
-def test_a_legend_hides_no_curve_and_is_whole(drawn: list[Any], tmp_path: Path) -> None:
+def test_legend_is_complete_and_hides_no_curve(drawn: list[Any], tmp_path: Path) -> None:
     answers = MadeUp()
     scaled = [
         {"hosts": hosts, "method": method, "engine_s": 1.0, "memory_mb": 40.0}
@@ -64,7 +64,7 @@ def test_a_legend_hides_no_curve_and_is_whole(drawn: list[Any], tmp_path: Path) 
     assert [fits(figure) for figure in drawn] == [True] * 5
 
 
-def test_long_names_take_fewer_columns(drawn: list[Any]) -> None:
+def test_legend_with_long_names_uses_fewer_columns(drawn: list[Any]) -> None:
     figure, axes = style.panels(1, 1)
     for number in range(9):
         axes[0, 0].plot([0, 1], label=f"{number} is a name of some length, that there may be")
@@ -74,7 +74,7 @@ def test_long_names_take_fewer_columns(drawn: list[Any]) -> None:
     plt.close(figure)
 
 
-def test_ticks_are_plain_numbers(drawn: list[Any], tmp_path: Path) -> None:
+def test_axis_ticks_are_plain_numbers(drawn: list[Any], tmp_path: Path) -> None:
     made = paced_study(tmp_path, {"asp": 1.4})
     agreement.draw(agreement.pairs(made), "step_s", tmp_path / "agreement.png")
     (axes,) = drawn.pop().axes

@@ -1,4 +1,4 @@
-"""The study from the command line: one question, a small grid with its page, being stopped, wrong options."""
+"""The study from the command line: one question, a small grid with its page, interruption, bad options."""
 
 import csv
 import json
@@ -59,7 +59,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         return int(str(end.code))
 
 
-def test_one_question(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_answers_one_question(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = "--hosts 1024 --bisection 0.25 --method leaf-spine-aggregation --gradient-mb 100".split()
     assert asked(monkeypatch, *arguments) == 0
     said = capsys.readouterr().out
@@ -67,7 +67,9 @@ def test_one_question(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     assert re.search(r"leaf-spine-aggregation\s.*28\.80 ms.*1\.15.*\+0\.0%", said)
 
 
-def test_all_methods_and_training(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_lists_all_methods_and_a_training(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert asked(monkeypatch, "--hosts", "128", "--strategy", "quorum", "--straggler", "slow_worker") == 0
     said = capsys.readouterr().out
     for name in MAIN:
@@ -95,7 +97,7 @@ def test_all_methods_and_training(monkeypatch: pytest.MonkeyPatch, capsys: pytes
         ("--hosts many", "argument --hosts: invalid int value: 'many'"),
     ],
 )
-def test_wrong_keys(
+def test_command_refuses_bad_options(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: str, message: str
 ) -> None:
     assert asked(monkeypatch, *arguments.split()) == 2
@@ -120,8 +122,8 @@ def test_store_keeps_results_and_reports_broken_ones_missing(tmp_path: Path) -> 
     assert store.missing([RING, other]) == [RING] and store.path(RING).exists(), "an earlier version's is replaced"
 
 
-def test_answers_through_our_switch_are_of_its_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another program is another question; what hosts do alone stays the same one."""
+def test_cell_key_includes_the_program_only_for_switch_methods(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another program makes another key; methods of hosts alone keep theirs."""
     asked: list[Cell] = [
         RING, ExchangeCell(NetworkCell(2, 128), "leaf-spine-aggregation"),
         TrainingCell(NetworkCell(2, 128), "servers", "bsp"), TrainingCell(NetworkCell(2, 128), "switch", "bsp"),
@@ -131,7 +133,7 @@ def test_answers_through_our_switch_are_of_its_sizes(monkeypatch: pytest.MonkeyP
     assert [key(cell) == known for cell, known in zip(asked, before, strict=True)] == [True, False, True, False]
 
 
-def test_two_studies_do_not_write_to_one_folder(tmp_path: Path) -> None:
+def test_second_study_in_one_folder_is_refused(tmp_path: Path) -> None:
     options = study.parser().parse_args(["--out", str(tmp_path), "--no-emulation"])
     with alone(tmp_path), pytest.raises(Busy, match="in use by another run"):
         study.run(options, Console(file=StringIO()))
@@ -153,7 +155,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Grid:
     return result
 
 
-def test_a_study_and_its_page(small: Grid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quick_study_writes_its_page(small: Grid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simgrid_engine, "installed", lambda: False)
     draw, drawn = page._pictures, dict[str, Path]()
 
@@ -206,8 +208,8 @@ def test_a_study_and_its_page(small: Grid, tmp_path: Path, monkeypatch: pytest.M
         assert {row["machine"] for row in csv.DictReader(file)} == {"not recorded"}
 
 
-def test_stopped_and_gone_on(tmp_path: Path) -> None:
-    """Ctrl-C: what is answered stays, no process is left."""
+def test_interrupted_study_resumes(tmp_path: Path) -> None:
+    """After Ctrl-C the finished answers stay, and no process is left."""
     command = [sys.executable, "-m", "serene.experiments.network_study", "--out", str(tmp_path), "--no-emulation"]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -224,13 +226,13 @@ def test_stopped_and_gone_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("option", "value"), [("--grid", "huge"), ("--parallel", "0")])
-def test_wrong_keys_of_the_study(option: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_study_refuses_bad_options(option: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["study", option, value, "--out", str(tmp_path)])
     with pytest.raises(SystemExit, match="2"):
         raise SystemExit(study.main())
 
 
-def test_the_record_can_be_read_only_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_simgrid_record_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = tmp_path / "simgrid.csv"
     broken.write_text("layers,hosts\n2,128\n")
     monkeypatch.setattr(reference, "RECORD", broken)
@@ -238,8 +240,8 @@ def test_the_record_can_be_read_only_whole(tmp_path: Path, monkeypatch: pytest.M
         reference.recorded()
 
 
-def test_the_star_of_the_emulation() -> None:
-    """What the simulator expects of 100,000 values over 100 Mbit/s: frames once each way; a ring's share in TCP."""
+def test_simulated_star_times_match_link_capacity() -> None:
+    """For 100,000 values over 100 Mbit/s: our frames once each way; a ring's share in TCP."""
     for workers in emulation.WORKERS:
         ours, ring = emulation.simulated(workers)
         assert ours == pytest.approx(400_000 * 1362 / 1280 * 8 / 100e6, rel=0.02)

@@ -1,4 +1,4 @@
-"""Rounds that training needs, and the network that each strategy needs: the model is fitted, verdicts follow it."""
+"""Rounds that training needs, and the network that each strategy needs: the cost model's fit and the verdicts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from serene.experiments.straggler_study.simulated import simulate
 GRID = GRIDS["quick"]
 
 
-def test_lateness_is_none_under_bsp_and_a_round_without_a_barrier() -> None:
+def test_lateness_is_0_under_bsp_and_1_without_a_barrier() -> None:
     bsp = [(worker, 4 * turn) for turn in range(5) for worker in range(4)]
     assert lateness(bsp, 4) == pytest.approx(0)
     asp = [(place % 4, place - 3) for place in range(4, 400)]  # each reads when it has sent
@@ -36,8 +36,8 @@ def test_lateness_is_none_under_bsp_and_a_round_without_a_barrier() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["bsp", "asp"])
-def test_gradients_in_the_order_of_a_run_train_as_the_run_did(strategy: str) -> None:
-    """A simulated run through the compiled program and its replay: the same accuracy after as many rounds."""
+def test_replayed_gradient_order_reproduces_a_runs_accuracy(strategy: str) -> None:
+    """A run simulated with the compiled program, and its replay: the same accuracy after as many rounds."""
     cell = StragglerCell(
         workers=4, model=SOFTMAX, dataset="digits", strategy=strategy, steps=40, eval_every=4, learning_rate=0.5
     )
@@ -94,9 +94,7 @@ class Made(dict[Cell, dict[str, Any]]):
         (2.0, Cost(0.0, 0.8, 3, 0, float("nan")), NOT_KNOWN, "1/4 to more"),
     ],
 )  # fmt: skip
-def test_a_verdict_on_the_network_follows_times_rounds_and_error(
-    asp: float, cost: Cost, packed: str, text: str
-) -> None:
+def test_network_verdict_follows_times_rounds_and_error(asp: float, cost: Cost, packed: str, text: str) -> None:
     thin = Thinness(Made(asp), GRID, {"it": cost})
     cases = thin.cases().query("strategy != 'bsp'")
     assert len(cases) == 2 * 3 * 3 * 3 + 3, "on the larger network ASP alone, without stragglers"
@@ -113,20 +111,20 @@ def test_a_verdict_on_the_network_follows_times_rounds_and_error(
     assert len(thin.table()[1]) == 3 * (3 + 4), "stragglers that change nothing are one row"
 
 
-def test_the_recorded_rounds_are_read_as_written() -> None:
+def test_recorded_rounds_round_trip_through_csv() -> None:
     runs = read(FOLDER / ROUNDS)
     assert runs.to_csv(index=False) == (FOLDER / ROUNDS).read_text()
     assert set(runs["workers"]) == {4, 8, 128}
     assert all(0 < cost.error < 0.5 for cost in costs(runs).values())
 
 
-def test_the_page_shows_the_results() -> None:
-    """Whoever changes one makes the other anew: `python -m serene.experiments.network_study.results`."""
+def test_study_page_matches_the_committed_results() -> None:
+    """After a change run `python -m serene.experiments.network_study.results`, which writes both again."""
     assert page_tables.filled(PAGE, parts()) == PAGE.read_text()
 
 
 def test_recorded_network_results_match_a_new_simulation() -> None:
-    """Some of the recorded answers, asked again; and the emulated networks' simulations."""
+    """Asks some of the recorded answers again, and the simulations of the emulated networks."""
     known = recorded(FOLDER)
     network = NetworkCell(2, 128, 0.125)
     for cell in (
@@ -140,7 +138,7 @@ def test_recorded_network_results_match_a_new_simulation() -> None:
         assert asked.simulated_s() == pytest.approx(row["simulated_s"], abs=0.006)
 
 
-def test_a_folder_without_results_and_a_page_without_lines(tmp_path: Path) -> None:
+def test_missing_results_and_page_markers_are_reported(tmp_path: Path) -> None:
     with pytest.raises(SereneError, match=r"cannot read .*network-exchanges\.csv"):
         recorded(tmp_path)
     (tmp_path / "page.md").write_text("no table here")

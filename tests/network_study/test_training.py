@@ -35,8 +35,8 @@ def exchange(hosts: int = 128, ratio: float = 0.25, size: float = 100e6) -> Exch
 @pytest.mark.parametrize("straggler", ["slow_worker", "heterogeneous:factor=3", "failure:iteration=5,pause_s=1"])
 @pytest.mark.parametrize("strategy", ["bsp", "ssp:2", "asp", "quorum:6", "mixed:0,3:1"])
 def test_simulated_barrier_timing_matches_the_p4_program(strategy: str, straggler: str) -> None:
-    """The same compute times through the compiled program in virtual time, with a network that takes none: every
-    worker's every step ends at the same time."""
+    """The same compute times run through the compiled program in virtual time, with an ideal network: every step of
+    every worker ends at the same time."""
     from serene.strategy import parse
 
     steps, workers = 12, 8
@@ -68,8 +68,8 @@ def test_simulated_barrier_timing_matches_the_p4_program(strategy: str, straggle
         assert ours[:both][there] == pytest.approx(theirs[:both][there], abs=2e-4)
 
 
-def test_bundles_are_max_min_fair() -> None:
-    """A leaf's flows as one variable have the rates that each of them has on its own."""
+def test_bundled_flows_get_max_min_fair_rates() -> None:
+    """A leaf's flows as one variable get the rates that they get one by one."""
     network = Clos.of_size(256, 0.125)
     random = np.random.default_rng(1)
     leaf = random.integers(0, network.leaves, 300)
@@ -108,7 +108,7 @@ def test_bundles_are_max_min_fair() -> None:
     ],
 )  # fmt: skip
 def test_bsp_server_round_time_matches_simulated_exchange(how: str, method: str, hosts: int, ratio: float) -> None:
-    """BSP without a straggler: a round is computing, and the exchange as simulated flow by flow."""
+    """Under BSP without a straggler a round is compute time plus the exchange, as simulated flow by flow."""
     asked = exchange(hosts, ratio)
     found = train(Training(asked, how, BSP(), stragglers.parse("none"), 0.1, jitter=0.0, iterations=5), LV08)
     seconds = solver.run(asked.network, METHODS[method].steps(asked), LV08)
@@ -116,7 +116,7 @@ def test_bsp_server_round_time_matches_simulated_exchange(how: str, method: str,
 
 
 @pytest.mark.parametrize("how", [SWITCH, "ring", "layered-butterfly"])
-def test_lock_step_is_as_slow_as_the_slowest(how: str) -> None:
+def test_bsp_round_takes_as_long_as_the_slowest_worker(how: str) -> None:
     slow = stragglers.parse("heterogeneous:factor=3")
     asked = exchange()
     found = train(Training(asked, how, BSP(), slow, 0.1, jitter=0.0, iterations=5), LV08)
@@ -128,7 +128,7 @@ def test_lock_step_is_as_slow_as_the_slowest(how: str) -> None:
 
 @pytest.mark.parametrize("how", [SWITCH, SERVERS])
 @pytest.mark.parametrize("strategy", [BSP(), SSP(3), ASP(), Quorum(100), Mixed((0, 1))])
-def test_all_time_is_spent_and_nobody_is_too_far_ahead(how: str, strategy: Strategy) -> None:
+def test_training_time_shares_add_up_and_staleness_is_bounded(how: str, strategy: Strategy) -> None:
     run = _Run(Training(exchange(), how, strategy, stragglers.parse("slow_worker"), iterations=8), LV08)
     run.play()
     found = run.outcome()
@@ -140,7 +140,7 @@ def test_all_time_is_spent_and_nobody_is_too_far_ahead(how: str, strategy: Strat
         assert found.waiting == 0
 
 
-def test_the_same_seed_is_the_same_run() -> None:
+def test_training_is_reproducible_from_its_seed() -> None:
     runs = [
         train(Training(exchange(), SERVERS, SSP(3), stragglers.parse("slow_worker"), iterations=5, seed=seed), LV08)
         for seed in (1, 1, 2)
@@ -148,7 +148,7 @@ def test_the_same_seed_is_the_same_run() -> None:
     assert runs[0] == runs[1] != runs[2]
 
 
-def test_impossible_runs() -> None:
+def test_impossible_trainings_are_refused() -> None:
     none = stragglers.parse("none")
     with pytest.raises(BadMethod, match="no way to exchange 'gossip'; expected servers, servers-packed, switch, "):
         train(Training(exchange(), "gossip", BSP(), none), LV08)

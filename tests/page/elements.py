@@ -1,4 +1,4 @@
-"""What a browser shows of the page."""
+"""Helpers that read the page in the browser."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def text(page: Chrome, selector: str) -> str:
 
 
 def until_text(page: Chrome, selector: str, part: str) -> str:
-    """Once that element says so; what it says then."""
+    """Waits until the element contains the text, and returns its whole text."""
     return until(
         lambda: found if part in (found := text(page, selector)) else None,
         f"{selector} says {part!r}; it says {text(page, selector)!r}",

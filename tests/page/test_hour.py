@@ -1,4 +1,4 @@
-"""32 workers and an hour of data: what the page keeps is bounded, and it goes on."""
+"""32 workers and an hour of data: the page's memory is bounded, and the page keeps working."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def url() -> Iterator[str]:
         yield address
 
 
-def test_an_hour_of_32_workers(browser: Chrome, url: str) -> None:
+def test_page_shows_an_hour_of_32_workers_in_bounded_memory(browser: Chrome, url: str) -> None:
     browser.get(f"{url}/")
     until(lambda: text(browser, "#in-force") == "BSP", "the page is there")
     button(browser, "1 h").click()

@@ -77,13 +77,13 @@ def elsewhere(controller: ControllerProcess) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-def test_a_page_of_another_origin_changes_nothing(
+def test_page_of_another_origin_changes_nothing(
     chromium: Chrome,
     controller: ControllerProcess,
     elsewhere: str,
     host: str,
 ) -> None:
-    """The same machine and another port; and another name, too."""
+    """The same machine under another port, and under another name."""
     controller.client.create_job(2, BSP())
     before = controller.client.status()
     try:

@@ -74,8 +74,9 @@ def counter(page: Chrome, name: str) -> int:
     return int(text(page, f'[data-counter="{name}"] td:nth-child(2)').replace(",", "") or 0)
 
 
-def test_a_job_from_its_start_to_a_swap_and_back(page: Chrome, controller: ControllerProcess, switch: SwitchProcess,
-                                                 tmp_path: Path) -> None:  # fmt: skip
+def test_page_follows_a_job_from_start_through_two_swaps(
+    page: Chrome, controller: ControllerProcess, switch: SwitchProcess, tmp_path: Path
+) -> None:
     until_text(page, "#nothing h2", "No job yet")
     page.find_element(By.CSS_SELECTOR, "#new-job summary").click()
     field = page.find_element(By.NAME, "workers")
@@ -108,7 +109,7 @@ def test_a_job_from_its_start_to_a_swap_and_back(page: Chrome, controller: Contr
         until(lambda: controller.client.job(0).workers[1].state == "running", "it is a member again")
 
 
-def test_forms(page: Chrome, controller: ControllerProcess, switch: SwitchProcess) -> None:
+def test_page_forms_check_input_and_swap(page: Chrome, controller: ControllerProcess, switch: SwitchProcess) -> None:
     controller.client.create_job(3, BSP())
     until_text(page, "#in-force", "BSP")
     page.find_element(By.CSS_SELECTOR, "#choose summary").click()
@@ -153,7 +154,7 @@ def test_forms(page: Chrome, controller: ControllerProcess, switch: SwitchProces
     until_text(page, "#notice", "dssp: low 12: expected 0 to 3")
 
 
-def test_a_process_groups_bits_are_shown(page: Chrome, controller: ControllerProcess) -> None:
+def test_page_shows_the_precision_of_a_pool(page: Chrome, controller: ControllerProcess) -> None:
     controller.client.create_job(2, BSP(), pool_slots=2, precision=8)
     until_text(page, "#in-force", "BSP in 8 bits")
 
@@ -168,8 +169,8 @@ def test_page_shows_error_for_an_invalid_job(page: Chrome, controller: Controlle
     assert controller.client.jobs() == []
 
 
-def test_nothing_is_known_of_a_worker_before_it_began(page: Chrome) -> None:
-    """Or the share of time that a new worker has waited would be taken over seconds in which it was not there."""
+def test_page_has_no_data_of_a_worker_before_it_began(page: Chrome) -> None:
+    """Otherwise a new worker's share of waiting would include seconds before it existed."""
     script = """
         const [done] = arguments;
         import("/page/store.js").then(({ JobRecord }) => {
@@ -186,7 +187,7 @@ def test_nothing_is_known_of_a_worker_before_it_began(page: Chrome) -> None:
     assert page.execute_async_script(script) == [False, True, True, True, False]
 
 
-def test_by_keyboard_alone(page: Chrome, controller: ControllerProcess) -> None:
+def test_page_is_usable_by_keyboard_alone(page: Chrome, controller: ControllerProcess) -> None:
     controller.client.create_job(2, BSP())
     until_text(page, "#in-force", "BSP")
 
@@ -210,7 +211,7 @@ def test_by_keyboard_alone(page: Chrome, controller: ControllerProcess) -> None:
 def test_page_is_legible_at_each_width_and_colour_scheme(
     page: Chrome, controller: ControllerProcess, train: None
 ) -> None:
-    """On a phone and on a desk, by light and by dark."""
+    """On a phone and on a desktop, in light and in dark colours."""
     controller.client.create_job(WORKERS, BSP())
     for width, scheme in product((360, 1300), ("light", "dark")):
         show_as(page, width, scheme)
@@ -220,14 +221,14 @@ def test_page_is_legible_at_each_width_and_colour_scheme(
         assert wide <= there == width, "nothing sticks out"
 
 
-def test_nothing_comes_from_elsewhere(page: Chrome, controller: ControllerProcess) -> None:
+def test_page_loads_nothing_from_other_origins(page: Chrome, controller: ControllerProcess) -> None:
     until_text(page, "#switch-text", "switch 127.0.0.1")
     loaded = page.execute_script("return performance.getEntriesByType('resource').map((entry) => entry.name)")
     assert len(loaded) > 10
     assert [name for name in loaded if not name.startswith(f"{controller.url}/")] == []
 
 
-def test_a_defect_of_the_page_is_not_the_controllers(chromium: Chrome, controller: ControllerProcess) -> None:
+def test_page_reports_its_own_defect_not_a_dead_controller(chromium: Chrome, controller: ControllerProcess) -> None:
     chromium.get(f"{controller.url}/")
     until_text(chromium, "#switch-text", "switch 127.0.0.1")
     chromium.execute_script("document.getElementById('switch').remove()")
@@ -237,8 +238,8 @@ def test_a_defect_of_the_page_is_not_the_controllers(chromium: Chrome, controlle
     chromium.get("about:blank")
 
 
-def test_a_controller_that_goes_away_and_comes_back(chromium: Chrome, tmp_path: Path) -> None:
-    """With a switch of its own: other tests go on with theirs."""
+def test_page_reconnects_to_a_restarted_controller(chromium: Chrome, tmp_path: Path) -> None:
+    """It has a switch of its own, so that other tests keep theirs."""
     switch = SwitchProcess("embedded", tmp_path / "switch.log")
     try:
         first = ControllerProcess(switch, tmp_path / "first.log")

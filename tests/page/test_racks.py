@@ -1,4 +1,4 @@
-"""The page of a controller of several switches: which rack a worker is in, and where it waits for whom."""
+"""The page of a controller of several switches: a worker's rack, and where it waits."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def text(page: Chrome, selector: str) -> str:
     return str(page.execute_script(f"return document.querySelector({selector!r}).textContent"))
 
 
-def test_workers_go_by_their_racks(browser: Chrome, tree: Tree, daemon: ControllerProcess) -> None:
+def test_page_lists_workers_by_rack(browser: Chrome, tree: Tree, daemon: ControllerProcess) -> None:
     daemon.client.create_job(WORKERS, BSP(), racks=SIZES)
     gradient = np.ones(VALUES, np.float32)
     with ThreadPoolExecutor(WORKERS) as pool, ExitStack() as ending:

@@ -1,4 +1,4 @@
-"""The page of a controller that has a token: it asks for it, and a cookie stands for it from then on."""
+"""The page of a controller with a token: it asks for the token once, and a cookie replaces it afterwards."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def http(controller: ControllerProcess) -> Iterator[httpx.Client]:
         yield plain
 
 
-def test_a_user_enters_the_token_once(browser: Chrome, controller: ControllerProcess) -> None:
+def test_page_asks_for_the_token_once(browser: Chrome, controller: ControllerProcess) -> None:
     controller.client.create_job(2, BSP())
     browser.get(f"{controller.url}/")
     field = browser.find_element(By.NAME, "token")
@@ -55,14 +55,14 @@ def test_a_user_enters_the_token_once(browser: Chrome, controller: ControllerPro
     controller.client.delete_job(0)
 
 
-def test_the_page_s_files_are_for_everybody_and_nothing_else_is(http: httpx.Client) -> None:
+def test_page_files_are_public_and_data_needs_a_token(http: httpx.Client) -> None:
     for path in ("/", "/page/main.js"):
         assert http.get(path).status_code == 200
     for method, path in (("GET", "/v1/live"), ("GET", "/page/../v1/live"), ("POST", "/"), ("POST", "/v1/session")):
         assert http.request(method, path).status_code == 401, path
 
 
-def test_the_cookie(http: httpx.Client) -> None:
+def test_session_cookie_is_safe_and_replaces_the_token(http: httpx.Client) -> None:
     bearer = {"Authorization": f"Bearer {SECRET}"}
     said = http.post("/v1/session", headers=bearer).headers["set-cookie"]
     (cookie,) = SimpleCookie(said).values()

@@ -1,4 +1,4 @@
-"""The study of fewer bits: its sums are a pool's, its times follow from bytes, and what is done is not done again."""
+"""The study of fewer bits: its sums equal a pool's, its times follow from bytes, and finished trainings are reused."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ LANES = 320
 @pytest.mark.parametrize("bits", BITS)
 @pytest.mark.parametrize("workers", [1, 4, 32])
 def test_one_process_exchange_equals_pool_all_reduce(bits: int, workers: int, feedback: bool) -> None:
-    """Also of blocks of zeros, and of numbers so small or large that they go in 32 bits; and as many packets."""
+    """Also for blocks of zeros, and for numbers so small or large that they are sent in 32 bits; the packet counts
+    agree too."""
     switch, rng, length, steps = P4Switch(Program.load("serene")), np.random.default_rng(bits), 40 * LANES + 7, 3
     sizes = np.float32(10.0) ** rng.integers(-3, 3, size=length).astype(np.float32)
     sizes[: 16 * LANES] = 0
@@ -48,7 +49,7 @@ def test_one_process_exchange_equals_pool_all_reduce(bits: int, workers: int, fe
         assert same(exchange.all_reduce(vectors), step[0])
 
 
-def test_its_bytes_are_a_pools_packets() -> None:
+def test_one_process_exchange_counts_the_bytes_of_a_pool() -> None:
     switch, length = P4Switch(Program.load("serene")), 100 * LANES + 1
     for bits in BITS:
         run = PoolRun(switch, 2, 16)
@@ -57,7 +58,7 @@ def test_its_bytes_are_a_pools_packets() -> None:
         assert OneProcess(Layout(2, LANES, bits), length).bytes_a_worker == frame * run.pools[0].counts.sent
 
 
-def test_the_grid_is_all_there_is_to_compare() -> None:
+def test_fewer_bits_grid_contains_every_combination_once() -> None:
     trainings = Grid().trainings()
     assert len(trainings) == len(set(map(str, trainings))) == 2 * 3 * 5 * 5
     assert {(each.workers, each.bits, each.feedback) for each in trainings} == {
@@ -67,7 +68,7 @@ def test_the_grid_is_all_there_is_to_compare() -> None:
     }
 
 
-def test_time_follows_from_the_share_and_the_bytes() -> None:
+def test_training_time_follows_from_share_and_bytes() -> None:
     results = {}
     for bits in BITS:
         exchange = OneProcess(Layout(4, LANES, bits), 206_922)
@@ -83,8 +84,8 @@ def test_time_follows_from_the_share_and_the_bytes() -> None:
         assert seconds_to(results[8], 0.9, share) == np.inf
 
 
-def test_a_line_is_of_all_seeds(tmp_path: Path) -> None:
-    """Accuracies by their mean and deviation, times by their median, in which one that never got there is the last."""
+def test_fewer_bits_row_summarises_all_seeds(tmp_path: Path) -> None:
+    """Accuracies by mean and deviation, times by median; a run that missed the target sorts last."""
     grid, kept = Grid(("mlp",), (4,), (32,), (1, 2, 3), 30), store(tmp_path)
     looks = {1: [[10, 0.76], [30, 0.5]], 2: [[10, 0.5], [20, 0.77], [30, 0.6]], 3: [[30, 0.7]]}
     for training in grid.trainings():
@@ -98,7 +99,7 @@ def test_a_line_is_of_all_seeds(tmp_path: Path) -> None:
     assert cells[5:] == [first[0], "never", "never", first[1], "never", "never"]
 
 
-def test_a_training_learns_in_8_bits() -> None:
+def test_training_in_8_bits_reduces_the_loss() -> None:
     running = Running(Training("mlp", 4, 8, True, 1, 40))
     losses = [running.step() for _ in range(40)]
     assert np.mean(losses[-5:]) < 0.6 * losses[0]
@@ -109,7 +110,7 @@ def test_a_training_learns_in_8_bits() -> None:
 def test_fewer_bits_study_prints_estimate_and_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is named twice is done and counted once."""
+    """A combination that is named twice runs and counts once."""
     arguments = ["--out", str(tmp_path), "--models", "mlp", "--workers", "4", "4", "--steps", "3", "--seeds", "1", "1"]
     options, said = fewer_bits.parser().parse_args(arguments), io.StringIO()
     console = Console(file=said, width=200)

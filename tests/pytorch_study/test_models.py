@@ -1,4 +1,4 @@
-"""What the study trains: the networks and their examples."""
+"""The networks that the study trains, and their data."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def values(text: Tensor) -> set[int]:
 
 
 def test_license_task_test_set_is_disjoint_from_training_set(tmp_path: Path) -> None:
-    """Every tenth passage is held out. Passages of one byte value each show from where a window is."""
+    """Every tenth passage is held out. Each passage is one repeated byte, so a window shows where it comes from."""
     passages = 3 * EVERY
     (tmp_path / "text").write_bytes(b"".join(bytes([number]) * PASSAGE for number in range(passages)))
     (tmp_path / "link").symlink_to(tmp_path / "text")
@@ -49,6 +49,6 @@ def test_license_task_test_set_is_disjoint_from_training_set(tmp_path: Path) -> 
     assert (inputs[:, 1:] == following[:, :-1]).all()
 
 
-def test_without_texts_the_package_is_named(tmp_path: Path) -> None:
+def test_license_task_names_the_package_that_is_missing(tmp_path: Path) -> None:
     with pytest.raises(SereneError, match="base-files"):
         licenses(tmp_path)

@@ -1,4 +1,4 @@
-"""The study's own way to train, for a few steps, and what it makes of results."""
+"""The study's trainings, for a few steps, and the tables of its results."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def test_momentum_sgd_with_exchange_each_step_matches_ddp(trained: Any) -> None:
-    """Momentum is linear: the mean of the workers' is that of their gradients' mean. Adam's second moment is not."""
+    """Momentum is linear: the mean of the workers' momenta is that of their mean gradient. Adam's second moment is
+    not."""
     cell = Cell("fashion", "sgd", SHARED, steps=16, workers=2)
     ours, theirs = (trained(replace(cell, way=way)) for way in (SHARED, DDP))
     np.testing.assert_allclose(ours["losses"], theirs["losses"], rtol=1e-3)
@@ -57,7 +58,7 @@ def test_momentum_sgd_with_exchange_each_step_matches_ddp(trained: Any) -> None:
     Cell("fashion", "adamw", SHARED, "asp", 8, "random", steps=20, workers=2),
     Cell("transformer", "sgd", POST_LOCAL, every=4, stragglers="one slow", steps=8, workers=2),
 ])  # fmt: skip
-def test_replicas_end_equal(trained: Any, cell: Cell) -> None:
+def test_study_replicas_are_equal_at_the_end(trained: Any, cell: Cell) -> None:
     found = trained(cell)
     assert found["equal"] and len(found["losses"]) == cell.steps
     assert found["seconds"] > (cell.steps * training.PAUSE_S if cell.stragglers == "one slow" else 0)
@@ -90,7 +91,7 @@ def results(tmp_path: Path) -> JsonStore[Cell]:
     return found
 
 
-def test_the_table_is_that_of_the_file(results: JsonStore[Cell], tmp_path: Path) -> None:
+def test_study_table_is_the_same_from_its_csv_file(results: JsonStore[Cell], tmp_path: Path) -> None:
     found = report.rows(SMALL, results)
     found.to_csv(tmp_path / "rows.csv", index=False)
     assert report.table(report.read_csv(tmp_path / "rows.csv"), SMALL) == report.table(found, SMALL)
@@ -103,14 +104,14 @@ def test_the_table_is_that_of_the_file(results: JsonStore[Cell], tmp_path: Path)
     assert by_way["quorum:3", "32"][:3] == ["2/1", "0.795 ± 0.007", "0.790"]
 
 
-def test_only_cells_without_a_valid_result_are_trained(results: JsonStore[Cell]) -> None:
+def test_study_trains_only_cells_without_a_valid_result(results: JsonStore[Cell]) -> None:
     assert {cell.seed for cell in results.missing(SMALL.cells())} == {3}
     first = SMALL.cells()[0]
     results.path(first).write_text("{}")
     assert first in results.missing(SMALL.cells()), "what is no result is trained again"
 
 
-def test_the_table_so_far_needs_no_switch(
+def test_study_prints_the_table_so_far_without_a_switch(
     results: JsonStore[Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(study, "local_switch", None)
@@ -122,8 +123,8 @@ def test_the_table_so_far_needs_no_switch(
         study.run(options, Console(file=StringIO()), SMALL)
 
 
-def test_the_page_shows_the_results() -> None:
-    """Whoever changes one makes the other anew: `make pytorch-study`."""
+def test_study_page_matches_the_committed_results() -> None:
+    """After a change run `make pytorch-study`, which writes both again."""
     found = report.read_csv(RESULTS)
     assert page_tables.filled(PAGE, report.parts(found, GRID)) == PAGE.read_text()
     assert set(found["equal"][found["way"] == SHARED]) == {"yes"}

@@ -108,7 +108,7 @@ def write(results: Sequence[dict[str, str]]) -> None:
 
 
 def read() -> list[dict[str, str]]:
-    """What the file of results has."""
+    """Reads the file of results."""
     with RESULTS.open(newline="") as file:
         return list(csv.DictReader(file))
 
@@ -131,7 +131,7 @@ def main() -> int:
 
 
 def differences(suite: Suite) -> int:
-    """Plays a suite, prints and writes what came of it. How many tests differ without a known reason."""
+    """Plays a suite, prints and writes the results, and returns how many tests differ without a known reason."""
     new = list(rows(suite))
     print(table(new).splitlines()[-1], flush=True)
     replaced = (torch.__version__, suite.name)

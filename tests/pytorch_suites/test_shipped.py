@@ -22,11 +22,11 @@ PART = [
 ]
 
 
-def test_the_page_has_the_results() -> None:
+def test_suites_page_matches_the_committed_results() -> None:
     assert page_tables.filled(PAGE, parts(read())) == PAGE.read_text()
 
 
-def test_a_part_passes(tmp_path: Path) -> None:
+def test_part_of_pytorchs_suite_passes_on_serene(tmp_path: Path) -> None:
     if lacking := missing("embedded"):
         pytest.skip(f"the embedded switch needs {lacking}")
     with local_switch(tmp_path) as local:

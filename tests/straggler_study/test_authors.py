@@ -1,4 +1,4 @@
-"""The authors' figures from logs of their form, made by hand."""
+"""The authors' figures, computed from hand-made logs in their format."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def logs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_run_is_over_when_one_worker_is_above_the_target(logs: Path) -> None:
+def test_author_run_ends_when_one_worker_exceeds_the_target(logs: Path) -> None:
     fast, slow = (next(r for r in authors.read(logs) if r.staleness == s) for s in (10, 0))
     assert (slow.evaluations, slow.seconds, slow.step_s) == (4, 400.0, 10.0)
     assert (fast.evaluations, fast.seconds, fast.step_s) == (3, 150.0, 5.0)
@@ -47,7 +47,7 @@ def test_duplicate_and_unfinished_author_logs_are_not_counted(logs: Path) -> Non
     assert sorted(r.staleness for r in authors.read(logs)) == [0, 10]
 
 
-def test_the_table_compares_within_a_series(
+def test_author_table_compares_within_a_series(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(tmp_path / "slow" / "b", 10, [0.1, 0.5, 0.8, 0.92], 50.0)
@@ -62,7 +62,7 @@ def test_the_table_compares_within_a_series(
 
 
 @pytest.mark.parametrize("broken", [False, True])
-def test_other_directories_are_refused(
+def test_authors_command_refuses_other_folders(
     broken: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if broken:
@@ -75,7 +75,7 @@ def test_other_directories_are_refused(
     assert ("not a run of the authors'" if broken else "expected the authors' logs") in message
 
 
-def test_delays_of_a_run_become_a_straggler(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_author_delays_are_exported_as_a_straggler(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     uneven = logs / "slow" / "b" / "worker-1-stats.csv"
     uneven.write_text(uneven.read_text().replace(",1150.0", ",1250.0").replace(",1100.0", ",1150.0"))
     file = logs / "delays.csv"
@@ -87,7 +87,7 @@ def test_delays_of_a_run_become_a_straggler(logs: Path, monkeypatch: pytest.Monk
     assert profile.delay(0, 30, 1.0, 0) == 0
 
 
-def test_a_directory_without_times_has_no_delays(
+def test_authors_command_refuses_a_folder_without_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["authors", str(tmp_path), "--trace", str(tmp_path / "x")])

@@ -1,4 +1,4 @@
-"""A result says on what machine it was made, and how busy that was; one that cannot says that it was not recorded."""
+"""A result names the machine that made it, and how busy that was, or that this was not recorded."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from serene.experiments.straggler_study.trace import Trace
 CELL = Cell(model="nothing", steps=3)
 
 
-def test_a_machine_is_named_with_its_processors_memory_and_kernel() -> None:
+def test_machine_description_has_processors_memory_and_kernel() -> None:
     assert re.fullmatch(
         rf".+, {os.cpu_count()} processors, \d+ GB; Linux {re.escape(os.uname().release)}, Python 3\..*, PyTorch .+",
         machine.here(),
@@ -42,7 +42,7 @@ def test_conditions_cover_only_the_measured_interval(monkeypatch: pytest.MonkeyP
     assert observed(measure)[1].stalled is None
 
 
-def test_stalls_are_those_of_the_training_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stalls_are_counted_only_during_training(monkeypatch: pytest.MonkeyPatch) -> None:
     stalls = Stalls()
     for now, counted in ((0.0, 0.0), (10.0, 8.0), (20.0, 9.0), (30.0, 19.0)):
         monkeypatch.setattr(machine, "unix_s", lambda now=now: now)
@@ -53,7 +53,7 @@ def test_stalls_are_those_of_the_training_alone(monkeypatch: pytest.MonkeyPatch)
     assert stalls.share(11.0, 19.0) is None
 
 
-def test_pressure_is_read_as_the_kernel_writes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stall_time_is_parsed_from_kernel_pressure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "cpu"
     path.write_text("some avg10=1.00 avg60=2.00 avg300=3.00 total=2500000\nfull avg10=0.00 avg60=0.00 total=9\n")
     monkeypatch.setattr(machine, "PRESSURE", path)
@@ -62,7 +62,7 @@ def test_pressure_is_read_as_the_kernel_writes_it(tmp_path: Path, monkeypatch: p
     assert machine.stalled_s() is None
 
 
-def test_a_simulated_result_is_kept_with_its_conditions(tmp_path: Path) -> None:
+def test_simulated_result_is_stored_with_its_conditions(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.keep(CELL, run_cell(None, CELL))
     found = store.get(CELL)

@@ -1,4 +1,4 @@
-"""What a study says before it begins: how much is done, and how long the rest will take."""
+"""A study announces at its start how many cells are finished, and how long the others will take."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CELLS = [Cell(model="nothing", steps=3, seed=seed) for seed in range(1, 5)]
     ("seconds", "said"),
     [(59, "less than a minute"), (61, "about 1 minute"), (5300, "about 88 minutes"), (9000, "about 2.5 hours")],
 )
-def test_a_time_in_words(seconds: float, said: str) -> None:
+def test_duration_is_formatted_in_words(seconds: float, said: str) -> None:
     assert studies.in_words(seconds) == said
 
 

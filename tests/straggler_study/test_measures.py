@@ -1,4 +1,4 @@
-"""Numbers from traces that were made by hand."""
+"""Measures computed from hand-made traces."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def trace(accuracies: list[float], *, workers: int = 1, step_s: float = 2.0, wai
     return Trace(cell, np.array(rows, STEP), np.zeros((workers, 16)), (Swap(0.0, "BSP"),), 0.0)
 
 
-def test_the_target_is_reached_between_two_evaluations() -> None:
+def test_target_time_is_interpolated_between_evaluations() -> None:
     steady = trace([0.5] * SMOOTHING + [1.0] * SMOOTHING)
     found = numbers(steady, 0.75)
     # The mean over three evaluations passes 0.75 half-way between 2/3 and 5/6 of the way from 0.5 to 1.
@@ -32,11 +32,11 @@ def test_the_target_is_reached_between_two_evaluations() -> None:
     assert found.target_s == pytest.approx(2 * found.target_steps)
 
 
-def test_one_lucky_evaluation_does_not_reach_it() -> None:
+def test_one_high_evaluation_does_not_reach_the_target() -> None:
     assert np.isnan(numbers(trace([0.5, 0.5, 0.5, 1.0, 0.5, 0.5]), 0.7).target_s)
 
 
-def test_a_step_is_split_into_its_parts() -> None:
+def test_step_time_splits_into_compute_network_and_waiting() -> None:
     found = numbers(trace([NAN, NAN, 0.5], workers=2), 0.4)
     assert (found.step_s, found.compute_s, found.network_s, found.waiting_s) == pytest.approx((2, 1, 0.5, 0.5))
     assert found.waited_s.tolist() == [1.5, 1.5]
@@ -51,13 +51,13 @@ def test_measures_ignore_steps_after_first_worker_finishes() -> None:
     assert numbers(late, 0.4).step_s == pytest.approx(8 / ((4 + 2) / 2))
 
 
-def test_curves_count_the_steps_of_all_workers() -> None:
+def test_accuracy_curve_counts_steps_of_all_workers() -> None:
     found = curve(trace([0.2, 0.4, 0.6], workers=2))
     assert found.steps.tolist() == [0, 0.5, 1, 1.5, 2, 2.5, 3]
     assert found.accuracy[-1] == pytest.approx(0.4)
 
 
-def test_a_run_that_never_arrives_is_the_slowest() -> None:
+def test_run_that_misses_the_target_sorts_as_slowest() -> None:
     spread = Spread.of([1.0, NAN, 3.0])
     assert (spread.middle, spread.low, spread.high) == (3.0, 1.0, np.inf)
     assert spread.text() == "3.0 [1.0, never]"

@@ -35,7 +35,7 @@ def played(cell: Cell) -> tuple[Trace, Simulation, Tree]:
     return trace, simulation, plane
 
 
-def test_64_workers_in_two_racks_train_the_bits_of_one_process() -> None:
+def test_bsp_of_64_workers_in_two_racks_equals_one_process() -> None:
     cell = Cell(workers=64, steps=2, compute_ms=20, straggler=SLOW, racks=TWO)
     simulation = Simulation(cell)
     simulation.run()
@@ -45,7 +45,7 @@ def test_64_workers_in_two_racks_train_the_bits_of_one_process() -> None:
         assert worker.learner.parameters.tobytes() == reference.tobytes()
 
 
-def test_a_bsp_step_takes_as_long_as_its_slowest_worker_and_both_links() -> None:
+def test_bsp_step_over_racks_takes_slowest_worker_plus_links() -> None:
     expected = np.cumsum(compute_times(TIMING).max(axis=0) + ROUND_TRIP)
     trace = simulate(TIMING)
     for worker in range(TIMING.workers):
@@ -55,7 +55,7 @@ def test_a_bsp_step_takes_as_long_as_its_slowest_worker_and_both_links() -> None
         assert expected[0] <= took[0] + 1e-9 < expected[0] + 4 * UPLINK_US * 1e-6 + 1e-9
 
 
-def test_under_asp_nobody_waits_and_a_rack_answers_its_own() -> None:
+def test_asp_over_racks_never_waits_and_leaves_answer_locally() -> None:
     trace = simulate(replace(TIMING, strategy="asp"))
     times = compute_times(TIMING)
     # From then on the job has fewer workers, in a new epoch, which the root tells of.
@@ -68,7 +68,7 @@ def test_under_asp_nobody_waits_and_a_rack_answers_its_own() -> None:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_every_contribution_counts_once_and_comes_to_the_root(strategy: str) -> None:
+def test_contributions_over_racks_count_once_and_reach_the_root(strategy: str) -> None:
     straggler = "failure:worker=40,iteration=3,pause_s=3" if strategy.startswith("auto:evict") else SLOW
     cell = replace(TIMING, model=SOFTMAX, strategy=strategy, straggler=straggler)
     trace, _, plane = played(cell)
@@ -82,7 +82,7 @@ def test_every_contribution_counts_once_and_comes_to_the_root(strategy: str) -> 
         assert trace.swaps[1].strategy == "BSP, without 40", "a worker of the second rack, by its number in the job"
 
 
-def test_a_tree_and_one_switch_learn_the_same_under_bsp() -> None:
+def test_bsp_over_racks_learns_exactly_as_at_one_switch() -> None:
     star = Cell(model=SOFTMAX, workers=8, steps=12, straggler=SLOW, eval_every=1)
     one, tree = simulate(star), simulate(replace(star, racks=RackNetwork(3)))
     for worker in range(8):
@@ -91,7 +91,7 @@ def test_a_tree_and_one_switch_learn_the_same_under_bsp() -> None:
             assert np.array_equal(rows[0][name], rows[1][name]), name
 
 
-def test_links_between_switches_take_their_time() -> None:
+def test_simulated_uplinks_add_their_delay() -> None:
     racks = RackNetwork(2, uplink_pps=500, uplink_latency_us=UPLINK_US)
     cell = Cell(model=NOTHING, workers=2, steps=5, compute_ms=40, stands_for=320 * 8, racks=racks)
     trace = simulate(replace(cell, network=Network(worker_pps=1000, latency_us=50)))
@@ -102,7 +102,7 @@ def test_links_between_switches_take_their_time() -> None:
         assert np.allclose(np.diff(ended(trace, worker))[1:], expected, atol=1e-9)
 
 
-def test_256_workers() -> None:
+def test_simulated_tree_of_256_workers_loses_nothing() -> None:
     cell = replace(TIMING, model=SOFTMAX, workers=256, steps=3, strategy="ssp:1", racks=replace(TWO, count=8))
     trace, simulation, plane = played(cell)
     assert trace.facts["contributions_sent"] == trace.facts["contributions_applied"] == 256 * 3 * 2
@@ -112,7 +112,7 @@ def test_256_workers() -> None:
     plane.close()
 
 
-def test_a_sum_of_one_contribution_of_each_worker_fits() -> None:
+def test_scale_shrinks_so_that_one_contribution_each_fits() -> None:
     assert [FixedPoint.of(workers).scale for workers in (1, 255, 256, 511, 512)] == [
         DEFAULT_SCALE, DEFAULT_SCALE, DEFAULT_SCALE // 2, DEFAULT_SCALE // 2, DEFAULT_SCALE // 4
     ]  # fmt: skip
@@ -128,12 +128,12 @@ def test_a_sum_of_one_contribution_of_each_worker_fits() -> None:
         (replace(TIMING, racks=RackNetwork(2, uplink_pps=-1)), "uplink_pps -1: expected 0 or more"),
     ],
 )
-def test_racks_that_make_no_sense(cell: Cell, said: str) -> None:
+def test_impossible_racks_are_refused(cell: Cell, said: str) -> None:
     with pytest.raises((BadCell, BadStrategy), match=said):
         cell.check()
 
 
-def test_a_cell_without_racks_has_the_digest_that_it_had() -> None:
+def test_cell_without_racks_keeps_its_digest() -> None:
     assert "racks" not in Cell().to_dict()
     assert Cell.from_dict(Cell().to_dict()) == Cell()
     assert Cell.from_dict(TIMING.to_dict()) == TIMING

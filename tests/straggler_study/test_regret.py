@@ -1,8 +1,9 @@
-"""The regret of strategies: from runs to the results' file and the page that shows it."""
+"""The regret of strategies: from runs to the file of results and its page."""
 
 from __future__ import annotations
 
 import csv
+import re
 from io import StringIO
 from pathlib import Path
 
@@ -29,10 +30,10 @@ RESULTS, PAGE = ROOT / "docs" / "results" / "regret.csv", ROOT / "docs" / "autom
 RUNS = RESULTS.with_name("regret-runs.csv")
 
 
-def test_the_best_fixed_strategy_has_no_regret_and_the_others_have_their_times(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_best_fixed_strategy_has_zero_regret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The command whole: it ends with the files, and what it runs again it finds."""
+    """Runs the whole command, which writes the files; a second run reuses the stored results."""
     monkeypatch.setattr(regret, "TARGET_SEEDS", (101,))
     out, csv_file, runs_file, mine = (tmp_path / name for name in ("runs", "regret.csv", "runs.csv", "mine.py"))
     mine.write_text("from serene.strategy import Quorum\ndef Mine(seen):\n    return Quorum(3)\n")
@@ -42,6 +43,7 @@ def test_the_best_fixed_strategy_has_no_regret_and_the_others_have_their_times(
     for more in ([], ["--csv", str(csv_file), "--runs", str(runs_file)]):
         monkeypatch.setattr("sys.argv", [*command, *more])
         assert main() == 0
+    assert "regret in 1 cell\n" in re.sub(" +\n", "\n", capsys.readouterr().out)
     found = read(csv_file).set_index("strategy")["regret"].to_dict()
     assert set(found) == {"bsp", "ssp:1", "ssp:3", "ssp:10", "asp", "quorum", "auto", "ssp:2", name}
     assert (
@@ -64,7 +66,7 @@ def test_the_best_fixed_strategy_has_no_regret_and_the_others_have_their_times(
     assert runs["asp"]["seed"] == "1" and float(runs["asp"]["share"]) == 0.65
 
 
-def test_a_run_that_never_arrives_counts_twice_its_length(tmp_path: Path) -> None:
+def test_run_that_misses_its_target_counts_double_its_length(tmp_path: Path) -> None:
     cell, store = Cell(model="softmax", steps=6, workers=2, until=1.0), Store(tmp_path)
     sweep([cell], store, Console(file=StringIO()), Parallel(1))
     trace = store.get(cell)
@@ -77,7 +79,7 @@ def test_a_run_that_never_arrives_counts_twice_its_length(tmp_path: Path) -> Non
         targets([Case("softmax", "mild", 0.65, "always", 4)], store)
 
 
-def test_strategies_and_cells_that_do_not_exist_are_named() -> None:
+def test_unknown_strategies_and_cells_are_named() -> None:
     with pytest.raises(BadStrategy, match="bps"):
         automatic_of("auto,bps")
     with pytest.raises(BadAutomatic, match="no such file"):
@@ -92,7 +94,7 @@ def test_strategies_and_cells_that_do_not_exist_are_named() -> None:
         chosen_cases("softmax", "", mininet=True)
 
 
-def test_cells_in_mininet_are_emulated_on_both_switches_with_the_target_of_virtual_time() -> None:
+def test_mininet_cells_use_both_switches_and_simulated_targets() -> None:
     chosen = chosen_cases("mlp", "", mininet=True)
     assert len(chosen) == len({case.name for case in chosen}) == 16
     for case in chosen:
@@ -102,7 +104,7 @@ def test_cells_in_mininet_are_emulated_on_both_switches_with_the_target_of_virtu
         assert case.calm().cell("bsp", 1).engine == "simulated"
 
 
-def test_the_regime_that_changes_does_so_after_a_third_and_after_two() -> None:
+def test_changing_regime_slows_the_middle_third() -> None:
     profile = stragglers.parse(STRAGGLERS["changing"])
     slow = [step for step in range(1, STEPS + 1) if profile.delay(0, step, 0.1, 1) > 0]
     assert (slow[0], slow[-1], len(slow)) == (34, 66, 33)
@@ -111,8 +113,8 @@ def test_the_regime_that_changes_does_so_after_a_third_and_after_two() -> None:
         stragglers.parse("heterogeneous:first=5,last=4")
 
 
-def test_the_page_shows_the_results(tmp_path: Path) -> None:
-    """Whoever changes one makes the other anew: `make compare CSV=docs/results/regret.csv`."""
+def test_regret_page_matches_the_committed_results(tmp_path: Path) -> None:
+    """After a change run `make compare CSV=docs/results/regret.csv`, which writes both again."""
     found, runs = read(RESULTS), read(RUNS)
     assert found.to_csv(index=False) == RESULTS.read_text()
     assert set(found["cell"]) <= {case.name for case in cases()}
@@ -128,8 +130,8 @@ def test_the_page_shows_the_results(tmp_path: Path) -> None:
         write_page(copy, found, runs, "auto:pacing")
 
 
-def test_regrets_follow_from_the_recorded_runs() -> None:
-    """To the milliseconds that the runs are rounded to."""
+def test_committed_regrets_follow_from_the_recorded_runs() -> None:
+    """Within the milliseconds to which the runs are rounded."""
     names = {_settings(case): case.name for case in cases()}
     runs = read(RUNS)
     cells = [names.get(tuple(row)) for row in runs[OF_A_CELL].itertuples(index=False)]
@@ -144,7 +146,7 @@ def _settings(case: Case) -> tuple[object, ...]:
     return tuple(getattr(cell, name) for name in OF_A_CELL)
 
 
-def test_a_strategys_worth_by_hand() -> None:
+def test_strategy_worth_matches_a_calculation_by_hand() -> None:
     def row(straggler: str, strategy: str, seed: int, took: float) -> dict[str, object]:
         cell = {
             "engine": "simulated",
@@ -179,7 +181,7 @@ def test_a_strategys_worth_by_hand() -> None:
     assert [each[3] for each in worth(one, "auto:pacing")[1]] == ["-", "-", "", ""]
 
 
-def test_a_summary_s_row() -> None:
+def test_regret_summary_row_has_count_mean_and_maximum() -> None:
     cells = ("m mild, share 5%, none, 4 workers", "m mild, share 5%, always, 4 workers")
     found = [(cells[0], "a", 1.0), (cells[1], "a", 1.5), (cells[0], "b", 1.1)]
     _, rows = summary(pd.DataFrame(found, columns=["cell", "strategy", "regret"]))
@@ -187,7 +189,7 @@ def test_a_summary_s_row() -> None:
     assert rows[1][:7] == ["a", "2", "1.25", "1.50", "50%", "1.00", "1.50"]
 
 
-def test_gradients_that_are_late_damp_a_large_rate_and_do_nothing_at_a_small_one() -> None:
+def test_late_gradients_matter_only_at_a_large_rate() -> None:
     (mild, mild_late), (large, large_late) = ([late.row(rate, count) for count in (0, 4)] for rate in late.RATES)
     assert np.abs(mild - mild_late).max() < 0.04
     assert large_late[1] - large[1] > 0.1

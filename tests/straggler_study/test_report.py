@@ -1,4 +1,4 @@
-"""The page, from made-up traces: what is missing is said, and what is there is shown."""
+"""The page, written from made-up traces: it names missing results and shows the others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from serene.workers.data import DataError
 from tests.straggler_study.studies import paced_study, trace
 
 
-def test_a_cell_without_a_result_is_on_the_page_with_its_reason(tmp_path: Path) -> None:
+def test_page_lists_cells_without_results_and_their_reasons(tmp_path: Path) -> None:
     made = paced_study(tmp_path, {names.SERVER: 2.0})
     lost, killed = (cell for cell in made.grid.headline if cell.exchange == "gloo")
     for cell in (lost, killed):
@@ -47,7 +47,7 @@ def test_a_cell_without_a_result_is_on_the_page_with_its_reason(tmp_path: Path) 
     }  # fmt: skip
 
 
-def test_without_any_emulated_result_there_is_no_page(tmp_path: Path) -> None:
+def test_page_without_emulated_results_is_refused(tmp_path: Path) -> None:
     made = paced_study(tmp_path, {})
     for cell in made.grid.headline:
         made.store.path(cell).unlink()
@@ -55,7 +55,7 @@ def test_without_any_emulated_result_there_is_no_page(tmp_path: Path) -> None:
         write(Study(made.grid, made.store), tmp_path)
 
 
-def test_why_a_cell_failed_is_kept_until_it_has_a_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failure_reason_is_kept_until_a_result_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SERENE_DATA", str(tmp_path / "none"))
     store, cell = Store(tmp_path / "cells"), Cell(model="mlp", dataset="mnist", steps=2)
     assert store.why_missing(cell) == "was not run"
@@ -66,7 +66,7 @@ def test_why_a_cell_failed_is_kept_until_it_has_a_result(tmp_path: Path, monkeyp
     assert not list(store.directory.glob("*.failed"))
 
 
-def test_a_cell_whose_process_is_killed_has_a_reason_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_cell_records_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def killed(scratch: Path, cell: Cell) -> Trace:
         raise SystemExit  # no cell's own failure: nothing that comes after it is done
 

@@ -65,8 +65,8 @@ def nothing_runs(one: Cell, store: Store) -> None:
 
 
 @pytest.mark.usefixtures("two")
-def test_as_many_as_do_not_distort_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three quarters of what is refused are tried."""
+def test_side_by_side_counts_runs_that_do_not_disturb_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a refusal three quarters of the number are tried."""
     monkeypatch.setattr(side_by_side, "_run", nothing_runs)
     wanted = {0.05: Together(6, 1), 0.65: Together(3, 1)}
     (tmp_path / FILE).write_text(json.dumps([asdict(each) for each in MEASURED]))
@@ -81,9 +81,7 @@ def test_as_many_as_do_not_distort_each_other(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.usefixtures("two")
-def test_copies_that_failed_are_refused_and_measured_again_the_next_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_copies_are_refused_and_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(scratch: Path, one: Cell) -> None:
         raise OSError("failed again")
 

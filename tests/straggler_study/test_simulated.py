@@ -21,7 +21,7 @@ ROUND_TRIP = 2 * LATENCY_S
 TIMING = Cell(model=NOTHING, straggler=SLOW, steps=60, workers=5, compute_ms=250)
 
 
-def test_a_bsp_step_takes_as_long_as_its_slowest_worker() -> None:
+def test_bsp_step_takes_as_long_as_its_slowest_worker() -> None:
     expected = np.cumsum(compute_times(TIMING).max(axis=0) + ROUND_TRIP)
     trace = simulate(TIMING)
     for worker in range(TIMING.workers):
@@ -29,8 +29,8 @@ def test_a_bsp_step_takes_as_long_as_its_slowest_worker() -> None:
 
 
 @pytest.mark.parametrize("bound", [1, 3, 10])
-def test_ssp_follows_its_recurrence(bound: int) -> None:
-    """Worker w ends round r when its own push is there, and everybody's push of round r - bound is."""
+def test_ssp_times_follow_their_recurrence(bound: int) -> None:
+    """Worker w ends round r when its own push has arrived, and every worker's push of round r - bound."""
     cell = replace(TIMING, strategy=f"ssp:{bound}")
     times = compute_times(cell)
     pushed, end = np.zeros_like(times), np.zeros_like(times)
@@ -47,7 +47,7 @@ def test_ssp_follows_its_recurrence(bound: int) -> None:
         assert np.allclose(ended(trace, worker)[upto], end[worker][upto], atol=1e-9)
 
 
-def test_asp_waits_for_nobody() -> None:
+def test_simulated_asp_never_waits() -> None:
     trace = simulate(replace(TIMING, strategy="asp"))
     expected = np.cumsum(compute_times(TIMING) + ROUND_TRIP, axis=1)
     for worker in range(TIMING.workers):
@@ -58,7 +58,7 @@ def test_asp_waits_for_nobody() -> None:
 @pytest.mark.parametrize("worker_pps", [75_000, 9_000, 900])  # 1 Gbit/s, 100 and 10 Mbit/s
 @pytest.mark.parametrize("strategy", ["bsp", "ssp:1", "quorum:3"])
 def test_identical_workers_do_not_wait_for_each_other(worker_pps: float, strategy: str) -> None:
-    """However slow the links: it is the network that takes the time, also of workers whose packets never come last."""
+    """However slow the links are: that is network time, also for workers whose packets never arrive last."""
     cell = Cell(steps=6, strategy=strategy, compute_ms=20, network=Network(worker_pps=worker_pps))
     steps = simulate(cell).steps
     steps = steps[steps["step"] > 1]  # in the first one nothing is known of the network yet
@@ -68,7 +68,7 @@ def test_identical_workers_do_not_wait_for_each_other(worker_pps: float, strateg
 
 
 @pytest.mark.parametrize("worker_pps", [75_000, 9_000])
-def test_waiting_is_for_the_one_that_is_slower(worker_pps: float) -> None:
+def test_workers_wait_only_for_the_slower_one(worker_pps: float) -> None:
     cell = Cell(
         steps=6, compute_ms=40, straggler="heterogeneous:factor=5,workers=3", network=Network(worker_pps=worker_pps)
     )
@@ -78,8 +78,8 @@ def test_waiting_is_for_the_one_that_is_slower(worker_pps: float) -> None:
         assert waited.mean() == pytest.approx(0.0 if worker == 3 else 4 * 0.040, rel=0.1)
 
 
-def test_the_mean_bsp_step_is_the_expected_maximum() -> None:
-    """E[max of n] of 1 + B * U: from the distribution, not from the delays that were drawn."""
+def test_mean_bsp_step_is_the_expected_maximum() -> None:
+    """E[max of n] of 1 + B * U: computed from the distribution, not from the delays drawn."""
     workers, steps, p, low, high = 8, 600, 0.3, 0.5, 2.0
     grid = np.linspace(0, high, 20001)
     below = (1 - p) + p * np.clip((grid - low) / (high - low), 0, 1)  # P(delay <= x)
@@ -90,8 +90,8 @@ def test_the_mean_bsp_step_is_the_expected_maximum() -> None:
     assert abs(measured - expected) < 4 * deviation / np.sqrt(steps)
 
 
-def test_links_and_switch_take_their_time() -> None:
-    """One worker: its packets queue at its link, then at the switch, one after the other."""
+def test_packets_queue_at_links_and_switch() -> None:
+    """One worker: its packets queue first at its link, then at the switch."""
     network = Network(worker_pps=1000, switch_pps=4000, latency_us=50)
     cell = Cell(model=NOTHING, workers=1, steps=3, compute_ms=10, stands_for=320 * 8, network=network)
     trace = simulate(cell)
@@ -102,8 +102,8 @@ def test_links_and_switch_take_their_time() -> None:
 
 
 @pytest.mark.parametrize("share", [0.05, 0.30, 0.65])
-def test_a_few_packets_that_stand_for_many_take_as_long_as_the_many(share: float) -> None:
-    """The exchange's share of a step is what the cell was made for, and nothing is sent twice where nobody waits."""
+def test_packet_groups_take_as_long_as_single_packets(share: float) -> None:
+    """The exchange has the share of a step that the cell asks for, and nothing is retransmitted where nobody waits."""
     trace = simulate(replace(Case(SOFTMAX, "mild", share, "none", 4).cell("bsp", 1), steps=8))
     steps = trace.steps
     exchange_s, compute_s = (steps["ended"] - steps["pushed"]).mean(), (steps["pushed"] - steps["began"]).mean()
@@ -112,21 +112,21 @@ def test_a_few_packets_that_stand_for_many_take_as_long_as_the_many(share: float
 
 
 @pytest.mark.parametrize("share", [0.05, 0.30, 0.65])
-def test_a_worker_that_sends_is_not_silent_until_its_packets_have_arrived(share: float) -> None:
-    """Otherwise pacing takes everybody for late where an exchange takes long."""
+def test_worker_is_not_silent_while_its_packets_are_in_transit(share: float) -> None:
+    """Otherwise pacing would judge all workers as late when an exchange takes long."""
     trace = simulate(replace(Case(SOFTMAX, "mild", share, "none", 4).cell("auto:pacing", 1), steps=20))
     assert [swap.strategy for swap in trace.swaps] == ["BSP"]
 
 
 @pytest.mark.parametrize(("rate", "expected"), [("mild", "ASP"), ("edge", "3-of-n"), ("momentum", "BSP")])
 def test_pacing_picks_strategy_by_value_of_late_gradients(rate: str, expected: str) -> None:
-    """What is in force in the middle of a run in which two of four workers take one and a half times as long."""
+    """The strategy in force in the middle of a run in which two of four workers take 1.5 times as long."""
     trace = simulate(replace(Case(SOFTMAX, rate, 0.05, "heterogeneous", 4).cell("auto:pacing", 101), steps=40))
     middle = trace.steps["ended"].max() / 2
     assert [swap.strategy for swap in trace.swaps if swap.t < middle][-1] == expected
 
 
-def test_a_run_that_ends_at_its_accuracy_has_the_time_of_the_whole_run() -> None:
+def test_run_ended_at_its_accuracy_has_the_whole_runs_time() -> None:
     cell = Cell(model=SOFTMAX, straggler=SLOW, strategy="ssp:3", steps=40, eval_every=2)
     whole = curve(simulate(cell))
     until = float(whole.accuracy[whole.steps <= 20].max())
@@ -135,7 +135,7 @@ def test_a_run_that_ends_at_its_accuracy_has_the_time_of_the_whole_run() -> None
     assert short.steps["step"].max() < 40
 
 
-def test_momentum_is_added_once_for_each_read() -> None:
+def test_momentum_is_added_once_per_read() -> None:
     plain, heavy = (learner(Cell(model=SOFTMAX, workers=1, learning_rate=0.5, momentum=m), 0) for m in (0.0, 0.5))
     gradient = plain.gradient(1)[0]
     for each in (plain, heavy):
@@ -146,7 +146,7 @@ def test_momentum_is_added_once_for_each_read() -> None:
         Cell(model="mlp", momentum=0.9).check()
 
 
-def test_groups_of_packets_change_little() -> None:
+def test_packet_grouping_changes_times_only_slightly() -> None:
     network = Network(worker_pps=60_000, switch_pps=75_000)
     cell = Cell(model="cnn", steps=2, straggler=SLOW, network=network, compute_ms=20)
     one, many = Simulation(cell, group=1).run(), Simulation(cell, group=64).run()
@@ -156,22 +156,22 @@ def test_groups_of_packets_change_little() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["bsp", "ssp:3", "asp", "quorum:3", "mixed:0", "auto:waiting", "auto:dssp"])
-def test_every_contribution_counts_once(strategy: str) -> None:
+def test_simulated_contributions_count_exactly_once(strategy: str) -> None:
     cell = Cell(model=SOFTMAX, strategy=strategy, straggler=SLOW, steps=30, compute_ms=250)
     facts = simulate(cell).facts
     assert facts["contributions_sent"] == facts["contributions_applied"] == 4 * 30 * 2  # two slots
     assert facts["dropped"] == 0
 
 
-def test_a_run_follows_from_its_cell() -> None:
+def test_simulation_is_reproducible_from_its_cell() -> None:
     cell = Cell(model=SOFTMAX, strategy="ssp:3", straggler=SLOW, steps=30)
     first, again, other = simulate(cell), simulate(cell), simulate(replace(cell, seed=2))
     assert first.steps.tobytes() == again.steps.tobytes()
     assert first.steps.tobytes() != other.steps.tobytes()
 
 
-def test_staleness_stays_within_its_bound() -> None:
-    """By the P4 program's own counters, in rounds: at most s + 1, what the others did meanwhile included."""
+def test_simulated_staleness_stays_within_its_bound() -> None:
+    """By the P4 program's counters, in rounds: at most s + 1, including what the others contributed meanwhile."""
     bsp = simulate(replace(TIMING, strategy="bsp")).staleness.sum(axis=0)
     ssp = simulate(replace(TIMING, strategy="ssp:3")).staleness.sum(axis=0)
     asp = simulate(replace(TIMING, strategy="asp", straggler="heterogeneous:factor=9")).staleness.sum(axis=0)
@@ -180,20 +180,20 @@ def test_staleness_stays_within_its_bound() -> None:
     assert np.flatnonzero(asp).max() > 4
 
 
-def test_an_automatic_strategy_changes_the_job() -> None:
+def test_automatic_strategy_swaps_in_the_simulation() -> None:
     trace = simulate(replace(TIMING, strategy="auto:waiting"))
     assert [swap.strategy for swap in trace.swaps][:2] == ["BSP", "SSP(1)"]
     assert trace.steps["ended"].max() < simulate(TIMING).steps["ended"].max()
 
 
-def test_a_silent_worker_is_evicted_and_comes_back() -> None:
+def test_simulated_silent_worker_is_evicted_and_readmitted() -> None:
     cell = replace(TIMING, straggler="failure:worker=2,iteration=10,pause_s=6", strategy="auto:evict:silent=1")
     names = [swap.strategy for swap in simulate(cell).swaps]
     assert names == ["BSP", "BSP, without 2", "BSP"]
 
 
-def test_both_engines_evaluate_on_the_same_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else an accuracy is reached at another time by either."""
+def test_both_engines_evaluate_on_the_same_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the engines would reach an accuracy at different times."""
     evaluated: list[int | None] = []
 
     def accuracy(self: Trainer, images: int | None = None) -> float:
@@ -205,7 +205,7 @@ def test_both_engines_evaluate_on_the_same_pictures(monkeypatch: pytest.MonkeyPa
     assert evaluated == [EVALUATED] * 5  # before the first step, and each of both workers' two
 
 
-def test_more_workers_than_the_ring_and_ports() -> None:
+def test_simulation_supports_32_workers() -> None:
     trace = simulate(replace(TIMING, workers=32, steps=20))
     expected = np.cumsum(compute_times(replace(TIMING, workers=32, steps=20)).max(axis=0) + ROUND_TRIP)
     assert np.allclose(ended(trace, 31), expected, atol=1e-9)

@@ -1,4 +1,4 @@
-"""Results are kept by what was asked for, and only whole ones count."""
+"""Results are stored by their settings, and damaged ones count as missing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OTHERS = {
 }  # fmt: skip
 
 
-def test_each_setting_makes_another_result() -> None:
+def test_each_setting_changes_the_cells_digest() -> None:
     assert set(OTHERS) == {field.name for field in fields(Cell)}
     cells = [Cell.from_dict({**asdict(CELL), name: value}) for name, value in OTHERS.items()]
     digests = [CELL.digest, *(cell.digest for cell in cells)]
@@ -34,7 +34,7 @@ def test_each_setting_makes_another_result() -> None:
     assert replace(CELL).digest == CELL.digest
 
 
-def test_a_digest_is_of_the_program_text_of_an_automatic_strategy(tmp_path: Path) -> None:
+def test_digest_covers_the_text_of_an_automatic_strategy(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     digests = []
     for bound in (1, 2):
@@ -45,7 +45,7 @@ def test_a_digest_is_of_the_program_text_of_an_automatic_strategy(tmp_path: Path
 
 
 @pytest.mark.parametrize("model", ["mlp", "softmax", "nothing"])
-def test_a_digest_is_of_the_program_that_is_simulated(model: str) -> None:
+def test_digest_covers_the_program_that_is_simulated(model: str) -> None:
     cell = replace(CELL, model=model)
     simulation = Simulation(cell)
     try:
@@ -54,7 +54,7 @@ def test_a_digest_is_of_the_program_that_is_simulated(model: str) -> None:
         simulation.plane.close()
 
 
-def test_another_program_makes_other_results_of_those_alone_that_pass_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_program_changes_only_digests_of_cells_using_it(monkeypatch: pytest.MonkeyPatch) -> None:
     baseline = Cell(engine="emulated", exchange="server", link_mbit=10)
     cells = [replace(CELL, model="mlp"), CELL, replace(CELL, racks=RackNetwork(2)), baseline]
     before = [each.digest for each in cells]
@@ -65,7 +65,7 @@ def test_another_program_makes_other_results_of_those_alone_that_pass_it(monkeyp
     assert [each.digest == known for each, known in zip(cells, before, strict=True)] == [False, True, True, True]
 
 
-def test_a_result_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_stored_result_round_trips(tmp_path: Path) -> None:
     store, trace = Store(tmp_path), simulate(CELL)
     assert store.get(CELL) is None
     trace.save(store.path(CELL))
@@ -78,7 +78,7 @@ def test_a_result_comes_back_as_it_was(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [store.path(CELL)]
 
 
-def test_only_whole_results_count(tmp_path: Path) -> None:
+def test_damaged_results_count_as_missing(tmp_path: Path) -> None:
     store = Store(tmp_path)
     simulate(CELL).save(store.path(CELL))
     whole = store.path(CELL).read_bytes()
@@ -90,14 +90,14 @@ def test_only_whole_results_count(tmp_path: Path) -> None:
         assert not store.path(CELL).exists()
 
 
-def test_a_result_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+def test_failed_save_leaves_no_file(tmp_path: Path) -> None:
     trace = simulate(CELL)
     with pytest.raises(TypeError):
         Trace(trace.cell, trace.steps, trace.staleness, trace.swaps, 0.0, {"x": object()}).save(tmp_path / "x.npz")  # type: ignore[dict-item]
     assert not list(tmp_path.iterdir())
 
 
-def test_one_sweep_at_a_time_and_leftovers_go(tmp_path: Path) -> None:
+def test_store_is_locked_and_removes_leftovers(tmp_path: Path) -> None:
     store = Store(tmp_path)
     (tmp_path / ".0123.npz.77").write_bytes(b"half")
     (tmp_path / ".cell-x").mkdir()

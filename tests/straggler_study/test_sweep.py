@@ -1,4 +1,4 @@
-"""A sweep may be stopped, killed, or lose a process at any time: what is done stays, and nothing else does."""
+"""A sweep is stopped, killed, or loses a process at any time: finished results stay, and nothing else does."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def test_sweep_runs_only_missing_cells(tmp_path: Path) -> None:
     assert all(path.stat().st_mtime_ns == changed for path, changed in before.items())
 
 
-def test_a_result_that_cannot_be_written_ends_the_sweep_and_is_kept_elsewhere(tmp_path: Path) -> None:
-    """The next ones could not be written either; what was done before stays."""
+def test_unwritable_result_ends_the_sweep_and_is_kept_elsewhere(tmp_path: Path) -> None:
+    """Later results could not be written either; finished ones stay."""
     store = Store(tmp_path)
     store.path(CELLS[1]).mkdir()  # cannot be replaced by a file
     with pytest.raises(CannotWrite, match=r"Is a directory; written to .* instead; .*rerun to resume"):
@@ -55,8 +55,8 @@ def test_a_result_that_cannot_be_written_ends_the_sweep_and_is_kept_elsewhere(tm
     assert store.get(CELLS[0]) is not None
 
 
-def test_a_disk_that_is_full_midway_ends_the_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where it is a note of a cell that cannot be written: no cell after it is tried."""
+def test_full_disk_ends_the_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if a cell's note cannot be written: no later cell is tried."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with disk(tmp_path / "small", "1m") as place, ThreadPoolExecutor(1) as threads:
         store = Store(place / "cells")
@@ -68,7 +68,7 @@ def test_a_disk_that_is_full_midway_ends_the_sweep(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_result_that_is_being_written_is_kept_whatever_is_pressed(number: signal.Signals) -> None:
+def test_result_being_written_is_kept_despite_a_signal(number: signal.Signals) -> None:
     kept = []
 
     def keep(task: str, result: str) -> None:
@@ -83,7 +83,7 @@ def test_a_result_that_is_being_written_is_kept_whatever_is_pressed(number: sign
     assert kept == [("a", "A")]
 
 
-def test_a_cell_that_makes_no_sense_is_refused_before_anything_runs(tmp_path: Path) -> None:
+def test_impossible_cell_is_refused_before_anything_runs(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="quorum of 5 of 4"):
         sweep([CELLS[0], replace(CELLS[1], strategy="quorum:5")], Store(tmp_path), quiet())
     assert not list(tmp_path.glob("*.npz"))
@@ -97,7 +97,7 @@ def test_sweep_skips_unrunnable_cell_and_records_the_reason(tmp_path: Path, monk
     assert store.why_missing(CELLS[1]) == "no such program here"
 
 
-def test_bmv2_runs_go_side_by_side_by_a_number_of_their_own() -> None:
+def test_bmv2_runs_have_their_own_parallel_limit() -> None:
     one = grid.cell("mlp", 0.05, grid.SLOW, "bsp", 1, grid.Length(3, 3))
     parallel = Parallel(2, {(0.05, LIGHT): 6, (0.05, BMV2): 3})
     assert parallel.of(one) == parallel.of(replace(one, exchange="gloo")) == 6
@@ -107,7 +107,7 @@ def test_bmv2_runs_go_side_by_side_by_a_number_of_their_own() -> None:
     assert parallel.of(replace(one, packets="scapy")) == parallel.of(replace(one, share=0.3)) == 1
 
 
-def test_a_study_is_alone_in_its_folder(tmp_path: Path) -> None:
+def test_second_study_in_a_folder_is_refused(tmp_path: Path) -> None:
     options = command.parser().parse_args(["--out", str(tmp_path), "--engine", "simulated"])
     with alone(tmp_path), pytest.raises(Busy, match="in use by another run"):
         command.run(options, quiet())

@@ -1,5 +1,5 @@
-"""From results to verdicts, all the way. Every way and strategy takes a time of its own here, so that a number that
-comes from another one is seen."""
+"""From results to verdicts. Each exchange and strategy takes a different time here, so that a number from the wrong
+cell is noticed."""
 
 from __future__ import annotations
 
@@ -92,7 +92,9 @@ ON_EMBEDDED, ON_BMV2 = "emulated, embedded switch", "emulated, BMv2"
         ("Without", ON_EMBEDDED, "-6.0 % [-6.0, -6.0]", "holds; -12 % not reached: at most -6 %"),
     ],
 )
-def test_a_claim_gets_its_own_numbers(study: Study, theirs: str, engine: str, at_65: str, verdict: str) -> None:
+def test_claim_uses_the_numbers_of_its_own_cells(
+    study: Study, theirs: str, engine: str, at_65: str, verdict: str
+) -> None:
     row = one(study, theirs, engine)
     assert (row["5 %"], row["30 %"], row["65 %"], row["verdict"]) == ("", "", at_65, verdict)
 
@@ -117,7 +119,7 @@ def test_headline_answer_matches_the_traces(study: Study) -> None:
     assert len(head) == len(rows[0])
 
 
-def test_claims_are_of_the_switches_that_were_asked_for(study: Study) -> None:
+def test_claims_cover_only_the_requested_switches(study: Study) -> None:
     assert len(claimed(study)) == 12
     without = tuple(cell for cell in study.grid.headline if names.way(cell) != names.BMV2)
     study = Study(replace(study.grid, headline=without), study.store)
@@ -125,7 +127,7 @@ def test_claims_are_of_the_switches_that_were_asked_for(study: Study) -> None:
     assert prototype["verdict"].startswith("BMv2: not all runs are there")
 
 
-def test_a_seed_that_is_missing_is_in_every_verdict(study: Study) -> None:
+def test_missing_seed_is_mentioned_in_every_verdict(study: Study) -> None:
     study.store.path(cell_of(study, names.SERVER, "bsp", 2)).unlink()
     study.store.path(cell_of(study, names.BMV2, "asp", 2)).unlink()
     study = again(study)
@@ -139,7 +141,7 @@ def test_a_seed_that_is_missing_is_in_every_verdict(study: Study) -> None:
 
 
 @pytest.mark.parametrize("facts", [{"miscounted": 1.0}, {"contributions_applied": 47.0}])
-def test_a_contribution_that_is_lost_or_repeated_is_in_the_verdict(study: Study, facts: dict[str, float]) -> None:
+def test_lost_or_repeated_contribution_fails_the_verdict(study: Study, facts: dict[str, float]) -> None:
     cell = cell_of(study, names.SCAPY, "bsp")
     study.store.keep(cell, trace(cell, 7.0, facts=facts))
     found = one(again(study), "A hot-swapping", "emulated")
@@ -169,7 +171,7 @@ def test_spread_is_less_only_if_all_seeds_clearly_improve() -> None:
         (HALF, spread(-0.1, bounds=1), "neither, clearly"), (UNKNOWN, HALF, "not measured"),
     ],
 )  # fmt: skip
-def test_nothing_saves_more_that_the_seeds_do_not_decide(switch: Spread, strategy: Spread, said: str) -> None:
+def test_saves_more_is_undecided_without_a_clear_difference(switch: Spread, strategy: Spread, said: str) -> None:
     assert headline.saves_more(switch, strategy) == said
 
 
@@ -188,7 +190,7 @@ def test_nothing_saves_more_that_the_seeds_do_not_decide(switch: Spread, strateg
         ({0.05: WORSE, 0.3: Spread.of([-0.5], 2)}, None, "holds at 30 %, not elsewhere; results are missing at 30 %"),
     ],
 )
-def test_verdicts(found: dict[float, Spread], amount: float | None, said: str) -> None:
+def test_verdict_words_follow_the_changes(found: dict[float, Spread], amount: float | None, said: str) -> None:
     assert headline.verdict(found, amount) == said
 
 
@@ -204,7 +206,7 @@ def test_change_compares_the_named_metric_between_cells(study: Study) -> None:
         assert study.change(one, other, what).middle == pytest.approx(ratio - 1), what
 
 
-def test_steps_to_a_target_that_the_other_never_reached_are_bounded_by_its_steps(study: Study) -> None:
+def test_steps_to_an_unreached_target_are_bounded(study: Study) -> None:
     one, other = cell_of(study, names.EMBEDDED, "ssp:10"), cell_of(study, names.SERVER, "bsp")
     study.store.keep(other, trace(other, 4.0, learns=0.01))
     study = again(study)
@@ -231,7 +233,7 @@ def test_spread_text_counts_seeds_if_some_are_missing() -> None:
     assert Spread.of([-0.1, -0.2], wanted=2).percent() == "-15.0 % [-20.0, -10.0]"
 
 
-def test_a_row_of_the_headline_is_of_its_way_and_against_our_bsp(study: Study) -> None:
+def test_headline_row_compares_its_way_with_our_bsp(study: Study) -> None:
     head, rows = headline.rows(study, "mlp", grid.SLOW, [SHARE])
     found = {(row[0], row[1]): dict(zip(head, row, strict=True)) for row in rows}
     gloo, ours = found[names.GLOO, "BSP"], found[names.EMBEDDED, "BSP"]
@@ -253,7 +255,7 @@ def test_network_share_is_relative_to_nominal_compute_time() -> None:
     assert found.late == pytest.approx(0.4 / 0.32 - 1)
 
 
-def test_the_map_chooses_a_strategy_by_other_seeds_than_those_that_it_reports(tmp_path: Path) -> None:
+def test_map_chooses_and_reports_with_different_seeds(tmp_path: Path) -> None:
     seconds = {
         ("bsp", CHOOSING): 1.0, ("ssp:3", CHOOSING): 0.8, ("asp", CHOOSING): 0.7,
         ("bsp", REPORTED): 1.0, ("ssp:3", REPORTED): 0.5, ("asp", REPORTED): 1.2,
@@ -269,7 +271,7 @@ def test_the_map_chooses_a_strategy_by_other_seeds_than_those_that_it_reports(tm
     assert row[3:] == ["ASP", "+20.0 % [+20.0, +20.0]"]
 
 
-def test_the_simulator_is_held_to_the_emulation_not_the_other_way_round(study: Study) -> None:
+def test_agreement_is_relative_to_the_emulation(study: Study) -> None:
     pairs = agreement.pairs(study)
     assert len(pairs) == len(study.grid.twins) == 14
     assert pairs["step_s_simulated"].tolist() == pytest.approx([0.45] * 14)

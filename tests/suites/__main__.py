@@ -65,7 +65,7 @@ class Row:
 
     @property
     def behind(self) -> bool:
-        """Whether BMv2 passes what ours does not."""
+        """Returns whether BMv2 passes a test that our switch fails."""
         return any("BMv2 alone" in text for text in self.differences)
 
     def cells(self) -> tuple[str, ...]:

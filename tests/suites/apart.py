@@ -1,4 +1,4 @@
-"""Calls in a process of their own, so that a crash is a result as well."""
+"""Calls in a process of their own, so that a crash is a result, too."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Apart:
         return ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
 
     def __call__(self, function: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
-        """What the function returns or raises there. Raises Crashed."""
+        """Returns or raises what the function returns or raises in the other process. Raises Crashed."""
         try:
             return self._pool.submit(function, *arguments, **named).result()
         except BrokenProcessPool as error:

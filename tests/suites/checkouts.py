@@ -70,7 +70,7 @@ class NotCompiled(SereneError):
 
 
 def check(name: str, path: Path) -> None:
-    """Raises NotThere, which says what is expected."""
+    """Raises NotThere, which names what is expected."""
     repository, folder = CHECKOUTS[name]
     if not (path / folder).is_dir():
         raise NotThere(f"{name}={path} is no checkout of {repository}: it has no {folder}")

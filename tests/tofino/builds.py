@@ -1,4 +1,4 @@
-"""What p4c made of the Tofino sources for each chip."""
+"""p4c's output for the Tofino sources, for each chip."""
 
 from __future__ import annotations
 

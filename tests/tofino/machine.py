@@ -38,7 +38,7 @@ PARTIAL_HEADER = 2  # the parser error for a packet that ends within a header
 
 
 class CannotRun(Exception):
-    """The program does something that this machine does not know, or that hardware could not do."""
+    """The program uses something that this machine does not implement, or that hardware could not do."""
 
 
 class Return(Exception):

@@ -1,4 +1,4 @@
-"""The v1model program and the Tofino program play the same packets: what workers hear is the same.
+"""The v1model program and the Tofino program play the same packets: workers receive the same packets.
 
 Workers here follow the protocol over a network that loses, repeats and delays; the strategy is swapped, sessions
 begin anew, once in a while with one older than the slots have seen, and workers' processes are restarted. Every packet
@@ -46,7 +46,7 @@ class Place:
 
 
 class Both:
-    """Both programs, and what differs between their answers taken out."""
+    """Both programs, whose known differences are removed from their answers."""
 
     def __init__(self, v1model: EmbeddedDataPlane, tofino: TofinoDataPlane) -> None:
         self.planes: list[DataPlane] = [v1model, tofino]
@@ -211,7 +211,9 @@ def play(both: Both, seed: int, steps: int) -> Counter[str]:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_workers_hear_the_same(v1model: EmbeddedDataPlane, tofino: TofinoDataPlane, seed: int) -> None:
+def test_v1model_and_tofino_send_workers_the_same_packets(
+    v1model: EmbeddedDataPlane, tofino: TofinoDataPlane, seed: int
+) -> None:
     both = Both(v1model, tofino)
     happened = play(both, seed, 800)
     for what in (

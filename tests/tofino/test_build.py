@@ -1,4 +1,4 @@
-"""The committed output for Tofino belongs to its sources, is as it was written, and names no path of a machine."""
+"""The committed output for Tofino matches its sources, was not edited, and contains no absolute path."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def check_says(checkout: Path, what: str) -> None:
     assert checked.returncode == 1 and what in checked.stderr
 
 
-def test_the_output_is_of_the_sources_as_they_are() -> None:
+def test_tofino_output_digest_matches_the_sources() -> None:
     checked = p4_tofino(ROOT, "--check")
     assert checked.returncode == 0, checked.stderr
 
 
 @pytest.mark.parametrize("source", ["include/headers.p4", "tna/barrier.p4"])
-def test_a_source_that_changed_is_noticed(checkout: Path, source: str) -> None:
+def test_tofino_check_detects_changed_sources(checkout: Path, source: str) -> None:
     with (checkout / "p4src" / source).open("a") as file:
         file.write("// one more line\n")
     checked = p4_tofino(checkout, "--check")
@@ -52,7 +52,7 @@ def test_a_source_that_changed_is_noticed(checkout: Path, source: str) -> None:
 
 @pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize("name", OUTPUT[:-1])
-def test_output_that_was_tampered_with_is_noticed(checkout: Path, name: str, chip: str) -> None:
+def test_tofino_check_detects_edited_or_missing_output(checkout: Path, name: str, chip: str) -> None:
     path = checkout / "p4src" / "build" / chip / name
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
@@ -63,7 +63,7 @@ def test_output_that_was_tampered_with_is_noticed(checkout: Path, name: str, chi
 
 
 @pytest.mark.parametrize("name", FRONTIER)
-def test_a_frontier_that_was_tampered_with_is_noticed(checkout: Path, name: str) -> None:
+def test_tofino_check_detects_edited_or_missing_frontier(checkout: Path, name: str) -> None:
     path = checkout / "p4src" / "build" / "tofino" / name
     path.write_text(path.read_text().replace("1", "2", 1))
     check_says(checkout, "make p4-tofino FRONTIER=1")
@@ -71,13 +71,13 @@ def test_a_frontier_that_was_tampered_with_is_noticed(checkout: Path, name: str)
     check_says(checkout, f"{name} missing")
 
 
-def test_the_page_shows_the_frontier() -> None:
+def test_tofino_page_shows_the_committed_frontier() -> None:
     table = (ROOT / "p4src" / "build" / "tofino" / "frontier.md").read_text()
     assert table in (ROOT / "docs" / "tofino.md").read_text()
 
 
 @pytest.mark.parametrize("present", [[], ["p4c-barefoot"]])
-def test_a_missing_compiler_is_named_and_leaves_the_output_alone(
+def test_missing_tofino_compiler_is_named_and_output_is_kept(
     checkout: Path, tmp_path: Path, present: list[str]
 ) -> None:
     tools = tmp_path / "tools"
@@ -92,7 +92,7 @@ def test_a_missing_compiler_is_named_and_leaves_the_output_alone(
         assert (checkout / path).read_text() == (ROOT / path).read_text()
 
 
-def test_the_output_names_no_path_of_a_machine() -> None:
+def test_tofino_output_contains_no_absolute_paths() -> None:
     for path in (Path("p4src", "build", chip, name) for chip in CHIPS for name in OUTPUT):
         text = (ROOT / path).read_text()
         assert not re.search(r"(?<![\w.])/(root|home|tmp|usr|work|opt)/", text), path
@@ -105,8 +105,8 @@ def p4infos(chip: str) -> list[str]:
 
 
 @pytest.mark.parametrize("chip", CHIPS)
-def test_tables_of_both_architectures_take_the_same_entries(chip: str) -> None:
-    """The controller's tables: names, keys in their order, actions and their parameters."""
+def test_controller_tables_are_the_same_on_both_architectures(chip: str) -> None:
+    """The controller's tables: names, keys in order, actions and their parameters."""
     ours, theirs = p4infos(chip)
     tables = (
         "member",
@@ -128,7 +128,7 @@ def test_tables_of_both_architectures_take_the_same_entries(chip: str) -> None:
 
 
 @pytest.mark.parametrize("chip", CHIPS)
-def test_both_architectures_drop_for_the_same_reasons(chip: str) -> None:
+def test_drop_counters_are_the_same_on_both_architectures(chip: str) -> None:
     """The controller finds these counters by their names."""
     reasons = [sorted(re.findall(r'alias: "(?:\w+\.)*(dropped_\w+)"', text)) for text in p4infos(chip)]
     assert reasons[0] == reasons[1]
@@ -153,7 +153,7 @@ def parameters(p4info: str, action: str) -> list[tuple[str, str]]:
     return re.findall(r'params {\n\s+id: \d+\n\s+name: "(\w+)"\n\s+bitwidth: (\d+)', part(p4info, "actions", action))
 
 
-def test_compiling_again_makes_the_same_output(checkout: Path) -> None:
+def test_tofino_compilation_is_reproducible(checkout: Path) -> None:
     tools = ("p4c-barefoot", "bfas")
     if any(shutil.which(tool) is None for tool in tools):
         pytest.skip("needs p4c-barefoot and bfas")

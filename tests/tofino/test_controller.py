@@ -135,14 +135,14 @@ def start(strategy: Strategy) -> Start:
     return Start(JOB, SlotRange(FIRST_SLOT, 2), 64, 2**20, 2**23, members, 0, policy)
 
 
-def test_the_program_s_sizes_are_those_of_the_p4_info(switch: Switch, tofino: TofinoDataPlane) -> None:
+def test_tofino_program_sizes_match_its_p4info(switch: Switch, tofino: TofinoDataPlane) -> None:
     program = switch.program
     assert (program.lanes, program.max_workers, program.max_jobs) == (tofino.lanes, 16, 8)
     assert program.slots == tofino.machine.registers["base_of"].size
 
 
-def test_a_job_from_start_to_end(switch: Switch, tofino: TofinoDataPlane) -> None:
-    """A BSP round, a live swap, counters, and the end, all through the controller's operations."""
+def test_controller_runs_a_job_on_the_tofino_program(switch: Switch, tofino: TofinoDataPlane) -> None:
+    """A BSP round, a live swap, counters and the job's end, all through the controller's operations."""
 
     def push(worker: int, **fields: int) -> list[Any]:
         values = np.full(tofino.lanes, worker + 1)
@@ -182,8 +182,8 @@ def test_a_job_from_start_to_end(switch: Switch, tofino: TofinoDataPlane) -> Non
     asyncio.run(play())
 
 
-def test_a_process_that_comes_back(switch: Switch, tofino: TofinoDataPlane) -> None:
-    """It is admitted in the place of the one before, whose packets are a stranger's from then on."""
+def test_controller_readmits_a_restarted_worker_on_tofino(switch: Switch, tofino: TofinoDataPlane) -> None:
+    """The new process takes the place; packets of the old one are a stranger's from then on."""
     plan = start(ASP())
     old, new = plan.members[0], replace(plan.members[0], incarnation=2)
 

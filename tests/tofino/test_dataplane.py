@@ -17,10 +17,10 @@ from tests.tofino.plane import TofinoDataPlane, WideTofinoDataPlane
 
 # What differs, as docs/tofino.md has it: lanes beyond the 32 (test_agreement.py compares values), one more nudge for
 # the packet that opens an epoch at a slot, the number of lanes in a WELCOME, and whose checksum is verified.
-del test_bsp_answers_everyone_when_the_last_has_come  # noqa: F821
+del test_bsp_answers_all_workers_when_the_round_completes  # noqa: F821
 del test_swap_nudges_blocked_workers_and_accepts_old_epoch  # noqa: F821
 del test_hello_is_answered_with_the_membership  # noqa: F821
-del test_a_damaged_ip_header_before_too_little  # noqa: F821
+del test_too_short_packets_are_not_verified  # noqa: F821
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def plane(build: Build) -> WideTofinoDataPlane:
     return WideTofinoDataPlane(build)
 
 
-def test_hello_is_answered_with_the_size_of_this_program(plane: WideTofinoDataPlane) -> None:
+def test_hello_is_answered_with_the_tofino_programs_size(plane: WideTofinoDataPlane) -> None:
     plane.start_job(BSP(), slots=4)
     ((port, reply),) = plane.send(2, frame(request(Op.HELLO, 1, session=0), 1))
     assert port == 2
@@ -42,15 +42,15 @@ def test_hello_is_answered_with_the_size_of_this_program(plane: WideTofinoDataPl
 
 
 @pytest.mark.parametrize("length", [0, 39, 40])
-def test_a_damaged_ip_header_whatever_follows(plane: WideTofinoDataPlane, length: int) -> None:
+def test_damaged_ip_header_is_dropped_at_any_length(plane: WideTofinoDataPlane, length: int) -> None:
     plane.start_job(BSP())
     short = frame(request(Op.PUSH, 0)[:length], 0)
     assert plane.send(1, altered(short, 22, bytes([short[22] ^ 1]))) == []
     assert plane.drops() == {"bad_checksum": 1}
 
 
-def test_a_slot_forgets_its_epoch_over_an_older_session(plane: WideTofinoDataPlane) -> None:
-    """Session, sums and who waits are as they were; the next packet of the newer session opens the epoch anew."""
+def test_old_session_packet_clears_only_the_slots_epoch(plane: WideTofinoDataPlane) -> None:
+    """Session, sums and waiting workers stay; the next packet of the newer session begins the epoch again."""
 
     def push(worker: int, **fields: int) -> list[Said]:
         values = np.full(plane.lanes, worker + 1)

@@ -1,4 +1,4 @@
-"""A packet that completes a round passes twice. What if it is lost between, or late, or overtaken by a swap?
+"""A packet that completes a round passes twice. In between it may be lost, late, or overtaken by a swap.
 
 The loop is a queue here whose packets are delivered, or lost, whenever a test says so.
 """
@@ -58,7 +58,7 @@ def opened(build: Build, strategy: Strategy, seed: int = 0) -> Looping:
 
 
 @pytest.mark.parametrize("again", range(WORKERS))
-def test_a_repeat_completes_a_round_whose_completion_was_lost(build: Build, again: int) -> None:
+def test_repeat_completes_a_round_after_a_lost_completion(build: Build, again: int) -> None:
     network = opened(build, BSP())
     assert [network.push(worker, seq=1) for worker in range(WORKERS)] == [[], [], []]
     network.loop.clear()
@@ -69,8 +69,8 @@ def test_a_repeat_completes_a_round_whose_completion_was_lost(build: Build, agai
     ]
 
 
-def test_a_round_is_completed_once(build: Build) -> None:
-    """Two completions on their way: the second finds the round complete."""
+def test_second_completion_of_a_round_changes_nothing(build: Build) -> None:
+    """Two completions are in the loop: the second finds the round complete."""
     network = opened(build, BSP())
     for worker in (0, 1, 2, 0):
         assert network.push(worker, seq=1) == []
@@ -80,8 +80,8 @@ def test_a_round_is_completed_once(build: Build) -> None:
     assert [item.base for item in network.push(1, seq=1)] == [1]
 
 
-def test_a_swap_overtakes_a_completion(build: Build) -> None:
-    """Then the round's epoch has ended: nobody is answered under it, everybody is told to send again."""
+def test_completion_after_a_swap_releases_nobody(build: Build) -> None:
+    """The round's epoch has ended: no worker is answered under it, all get a NUDGE."""
     network = opened(build, BSP())
     for worker in range(WORKERS):
         network.push(worker, seq=1)
@@ -92,8 +92,8 @@ def test_a_swap_overtakes_a_completion(build: Build) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_job_ends_under_a_completion(build: Build, seed: int) -> None:
-    """Its policy stays in the switch, as the record of its session; where its slots were, nothing knows any more."""
+def test_completion_after_the_jobs_end_changes_nothing(build: Build, seed: int) -> None:
+    """The policy stays in the switch as the record of its session; the entry that located its slots is gone."""
     network = opened(build, BSP(), seed)
     for worker in range(WORKERS):
         network.push(worker, seq=1)
@@ -142,7 +142,7 @@ class Worker:
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("first", [BSP(), SSP(2), Quorum(2), Mixed((1,)), Mixed((0,), 1)], ids=str)
-def test_everybody_finishes_whatever_the_loop_loses(build: Build, first: Strategy, seed: int) -> None:
+def test_every_worker_finishes_whatever_the_loop_loses(build: Build, first: Strategy, seed: int) -> None:
     rng = random.Random(seed)
     network = Looping(build, first)
     workers = [Worker(number) for number in range(WORKERS)]

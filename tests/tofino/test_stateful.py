@@ -1,4 +1,4 @@
-"""What the compiler made of each register action: its stateful instructions, evaluated, do what the program says.
+"""The compiled stateful instructions of each register action, evaluated here, compared with the P4 text.
 
 The compiler takes some expressions that it cannot compile for others, without a word (a negation within a comparison is
 one). So the instructions in each build's serene.stateful are evaluated here, on random words, next to the action.
@@ -125,7 +125,7 @@ def run(
 ACTIONS = [(build, stateful, action) for build in chosen() for stateful in read(build) for action in stateful.actions]
 
 
-def test_every_register_action_has_instructions(build: Build) -> None:
+def test_every_register_action_has_stateful_instructions(build: Build) -> None:
     ingress = plane.machine(build).blocks[1].scope
     actions = {name for name, item in ingress.items() if isinstance(item, tuple) and item[0] == "register_action"}
     assert {action for of, _, action in ACTIONS if of.chip == build.chip} == actions

@@ -1,4 +1,4 @@
-"""The Clos network: the simulator's routes, traffic between all hosts, and what is left of it."""
+"""The Clos network: the simulator's routes, traffic between all hosts, and clean-up."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def mininet() -> None:
 
 
 @pytest.mark.parametrize("ratio", [1.0, 0.5, 0.25])
-def test_packets_go_where_the_simulator_s_do(ratio: float) -> None:
-    """Every pair of hosts, from switch to switch along the static routes."""
+def test_clos_routes_equal_the_simulators(ratio: float) -> None:
+    """For every pair of hosts, from switch to switch along the static routes."""
     from serene.topologies.clos import Clos as Topology
     from serene.topologies.clos import address
 
@@ -70,27 +70,27 @@ def test_packets_go_where_the_simulator_s_do(ratio: float) -> None:
         ({"bw": 10}, "clos has no option bw: expected ports, leaves, ratio, link_mbit or small_first"),
     ],
 )
-def test_networks_that_cannot_be(options: dict[str, Any], message: str) -> None:
+def test_impossible_clos_networks_are_refused(options: dict[str, Any], message: str) -> None:
     from serene.topologies.clos import Clos as Topology
 
     with pytest.raises(NotReady, match=message):
         Topology(**options)
 
 
-def test_thirds_can_be_written_as_decimals() -> None:
+def test_spine_ratio_of_a_third_may_be_a_decimal() -> None:
     from serene.topologies.clos import spines_of
 
     assert [spines_of(6, ratio) for ratio in (0.333333, 0.666667, 1)] == [1, 2, 3]
 
 
-def test_mininets_own_command_pings() -> None:
+def test_mn_command_pings_over_clos() -> None:
     with private_network():
         run = subprocess.run([*MN, "--test", "pingall"], capture_output=True, text=True, timeout=240, cwd="/")
         assert "0% dropped (30/30 received)" in run.stderr + run.stdout, run.stderr
         assert interfaces() == set()
 
 
-def test_nothing_is_left_of_a_killed_one(tmp_path: Path) -> None:
+def test_killed_clos_network_leaves_nothing_behind(tmp_path: Path) -> None:
     with private_network():
         process = Marked(MN, tmp_path / "log")
         try:
@@ -107,8 +107,8 @@ def test_nothing_is_left_of_a_killed_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("method", "small_first"), [("flat-butterfly", False), ("flat-butterfly", True), ("leaf-spine-aggregation", False)]
 )
-def test_hosts_exchange_over_it(method: str, small_first: bool, tmp_path: Path) -> None:
-    """Eight hosts of the network study; each of them checks its sum."""
+def test_hosts_exchange_over_clos(method: str, small_first: bool, tmp_path: Path) -> None:
+    """Eight hosts of the network study; each checks its sum."""
     lacking = missing()
     if lacking:
         pytest.skip(f"an emulated network needs {lacking}")

@@ -1,4 +1,4 @@
-"""A process tree that cannot outlive its root: each way to end it, and what is left."""
+"""A process tree that cannot outlive its root, however that ends."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     ("body", "status"),
     [("return 0", 0), ("return 7", 7), ("sys.exit(2)", 2), ("raise KeyboardInterrupt", 130)],
 )
-def test_the_exit_status_is_the_functions(start: Start, body: str, status: int) -> None:
+def test_isolated_exit_status_is_the_functions(start: Start, body: str, status: int) -> None:
     assert start(body).wait() == status
 
 
@@ -56,13 +56,13 @@ def test_isolated_crash_exits_with_its_exception(start: Start) -> None:
     assert "ValueError: a defect" in crashed.output
 
 
-def test_the_function_sees_only_its_own_processes(start: Start) -> None:
+def test_isolated_function_sees_only_its_own_processes(start: Start) -> None:
     alone = start("print(sorted(int(name) for name in os.listdir('/proc') if name.isdigit())); return 0")
     assert alone.wait() == 0
     assert alone.output.strip() == "[1]"
 
 
-def test_its_mounts_are_its_own(start: Start) -> None:
+def test_isolated_function_has_its_own_mounts(start: Start) -> None:
     before = Path("/proc/mounts").read_text()
     assert start("return 0").wait() == 0
     assert Path("/proc/mounts").read_text() == before
@@ -71,7 +71,7 @@ def test_its_mounts_are_its_own(start: Start) -> None:
 @pytest.mark.parametrize(
     "ending", ["return 0", "raise ValueError", "os.kill(os.getpid(), signal.SIGTERM); signal.pause()"]
 )
-def test_daemons_end_with_the_function(start: Start, ending: str) -> None:
+def test_daemons_end_with_the_isolated_function(start: Start, ending: str) -> None:
     process = start(f"signal.signal(signal.SIGTERM, lambda *_: os._exit(1)); {DAEMON}; {ending}")
     process.wait()
     until(lambda: not process.alive(), "every process has ended")
@@ -79,7 +79,7 @@ def test_daemons_end_with_the_function(start: Start, ending: str) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_isolated_process_ignores_signals_during_cleanup(start: Start, tmp_path: Path, number: signal.Signals) -> None:
-    """A second Ctrl-C, while it does, changes nothing."""
+    """A second Ctrl-C during the clean-up changes nothing."""
     begun, cleared = tmp_path / "begun", tmp_path / "cleared"
     process = start(
         f"""
@@ -109,7 +109,7 @@ def test_isolated_process_ignores_signals_during_cleanup(start: Start, tmp_path:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("victim", ["caller", "first process"])
-def test_daemons_end_with_either_process(start: Start, victim: str, number: signal.Signals) -> None:
+def test_daemons_end_when_either_process_is_killed(start: Start, victim: str, number: signal.Signals) -> None:
     process = start(f"signal.signal(signal.SIGTERM, lambda *_: os._exit(1)); {DAEMON}; signal.pause(); return 0")
     until(lambda: len(process.alive()) == 3, "caller, first process and daemon are there")
     caller = process.process.pid

@@ -49,7 +49,7 @@ def bridged(**options: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("workers", "racks"), [(2, 1), (7, 3), (256, 8)])
-def test_every_worker_is_where_the_racks_have_it(workers: int, racks: int) -> None:
+def test_leaf_spine_places_each_worker_as_its_racks_say(workers: int, racks: int) -> None:
     from serene.topologies.leaf_spine import LeafSpine
     from serene.topologies.nodes import UPLINK
 
@@ -66,7 +66,7 @@ def test_every_worker_is_where_the_racks_have_it(workers: int, racks: int) -> No
     assert topology.nodeInfo("h1")["ip"] == "10.0.0.1/16"
 
 
-def test_a_server_is_in_the_first_rack_and_moves_no_worker() -> None:
+def test_server_is_in_the_first_rack_and_moves_no_worker() -> None:
     from serene.topologies.leaf_spine import LeafSpine
     from serene.topologies.nodes import UPLINK
 
@@ -86,7 +86,7 @@ def test_a_server_is_in_the_first_rack_and_moves_no_worker() -> None:
         ({"bw": 10}, "leaf_spine has no option bw: expected workers, racks, link_mbit, uplink_mbit"),
     ],
 )
-def test_networks_that_cannot_be(options: dict[str, Any], message: str) -> None:
+def test_impossible_leaf_spine_networks_are_refused(options: dict[str, Any], message: str) -> None:
     from serene.topologies.leaf_spine import LeafSpine
 
     with pytest.raises(NotReady, match=message):
@@ -99,8 +99,8 @@ def sent(node: Any, interface: str) -> tuple[int, int]:
     return int(said[0][0]), int(said[0][1])
 
 
-def test_links_and_uplinks_have_rates_of_their_own() -> None:
-    """Two hosts of a rack send to the other rack: what waits is the uplink, which is slower than one of their links."""
+def test_links_and_uplinks_have_their_own_rates() -> None:
+    """Two hosts of a rack send to the other rack: packets queue at the uplink, which is slower than one host's link."""
     with bridged(workers=4, racks=2, link_mbit=200, uplink_mbit=50) as net:
         ends = {"leaf1": [("leaf1-eth1", 200), ("leaf1-eth33", 50)], "root": [("root-eth1", 50), ("root-eth2", 50)]}
         for name, shaped in {**ends, "h1": [("h1-eth0", 200)]}.items():
@@ -125,7 +125,7 @@ def test_links_and_uplinks_have_rates_of_their_own() -> None:
         ("embedded", "serene", "leaf_spine,2,2,server=1", "6/6"),
     ],
 )
-def test_mininets_own_command_pings(switch: str, controller: str, topology: str, pings: str) -> None:
+def test_mn_command_pings_over_leaf_spine(switch: str, controller: str, topology: str, pings: str) -> None:
     lacking = missing(None if switch == "bridge" else switch)
     if lacking:
         pytest.skip(f"needs {lacking}")
@@ -141,8 +141,8 @@ RELAYED = 2 * 3  # packets a slot: three workers' pushes, and their answers
 
 @pytest.mark.parametrize(("way", "packets"), [("combining", 2), ("relaying", RELAYED)])
 def test_uplink_frame_count_in_an_all_reduce(way: str, packets: int) -> None:
-    """A slot's sum goes up and down once, where the leaf combines; else every worker's push and its answer. The hosts
-    check their sums. What is sent again comes on top."""
+    """A combining leaf sends a slot's sum up and down once; otherwise each worker's push and its answer pass. The hosts
+    check their sums. Retransmissions are added."""
     lacking = missing()
     if lacking:
         pytest.skip(f"a network needs {lacking}")
@@ -160,8 +160,8 @@ def test_uplink_frame_count_in_an_all_reduce(way: str, packets: int) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_the_study_s_racks_are_measured(tmp_path: Path) -> None:
-    """One case of each ratio, on the study's smallest network."""
+def test_racks_of_the_study_are_measured(tmp_path: Path) -> None:
+    """One case for each ratio, on the study's smallest network."""
     lacking = missing()
     if lacking:
         pytest.skip(f"a network needs {lacking}")

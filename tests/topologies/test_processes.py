@@ -1,4 +1,4 @@
-"""Programs in the background: found, watched, and stopped."""
+"""Background programs: ports, readiness, and stopping."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ def background(code: str, log: Path) -> Background:
     return Background("snippet", [sys.executable, "-c", code], log)
 
 
-def test_a_port_in_use_is_not_chosen(listener: int) -> None:
+def test_free_ports_skips_a_port_in_use(listener: int) -> None:
     (chosen,) = free_ports(listener)
     assert chosen > listener
     assert not listens(chosen)
 
 
-def test_the_preferred_port_is_chosen_when_it_is_free(listener: int) -> None:
+def test_free_ports_returns_the_preferred_port_if_free(listener: int) -> None:
     free = free_ports(listener)
     assert free_ports(*free) == free
 
 
-def test_ports_chosen_together_differ() -> None:
-    """Though none of them is bound yet, and whoever asks wants the same."""
+def test_free_ports_chosen_together_differ() -> None:
+    """None of them is bound yet, and every request prefers the same port."""
     assert len(set(free_ports(*[21000] * 8, kind=socket.SOCK_DGRAM))) == 8
     assert len(set(free_ports(21000, 21001, 21000))) == 3
 
 
-def test_a_udp_port_in_use_is_not_chosen() -> None:
+def test_free_ports_skips_a_udp_port_in_use() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
         end.bind(("127.0.0.1", 0))
         port = end.getsockname()[1]
@@ -53,10 +53,8 @@ def test_a_udp_port_in_use_is_not_chosen() -> None:
 
 
 @pytest.mark.parametrize("option", ["--thrift-port arg", "--nanolog arg"], ids=["with Thrift", "without"])
-def test_a_bmv2_without_thrift_gets_no_port_for_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
-) -> None:
-    """It would refuse the option and end. One machine has one build: here a script says what each would."""
+def test_bmv2_without_thrift_gets_no_thrift_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str) -> None:
+    """It would refuse the option and end. A machine has one build: here a script prints the help of each."""
     switch = tmp_path / "simple_switch_grpc"
     switch.write_text(f"#!/bin/sh\necho '  {option}  ...'\n")
     switch.chmod(0o755)
@@ -76,7 +74,7 @@ def owner(temporary: Path) -> tuple[subprocess.Popen[str], Path]:
     return process, Path(process.stdout.readline().strip())
 
 
-def test_folders_whose_owners_were_killed_are_removed_and_no_others(tmp_path: Path) -> None:
+def test_scratch_folders_of_killed_owners_are_removed(tmp_path: Path) -> None:
     of_others = tmp_path / "serene-of-others"
     of_others.mkdir()
     with contextlib.ExitStack() as stack:
@@ -101,7 +99,7 @@ SERVER = "import socket, time; server = socket.create_server(('127.0.0.1', {port
 SHARING_SERVER = SERVER.replace("))", "), reuse_port=True)")
 
 
-def test_a_port_that_another_program_listens_on_is_not_taken_for_its_own(listener: int, tmp_path: Path) -> None:
+def test_port_of_another_program_does_not_count_as_ready(listener: int, tmp_path: Path) -> None:
     late = background(SERVER.format(port=listener), tmp_path / "late.log")
     with pytest.raises(NotReady, match=r"snippet ended with status 1:(.|\n)*in use"):
         late.wait_until(lambda: late.serves(listener), 60)
@@ -112,8 +110,8 @@ def test_a_port_that_another_program_listens_on_is_not_taken_for_its_own(listene
     other.stop()
 
 
-def test_a_port_that_is_shared_is_nobodys(tmp_path: Path) -> None:
-    """As gRPC's servers share theirs: each gets some of the connections."""
+def test_shared_port_does_not_count_as_ready(tmp_path: Path) -> None:
+    """gRPC's servers share their ports like this: each gets some of the connections."""
     (port,) = free_ports(21100)
     first = background(SHARING_SERVER.format(port=port), tmp_path / "first.log")
     first.wait_until(lambda: first.serves(port), 60)
@@ -125,7 +123,7 @@ def test_a_port_that_is_shared_is_nobodys(tmp_path: Path) -> None:
     first.stop()
 
 
-def test_when_no_port_is_left() -> None:
+def test_free_ports_fails_if_no_port_is_left() -> None:
     with socket.socket() as server:
         server.bind(("127.0.0.1", (1 << 16) - 1))
         server.listen()
@@ -133,24 +131,24 @@ def test_when_no_port_is_left() -> None:
             free_ports((1 << 16) - 1)
 
 
-def test_whether_somebody_listens(listener: int) -> None:
+def test_listens_detects_a_listener(listener: int) -> None:
     assert listens(listener)
     assert not listens(*free_ports(listener))
 
 
-def test_a_program_that_is_not_there_is_named() -> None:
+def test_missing_program_is_named() -> None:
     with pytest.raises(NotReady, match=r"no-such-program is not installed.*make setup"):
         program("no-such-program")
 
 
-def test_a_program_that_ends_early_shows_the_end_of_its_log(tmp_path: Path) -> None:
+def test_program_that_ends_early_shows_the_end_of_its_log(tmp_path: Path) -> None:
     process = background("print('first'); print('port 5 is taken'); raise SystemExit(3)", tmp_path / "log")
     with pytest.raises(NotReady, match=r"snippet ended with status 3:\n(.*\n)*port 5 is taken"):
         process.wait_until(lambda: False, 30)
     process.stop()
 
 
-def test_a_program_that_is_never_ready_is_given_up(tmp_path: Path) -> None:
+def test_program_that_never_becomes_ready_times_out(tmp_path: Path) -> None:
     process = background("import signal; signal.pause()", tmp_path / "log")
     with pytest.raises(NotReady, match=r"not ready within 0\.2 s"):
         process.wait_until(lambda: False, 0.2)
@@ -158,7 +156,7 @@ def test_a_program_that_is_never_ready_is_given_up(tmp_path: Path) -> None:
     assert process.poll() == -signal.SIGTERM
 
 
-def test_a_program_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
+def test_program_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     log = tmp_path / "log"
     process = background(
         "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); signal.pause()", log
@@ -168,7 +166,7 @@ def test_a_program_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     assert process.poll() == -signal.SIGKILL
 
 
-def test_only_a_log_that_was_asked_for_is_kept(tmp_path: Path) -> None:
+def test_only_a_requested_log_is_kept(tmp_path: Path) -> None:
     kept = background("pass", tmp_path / "log")
     scratch = [Background("snippet", [sys.executable, "-c", "pass"]) for _ in range(2)]
     assert scratch[0].log != scratch[1].log
@@ -179,7 +177,7 @@ def test_only_a_log_that_was_asked_for_is_kept(tmp_path: Path) -> None:
     assert not any(process.log.exists() for process in scratch)
 
 
-def test_a_stopped_program_is_gone(tmp_path: Path) -> None:
+def test_stopped_program_has_ended(tmp_path: Path) -> None:
     process = background("import signal; signal.pause()", tmp_path / "log")
     process.stop()
     with pytest.raises(ProcessLookupError):

@@ -56,7 +56,7 @@ def ip_link(node: Any, interface: Any) -> dict[str, Any]:
     return dict(link)
 
 
-def test_worker_w_is_host_w_plus_1_at_port_w_plus_1() -> None:
+def test_star_gives_worker_w_host_and_port_w_plus_1() -> None:
     lacking = missing(None)
     if lacking and lacking.startswith("Mininet"):
         pytest.skip(f"needs {lacking}")
@@ -70,7 +70,7 @@ def test_worker_w_is_host_w_plus_1_at_port_w_plus_1() -> None:
         assert topology.nodeInfo(f"h{number}")["ip"] == f"10.0.0.{number}/24"
 
 
-def test_an_option_that_star_does_not_have() -> None:
+def test_star_refuses_unknown_options_and_sizes() -> None:
     lacking = missing(None)
     if lacking and lacking.startswith("Mininet"):
         pytest.skip(f"needs {lacking}")
@@ -85,8 +85,9 @@ def test_an_option_that_star_does_not_have() -> None:
 
 @pytest.mark.parametrize("folder", ["topologies", "serene/topologies"])  # the second as in a wheel
 @pytest.mark.parametrize("name", ["star", "leaf_spine"])
-def test_beside_a_file_of_ones_own_with_a_similar_name(name: str, folder: str, tmp_path: Path) -> None:
-    """`mn --custom FILE,FILE` runs each without ``__file__``; ours finds its folder by the code's own file."""
+def test_topology_file_loads_beside_a_similarly_named_file(name: str, folder: str, tmp_path: Path) -> None:
+    """`mn --custom FILE,FILE` runs each file without ``__file__``; ours finds its folder by the code's own file
+    name."""
     lacking = missing(None)
     if lacking and lacking.startswith("Mininet"):
         pytest.skip(f"needs {lacking}")
@@ -110,7 +111,7 @@ def tcp_passes(sender: Any, receiver: Any, folder: Path, size: int) -> None:
     assert received.read_bytes() == sent.read_bytes()
 
 
-def test_tcp_passes_and_switch_ports_have_no_address_and_hosts_no_offload(target: str, tmp_path: Path) -> None:
+def test_tcp_passes_and_interfaces_have_no_offload_or_address(target: str, tmp_path: Path) -> None:
     with star(target, tmp_path, workers=2) as net:
         for number in (1, 2):
             host, switch = net[f"h{number}"], net["s1"]
@@ -122,7 +123,7 @@ def test_tcp_passes_and_switch_ports_have_no_address_and_hosts_no_offload(target
 
 
 def test_tcp_and_udp_pass_with_offloads_on(tmp_path: Path) -> None:
-    """Hosts whose kernel leaves checksums and cutting to a network card, as with a veth unless it is told otherwise."""
+    """The hosts' kernels leave checksums and segmentation to the network card, as with a veth by default."""
     with star("embedded", tmp_path, workers=2) as net:
         h1, h2 = net["h1"], net["h2"]
         for host in (h1, h2):
@@ -138,7 +139,7 @@ def test_tcp_and_udp_pass_with_offloads_on(tmp_path: Path) -> None:
         assert "hello" in said
 
 
-def test_jumbo_frames_pass(tmp_path: Path, target: str) -> None:
+def test_jumbo_frames_pass_through_the_star(tmp_path: Path, target: str) -> None:
     with star(target, tmp_path, workers=2, mtu=9000) as net:
         h1, h2 = net["h1"], net["h2"]
         assert ip_link(h1, h1.defaultIntf())["mtu"] == 9000
@@ -148,7 +149,7 @@ def test_jumbo_frames_pass(tmp_path: Path, target: str) -> None:
         assert " 0% packet loss" in answer, answer
 
 
-def test_a_link_has_the_rate_that_was_asked_for(target: str, tmp_path: Path) -> None:
+def test_link_has_the_requested_rate(target: str, tmp_path: Path) -> None:
     with star(target, tmp_path, workers=2, link_mbit=100) as net:
         ends = ((net["h1"], "h1-eth0"), (net["s1"], "s1-eth1"))
         for node, interface in ends:
@@ -163,7 +164,7 @@ def test_a_link_has_the_rate_that_was_asked_for(target: str, tmp_path: Path) -> 
         assert sent > 25_000_000 and waited > 100, said
 
 
-def test_a_rate_that_cannot_be_had_is_an_error(tmp_path: Path) -> None:
+def test_impossible_link_rate_is_reported(tmp_path: Path) -> None:
     lacking = missing()
     if lacking:
         pytest.skip(f"Mininet runs need {lacking}")
@@ -172,7 +173,7 @@ def test_a_rate_that_cannot_be_had_is_an_error(tmp_path: Path) -> None:
         pass
 
 
-def test_a_taken_p4runtime_port_does_no_harm(tmp_path: Path) -> None:
+def test_switch_avoids_a_taken_p4runtime_port(tmp_path: Path) -> None:
     lacking = missing()
     if lacking:
         pytest.skip(f"Mininet runs need {lacking}")
@@ -193,13 +194,13 @@ def mn(target: str, *options: str) -> list[str]:
     return ["mn", "--custom", STAR, "--topo", "star,2", "--switch", target, "--controller", "serene", *options]
 
 
-def test_mininets_own_command_pings(target: str, network: None) -> None:
+def test_mn_command_pings_over_star(target: str, network: None) -> None:
     run = subprocess.run(mn(target, "--test", "pingall"), capture_output=True, text=True, timeout=120, cwd="/")
     assert "0% dropped (2/2 received)" in run.stderr + run.stdout, run.stderr
     assert interfaces() == set()
 
 
-def test_mininets_own_command_leaves_nothing_when_it_is_killed(network: None, tmp_path: Path) -> None:
+def test_killed_mn_command_leaves_nothing_behind(network: None, tmp_path: Path) -> None:
     process = Marked(mn("embedded"), tmp_path / "log")
     try:
         until(lambda: "Starting CLI" in process.output or process.process.poll() is not None, "the prompt")

@@ -89,7 +89,7 @@ def not_one_rounding(ours: list[Tensor], exact: list[Tensor]) -> str:
 
 
 def wrong(case: Case, ours: list[Tensor], theirs: list[Tensor]) -> str:
-    """Says how one rank's results differ from gloo's by more than both may be off; "" if they do not."""
+    """Returns how one rank's results differ from gloo's by more than both may be off; "" if they do not."""
     workers = dist.get_world_size()
     for index, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
         gloo = 2 * workers * torch.finfo(other.dtype).eps if other.is_floating_point() else 0.0

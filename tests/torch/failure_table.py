@@ -50,7 +50,7 @@ def steps(folder: Path) -> list[str]:
 
 
 def row(victim: str) -> list[str]:
-    """One row of the table: what each rank says after the victim was killed, and after how long."""
+    """Returns one row of the table: each rank's error after the victim was killed, and when it came."""
     with tempfile.TemporaryDirectory() as name, local_switch(Path(name), "--ports", f"1-{RANKS}") as local:
         folder = Path(name)
         arguments = ["-m", "tests.torch.failing", name, f"way={BY_DDP}", f"timeout_s={TIMEOUT_S}"]

@@ -21,7 +21,7 @@ if sys.argv[1] == "standin":
 
 
 def collectives(device: str, rank: int, size: int) -> dict[str, list[float]]:
-    """What each collective makes of small tensors."""
+    """Returns each collective's result for small tensors."""
     own = torch.arange(4.0) + 10 * rank
     found = {}
     for dtype in (torch.float32, torch.bfloat16):

@@ -20,7 +20,7 @@ PATIENCE_S = 240.0
 
 @dataclass
 class Result:
-    """What a worker has saved."""
+    """A worker's saved results."""
 
     read: np.ndarray
     sent: np.ndarray
@@ -86,7 +86,7 @@ class Plant:
         return saved(file)
 
     def go(self) -> None:
-        """Workers that wait at a step go on."""
+        """Lets the workers that wait at a step continue."""
         (self.folder / "go").touch()
 
     def stop(self) -> None:
@@ -101,7 +101,7 @@ class Plant:
 
 
 def said(*workers: subprocess.Popen[str], expect: int | None = 0, patience_s: float = PATIENCE_S) -> list[str]:
-    """What each has printed, when all have ended. expect: the status with which each has to end."""
+    """Waits until all have ended, and returns their output. expect: the status with which each must end."""
     texts = [worker.communicate(timeout=patience_s)[0] for worker in workers]
     assert expect is None or [worker.returncode for worker in workers] == [expect] * len(workers), texts
     return texts

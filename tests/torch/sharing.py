@@ -106,7 +106,7 @@ def optimizer_of(model: nn.Module, name: str) -> torch.optim.Optimizer:
 
 
 def batches(number: int) -> torch.Generator:
-    """What worker `number` draws its batches with."""
+    """Returns the generator from which worker `number` draws its batches."""
     return torch.Generator().manual_seed(100 + number)
 
 

@@ -1,4 +1,4 @@
-"""`import torch` registers the process group, and works whatever is wrong with Serene."""
+"""`import torch` registers the process group, and works even if Serene's installation is broken."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def python(program: str, *options: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_import_torch_is_enough() -> None:
+def test_import_torch_registers_the_process_group() -> None:
     done = python("import torch, sys; print('serene.torch' in sys.modules, 'httpx' in sys.modules); " + IS_THERE)
     assert (done.returncode, done.stdout, done.stderr) == (0, "True False\nTrue\n", "")
 
@@ -39,8 +39,8 @@ def test_import_torch_is_enough() -> None:
 @pytest.mark.skipif(
     tuple(map(int, torch.__version__.split(".")[:2])) < (2, 14), reason="needs PyTorch 2.14, which looks for backends"
 )
-def test_pytorch_finds_the_group_when_a_program_names_it() -> None:
-    """Where programs have switched off what `import torch` loads by itself."""
+def test_process_group_is_found_when_a_program_names_it() -> None:
+    """In programs that switch off what `import torch` loads by itself."""
     program = (
         "import os; os.environ['TORCH_DEVICE_BACKEND_AUTOLOAD'] = '0'\n"
         "import torch.distributed as dist\n"
@@ -52,7 +52,7 @@ def test_pytorch_finds_the_group_when_a_program_names_it() -> None:
     assert (done.returncode, done.stdout) == (0, "False\nserene\n"), done.stderr
 
 
-def test_a_broken_installation_does_not_break_torch() -> None:
+def test_broken_installation_does_not_break_torch() -> None:
     program = BROKEN.format(module="serene.torch", error="ValueError('odd')")
     program += "import torch; print(torch.ones(2).sum().item()); "
     done = python(program + IS_THERE)

@@ -23,7 +23,7 @@ ELASTIC = {"workers": 3, "places": 6, "evict_after": 1.5, "strategy": "asp", "co
     ],
     ids=str,
 )
-def test_every_contribution_is_accounted_for(plant: Plant, kinds: tuple[str, ...], settings: dict[str, Any]) -> None:
+def test_chaos_accounts_for_every_contribution(plant: Plant, kinds: tuple[str, ...], settings: dict[str, Any]) -> None:
     chaos = Chaos(plant, 1, kinds, **settings)
     chaos.goes_on(30)
     died = []

@@ -1,4 +1,4 @@
-"""The process group `serene` gives what gloo gives."""
+"""Collectives of the process group `serene` return what gloo's return."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def test_serene_collectives_match_gloo(results: list[dict[str, tuple[str, int]]]
         assert summed >= case.summed if case.name in TRAININGS else summed == case.summed
 
 
-def test_the_end_of_the_groups_ends_their_jobs(results: object, local: Local) -> None:
+def test_destroying_groups_finishes_their_jobs(results: object, local: Local) -> None:
     until(lambda: {job.state.value for job in local.client.jobs()} == {"finished"}, "the jobs have finished")
 
 
 @pytest.mark.parametrize("backend", ["serene", "cpu:serene"])
-def test_groups_beyond_the_switchs_jobs_go_through_gloo(results: object, local: Local, backend: str) -> None:
-    """And rank 0 says so, once."""
+def test_groups_beyond_the_switchs_jobs_use_gloo(results: object, local: Local, backend: str) -> None:
+    """Rank 0 reports it once."""
     said = outputs(start_ranks(local, 2, ["-m", "tests.torch.ranks", "many_groups", backend, "9"]))
     for text in said:
         assert sorted(jobs_of(text.splitlines()[-1])) == [*range(8), 99, 99]
@@ -51,14 +51,14 @@ def test_groups_beyond_the_switchs_jobs_go_through_gloo(results: object, local: 
 
 
 def jobs_of(line: str) -> list[int]:
-    """What many_groups prints: the groups' jobs, 99 for none."""
+    """Parses the output of many_groups: the groups' jobs, 99 for none."""
     jobs, right = line.rsplit(" ", 1)
     assert right == "True", line
     return list(json.loads(jobs.replace("None", "99")))
 
 
-def test_groups_that_are_destroyed_and_made_again_get_jobs(local: Local) -> None:
-    """More than there are ids that no earlier group has had."""
+def test_recreated_groups_get_new_jobs(local: Local) -> None:
+    """More of them than there are unused job ids."""
     rounds = [5] * 4  # beside the default group
     for text in outputs(start_ranks(local, 2, ["-m", "tests.torch.ranks", "many_groups", "serene", *map(str, rounds)])):
         lines = [line for line in text.splitlines() if line.startswith("[")]
@@ -88,15 +88,15 @@ def looked_up_in_python() -> set[str]:
     return found
 
 
-def test_none_that_pytorch_looks_up_in_python_falls_back_with_the_gil_held() -> None:
-    """A collective that is in none of our classes can deadlock with gloo's threads."""
+def test_no_fallback_collective_holds_the_gil() -> None:
+    """A collective that none of our classes defines can deadlock with gloo's threads."""
     ours = {*vars(SwitchGroup), *vars(GlooGroup)}
     assert looked_up_in_python() - ours - SAFE == set()
     assert not SAFE & collectives_of_pytorch()
 
 
-def test_every_collective_of_pytorch_has_a_version_of_ours() -> None:
-    """Also those that C++ code does not look for yet."""
+def test_every_pytorch_collective_is_overridden() -> None:
+    """Also those that C++ code does not look up yet."""
     assert {
         "allreduce",
         "allgather",
@@ -111,13 +111,13 @@ def test_every_collective_of_pytorch_has_a_version_of_ours() -> None:
     assert collectives_of_pytorch() <= {*vars(SwitchGroup), *vars(GlooGroup)}
 
 
-def test_gloos_collectives_do_not_wait_for_gloos_threads(local: Local) -> None:
-    """With the GIL held, four ranks hang after a few: `outputs` has a deadline."""
+def test_gloo_collectives_do_not_wait_for_gloo_threads(local: Local) -> None:
+    """With the GIL held, four ranks hang after a few collectives: `outputs` has a deadline."""
     for text in outputs(start_ranks(local, 4, ["-m", "tests.torch.ranks", "busy_gloo"])):
         assert text.splitlines()[-1] == "over"
 
 
-def test_the_profiler_shows_sums_and_detail_compares_the_ranks_calls(local: Local) -> None:
+def test_profiler_shows_sums_and_debug_detail_compares_calls(local: Local) -> None:
     detail = [{"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}] * 2
     for text in outputs(start_ranks(local, 2, ["-m", "tests.torch.ranks", "watched"], detail)):
         assert "serene:all_reduce serene:reduce_scatter_single\n" in text

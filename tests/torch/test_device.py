@@ -24,15 +24,15 @@ DEVICES = [
 
 
 def said(local: Local, device: str, backend: str) -> list[dict[str, str]]:
-    """What each rank prints, by what it is about."""
+    """Returns what each rank prints, by topic."""
     texts = outputs(start_ranks(local, 2, ["-m", "tests.torch.on_device", device, backend]))
     return [dict(line.split(": ", 1) for line in text.splitlines() if ": " in line) for text in texts]
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_tensors_on_a_device_are_summed_as_on_the_host(local: Local, device: str) -> None:
-    """Each collective, DistributedDataParallel and a replica of shared training; and what a stream has enqueued before
-    a sum is in it, what it enqueues after a sum has it."""
+def test_device_tensors_are_summed_as_host_tensors(local: Local, device: str) -> None:
+    """Each collective, DistributedDataParallel and a replica of shared training. Work that a stream enqueued before a
+    sum is in it; work enqueued after a sum sees it."""
     if device == "standin":
         subprocess.run([sys.executable, "-c", "import tests.torch.standin"], cwd=ROOT, check=True, timeout=1800)
     ours, theirs = said(local, device, "serene"), said(local, device, "gloo")

@@ -1,5 +1,5 @@
-"""Shared training whose workers come and go: who comes begins with the parameters of the rest, who dies holds nobody up
-for long, and all end as the same bits, which are the start plus what was sent."""
+"""Shared training whose workers come and go: a newcomer begins with the others' parameters, a dead worker delays them
+only briefly, and all end with the same bits, which are the start plus what was sent."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ ELASTIC = {"workers": 2, "places": 3, "minimum": 1, "evict_after": 1.5}
 
 
 @pytest.mark.parametrize("strategy", ["bsp", "ssp:2", "asp", "quorum:1"])
-def test_one_joins_one_dies_and_one_takes_its_place(plant: Plant, strategy: str) -> None:
-    """With the controller that is started again in between: it still knows after how long a worker is evicted."""
+def test_elastic_training_survives_join_death_and_replacement(plant: Plant, strategy: str) -> None:
+    """The controller restarts in between: it still knows after how long a worker is evicted."""
     settings = {**ELASTIC, "strategy": strategy}
     stays = plant.start(0, steps=0, **settings)
     dies = plant.start(1, steps=0, waits_at=10, **settings)
@@ -44,8 +44,8 @@ def test_one_joins_one_dies_and_one_takes_its_place(plant: Plant, strategy: str)
     assert re.search(r"members \[2, (3, 2, )?3", texts[0]), texts
 
 
-def test_a_controller_is_started_again_before_the_job_has_begun(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that waits for others asks the next controller, as does one that had been given a place."""
+def test_controller_restart_before_the_job_begins_is_survived(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that waits for others asks the next controller, and so does one that already had a place."""
     first = plant.start(0, **ELASTIC)
     assert first.stdout is not None
     assert any("1 of 2 processes of job 'training' are here" in line for line in first.stdout)  # it says so after 3 s
@@ -65,9 +65,7 @@ def test_a_controller_is_started_again_before_the_job_has_begun(plant: Plant, mo
     check([plant.saved(number) for number in (0, 1)])
 
 
-def test_a_controller_is_started_again_between_a_place_and_the_join(
-    plant: Plant, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_controller_restart_between_place_and_join_is_survived(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     access = Controller.access
 
     def restarted(controller: Controller, job: int, values: int) -> JobAccess:

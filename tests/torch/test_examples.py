@@ -1,4 +1,4 @@
-"""The programs in `examples/`: through the switch they learn what they learn with gloo."""
+"""The programs in `examples/` learn the same through the switch as with gloo."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def losses(local: Local, program: str, backend: str, optimiser: str, folder: Pat
     ("program", "optimiser"),
     [("ddp", "sgd"), ("sharded", "adam"), ("lightning_ddp", "sgd"), ("accelerate_ddp", "adam")],
 )
-def test_the_losses_are_gloos(local: Local, tmp_path: Path, program: str, optimiser: str) -> None:
+def test_example_losses_equal_gloos(local: Local, tmp_path: Path, program: str, optimiser: str) -> None:
     if program.endswith("_ddp"):
         library = program.removesuffix("_ddp")
         pytest.importorskip(library, reason=f"needs {library} (pip install {library})")
@@ -66,9 +66,9 @@ def test_the_losses_are_gloos(local: Local, tmp_path: Path, program: str, optimi
 
 @pytest.mark.parametrize("backend", ["gloo", "serene"])
 @pytest.mark.parametrize("program", ["ddp", "restarts"])
-def test_gloos_threads_end_with_the_process_group(local: Local, tmp_path: Path, program: str, backend: str) -> None:
-    """Where a model of DistributedDataParallel lives longer, it waits for them with Python's lock in its hand, which
-    they need to let go of the last tensor (docs/pytorch.md, At the end)."""
+def test_gloo_threads_end_with_the_process_group(local: Local, tmp_path: Path, program: str, backend: str) -> None:
+    """If a DistributedDataParallel model lives longer, it waits for them while it holds the GIL, which they need to
+    free the last tensor (docs/pytorch.md, At the end)."""
     arguments = [f"examples/{program}.py", "--backend", backend, "--steps", "3"]
     if program == "restarts":
         arguments += ["--checkpoint", str(tmp_path / "checkpoint.pt")]
@@ -78,7 +78,7 @@ def test_gloos_threads_end_with_the_process_group(local: Local, tmp_path: Path, 
 
 @pytest.mark.timeout(600)
 def test_torchrun_restart_resumes_from_checkpoint(local: Local, tmp_path: Path) -> None:
-    """A rank kills itself at step 120: the others fail, all are started again, and go on from step 100."""
+    """A rank kills itself at step 120: the others fail, all are restarted, and resume from step 100."""
     theirs = losses(local, "restarts", "gloo", "adam", tmp_path, "--checkpoint", str(tmp_path / "gloo.pt"))
     out = tmp_path / "serene.json"
     arguments = ["--steps", str(STEPS), "--optimiser", "adam", "--checkpoint", str(tmp_path / "serene.pt")]
@@ -87,8 +87,8 @@ def test_torchrun_restart_resumes_from_checkpoint(local: Local, tmp_path: Path) 
     np.testing.assert_allclose(json.loads(out.read_text()), theirs, rtol=NEAR["restarts"])
 
 
-def test_shared_training(local: Local) -> None:
-    """By torchrun, which is not needed for it: all workers end with the same parameters."""
+def test_shared_training_example_ends_with_equal_parameters(local: Local) -> None:
+    """Started by torchrun, which shared training does not need."""
     assert sorted(ended_alike(torchrun(local, "shared"), 4)) == [0, 1, 2, 3]
 
 
@@ -102,9 +102,9 @@ def ended_alike(text: str, workers: int) -> list[int]:
 
 
 @pytest.mark.timeout(600)
-def test_torchrun_starts_one_worker_again(local: Local, tmp_path: Path) -> None:
-    """Whoever was killed begins again, with the parameters of the others, who go on without it meanwhile; and another
-    one joins, without torchrun."""
+def test_torchrun_restarts_a_killed_worker(local: Local, tmp_path: Path) -> None:
+    """The worker begins again with the parameters of the others, which continue meanwhile. Another worker joins without
+    torchrun."""
     go = tmp_path / "go"
     environment = {**local.environment, "PYTHON_EXEC": warm_python(), "PYTHONUNBUFFERED": "1"}
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "1", "--max-restarts", "3"]

@@ -1,4 +1,4 @@
-"""What each rank says when another dies, leaves or disagrees, and when the switch or the controller is killed."""
+"""What each rank reports when another dies, leaves or disagrees, and when the switch or the controller is killed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def told(said: Sequence[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("way", [0, 1], ids=["all_reduce", "DDP"])
-def test_a_rank_that_is_killed(local: Local, tmp_path: Path, way: int) -> None:
+def test_killed_rank_fails_the_others_collective(local: Local, tmp_path: Path, way: int) -> None:
     processes = start(local, tmp_path, way=way)
     processes[1].kill()
     said = told(outputs(processes, expect=None))
@@ -48,8 +48,8 @@ def test_a_rank_that_is_killed(local: Local, tmp_path: Path, way: int) -> None:
     assert [process.returncode for process in processes] == [0, -signal.SIGKILL, 0]
 
 
-def test_a_rank_that_is_killed_and_has_children(local: Local, tmp_path: Path) -> None:
-    """They do not keep its connections, nor its port."""
+def test_killed_rank_with_children_is_noticed(local: Local, tmp_path: Path) -> None:
+    """Its children keep neither its connections nor its port."""
     processes = start(local, tmp_path, forks=1)
     processes[1].kill()
     try:
@@ -61,7 +61,7 @@ def test_a_rank_that_is_killed_and_has_children(local: Local, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("how", ["leaves", "raises"])
-def test_a_rank_that_goes(local: Local, tmp_path: Path, how: str) -> None:
+def test_rank_that_leaves_or_raises_fails_the_others(local: Local, tmp_path: Path, how: str) -> None:
     said = told(outputs(start(local, tmp_path, **{how: 2}), expect=None))
     gone = "rank 2 of the group has left it, or its program has ended"
     for rank in (0, 1):
@@ -69,35 +69,35 @@ def test_a_rank_that_goes(local: Local, tmp_path: Path, how: str) -> None:
     assert said[2] == ("" if how == "leaves" else "[rank2]: ValueError: a mistake in the program")
 
 
-def test_a_rank_with_an_error_that_is_not_ours(local: Local, tmp_path: Path) -> None:
-    """The others end with it, not at the group's timeout."""
+def test_unexpected_error_on_a_rank_ends_all_ranks(local: Local, tmp_path: Path) -> None:
+    """The others end at once, not at the group's timeout."""
     for rank, text in enumerate(told(outputs(start(local, tmp_path, breaks=1)))):
         failed = "all_reduce of float32[7, 100], SUM: on rank 1: MemoryError('none left')"
         assert text == f"rank {rank}: CollectiveFailed: {failed}"
 
 
-def test_a_rank_that_cannot_lay_out_its_values(local: Local, tmp_path: Path) -> None:
-    """Nothing was sent, but a collective after it may be queued: so all ranks end, and at once."""
+def test_rank_out_of_memory_ends_all_ranks(local: Local, tmp_path: Path) -> None:
+    """Nothing was sent, but a later collective may be queued: so all ranks end, and at once."""
     for rank, text in enumerate(told(outputs(start(local, tmp_path, grows=1)))):
         assert text.startswith(f"rank {rank}: CollectiveFailed: all_reduce of float32["), text
         assert "on rank 1: RuntimeError(" in text and "allocate memory" in text, text
 
 
 def test_destroy_process_group_completes_pending_collectives(local: Local) -> None:
-    """And what waits behind it."""
+    """Also the collectives queued behind them."""
     for text in outputs(start_ranks(local, 2, ["-m", "tests.torch.ranks", "leave"])):
         assert text.split() == ["True"] * ranks.COLLECTIVES
 
 
-def test_processes_of_multiprocessing_leave_when_they_end(mine: Local) -> None:
-    """Though they destroy no group, and Python runs nothing of atexit in them."""
+def test_multiprocessing_ranks_leave_when_they_end(mine: Local) -> None:
+    """They destroy no group, and Python runs no atexit handlers in them."""
     for text in outputs(start_ranks(mine, 2, ["-m", "tests.torch.ranks", "leave_forked"])):
         assert text.split() == ["True"] * ranks.COLLECTIVES
     assert [job.state for job in mine.client.jobs()] == [JobState.FINISHED]
 
 
-def test_ranks_that_disagree(local: Local, tmp_path: Path) -> None:
-    """All say who wanted what; and the group still serves."""
+def test_ranks_that_disagree_report_each_others_calls(local: Local, tmp_path: Path) -> None:
+    """Every rank reports who called what; the group stays usable."""
     said = outputs(start(local, tmp_path, uneven=2, again=1))
     calls = "ranks 0, 1: all_reduce of float32[7, 100], SUM; rank 2: all_reduce of float32[7, 101], SUM"
     for rank in range(WORKERS):
@@ -106,8 +106,8 @@ def test_ranks_that_disagree(local: Local, tmp_path: Path) -> None:
         assert lines[1:] == ["again"]
 
 
-def test_a_switch_that_is_killed(mine: Local, tmp_path: Path) -> None:
-    """Within the group's timeout; and no rank waits for another's."""
+def test_killed_switch_ends_the_group_within_its_timeout(mine: Local, tmp_path: Path) -> None:
+    """No rank waits for another rank's timeout."""
     processes = start(mine, tmp_path, timeout_s=5)
     record = next(mine.folder.glob("switch-*.json"))
     os.kill(json.loads(record.read_text())[0], signal.SIGKILL)
@@ -116,8 +116,9 @@ def test_a_switch_that_is_killed(mine: Local, tmp_path: Path) -> None:
         assert "the collective did not finish within 5 s" in text
 
 
-def test_a_switch_that_is_restarted(mine: Local, tmp_path: Path) -> None:
-    """The sums are lost, so the group is: long before its timeout. And nobody ends a group's switch by mistake."""
+def test_restarted_switch_ends_the_group(mine: Local, tmp_path: Path) -> None:
+    """The sums are lost, so the group ends long before its timeout. `serenectl down` refuses to stop a group's
+    switch."""
     processes = start(mine, tmp_path)
     refused = mine.serenectl("down")
     assert refused.returncode == 1
@@ -133,8 +134,8 @@ def test_a_switch_that_is_restarted(mine: Local, tmp_path: Path) -> None:
         assert "is over for this worker" in text or "cannot send" in text, text
 
 
-def test_a_controller_that_is_killed(mine: Local, tmp_path: Path) -> None:
-    """Nobody notices: ranks sum on, and a rank that goes is told of all the same."""
+def test_group_survives_a_killed_controller(mine: Local, tmp_path: Path) -> None:
+    """Ranks continue to sum, and a rank that leaves is still noticed."""
     processes = start(mine, tmp_path, leaves=0, after=400)
     os.kill(int(next(mine.folder.glob("controller-*.pid")).read_text()), signal.SIGKILL)
     said = told(outputs(processes))
@@ -144,8 +145,8 @@ def test_a_controller_that_is_killed(mine: Local, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", [[], ["--udp"]], ids=["shm", "udp"])
-def test_a_job_of_ranks_that_were_all_killed_does_not_stay(embedded: None, tmp_path: Path, way: list[str]) -> None:
-    """The kernel says that their ports are free."""
+def test_job_of_killed_ranks_is_removed(embedded: None, tmp_path: Path, way: list[str]) -> None:
+    """The kernel reports that their ports are free."""
     with local_switch(tmp_path, "--gone-after", "3600", *way) as local:
         processes = start(local, tmp_path)
         assert [job.pool for job in local.client.jobs()] == [True]
@@ -155,7 +156,7 @@ def test_a_job_of_ranks_that_were_all_killed_does_not_stay(embedded: None, tmp_p
         until(lambda: local.client.jobs() == [], "the job is gone")
 
 
-def test_without_a_controller(tmp_path: Path, local: Local) -> None:
+def test_group_without_a_controller_is_refused(tmp_path: Path, local: Local) -> None:
     nowhere = Local(
         local.client, local.switch, local.folder, {**local.environment, "SERENE_CONTROLLER": "http://127.0.0.1:1"}
     )
@@ -167,7 +168,7 @@ def test_without_a_controller(tmp_path: Path, local: Local) -> None:
         )
 
 
-def test_more_ranks_than_ports(embedded: None, tmp_path: Path) -> None:
+def test_more_ranks_than_ports_are_refused(embedded: None, tmp_path: Path) -> None:
     with local_switch(tmp_path, "--ports", "1-2") as local:
         said = outputs(start_ranks(local, WORKERS, ["-m", "tests.torch.failing", str(tmp_path)]), expect=1)
         for text in said:

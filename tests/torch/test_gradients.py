@@ -29,7 +29,7 @@ WORKERS = 2  # the mean is half the sum, to the bit
 
 
 def trained(local: Local, scale: str, bits: int, *arguments: str) -> list[dict[str, Any]]:
-    """What each rank found."""
+    """Returns each rank's findings."""
     given = {"SERENE_SCALE": scale, "SERENE_PRECISION": str(bits)}
     ranks = start_ranks(local, WORKERS, ["-m", "tests.torch.gradients", *arguments], [given] * WORKERS)
     found = [json.loads(said.splitlines()[-1]) for said in outputs(ranks)]
@@ -55,9 +55,10 @@ def created(local: Local) -> int:
     return sum(log.read_text().count("created: waits for 2 workers") for log in local.folder.glob("*.log"))
 
 
-def test_gradients_are_off_by_the_levels_of_their_format(local: Local) -> None:
-    """While the precision changes; and the switch counts what the ranks have sent. Levels: one for each worker, of
-    which T has so many; and T is at most four times and twice the largest."""
+def test_gradient_error_is_bounded_by_the_levels_of_its_format(local: Local) -> None:
+    """While the precision changes; the switch's counters equal what the ranks sent. A sum may be off by one level for
+    each worker. Levels divide a block's limit T, which is at most four times (16 bits) or twice (8 bits) the largest
+    value."""
     before = created(local)
     found = trained(local, "voted", 32, "5=16", "12=8")
     assert created(local) == before + 1
@@ -83,9 +84,9 @@ def test_gradients_are_off_by_the_levels_of_their_format(local: Local) -> None:
 
 
 @pytest.mark.parametrize("scale", ["voted", "fixed:0.02", "intsgd"])
-def test_with_error_feedback_nothing_is_lost(local: Local, scale: str) -> None:
-    """8 -> 16 -> 8 bits: what was read and what is held back is the gradients' sum, to the bit. IntSGD's first step
-    goes in 32 bits, whose sums are rounded to float32."""
+def test_error_feedback_in_ddp_loses_nothing(local: Local, scale: str) -> None:
+    """8 -> 16 -> 8 bits: reads plus residuals equal the gradients' sum, to the bit. IntSGD's first step uses 32 bits,
+    whose sums are rounded to float32."""
     found = trained(local, scale, 8, "feedback", "7=16", "14=8")
     for said in found:
         assert formats(said) == [8, 16, 8] and said["buckets"] > 1
@@ -97,7 +98,7 @@ def test_with_error_feedback_nothing_is_lost(local: Local, scale: str) -> None:
 
 
 def test_clipping_without_feedback_warns_at_the_users_line(local: Local) -> None:
-    """At the line of the program whose backward pass it was."""
+    """The warning names the line of the program that ran the backward pass."""
     source = Path(gradients.__file__).read_text().splitlines()
     lines = [number for number, line in enumerate(source, 1) if "# the user's line" in line]
     for rank, said in enumerate(trained(local, "fixed:0.0001", 8)):
@@ -120,10 +121,10 @@ def test_residual_overflow_is_lost_with_warning(local: Local) -> None:
         assert "are lost: residuals are limited to 2^22 times" in first[2]
 
 
-def test_intsgd_follows_the_gradients(local: Local) -> None:
-    """In 16 bits nothing is clipped, and a sum is off by a level for each rank: 1 / alpha, about a half of the mean's
-    root mean square times sqrt(2 n). What a rank that has joined sums beside its backward pass, the others sum in
-    theirs: so it tells no rank anything of the scale, and afterwards all have the same one."""
+def test_intsgd_scale_follows_the_gradients(local: Local) -> None:
+    """With 16 bits nothing is clipped, and a sum is off by a level for each rank: 1 / alpha, about half of the mean's
+    root mean square times sqrt(2 n). What a joined rank sums beside its backward pass, the others sum within theirs: so
+    it changes no rank's scale, and all ranks have the same one afterwards."""
     for rank, said in enumerate(trained(local, "intsgd", 16)):
         first, *errors = [step["error"] for step in said["steps"]]
         assert first < 1e-6 * largest(said)
@@ -146,17 +147,19 @@ def test_intsgd_follows_the_gradients(local: Local) -> None:
     ],
     ids=["scales", "precisions", "precision", "precision of one rank", "scale of one rank"],
 )  # fmt: skip
-def test_settings_that_differ_or_make_no_sense(local: Local, given: list[dict[str, str]], said: str) -> None:
-    """All ranks are told, before there is a job: torchrun ends rank 0 as soon as another rank has failed, and nobody
-    would delete it."""
+def test_differing_or_bad_group_settings_are_refused_on_all_ranks(
+    local: Local, given: list[dict[str, str]], said: str
+) -> None:
+    """Before a job exists: torchrun ends rank 0 as soon as another rank has failed, and the job would never be
+    deleted."""
     before = created(local)
     for text in outputs(start_ranks(local, len(given), ["-m", "tests.torch.gradients"], given), expect=1):
         assert f"NotOpened: {said}" in text
     assert created(local) == before
 
 
-def test_the_buckets_of_a_backward_pass_have_one_scale() -> None:
-    """That of the passes before, whatever was read of the first buckets."""
+def test_buckets_of_one_backward_pass_share_a_scale() -> None:
+    """The scale follows the passes before, whatever the first buckets have read."""
     transport = FrameTransport(0, local=("127.0.0.1", 0), switch=("127.0.0.1", 9))
     with Pool(transport, 0, 0, slots=4, lanes=320, precision=8) as pool:
         scaling = Scaling(Scale.of("intsgd"), pool, 0, 2)
@@ -172,8 +175,8 @@ def test_the_buckets_of_a_backward_pass_have_one_scale() -> None:
         assert bits == 8 and later is not None and later > unit
 
 
-def test_a_residual_goes_with_its_parameter() -> None:
-    """From bucket to bucket, as DistributedDataParallel makes them anew."""
+def test_residual_follows_its_parameter_between_buckets() -> None:
+    """DistributedDataParallel rebuilds its buckets."""
     kept = PerParameter()
     first, second, third = (nn.Parameter(torch.zeros(size)) for size in (3, 4, 5))
     held = kept.of_bucket([first, second])
@@ -186,6 +189,6 @@ def test_a_residual_goes_with_its_parameter() -> None:
     assert len(kept._by_bucket) == 2
 
 
-def test_a_group_of_another_kind_is_refused() -> None:
+def test_error_feedback_refuses_other_process_groups() -> None:
     with pytest.raises(SereneError, match="error feedback needs a process group 'serene' with a job"):
         ErrorFeedback(object())  # type: ignore[arg-type]

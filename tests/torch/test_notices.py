@@ -1,4 +1,4 @@
-"""What ranks say on stderr: for whom they wait, and which rank is slow."""
+"""Notices of ranks on stderr: which rank they wait for, and which rank is slow."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.torch.local import Local, outputs, start_ranks
 SOON = timedelta(seconds=120)
 
 
-def test_a_rank_that_does_not_come_is_named_once(capfd: pytest.CaptureFixture[str]) -> None:
+def test_missing_rank_is_named_once(capfd: pytest.CaptureFixture[str]) -> None:
     store = TCPStore("127.0.0.1", 0, is_master=True)  # torchrun's: PyTorch warns of its wait()s that end in vain
     store.set("here/1", "")
     await_ranks(store, 0, 4, SOON, patience_s=0.1)
@@ -32,7 +32,7 @@ def test_a_rank_that_does_not_come_is_named_once(capfd: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize(("setting", "asked"), [("", False), ("0", False), ("1", True)])
-def test_the_slow_rank_need_not_be_named(monkeypatch: pytest.MonkeyPatch, setting: str, asked: bool) -> None:
+def test_slow_rank_notice_can_be_switched_off(monkeypatch: pytest.MonkeyPatch, setting: str, asked: bool) -> None:
     monkeypatch.setenv(SLOW, setting)
     before = set(threading.enumerate())
     slow = SlowRank(0, lambda: None, [0])
@@ -49,10 +49,10 @@ def test_the_slow_rank_need_not_be_named(monkeypatch: pytest.MonkeyPatch, settin
                        "see 'serenectl status'"),
     ],
 )  # fmt: skip
-def test_a_rank_that_keeps_the_others_waiting_is_named(
+def test_rank_that_keeps_others_waiting_is_named(
     capsys: pytest.CaptureFixture[str], others: dict[int, int], said: str
 ) -> None:
-    """others: the last collective in which each other rank has waited."""
+    """others: for each other rank, the last collective in which it has waited."""
     store = HashStore()
     for rank, number in others.items():
         store.set(f"waits/{rank}", str(number))
@@ -68,7 +68,7 @@ def test_a_rank_that_keeps_the_others_waiting_is_named(
     assert capsys.readouterr().err == "", "the first one that waits has said it"
 
 
-def test_the_slow_rank_is_named_on_rank_0(local: Local, tmp_path: Path) -> None:
+def test_slow_rank_is_named_on_rank_0(local: Local, tmp_path: Path) -> None:
     ranks = start_ranks(local, 3, ["-m", "tests.torch.ranks", "lag", str(tmp_path)])
     try:
         until(lambda: any(job.slow is not None for job in local.client.jobs()), "a rank is named", 120)

@@ -1,4 +1,4 @@
-"""What ranks tell each other by PyTorch's store, and what is said when one of them is not there."""
+"""Ranks exchange settings through PyTorch's store, and report a rank that is missing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def stores() -> tuple[TCPStore, TCPStore]:
     return kept, TCPStore("127.0.0.1", kept.port, 2, is_master=False, timeout=PATIENCE)
 
 
-def test_a_rank_that_dies_while_a_group_is_made_is_named() -> None:
+def test_rank_missing_while_a_group_opens_is_named() -> None:
     store = HashStore()
     store.set("transport/0", "")
     with pytest.raises(
@@ -34,7 +34,7 @@ def test_a_rank_that_dies_while_a_group_is_made_is_named() -> None:
 
 
 def test_disagreeing_ranks_are_reported_without_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rank 0 keeps it, and may have ended by the same error."""
+    """Rank 0 hosts the store, and may have ended with the same error."""
     monkeypatch.setattr(notices, "TELLING_TIMEOUT_S", 0.0)
     kept, store = stores()
     kept.set("calls/3/0", "all_reduce of float32[1], SUM")
@@ -44,8 +44,8 @@ def test_disagreeing_ranks_are_reported_without_the_store(monkeypatch: pytest.Mo
     assert what_each_does(store, 1, 2, 4, "a") == "rank 0: unknown; rank 1: a"
 
 
-def test_rank_0_stays_until_the_others_have_heard_why_there_is_no_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its process keeps the store, and ends by the same error."""
+def test_rank_0_waits_until_others_read_why_opening_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its process hosts the store, and ends with the same error."""
     ask = opening._get
 
     def slow(store: Store, key: str, other: int, timeout: timedelta) -> str:

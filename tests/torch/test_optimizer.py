@@ -1,10 +1,11 @@
-"""A DistributedOptimizer is an optimizer: with one worker it does what the plain one does, within a unit a step."""
+"""A DistributedOptimizer with one worker does what the plain optimizer does, within a unit a step."""
 
 from __future__ import annotations
 
 import copy
 import gc
 import io
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -69,8 +70,8 @@ MAKES: list[Make] = [
     ids=["sgd", "adamw", "adagrad", "1e-6", "10"],
 )
 def test_distributed_optimizer_matches_plain_with_one_worker(make: Make, momentum: float) -> None:
-    """Within a thousandth of how far the parameters went: a unit a step, whose effect the training may enlarge. And it
-    reports what automatic strategies decide by."""
+    """Within a thousandth of the distance that the parameters moved: one unit a step, whose effect the training may
+    enlarge. The worker also reports what automatic strategies need."""
     plain, shared = network(), network()
     train(plain, make(plain.parameters()), range(5))
     with DistributedOptimizer(make(shared.parameters()), job="plain", workers=1) as optimizer:
@@ -84,7 +85,7 @@ def test_distributed_optimizer_matches_plain_with_one_worker(make: Make, momentu
     near(shared, plain, max(moved / 200, optimizer.unit))
 
 
-def test_a_schedule_and_groups_with_rates_of_their_own() -> None:
+def test_schedules_and_groups_with_own_rates_match_plain() -> None:
     def both(model: nn.Module) -> list[dict[str, Any]]:
         halves = list(model.parameters())
         return [{"params": halves[:2], "lr": 0.1}, {"params": halves[2:]}]
@@ -112,7 +113,7 @@ def test_a_schedule_and_groups_with_rates_of_their_own() -> None:
     near(shared, plain)
 
 
-def test_a_closure_is_called_as_often_as_the_optimizer_wants() -> None:
+def test_lbfgs_closure_is_called_as_often_as_plain() -> None:
     plain, shared = network(), network()
     losses = []
     with DistributedOptimizer(torch.optim.LBFGS(shared.parameters(), max_iter=4), job="closure", workers=1) as ours:
@@ -129,7 +130,7 @@ def test_a_closure_is_called_as_often_as_the_optimizer_wants() -> None:
     near(shared, plain)
 
 
-def test_a_gradient_scaler_may_skip_steps() -> None:
+def test_gradient_scaler_may_skip_steps() -> None:
     plain, shared = network(), network()
     ordinary = SGD(plain.parameters(), lr=0.05)
     with DistributedOptimizer(SGD(shared.parameters(), lr=0.05), job="scaler", workers=1) as ours:
@@ -147,8 +148,8 @@ def test_a_gradient_scaler_may_skip_steps() -> None:
     near(shared, plain)
 
 
-def test_a_checkpoint_is_loaded_by_the_other_kind() -> None:
-    """And by all workers together into a new job, also once the optimizer is made."""
+def test_checkpoints_are_exchangeable_with_the_plain_optimizer() -> None:
+    """All workers may load one into a new job, also after the optimizer was made."""
     plain, shared = network(), network()
     ordinary = Adam(plain.parameters(), lr=0.01)
     train(plain, ordinary)
@@ -176,7 +177,7 @@ def test_a_checkpoint_is_loaded_by_the_other_kind() -> None:
     near(resumed, plain)
 
 
-def test_hooks_are_called() -> None:
+def test_optimizer_calls_registered_hooks() -> None:
     model, called = network(), list[str]()
     with DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="hooks", workers=1) as optimizer:
         optimizer.register_step_pre_hook(lambda *_: called.append("before"))
@@ -188,7 +189,7 @@ def test_hooks_are_called() -> None:
     assert called == ["before", "after"] * 2 + ["saved", "loads"]
 
 
-def test_parameters_that_are_frozen_shared_or_get_no_gradient() -> None:
+def test_frozen_tied_and_unused_parameters_are_supported() -> None:
     class Tied(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -219,7 +220,7 @@ def test_parameters_that_are_frozen_shared_or_get_no_gradient() -> None:
 
 
 def test_optimizer_exchanges_every_n_steps_and_rest_at_close() -> None:
-    """In the background too; 20 steps are two exchanges of eight, and four steps that `close` sends."""
+    """In the background too; 20 steps make two exchanges of eight steps, and `close` sends the last four."""
     plain = network()
     train(plain, SGD(plain.parameters(), lr=0.05))
     for overlap in (False, True):
@@ -232,15 +233,23 @@ def test_optimizer_exchanges_every_n_steps_and_rest_at_close() -> None:
         near(shared, plain)
 
 
-def test_a_job_that_is_deleted_fails_the_next_step(local: Local) -> None:
+def inner_frames(error: BaseException) -> list[str]:
+    """Serene's functions in the traceback that the user's program prints."""
+    assert error.__cause__ is None and error.__suppress_context__
+    frames = traceback.extract_tb(error.__traceback__)
+    return [frame.name for frame in frames if "serene/torch/" in frame.filename]
+
+
+def test_deleted_job_fails_the_next_step(local: Local) -> None:
     model = network()
     optimizer = DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="deleted", workers=1)
     train(model, optimizer, range(2))
     (job,) = (job for job in local.client.jobs() if job.name == "deleted")
     local.client.delete_job(job.job)
     # A busy machine may take longer to the next step than the controller remembers a deleted job.
-    with pytest.raises(Refused, match=f"job {job.job} was deleted|there is no job {job.job} "):
+    with pytest.raises(Refused, match=f"job {job.job} was deleted|there is no job {job.job} ") as refused:
         train(model, optimizer, range(1))
+    assert inner_frames(refused.value) == ["brief"]
     with pytest.raises(SereneError, match="an earlier exchange failed"):
         train(model, optimizer, range(1))
     with pytest.raises(SereneError):
@@ -248,8 +257,8 @@ def test_a_job_that_is_deleted_fails_the_next_step(local: Local) -> None:
     assert not optimizer.close()  # still not all have everything
 
 
-def test_a_program_that_lets_go_of_it_without_closing_has_left(caplog: pytest.LogCaptureFixture) -> None:
-    """As a function does that returns its model alone: the process lives on, and the others must not wait for it."""
+def test_optimizer_dropped_without_close_leaves_the_job(caplog: pytest.LogCaptureFixture) -> None:
+    """A function may return only its model: the process lives on, and the others must not wait for it."""
     model = network()
     optimizer = DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="forgotten", workers=1)
     train(model, optimizer, range(2))
@@ -264,7 +273,7 @@ def test_a_program_that_lets_go_of_it_without_closing_has_left(caplog: pytest.Lo
 # -- what is refused -----------------------------------------------------------------------------------------
 
 
-def test_groups_are_added_before_the_first_step_or_not_at_all() -> None:
+def test_parameter_groups_can_be_added_only_before_the_first_step() -> None:
     model, more = network(), nn.Linear(2, 2)
     with DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="groups", workers=1) as optimizer:
         optimizer.add_param_group({"params": [more.weight]})
@@ -276,7 +285,7 @@ def test_groups_are_added_before_the_first_step_or_not_at_all() -> None:
     assert optimizer.close()
 
 
-def test_only_an_optimizer_that_is_not_wrapped_yet_is_taken() -> None:
+def test_only_an_unwrapped_torch_optimizer_is_accepted() -> None:
     wrapped: list[tuple[Any, str]] = [
         (network(), "Sequential"),
         (object.__new__(DistributedOptimizer), "DistributedOptimizer"),
@@ -286,22 +295,25 @@ def test_only_an_optimizer_that_is_not_wrapped_yet_is_taken() -> None:
             DistributedOptimizer(wrong, job="job", workers=1)
 
 
-def test_no_parameter_is_trained() -> None:
+def test_optimizer_without_trainable_parameters_is_refused() -> None:
     model = network().requires_grad_(False)
     with pytest.raises(SereneError, match="the optimizer has no trainable parameter"):
         DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="none", workers=1)
 
 
-def test_more_parameters_than_the_switch_has_room_for() -> None:
+def test_more_parameters_than_slots_are_refused() -> None:
     model = nn.Linear(2000, 2000)
     with pytest.raises(SereneError, match=r"4,002,000 parameters: the switch has room for 2,621,440 \(8,192 slots of"):
         DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="large", workers=1)
 
 
-def test_there_is_no_controller(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_optimizer_without_a_controller_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(CONTROLLER, f"http://127.0.0.1:{some_port()}")
-    with pytest.raises(SereneError, match=r"^no controller at http://127.*: start one with 'serenectl up --local'"):
+    with pytest.raises(
+        SereneError, match=r"^no controller at http://127.*: start one with 'serenectl up --local'"
+    ) as refused:
         DistributedOptimizer(SGD(network().parameters(), lr=0.1), job="alone", workers=1)
+    assert inner_frames(refused.value) == ["brief"]
 
 
 def test_optimizer_times_out_when_peers_do_not_join() -> None:
@@ -309,28 +321,30 @@ def test_optimizer_times_out_when_peers_do_not_join() -> None:
     optimizer = DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="alone", workers=2, timeout_s=0.3)
     with pytest.raises(
         SereneError, match=r"no place in job 'alone' within 0\.3 s: 1 of 2 processes of job 'alone' are"
-    ):
+    ) as refused:
         train(model, optimizer, range(1))
+    assert inner_frames(refused.value) == ["brief"]
 
 
-def test_more_places_than_the_switch_has() -> None:
+def test_more_places_than_the_switch_has_are_refused() -> None:
     model = network()
     optimizer = DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="wide", workers=2, places=33)
     with pytest.raises(SereneError, match=r"places 33: expected 2 \(the number of workers\) to 32"):
         train(model, optimizer, range(1))
 
 
-def test_parameters_that_reach_their_limit() -> None:
-    """What does not fit waits, and is said."""
+def test_values_beyond_the_limit_are_sent_later_with_a_warning() -> None:
+    """The rest stays in the residual, and a warning names it."""
     parameter = nn.Parameter(torch.zeros(1))
     with DistributedOptimizer(SGD([parameter], lr=1.0), job="limit", workers=1, limit=4.0) as optimizer:
         parameter.grad = torch.full((1,), -3.0)
         with pytest.warns(
             RuntimeWarning, match="1 update values so far were too large, or would move a parameter more than"
-        ):
+        ) as warned:
             for _ in range(20):
                 optimizer.step()
         assert parameter.item() == 4.0
+        assert warned[0].filename == __file__, "where the program calls step()"
         parameter.grad = torch.full((1,), 57.0)
         optimizer.step()
         optimizer.zero_grad()

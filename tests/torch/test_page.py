@@ -1,4 +1,4 @@
-"""docs/pytorch.md: its programs and commands, word for word."""
+"""Programs and commands of docs/pytorch.md, word for word."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def test_pytorch_page_programs_compile_and_import(program: str) -> None:
 
 
 @pytest.mark.parametrize(("page", "example"), [("pytorch", "shared"), ("elastic", "elastic")])
-def test_the_page_shows_the_example(page: str, example: str) -> None:
+def test_pytorch_page_shows_the_shipped_example(page: str, example: str) -> None:
     programs = re.findall(r"```python\n(.*?)```", (ROOT / f"docs/{page}.md").read_text(), re.DOTALL)
     assert programs[0].strip() in (ROOT / f"examples/{example}.py").read_text()
 
 
 def in_a_network_of_its_own() -> list[str]:
-    """The page's ports are those of everybody's controller and switch."""
+    """The page's commands use the default ports, so they run in a network namespace."""
     unshare = shutil.which("unshare")
     if unshare is None or shutil.which("ip") is None:
         pytest.skip("needs unshare and ip, to run beside other switches")
@@ -38,7 +38,7 @@ def in_a_network_of_its_own() -> list[str]:
     return [unshare, *options, "bash", "-euc", 'ip link set lo up; eval "$0"']
 
 
-def test_on_one_machine(embedded: None, tmp_path: Path) -> None:
+def test_commands_of_the_pytorch_page_run_on_one_machine(embedded: None, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(next(program for program in PROGRAMS if "init_process_group(" in program))
     (tmp_path / ".venv").symlink_to(ROOT / ".venv")
     commands = [line.removeprefix("$ ") for line in CONSOLES[0].splitlines() if line.startswith("$ ")]

@@ -1,4 +1,4 @@
-"""What a worker contributes, and what becomes of its parameters: arithmetic alone, without a switch."""
+"""A worker's contributions and parameters: arithmetic alone, without a switch."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def exchange(replicas: list[Replica], weight: int) -> None:
 @pytest.mark.parametrize("device", ["cpu", GPU])
 @pytest.mark.parametrize("run", [4, replica.RUN])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64])
-def test_replicas_are_the_same_bits_and_nothing_is_lost(
+def test_replicas_are_bit_identical_and_lose_nothing(
     dtype: torch.dtype, run: int, device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Three workers whose updates are different each time; what is not in the sum is in the residuals. run: so many
-    values are computed at once."""
+    """Three workers with different updates: what is not in the sum is in the residuals. run: how many values are
+    computed at once."""
     monkeypatch.setattr(replica, "RUN", run)
     torch.manual_seed(0)
     start = torch.randn(7, 5).to(dtype).to(device)
@@ -82,8 +82,8 @@ def test_values_clipped_by_limit_are_sent_in_later_rounds() -> None:
     assert parameter.tolist() == [0.25, -1 / 2**10]
 
 
-def test_an_outer_momentum_is_that_of_the_mean_update() -> None:
-    """Nesterov's, though each worker has its own, of its own updates."""
+def test_outer_momentum_is_applied_to_the_mean_update() -> None:
+    """Nesterov's; each worker applies it to its own updates."""
     torch.manual_seed(0)
     owned = [torch.nn.Parameter(torch.zeros(50)) for _ in range(3)]
     replicas = [Replica([Named("parameter", parameter)], outer=0.9) for parameter in owned]
@@ -104,8 +104,8 @@ def test_an_outer_momentum_is_that_of_the_mean_update() -> None:
 
 
 def test_replica_keeps_full_own_update_until_its_sum_is_read() -> None:
-    """A worker that went back to a third of its own update, while its moments go on, would learn badly with many steps
-    between exchanges."""
+    """A worker reset to a third of its own update, whose moments continue, would learn badly with many steps between
+    exchanges."""
     parameter = torch.nn.Parameter(torch.zeros(1))
     ours = replica_of(parameter)
     ours.begin(2**20, 2**20)
@@ -124,8 +124,8 @@ def test_replica_keeps_full_own_update_until_its_sum_is_read() -> None:
     assert parameter.item() == 0.5
 
 
-def test_no_parameter_goes_beyond_its_reach() -> None:
-    """Though the workers' contributions together have crossed it: then it may only come back."""
+def test_parameters_stay_within_their_reach() -> None:
+    """The workers' contributions together may cross it: then a parameter may only come back."""
     parameter = torch.nn.Parameter(torch.zeros(1))
     ours = replica_of(parameter)
     ours.begin(1, 2**20)
@@ -156,7 +156,7 @@ def test_scale_and_limit_keep_a_round_within_32_bits(workers: int, reach: float)
         assert reach <= REACH / scale < 2 * reach
 
 
-def test_the_reach_follows_from_the_first_update_and_the_first_values() -> None:
+def test_reach_follows_from_the_first_update_and_values() -> None:
     parameter = torch.nn.Parameter(torch.full((3,), 0.5))
     ours = replica_of(parameter)
     assert ours.first_reach() == 128
@@ -166,12 +166,12 @@ def test_the_reach_follows_from_the_first_update_and_the_first_values() -> None:
     assert replica_of(torch.nn.Parameter(torch.zeros(1))).first_reach() == 256
 
 
-def test_a_value_that_is_not_finite_changes_nothing() -> None:
+def test_nonfinite_update_is_refused_and_changes_nothing() -> None:
     good, bad = torch.nn.Parameter(torch.zeros(2)), torch.nn.Parameter(torch.zeros(3))
     ours = replica_of(good, bad)
     with torch.no_grad():
         bad[1] = math.inf
-    with pytest.raises(BadUpdate, match=r"^the update of parameter 1 has 1 values that are not finite, the first is i"):
+    with pytest.raises(BadUpdate, match=r"^the update of parameter 1 has 1 value not finite, the first is i"):
         ours.first_reach()
     ours.begin(2**20, 2**20)
     with torch.no_grad():
@@ -191,6 +191,6 @@ def test_a_value_that_is_not_finite_changes_nothing() -> None:
         ([torch.zeros(0)], "parameter 0 has no values"),
     ],
 )
-def test_parameters_that_cannot_be_shared(parameters: list[torch.Tensor], said: str) -> None:
+def test_parameters_that_cannot_be_shared_are_refused(parameters: list[torch.Tensor], said: str) -> None:
     with pytest.raises(BadParameters, match=said):
         replica_of(*parameters)

@@ -1,4 +1,4 @@
-"""The connections by which ranks learn that another has gone, with ranks that are threads."""
+"""The connections by which ranks notice that another rank has gone; the ranks are threads here."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def begin(threads: ThreadPoolExecutor, store: HashStore, rank: int) -> Future[Ri
 
 
 def gone(ring: Ring, collective: int) -> str:
-    """What the ring says of it, in the end."""
+    """Returns the ring's report once it has one."""
     said: list[str] = []
 
     def raises() -> bool:
@@ -49,7 +49,7 @@ def gone(ring: Ring, collective: int) -> str:
 
 
 def test_ring_remembers_a_rank_that_left(threads: ThreadPoolExecutor) -> None:
-    """It has said so when it still took part; the collective after that cannot end."""
+    """The rank took part in that collective; the next one cannot complete."""
     store = HashStore()
     rings = [begin(threads, store, rank) for rank in (0, 1)]
     first, second = (ring.result(120) for ring in rings)
@@ -61,8 +61,8 @@ def test_ring_remembers_a_rank_that_left(threads: ThreadPoolExecutor) -> None:
     first.close()
 
 
-def test_strangers_do_not_end_the_start(threads: ThreadPoolExecutor) -> None:
-    """One that resets its connection, one that says something else, and one that says nothing."""
+def test_strangers_do_not_disturb_the_ring(threads: ThreadPoolExecutor) -> None:
+    """One resets its connection, one sends other bytes, and one stays silent."""
     store = HashStore()
     first = begin(threads, store, 0)
     until(lambda: store.check(["ring/0"]), "the listener is there")
@@ -78,7 +78,7 @@ def test_strangers_do_not_end_the_start(threads: ThreadPoolExecutor) -> None:
 
 
 def test_ring_passes_rank_death_on_to_non_neighbours() -> None:
-    """To ranks that are no neighbours of it."""
+    """The ranks that learn of it are not its neighbours."""
     store = HashStore()
     with ThreadPoolExecutor(4) as four:
         made = [four.submit(Ring, store, rank, 4, HOST, TIMEOUT) for rank in range(4)]
@@ -92,7 +92,7 @@ def test_ring_passes_rank_death_on_to_non_neighbours() -> None:
         ring.close()
 
 
-def test_a_program_may_have_many_files_open(threads: ThreadPoolExecutor) -> None:
+def test_ring_works_with_many_open_files(threads: ThreadPoolExecutor) -> None:
     store = HashStore()
     with many_open():
         first, second = (ring.result(120) for ring in [begin(threads, store, rank) for rank in (0, 1)])
@@ -113,7 +113,7 @@ def test_a_program_may_have_many_files_open(threads: ThreadPoolExecutor) -> None
 def test_ring_message_received_in_parts_is_reassembled(
     threads: ThreadPoolExecutor, rest: bytes, heard: str, died: set[int]
 ) -> None:
-    """As a long text does over a network."""
+    """A long text arrives over a network in parts."""
     store = HashStore()
     with socket.create_server((HOST, 0)) as listener:
         store.set("ring/1", json.dumps([*listener.getsockname(), "password"]))

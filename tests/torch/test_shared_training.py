@@ -1,5 +1,5 @@
-"""Shared training: whatever the strategy, and whatever happens, replicas end as the same bits, which are the start plus
-what the workers have sent."""
+"""Shared training: whatever the strategy and the faults, replicas end with the same bits, which are the start plus what
+the workers have sent."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def test_final_replicas_equal_the_sum_of_contributions(
     assert loss(results[0].parameters) < 0.8 * loss(results[0].start), "it learns nothing"
 
 
-def test_sgd_without_momentum_steps_by_the_mean_of_the_gradients(plant: Plant) -> None:
-    """As DistributedDataParallel does, within what a unit rounds off."""
+def test_shared_sgd_steps_by_the_mean_gradient(plant: Plant) -> None:
+    """Like DistributedDataParallel, within the rounding of a unit."""
     steps = 30
     said(*(plant.start(number, optimizer="plain", steps=steps) for number in range(WORKERS)))
     model = sharing.network(sharing.Settings(""))
@@ -89,7 +89,7 @@ def test_sgd_without_momentum_steps_by_the_mean_of_the_gradients(plant: Plant) -
 
 
 def test_controller_sees_worker_state_and_step_times(plant: Plant) -> None:
-    """That it waits, and how long a step computes: without that an automatic strategy is blind."""
+    """A report says that it waits, and how long a step computes: automatic strategies need both."""
     workers = [plant.start(0), plant.start(1), plant.start(2, waits_at=20)]
 
     def told(number: int) -> dict[str, object]:
@@ -110,15 +110,15 @@ def test_controller_sees_worker_state_and_step_times(plant: Plant) -> None:
     assert told(waits)["state"] == "finished"
 
 
-def test_over_udp_ports(embedded: None, tmp_path: Path) -> None:
+def test_shared_training_works_over_udp_ports(embedded: None, tmp_path: Path) -> None:
     with local_switch(tmp_path, "--udp", "--ports", "1-3") as local:
         said(*(worker_process(tmp_path, number, local.client.url, strategy="ssp:1") for number in range(WORKERS)))
     check([saved(tmp_path / f"worker-{number}.npz") for number in range(WORKERS)])
 
 
 @pytest.mark.parametrize("strategy", ["bsp", "asp"])
-def test_a_killed_worker_is_started_again(plant: Plant, strategy: str) -> None:
-    """Another process takes its place, at another port, and begins with the parameters of the others."""
+def test_replacement_of_a_killed_worker_continues_the_training(plant: Plant, strategy: str) -> None:
+    """Another process takes its place, at another port, and begins with the others' parameters."""
     stays = [plant.start(number, strategy=strategy, steps=60) for number in range(WORKERS - 1)]
     dies = plant.start(2, strategy=strategy, waits_at=10, steps=60)
     dead = plant.saved(2)
@@ -131,9 +131,9 @@ def test_a_killed_worker_is_started_again(plant: Plant, strategy: str) -> None:
     assert plant.losses(3)[0] < plant.losses(2)[0]
 
 
-def test_a_switch_and_a_controller_are_started_again(plant: Plant, switch: SwitchProcess) -> None:
-    """Not both at once. Under BSP no contribution is lost or repeated; a worker that is started after that finds the
-    job by its name."""
+def test_shared_training_survives_switch_and_controller_restarts(plant: Plant, switch: SwitchProcess) -> None:
+    """One after the other. Under BSP no contribution is lost or repeated; a worker started afterwards finds the job by
+    its name."""
     stays = [plant.start(number, steps=80) for number in range(WORKERS - 1)]
     dies = plant.start(2, steps=80, waits_at=40)
     plant.reached(0, 10)
@@ -153,10 +153,8 @@ def test_a_switch_and_a_controller_are_started_again(plant: Plant, switch: Switc
 
 
 @pytest.mark.parametrize("strategy", ["ssp:3", "asp"])
-def test_replicas_are_the_same_though_the_switch_was_started_again(
-    plant: Plant, switch: SwitchProcess, strategy: str
-) -> None:
-    """A contribution may be lost or repeated, but it is so for all of them; and the strategy stays."""
+def test_replicas_stay_equal_after_a_switch_restart(plant: Plant, switch: SwitchProcess, strategy: str) -> None:
+    """A contribution may be lost or repeated, but for all replicas alike; the strategy stays."""
     workers = [plant.start(number, steps=60, strategy=strategy, waits_at=40) for number in range(WORKERS)]
     plant.reached(0, 10)
     switch.restart()
@@ -171,8 +169,8 @@ def test_replicas_are_the_same_though_the_switch_was_started_again(
         np.testing.assert_array_equal(other.parameters, first.parameters)
 
 
-def test_a_switch_and_a_controller_that_are_lost_at_once_end_the_training(plant: Plant, switch: SwitchProcess) -> None:
-    """Nobody knows the job any more, and every worker is told so."""
+def test_losing_switch_and_controller_at_once_ends_the_training(plant: Plant, switch: SwitchProcess) -> None:
+    """No process knows the job any more, and every worker reports that."""
     workers = [plant.start(number, steps=0) for number in range(WORKERS)]
     plant.reached(0, 9)
     plant.controller.kill()
@@ -196,7 +194,7 @@ def test_all_processes_report_mismatched_settings(plant: Plant) -> None:
     said(*(plant.start(number) for number in range(WORKERS)))  # the name is free again
 
 
-def test_more_processes_than_workers(plant: Plant) -> None:
+def test_processes_beyond_the_number_of_workers_wait_and_fail(plant: Plant) -> None:
     workers = [plant.start(number, waits_at=20) for number in range(WORKERS)]
     plant.reached(0, 20)
     (text,) = said(plant.start(3), expect=1)
@@ -210,14 +208,14 @@ def test_more_processes_than_workers(plant: Plant) -> None:
     check([plant.saved(number) for number in range(WORKERS)])
 
 
-def test_an_update_that_is_not_finite_is_not_sent(plant: Plant) -> None:
-    """The worker that has it leaves, and the others go on without it."""
+def test_nonfinite_update_is_not_sent_and_others_continue(plant: Plant) -> None:
+    """The worker with that update leaves, and the others continue without it."""
     workers = [plant.start(number) for number in range(WORKERS - 1)]
     bad = plant.start(2, bad_at=10)
     (text,) = said(bad, expect=1)
     assert re.search(
         r"BadUpdate: worker \d of job 'training': the update of parameter 0 of group 0 \(shape \[64, 16\]\) has \d+ "
-        "values that are not finite, the first is nan: nothing was sent", text,
+        "values not finite, the first is nan: nothing was sent", text,
     ), text  # fmt: skip
     said(*workers)
     zero, one = plant.saved(0), plant.saved(1)

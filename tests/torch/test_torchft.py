@@ -1,4 +1,4 @@
-"""torchft's replicas through the switch: one dies and comes back, while the others train on."""
+"""torchft's replicas through the switch: one dies and returns, while the others train on."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Replica:
 
 
 @pytest.mark.timeout(1200)
-def test_a_replica_dies_and_comes_back(local: Local, lighthouse: str, tmp_path: Path) -> None:
+def test_torchft_replica_dies_and_returns(local: Local, lighthouse: str, tmp_path: Path) -> None:
     replicas = [Replica(local, lighthouse, number, tmp_path / f"{number}.log") for number in range(REPLICAS)]
     try:
         until(lambda: replicas[0].trains(3), "all train", PATIENCE_S)

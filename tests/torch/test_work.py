@@ -35,10 +35,10 @@ def runner() -> Iterator[work.Runner]:
 
 
 @pytest.mark.parametrize("error", [TransportError("cannot send to the switch"), OSError(24, "Too many open files")])
-def test_a_sign_that_cannot_be_given_does_not_end_the_thread(
+def test_failing_idle_callback_does_not_end_the_thread(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
-    """Or each collective after it would wait for ever."""
+    """Otherwise every later collective would wait for ever."""
     monkeypatch.setattr(work, "IDLE_S", 0.01)
     tries = threading.Semaphore(0)
 
@@ -97,8 +97,8 @@ def test_dead_runner_thread_fails_queued_and_later_work(monkeypatch: pytest.Monk
             future.wait()
 
 
-def test_a_child_does_not_wait_for_its_parents_thread(runner: work.Runner) -> None:
-    """A forked one has no such thread: nobody would end the collective."""
+def test_forked_child_does_not_wait_for_its_parents_thread(runner: work.Runner) -> None:
+    """A forked process has no such thread: nobody would complete the collective."""
     go_on = threading.Event()
     under_way = runner.submit(partial(wait_for, go_on), [])
     child = os.fork()
@@ -117,7 +117,7 @@ def test_a_child_does_not_wait_for_its_parents_thread(runner: work.Runner) -> No
 
 
 def test_future_callback_may_wait_for_another_collective(runner: work.Runner) -> None:
-    """Each of several at a time: PowerSGD does so for every bucket."""
+    """Several callbacks at a time: PowerSGD does so for every bucket."""
     begin, ended = threading.Event(), threading.Semaphore(0)
 
     def next_one(_: Future[list[Tensor]]) -> None:
@@ -131,7 +131,7 @@ def test_future_callback_may_wait_for_another_collective(runner: work.Runner) ->
 
 
 def test_future_callback_tensors_are_not_inference_tensors(runner: work.Runner) -> None:
-    """The thread writes in inference mode; what is made there, autograd refuses."""
+    """The thread writes in inference mode; autograd refuses tensors made in that mode."""
     begin, ended = threading.Event(), threading.Event()
     made = torch.zeros(2)
 
@@ -147,7 +147,7 @@ def test_future_callback_tensors_are_not_inference_tensors(runner: work.Runner) 
     assert not made.is_inference()
 
 
-def test_a_future_that_is_asked_for_late_has_the_outcome(runner: work.Runner) -> None:
+def test_future_requested_after_the_end_has_the_outcome(runner: work.Runner) -> None:
     def fail() -> None:
         raise TransportError("no switch")
 
@@ -162,9 +162,7 @@ def test_a_future_that_is_asked_for_late_has_the_outcome(runner: work.Runner) ->
 
 
 @pytest.mark.parametrize("error", [None, TransportError("no switch")])
-def test_cpp_code_has_the_outcome_when_the_python_object_is_gone(
-    runner: work.Runner, error: TransportError | None
-) -> None:
+def test_cpp_code_gets_the_outcome_without_the_python_object(runner: work.Runner, error: TransportError | None) -> None:
     """DistributedDataParallel's reducer keeps such a work in `join`."""
     begin = threading.Event()
 
@@ -190,7 +188,7 @@ def test_cpp_code_has_the_outcome_when_the_python_object_is_gone(
 
 
 def test_cpp_code_that_waits_first_gets_the_result(runner: work.Runner) -> None:
-    """Its `wait` would give the future an empty result."""
+    """Its `wait` would otherwise give the future an empty result."""
     begin = threading.Event()
     kept = dist.Work.unbox(runner.submit(partial(wait_for, begin), [torch.ones(2)]).boxed())
     waiting = threading.Thread(target=kept.wait)

@@ -16,8 +16,8 @@ from tests.tree import planted
 from tests.tree.simulation import play
 
 
-def test_the_right_rules() -> None:
-    """And everything that may befall a run does, or these would prove little."""
+def test_correct_tree_rules_pass_random_runs() -> None:
+    """Every kind of event occurs in them; otherwise passing would prove little."""
     happened: Counter[str] = Counter()
     for seed in range(150):
         happened += play(seed)  # raises Broken
@@ -28,10 +28,10 @@ def test_the_right_rules() -> None:
     assert expected - set(happened) == set()
 
 
-test_a_broken_rule_is_found = every_fault_is_found(lambda: planted.play, planted.FAULTS)
+test_tree_runs_find_each_planted_fault = every_fault_is_found(lambda: planted.play, planted.FAULTS)
 
 
-def test_a_run_follows_from_its_seed() -> None:
+def test_tree_run_is_reproducible_from_its_seed() -> None:
     assert play(5) == play(5) != play(6)
 
 
@@ -68,12 +68,12 @@ class StaleQuorum(Quorum):
         return PolicyFields(0b111111, 0b111111, 2, self.k, ReadMode.SNAPSHOT)
 
 
-def test_a_quorum_with_a_staleness_bound_is_refused() -> None:
+def test_quorum_with_staleness_bound_over_racks_is_refused() -> None:
     with pytest.raises(BadStrategy, match=r"quorum 4 of 6 with staleness 2: over racks, k-of-n needs staleness 0"):
         compile_for_racks(StaleQuorum(4), RACKS)
 
 
-def test_sizes_are_bounded() -> None:
+def test_compile_for_racks_refuses_too_many_racks() -> None:
     with pytest.raises(BadStrategy, match="9 racks: expected 1 to 8"):
         compile_for_racks(BSP(), [[rack] for rack in range(9)])
     with pytest.raises(BadStrategy, match="flush_every 3: expected a power of two"):

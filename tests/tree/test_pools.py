@@ -1,4 +1,4 @@
-"""Collectives over racks: the pool is the one that one switch serves, and the sums are the same bits."""
+"""Collectives over racks: the same pool as at one switch, and the same bits."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def vectors(workers: int, length: int) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("faults", [FINE, lossy(5), lossy(6, 0.2)], ids=["fine", "lossy", "storm"])
 @pytest.mark.parametrize("workers", [4, 7])
-def test_the_sum_is_that_of_one_switch(workers: int, faults: Faults) -> None:
+def test_pool_sum_over_racks_equals_that_of_one_switch(workers: int, faults: Faults) -> None:
     given = vectors(workers, 20 * LEAF.lanes + 3)
     tree = PoolTree(workers)
     over_racks = TreePoolRun(tree, workers, 8, faults).all_reduce(given)
@@ -102,7 +102,7 @@ def test_the_sum_is_that_of_one_switch(workers: int, faults: Faults) -> None:
         assert same(one, expected(given, LEAF.lanes))
 
 
-def test_a_swap_breaks_the_pool_and_gives_no_wrong_sum() -> None:
+def test_swap_breaks_a_pool_over_racks_without_wrong_sums() -> None:
     tree = PoolTree(4)
     run = TreePoolRun(tree, 4, 4, lossy(3))
     run.at(0.004, lambda: run.put_policy(ASP(), 2))

@@ -1,4 +1,4 @@
-"""What always holds (docs/protocol.md), for real workers' code and a tree of real P4 programs, in virtual time.
+"""The five properties of docs/protocol.md, for workers' real code and a tree of real P4 programs, in virtual time.
 
 All links are bad, also those between switches. `make schedules RACKS=3` plays thousands.
 """
@@ -76,8 +76,8 @@ def one_is_slow(seed: int, swaps: int) -> Plan:
 
 @pytest.mark.parametrize("strategy", [SSP(0), SSP(1), SSP(3), SSP(15), Quorum(3), Mixed((0,), 1)], ids=str)
 def test_bounded_staleness(tree: TreeSwitch, strategy: Strategy) -> None:
-    """No counted worker gets further ahead than the bound, and some get that far; and each read contains the rounds
-    that the bound demands, from all racks."""
+    """No counted worker exceeds the bound, and some reach it. Each read contains the rounds that the bound demands,
+    from all racks."""
     for seed in range(3):
         schedule = TreeSchedule(tree, one_is_slow(seed, swaps=seed % 2), itertools.repeat(strategy))
         assert schedule.run().balance == Balance()
@@ -94,7 +94,7 @@ def test_isolated_bsp(tree: TreeSwitch) -> None:
 
 @pytest.mark.parametrize("first", [BSP(), SSP(10), Quorum(2), ASP(), Mixed((0,))], ids=str)
 def test_no_stuck_worker(tree: TreeSwitch, first: Strategy) -> None:
-    """Shrinking and growing the bound, there and back, and with workers that stop and die: everybody finishes."""
+    """The bound shrinks and grows, workers pause and die: every worker finishes."""
     for seed in range(3):
         events = Event(3, Action.PAUSE_WORKER, 0, 5.0), Event(5, Action.RESTART_WORKER, 1, 2.0)
         strategies = itertools.cycle([first, BSP(), SSP(10), SSP(1), ASP()])
@@ -103,15 +103,15 @@ def test_no_stuck_worker(tree: TreeSwitch, first: Strategy) -> None:
 
 
 def test_one_policy_per_decision(tree: TreeSwitch) -> None:
-    """Every answer tells of a policy that was put in force at the root, when all leaves were prepared for it."""
+    """Every answer names a policy that was put in force at the root when all leaves were prepared for it."""
     for seed in range(8):
         outcome, _ = play(tree, plan(seed, ROUGH), alternating(("bsp", "ssp", "quorum", "mixed"), seed, WORKERS))
         assert outcome.epochs > 5
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: "-".join(pair))
-def test_live_swaps_of_every_pair(pair: Pair) -> None:
-    """With workers and controllers that die, join twice and are evicted, jobs that are deleted, and a hostile host."""
+def test_schedules_over_racks_keep_all_rules_for_every_pair(pair: Pair) -> None:
+    """Workers and controllers die, workers join twice and are evicted, jobs are deleted, and one host is hostile."""
     tally = schedules.play_many(pair, range(RUNS), Program.load(), racks=3)
     assert (tally.runs, tally.lost, tally.repeated, tally.broken, tally.failed) == (RUNS, 0, 0, {}, [])
     assert tally.swaps > RUNS
@@ -160,7 +160,7 @@ class TrainingRun(TreeSchedule):
         return self.reads
 
 
-def test_bsp_over_four_racks_trains_the_bits_of_one_process() -> None:
+def test_bsp_over_four_racks_equals_one_process_to_the_bit() -> None:
     tree = load(4)
     recipe = Recipe(workers=8, steps=3, seed=3)
     lanes = tree.lanes
@@ -188,20 +188,20 @@ PUTS_IN_FORCE = """    prepared = time.perf_counter()
     await self.root.write([~plan_entries.policy_entry(plan.job, replace(policy, fields=root_fields))])
 """
 FAULTS = (
-    fault("the root goes over before its leaves", Tree, "_swap", PREPARES + PUTS_IN_FORCE, PUTS_IN_FORCE + PREPARES),
-    fault("the leaves are not told", Tree, "_swap",
+    fault("the flip comes before the preparation", Tree, "_swap", PREPARES + PUTS_IN_FORCE, PUTS_IN_FORCE + PREPARES),
+    fault("the leaves do not get the new policy", Tree, "_swap",
           "untold = await self._tell(plan.job, policy.session, policy.epoch, policy.fields)",
           "untold: dict[int, SwitchError] = {}"),
-    fault("a newcomer gets no answers", Tree, "readmit",
+    fault("the address of a newcomer is not written", Tree, "readmit",
           "await leaf.put(entries.address(plan.job, place, plan.new, self.options.own))", "pass"),
-    fault("the process before stays a member", Tree, "readmit",
+    fault("a replaced process keeps its entry", Tree, "readmit",
           "await leaf.shut_out(plan.job, place, plan.old)", "pass", 300),
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("broken", FAULTS, ids=lambda broken: broken.rule)
-def test_a_broken_rule_of_the_controller_is_found(broken: Fault) -> None:
-    """Within so many runs, of which the first ones are those of the test above."""
+def test_schedules_over_racks_find_controller_faults(broken: Fault) -> None:
+    """Within the given number of runs; the first ones are those of the test above."""
     with planted(broken.lines[0]):
         runs = itertools.islice(itertools.product(range(1000), PAIRS), broken.runs)
         tallies = (schedules.play_many(pair, [number], Program.load(), racks=3) for number, pair in runs)
@@ -211,8 +211,8 @@ def test_a_broken_rule_of_the_controller_is_found(broken: Fault) -> None:
 # -- the checks themselves -------------------------------------------------------------------------------------------
 
 
-def test_a_read_that_lacks_another_rack_is_found(tree: TreeSwitch, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the check of what is in it, though the contribution had come to its leaf."""
+def test_checker_detects_a_read_without_another_racks_round(tree: TreeSwitch, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check looks at the read's contents: the contribution had arrived at its leaf."""
     monkeypatch.setattr(TreeWatch, "_holds", lambda *where: where[3] == 0)
     with pytest.raises(Violation, match="bounded staleness"):
         TreeSchedule(tree, plan(1, FINE), itertools.repeat(BSP())).run()

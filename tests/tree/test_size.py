@@ -1,4 +1,4 @@
-"""The largest tree: 8 racks of 32 workers in one job, with ids of their own in each rack."""
+"""The largest tree: 8 racks of 32 workers in one job, with ids that are unique within each rack."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def root_of() -> ProgramSwitch:
     return root
 
 
-def test_256_workers_read_the_sum_of_all() -> None:
+def test_largest_tree_of_256_workers_reads_the_sum_of_all() -> None:
     lanes = LEAF.lanes
     leaves, root = [leaf_of(rack) for rack in range(MAX_RACKS)], root_of()
     membership = Membership(SESSION, 1, SLOTS * lanes, SLOTS, lanes, 2**20, 2**23, MAX_RACKS * HERE)
@@ -85,7 +85,7 @@ def test_256_workers_read_the_sum_of_all() -> None:
         switch.close()
 
 
-def test_tables_have_room_for_eight_full_jobs() -> None:
+def test_leaf_tables_have_room_for_eight_full_jobs() -> None:
     leaf = ProgramSwitch(LEAF)
     for job in range(8):
         for worker in range(HERE):

@@ -1,4 +1,4 @@
-"""make, as a user runs it."""
+"""Runs make as a user does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OF_AN_OUTER_MAKE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")
 
 
 def make(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """What it would do."""
+    """Runs `make -n`: returns its output and status."""
     shell = {name: value for name, value in os.environ.items() if name not in OF_AN_OUTER_MAKE}
     return subprocess.run(
         ["make", "-n", *arguments],

@@ -1,4 +1,4 @@
-"""What `make bench` prints of a peer that was not run, and what it takes for the authors' program."""
+"""`make bench`: rows with and without a peer, and the other programs that it accepts."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ def printed(row: bench.Row) -> str:
     return capture.get().splitlines()[1]
 
 
-def test_a_peer_that_was_not_run_gives_no_ratio() -> None:
+def test_bench_row_without_peer_has_no_ratio() -> None:
     row = bench.Row("values", "values/s", False, 25.0, (2e6, 3e6, 4e6), (), "not run")
     assert row.ratio is None
     words = printed(row).split()
     assert words == ["values", "values/s", "3.00", "M", "-33", "+33", "%", "25", "not", "run"]
 
 
-def test_a_peer_that_was_run_gives_the_ratio_of_the_middles() -> None:
+def test_bench_ratio_divides_the_medians() -> None:
     row = bench.Row("values", "values/s", False, None, (2e6, 3e6, 4e6), (1e5, 2e5, 3e5), "theirs")
     assert row.ratio == pytest.approx(15.0) and "15.00" in printed(row)
 
 
-def test_no_number_of_a_peer_is_written_into_the_program() -> None:
-    """Everything that a row compares is measured in the same run."""
+def test_bench_module_contains_no_stored_peer_figures() -> None:
+    """Both sides of a comparison are measured in the same run."""
     constants = {name: value for name, value in vars(bench).items() if name.isupper() and isinstance(value, tuple)}
     assert constants == {}
 
@@ -54,7 +54,7 @@ def test_no_number_of_a_peer_is_written_into_the_program() -> None:
         (json.dumps({"register_arrays": [{"name": "r", "size": 64}]}), "no register of 79,520 values"),
     ],
 )
-def test_another_file_than_the_authors_program_is_refused(content: str | None, said: str, tmp_path: Path) -> None:
+def test_bench_refuses_a_program_other_than_the_authors(content: str | None, said: str, tmp_path: Path) -> None:
     path = tmp_path / "stragglers.json"
     if content is not None:
         path.write_text(content)
@@ -62,13 +62,13 @@ def test_another_file_than_the_authors_program_is_refused(content: str | None, s
         seed.check(path)
 
 
-def test_a_register_for_a_row_of_each_value_is_enough(tmp_path: Path) -> None:
+def test_bench_accepts_a_seed_register_with_one_row_per_value(tmp_path: Path) -> None:
     path = tmp_path / "stragglers.json"
     path.write_text(json.dumps({"register_arrays": [{"name": "sspTable", "size": 79_520}]}))
     seed.check(path)
 
 
-def test_a_sample_or_two_are_no_spread() -> None:
+def test_bench_prints_no_spread_for_fewer_than_three_samples() -> None:
     row = bench.Row("values", "values/s", False, None, (2e6, 3e6), (1e6,), "theirs")
     assert printed(row).split() == ["values", "values/s", "2.50", "M", "1.00", "M", "2.50", "theirs"]
 
@@ -88,7 +88,7 @@ class Here:
         return self.started[-1]
 
 
-def test_the_part_that_failed_is_named_though_another_waits_for_it(tmp_path: Path) -> None:
+def test_bench_names_the_failed_part_while_another_still_waits(tmp_path: Path) -> None:
     hosts = Here(2)
     with pytest.raises(BenchFailed, match="pool-1: a sum is wrong"):
         run_parts(hosts, {0: ("pool", {}), 1: ("pool", {})}, tmp_path, 120.0)
@@ -102,8 +102,8 @@ def test_bench_stops_started_parts_if_a_later_one_cannot_start(tmp_path: Path) -
     assert hosts.started[0].poll() is not None
 
 
-def test_another_program_than_sais_is_refused(tmp_path: Path) -> None:
-    """The name and P4Info of another one; and a file without its P4Info."""
+def test_bench_refuses_a_program_other_than_pins(tmp_path: Path) -> None:
+    """Tries a program with another name and P4Info, and a path that does not exist."""
     with pytest.raises(SereneError, match=r"PINS_JSON=.*serene\.json: expected what p4c-bm2-ss makes of p4c's pins"):
         pins.Pins(Program.load("serene").config_path)
     with pytest.raises(SereneError, match=r"PINS_JSON=.*No such file"):

@@ -1,4 +1,4 @@
-"""What tests/conftest.py adds to what pytest says."""
+"""What tests/conftest.py adds to pytest's output and signal handling."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test():
 """
 
 
-def test_a_process_that_does_not_end_is_quoted(tmp_path: Path) -> None:
+def test_conftest_reports_output_of_processes_that_do_not_end(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(TEST)
     command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-c", "/dev/null", str(tmp_path / "test_it.py")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=250, check=False)
@@ -85,7 +85,7 @@ def test_of_another_reason():
 
 @pytest.mark.parametrize("processes", [[], ["-n", "2"]], ids=["alone", "several"])
 def test_pytest_summary_lists_switches_used_and_skip_reasons(tmp_path: Path, processes: list[str]) -> None:
-    """Whatever the switches are: each test is only named as one of theirs."""
+    """The switches do not run: each test is only marked as one of theirs."""
     folder = tmp_path / "bmv2"
     folder.mkdir()
     (folder / "test_it.py").write_text(SWITCHES)

@@ -1,4 +1,5 @@
-"""Which index set-up takes PyTorch from: real pip, real wheels, and indexes on loopback for the public ones."""
+"""The index from which set-up installs PyTorch: real pip and wheels, with indexes on loopback in place of the public
+ones."""
 
 from __future__ import annotations
 
@@ -102,7 +103,7 @@ def installed(python: str) -> str | None:
     return subprocess.run([python, "-c", asked], capture_output=True, text=True, check=True).stdout.strip() or None
 
 
-def test_the_cpu_build_comes_from_pytorchs_own_index_and_is_kept(python: str, index: Index, tmp_path: Path) -> None:
+def test_setup_installs_cpu_torch_from_pytorch_index_once(python: str, index: Index, tmp_path: Path) -> None:
     for version in ("2.12.0+cpu", f"{WANTED}+cpu", "99.0+cpu"):
         put_wheel(tmp_path / "index", version)
     done = set_up(python, index.url)
@@ -115,7 +116,7 @@ def test_the_cpu_build_comes_from_pytorchs_own_index_and_is_kept(python: str, in
     assert index.asked == asked
 
 
-def test_an_index_that_has_none_leaves_it_to_pip(python: str, index: Index, tmp_path: Path) -> None:
+def test_setup_uses_pip_index_if_pytorch_index_has_no_wheel(python: str, index: Index, tmp_path: Path) -> None:
     put_wheel(tmp_path / "index", "2.12.0+cpu")
     put_wheel(tmp_path / "index", f"{WANTED}+cpu", "cp27-cp27m-linux_x86_64")
     # What pip itself would find is no answer of PyTorch's index.
@@ -129,7 +130,7 @@ def test_an_index_that_has_none_leaves_it_to_pip(python: str, index: Index, tmp_
     assert index.asked > 0
 
 
-def test_the_reader_chooses_the_index(python: str, index: Index, tmp_path: Path) -> None:
+def test_setup_takes_the_torch_index_that_the_user_names(python: str, index: Index, tmp_path: Path) -> None:
     put_wheel(tmp_path / "index", f"{WANTED}+own")
     nowhere = f"http://127.0.0.1:{some_port()}"
     done = set_up(python, index.url, TORCH_INDEX="pip")

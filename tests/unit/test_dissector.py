@@ -1,4 +1,4 @@
-"""Wireshark's view of Serene's packets: what tshark finds in a capture, with the dissector that we generate."""
+"""Wireshark's view of Serene's packets: tshark reads a capture with the dissector that we generate."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def script() -> str:
     return done.stdout
 
 
-def test_every_field_is_in_it_once(script: str) -> None:
+def test_dissector_declares_each_header_field_once(script: str) -> None:
     for name, size in (*SERENE_FIELDS, *MEMBERSHIP_FIELDS):
         assert script.count(f'ProtoField.uint{8 * size}("serene.{name}"') == 1
     assert f":add({SERENE_UDP_PORT}, serene)" in script

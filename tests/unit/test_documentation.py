@@ -1,4 +1,4 @@
-"""What pages and comments name exists: links, headings, files, make's targets, modules, serenectl's commands."""
+"""Links, headings, files, make's targets, modules and commands that pages and comments name exist."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def name(path: Path) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_in_pages_resolve(page: Path) -> None:
     for target, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)]*))?\)", page.read_text()):
         there = (page.parent / target).resolve() if target else page
         assert there.exists(), target
@@ -41,8 +41,8 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_files_that_a_page_names_exist(page: Path) -> None:
-    """By their whole path, or by its end."""
+def test_files_named_in_pages_exist(page: Path) -> None:
+    """A page names a file by its whole path or by the path's end."""
     for named in re.findall(r"`([\w./-]+\.(?:py|p4|c|h|md|csv|txtpb|json))`", page.read_text()):
         if named not in {"my_strategy.py", "train_ddp.py", "distributed_test.py"} and not named.startswith(
             ("summary", "metrics", "times")
@@ -50,7 +50,7 @@ def test_files_that_a_page_names_exist(page: Path) -> None:
             assert any(f"/{path}".endswith(f"/{named}") for path in FILES), named
 
 
-def test_commands_that_pages_and_comments_name_exist() -> None:
+def test_commands_named_in_pages_and_comments_exist() -> None:
     commands = getattr(get_command(app), "commands")  # noqa: B009 (of click's Group, which typer may bring itself)
     wrong = []
     for path in (*PAGES, *SOURCES):
@@ -82,6 +82,6 @@ def test_docs_recommend_only_our_or_pinned_packages() -> None:
     assert wrong == []
 
 
-def test_help_of_make_names_every_target() -> None:
+def test_make_help_lists_every_target() -> None:
     shown = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert TARGETS - {"help"} <= set(re.findall(r"^make ([\w-]+)", shown, re.MULTILINE))

@@ -1,4 +1,4 @@
-"""Faults: what a file may say, and what becomes of packets."""
+"""Fault files are parsed and checked, and faults are applied to packets."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def push(seq: int = 1) -> bytes:
     return frame(request(Op.PUSH, 0, values=np.zeros(320), seq=seq), 0)
 
 
-def test_a_whole_file() -> None:
+def test_fault_file_with_every_setting_is_parsed() -> None:
     text = """
     seed = 7
     [[packets]]
@@ -81,8 +81,8 @@ def test_a_whole_file() -> None:
     ],
     ids=lambda text: text[:30],
 )
-def test_a_file_with_something_large(text: str, said: str, tmp_path: Path) -> None:
-    """What else may be wrong is in refusals.txt."""
+def test_fault_file_with_oversized_numbers_is_refused(text: str, said: str, tmp_path: Path) -> None:
+    """refusals.txt has the other bad fault files."""
     path = tmp_path / "faults.toml"
     path.write_text(text)
     with pytest.raises(BadFaults) as raised:
@@ -90,7 +90,7 @@ def test_a_file_with_something_large(text: str, said: str, tmp_path: Path) -> No
     assert str(raised.value).startswith(f"{path}: ") and said in str(raised.value)
 
 
-def test_a_file_that_is_not_there() -> None:
+def test_missing_fault_file_is_reported() -> None:
     with pytest.raises(BadFaults, match=r"cannot read nowhere\.toml: No such file"):
         load("nowhere.toml")
 
@@ -112,17 +112,17 @@ def test_fault_error_names_file_and_entry_of_unknown_worker(tmp_path: Path) -> N
     ],
 )
 def test_faults_check_accepts_workers_and_switches_in_the_run(faults: Faults, racks: int) -> None:
-    """The rest is in refusals.txt."""
+    """refusals.txt has the combinations that are refused."""
     faults.check(8, racks)
 
 
-def test_a_leaf_is_named_by_its_rack() -> None:
+def test_leaf_restart_event_names_its_rack() -> None:
     (event,) = parse('[[events]]\niteration = 3\naction = "restart leaf"\nrack = 0').events
     assert (event.rack, str(event)) == (0, "restart leaf of rack 0 at iteration 3, for 1 s")
 
 
-def test_an_uplink_is_a_link_of_its_own() -> None:
-    """Named by its rack; where neither workers nor racks are named, it suffers as all links do."""
+def test_packet_faults_match_uplinks_by_rack() -> None:
+    """Faults that name neither workers nor racks match every link."""
     packet = push()
     for faults, hit in (
         (PacketFaults(loss=1, racks=(1,)), {uplink(1)}),
@@ -134,7 +134,7 @@ def test_an_uplink_is_a_link_of_its_own() -> None:
         assert {link for link in (0, 1, uplink(0), uplink(1)) if not links.fate(packet, link, UP, 0.0)} == hit
 
 
-def test_kinds_of_packets() -> None:
+def test_kind_of_classifies_each_packet_operation() -> None:
     for op in (Op.HELLO, Op.PUSH, Op.PULL, Op.REPORT, Op.LEAVE):
         assert kind_of(frame(request(op, 0), 0)) == op.name
     for op in (Op.WELCOME, Op.ANSWER, Op.NUDGE, Op.REFUSED, Op.BYE):
@@ -151,7 +151,7 @@ def fates(faults: PacketFaults, count: int = 4000, seed: int = 1) -> list[list[t
     return [links.fate(push(), 0, UP, 0.0) for _ in range(count)]
 
 
-def test_shares_of_lost_repeated_and_late_packets() -> None:
+def test_packet_faults_hit_the_configured_share_of_packets() -> None:
     found = fates(PacketFaults(loss=0.1, duplication=0.2, reordering=0.3, late_s=0.5))
     copies = Counter(map(len, found))
     assert copies[0] / 4000 == pytest.approx(0.1, abs=0.02)
@@ -163,14 +163,14 @@ def test_shares_of_lost_repeated_and_late_packets() -> None:
     assert {packet for outcome in found for _, packet in outcome} == {push()}
 
 
-def test_delay_and_jitter() -> None:
+def test_packet_faults_add_delay_and_jitter() -> None:
     assert fates(PacketFaults(delay_s=0.25), 3) == [[(0.25, push())]] * 3
     delays = [outcome[0][0] for outcome in fates(PacketFaults(delay_s=0.25, jitter_s=0.1))]
     assert min(delays) >= 0.25
     assert sum(delays) / len(delays) == pytest.approx(0.35, rel=0.05)
 
 
-def test_the_seed_decides_everything() -> None:
+def test_packet_faults_are_determined_by_the_seed() -> None:
     faults = PacketFaults(loss=0.1, duplication=0.2, reordering=0.3, jitter_s=0.1)
     assert fates(faults, 200) == fates(faults, 200)
     assert fates(faults, 200) != fates(faults, 200, seed=2)
@@ -194,7 +194,9 @@ def test_link_faults_are_independent_of_other_links() -> None:
         (PacketFaults(loss=1, kinds=("NUDGE", "OTHER")), {(0, DOWN, "NUDGE"), (0, UP, "OTHER")}),
     ],
 )
-def test_which_packets_it_speaks_of(faults: PacketFaults, hit: set[tuple[int, Direction, str]]) -> None:
+def test_packet_faults_match_only_their_workers_directions_and_kinds(
+    faults: PacketFaults, hit: set[tuple[int, Direction, str]]
+) -> None:
     packets = {"PUSH": push(), "NUDGE": frame(control_payload(Op.NUDGE), 0), "OTHER": bytes(60)}
     links = Links(Faults(packets=(faults,)))
     for case in [(0, UP, "PUSH"), (0, DOWN, "NUDGE"), (1, UP, "PUSH"), (0, UP, "OTHER")]:
@@ -203,7 +205,7 @@ def test_which_packets_it_speaks_of(faults: PacketFaults, hit: set[tuple[int, Di
         assert lost == (case in hit), case
 
 
-def test_the_first_description_that_fits_decides_and_only_in_its_time() -> None:
+def test_first_matching_packet_fault_applies_within_its_time() -> None:
     links = Links(
         Faults(
             packets=(PacketFaults(kinds=("PULL",)), PacketFaults(start_s=1, end_s=2, loss=1), PacketFaults(delay_s=9))
@@ -216,7 +218,7 @@ def test_the_first_description_that_fits_decides_and_only_in_its_time() -> None:
     assert links.fate(push(), 0, UP, 5.0) == [(9.0, push())]
 
 
-def test_the_file_in_the_documentation() -> None:
+def test_fault_files_in_the_documentation_parse() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs/faults.md").read_text()
     faults = parse(page.split("```toml\n")[1].split("```")[0])
     assert faults.packets[0].workers == (0,)

@@ -15,7 +15,7 @@ gradients = arrays.arrays(np.float32, st.integers(1, 50), elements=st.floats(-20
 
 
 @given(gradients, st.sampled_from([1, 1000, 2**20]))
-def test_the_error_is_at_most_half_a_unit(gradient: np.ndarray, scale: int) -> None:
+def test_quantisation_error_is_at_most_half_a_unit(gradient: np.ndarray, scale: int) -> None:
     fixed = FixedPoint(scale, limit=8.0)
     values, clipped = fixed.quantise(gradient)
     inside = np.abs(gradient) <= 8
@@ -41,12 +41,12 @@ def test_fixed_point_capacity_fits_a_32_bit_difference() -> None:
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_gradients_that_are_no_numbers_are_refused(value: float) -> None:
+def test_quantise_refuses_nan_and_infinity(value: float) -> None:
     with pytest.raises(BadGradient, match="at index 1"):
         FixedPoint().quantise(np.array([0, value], np.float32))
 
 
 @pytest.mark.parametrize(("scale", "limit"), [(0, 8), (-1, 8), (1, 0), (2**30, 8)])
-def test_impossible_settings_are_refused(scale: int, limit: float) -> None:
+def test_fixed_point_refuses_impossible_scale_and_limit(scale: int, limit: float) -> None:
     with pytest.raises(SereneError):
         FixedPoint(scale, limit)

@@ -1,4 +1,4 @@
-"""What a forked worker's log has in it."""
+"""The log of a forked worker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytest.importorskip("torch")
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")  # which runpy gives, and the child inherits
-def test_a_module_that_the_run_has_imported_runs_as_if_it_had_not(tmp_path: Path) -> None:
+def test_forked_worker_runs_a_module_the_parent_has_imported(tmp_path: Path) -> None:
     import serene.workers.train  # noqa: F401 # as `forked.prepare` does
 
     with (tmp_path / "log").open("wb") as log:

@@ -40,8 +40,8 @@ def imported(folder: str) -> Iterator[tuple[Path, str]]:
 
 
 @pytest.mark.parametrize("folder", [*MAY_IMPORT, "tests", "scripts", "examples"])
-def test_a_part_has_one_name(folder: str) -> None:
-    """A module that is imported by two names is there twice, and users may have a `controller` of their own."""
+def test_modules_are_imported_only_as_parts_of_serene(folder: str) -> None:
+    """A module imported under two names is loaded twice, and users may have a `controller` of their own."""
     assert [f"{path} imports {name}" for path, name in imported(folder) if ", not " in name] == []
 
 
@@ -63,8 +63,8 @@ ROOMS = {
 
 
 @pytest.mark.parametrize("house", ROOMS)
-def test_rooms_import_only_rooms_below(house: str) -> None:
-    """The lowest room is named first. Only the house's own `__init__` may import from all of them."""
+def test_subpackages_import_only_lower_subpackages(house: str) -> None:
+    """The lowest subpackage is named first. Only the package's `__init__` may import from all of them."""
     known, rooms = modules(), ROOMS[house]
     inside = {name: name.split(".")[2] for name in known if name.startswith(f"serene.{house}.")}
     assert set(inside.values()) == set(rooms)
@@ -76,8 +76,8 @@ def test_rooms_import_only_rooms_below(house: str) -> None:
     ] == []
 
 
-def test_topologies_run_under_mininets_own_python() -> None:
-    """Which has nothing that is not Debian's: of our own library they use what needs nothing else."""
+def test_topologies_import_only_what_debians_python_has() -> None:
+    """That Python has only Debian's packages, so topologies use only the parts of serene that need no others."""
     known, ours = {"topologies", "mininet", *sys.stdlib_module_names}, modules()
     alone = {"serene.process.interrupts", "serene.process.locks"}
     assert {name for _, name in imported("topologies")} <= known | {"serene"}
@@ -109,8 +109,8 @@ def needed(path: Path, known: Mapping[str, Path]) -> set[str]:
     return found & known.keys()
 
 
-def test_no_test_imports_a_test() -> None:
-    """What two tests need is in a module of its own. Only the tests that Tofino shares with v1model run as its own."""
+def test_tests_do_not_import_from_other_tests() -> None:
+    """Shared code is in a module of its own. Only the tests that Tofino shares with v1model are imported."""
     found = [
         f"{path.relative_to(ROOT)} imports {node.module}"
         for path in (ROOT / "tests").rglob("*.py")
@@ -122,8 +122,8 @@ def test_no_test_imports_a_test() -> None:
     assert set(found) == mine
 
 
-def test_no_module_needs_itself() -> None:
-    """Not by way of others either, and not for the sake of a type: a circle has no first page to read."""
+def test_imports_contain_no_cycles() -> None:
+    """Neither through other modules, nor for type annotations alone."""
     known = modules()
     needs = {name: needed(path, known) - {name} for name, path in known.items()}
     while leaves := [name for name, others in needs.items() if not others & needs.keys()]:
@@ -135,7 +135,7 @@ def test_no_module_needs_itself() -> None:
 
 
 def test_commands_start_without_importing_heavy_packages() -> None:
-    """The operator's, and those that start others."""
+    """These are the operator's commands, and those that start other processes."""
     programs = (
         "serene.controller.commands.cli, serene.embedded.command.cli, serene.experiments.run.cli, "
         "serene.experiments.straggler_study.command"
@@ -145,6 +145,6 @@ def test_commands_start_without_importing_heavy_packages() -> None:
     assert said == "[]\n"
 
 
-def test_a_measurement_on_one_machine_needs_no_mininet() -> None:
+def test_one_machine_measurement_does_not_import_mininet() -> None:
     asked = "import sys; sys.modules['mininet'] = None; import serene.experiments.performance.one_machine"
     subprocess.run([sys.executable, "-c", asked], cwd=ROOT, check=True)

@@ -1,4 +1,4 @@
-"""Our commands end quietly when they are interrupted before they have begun; and later where they may be."""
+"""Our commands end quietly when interrupted before they have begun, and clean up when interrupted later."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def commands() -> set[str]:
 
 
 @pytest.mark.parametrize("module", sorted(commands()))
-def test_an_interrupt_while_a_command_is_imported(module: str) -> None:
+def test_interrupt_during_import_ends_a_command_quietly(module: str) -> None:
     ended = interrupted(module)
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
@@ -81,8 +81,8 @@ for module in sys.argv[1:]:
 """
 
 
-def test_every_command_prints_its_help_and_does_nothing_else() -> None:
-    """All in one process, which imports what they share once."""
+def test_help_option_prints_help_and_has_no_side_effect() -> None:
+    """All run in one process, so that shared imports happen once."""
     modules = sorted(module for module in commands() if module.startswith("serene."))
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", HELP, *modules], cwd=ROOT, capture_output=True, text=True, timeout=300
@@ -103,8 +103,8 @@ def in_session(leader: int) -> dict[int, float]:
     return found
 
 
-def test_an_interrupt_while_a_command_has_processes_at_work(tmp_path: Path) -> None:
-    """By a terminal, which tells all of them. (What they say besides is about the runs.)"""
+def test_interrupt_ends_a_command_with_worker_processes(tmp_path: Path) -> None:
+    """A terminal signals all processes. (Other output is about the runs.)"""
     command = ["env", "--default-signal=INT", sys.executable, "-m", "serene.experiments.correctness.schedules"]
     given = ["--runs", "1000000", "--processes", "2", "--pair", "bsp,asp"]
     said = tmp_path / "said"
@@ -126,14 +126,14 @@ def test_an_interrupt_while_a_command_has_processes_at_work(tmp_path: Path) -> N
         started.wait()
 
 
-def test_command_that_ignores_interrupts_goes_on() -> None:
+def test_command_continues_if_interrupts_are_ignored() -> None:
     ended = interrupted("serene.switch_command", ignored=True)
     assert ended.returncode == 2
     assert ended.stderr.startswith("error: give a program"), "it has come as far as its command line"
 
 
 def test_foreign_google_package_does_not_break_serene_switch(tmp_path: Path) -> None:
-    """One called google, which protobuf's modules lie in, too."""
+    """The package is named google, like the one that contains protobuf's modules."""
     (tmp_path / "google").mkdir()
     (tmp_path / "google" / "__init__.py").touch()
     command = Path(sys.executable).with_name("serene-switch")
@@ -168,7 +168,7 @@ def main():
 
 
 def played(body: str, ignored: Sequence[str] = ()) -> tuple[int, list[str]]:
-    """Exit status, and the words that a program with this ``main`` said; standard error must stay empty."""
+    """Returns exit status and output of a program with this ``main``; standard error must stay empty."""
     how = ["env", "--default-signal=INT,TERM,HUP", *(f"--ignore-signal={name}" for name in ignored)]
     lines = "".join(f"    {line}\n" for line in body.splitlines())
     code = f"{PROGRAM}{lines}\nstatus = ended(main)\nsay('end')\nsys.exit(status)"
@@ -188,7 +188,7 @@ finally:
 
 
 @pytest.mark.parametrize("name", ["INT", "TERM", "HUP"])
-def test_one_interrupt_comes_and_none_disturbs_the_clearing_up(name: str) -> None:
+def test_only_the_first_signal_raises_and_clean_up_completes(name: str) -> None:
     status = 128 + getattr(signal, f"SIG{name}")
     assert played(CLEARED.format(does=f"send('{name}'); say('on')")) == (status, ["works", "clears", "cleared", "end"])
 
@@ -236,8 +236,8 @@ with held():
 
 
 @pytest.mark.parametrize("name", ["INT", "HUP"])
-def test_a_signal_that_is_ignored_stays_so(name: str) -> None:
-    """SIGHUP after nohup, SIGINT in what a shell runs in the background."""
+def test_ignored_signal_stays_ignored(name: str) -> None:
+    """SIGHUP is ignored after nohup, SIGINT in a shell's background jobs."""
     body = f"send('{name}'); say('on'); send('TERM')"
     assert played(body, ignored=[name]) == (128 + signal.SIGTERM, ["on", "end"])
 
@@ -270,8 +270,8 @@ restore, signal.signal = signal.signal, last
     assert played(body.strip()) == (0, ["end"])
 
 
-def test_no_other_handler_raises() -> None:
-    """Elsewhere signals are left alone, ignored or passed on."""
+def test_only_the_interrupts_module_raises_in_signal_handlers() -> None:
+    """Other modules leave signals alone, ignore them or pass them on."""
     passed_on = "topologies/isolation.py"
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
@@ -283,14 +283,14 @@ def test_no_other_handler_raises() -> None:
 
 
 @pytest.mark.parametrize("early", [True, False])
-def test_held_block_can_wait_for_a_coming_interrupt(early: bool) -> None:
+def test_held_block_can_wait_for_a_pending_interrupt(early: bool) -> None:
     first, then = ("send('TERM')", "") if early else ("", "send('TERM')")
     body = f"with held():\n    {first}\n    heard = coming()\n    {then}\n    say(len(os.read(heard, 1)))\nsay('never')"
     assert played(body) == (128 + signal.SIGTERM, ["1", "end"])
 
 
 def test_command_that_loses_its_terminal_still_cleans_up(tmp_path: Path) -> None:
-    """What it says fails from then on, or it would end with that."""
+    """Printing fails without a terminal, which must not end the clean-up."""
     cleared = tmp_path / "cleared"
     body = f"try:\n    say('on'); time.sleep(100)\nfinally:\n    say('lost'); open({str(cleared)!r}, 'w').close()"
     lines = "".join(f"    {line}\n" for line in body.splitlines())

@@ -1,4 +1,4 @@
-"""make's settings: what a target does not take is refused, and what it might have meant is named."""
+"""make's settings: unknown ones are refused with a suggestion, known ones reach the programs."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ TAKEN = ["WORKERS=8", "FULL=1", "PACKETS=3", "TARGET=embedded"]
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
 
 
-def test_no_target_takes_a_setting_that_nobody_knows() -> None:
-    """Several targets take what one of them does."""
+def test_make_refuses_an_unknown_setting_for_every_target() -> None:
+    """Several targets share the same check."""
     refused = make(*TARGETS, "STALENES=3")
     assert refused.returncode == 2
     assert f"STALENES: no setting of make {TARGETS[0]}" in refused.stderr
     assert refused.stdout == ""
 
 
-def test_settings_in_pages_are_taken() -> None:
+def test_make_accepts_settings_shown_in_pages() -> None:
     given: dict[str, set[str]] = {}
     for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")):
         for target, settings in re.findall(r"\bmake ([a-z][\w-]*)((?: [A-Z_]+=\S+)+)", page.read_text()):
@@ -39,7 +39,7 @@ def test_settings_in_pages_are_taken() -> None:
         assert "no setting" not in done.stderr, done.stderr
 
 
-def test_the_usual_variables_are_taken_everywhere() -> None:
+def test_make_accepts_common_variables_for_every_target() -> None:
     done = make(*TARGETS, "PYTHON=python3", "CC=gcc", "V=1", *TAKEN)
     assert done.returncode == 0, done.stderr
     assert "no setting" not in done.stderr
@@ -64,20 +64,20 @@ def test_unknown_make_setting_error_suggests_the_right_one(arguments: list[str],
     assert said in refused.stderr
 
 
-def test_settings_reach_the_command() -> None:
+def test_make_passes_settings_to_the_command() -> None:
     done = make("run-local", "STRATEGY=mixed:1,2", "WORKERS=8")
     assert "--strategy 'mixed:1,2'" in done.stdout and "--workers '8'" in done.stdout
     assert done.stderr == "", "nothing to warn about"
 
 
-def test_help_names_the_defaults_that_the_program_has() -> None:
+def test_make_help_shows_the_defaults_of_the_program() -> None:
     text = make("help").stdout.partition("A run's settings and their defaults:")[2]
     named = {name.lower(): default for name, default in re.findall(r"\b([A-Z_]+)=(\w+)", text) if name != "OUT"}
     assert len(named) > 10
     assert named == {name: str(Given.model_fields[name].default) for name in named}
 
 
-def test_random_runs_are_at_one_switch_unless_racks_are_given() -> None:
+def test_make_schedules_runs_one_switch_unless_racks_are_given() -> None:
     alone = make("schedules").stdout
     assert "--racks" not in alone and "--first" not in alone
     assert make("schedules", "RACKS=1").stdout == alone
@@ -96,8 +96,8 @@ def test_make_ignores_environment_settings_with_a_warning() -> None:
 MODULES = re.findall(r"^\t@\$\(VENV_PYTHON\) -m ([a-z_.]+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 
-def test_every_option_that_make_passes_on_exists() -> None:
-    """`make -n` for every target; each program's own help names the options it takes."""
+def test_options_passed_by_make_exist_in_the_programs() -> None:
+    """Compares `make -n` for every target with each program's own help."""
     targets = [target for target in TARGETS if target not in ("help", "clean", "shell")]
     commands = make(*targets, "FULL=1", "OUT=here").stdout.replace("\\\n", " ").splitlines()
     programs = [line.split(" -m ", 1)[1].split() for line in commands if " -m " in line]
@@ -115,7 +115,7 @@ def test_every_option_that_make_passes_on_exists() -> None:
 @pytest.mark.parametrize(
     "given", ["a b", "it's", "$(touch here)", "`touch here`", "$$HOME", "a; touch here", "'; touch here; '"]
 )
-def test_a_setting_reaches_the_program_as_it_was_given(given: str) -> None:
+def test_make_passes_an_output_path_unchanged(given: str) -> None:
     targets = ["run-local", "run-mininet", "reproduce", "network-study", "swaps", "schedules"]
     done = make(*targets, f"OUT={given}")
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Outputs are tried before the work, leave nothing then, and are not lost after it."""
+"""Outputs are checked before the work, the check leaves nothing behind, and results are not lost after the work."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def listing(place: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["out", "a/b/out", "a/b/out.json"])
-def test_a_place_that_can_be_written_is_left_as_it_was(tmp_path: Path, name: str) -> None:
+def test_output_check_leaves_a_writable_folder_unchanged(tmp_path: Path, name: str) -> None:
     outputs.check(tmp_path / name, MB)
     assert listing(tmp_path) == []
 
@@ -64,7 +64,9 @@ def nearly_full(place: Path) -> None:
     ("spoil", "said"),
     [(full, "No space left on device"), (nearly_full, "No space left on device"), (disks.read_only, "Read-only")],
 )
-def test_a_disk_that_does_not_take_it_is_refused(small: Path, spoil: Callable[[Path], None], said: str) -> None:
+def test_output_check_refuses_a_disk_that_cannot_hold_the_output(
+    small: Path, spoil: Callable[[Path], None], said: str
+) -> None:
     spoil(small)
     before = listing(small)
     for name in ("out", "a/b/out"):
@@ -90,7 +92,7 @@ def test_output_check_names_the_obstacle(tmp_path: Path) -> None:
                 check(tmp_path / name, MB)
 
 
-def test_a_directory_without_permission_is_refused(tmp_path: Path) -> None:
+def test_output_check_refuses_a_folder_without_write_permission(tmp_path: Path) -> None:
     if os.geteuid() == 0:
         pytest.skip("root needs no permission; a read-only disk stands for it above")
     tmp_path.chmod(0o555)
@@ -104,7 +106,7 @@ def where(error: CannotWrite) -> Path:
     return Path(found[1])
 
 
-def test_a_text_that_does_not_fit_goes_elsewhere(small: Path, spare: Path) -> None:
+def test_output_that_does_not_fit_is_written_to_another_disk(small: Path, spare: Path) -> None:
     disks.fill(small)
     text = "found\n" * 10_000
     with pytest.raises(CannotWrite, match=f"cannot write {small}/deep/found.json: No space") as raised:
@@ -124,7 +126,7 @@ def test_result_is_printed_when_no_disk_has_room(
     assert capsys.readouterr().out == "found\n" * 10_000
 
 
-def test_an_older_file_stays_whole(small: Path, spare: Path) -> None:
+def test_failed_write_keeps_the_older_file(small: Path, spare: Path) -> None:
     (small / "found.json").write_text("older")
     disks.fill(small)
     with pytest.raises(CannotWrite):
@@ -132,7 +134,7 @@ def test_an_older_file_stays_whole(small: Path, spare: Path) -> None:
     assert (small / "found.json").read_text() == "older"
 
 
-def test_a_directory_is_one_run_s_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_folder_is_claimed_by_one_run_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     out = tmp_path / "runs" / "out"
     with outputs.claimed(out):
@@ -145,7 +147,7 @@ def test_a_directory_is_one_run_s_at_a_time(tmp_path: Path, monkeypatch: pytest.
     assert listing(tmp_path) == []
 
 
-def test_a_directory_that_does_not_fit_goes_elsewhere(small: Path, spare: Path) -> None:
+def test_folder_that_does_not_fit_is_kept_on_another_disk(small: Path, spare: Path) -> None:
     work = small / ".run"
     work.mkdir()
     disks.fill(small)
@@ -173,7 +175,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_refuses_before_it_works(
+def test_command_refuses_a_bad_output_before_working(
     command: str, small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main, arguments, name = COMMANDS[command]
@@ -189,7 +191,7 @@ def test_a_command_refuses_before_it_works(
         assert listing(small) == before
 
 
-def test_a_folder_for_temporary_files_in_which_no_socket_fits_is_named(tmp_path: Path) -> None:
+def test_schedules_refuse_a_temporary_folder_too_long_for_sockets(tmp_path: Path) -> None:
     folder = tmp_path / ("x" * 100)
     folder.mkdir()
     command = [sys.executable, "-m", "serene.experiments.correctness.schedules", "--runs", "1", "--pair", "bsp,ssp"]
@@ -202,8 +204,8 @@ def test_a_folder_for_temporary_files_in_which_no_socket_fits_is_named(tmp_path:
     assert f"{folder}, another folder is given by TMPDIR" in done.stderr and done.stderr.count("\n") == 1
 
 
-def test_schedules_without_a_compiler_say_so_in_one_line(tmp_path: Path) -> None:
-    """Programs are compiled in the processes that play."""
+def test_schedules_without_a_compiler_reports_one_line(tmp_path: Path) -> None:
+    """The processes that run the schedules compile the programs."""
     command = [sys.executable, "-m", "serene.experiments.correctness.schedules", "--runs", "1", "--pair", "bsp,ssp"]
     done = subprocess.run(
         [*command, "--processes", "1", "--out", str(tmp_path / "numbers.json")],
@@ -223,7 +225,7 @@ def forks() -> None:
 
 
 @pytest.mark.parametrize("command", [command for command, (_, _, name) in COMMANDS.items() if name == "study"])
-def test_a_study_s_results_are_no_file(
+def test_study_refuses_a_file_as_its_output_folder(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main, arguments, _ = COMMANDS[command]
@@ -235,10 +237,10 @@ def test_a_study_s_results_are_no_file(
     assert out.read_text() == "of another program"
 
 
-def test_schedules_that_have_been_played_are_not_lost(
+def test_schedules_keep_results_if_the_disk_fills_while_running(
     forks: None, small: Path, spare: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The disk fills while they are played."""
+    """The disk fills while the schedules run."""
     play = schedules.play_all
 
     def and_fill(*arguments: object) -> Iterator[object]:

@@ -1,5 +1,4 @@
-"""The committed compiler output belongs to the P4 sources, is as the compiler wrote it, and names no path of the
-machine that made it."""
+"""The committed compiler output matches the P4 sources, was not edited, and contains no absolute path."""
 
 from __future__ import annotations
 
@@ -34,14 +33,14 @@ def compile_p4(checkout: Path, *options: str, **environment: str) -> subprocess.
     )
 
 
-def test_the_output_is_of_the_sources_as_they_are() -> None:
+def test_p4_output_digest_matches_the_sources() -> None:
     checked = compile_p4(ROOT, "--check", PATH="/nowhere")
     assert checked.returncode == 0, checked.stderr
     assert "nothing was compiled: p4c-bm2-ss is not installed" in checked.stdout
 
 
 @pytest.mark.parametrize("source", ["include/sizes.p4", "v1model/barrier.p4", "v1model/extra.p4"])
-def test_a_source_that_changed_or_is_new_is_noticed(checkout: Path, source: str) -> None:
+def test_p4_check_detects_changed_or_new_sources(checkout: Path, source: str) -> None:
     with (checkout / "p4src" / source).open("a") as file:
         file.write("// one more line\n")
     checked = compile_p4(checkout, "--check")
@@ -54,8 +53,8 @@ def test_a_source_that_changed_or_is_new_is_noticed(checkout: Path, source: str)
 @pytest.mark.parametrize(
     ("suffix", "was", "becomes"), [(".json", "0xffffffff", "0xfffffffe"), (".p4info.txtpb", "size: 8192", "size: 8191")]
 )
-def test_output_that_was_tampered_with_is_noticed(checkout: Path, suffix: str, was: str, becomes: str) -> None:
-    """One digit of a constant, one size."""
+def test_p4_check_detects_edited_output(checkout: Path, suffix: str, was: str, becomes: str) -> None:
+    """Edits one digit of a constant, and one size."""
     for variant in VARIANTS:
         path = checkout / "p4src" / "build" / f"{variant}{suffix}"
         text = path.read_text()
@@ -67,7 +66,7 @@ def test_output_that_was_tampered_with_is_noticed(checkout: Path, suffix: str, w
         assert f"the output of {variant} is not as the compiler wrote it" in checked.stderr
 
 
-def test_output_that_is_missing_is_named(checkout: Path) -> None:
+def test_p4_check_names_missing_output(checkout: Path) -> None:
     names = ("serene.json", "serene_jumbo.p4info.txtpb", "serene_leaf.sha256")
     for name in names:
         (checkout / "p4src" / "build" / name).unlink()
@@ -76,7 +75,7 @@ def test_output_that_is_missing_is_named(checkout: Path) -> None:
     assert all(f"{name} of" in checked.stderr for name in names) and checked.stderr.count("missing") == len(names)
 
 
-def test_a_missing_compiler_is_named_and_leaves_the_output_alone(checkout: Path) -> None:
+def test_missing_p4_compiler_is_named_and_output_is_kept(checkout: Path) -> None:
     before = (checkout / "p4src" / "build" / "serene.json").read_bytes()
     compiled = compile_p4(checkout, PATH="/nowhere")
     assert compiled.returncode == 1
@@ -85,7 +84,7 @@ def test_a_missing_compiler_is_named_and_leaves_the_output_alone(checkout: Path)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_output_names_no_path_of_a_machine(variant: str) -> None:
+def test_p4_output_contains_no_absolute_paths(variant: str) -> None:
     text = (ROOT / "p4src" / "build" / f"{variant}.json").read_text()
     assert not Path(json.loads(text)["program"]).is_absolute()
     assert '"/' not in text
@@ -101,8 +100,7 @@ done
 
 
 def test_p4_check_recompiles_to_detect_redigested_output(checkout: Path, tmp_path: Path) -> None:
-    """Output that was edited and has a new digest. The stand-in for p4c makes what is in a folder, whatever the
-    sources."""
+    """Output is edited and its digest renewed. The stand-in for p4c copies a folder, whatever the sources are."""
     tools, committed, edited = (tmp_path / name for name in ("tools", "committed", "edited"))
     tools.mkdir()
     (tools / "p4c-bm2-ss").write_text(STAND_IN)
@@ -127,7 +125,7 @@ def test_p4_check_recompiles_to_detect_redigested_output(checkout: Path, tmp_pat
 
 
 @pytest.mark.timeout(1000)  # four compilations
-def test_compiling_again_makes_the_same_output(checkout: Path) -> None:
+def test_p4_compilation_is_reproducible(checkout: Path) -> None:
     if shutil.which("p4c-bm2-ss") is None:
         pytest.skip("needs p4c-bm2-ss")
     for path in (checkout / "p4src" / "build").glob("*.*"):  # or output that nobody compiled would be compared
@@ -140,7 +138,7 @@ def test_compiling_again_makes_the_same_output(checkout: Path) -> None:
 
 
 @pytest.mark.timeout(1000)  # four compilations
-def test_the_compiler_makes_another_number_of_slots_as_the_setting_does(checkout: Path) -> None:
+def test_p4c_output_for_other_slot_counts_equals_with_slots(checkout: Path) -> None:
     if shutil.which("p4c-bm2-ss") is None:
         pytest.skip("needs p4c-bm2-ss")
     sizes = checkout / "p4src" / "include" / "sizes.p4"

@@ -1,4 +1,4 @@
-"""The strategies above a picture: each in its own colour, and no name runs into another."""
+"""The strategies above a picture: each in its own colour, without overlapping names."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ END_S = 60.0
 
 
 @pytest.mark.parametrize("text", STRATEGIES)
-def test_a_strategy_has_one_name(text: str) -> None:
+def test_picture_names_a_strategy_as_its_str_does(text: str) -> None:
     assert look(text).name == str(parse(text))
 
 
-def test_a_quorum_is_named_as_its_kind() -> None:
+def test_picture_names_a_quorum_by_its_family() -> None:
     assert (look("quorum:3").name, look("quorum").name) == ("3-of-n", "k-of-n")
     assert look("quorum:3").kind == look("quorum").kind == "k-of-n"
 
 
 @pytest.mark.parametrize("text", STRATEGIES)
-def test_a_strategy_has_one_colour(text: str) -> None:
+def test_strategy_colour_is_the_same_in_band_and_look(text: str) -> None:
     expected = COLOUR_OF.get(text) or COLOUR_OF.get(text.partition(":")[0], GREY)
     assert colour_of(str(parse(text))) == look(text).colour == expected
 
@@ -38,7 +38,7 @@ def test_worker_activity_colours_differ_from_strategy_colours() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_names_never_overlap(seed: int) -> None:
+def test_strategy_names_in_a_picture_never_overlap(seed: int) -> None:
     chance = random.Random(seed)
     times = [0.0, *sorted(chance.uniform(0, END_S) for _ in range(12))]
     changes = [(t, str(parse(chance.choice(STRATEGIES)))) for t in times]
@@ -56,6 +56,6 @@ def test_names_never_overlap(seed: int) -> None:
     assert drawn == [colour_of(name).lower() for _, name in changes]
 
 
-def test_a_strategy_that_never_changes_has_no_names() -> None:
+def test_strategy_band_without_changes_shows_no_names() -> None:
     figure, axes = panels(1, 1)
     assert fit_names(figure, strategy_band(axes[0, 0], [], END_S), END_S) == []

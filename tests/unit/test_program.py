@@ -18,7 +18,7 @@ def p4_sizes() -> dict[str, int]:
 
 
 @pytest.mark.parametrize(("variant", "fields"), [("serene", 5), ("serene_jumbo", 14)])
-def test_sizes_are_those_of_the_sources(variant: str, fields: int) -> None:
+def test_program_sizes_equal_those_of_the_p4_sources(variant: str, fields: int) -> None:
     program, sizes = Program.load(variant), p4_sizes()
     assert program.lanes == 64 * fields
     assert (program.slots, program.max_jobs, program.max_workers) == (
@@ -28,19 +28,19 @@ def test_sizes_are_those_of_the_sources(variant: str, fields: int) -> None:
     assert types["values_t"] == [[f"lanes_{number}", 2048, False] for number in range(fields)]
 
 
-def test_sizes_of_the_tree_are_those_of_the_sources() -> None:
+def test_tree_program_sizes_equal_those_of_the_p4_sources() -> None:
     sizes = p4_sizes()
     for program, workers in zip(Program.tree(), ("MAX_WORKERS", "LEAVES"), strict=True):
         assert (program.lanes, program.slots, program.max_jobs) == (320, sizes["SLOTS"], sizes["MAX_JOBS"])
         assert program.max_workers == program.counted_workers == sizes[workers]
 
 
-def test_a_leaf_is_no_variant() -> None:
+def test_program_load_refuses_a_leaf_program() -> None:
     with pytest.raises(NoSuchProgram, match="no program 'serene_leaf'; expected serene or serene_jumbo"):
         Program.load("serene_leaf")
 
 
-def test_a_program_is_found_by_its_path(tmp_path: Path) -> None:
+def test_program_load_accepts_a_path(tmp_path: Path) -> None:
     for name in ("serene.json", "serene.p4info.txtpb"):
         shutil.copy(BUILD / name, tmp_path / name.replace("serene", "mine"))
     mine = Program.load(tmp_path / "mine.json")
@@ -60,13 +60,13 @@ def test_program_load_refuses_other_builds(tmp_path: Path, text: str) -> None:
         Program.load(tmp_path / "other.json")
 
 
-def test_a_missing_p4info_is_named(tmp_path: Path) -> None:
+def test_program_load_names_a_missing_p4info(tmp_path: Path) -> None:
     shutil.copy(BUILD / "serene.json", tmp_path)
     with pytest.raises(NoSuchProgram, match=r"cannot read .*serene\.p4info\.txtpb: No such file"):
         Program.load(tmp_path / "serene.json")
 
 
-def test_the_valid_names_are_listed() -> None:
+def test_program_load_error_lists_valid_names() -> None:
     with pytest.raises(NoSuchProgram, match=f"expected {VARIANTS[0]} or {VARIANTS[1]}, or a path"):
         Program.load("tofino")
     with pytest.raises(NoSuchProgram, match="No such file"):

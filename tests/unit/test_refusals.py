@@ -1,4 +1,4 @@
-"""What users may write wrong, and what the one line says that they get: a table in refusals.txt.
+"""Bad texts of users and the one line that refuses them: a table in refusals.txt.
 
 A section is named after what reads its texts. Each of its lines has a text, an arrow, and what the message has to have
 in it; ``\\n`` in a text ends a line. Refusals that need more than a text are tested where they are raised.
@@ -28,7 +28,7 @@ TABLE = Path(__file__).with_name("refusals.txt")
 
 
 def command(main: Callable[[], int], text: str) -> None:
-    """A command line, whose results would be written."""
+    """Runs a command line with --out and raises its refusal; nothing may be written."""
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as said:
         out = Path(folder, "out")
         with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit, match="2"):

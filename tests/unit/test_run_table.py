@@ -1,4 +1,4 @@
-"""Runs as one table, as pandas reads it."""
+"""Runs as one table that pandas can read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def a_run(folder: Path, **values: object) -> None:
     (folder / "summary.json").write_text(json.dumps(summary))
 
 
-def test_each_run_is_a_row_of_plain_values(tmp_path: Path) -> None:
+def test_run_table_has_one_row_of_plain_values_per_run(tmp_path: Path) -> None:
     a_run(tmp_path / "a")
     a_run(tmp_path / "deep" / "b", strategy="auto:pacing", links="12 lost")
     text = StringIO()
@@ -34,7 +34,7 @@ def test_each_run_is_a_row_of_plain_values(tmp_path: Path) -> None:
     assert "machine" not in first
 
 
-def test_a_folder_without_runs_and_a_file_that_is_no_summary_are_named(tmp_path: Path) -> None:
+def test_run_table_refuses_folders_without_runs_and_bad_summaries(tmp_path: Path) -> None:
     with pytest.raises(SereneError, match=r"no summary\.json below it"):
         list(table.rows([tmp_path]))
     (tmp_path / "summary.json").write_text("{}")

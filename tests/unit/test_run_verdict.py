@@ -1,4 +1,4 @@
-"""Whether every contribution was counted once: what a run says at its end."""
+"""A run's last line: whether every contribution was applied exactly once."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ def said(applied: int | None, wrong: list[int] | None, under_way: int = 0) -> st
     return balance({**summary, "contributions_under_way": under_way})
 
 
-def test_one_worker_s_loss_does_not_make_up_for_another_s_double_count() -> None:
+def test_verdict_compares_each_worker_not_only_the_sum() -> None:
     assert miscounted(SENT, [10, 10]) == []
     assert miscounted(SENT, [9, 11]) == [0, 1]
     assert said(20, [0, 1]) == ", applied 20: NOT EQUAL for worker 0, 1"
     assert said(20, []) == ", applied 20: exactly once"
 
 
-def test_after_a_kill_sums_are_all_that_can_be_compared() -> None:
+def test_verdict_after_a_kill_compares_only_sums() -> None:
     assert said(23, None, under_way=3) == ", applied 23: the sums agree"
     assert said(24, None, under_way=3).endswith("NOT EQUAL") and said(19, None, under_way=3).endswith("NOT EQUAL")
 
 
-def test_where_nobody_counts_there_is_no_verdict() -> None:
+def test_verdict_is_empty_without_switch_counts() -> None:
     assert miscounted(SENT, None) is None and said(None, None) == ""

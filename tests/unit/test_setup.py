@@ -1,4 +1,5 @@
-"""Set-up's interpreter is the reader's choice, what runs is the environment's; and a pin for every Python."""
+"""Set-up uses the Python that the user names, make's targets use the environment's, and each package has one pin for
+every Python."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ def test_make_targets_run_venv_python_despite_python_setting(target: str) -> Non
         assert ".venv/bin/python -m " in done.stdout and "/nowhere/python" not in done.stdout
 
 
-def test_set_up_hears_which_python_the_reader_wants() -> None:
-    """make hands a variable of its own on in the place of one that was in the environment."""
+def test_make_setup_exports_the_python_setting() -> None:
+    """For make, a variable on the command line replaces one of the environment."""
     rule = "--eval=told: ; @printenv PYTHON"
     for arguments, environment in ((["PYTHON=here"], {}), ([], {"PYTHON": "here"})):
         done = subprocess.run(
@@ -37,9 +38,7 @@ OLD = 'case "$2" in *print*) echo 3.9;; *) exit 1;; esac'  # what set-up asks fo
 @pytest.mark.parametrize(
     ("script", "said"), [(None, "is no Python"), ("exit 0", "is no Python"), (OLD, "is Python 3.9")]
 )
-def test_an_interpreter_that_will_not_do_is_refused_before_anything_is_installed(
-    script: str | None, said: str, tmp_path: Path
-) -> None:
+def test_setup_refuses_an_unusable_interpreter_before_installing(script: str | None, said: str, tmp_path: Path) -> None:
     python = tmp_path / "a python"
     if script is not None:
         python.write_text(f"#!/bin/sh\n{script}\n")
@@ -53,7 +52,7 @@ def test_an_interpreter_that_will_not_do_is_refused_before_anything_is_installed
 
 
 @pytest.mark.parametrize("version", ["3.10", "3.11", "3.12", "3.13"])
-def test_each_package_has_one_pin_for_every_python(version: str) -> None:
+def test_constraints_pin_each_package_once_for_every_python(version: str) -> None:
     lines = [line.partition("#")[0].strip() for line in (ROOT / "constraints.txt").read_text().splitlines()]
     pins = [Requirement(line) for line in lines if line]
     there = [pin.name for pin in pins if pin.marker is None or pin.marker.evaluate({"python_version": version})]

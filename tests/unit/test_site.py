@@ -1,4 +1,4 @@
-"""The documentation's site: it builds, its links lead somewhere, and what is generated follows the code."""
+"""The documentation's site: it builds, its links resolve, and its generated parts match the code."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Html]:
     return {page: Html(page.read_text()) for page in sorted(folder.rglob("*.html"))}
 
 
-def test_links_of_the_site_lead_somewhere(site: dict[Path, Html]) -> None:
+def test_site_links_resolve(site: dict[Path, Html]) -> None:
     wrong = []
     for page, html in site.items():
         for link in html.links:
@@ -83,14 +83,14 @@ def test_links_of_the_site_lead_somewhere(site: dict[Path, Html]) -> None:
     assert wrong == []
 
 
-def test_the_site_loads_nothing_from_elsewhere(site: dict[Path, Html]) -> None:
-    """Pages work without a network."""
+def test_site_loads_no_external_resources(site: dict[Path, Html]) -> None:
+    """Pages must work without a network."""
     loads = r"<(?:script|img|iframe)[^>]*\ssrc=\"?(https?:[^\s\">]*)|<link[^>]*\bhref=\"?(https?:[^\s\">]*\.css)"
     assert {found for page in site for found in re.findall(loads, page.read_text())} == set()
 
 
-def test_tables_and_lists_of_the_site_are_drawn(site: dict[Path, Html]) -> None:
-    """GitHub takes a table or list right after a line of text for one, MkDocs does not."""
+def test_site_renders_tables_and_lists(site: dict[Path, Html]) -> None:
+    """GitHub renders a table or list directly after a line of text, MkDocs does not."""
     wrong = []
     for page, html in site.items():
         text = "".join(html.text)
@@ -100,13 +100,13 @@ def test_tables_and_lists_of_the_site_are_drawn(site: dict[Path, Html]) -> None:
     assert wrong == []
 
 
-def test_the_search_finds_a_word_of_every_group_of_pages(site: dict[Path, Html]) -> None:
+def test_site_search_index_covers_every_group_of_pages(site: dict[Path, Html]) -> None:
     index = json.loads((next(iter(site)).parent / "search/search_index.json").read_text())
     places = {document["location"].partition("#")[0] for document in index["docs"]}
     assert {"index.html", "tutorial/first-run.html", "runs.html", "protocol.html", "commands.html"} <= places
 
 
-def test_the_page_of_commands_names_every_command_and_option(site: dict[Path, Html]) -> None:
+def test_commands_page_lists_every_command_and_option(site: dict[Path, Html]) -> None:
     folder = next(iter(site)).parent
     text = re.sub(r"<[^>]*>", "", (folder / "commands.html").read_text())
     commands = getattr(get_command(app), "commands")  # noqa: B009 (of click's Group, which typer may bring itself)
@@ -119,17 +119,17 @@ def test_the_page_of_commands_names_every_command_and_option(site: dict[Path, Ht
         assert other in text
 
 
-def test_readme_is_short() -> None:
+def test_readme_has_at_most_900_words() -> None:
     assert len((ROOT / "README.md").read_text().split()) <= 900
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_drawn_packet_and_slot_are_the_codes(name: str) -> None:
+def test_drawn_packet_and_slot_match_the_code(name: str) -> None:
     drawn = (ROOT / "docs/images" / name).read_text()
     assert drawn == PICTURES[name](), "python scripts/draw_packets.py draws it again"
 
 
-def test_entities_of_p4runtime_are_the_servers() -> None:
+def test_documented_p4runtime_entities_match_the_server() -> None:
     page = (ROOT / "docs/p4runtime.md").read_text()
     told = {
         entity: (write != "no", read != "no")
@@ -141,14 +141,14 @@ def test_entities_of_p4runtime_are_the_servers() -> None:
 
 
 @pytest.mark.parametrize(("page", "program"), [("own-training", "loop"), ("own-strategy", "bridge")])
-def test_programs_in_tutorials_are_the_examples(page: str, program: str) -> None:
+def test_tutorial_programs_match_the_examples(page: str, program: str) -> None:
     text = (ROOT / f"docs/tutorial/{page}.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert blocks
     assert all(block in (ROOT / f"examples/{program}.py").read_text() for block in blocks)
 
 
-def test_the_strategy_of_the_tutorial() -> None:
+def test_tutorial_strategy_decides_as_described() -> None:
     bridge = runpy.run_path(str(ROOT / "examples/bridge.py"))["Bridge"]()
 
     def seen(slowest_s: float | None) -> Observation:
@@ -160,7 +160,7 @@ def test_the_strategy_of_the_tutorial() -> None:
 
 
 def test_notebook_reproduces_its_stored_outputs() -> None:
-    """Times are virtual, so they are the same everywhere; accuracies within rounding."""
+    """Times are virtual, so they are the same on all machines; accuracies agree within rounding."""
     run = runpy.run_path(str(ROOT / "scripts/run_notebook.py"))["run"]
     notebook = json.loads((ROOT / "examples/stragglers.ipynb").read_text())
     stored = ["".join(output.get("text", "")) for cell in notebook["cells"] for output in cell.get("outputs", [])]

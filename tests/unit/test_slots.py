@@ -1,4 +1,4 @@
-"""The number of slots is a setting: which registers it is the size of follows from the compiled program."""
+"""The number of slots is a setting: the compiled program shows which registers it sizes."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def declared(name: str) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_registers_are_those_that_the_sources_size_by_slots(name: str) -> None:
+def test_slot_registers_match_the_p4_declarations(name: str) -> None:
     state = SlotState.of(json.loads(program(name).config_path.read_text()))
     found = {re.sub(r"_\d+$", "", register.name.split(".")[-1]): register.cells for register in state.registers}
     assert found == declared(name)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_nothing_but_their_sizes_changes(name: str) -> None:
+def test_with_slots_changes_only_register_sizes(name: str) -> None:
     compiled, larger = program(name), program(name).with_slots(35_000)
     before, after = json.loads(compiled.config), json.loads(larger.config)
     changed = {
@@ -75,7 +75,7 @@ def spoiled(change: Callable[[dict[str, Any]], object]) -> bytes:
     return json.dumps(made).encode()
 
 
-def test_a_register_that_has_no_whole_number_of_cells_a_slot_is_refused() -> None:
+def test_with_slots_refuses_a_register_with_partial_cells_per_slot() -> None:
     def change(made: dict[str, Any]) -> None:
         next(one for one in made["register_arrays"] if one["name"].endswith("seen_of"))["size"] += 1
 
@@ -85,7 +85,7 @@ def test_a_register_that_has_no_whole_number_of_cells_a_slot_is_refused() -> Non
         resized(spoiled(change), 10)
 
 
-def test_a_program_without_slots_is_refused() -> None:
+def test_with_slots_refuses_a_program_without_slots() -> None:
     def change(made: dict[str, Any]) -> None:
         for action in made["actions"]:
             for parameter in action["runtime_data"]:
@@ -96,7 +96,7 @@ def test_a_program_without_slots_is_refused() -> None:
 
 
 @pytest.mark.parametrize("slots", [0, -1, MAX_SLOTS + 1])
-def test_impossible_numbers_are_refused(slots: int) -> None:
+def test_with_slots_refuses_impossible_numbers(slots: int) -> None:
     with pytest.raises(NotBySlot, match=f"{slots} slots: expected 1 to {MAX_SLOTS}"):
         program("serene").with_slots(slots)
 
@@ -110,7 +110,7 @@ def test_chip_program_refuses_another_slot_count(tmp_path: Path) -> None:
         chip.with_slots(10)
 
 
-def test_free_memory_is_the_least_of_machine_and_control_group(tmp_path: Path) -> None:
+def test_free_memory_is_the_minimum_of_machine_and_cgroup(tmp_path: Path) -> None:
     meminfo = tmp_path / "meminfo"
     meminfo.write_text("MemTotal:  2000 kB\nMemAvailable:  1000 kB\n")
     assert free_bytes(meminfo, tmp_path) == 1_024_000

@@ -1,4 +1,4 @@
-"""Programs that are started in somebody else's folder run our code, and nothing of that folder's."""
+"""Programs started in a foreign folder run our code, and none of that folder's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OTHERS = ("json", "typing", "numpy", "runpy", "logging", "uvicorn", "mininet", "
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
-    """A folder whose every module tells that it was run."""
+    """A folder whose every module records that it was run."""
     folder = tmp_path / "hostile"
     told = f"open({str(tmp_path / 'told')!r}, 'a').write(__name__ + '\\n')\nraise SystemExit('run from the folder')\n"
     for name in OURS:
@@ -51,13 +51,13 @@ def script(name: str) -> str:
     return str(Path(sys.executable).parent / name)
 
 
-def test_the_folder_is_hostile(hostile: Path) -> None:
+def test_hostile_folder_breaks_a_plain_python_module_start(hostile: Path) -> None:
     with pytest.raises(AssertionError, match="it ran"):
         run(hostile, [sys.executable, "-m", "serene.controller"])
 
 
-def test_serenectl_up(hostile: Path, tmp_path: Path) -> None:
-    """The daemon in the background gets as far as looking for its switch."""
+def test_serenectl_up_ignores_modules_in_the_working_directory(hostile: Path, tmp_path: Path) -> None:
+    """The daemon in the background must come as far as the search for its switch."""
     nowhere, http = f"127.0.0.1:{some_port()}", f"127.0.0.1:{some_port()}"
     command = [script("serenectl"), "up", "--switch", nowhere, "--http", http, "--wait", "0.2"]
     done = run(hostile, command, XDG_RUNTIME_DIR=str(tmp_path))
@@ -66,7 +66,7 @@ def test_serenectl_up(hostile: Path, tmp_path: Path) -> None:
     assert "--foreground" not in done.stderr
 
 
-def test_serene_switch(hostile: Path) -> None:
+def test_serene_switch_ignores_modules_in_the_working_directory(hostile: Path) -> None:
     done = run(hostile, [script("serene-switch"), "--no-p4", "-i", "1@nowhere"])
     assert done.returncode != 0
     assert "nowhere" in done.stderr
@@ -92,8 +92,8 @@ def test_spawned_modules_do_not_import_from_working_directory(
     assert "run from the folder" not in done.stderr
 
 
-def test_nothing_is_started_in_another_way() -> None:
-    """`python -m` would look into the current folder first."""
+def test_our_code_never_starts_python_dash_m_directly() -> None:
+    """`python -m` searches the current folder first."""
     for package in OURS:
         for file in (ROOT / package).rglob("*.py"):
             assert not re.search(r"executable,\s*\"-m\"", file.read_text()), file

@@ -1,4 +1,4 @@
-"""Strategies: what they compile to, and what they refuse."""
+"""Strategies: their texts, the policies that they compile to, and refusals."""
 
 from __future__ import annotations
 
@@ -34,19 +34,21 @@ LATEST, SNAPSHOT = ReadMode.LATEST, ReadMode.SNAPSHOT
         ("mixed:0:2", Mixed((0,), 2), PolicyFields(0b1111, 0b1110, 2, 3, LATEST), "Mixed(asynchronous 0, staleness 2)"),
     ],
 )
-def test_each_strategy(text: str, strategy: Strategy, fields: PolicyFields, shown: str) -> None:
+def test_strategy_text_dict_and_compiled_fields_round_trip(
+    text: str, strategy: Strategy, fields: PolicyFields, shown: str
+) -> None:
     assert parse(text) == parse(text.upper()) == parse(to_text(strategy)) == strategy
     assert strategy.compile([0, 1, 2, 3]) == fields
     assert strategy_from_dict(to_dict(strategy)) == strategy
     assert str(strategy) == shown
 
 
-def test_members_need_not_be_consecutive() -> None:
+def test_strategy_compiles_for_non_consecutive_members() -> None:
     assert BSP().compile([1, 4]) == PolicyFields(0b10010, 0b10010, 0, 2, SNAPSHOT)
 
 
-def test_a_worker_that_a_large_job_does_not_have() -> None:
-    """A line that names each of 256 workers is not read."""
+def test_unknown_worker_error_is_short_for_large_jobs() -> None:
+    """Nobody reads a line that names each of 256 workers."""
     with pytest.raises(BadStrategy, match=r"worker 500 is not in the job; it has 0 to 255$"):
         Mixed((500,)).compile(range(256))
     with pytest.raises(BadStrategy, match=r"it has 0, 1, 2, 3, 4, 5, 6, 8 or 9$"):  # 7 has left

@@ -1,4 +1,4 @@
-"""The runner of other people's suites: what it finds in checkouts, reads from ptf, and writes down."""
+"""The runner of other projects' suites: suites in checkouts, ptf's results, and the tables it writes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_suite_row_lists_cases_only_one_switch_passes() -> None:
     assert line(row.cells()) == "| s |  | 1 | 0 | 1 | a: ours alone (fail) |" and not row.behind
 
 
-def test_rows_of_suites_that_did_not_run_stay(tmp_path: Path) -> None:
+def test_suite_results_keep_rows_of_suites_that_did_not_run(tmp_path: Path) -> None:
     document, results = tmp_path / "page.md", tmp_path / "results.csv"
     begin, end = "<!-- suites: begin -->", "<!-- suites: end -->"
     document.write_text(f"before\n{begin}\n{end}\nafter\n")
@@ -74,7 +74,7 @@ def test_rows_of_suites_that_did_not_run_stay(tmp_path: Path) -> None:
     assert results.read_text().splitlines()[1:] == ["x,abc,1,1,-,", "y,,2,-,2,"]
 
 
-def test_suites_of_a_checkout(tmp_path: Path) -> None:
+def test_checkout_suites_are_read_from_runptf_scripts(tmp_path: Path) -> None:
     for folder in ("ptf-tests/one", "ipdk/two"):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "runptf.sh").write_text(SCRIPT)
@@ -84,8 +84,8 @@ def test_suites_of_a_checkout(tmp_path: Path) -> None:
     assert suite.program.source == place / "demo.p4"
 
 
-def test_programs_of_a_checkout_and_whether_they_load() -> None:
-    """Of our own programs, as if they were somebody else's."""
+def test_checkout_programs_are_found_and_loaded() -> None:
+    """The checkout consists of our own programs."""
     found = {program.source.name: program for program in checkouts.programs(PROGRAMS)}
     assert {"mirror.p4", "mirror.json", "value_sets.json"} <= set(found) and "value_sets.p4info.txtpb" not in found
     assert found["value_sets.json"].p4info == PROGRAMS / "value_sets.p4info.txtpb"
@@ -96,8 +96,8 @@ def test_programs_of_a_checkout_and_whether_they_load() -> None:
     assert loaded is not None and "the P4Info does not fit the program" in loaded.why_not
 
 
-def test_profiles_of_a_program_are_several_programs(tmp_path: Path) -> None:
-    """And the program without the options of its makefile, which p4c refuses, is none of them."""
+def test_fabric_profiles_are_separate_programs(tmp_path: Path) -> None:
+    """p4c refuses the program without its makefile's options, so that is not one of them."""
     source = tmp_path / "p4src" / "v1model" / "fabric_v1model.p4"
     source.parent.mkdir(parents=True)
     source.write_text("V1Switch")
@@ -106,8 +106,8 @@ def test_profiles_of_a_program_are_several_programs(tmp_path: Path) -> None:
     assert [each.options[1:] for each in found] == [(), ("-DWITH_INT",), ("-DWITH_UPF",), ("-DWITH_UPF", "-DWITH_INT")]
 
 
-def test_random_packets_take_the_paths_of_a_parser() -> None:
-    """Through a header's field, and through a lookahead with a mask."""
+def test_random_packets_follow_parser_transitions() -> None:
+    """Through a header's field, and through a masked lookahead."""
     ahead = {"type": "lookahead", "value": [0, 8]}
     states = [
         {"name": "a", "parser_ops": [{"op": "extract", "parameters": [{"type": "regular", "value": "h"}]}],

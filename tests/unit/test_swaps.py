@@ -1,4 +1,4 @@
-"""Latencies of live swaps, from rows written by hand: workers of 100 ms an iteration, and what they heard when."""
+"""Latencies of live swaps, computed from hand-written rows of workers with 100 ms an iteration."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def command(t: float, epoch: int) -> Commanded:
     return Commanded(START + t, epoch, "BSP", "ASP", 0.5)
 
 
-def test_the_last_worker_counts() -> None:
+def test_swap_latency_is_that_of_the_last_worker() -> None:
     # Worker 0 adopts epoch 2 at 0.2 s, worker 1, whose iterations take twice as long, at 0.4 s.
     seen = rows(0, [1, 1, 2, 2, 2]) + rows(1, [1, 1, 2], 0.2)
     (swap,) = latencies([command(0.15, 2)], seen)
@@ -46,18 +46,18 @@ def test_swap_latency_ends_at_any_newer_epoch() -> None:
     assert first.iterations == second.iterations == 1
 
 
-def test_a_swap_between_iterations_costs_none() -> None:
+def test_swap_between_iterations_takes_no_iteration() -> None:
     (swap,) = latencies([command(0.2, 2)], rows(0, [1, 1, 2]))
     assert (swap.latency_ms, swap.iterations) == (0.0, 0)
 
 
-def test_a_swap_that_somebody_did_not_live_to_see_is_left_out() -> None:
+def test_swap_not_seen_by_every_worker_is_omitted() -> None:
     assert not list(latencies([command(0.35, 2)], rows(0, [1, 1, 1, 1, 2]) + rows(1, [1, 1, 1])))
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_every_family_follows_every_other(seed: int) -> None:
-    """Among consecutive swaps, in both directions, from the run's own strategy on; and again in the next twenty."""
+def test_swap_walk_contains_every_ordered_pair_of_families(seed: int) -> None:
+    """The walk begins with the run's own strategy; the next twenty swaps contain every pair again."""
     every = set(itertools.permutations(FAMILIES, 2))
     swaps = walk(random.Random(seed))
     assert len(swaps) == len(every)
@@ -69,7 +69,7 @@ def test_every_family_follows_every_other(seed: int) -> None:
     assert drawn == [*swaps, *swaps]
 
 
-def test_one_worker_is_refused_before_anything_starts(
+def test_swaps_command_refuses_one_worker_before_starting(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", ["swaps", "--workers", "1"])

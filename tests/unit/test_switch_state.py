@@ -33,7 +33,7 @@ def bytes_per_slot(program: str) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(("program", "column"), [("serene", 0), ("serene_jumbo", 1)])
-def test_the_table_is_the_program(program: str, column: int) -> None:
+def test_documented_bytes_per_slot_match_p4c_output(program: str, column: int) -> None:
     told = {
         row: [int(cell) for cell in cells]
         for row, *cells in re.findall(r"^\| ([\w, ]+) \| (\d+) \| (\d+) \|", PAGE, re.M)
@@ -44,6 +44,6 @@ def test_the_table_is_the_program(program: str, column: int) -> None:
     assert told["together"][column] == sum(bytes_per_slot(program).values())
 
 
-def test_the_mlp_in_the_text() -> None:
+def test_documented_mlp_memory_matches_p4c_output() -> None:
     slots = -(-79_510 // 320)
     assert f"{slots} slots, {slots * sum(bytes_per_slot('serene').values()):,} bytes" in PAGE

@@ -1,4 +1,4 @@
-"""Parts of random runs: what ``make schedules`` writes, and which of them add up."""
+"""Parts of random runs: the files of ``make schedules``, and which of them may be added."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ PAIR = ("bsp", "ssp")
 PART = Part("abc", "serene", 2, 0.5, 0, 10, 1.5, {PAIR: Tally(runs=10, contributions=70, happened={"evicted": 2})})
 
 
-def test_a_part_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_tally_part_round_trips_through_its_file(tmp_path: Path) -> None:
     path = tmp_path / "part.json"
     PART.write(path)
     assert Part.read(path) == PART
     assert json.loads(path.read_text())["build"] == "abc"
 
 
-def test_parts_of_one_build_add_up() -> None:
+def test_tally_parts_of_one_build_add_up() -> None:
     one = Tally(10, 1, 70, 2, 3, 4, 0.5, {"a rule": 5}, [13, 7], {"evicted": 2})
     other = Tally(20, 10, 30, 50, 60, 70, 0.25, {"a rule": 1, "no stuck worker": 2}, [9], {"evicted": 1, "joined": 1})
     assert all(vars(one).values()) and all(vars(other).values()), "what is 0 adds up by itself"
@@ -39,7 +39,7 @@ def test_parts_of_one_build_add_up() -> None:
     assert one.runs == 10, "the parts stay as they are"
 
 
-def test_a_build_is_its_sources_and_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tally_build_digest_covers_sources_and_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "serene"
     monkeypatch.setattr(build, "PACKAGE", package)
     monkeypatch.setattr(build, "BUILD", package / "p4")
@@ -73,17 +73,19 @@ def test_a_build_is_its_sources_and_programs(tmp_path: Path, monkeypatch: pytest
         (replace(PART, first=9), "two: runs 9 to 18, of which one has some: expected others"),
     ],
 )
-def test_others_are_refused_by_name(other: Part, said: str) -> None:
+def test_tally_parts_that_do_not_belong_together_are_refused(other: Part, said: str) -> None:
     with pytest.raises(BadPart, match=said):
         added_up({Path("one"): PART, Path("two"): other})
 
 
-def test_the_same_runs_of_another_pair_are_others() -> None:
+def test_tally_parts_of_different_pairs_may_share_run_numbers() -> None:
     other = replace(PART, tallies={("ssp", "bsp"): Tally(runs=10)})
     assert set(added_up({Path("one"): PART, Path("two"): other})) == {PAIR, ("ssp", "bsp")}
 
 
-def test_runs_that_broke_a_rule_are_named_and_no_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tallies_command_fails_and_names_runs_that_broke_a_rule(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "part.json"
     replace(PART, tallies={PAIR: Tally(runs=10, broken={"no stuck worker": 1}, failed=[3])}).write(path)
     assert tallies.main([str(path)]) == 1
@@ -93,7 +95,9 @@ def test_runs_that_broke_a_rule_are_named_and_no_success(tmp_path: Path, capsys:
 
 
 @pytest.mark.parametrize("found", [Balance(lost=1), Balance(repeated=2)], ids=str)
-def test_a_run_that_lost_or_repeated_something_has_failed(found: Balance, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_with_lost_or_repeated_contributions_counts_as_failed(
+    found: Balance, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program = Program.load()
     real = schedules.play(PAIR, 4, program)
     monkeypatch.setattr(

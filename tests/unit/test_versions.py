@@ -1,4 +1,4 @@
-"""Every command that is installed says its version."""
+"""Every installed command prints its version."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from serene.distribution import version
 
 
 @pytest.mark.parametrize("command", ["serenectl", "serene-netstudy", "serene-shim", "serene-switch"])
-def test_version(command: str) -> None:
+def test_installed_commands_print_their_version(command: str) -> None:
     said = subprocess.run(
         [Path(sys.executable).with_name(command), "--version"],
         capture_output=True,

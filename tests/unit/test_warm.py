@@ -1,4 +1,4 @@
-"""A warm Python takes the place of a cold one, wherever it lies, and one whose server has ended is no success."""
+"""A warm Python behaves like a cold one in any folder, and fails if its server has ended."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_warm_python_keeps_arguments_cwd_env_and_status(folder: Path) -> None:
     assert json.loads(done.stdout) == [["an argument", ""], str(folder), "by the caller"]
 
 
-def test_a_program_ends_with_its_server_and_that_is_an_error(folder: Path) -> None:
+def test_warm_program_ends_with_an_error_if_its_server_dies(folder: Path) -> None:
     command = [warm.warm_python("nothing"), script(folder, WAIT)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -79,7 +79,7 @@ def test_a_program_ends_with_its_server_and_that_is_an_error(folder: Path) -> No
         assert process.wait(60) == 70
 
 
-def test_nothing_begins_where_the_server_was_killed(folder: Path) -> None:
+def test_warm_python_fails_without_its_server(folder: Path) -> None:
     python = warm.warm_python("nothing")
     kill_server()
     done = subprocess.run([python, script(folder, TELL)], capture_output=True, text=True, check=False)
@@ -87,8 +87,8 @@ def test_nothing_begins_where_the_server_was_killed(folder: Path) -> None:
     assert "ConnectionRefusedError" in done.stderr
 
 
-def test_processes_that_share_a_run_share_the_server(folder: Path) -> None:
-    """The one that started it may end before the others do."""
+def test_processes_of_one_run_share_the_warm_server(folder: Path) -> None:
+    """The process that started the server may end first."""
     asked = "from tests.support import warm; print(warm.server('nothing'))"
     done = subprocess.run([sys.executable, "-c", asked], cwd=warm.ROOT, stdout=subprocess.PIPE, text=True, check=True)
     assert done.stdout == f"{os.environ[warm.HOME]}/nothing\n"

@@ -1,4 +1,4 @@
-"""The wheel, installed outside the repository: what an operator needs and no more, and PyTorch's process group."""
+"""The wheel, installed outside the repository: its contents, an operator's needs, and PyTorch's process group."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PARTS = ("controller", "experiments", "topologies", "workers")
 
 
 def pip(*arguments: str) -> str:
-    """What it says. Skips the test where packages cannot be had."""
+    """Returns pip's output. Skips the test where packages cannot be downloaded."""
     done = subprocess.run(
         [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments],
         capture_output=True,
@@ -59,7 +59,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The commands' folder of an environment that has nothing but the wheel and what it asks for."""
+    """The commands' folder of an environment that has only the wheel and its dependencies."""
     folder = tmp_path_factory.mktemp("environment")
     # Without pip, which takes seconds to install; modules are compiled when they are imported.
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
@@ -68,7 +68,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin"
 
 
-def test_wheel_contents(wheel: Path) -> None:
+def test_wheel_contains_exactly_the_tracked_modules(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     metadata = wheel.name.partition("-py3")[0] + ".dist-info"
     assert {name.split("/")[0] for name in names} == {"serene", metadata}, "a name that others' modules may have"
@@ -108,7 +108,7 @@ def run(folder: Path, *command: object, **more: str) -> str:
     return done.stdout
 
 
-def test_an_operator_needs_no_pytorch(installed: Path, tmp_path: Path) -> None:
+def test_wheel_without_extras_installs_no_pytorch(installed: Path, tmp_path: Path) -> None:
     there = pip(f"--python={installed / 'python'}", "list", "--format=freeze").lower()
     assert "\ngrpcio==" in there
     for name in ("torch", "scikit-learn", "matplotlib", "scapy"):
@@ -119,7 +119,7 @@ def test_an_operator_needs_no_pytorch(installed: Path, tmp_path: Path) -> None:
         assert run(tmp_path, installed / "python", "-c", fast) == "True\n"
 
 
-def test_a_training_through_it(installed: Path, tmp_path: Path) -> None:
+def test_installed_wheel_trains_with_the_process_group(installed: Path, tmp_path: Path) -> None:
     if not shutil.which("cc"):
         pytest.skip("the embedded switch needs a C compiler")
     grpc, http = some_ports(2)
@@ -189,8 +189,9 @@ if __name__ == "__main__":
 """
 
 
-def test_a_program_of_ones_own_beside_modules_of_ones_own(installed: Path, tmp_path: Path) -> None:
-    """`controller` and the like are the user's names: our commands run none of them, and the user's program its own."""
+def test_user_modules_named_like_ours_do_not_conflict(installed: Path, tmp_path: Path) -> None:
+    """Users may have modules such as `controller`: our commands import none of them, and user programs import their
+    own."""
     if not shutil.which("cc"):
         pytest.skip("the embedded switch needs a C compiler")
     for name in PARTS:

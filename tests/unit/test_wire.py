@@ -1,4 +1,4 @@
-"""Packets: the NumPy path, scapy's layers and the P4 headers say the same."""
+"""Packets: the NumPy path, scapy's layers and the P4 headers agree."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ headers = st.fixed_dictionaries(
 
 
 @given(headers, st.integers(1, 5), st.integers(1, 40), st.randoms(use_true_random=False))
-def test_batches_have_the_bytes_that_scapy_builds(
-    header: dict[str, int], slots: int, lanes: int, random: Random
-) -> None:
+def test_batch_payloads_equal_scapys_bytes(header: dict[str, int], slots: int, lanes: int, random: Random) -> None:
     fields: dict[str, Any] = dict(header)  # scapy's layers have other keyword arguments, too
     values = np.array([[random.randint(-(2**31), 2**31 - 1) for _ in range(lanes)] for _ in range(slots)], np.int32)
     for op in (wire.Op.PUSH, wire.Op.PULL, wire.Op.UP, wire.Op.DOWN, wire.Op.GRANT):
@@ -50,9 +48,7 @@ def test_encoded_push_decodes_to_same_header_and_values(header: dict[str, int], 
 
 
 @given(u32, u32, u32, st.integers(0, 2**16 - 1), u8)
-def test_membership_has_the_bytes_that_scapy_builds(
-    length: int, slots: int, scale: int, lanes: int, workers: int
-) -> None:
+def test_membership_payload_equals_scapys_bytes(length: int, slots: int, scale: int, lanes: int, workers: int) -> None:
     fields: dict[str, Any] = {
         "vector_length": length,
         "slots": slots,
@@ -64,7 +60,7 @@ def test_membership_has_the_bytes_that_scapy_builds(
     assert built == bytes(Serene(op="WELCOME", job=1) / Membership(**fields))
 
 
-def test_frames_are_those_of_scapy() -> None:
+def test_frames_equal_scapys_bytes() -> None:
     payload = wire.control_payload(wire.Op.LEAVE, b"{}", worker=3)
     ours = wire.encapsulation(
         len(payload),
@@ -91,7 +87,7 @@ def test_scapy_dissects_both_directions() -> None:
 
 
 @pytest.mark.parametrize("variant", (*VARIANTS, *TREE))
-def test_headers_are_those_of_the_p4_program(variant: str) -> None:
+def test_wire_header_fields_match_the_p4_program(variant: str) -> None:
     types = {
         item["name"]: item["fields"] for item in json.loads((BUILD / f"{variant}.json").read_text())["header_types"]
     }
@@ -99,7 +95,7 @@ def test_headers_are_those_of_the_p4_program(variant: str) -> None:
         assert [(field, bits) for field, bits, _ in types[name]] == [(field, 8 * size) for field, size in fields]
 
 
-def test_numbers_are_those_of_the_p4_sources() -> None:
+def test_wire_constants_match_the_p4_sources() -> None:
     sources = Program.load().config_path.parent.parent
     sizes, types = ((sources / "include" / name).read_text() for name in ("sizes.p4", "types.p4"))
     constants = {name: int(value) for name, value in re.findall(r"const bit<\d+> (\w+) = (\d+);", sizes)}

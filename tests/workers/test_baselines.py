@@ -1,4 +1,4 @@
-"""Parameter servers and gloo in the switch's place: sums and barriers by hand, the bits of one process, failures."""
+"""Parameter servers and gloo in place of the switch: sums and barriers by hand, the bits of one process, failures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.warm_process import WarmProcess
 
 
 class Together:
-    """Contributions to a barrier, each from a thread of its own; worker w's are all w + 1."""
+    """Contributions to a barrier, each from its own thread; worker w's values are w + 1."""
 
     def __init__(self, strategy: str, workers: int) -> None:
         self.barrier = Barrier(2, parse(strategy).compile(range(workers)))
@@ -47,7 +47,7 @@ def read(future: Future[tuple[np.ndarray, int, float]]) -> tuple[list[int], int]
     return sums.tolist(), total
 
 
-def test_bsp_holds_everybody_back_and_gives_all_the_same_sum() -> None:
+def test_server_bsp_releases_all_with_the_same_sum() -> None:
     job = Together("bsp", 3)
     first, second = job.push(0, 0), job.push(1, 0)
     assert not first.done() and not second.done()
@@ -60,7 +60,7 @@ def test_bsp_holds_everybody_back_and_gives_all_the_same_sum() -> None:
     assert isinstance(ahead.exception(120), ExchangeFailed)
 
 
-def test_ssp_lets_a_worker_be_so_many_rounds_ahead_and_no_more() -> None:
+def test_server_ssp_blocks_a_worker_beyond_its_bound() -> None:
     job = Together("ssp:2", 2)
     assert read(job.push(0, 0)) == ([1, 1], 1)
     assert read(job.push(0, 1)) == ([2, 2], 2)
@@ -70,12 +70,12 @@ def test_ssp_lets_a_worker_be_so_many_rounds_ahead_and_no_more() -> None:
     assert read(held) == ([5, 5], 4), "what is there when it goes on"
 
 
-def test_asp_holds_nobody_back() -> None:
+def test_server_asp_answers_at_once() -> None:
     job = Together("asp", 2)
     assert [read(job.push(0, round_))[1] for round_ in range(5)] == [1, 2, 3, 4, 5]
 
 
-def test_quorum_completes_early_and_counts_late_contribution() -> None:
+def test_server_quorum_completes_early_and_adds_late_gradients() -> None:
     job = Together("quorum:2", 3)
     first = job.push(0, 0)
     assert not first.done()
@@ -84,7 +84,7 @@ def test_quorum_completes_early_and_counts_late_contribution() -> None:
 
 
 @pytest.mark.parametrize(("values", "servers"), [(10, 3), (79_510, 4), (3, 3), (7, 1)])
-def test_the_ranges_are_the_vector(values: int, servers: int) -> None:
+def test_server_ranges_partition_the_vector(values: int, servers: int) -> None:
     parts = ranges(values, servers)
     assert [index for part in parts for index in range(values)[part]] == list(range(values))
     sizes = [part.stop - part.start for part in parts]
@@ -151,7 +151,7 @@ def test_server_exchange_applies_sums_since_the_last_read(pair: tuple[Servers, l
     assert [exchange.telemetry()["contributions_sent"] for exchange in exchanges] == [4, 4]
 
 
-def test_a_worker_that_goes_away_is_an_error_for_all(pair: tuple[Servers, list[ServerExchange]]) -> None:
+def test_lost_worker_fails_the_exchange_for_all(pair: tuple[Servers, list[ServerExchange]]) -> None:
     servers, exchanges = pair
     failing = ThreadPoolExecutor(1).submit(exchanges[0].exchange, np.ones(5, np.float32))
     until(lambda: all(server.barrier.contributions[0] for server in servers.servers), "it is held back")
@@ -164,7 +164,7 @@ def test_a_worker_that_goes_away_is_an_error_for_all(pair: tuple[Servers, list[S
             run.result(timeout=120)
 
 
-def test_a_second_worker_of_the_same_number_is_refused() -> None:
+def test_second_worker_with_the_same_number_is_refused() -> None:
     servers = Servers("asp", 2, 5, 1)
     first, second, other = servers.worker(0), servers.worker(0), servers.worker(1)
     joining = threading.Thread(target=first.join)
@@ -178,8 +178,8 @@ def test_a_second_worker_of_the_same_number_is_refused() -> None:
         exchange.abandon()
 
 
-def test_two_runs_at_once_have_ports_of_their_own(tmp_path: Path) -> None:
-    """Nobody else gets one before its server is up, which takes seconds."""
+def test_concurrent_runs_get_different_ports(tmp_path: Path) -> None:
+    """The ports stay reserved until a run's server is up, which takes seconds."""
     arguments = parser().parse_args(["--no-mininet", "--out", str(tmp_path / OUT), "--exchange", "sharded"])
     settings = _settings(arguments)
     with LoopbackNetwork(settings, tmp_path) as one, LoopbackNetwork(settings, tmp_path) as other:
@@ -218,7 +218,7 @@ class Run:
 
 
 @pytest.mark.parametrize("exchange", ["sharded", "gloo"])
-def test_a_run_gives_the_bits_of_one_process_and_the_same_summary(exchange: str, tmp_path: Path) -> None:
+def test_baseline_run_equals_one_process_to_the_bit(exchange: str, tmp_path: Path) -> None:
     status, output = Run(tmp_path, "--exchange", exchange, "--steps", "4", "--compute-ms", "0").ended()
     assert status == 0, output
     summary = json.loads((tmp_path / OUT / "summary.json").read_text())
@@ -242,7 +242,7 @@ def test_a_run_gives_the_bits_of_one_process_and_the_same_summary(exchange: str,
 
 
 def endless(directory: Path, exchange: str) -> Run:
-    """A run of three workers who train, for ever."""
+    """Starts a run of three workers without an end."""
     run = Run(directory, "--exchange", exchange, "--steps", "100000", "--compute-ms", "5")
 
     def trains() -> bool:
@@ -272,7 +272,7 @@ def test_ctrl_c_saves_partial_results_of_baseline_run(exchange: str, tmp_path: P
 
 
 @pytest.mark.parametrize("exchange", ["server", "gloo"])
-def test_a_worker_that_is_killed_ends_the_run_with_an_error(exchange: str, tmp_path: Path) -> None:
+def test_killed_worker_ends_a_baseline_run_with_an_error(exchange: str, tmp_path: Path) -> None:
     run = endless(tmp_path, exchange)
 
     def worker(number: int) -> int:

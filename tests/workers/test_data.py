@@ -1,4 +1,4 @@
-"""Datasets, shards and batches; files that are missing, damaged, or not what they should be."""
+"""Datasets, shards and batches; files that are missing or damaged, or have other contents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def digits() -> Dataset:
     return load("digits")
 
 
-def test_digits(digits: Dataset) -> None:
+def test_digits_have_the_documented_shape_and_range(digits: Dataset) -> None:
     assert digits.shape == data.shape("digits") == (1, 28, 28)
     assert len(digits.train_images) == len(digits.train_labels) == 1500
     assert len(digits.test_images) == len(digits.test_labels) == 297
@@ -31,8 +31,8 @@ def test_digits(digits: Dataset) -> None:
     assert torch.bincount(digits.test_labels, minlength=10).min() >= 15
 
 
-def test_the_digits_are_those_of_scikit_learn(digits: Dataset) -> None:
-    """We read its file ourselves."""
+def test_digits_equal_those_of_scikit_learn(digits: Dataset) -> None:
+    """We read scikit-learn's file ourselves."""
     from sklearn.datasets import load_digits
 
     images, labels = load_digits(return_X_y=True)
@@ -47,7 +47,7 @@ def test_the_digits_are_those_of_scikit_learn(digits: Dataset) -> None:
     assert sorted(ours) == theirs
 
 
-def test_the_split_is_always_the_same_and_leaks_nothing(digits: Dataset) -> None:
+def test_digits_split_is_fixed_and_disjoint(digits: Dataset) -> None:
     again = load("digits")
     assert torch.equal(digits.test_images, again.test_images) and torch.equal(digits.train_labels, again.train_labels)
     seen = {image.numpy().tobytes() for image in digits.train_images}
@@ -55,7 +55,7 @@ def test_the_split_is_always_the_same_and_leaks_nothing(digits: Dataset) -> None
 
 
 @pytest.mark.parametrize("workers", [1, 3, 32])
-def test_shards_are_disjoint_and_everything(digits: Dataset, workers: int) -> None:
+def test_shards_partition_the_training_set(digits: Dataset, workers: int) -> None:
     shards = [digits.shard(worker, workers) for worker in range(workers)]
     assert sum(len(shard.train_labels) for shard in shards) == 1500
     pictures = {image.numpy().tobytes() for shard in shards for image in shard.train_images}
@@ -65,7 +65,7 @@ def test_shards_are_disjoint_and_everything(digits: Dataset, workers: int) -> No
         assert torch.equal(shard.test_images, digits.test_images)
 
 
-def test_a_batch_follows_from_its_numbers_alone(digits: Dataset) -> None:
+def test_batch_is_determined_by_seed_worker_and_iteration(digits: Dataset) -> None:
     shard = digits.shard(1, 4)
     images, labels = shard.batch(32, seed=7, worker=1, iteration=5)
     assert images.shape == (32, 1, 28, 28) and labels.shape == (32,)
@@ -97,7 +97,7 @@ def mnist_files(directory: Path, *, compressed: bool = False, folder: str = "mni
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_mnist(tmp_path: Path, compressed: bool) -> None:
+def test_mnist_files_are_read(tmp_path: Path, compressed: bool) -> None:
     arrays = mnist_files(tmp_path, compressed=compressed)
     mnist = load("mnist", tmp_path)
     assert mnist.shape == data.shape("mnist", tmp_path) == (1, 28, 28)
@@ -107,7 +107,7 @@ def test_mnist(tmp_path: Path, compressed: bool) -> None:
 
 
 @pytest.mark.skipif(not data.FASHION_DIRECTORY.is_dir(), reason=f"needs {data.FASHION_PACKAGE}")
-def test_fashion_mnist_is_the_debian_packages(tmp_path: Path) -> None:
+def test_fashion_mnist_is_read_from_the_debian_package(tmp_path: Path) -> None:
     fashion = load("fashion-mnist", tmp_path)
     assert fashion.shape == (1, 28, 28)
     assert torch.bincount(fashion.train_labels).tolist() == [6000] * 10
@@ -118,14 +118,14 @@ def test_fashion_mnist_is_the_debian_packages(tmp_path: Path) -> None:
     assert mean == pytest.approx(0.2860, abs=1e-4) and deviation == pytest.approx(0.3530, abs=1e-4)
 
 
-def test_a_copy_of_fashion_mnist_of_ones_own_comes_first(tmp_path: Path) -> None:
+def test_fashion_mnist_in_the_data_directory_takes_precedence(tmp_path: Path) -> None:
     arrays = mnist_files(tmp_path, compressed=True, folder="fashion-mnist")
     fashion = load("fashion-mnist", tmp_path)
     assert np.array_equal(fashion.train_labels.numpy(), arrays["train-labels-idx1-ubyte"])
     assert len(fashion.train_images) == IMAGES
 
 
-def test_without_the_package_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_fashion_mnist_names_the_debian_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data, "FASHION_DIRECTORY", tmp_path / "nowhere")
     with pytest.raises(
         DataError, match=r"install the Debian package dataset-fashion-mnist .*, or name the folder with DATA_DIR= "
@@ -133,12 +133,12 @@ def test_without_the_package_it_is_named(tmp_path: Path, monkeypatch: pytest.Mon
         load("fashion-mnist", tmp_path)
 
 
-def test_a_shard_does_not_keep_the_whole_in_memory(digits: Dataset) -> None:
+def test_shard_does_not_keep_the_whole_data_set_in_memory(digits: Dataset) -> None:
     shard = digits.shard(1, 3)
     assert shard.train_images.untyped_storage().nbytes() == 4 * shard.train_images.numel()
 
 
-def test_cifar10(tmp_path: Path) -> None:
+def test_cifar10_files_are_read(tmp_path: Path) -> None:
     folder = tmp_path / "cifar-10-batches-bin"
     folder.mkdir()
     rng = np.random.default_rng(1)
@@ -161,7 +161,7 @@ def test_cifar10(tmp_path: Path) -> None:
     ("dataset", "file"),
     [("mnist", "mnist/train-images-idx3-ubyte"), ("cifar10", "cifar-10-batches-bin/data_batch_1.bin")],
 )
-def test_a_missing_file_is_named(tmp_path: Path, dataset: str, file: str) -> None:
+def test_missing_data_file_is_named(tmp_path: Path, dataset: str, file: str) -> None:
     with pytest.raises(DataError) as raised:
         load(dataset, tmp_path)
     assert str(tmp_path / file) in str(raised.value)
@@ -189,7 +189,7 @@ GOOD = idx(np.zeros((IMAGES, 28, 28), np.uint8))
         (idx(np.zeros((IMAGES - 1, 28, 28), np.uint8)), "39 images and 40 labels"),
     ],
 )
-def test_a_damaged_file_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
+def test_damaged_data_file_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
     mnist_files(tmp_path)
     (tmp_path / "mnist" / "train-images-idx3-ubyte").write_bytes(content)
     with pytest.raises(DataError, match=said):
@@ -197,14 +197,14 @@ def test_a_damaged_file_is_refused(tmp_path: Path, content: bytes, said: str) ->
 
 
 @pytest.mark.parametrize("content", [gzip.compress(GOOD)[:-20], gzip.compress(GOOD)[:12] + b"\xff" * 40, b"not gzip"])
-def test_a_damaged_archive_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_damaged_data_archive_is_refused(tmp_path: Path, content: bytes) -> None:
     mnist_files(tmp_path, compressed=True)
     (tmp_path / "mnist" / "train-images-idx3-ubyte.gz").write_bytes(content)
     with pytest.raises(DataError, match=r"cannot read .*train-images-idx3-ubyte\.gz"):
         load("mnist", tmp_path)
 
 
-def test_labels_beyond_the_classes_are_refused(tmp_path: Path) -> None:
+def test_labels_beyond_the_number_of_classes_are_refused(tmp_path: Path) -> None:
     mnist_files(tmp_path)
     labels = np.full(IMAGES, 10, np.uint8)
     (tmp_path / "mnist" / "train-labels-idx1-ubyte").write_bytes(idx(labels))
@@ -212,6 +212,6 @@ def test_labels_beyond_the_classes_are_refused(tmp_path: Path) -> None:
         load("mnist", tmp_path)
 
 
-def test_an_unknown_dataset_is_refused_with_the_choices() -> None:
+def test_unknown_dataset_is_refused_with_valid_names() -> None:
     with pytest.raises(DataError, match="no dataset 'imagenet'; expected digits, fashion-mnist, mnist or cifar10"):
         load("imagenet")

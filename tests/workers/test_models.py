@@ -28,7 +28,7 @@ def batch(shape: tuple[int, int, int], size: int = 16) -> tuple[torch.Tensor, to
         ("cnn", COLOUR, 11_642),
     ],
 )
-def test_size(name: str, shape: tuple[int, int, int], size: int) -> None:
+def test_model_size_matches_its_parameter_count(name: str, shape: tuple[int, int, int], size: int) -> None:
     model = Model(name, shape, 10, seed=1)
     assert model.size == architectures.size(name, shape, 10) == size
     assert model.parameters().shape == (size,)
@@ -36,7 +36,7 @@ def test_size(name: str, shape: tuple[int, int, int], size: int) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_the_seed_alone_decides_where_training_begins(name: str) -> None:
+def test_initial_parameters_depend_only_on_the_seed(name: str) -> None:
     first = Model(name, GREY, 10, seed=3).parameters()
     torch.rand(17)  # whatever was drawn before
     assert Model(name, GREY, 10, seed=3).parameters().tobytes() == first.tobytes()
@@ -51,7 +51,7 @@ def test_model_parameters_equal_the_loaded_vector(name: str) -> None:
     assert model.parameters().tobytes() == vector.tobytes()
 
 
-def test_parameters_are_a_copy() -> None:
+def test_model_parameters_returns_a_copy() -> None:
     model = Model("mlp", GREY, 10, seed=1)
     before = model.parameters()
     before[:] = 0
@@ -59,7 +59,7 @@ def test_parameters_are_a_copy() -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_the_gradient_is_the_slope_of_the_loss(name: str) -> None:
+def test_model_gradient_matches_the_slope_of_the_loss(name: str) -> None:
     model = Model(name, GREY, 10, seed=1)
     images, labels = batch(GREY)
     gradient, loss = model.gradient(images, labels)
@@ -72,13 +72,13 @@ def test_the_gradient_is_the_slope_of_the_loss(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_gradients_do_not_add_up_inside_the_model(name: str) -> None:
+def test_model_gradients_do_not_accumulate(name: str) -> None:
     model = Model(name, GREY, 10, seed=1)
     first = model.gradient(*batch(GREY))[0].copy()
     assert model.gradient(*batch(GREY))[0].tobytes() == first.tobytes()
 
 
-def test_accuracy_is_the_share_of_right_answers() -> None:
+def test_model_accuracy_is_the_share_of_correct_answers() -> None:
     model = Model("mlp", GREY, 10, seed=1)
     vector = np.zeros(model.size, np.float32)
     vector[-10 + 7] = 1.0  # the last layer's bias: everything is a seven
@@ -87,7 +87,7 @@ def test_accuracy_is_the_share_of_right_answers() -> None:
     assert model.accuracy(images, torch.tensor([7, 7, 1, 7, 2, 3, 4, 5])) == 3 / 8
 
 
-def test_an_unknown_model_is_refused_with_the_choices() -> None:
+def test_unknown_model_is_refused_with_valid_names() -> None:
     with pytest.raises(NoSuchModel, match="no model 'gpt'; expected mlp, cnn or cnn-large"):
         Model("gpt", GREY, 10, seed=1)
 

@@ -1,4 +1,4 @@
-"""Packets by scapy's layers: the same bytes as NumPy's, and the same training under every strategy."""
+"""Packets built by scapy: the same bytes as NumPy's, and the same training under every strategy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RANDOM = np.random.default_rng(5)
 
 
 class Wire:
-    """A transport that keeps what is sent, and brings what it is given."""
+    """A transport that records sent payloads, and returns the given ones."""
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []
@@ -70,7 +70,7 @@ PAYLOADS = [
 
 
 @pytest.mark.parametrize("number", range(len(PAYLOADS)))
-def test_scapy_sends_and_reads_the_same_bytes(number: int) -> None:
+def test_scapy_packets_have_the_same_bytes(number: int) -> None:
     payload, wire = PAYLOADS[number], Wire()
     scapy = ScapyPackets(wire)
     scapy.send(np.frombuffer(payload, np.uint8)[None, :])
@@ -95,7 +95,7 @@ class ScapySimulation(Simulation):
 
 
 @pytest.mark.parametrize("strategy", ["bsp", "ssp:1", "ssp:3", "asp", "quorum:2", "mixed:1"])
-def test_a_training_by_scapy_has_the_same_bits_under_every_strategy(strategy: str) -> None:
+def test_training_with_scapy_gives_the_same_bits(strategy: str) -> None:
     cell = Cell(
         model=SOFTMAX, workers=3, steps=4, compute_ms=20, strategy=strategy, straggler="slow_worker:probability=0.5"
     )
@@ -108,7 +108,7 @@ def test_a_training_by_scapy_has_the_same_bits_under_every_strategy(strategy: st
 
 
 @pytest.mark.parametrize("packets", ["scapy", "numpy"])
-def test_workers_with_other_packets_train_together_to_the_bits_of_one_process(
+def test_workers_with_different_packet_code_train_to_equal_bits(
     packets: str, switch: SwitchProcess, tmp_path: Path
 ) -> None:
     controller = ControllerProcess(switch, tmp_path / "log")
@@ -126,7 +126,7 @@ def test_workers_with_other_packets_train_together_to_the_bits_of_one_process(
         controller.stop()
 
 
-def test_others_are_refused_with_the_choices() -> None:
+def test_unknown_packets_setting_is_refused_with_valid_names() -> None:
     with pytest.raises(SereneError, match="PACKETS=pcap: expected compiled, numpy or scapy"):
         check_packets("pcap")
     assert set(PACKETS) == {"compiled", "numpy", "scapy"}

@@ -1,4 +1,4 @@
-"""A worker's steps on the disk, where the work ends between any two lines of what writes them."""
+"""A worker's step files are complete, wherever a signal interrupts the code that writes them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def steps(directory: Path) -> list[int]:
     return [int(row["step"]) for row in rows]
 
 
-def test_a_step_is_written_once_wherever_a_signal_comes(tmp_path: Path) -> None:
+def test_step_is_written_once_wherever_a_signal_interrupts(tmp_path: Path) -> None:
     found = []
     for line in count():
         files = begun(tmp_path / f"{line}", tmp_path / "instead")
@@ -90,7 +90,7 @@ def test_a_step_is_written_once_wherever_a_signal_comes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("room", ["in the end", "never"])
-def test_nor_is_one_lost_or_halved_on_a_full_disk(small: Path, tmp_path: Path, room: str) -> None:
+def test_step_is_written_once_on_a_full_disk(small: Path, tmp_path: Path, room: str) -> None:
     for line in count():
         directory, instead = small / f"{line}", tmp_path / f"instead-{line}"
         files = begun(directory, instead)

@@ -1,4 +1,4 @@
-"""A switch that dies in the middle of a run and comes back with nothing: the workers bring the job back."""
+"""A switch dies during a run and restarts without state: the workers restore the job."""
 
 from __future__ import annotations
 
@@ -40,9 +40,7 @@ def went_on(workers: Workers, past: int) -> bool:
     return (workers.out / "worker-0.csv").exists() and len(workers.steps(0)) > past
 
 
-def test_a_bsp_run_has_the_bits_of_one_process_although_the_switch_was_restarted_twice(
-    workers: Workers, switch: SwitchProcess
-) -> None:
+def test_bsp_run_with_two_switch_restarts_keeps_its_bits(workers: Workers, switch: SwitchProcess) -> None:
     workers.create(2, BSP())
     processes = [workers.start(worker, 2, "--steps", STEPS, "--compute-ms", 100) for worker in range(2)]
     for restarts in (1, 2):
@@ -90,7 +88,7 @@ def test_restored_job_keeps_strategy_after_switch_restart(
         assert results["final_accuracy"] > results["initial_accuracy"] + 0.3
 
 
-def test_a_worker_that_has_left_does_not_hold_up_the_others(workers: Workers, switch: SwitchProcess) -> None:
+def test_worker_that_left_does_not_delay_a_restoration(workers: Workers, switch: SwitchProcess) -> None:
     workers.create(2, BSP())
     early = workers.start(0, 2, "--steps", 5)
     late = workers.start(1, 2, "--steps", 40, "--compute-ms", 100)
@@ -104,9 +102,7 @@ def test_a_worker_that_has_left_does_not_hold_up_the_others(workers: Workers, sw
     np.testing.assert_allclose(workers.parameters(0), workers.parameters(1), rtol=0, atol=1e-5)
 
 
-def test_a_worker_that_dies_with_the_switch_starts_from_the_others_sums(
-    workers: Workers, switch: SwitchProcess
-) -> None:
+def test_worker_that_died_with_the_switch_reads_the_others_sums(workers: Workers, switch: SwitchProcess) -> None:
     workers.create(2, BSP())
     killed = workers.start(0, 2, "--steps", 1000)
     other = workers.start(1, 2, "--steps", 60, "--compute-ms", 20)

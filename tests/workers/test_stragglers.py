@@ -1,4 +1,4 @@
-"""Straggler profiles: repeatable, distributed as they say, and refused when they make no sense."""
+"""Straggler profiles: reproducible, distributed as documented, and refused if impossible."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ def test_slow_worker_delays_follow_stated_distribution() -> None:
     assert quarters == pytest.approx([0.25] * 4, abs=0.04)
 
 
-def test_slow_iterations_of_different_workers_have_nothing_to_do_with_each_other() -> None:
+def test_slow_iterations_of_workers_are_independent() -> None:
     first, second = (delays(SlowWorker(), worker) > 0 for worker in (0, 1))
     assert (first & second).mean() == pytest.approx(0.15**2, abs=0.006)
 
 
 @pytest.mark.parametrize("probability", [0.0, 1.0])
-def test_never_and_always(probability: float) -> None:
+def test_slow_worker_probability_0_and_1_are_exact(probability: float) -> None:
     assert (delays(SlowWorker(probability=probability), count=200) > 0).mean() == probability
 
 
-def test_a_delay_depends_on_nothing_but_its_numbers() -> None:
+def test_straggler_delay_depends_only_on_its_arguments() -> None:
     profile = SlowWorker(probability=1.0)
     once = profile.delay(2, 7, MEAN_S, 1)
     profile.delay(0, 1, MEAN_S, 1)
@@ -59,12 +59,12 @@ def test_a_delay_depends_on_nothing_but_its_numbers() -> None:
     assert once not in others and len(others) == 3
 
 
-def test_only_the_workers_named_are_slow() -> None:
+def test_slow_worker_delays_only_the_named_workers() -> None:
     profile = SlowWorker(probability=1.0, workers=(1, 3))
     assert [profile.delay(worker, 1, MEAN_S, 1) > 0 for worker in range(4)] == [False, True, False, True]
 
 
-def test_heterogeneous_is_a_constant_factor() -> None:
+def test_heterogeneous_profile_is_a_constant_factor() -> None:
     profile = Heterogeneous(factor=3.0, workers=(1,))
     assert set(delays(profile, 1, count=50)) == {2 * MEAN_S}
     assert set(delays(profile, 0, count=50)) == {0.0}
@@ -77,7 +77,7 @@ def test_failure_is_one_pause_of_one_worker() -> None:
     assert not delays(profile, 1, count=50).any()
 
 
-def test_none_is_none() -> None:
+def test_profile_none_never_delays() -> None:
     assert not delays(NoStraggler(), count=50).any()
 
 
@@ -94,7 +94,7 @@ def test_none_is_none() -> None:
         ("failure:worker=1,iteration=20,pause_s=0.5", Failure(worker=1, iteration=20, pause_s=0.5)),
     ],
 )
-def test_parse(text: str, profile: Straggler) -> None:
+def test_straggler_text_parses_to_its_profile(text: str, profile: Straggler) -> None:
     assert parse(text) == profile
 
 
@@ -103,7 +103,7 @@ def recorded(file: Path, text: str) -> str:
     return f"trace:{file}"
 
 
-def test_a_recorded_factor_holds_until_the_next_of_its_worker(tmp_path: Path) -> None:
+def test_recorded_factor_holds_until_the_workers_next_one(tmp_path: Path) -> None:
     profile = parse(recorded(tmp_path / "delays.csv", "1,30,1\n1,10,3\n0,1,1.5\n"))
     assert [delays(profile, 1, count=40)[at - 1] for at in (9, 10, 29, 30)] == [0, 2 * MEAN_S, 2 * MEAN_S, 0]
     assert set(delays(profile, 0, count=40)) == {0.5 * MEAN_S}
@@ -112,13 +112,13 @@ def test_a_recorded_factor_holds_until_the_next_of_its_worker(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("text", ["", "0,1\n", "0,1,often\n", "0,0,2\n", "-1,1,2\n", "0,1,0.5\n", "0,1,nan\n", "\0"])
-def test_a_file_that_is_no_recording_is_refused(tmp_path: Path, text: str) -> None:
+def test_bad_recording_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(BadStraggler, match=r"delays\.csv.*expected a CSV file with the columns worker, iteration"):
         parse(recorded(tmp_path / "delays.csv", text))
 
 
 @pytest.mark.parametrize("name", sorted(set(PROFILES) - {"trace"}))
-def test_profiles_are_values(name: str) -> None:
+def test_straggler_profiles_are_hashable_and_comparable(name: str) -> None:
     profile = parse(name)
     check_workers(profile, 1)  # the defaults fit every job
     assert dataclasses.is_dataclass(profile) and hash(profile) == hash(parse(name))

@@ -1,4 +1,4 @@
-"""The worker's command line: what makes no sense is refused at once, in one line, with what was expected."""
+"""The worker's command line: impossible settings are refused at once, in one line, with what was expected."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.workers.running import ended
 ALONE = ["--worker", "0", "--workers", "1"]
 
 
-def test_missing_data_is_named(
+def test_training_command_names_missing_data(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     arguments = [*ALONE, "--dataset", "mnist", "--data-dir", str(tmp_path), "--frame-udp"]

@@ -1,4 +1,4 @@
-"""The arithmetic of training: the same bits every time, and a model that learns."""
+"""The arithmetic of training: reproducible bits, and models that learn."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SMALL = Recipe(workers=2, steps=4)
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_the_default_learning_rate_learns_the_digits(model: str) -> None:
+def test_default_learning_rate_learns_the_digits(model: str) -> None:
     recipe = Recipe(model=model, workers=4, steps=200, batch_size=32)
     trainer = Trainer(recipe, 0)
     before = trainer.accuracy()
@@ -25,12 +25,12 @@ def test_the_default_learning_rate_learns_the_digits(model: str) -> None:
     assert trainer.accuracy() > 0.93
 
 
-def test_the_reference_gives_the_same_bits_twice() -> None:
+def test_reference_training_is_reproducible() -> None:
     assert reference.train(SMALL).tobytes() == reference.train(SMALL).tobytes()
 
 
 @pytest.mark.parametrize("other", [Recipe(workers=2, steps=4, seed=2), Recipe(workers=2, steps=5), Recipe(workers=3)])
-def test_other_recipes_give_other_bits(other: Recipe) -> None:
+def test_different_recipes_give_different_bits(other: Recipe) -> None:
     assert reference.train(SMALL).tobytes() != reference.train(other).tobytes()
 
 
@@ -47,14 +47,14 @@ def test_reference_training_matches_fixed_point_definition() -> None:
     assert trainers[1].parameters.tobytes() == trainers[0].parameters.tobytes()
 
 
-def test_a_step_has_the_weight_of_one_contribution() -> None:
+def test_apply_weights_a_contribution_by_rate_over_workers() -> None:
     trainer = Trainer(Recipe(workers=4, learning_rate=0.2), 1)
     before = trainer.parameters.copy()
     trainer.apply(np.ones(trainer.size, np.float32))
     assert before - trainer.parameters == pytest.approx(np.full(trainer.size, 0.2 / 4), abs=1e-6)
 
 
-def test_gradients_follow_the_parameters_that_were_applied() -> None:
+def test_trainer_computes_gradients_at_the_applied_parameters() -> None:
     trainer = Trainer(SMALL, 0)
     first, loss = trainer.gradient(1)
     first = first.copy()
@@ -63,12 +63,12 @@ def test_gradients_follow_the_parameters_that_were_applied() -> None:
     assert lower < loss and not np.array_equal(first, second)
 
 
-def test_workers_begin_equal_and_see_different_images() -> None:
+def test_workers_begin_equal_and_use_different_images() -> None:
     one, two = Trainer(SMALL, 0), Trainer(SMALL, 1)
     assert one.digest() == two.digest()
     assert not np.array_equal(one.gradient(1)[0], two.gradient(1)[0])
 
 
-def test_the_digest_is_that_of_the_bytes() -> None:
+def test_trainer_digest_is_the_sha256_of_its_parameters() -> None:
     trainer = Trainer(SMALL, 0)
     assert trainer.digest() == hashlib.sha256(trainer.parameters.astype("<f4").tobytes()).hexdigest()

@@ -33,7 +33,7 @@ def workers(switch: SwitchProcess, controller: ControllerProcess, tmp_path: Path
     started.stop()
 
 
-def test_bsp_gives_the_bits_of_one_process(workers: Workers) -> None:
+def test_bsp_run_equals_one_process_to_the_bit(workers: Workers) -> None:
     workers.create(WORKERS, BSP())
     for process in [workers.start(worker, WORKERS, "--steps", STEPS, "--eval-every", 3) for worker in range(WORKERS)]:
         done(process)
@@ -85,7 +85,7 @@ def test_sigterm_makes_worker_leave_and_others_continue(workers: Workers) -> Non
     assert workers.client.job(0).state == "finished"
 
 
-def test_stopped_while_it_waits_for_the_others_it_still_writes(workers: Workers) -> None:
+def test_worker_stopped_while_waiting_for_others_writes_results(workers: Workers) -> None:
     workers.create(2, ASP())
     fast = workers.start(0, 2, "--steps", 2)
     workers.start(1, 2, "--steps", ENDLESS)
@@ -96,8 +96,8 @@ def test_stopped_while_it_waits_for_the_others_it_still_writes(workers: Workers)
     assert workers.results(0)["contributions_sent"] == 2 * SLOTS
 
 
-def test_a_killed_worker_that_is_started_again_loses_nothing(workers: Workers) -> None:
-    """Its replica comes from a read, and its seqs are above those of its former incarnation."""
+def test_restarted_worker_loses_no_contribution(workers: Workers) -> None:
+    """Its replica comes from a read, and its seqs continue after those of its former incarnation."""
     workers.create(2, BSP())
     killed = workers.start(0, 2, "--steps", ENDLESS)
     other = workers.start(1, 2, "--steps", 2 * ENDLESS)
@@ -124,7 +124,7 @@ def test_a_killed_worker_that_is_started_again_loses_nothing(workers: Workers) -
         (1, 1, "job 0 has no worker 1: expected 0 to 0"),
     ],
 )
-def test_a_worker_that_does_not_fit_the_job(
+def test_worker_that_does_not_fit_the_job_is_refused(
     workers: Workers, job_of: int, worker: int, said: str, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
@@ -134,7 +134,7 @@ def test_a_worker_that_does_not_fit_the_job(
     assert workers.client.job(0).state == ("finished" if worker == 0 else "waiting"), "who has joined leaves"
 
 
-def test_a_worker_whose_gradient_is_no_number_leaves(
+def test_worker_with_a_nan_gradient_leaves_with_an_error(
     workers: Workers, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     workers.create(1, BSP())

@@ -53,6 +53,8 @@ class Requests:
         incarnation: int | None = None,
         rack: int | None = None,
     ) -> None:
+        if not hasattr(transport, "receive"):
+            raise SereneError(f"transport {transport!r}: expected a UdpTransport, FrameTransport or ShmTransport")
         self._transport = transport
         self.job = in_header("job", job, 0, 2**8 - 1)
         self.worker = in_header("worker", worker, 0, 2**8 - 1)

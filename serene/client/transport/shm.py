@@ -42,6 +42,8 @@ class SharedMemory:
         compiled = library()
         if compiled is None:
             raise TransportError("ports of shared memory need a C compiler (apt install gcc libc6-dev)")
+        if not isinstance(path, str | os.PathLike) or "\0" in (name := str(path)) or not name:
+            raise TransportError(f"the switch's port {path!r}: expected a path")
         self._compiled = compiled
         self._path = Path(path)
         self._end = End(socket=-1)

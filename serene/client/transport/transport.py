@@ -14,10 +14,19 @@ import numpy as np
 
 from serene.client.compiled.fastpath import Link
 from serene.errors import SereneError
-from serene.wire import ENCAPSULATION_BYTES, SERENE_UDP_PORT, SWITCH_IP, SWITCH_MAC, encapsulation
+from serene.wire import (
+    ENCAPSULATION_BYTES,
+    SERENE_UDP_PORT,
+    SWITCH_IP,
+    SWITCH_MAC,
+    check_addresses,
+    encapsulation,
+    in_header,
+)
 
 LARGEST_PAYLOAD = 9216  # bytes
 BATCH = 128  # packets that one call receives
+MOST_HOSTS = 256  # made-up ones
 SOCKET_BUFFER = 8 << 20  # bytes
 # <linux/in.h>; the socket module has no names for them. PROBE: the interface decides how large packets may be, not an
 # ICMP message, which any host could send.
@@ -108,6 +117,14 @@ def readable(descriptor: int, timeout_s: float) -> bool:
     return bool(waiting.poll(max(timeout_s, 0) * 1e3))
 
 
+def _said(error: Exception) -> str:
+    """What is wrong with an address or a descriptor."""
+    if isinstance(error, OSError):
+        return str(error.strerror)
+    example = f"expected (HOST, PORT), for example ('127.0.0.1', {SERENE_UDP_PORT}), or a socket's descriptor"
+    return f"{str(error).rstrip('.')}; {example}"
+
+
 class _Socket:
     """A non-blocking socket with a batch of receive buffers. local: the address of a UDP socket, or the descriptor of a
     socket that is bound already. remote: where to connect it to; None for a descriptor that needs no address to send.
@@ -118,8 +135,8 @@ class _Socket:
         try:
             given = local if isinstance(local, int) else None
             self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, fileno=given)
-        except OSError as error:
-            raise TransportError(f"descriptor {local} is no socket: {error.strerror}") from error
+        except (OSError, ValueError) as error:
+            raise TransportError(f"descriptor {local} is no socket: {_said(error)}") from error
         try:
             for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
                 self._socket.setsockopt(socket.SOL_SOCKET, option, SOCKET_BUFFER)
@@ -129,10 +146,10 @@ class _Socket:
                 self._socket.bind(local)
             if remote is not None:
                 self._socket.connect(remote)
-        except OSError as error:
+        except (OSError, TypeError, ValueError, OverflowError) as error:
             self._socket.close()
-            kind = PortTaken if error.errno == errno.EADDRINUSE else TransportError
-            raise kind(f"cannot send from {local} to {remote}: {error.strerror}") from error
+            kind = PortTaken if isinstance(error, OSError) and error.errno == errno.EADDRINUSE else TransportError
+            raise kind(f"cannot send from {local!r} to {remote!r}: {_said(error)}") from error
         self._socket.setblocking(False)
         self.trouble: Trouble | None = None
         self._rows = np.zeros((BATCH, LARGEST_PAYLOAD + ENCAPSULATION_BYTES), np.uint8)
@@ -186,6 +203,8 @@ class UdpTransport:
 
     def __init__(self, switch_ip: str = SWITCH_IP, *, bind_ip: str = "0.0.0.0", port: int = 0) -> None:
         # The switch adds up whole packets; fragments would only pass through it.
+        if not switch_ip or not bind_ip:  # to the kernel, "" is any address of this host
+            raise TransportError(f"switch_ip {switch_ip!r}, bind_ip {bind_ip!r}: expected the addresses of hosts")
         self._socket = _Socket((bind_ip, port), (switch_ip, SERENE_UDP_PORT), whole=True)
 
     def send(self, payloads: np.ndarray) -> None:
@@ -224,10 +243,17 @@ class Frames(Protocol):
 
 class Framed:
     """Payloads in Ethernet frames, which this process writes itself, with the addresses of a made-up host: worker w is
-    10.0.0.(w + 1), or 10.0.1.x and so on beyond 127 workers."""
+    10.0.0.(w + 1), or 10.0.1.x and so on beyond 127 workers. Raises TransportError for other numbers and addresses."""
 
     def __init__(self, frames: Frames, worker: int, switch_ip: str, switch_mac: str, udp_port: int) -> None:
         self._frames = frames
+        try:
+            in_header("worker", worker, 0, MOST_HOSTS - 1)
+            in_header("udp_port", udp_port, 1, 65535)
+            check_addresses(switch_ip, switch_mac)
+        except SereneError as error:
+            frames.close()
+            raise TransportError(str(error)) from None
         net, host = divmod(worker + 1, 128)
         self._source = (f"02:00:00:00:{net:02x}:{host:02x}", f"10.0.{net}.{host}", udp_port)
         self._destination = (switch_mac, switch_ip, SERENE_UDP_PORT)

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "capture.h"
+#include "frame_ring.h"
 #include "offload.h"
 #include "shm_ports.h"
 
@@ -22,6 +23,7 @@ struct port {
     int socket;
     int is_packet;               /* AF_PACKET: frames come with a virtio header */
     int joins;                   /* runs of UDP packets leave as one buffer */
+    struct frame_ring ring;      /* AF_PACKET */
     struct sockaddr_in peer;     /* UDP; port 0 until the first datagram tells */
     struct shm_port *shm;        /* shared memory: `socket` is where processes come */
     struct capture captures[2];  /* what comes, what leaves */

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "offload.h"
+#include "frames.h"
 #include "pipeline.h"
 #include "port.h"
 
@@ -35,14 +35,15 @@ static int ports_init(struct runtime *runtime) {
     return 0;
 }
 
-static int port_insert(struct runtime *runtime, uint32_t number, int socket, int is_packet, int joins,
+static int port_insert(struct runtime *runtime, uint32_t number, int socket, const struct frame_ring *ring, int joins,
                        const struct sockaddr_in *peer) {
     struct port *port = calloc(1, sizeof *port);
     if (!port) {
         close(socket);
         return -ENOMEM;
     }
-    *port = (struct port){.number = number, .socket = socket, .is_packet = is_packet, .joins = joins};
+    *port = (struct port){.number = number, .socket = socket, .is_packet = ring != NULL, .joins = joins};
+    if (ring) port->ring = *ring;
     if (peer) port->peer = *peer;
     int size = SOCKET_BUFFER;
     if (setsockopt(socket, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof size))
@@ -63,16 +64,23 @@ static int port_open_interface(struct runtime *runtime, uint32_t number, const c
     if (fd < 0) return -errno;
     struct sockaddr_ll address = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = (int)index};
     struct packet_mreq promiscuous = {.mr_ifindex = (int)index, .mr_type = PACKET_MR_PROMISC};
+    struct frame_ring ring = {0};
     if (setsockopt(fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof on)
         || setsockopt(fd, SOL_PACKET, PACKET_AUXDATA, &on, sizeof on)
         || setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof on)
-        || setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &promiscuous, sizeof promiscuous)
-        || bind(fd, (struct sockaddr *)&address, sizeof address)) {
+        || setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &promiscuous, sizeof promiscuous)) {
         int error = errno;
         close(fd);
         return -error;
     }
-    return port_insert(runtime, number, fd, 1, joins, NULL);
+    frame_ring_open(&ring, fd, interface);
+    if (bind(fd, (struct sockaddr *)&address, sizeof address)) {
+        int error = errno;
+        frame_ring_close(&ring);
+        close(fd);
+        return -error;
+    }
+    return port_insert(runtime, number, fd, &ring, joins, NULL);
 }
 
 static int port_open_udp(struct runtime *runtime, uint32_t number, const char *host, uint16_t port,
@@ -88,7 +96,7 @@ static int port_open_udp(struct runtime *runtime, uint32_t number, const char *h
         close(fd);
         return -error;
     }
-    return port_insert(runtime, number, fd, 0, 0, &peer);
+    return port_insert(runtime, number, fd, NULL, 0, &peer);
 }
 
 static int port_open_shm(struct runtime *runtime, uint32_t number, const char *path) {
@@ -109,6 +117,7 @@ static int port_open_shm(struct runtime *runtime, uint32_t number, const char *p
 static void port_close(struct port *port) {
     for (int i = 0; i < 2; i++)
         if (port->captures[i].file) fclose(port->captures[i].file);
+    frame_ring_close(&port->ring);
     close(port->socket);
     if (port->shm) shm_unlisten(port->shm);
     free(port->shm);
@@ -247,49 +256,7 @@ static void flush_outputs(struct runtime *runtime) {
     STAGE(runtime, STAGE_OUTSIDE);
 }
 
-/* Processes a frame, with the VLAN tag in its place again that the kernel has taken out. There is room before it. */
-static void process_tagged(struct state *state, uint32_t port, uint8_t *frame, uint32_t length, uint32_t tag) {
-    if (tag && length >= ETHERNET_BYTES) {
-        memmove(frame - 4, frame, 12);
-        put16(frame + 8, tag >> 16);
-        put16(frame + 10, tag);
-        frame -= 4;
-        length += 4;
-    }
-    process_packet(state, port, frame, length);
-}
-
-/* Cuts a large buffer into packets and processes them. The header of each is written in front of its payload, over
- * the payload of the one before, which has been processed by then. Returns 0 if the buffer cannot be cut. */
-static int process_large(struct state *state, uint32_t port, uint8_t *frame, uint32_t length, uint8_t gso_type,
-                         uint32_t size, uint32_t tag) {
-    struct large large;
-    uint8_t head[256];
-    if (!size || !large_parse(frame, length, gso_type, &large) || large.head > sizeof head) return 0;
-    memcpy(head, frame, large.head);
-    uint32_t number = 0;
-    for (uint32_t at = large.head; at < length; at += size, number++) {
-        uint32_t payload = length - at < size ? length - at : size;
-        uint8_t *packet = frame + at - large.head;
-        memcpy(packet, head, large.head);
-        segment_finish(packet, large.head + payload, &large, number, size, at + size >= length);
-        process_tagged(state, port, packet, large.head + payload, tag);
-    }
-    return 1;
-}
-
-/* The VLAN tag that the kernel has taken out of a frame; 0: there was none. */
-static uint32_t vlan_tag(struct msghdr *message) {
-    struct tpacket_auxdata said;
-    struct cmsghdr *control = CMSG_FIRSTHDR(message);
-    if (!control || control->cmsg_level != SOL_PACKET || control->cmsg_type != PACKET_AUXDATA) return 0;
-    memcpy(&said, CMSG_DATA(control), sizeof said);
-    if (!(said.tp_status & TP_STATUS_VLAN_VALID)) return 0;
-    uint32_t type = said.tp_status & TP_STATUS_VLAN_TPID_VALID ? said.tp_vlan_tpid : ETH_P_8021Q;
-    return type << 16 | said.tp_vlan_tci;
-}
-
-/* One received frame, or one large buffer; 0 if it was dropped. */
+/* One message; 0 if it was dropped. */
 static int port_take(struct state *state, struct port *port, int i) {
     struct ports *ports = ports_of(&state->runtime);
     uint32_t length = ports->received[i].msg_len;
@@ -307,14 +274,8 @@ static int port_take(struct state *state, struct port *port, int i) {
     }
     struct virtio_net_hdr *virtio = &ports->virtio[i];
     if (length < sizeof *virtio) return 0;
-    length -= sizeof *virtio;
-    uint32_t tag = vlan_tag(&ports->received[i].msg_hdr);
-    uint8_t gso_type = virtio->gso_type & (uint8_t)~VIRTIO_NET_HDR_GSO_ECN;
-    if (gso_type != VIRTIO_NET_HDR_GSO_NONE)
-        return process_large(state, port->number, frame, length, gso_type, virtio->gso_size, tag);
-    complete_checksum(frame, length, virtio);
-    process_tagged(state, port->number, frame, length, tag);
-    return 1;
+    return process_frame(state, port->number, frame, length - sizeof *virtio, virtio,
+                         tag_beside(&ports->received[i].msg_hdr));
 }
 
 /* Frames are copied before they are looked at: what the process writes there meanwhile changes nothing. */
@@ -340,16 +301,10 @@ static int port_receive_shm(struct state *state, struct port *port) {
     return count;
 }
 
-static int port_receive(struct state *state, struct port *port) {
+/* Receives up to `most` messages of the socket and processes them; how many there were, or -1. */
+static int port_receive_socket(struct state *state, struct port *port, int most) {
     struct ports *ports = ports_of(&state->runtime);
-    if (port->shm) {
-        STAGE(&state->runtime, STAGE_RECEIVE);
-        int count = port_receive_shm(state, port);
-        STAGE(&state->runtime, STAGE_OUTSIDE);
-        return count;
-    }
-    STAGE(&state->runtime, STAGE_RECEIVE);
-    for (int i = 0; i < BATCH; i++) {
+    for (int i = 0; i < most; i++) {
         ports->received[i].msg_hdr = (struct msghdr){
             .msg_iov = ports->received_parts[i] + !port->is_packet,
             .msg_iovlen = port->is_packet ? 2 : 1,
@@ -358,11 +313,54 @@ static int port_receive(struct state *state, struct port *port) {
             .msg_name = port->is_packet ? NULL : &ports->from[i],
             .msg_namelen = port->is_packet ? 0 : sizeof ports->from[i]};
     }
-    int count = recvmmsg(port->socket, ports->received, BATCH, MSG_DONTWAIT, NULL);
+    int count = recvmmsg(port->socket, ports->received, (unsigned)most, MSG_DONTWAIT, NULL);
     for (int i = 0; i < count; i++) {
         if (!port_take(state, port, i)) state->runtime.counts[port->number].dropped++;
         if (state->runtime.outputs.used > OUTPUT_BYTES) flush_outputs(&state->runtime);
     }
+    return count;
+}
+
+/* One frame that lies in a slot; 0 if it was dropped. */
+static int port_take_slot(struct state *state, struct port *port, struct tpacket2_hdr *slot, uint32_t status) {
+    struct virtio_net_hdr virtio;            /* a tag goes where it lies */
+    uint8_t *frame = (uint8_t *)slot + slot->tp_mac;
+    if (slot->tp_snaplen < slot->tp_len) return 0;       /* too long for it, and the socket was full */
+    memcpy(&virtio, frame - sizeof virtio, sizeof virtio);
+    return process_frame(state, port->number, frame, slot->tp_snaplen, &virtio,
+                         vlan_tag(status, slot->tp_vlan_tpid, slot->tp_vlan_tci));
+}
+
+static int port_receive_ring(struct state *state, struct port *port) {
+    struct frame_ring *ring = &port->ring;
+    int count = 0;
+    for (uint32_t status; count < BATCH && (status = frame_status(ring, 0));) {
+        if (status & TP_STATUS_COPY) {       /* the frames of these slots wait at the socket */
+            int waiting = 1, got = 0;
+            while (count + waiting < BATCH && frame_status(ring, (uint32_t)waiting) & TP_STATUS_COPY) waiting++;
+            for (int more; got < waiting; got += more > 0 ? more : 0) {
+                more = port_receive_socket(state, port, waiting - got);
+                if (!more || (more < 0 && errno != ENETDOWN && errno != EINTR)) break;
+            }
+            for (int i = 0; i < waiting; i++) frame_release(ring);
+            count += waiting;
+            continue;
+        }
+        __builtin_prefetch((uint8_t *)frame_slot(ring, 1) + 64);
+        __builtin_prefetch((uint8_t *)frame_slot(ring, 1) + 128);
+        if (!port_take_slot(state, port, frame_slot(ring, 0), status)) state->runtime.counts[port->number].dropped++;
+        frame_release(ring);
+        count++;
+        if (state->runtime.outputs.used > OUTPUT_BYTES) flush_outputs(&state->runtime);
+    }
+    return count;
+}
+
+static int port_receive(struct state *state, struct port *port) {
+    STAGE(&state->runtime, STAGE_RECEIVE);
+    int count = port->shm           ? port_receive_shm(state, port)
+                : port->ring.memory ? port_receive_ring(state, port)
+                                    : port_receive_socket(state, port, BATCH);
     STAGE(&state->runtime, STAGE_OUTSIDE);
     return count;
 }
@@ -401,10 +399,12 @@ static int ports_sleep(struct runtime *runtime) {
 
 static void ports_attend(struct runtime *runtime, const struct pollfd *waits) {
     for (struct port *port = ports_of(runtime)->first; port; port = port->next) {
-        if (!port->shm || !port->wait) continue;
+        if (!port->wait) continue;
         const struct pollfd *wait = waits + port->wait;
-        if (wait[0].fd == port->socket && (wait[0].revents || wait[1].revents))
-            shm_attend(port->shm, port->socket);
+        int error, came = wait[0].fd == port->socket;
+        if (came && port->shm && (wait[0].revents || wait[1].revents)) shm_attend(port->shm, port->socket);
+        if (came && wait[0].revents & POLLERR)       /* it went down: asking ends the error, or poll would not wait */
+            getsockopt(port->socket, SOL_SOCKET, SO_ERROR, &error, &(socklen_t){sizeof error});
         port->wait = 0;
     }
 }

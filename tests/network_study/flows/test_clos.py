@@ -1,4 +1,4 @@
-"""Networks and paths, against counts and walks made here."""
+"""Networks and paths, compared with counts and walks computed here."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from serene.experiments.network_study.flows.clos import RATIOS, ROUTINGS, SIZES,
 
 @pytest.mark.parametrize("ratio", RATIOS)
 @pytest.mark.parametrize("ports", [16, 32, 64])
-def test_two_layers_have_the_paper_s_number_of_switches(ports: int, ratio: float) -> None:
+def test_two_layer_clos_has_the_papers_number_of_switches(ports: int, ratio: float) -> None:
     network = Clos(2, ports, ports, ratio)
     assert network.hosts == ports**2 // 2
     assert network.switches == cost.switches(2, ports, ratio) == ports * (1 + ratio / 2)
@@ -18,13 +18,13 @@ def test_two_layers_have_the_paper_s_number_of_switches(ports: int, ratio: float
 
 @pytest.mark.parametrize("ratio", RATIOS)
 @pytest.mark.parametrize("ports", [16, 32])
-def test_three_layers_have_the_paper_s_number_of_switches(ports: int, ratio: float) -> None:
+def test_three_layer_clos_has_the_papers_number_of_switches(ports: int, ratio: float) -> None:
     network = Clos(3, ports, ports, ratio)
     assert network.hosts == ports**3 // 4
     assert network.switches == cost.switches(3, ports, ratio) == ports**2 * (1 + ratio / 4)
 
 
-def test_a_fat_tree_with_fewer_pods_fills_fewer_top_switches() -> None:
+def test_fat_tree_with_fewer_pods_needs_fewer_top_switches() -> None:
     network = Clos.of_size(256, 0.5)
     assert (network.groups, network.leaves, network.middles) == (4, 32, 32)
     # 32 upper switches with 4 links up each, 16 to a switch.
@@ -34,7 +34,7 @@ def test_a_fat_tree_with_fewer_pods_fills_fewer_top_switches() -> None:
 @pytest.mark.parametrize("routing", ROUTINGS)
 @pytest.mark.parametrize("ratio", [1.0, 0.125])
 @pytest.mark.parametrize(("layers", "hosts"), SIZES)
-def test_a_path_is_a_walk_over_links_that_exist(layers: int, hosts: int, ratio: float, routing: str) -> None:
+def test_path_follows_existing_links_from_source_to_target(layers: int, hosts: int, ratio: float, routing: str) -> None:
     network = Clos.of_size(hosts, ratio, layers=layers, routing=routing)
     lower, upper = network.ends()
     assert lower.size == upper.size == network.links // 2 == network.levels.size
@@ -53,7 +53,7 @@ def test_a_path_is_a_walk_over_links_that_exist(layers: int, hosts: int, ratio: 
         assert network.latencies[links].sum() == pytest.approx(len(switches) * network.switch_latency)
 
 
-def test_the_other_direction_of_a_link() -> None:
+def test_reverse_returns_the_other_direction_of_a_link() -> None:
     network = Clos.of_size(128)
     links = np.array([0, 5, network.links - 1, -1])
     back = network.reverse(links)
@@ -61,8 +61,8 @@ def test_the_other_direction_of_a_link() -> None:
     assert network.reverse(back).tolist() == links.tolist()
 
 
-def test_every_link_has_a_path_of_its_own() -> None:
-    """Switches that add up talk over single links."""
+def test_each_link_has_a_path_of_its_own() -> None:
+    """Aggregating switches communicate over single links."""
     for layers, hosts in SIZES:
         network = Clos.of_size(hosts, 0.5, layers=layers)
         lower, upper = network.ends()
@@ -90,6 +90,6 @@ def test_every_link_has_a_path_of_its_own() -> None:
         (lambda: Clos(2, 8, 8).paths(np.array([0]), np.array([Clos(2, 8, 8).top(0)])), "that no single link makes"),
     ],
 )
-def test_impossible_networks(make, message: str) -> None:  # type: ignore[no-untyped-def]
+def test_impossible_clos_networks_are_refused(make, message: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(BadNetwork, match=message.replace("(", r"\(")):
         make()

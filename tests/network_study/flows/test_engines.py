@@ -1,4 +1,4 @@
-"""The NumPy engine: by hand, and against SimGrid, live where it is installed."""
+"""The NumPy engine compared with calculations by hand, and with SimGrid where it is installed."""
 
 import numpy as np
 import pytest
@@ -16,41 +16,41 @@ def step(pairs: list[tuple[int, int]], size: float = 1e6, **options: float) -> S
     return Step(np.array([a for a, _ in pairs]), np.array([b for _, b in pairs]), size, **options)  # type: ignore[arg-type]
 
 
-def test_one_flow() -> None:
-    """The one switch's latency first, then the bytes."""
+def test_single_flow_takes_latency_plus_transfer_time() -> None:
+    """First the latency of the one switch, then the bytes."""
     assert solver.run(NETWORK, [step([(0, 1)])], IDEAL) == pytest.approx(1e-6 + 1e-3)
     assert solver.run(NETWORK, [step([(0, 1)])], LV08) == pytest.approx(13.01 * 1e-6 + 1e-3 / 0.97)
 
 
-def test_flows_that_end_make_room() -> None:
-    """Two into one host: half the rate each, until the shorter one has ended."""
+def test_rates_rise_when_a_flow_ends() -> None:
+    """Two flows to one host: half the rate each, until the shorter one has ended."""
     sizes = np.array([1e6, 3e6])
     ends = solver.finish_times(NETWORK, Step(np.array([2, 4]), np.array([0, 0]), sizes), IDEAL)
     assert ends - 3e-6 == pytest.approx([2e-3, 4e-3])
 
 
-def test_a_flow_that_starts_later_because_its_path_is_longer() -> None:
+def test_flow_over_a_longer_path_starts_later() -> None:
     slow = Clos(2, 4, 4, bandwidth=1e9, switch_latency=1e-3)
     ends = solver.finish_times(slow, step([(1, 0), (2, 0)]), IDEAL)
     # 1 MB at 1 GB/s, after one switch and after three.
     assert ends == pytest.approx([2e-3, 4e-3])
 
 
-def test_times_delays_and_limits() -> None:
+def test_steps_have_repetitions_delays_and_rate_limits() -> None:
     assert solver.run(NETWORK, [step([(0, 1)], times=3)], IDEAL) == pytest.approx(3 * (1e-6 + 1e-3))
     assert solver.run(NETWORK, [step([(0, 1)], delay=1.0)], IDEAL) == pytest.approx(1 + 1e-6 + 1e-3)
     assert solver.run(NETWORK, [step([(0, 1)], limit=1e8)], IDEAL) == pytest.approx(1e-6 + 1e-2)
 
 
-def test_acknowledgements_take_their_share_of_the_way_back() -> None:
-    """A flow each way over the same links: each carries 1 and the other's 0.05."""
+def test_acknowledgements_use_bandwidth_of_the_reverse_path() -> None:
+    """One flow in each direction over the same links: each link carries 1 and the other flow's 0.05."""
     assert solver.run(NETWORK, [step([(0, 1), (1, 0)])], LV08) == pytest.approx(13.01 * 1e-6 + 1.05e-3 / 0.97)
 
 
 @needs_simgrid
 @pytest.mark.parametrize("routing", ["d-mod-k", "ecmp"])
 @pytest.mark.parametrize(("layers", "hosts", "ratio"), [(2, 128, 1.0), (2, 128, 0.125), (3, 256, 0.25)])
-def test_random_flows_as_in_simgrid(layers: int, hosts: int, ratio: float, routing: str) -> None:
+def test_random_flows_take_as_long_as_in_simgrid(layers: int, hosts: int, ratio: float, routing: str) -> None:
     network = Clos.of_size(hosts, ratio, layers=layers, routing=routing)
     random = np.random.default_rng((hosts, round(8 * ratio)))
     steps = []
@@ -69,19 +69,19 @@ def test_simgrid_engine_rejects_ideal_model_and_rate_limits() -> None:
         simgrid_engine.run(NETWORK, [step([(0, 1)], limit=1e8)], LV08)
 
 
-def test_without_simgrid(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_simgrid_names_make_simgrid(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simgrid_engine, "installed", lambda: False)
     with pytest.raises(simgrid_engine.NoSimGrid, match="make simgrid"):
         simgrid_engine.run(NETWORK, [step([(0, 1)])], LV08)
 
 
 @pytest.mark.parametrize("options", [{"size": 0.0}, {"size": np.inf}, {"limit": 0.0}, {"times": 0}, {"delay": -1.0}])
-def test_impossible_steps(options: dict[str, float]) -> None:
+def test_impossible_steps_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(BadStep):
         step([(0, 1)], **options)
 
 
-def test_impossible_ends_and_models() -> None:
+def test_mismatched_ends_and_unknown_models_are_refused() -> None:
     with pytest.raises(BadStep, match="expected as many, at least one"):
         Step(np.array([1, 2]), np.array([3]), 1.0)
     with pytest.raises(NoSuchModel, match="expected LV08 or ideal"):

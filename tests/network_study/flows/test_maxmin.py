@@ -1,4 +1,4 @@
-"""Max-min fair rates, against cases worked out by hand and against what defines them."""
+"""Max-min fair rates, compared with cases worked out by hand and with the definition."""
 
 from collections.abc import Sequence
 
@@ -27,13 +27,13 @@ def solve(
     )  # fmt: skip
 
 
-def test_the_textbook_s_case() -> None:
-    """One flow over both links, one over each: the first link is the narrow one."""
+def test_max_min_rates_match_the_textbook_case() -> None:
+    """One flow over both links, and one over each: the first link is the bottleneck."""
     found = solve([1.0, 3.0], [(0, 0, 1), (0, 1, 1), (1, 0, 1), (2, 1, 1)])
     assert np.allclose(found, [0.5, 0.5, 2.5])
 
 
-def test_weights_limits_and_shares() -> None:
+def test_max_min_rates_respect_weights_limits_and_shares() -> None:
     assert np.allclose(solve([6.0], [(0, 0, 1), (1, 0, 1)], weight=[1, 2]), [2, 4])
     assert np.allclose(solve([6.0], [(0, 0, 1), (1, 0, 1)], limit=[1, FREE]), [1, 5])
     # The second flow takes half of its rate of the link.
@@ -42,8 +42,8 @@ def test_weights_limits_and_shares() -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.data())
-def test_no_rate_can_grow_but_at_the_cost_of_one_that_is_no_larger(data: st.DataObject) -> None:
-    """The definition: every flow is at its limit, or has a full link on which its rate over weight is the largest."""
+def test_random_max_min_rates_satisfy_the_definition(data: st.DataObject) -> None:
+    """Each flow is at its limit, or has a full link on which its rate over weight is the largest."""
     seed = data.draw(st.integers(0, 2**32 - 1))
     random = np.random.default_rng(seed)
     links, flows = int(random.integers(1, 8)), int(random.integers(1, 12))

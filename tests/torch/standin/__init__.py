@@ -36,7 +36,7 @@ def _compiled() -> Path:
 
 
 class _Standin(ModuleType):
-    """What PyTorch asks of ``torch.standin``."""
+    """The functions that PyTorch calls in ``torch.standin``."""
 
     is_available = staticmethod(lambda: True)
     is_initialized = staticmethod(lambda: True)
