@@ -33,7 +33,7 @@ QUICK = 100  # runs; what takes longer is hunted by the command
 def test_correct_rules_pass_random_runs() -> None:
     """Every kind of event occurs in them; otherwise passing would prove little."""
     switch, happened = ModelSwitch(), Counter[str]()
-    for seed in range(200, 350):  # in 324 a LEAVE of an older incarnation comes late, which has become rare
+    for seed in range(200, 300):  # in 213 a LEAVE of an older incarnation comes late, which is rare
         plan = random_plan(seed, OFTEN)
         outcome = Schedule(switch, plan, alternating(FAMILIES, seed, plan.workers)).run()  # raises Violation
         assert outcome.balance == Balance(), seed

@@ -70,7 +70,7 @@ class CommandedSwitch(VirtualSwitch, Protocol):
         """Sources of ordinary frames that it did not know, since the last call: MAC address and port."""
 
     def restart(self) -> None:
-        """Loses its entries, registers and counters."""
+        """Loses its entries, groups, registers and counters."""
 
 
 @cache
@@ -84,6 +84,7 @@ class P4Switch(ProgramSwitch):
 
     def __init__(self, program: Program) -> None:
         super().__init__(program)
+        self._groups: set[int] = set()  # numbers of those that were set
         self.lanes, self.slots = program.lanes, program.slots
         self.counters: Sequence[str] = [
             name for name, full in self.names.items() if full in self.switch.program.counters
@@ -105,9 +106,16 @@ class P4Switch(ProgramSwitch):
     def learned(self) -> list[tuple[str, int]]:
         return [(mac_text(digest.values[0]), digest.values[1]) for digest in self.switch.poll_digests()]
 
+    def set_group(self, group: Group) -> None:
+        self._groups.add(group.number)
+        super().set_group(group)
+
     def restart(self) -> None:
         for _, entry in list(self._held.values()):
             self.delete(entry)
+        for number in self._groups:  # else it would flood what a host forged before it knows its own address
+            self.set_group(Group(number))
+        self.learned()
         known = self.switch.program
         for name, register in known.registers.items():
             self.switch.register_write(name, 0, 0, register.size)
