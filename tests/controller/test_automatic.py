@@ -131,7 +131,7 @@ def test_pacing_ignores_an_agreement_within_noise() -> None:
     assert paced(*views).reason == f"nobody is late: a round waits for 8 of 8 {ALONE}"
 
 
-def choices(left: float | None, *looks: tuple[int, list[dict[str, Any]]]) -> list[Strategy | None]:
+def choices(left: float | None, *looks: tuple[int, list[dict[str, Any]]]) -> list[Strategy]:
     """Returns what one strategy chooses, look by look: iterations done, and the workers that are late."""
     pacing, found = load("pacing"), []
     for rounds, late in looks:
