@@ -101,6 +101,7 @@ class Coordinator:
             self._lock,
             self._upkeep.active,
             self._on_job_over,
+            self._upkeep.end_restoration,
             self._upkeep.starts_over,
             self._on_report,
             clock,
@@ -333,7 +334,7 @@ class Coordinator:
             self.jobs.taking_part(job_id, {worker})
             wanted = frozenset(job.evicted()) - {worker} | ({worker} if evicted else set())
             reason = f"worker {job.racks.name(worker)} {'evicted' if evicted else 'readmitted'}"
-            await self._put_in_force(job, job.in_force, wanted, reason)
+            await self._evict(job, wanted, reason)
             return self.job_status(job_id)
 
     async def _enact(self, seen: JobEpoch, decided: Strategy | Decision, name: str) -> bool:
@@ -344,6 +345,8 @@ class Coordinator:
         """
         async with self._lock:
             job = self.jobs.get(seen.job)
+            if job is not None:
+                await self._upkeep.end_restoration(job)
             if job is None or JobEpoch.of(job) != seen:
                 return False
             if isinstance(decided, Strategy):
@@ -353,6 +356,7 @@ class Coordinator:
 
     async def _evict(self, job: Job, evicted: frozenset[int], reason: str) -> None:
         """Has exactly these workers be evicted. The caller holds the lock."""
+        await self._upkeep.end_restoration(job)  # then another strategy is in force
         await self._put_in_force(job, job.in_force, evicted, reason)
 
     async def _put_in_force(self, job: Job, strategy: Strategy, evicted: frozenset[int], reason: str) -> bool:

@@ -213,18 +213,19 @@ class Upkeep:
             self._in_doubt.add(job.id)
             raise
 
-    async def restoring(self, job: Job) -> bool:
-        """Whether the workers still restore the sums. An epoch that began then would show them different votes."""
-        if job.restoring:
+    async def end_restoration(self, job: Job) -> None:
+        """Ends a restoration in which every worker has done its part. To be called before an epoch is planned: the end
+        begins one itself, and one that began during the restoration would show the workers different votes."""
+        if job.restoring and job.state is JobState.RUNNING:
             await self.telemetry.refresh()
             await self._end_restoration(job)
-        return job.restoring
 
     async def evicts_silent(self, job: Job, evicted: Collection[int], reason: str) -> bool:
-        """To be called before exactly these workers are evicted. If ``job`` is being restored, evicts them, begins the
-        restoration again without them, and returns True; else the caller has to make the change. Raises Conflict unless
-        they are silent: the restoration soon ends then, and begun again at each request it would never end."""
-        if not await self.restoring(job):
+        """To be called, after `end_restoration`, before exactly these workers are evicted. If ``job`` is being
+        restored, evicts them, begins the restoration again without them, and returns True; else the caller has to make
+        the change. Raises Conflict unless they are silent: the restoration soon ends then, and begun again at each
+        request it would never end."""
+        if not job.restoring:
             return False
         added, removed = set(evicted) - set(job.evicted()), set(job.evicted()) - set(evicted)
         heard = {worker for worker in added if self.telemetry.silent_s(job.id, job.workers[worker]) < SILENT_S}
@@ -237,10 +238,10 @@ class Upkeep:
         return True
 
     async def starts_over(self, job: Job, reason: str, change: Callable[[], None]) -> bool:
-        """To be called before a worker leaves, or another process takes its place. If ``job`` is being restored, makes
-        the ``change``, has the workers begin a new session with another vote, and returns True; else the caller has to
-        make the change."""
-        if not await self.restoring(job):
+        """To be called, after `end_restoration`, before a worker leaves, or another process takes its place. If ``job``
+        is being restored, makes the ``change``, has the workers begin a new session with another vote, and returns
+        True; else the caller has to make the change."""
+        if not job.restoring:
             return False
         await self._start_over(job, reason, change)
         return True

@@ -29,7 +29,7 @@ from serene.wire import (
 )
 from tests.model import Answer, Model, Policy, Slot
 
-LANES, SLOTS = 32, 4  # few, so that runs are fast
+LANES, SLOTS = 96, 4  # few, so that runs are fast; more than contributions (checks.py), and room to vote
 PROGRAM = Program(
     "model", Path(), Path(), lanes=LANES, slots=SLOTS, max_jobs=8, max_workers=32, counted_workers=32
 )  # fmt: skip
@@ -51,6 +51,12 @@ class ModelSwitch:
         self._slots = [Slot(LANES) for _ in range(SLOTS)]
         self._models: dict[int, Model] = {}
         self._zero: dict[Cell, int] = {}  # what cells had counted when they were set to zero
+        self._unread = 0  # before it restarted
+
+    def restart(self) -> None:
+        self._unread = self.unread
+        self._table, self._models, self._zero, self._ports = {}, {}, {}, ()
+        self._slots = [Slot(LANES) for _ in range(SLOTS)]
 
     @property
     def switches(self) -> Sequence[ModelSwitch]:
@@ -102,7 +108,7 @@ class ModelSwitch:
     @property
     def unread(self) -> int:
         """How many contributions broke rule 8 of docs/protocol.md since the beginning."""
-        return sum(model.unread for model in self._models.values())
+        return self._unread + sum(model.unread for model in self._models.values())
 
     def _model(self, job: int) -> Model:
         if job not in self._models:
@@ -135,7 +141,7 @@ class ModelSwitch:
         if op in (Op.HELLO, Op.LEAVE, Op.REPORT):
             return self._control(port, frame, op, job, worker, incarnation)
         where = self._table.get(("job", (job,)))
-        if where is None or int(header["slot"]) >= where.params["slots"]:
+        if where is None or model.policy is None or int(header["slot"]) >= where.params["slots"]:
             return []
         return self._exchange(port, frame, header, model)
 

@@ -39,8 +39,8 @@ class Admission:
     """Answers requests one after the other. lock: held by whatever changes a job.
 
     active: gives the numbers of a job's workers that were heard from recently. on_job_over: awaited with a job's id
-    when its last worker has left. starts_over: `Upkeep.starts_over`. on_report: called with job, worker and report
-    whenever a report is accepted.
+    when its last worker has left. end_restoration, starts_over: as of `Upkeep`. on_report: called with job, worker and
+    report whenever a report is accepted.
     """
 
     jobs: Jobs
@@ -50,6 +50,7 @@ class Admission:
     lock: asyncio.Lock
     active: Callable[[Job], Collection[int]]
     on_job_over: Callable[[int], Awaitable[None]]
+    end_restoration: Callable[[Job], Awaitable[None]]
     starts_over: Callable[[Job, str, Callable[[], None]], Awaitable[bool]]
     on_report: Callable[[int, int, Facts], None]
     clock: Clock = SYSTEM
@@ -117,6 +118,7 @@ class Admission:
             return
         if job is not None:
             job.asked_at = self.clock.steady()
+            await self.end_restoration(job)
         plan = self.jobs.hello(
             request.job,
             request.worker,
@@ -230,6 +232,7 @@ class Admission:
         except NotARequest as error:
             self._complain(request.sender.behind, str(error))
         job = self.jobs[request.job]
+        await self.end_restoration(job)
         plan = self.jobs.plan_leave(
             request.job, request.worker, request.sender, sent, self.active(job), request.session, died
         )

@@ -24,7 +24,7 @@ def elastic(
     places = workers if places is None else places
     minimum = 1 if minimum is None else minimum
     if racks > 1:
-        raise BadRequest("places, minimum and evict_after need a single switch, not racks")
+        raise BadRequest("places, minimum and evict_after need a single switch: leave them out over racks")
     if not workers <= places <= most:
         raise BadRequest(f"places {places}: expected {workers} (the number of workers) to {most}")
     if not 1 <= minimum <= workers:

@@ -74,21 +74,25 @@ def test_donor_holds_most_of_the_newest_session(votes: list[Vote]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "ours", "expected"),
+    ("what", "ours", "counted", "expected"),
     [
-        ("the donor read its round's snapshot", Vote(7, 14, 3, 6, under_way=3, counted=0b11), (True, False, 0)),
-        ("the donor is a round behind", Vote(8, 16, 3, 7, under_way=3, counted=0b11), (False, False, 0)),
-        ("of another epoch", Vote(8, 16, 3, 7, under_way=4, counted=0b11), (False, False, 0)),
-        ("nothing was under way", Vote(8, 15, 3, 7, counted=0b11), (False, False, 0)),
-        ("sums prove nothing", Vote(7, 14, 3, 6, under_way=3), (False, True, -1)),
-        ("the worker was not counted", Vote(7, 14, 3, 6, under_way=3, counted=0b01), (False, True, -1)),
-        ("the donor was not counted", Vote(7, 14, 3, 6, under_way=3, counted=0b10), (False, True, -1)),
-        ("it had read nothing yet", Vote(0, 0, under_way=1), (False, True, 0)),
+        ("the donor read its round's snapshot", Vote(7, 14, 3, 6, under_way=3), 0b11, (True, False, 0)),
+        ("the donor is a round behind", Vote(8, 16, 3, 7, under_way=3), 0b11, (False, False, 0)),
+        ("of another epoch", Vote(8, 16, 3, 7, under_way=4), 0b11, (False, False, 0)),
+        ("nothing was under way", Vote(8, 15, 3, 7), 0b11, (False, False, 0)),
+        ("sums prove nothing", Vote(7, 14, 3, 6, under_way=3), 0, (False, True, -1)),
+        ("sums prove nothing", Vote(7, 14, 3, 6, under_way=3, counted=0b11), 0, (False, True, -1)),
+        ("the worker was not counted", Vote(7, 14, 3, 6, under_way=3), 0b01, (False, True, -1)),
+        ("the donor was not counted", Vote(7, 14, 3, 6, under_way=3), 0b10, (False, True, -1)),
+        ("it had read nothing yet", Vote(0, 0, under_way=3), 0b11, (True, False, 0)),
     ],
 )
-def test_outcome_of_an_unfinished_iteration(what: str, ours: Vote, expected: tuple[bool, bool, int]) -> None:
-    """And the resulting error of the counts: an iteration in the sum counts twice if it is repeated."""
-    found = outcome([Vote(8, 16, 3, 7, counted=0b11), ours], 1)
+def test_outcome_of_an_unfinished_iteration(
+    what: str, ours: Vote, counted: int, expected: tuple[bool, bool, int]
+) -> None:
+    """And the resulting error of the counts: an iteration in the sum counts twice if it is repeated. counted: by the
+    donor's read."""
+    found = outcome([Vote(8, 16, 3, 7, counted=counted), ours], 1)
     assert (found.contained, found.repeated, found.lost) == expected, what
 
 

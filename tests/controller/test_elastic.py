@@ -94,6 +94,13 @@ def test_impossible_elastic_settings_are_rejected(
         elastic(4, *asked, 32, 1)
 
 
+@pytest.mark.parametrize("asked", [(8, None, None), (None, 2, None), (None, None, 1.0)])
+def test_over_racks_no_workers_come_and_go(asked: tuple[int | None, int | None, float | None]) -> None:
+    with pytest.raises(BadRequest, match="places, minimum and evict_after need a single switch: leave them out"):
+        elastic(4, *asked, 32, 2)
+    assert elastic(4, None, None, None, 32, 2) is None
+
+
 def elastic_job(states: str, minimum: int = 1, evict_after: float = 5.0) -> Job:
     """states: a letter for each place: r running, e evicted for silence, m evicted by hand, l left, x evicted for
     silence and not heard since the session before was lost."""

@@ -40,6 +40,7 @@ def test_correct_rules_pass_random_elastic_runs(kind: str) -> None:
         assert outcome.balance == Balance(), seed
         happened.update(outcome.happened)
     expected = {"joined later", "died and came back", "died for good", "evicted", "stood still", "restarted"}
+    expected |= {"switch restarts", "called"}
     assert expected - set(happened) == set()
 
 

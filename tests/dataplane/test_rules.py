@@ -33,7 +33,7 @@ QUICK = 100  # runs; what takes longer is hunted by the command
 def test_correct_rules_pass_random_runs() -> None:
     """Every kind of event occurs in them; otherwise passing would prove little."""
     switch, happened = ModelSwitch(), Counter[str]()
-    for seed in range(200, 350):  # in 324 a LEAVE of an older incarnation comes late, which has become rare
+    for seed in range(200, 300):  # in 213 a LEAVE of an older incarnation comes late, which is rare
         plan = random_plan(seed, OFTEN)
         outcome = Schedule(switch, plan, alternating(FAMILIES, seed, plan.workers)).run()  # raises Violation
         assert outcome.balance == Balance(), seed
@@ -43,6 +43,7 @@ def test_correct_rules_pass_random_runs() -> None:
         "restarted", "stood still", "joined again", "second processes", "evicted", "readmitted", "jobs deleted",
         "controller restarts", "clock set back", "clock set ahead", "gave up and joined again", "sent away",
         "took its place back",
+        "switch restarts", "called", "called for an older session", "WAIT to an older incarnation",
         "HELLO of an older incarnation", "LEAVE of an older incarnation", "WELCOME to an older incarnation",
         "hostile: forged answers", "hostile: forged nudges", "hostile: forged refusals", "hostile: forged welcomes",
         "hostile: forged goodbyes", "hostile: forged addresses", "hostile: spoofed contributions",
@@ -73,7 +74,7 @@ BEING_DELETED = Line(
 def test_formerly_failing_plans_pass(pair: Pair, number: int, seed: int, mistake: Line, broke: str) -> None:
     """They failed with another controller, which drew other random numbers. Each has a seed that fails again if the
     mistake is repeated."""
-    plan = random_plan(PAIRS.index(pair) * NUMBERS + number, take_overs=0.0)
+    plan = random_plan(PAIRS.index(pair) * NUMBERS + number, take_overs=0.0, restarts=0.0)
     again = replace(plan, seed=seed, faults=replace(plan.faults, seed=seed))
     switch = P4Switch(Program.load())
 

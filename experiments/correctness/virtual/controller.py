@@ -16,6 +16,7 @@ from typing import Any
 
 from serene.controller.clock import Clock
 from serene.controller.coordinator import Coordinator
+from serene.controller.jobs.job import Job
 from serene.controller.jobs.jobs import Jobs
 from serene.controller.settings import Settings, settings
 from serene.controller.switch.connection import Connection, Learned, PacketIn
@@ -169,6 +170,12 @@ class VirtualController:
         else:
             self.die(away_s)
 
+    def restart_switch(self, number: int, away_s: float) -> None:
+        """Has the switch with this number restart, and be away for so many seconds."""
+        self.servers[number].restart(away_s)
+        if number in self._connections:
+            self._connections[number].lose()
+
     def _end(self) -> None:
         assert self._main is not None and self._loop is not None
         for connection in self._connections.values():
@@ -185,6 +192,10 @@ class VirtualController:
             self._end()
         LOG.removeHandler(self._overheard)
         LOG.propagate = self._propagate
+
+    def known(self, job: int) -> Job | None:
+        """The job with this id, if it knows it."""
+        return self.jobs.get(job) if self.jobs is not None else None
 
     # -- what comes to it ------------------------------------------------------------------------------------
 

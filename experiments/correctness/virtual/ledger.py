@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -39,10 +39,19 @@ class Ledger:
     certain: list[Contribution] = field(default_factory=list)
     interrupted: list[Contribution] = field(default_factory=list)
     finals: dict[int, np.ndarray] = field(default_factory=dict)
+    lost: dict[int, int] = field(default_factory=dict)  # with sessions, per slot, as each worker was told
+    reads: set[bytes] = field(default_factory=set)  # sums that workers have read
+    repeats: int = 0  # contributions that were made again because nobody could tell
 
-    def check(self, seed: int) -> Balance:
-        """When all workers have read last: how many contributions are missing or repeated. seed: the run's. Raises
-        Violation if workers hold different sums."""
+    def restored(self, worker: int, lost: int, repeated: bool) -> None:
+        """A worker has caught up after a lost session, with these fields of `Restored`."""
+        self.lost[worker] = self.lost.get(worker, 0) + lost
+        self.repeats += repeated
+
+    def check(self, seed: int, *, told: bool) -> Balance:
+        """When all workers have read last: how many contributions are missing or repeated, besides those that a switch
+        lost with a session. told: the workers were told of all of these; else there may be more. seed: the run's.
+        Raises Violation if workers hold different sums."""
         held = next(iter(self.finals.values()))
         for worker, other in self.finals.items():
             if not np.array_equal(other, held):
@@ -53,4 +62,8 @@ class Ledger:
             [contribution.values(seed, *held.shape) for contribution in contributions]
             for contributions in (self.certain, self.interrupted)
         )
-        return balance(Sent(certain, interrupted), held)
+        found = balance(Sent(certain, interrupted), held)
+        if not self.lost:
+            return found
+        known = len(held) * (max(self.lost.values()) + self.repeats) if told else found.lost
+        return replace(found, lost=max(found.lost - known, 0))

@@ -19,6 +19,7 @@ class What(str, Enum):
     EVICTED = "evicted"  # and readmitted later
     DELETED = "job deleted"  # and another job begins, perhaps with the same id
     TAKES_BACK = "takes its place back"  # the first of a worker's two processes joins again
+    SWITCH_RESTARTS = "switch restarts"  # it is away for a while, and has lost its state
 
 
 @dataclass(frozen=True)

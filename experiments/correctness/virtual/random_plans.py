@@ -13,14 +13,16 @@ MAX_WORKERS = 4
 CONTROL = ("HELLO", "LEAVE", "WELCOME", "REFUSED", "BYE", "WAIT")  # kinds of packets
 CLOCK_STEP_S = 1e6
 TAKE_OVERS = 0.5
-RARE = tuple(what for what in What if what is not What.TAKES_BACK)
+RESTARTS = 0.5  # the probability that the switch restarts
+RARE = tuple(what for what in What if what not in (What.TAKES_BACK, What.SWITCH_RESTARTS))
 TOO_LATE_S = 300.0
 
 
-def random_plan(seed: int, often: float = 0.125, take_overs: float = TAKE_OVERS) -> Plan:
+def random_plan(seed: int, often: float = 0.125, take_overs: float = TAKE_OVERS, restarts: float = RESTARTS) -> Plan:
     """A short run of 2 to 4 workers with several swaps. Up to a fifth of all packets is lost, and some are delayed
     until another epoch, process or job has begun. often: the probability of each rare event. take_overs: the
-    probability that two processes of one worker take its place from each other.
+    probability that two processes of one worker take its place from each other. restarts: the probability that the
+    switch restarts.
     """
     rng = random.Random(f"plan/{seed}")
     workers = rng.randint(2, MAX_WORKERS)
@@ -53,7 +55,9 @@ def random_plan(seed: int, often: float = 0.125, take_overs: float = TAKE_OVERS)
         hostile_every_s=0.05 if rng.random() < 2 * often else None,
     )
     apart = random.Random(f"take-over/{seed}")  # so that all else is the same without it
-    return _with_take_over(apart, plan) if apart.random() < take_overs else plan
+    plan = _with_take_over(apart, plan) if apart.random() < take_overs else plan
+    apart = random.Random(f"switch/{seed}")
+    return with_restarts(apart, plan) if apart.random() < restarts else plan
 
 
 def _events(rng: random.Random, workers: int, iterations: int, often: float) -> Iterator[Event]:
@@ -93,3 +97,14 @@ def _with_take_over(rng: random.Random, plan: Plan) -> Plan:
     return replace(
         plan, faults=replace(plan.faults, events=events), happenings=(*plan.happenings, *happenings)
     )  # fmt: skip
+
+
+def with_restarts(rng: random.Random, plan: Plan) -> Plan:
+    """Has the switch restart once or twice. No controller does: one that starts while the switch holds nothing cannot
+    know of the job."""
+    restarts = tuple(
+        Happening(rng.randrange(min(plan.iterations)), What.SWITCH_RESTARTS, seconds=rng.choice([0.0, 0.3, 3.0]))
+        for _ in range(rng.choice([1, 1, 2]))
+    )
+    events = tuple(event for event in plan.faults.events if not _ends_controller(event))
+    return replace(plan, faults=replace(plan.faults, events=events), happenings=(*plan.happenings, *restarts))

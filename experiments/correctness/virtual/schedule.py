@@ -31,7 +31,7 @@ from serene.experiments.correctness.virtual.ledger import Ledger
 from serene.experiments.correctness.virtual.plan import Happening, Outcome, Plan, What
 from serene.experiments.correctness.virtual.switch import CommandedSwitch, Plane
 from serene.experiments.correctness.virtual.timeline import Due, Timeline
-from serene.experiments.correctness.virtual.watch import INCARNATION, OP, Watch
+from serene.experiments.correctness.virtual.watch import INCARNATION, OP, Watch, field
 from serene.experiments.correctness.virtual.worker import Incarnation, Place
 from serene.faults import Action, Direction, Event, Links
 from serene.strategy import PolicyFields, Strategy, shrunk
@@ -41,10 +41,13 @@ WIRE_S = 0.001  # time that a packet takes over a link without faults
 PACKET_IN_LATE_S = 0.05  # by which a tenth of the packet-ins are late
 BACK_S = 0.3  # mean time until a worker whose job was deleted is started again
 WELCOMED_S = 0.3  # from the beginning of a job until its workers have their WELCOME, unless packets are lost
+RESTARTS_AGAIN, RESTORED_S = 0.3, 5.0  # how often the switch restarts again, before its sums are restored perhaps
 JOBS = 2  # ids that the jobs of a run may have
 WRITES = 8  # at one of which a controller dies
 
 _OF_JOBS = frozenset(("member", "address", "job", "known_source", "forward", "root", "prepared"))  # tables
+_SEQ, _SESSION = field("seq"), field("session")
+_DO_NOT_VOTE = frozenset(("joined again", "gave up and joined again", "evicted", "jobs deleted"))  # or not surely
 _TOLD = frozenset((Op.WELCOME, Op.REFUSED, Op.BYE, Op.WAIT))  # these carry the incarnation that they are for
 
 
@@ -150,10 +153,15 @@ class Schedule:
             swaps=self.swaps,
             epochs=len(self.watch.fields),
             bsp_reads=self.watch.bsp_reads,
-            balance=self.ledger.check(self.plan.seed),
+            balance=self.ledger.check(self.plan.seed, told=self.all_vote()),
             virtual_s=self.time.now,
             happened=dict(self.happened),
         )
+
+    def all_vote(self) -> bool:
+        """Whether everybody who contributed to a lost session has helped to restore its sums."""
+        alone = all(len(place.incarnations) == 1 for place in self.places)
+        return alone and not _DO_NOT_VOTE & self.happened.keys()
 
     def _stuck(self) -> Violation:
         where = [
@@ -187,6 +195,8 @@ class Schedule:
         self._failure = self._failure or error
 
     def _through_the_switch(self, packets: list[tuple[int, bytes]]) -> None:
+        if not self.controller.servers[0].up:
+            return
         self._switched += len(packets)
         self.watch.arrivals.come(self.in_job(port, frame) for port, frame in packets if port in self._port_of)
         came_out = self.switch.process(packets)
@@ -253,6 +263,9 @@ class Schedule:
                 continue
             if int.from_bytes(frame[INCARNATION], "big") != incarnations[-1].client.incarnation:
                 self.happened[f"{Op(frame[OP]).name} to an older incarnation"] += 1
+            elif frame[OP] == Op.WAIT and any(frame[_SEQ]) and any(frame[_SESSION]):
+                old = int.from_bytes(frame[_SESSION], "big") != incarnations[-1].session
+                self.happened["called for an older session" if old else "called"] += 1
 
     # -- workers ---------------------------------------------------------------------------------------------
 
@@ -385,10 +398,12 @@ class Schedule:
                 self._befall_all(event)
 
     def _befall_all(self, event: Event | Happening) -> None:
-        if isinstance(event, Happening):
+        if isinstance(event, Happening) and event.what is What.DELETED:
             self.controller.command(self._delete)
             self._next_too = True
             return
+        if isinstance(event, Happening):
+            return self.time.at(self._rng.uniform(0.0, WELCOMED_S), lambda: self._restart_switch(event.seconds))
         if self._clock_steps:
             step = self._clock_steps.pop()
             self.controller.clock_s += step
@@ -434,6 +449,15 @@ class Schedule:
 
         self.controller.command(command)
 
+    def _restart_switch(self, away_s: float) -> None:
+        """Unless the job is over: then there is nothing left to restore."""
+        job = self.controller.known(self.job)
+        if job is not None and job.state is not JobState.FINISHED:
+            self.happened["switch restarts"] += 1
+            self.controller.restart_switch(0, away_s)
+            if self._rng.random() < RESTARTS_AGAIN:
+                self.time.at(self._rng.uniform(away_s, away_s + RESTORED_S), lambda: self._restart_switch(away_s))
+
     def _at_work(self, incarnation: Incarnation) -> bool:
         """Whether a process is alive, in the present job, and not leaving."""
         return incarnation.process.alive and incarnation.ledger is self.ledger and not incarnation.leaving
@@ -460,8 +484,7 @@ class Schedule:
 
     def _holds_its_place(self, process: Incarnation) -> bool:
         """Whether the controller holds a process for its worker: one that joins again may have taken the place back."""
-        jobs = self.controller.jobs
-        job = jobs.get(self.job) if jobs is not None else None
+        job = self.controller.known(self.job)
         at = job.workers[process.place.id].endpoint if job is not None and process.ledger is self.ledger else None
         return at is not None and at.incarnation == process.client.incarnation
 

@@ -2,7 +2,7 @@
 
 Requests to a switch are served one after the other. Packets go through it between two of them, and sometimes between
 two updates of one. A controller that dies leaves the request that the switch is at done whole, and the later ones
-not at all.
+not at all. A switch that restarts loses them, its state, and the connection.
 """
 
 from __future__ import annotations
@@ -58,6 +58,20 @@ class Server:
         self._rng = random.Random(seed)
         self._requests: deque[Request] = deque()
         self.last_write = 0.0
+        self.up = True
+
+    def restart(self, away_s: float) -> None:
+        """It ends, and is there again after so many seconds, without its state."""
+        self.up = False
+        for request in self._requests:
+            if not request.owner.closed and not request.answer.done():
+                request.answer.set_exception(Unreachable("the switch has ended"))
+        self._requests.clear()
+        self.switch.restart()
+        self._time.at(away_s, self._come_back)
+
+    def _come_back(self) -> None:
+        self.up = True
 
     def ask(self, request: Request) -> None:
         self._requests.append(request)
@@ -65,6 +79,8 @@ class Server:
             self._time.at(0.0, self._serve)
 
     def _serve(self) -> None:
+        if not self._requests:
+            return
         request = self._requests[0]
         left = request.steps[request.done :]
         if request.owner.closed and not request.done:
@@ -95,9 +111,17 @@ class InProcess:
         self.election_id = election_id
         self.closed = False
         self._server, self._switch, self._commander = server, server.switch, commander
-        self._inbox: asyncio.Queue[PacketIn | Learned] = asyncio.Queue()
+        self._inbox: asyncio.Queue[PacketIn | Learned | None] = asyncio.Queue()
+        self._lost = False
 
-    async def open(self) -> None: ...
+    async def open(self) -> None:
+        if not self._server.up:
+            raise Unreachable("the switch is away")
+
+    def lose(self) -> None:
+        """The switch restarts."""
+        self._lost = True
+        self._inbox.put_nowait(None)
 
     async def close(self) -> None:
         self.closed = True
@@ -164,7 +188,10 @@ class InProcess:
 
     async def messages(self) -> AsyncIterator[PacketIn | Learned]:
         while True:
-            yield await self._inbox.get()
+            message = await self._inbox.get()
+            if message is None:
+                raise Unreachable("the switch closed the connection")
+            yield message
 
     def hear(self, message: PacketIn | Learned) -> None:
         """The switch sends something."""
@@ -172,8 +199,8 @@ class InProcess:
             self._inbox.put_nowait(message)
 
     async def _ask(self, steps: Sequence[Callable[[], None]]) -> list[str]:
-        if self.closed:
-            raise Unreachable("the controller is about to end")
+        if self.closed or self._lost:
+            raise Unreachable("the controller is about to end, or the switch has")
         request = Request(self, steps, asyncio.get_running_loop().create_future())
         if steps:
             self._server.ask(request)

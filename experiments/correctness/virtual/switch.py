@@ -69,6 +69,9 @@ class CommandedSwitch(VirtualSwitch, Protocol):
     def learned(self) -> list[tuple[str, int]]:
         """Sources of ordinary frames that it did not know, since the last call: MAC address and port."""
 
+    def restart(self) -> None:
+        """Loses its entries, groups, registers and counters."""
+
 
 @cache
 def frame_head(host: Host, payload_bytes: int) -> bytes:
@@ -81,6 +84,7 @@ class P4Switch(ProgramSwitch):
 
     def __init__(self, program: Program) -> None:
         super().__init__(program)
+        self._groups: set[int] = set()  # numbers of those that were set
         self.lanes, self.slots = program.lanes, program.slots
         self.counters: Sequence[str] = [
             name for name, full in self.names.items() if full in self.switch.program.counters
@@ -101,6 +105,22 @@ class P4Switch(ProgramSwitch):
 
     def learned(self) -> list[tuple[str, int]]:
         return [(mac_text(digest.values[0]), digest.values[1]) for digest in self.switch.poll_digests()]
+
+    def set_group(self, group: Group) -> None:
+        self._groups.add(group.number)
+        super().set_group(group)
+
+    def restart(self) -> None:
+        for _, entry in list(self._held.values()):
+            self.delete(entry)
+        for number in self._groups:  # else it would flood what a host forged before it knows its own address
+            self.set_group(Group(number))
+        self.learned()
+        known = self.switch.program
+        for name, register in known.registers.items():
+            self.switch.register_write(name, 0, 0, register.size)
+        for name, counter in known.counters.items():
+            self.switch.counter_write(name, 0, CounterValue(0, 0), counter.size)
 
     def bases(self, slots: int) -> list[int]:
         """Rounds of the present epoch that are complete, per slot."""

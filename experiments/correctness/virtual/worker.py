@@ -12,6 +12,7 @@ import numpy as np
 
 from serene.client import Client, NoAnswer, Refused, SessionLost, Update
 from serene.client.protocol.protocol import Membership, Protocol
+from serene.client.session.restoration import Restored
 from serene.client.transport.transport import Trouble
 from serene.controller.coordinator import Coordinator
 from serene.controller.switch.fabric import Fabric, OnConnected, OnPacket
@@ -89,6 +90,7 @@ class Incarnation:
         self.started_for = run.ledger
         self.ledger: Ledger | None = None
         self.contributing: Contribution | None = None  # until the answers to it have been read
+        self._unsettled: Contribution | None = None  # the session was lost meanwhile; until the worker has caught up
         self.leaving = self.finished = False
         self.joins_again = self.gives_up = False
         self._contributions = 0
@@ -102,7 +104,7 @@ class Incarnation:
             clock=lambda: run.time.now,
             rack=place.rack,
         )
-        self._totals = np.zeros(run.plan.slots, np.uint32)
+        self._session, self._totals = 0, np.zeros(run.plan.slots, np.uint32)  # of the last read
         self.replica = np.zeros((run.plan.slots, run.lanes), np.int64)
 
     # -- serene.client.Transport ---------------------------------------------------------------------------
@@ -146,6 +148,11 @@ class Incarnation:
     def protocol(self) -> Protocol:
         return self.client.protocol
 
+    @property
+    def session(self) -> int:
+        """The one that it has joined last; 0: none."""
+        return self.client.membership.session if self.ledger is not None else 0
+
     def die(self) -> None:
         """Kills the worker's process."""
         self.interrupted()
@@ -153,15 +160,19 @@ class Incarnation:
 
     def interrupted(self) -> None:
         """Notes that the contribution that is under way, if there is one, may count or not."""
-        if self.contributing is not None and self.ledger is not None:
-            self.ledger.interrupted.append(self.contributing)
-            self.contributing = None
+        for each in (self.contributing, self._unsettled):
+            if each is not None and self.ledger is not None:
+                self.ledger.interrupted.append(each)
+        self.contributing = self._unsettled = None
 
     def _work(self) -> None:
         try:
             self._join()
-            while self._to_do():
+            while not self.finished:
                 try:
+                    if not self._to_do():
+                        self._leave()
+                        continue
                     if self.joins_again:
                         self.joins_again = False
                         self._join()
@@ -174,9 +185,9 @@ class Incarnation:
                     self._run.happened["gave up and joined again"] += 1
                     self._join()
                 except SessionLost:
-                    self.interrupted()
+                    self._unsettled, self.contributing = self.contributing, None
+                    self.leaving = False
                     self._join()
-            self._leave()
         except Refused as refused:
             self.interrupted()
             self._run.refused(self, str(refused))
@@ -198,18 +209,48 @@ class Incarnation:
     def _join(self) -> None:
         while True:
             membership = self.client.join(FOREVER_S)
-            self.ledger = self._run.joined(self, membership)
+            ledger = self._run.joined(self, membership)
+            if ledger is not self.ledger:
+                self.interrupted()
+            self.ledger = ledger
             with suppress(SessionLost):
                 caught_up = self.client.catch_up()
                 break
+        self._settle(caught_up.restored if caught_up is not None else None)
         if caught_up is not None:
             self._read(caught_up.delta)
+
+    def _settle(self, restored: Restored | None) -> None:
+        """After a lost session: the contribution that was under way is in the restored sum, may be, or is not.
+        In the last case it is not in the ledger, so that the sum must not hold it."""
+        unsettled, self._unsettled, ledger = self._unsettled, None, self._current
+        if restored is not None:
+            ledger.restored(self.place.id, restored.lost, restored.repeated)
+            if restored.missed < 0:
+                raise Violation("exactly once", f"the restored sum lacks what worker {self.place.id} has read")
+            held, others = self.protocol.held_values, not self.protocol.held_by_mode
+            anything = held.any() or self.replica.any()
+            if restored.donor is not None and anything and held.tobytes() not in ledger.reads and not others:
+                raise Violation("exactly once", "the restored sum is not one that a worker has read")
+        if unsettled is None:
+            return
+        if restored is None or restored.repeated:
+            ledger.interrupted.append(unsettled)
+        elif restored.contained:
+            self._count(unsettled)
+
+    def _count(self, contribution: Contribution) -> None:
+        """The contribution is in the sum, and the iteration is done."""
+        ledger = self._current
+        ledger.certain.append(contribution)
+        ledger.sum += contribution.values(self._run.plan.seed, *self.replica.shape).view(np.uint32)
+        ledger.done[self.place.id] += 1
 
     def _compute(self) -> None:
         self.process.sleep(self._run.compute_s(self.place))
 
     def _iterate(self) -> None:
-        worker, protocol, ledger = self.place.id, self.protocol, self._current
+        worker, protocol = self.place.id, self.protocol
         self._contributions += 1
         self.contributing = self.contribution_type(worker, self.number, self._contributions)
         values = self.contributing.values(self._run.plan.seed, *self.replica.shape)
@@ -218,9 +259,7 @@ class Incarnation:
             self.gives_up = False
             self._run.time.at(GIVES_UP_AFTER_S, self._give_up)
         delta = self.exchange((values / DEFAULT_SCALE).astype(np.float32).reshape(-1))
-        ledger.certain.append(self.contributing)
-        ledger.sum += values.view(np.uint32)
-        ledger.done[worker] += 1
+        self._count(self.contributing)
         self.contributing = None
         self._read(delta)
         if self.client.epoch == epoch:
@@ -243,9 +282,10 @@ class Incarnation:
         self.replica += np.rint(delta.astype(np.float64) * DEFAULT_SCALE).astype(np.int64).reshape(self.replica.shape)
         protocol = self.protocol
         session = protocol.membership.session
-        if (protocol.held_totals < self._totals).any():
+        if session == self._session and (protocol.held_totals < self._totals).any():
             raise Violation("no wrong read", f"worker {self.place.id} has read less than before")
-        self._totals = protocol.held_totals.copy()
+        self._session, self._totals = session, protocol.held_totals.copy()
+        self._current.reads.add(protocol.held_values.tobytes())
         self._run.watch.reads(self.place.id, session, protocol.held_values, protocol.held_totals, self.replica)
 
     def _leave(self) -> None:

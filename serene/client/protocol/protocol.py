@@ -126,6 +126,7 @@ class Protocol:
         self.held_values = np.zeros((slots, lanes), np.uint32)  # as read last: cumulative
         self.held_totals = np.zeros(slots, np.uint32)  # contributions that these hold
         self.last: Read | None = None  # what the last iteration read, without the difference
+        self.held_by_mode = False  # what is held is what ``last`` read, as the read mode of its epoch says
         self.whole = 0  # contributions that a read has to hold: a pool's workers; 0 where it may hold any number
         self.payloads = np.zeros((slots, HEADER.itemsize + 4 * lanes), np.uint8)  # what a slot sends
         self._headers = self.payloads[:, : HEADER.itemsize].view(HEADER)[:, 0]
@@ -138,7 +139,7 @@ class Protocol:
 
     def go_on_from(self, before: Protocol) -> None:
         """Takes over what an earlier incarnation of the same client had read and sent in this session."""
-        self.seq, self.last = before.seq, before.last
+        self.seq, self.last, self.held_by_mode = before.seq, before.last, before.held_by_mode
         for ours, theirs in ((self.held_values, before.held_values), (self.held_totals, before.held_totals)):
             ours[:] = theirs
         self.exchange.new_totals[:] = self.held_totals
@@ -405,6 +406,8 @@ class Protocol:
             self.exchange.new_values,
             np.zeros(self.held_values.shape, np.uint32),
         )
+        # A PULL reads the sum, and so does a PUSH of an epoch that is over, whatever the policy's read mode.
+        self.held_by_mode = not (self.exchange.pulling or self.exchange.announced)
         if self.exchange.pulling:
             self.seq = max(self.seq, self.exchange.seen)
         else:

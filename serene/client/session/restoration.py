@@ -143,7 +143,7 @@ def outcome(votes: list[Vote], worker: int, known: Mapping[int, Restored] | None
     repeats = 0
     for number, vote in enumerate(votes):
         if vote.session == given.session:
-            certain = number == donor or vote.counts(number, donor)
+            certain = number == donor or given.counts(number, donor)
             finished += vote.finished + (certain and given.contains(vote))
             repeats += bool(vote.under_way) and not certain
     lost = finished - given.held
@@ -161,7 +161,7 @@ def outcome(votes: list[Vote], worker: int, known: Mapping[int, Restored] | None
             missed=given.held + (before.missed if before is not None else 0),
             apart=given.held + apart + (before.apart if before is not None else ours.held),
         )
-    certain = worker == donor or ours.counts(worker, donor)
+    certain = worker == donor or given.counts(worker, donor)
     missed = given.held - ours.held
     return Restored(
         donor,
@@ -194,7 +194,8 @@ class Remains:
         everybody, counted = protocol.membership.workers, ALL
         if last is not None and protocol.membership.racks < 2:
             everybody, counted = last.sync_mask.bit_count(), last.sync_mask
-        certain = last is not None and last.read_mode is ReadMode.SNAPSHOT and last.quorum == everybody
+        snapshot = protocol.held_by_mode and last is not None and last.read_mode is ReadMode.SNAPSHOT
+        certain = snapshot and last is not None and last.quorum == everybody
         vote = Vote(
             finished=protocol.seq - unfinished,
             held=int(protocol.held_totals.min()),
