@@ -48,11 +48,11 @@ def alone(directory: Path) -> Iterator[None]:
 
 
 def contents(path: Path) -> bytes:
-    """What is in a result's file. Raises BadResult if there is none, else CannotRead."""
+    """What is in a result's file. Raises BadResult if there is no file, else CannotRead."""
     try:
         return path.read_bytes()
-    except FileNotFoundError:
-        raise BadResult(f"{path} is missing") from None
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise BadResult(f"{path} is no file: {error.strerror}") from None
     except OSError as error:
         raise CannotRead(f"cannot read {path}: {error.strerror}") from None
 
