@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from rich.console import Console
 from serene.controller.automatic import BadAutomatic
 from serene.errors import SereneError
 from serene.experiments.straggler_study import late, regret
-from serene.experiments.straggler_study.cases import STEPS, STRAGGLERS, Case, cases
+from serene.experiments.straggler_study.cases import STEPS, STRAGGLERS, Case, cases, in_mininet
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.measures import curve, row
 from serene.experiments.straggler_study.regret import AUTOMATIC, automatic_of, chosen_cases, main, targets
@@ -26,8 +27,22 @@ from serene.strategy import BadStrategy
 from serene.workers import stragglers
 from tests.controller.processes import ROOT
 
-RESULTS, PAGE = ROOT / "docs" / "results" / "regret.csv", ROOT / "docs" / "automatic-strategies.md"
-RUNS = RESULTS.with_name("regret-runs.csv")
+PAGE, RESULTS = ROOT / "docs" / "automatic-strategies.md", ROOT / "docs" / "results"
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a part of the page follows from: the files of regrets and runs, and the cells that they may have."""
+
+    results: Path
+    runs: Path
+    cases: list[Case]
+
+
+PARTS = {
+    "regret": Part(RESULTS / "regret.csv", RESULTS / "regret-runs.csv", list(cases())),
+    "mininet": Part(RESULTS / "regret-mininet.csv", RESULTS / "regret-mininet-runs.csv", list(in_mininet())),
+}
 
 
 def test_best_fixed_strategy_has_zero_regret(
@@ -113,31 +128,33 @@ def test_changing_regime_slows_the_middle_third() -> None:
         stragglers.parse("heterogeneous:first=5,last=4")
 
 
-def test_regret_page_matches_the_committed_results(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("part", "its"), PARTS.items())
+def test_regret_page_matches_the_committed_results(part: str, its: Part, tmp_path: Path) -> None:
     """After a change run `make compare CSV=docs/results/regret.csv`, which writes both again."""
-    found, runs = read(RESULTS), read(RUNS)
-    assert found.to_csv(index=False) == RESULTS.read_text()
-    assert set(found["cell"]) <= {case.name for case in cases()}
+    found, runs = read(its.results), read(its.runs)
+    assert found.to_csv(index=False) == its.results.read_text()
+    assert set(found["cell"]) <= {case.name for case in its.cases}
     copy = tmp_path / "page.md"
     copy.write_text(PAGE.read_text())
-    write_page(copy, found, runs, "auto:pacing")
+    write_page(copy, found, runs, "auto:pacing", part)
     assert copy.read_text() == PAGE.read_text()
-    write_page(copy, found, runs, "auto:unknown")
+    write_page(copy, found, runs, "auto:unknown", part)
     cells = found["cell"].nunique()
     assert f"over {cells} cells" not in copy.read_text() and f"| auto | {cells} |" in copy.read_text()
     copy.write_text("no table here")
     with pytest.raises(SereneError, match="has no line"):
-        write_page(copy, found, runs, "auto:pacing")
+        write_page(copy, found, runs, "auto:pacing", part)
 
 
-def test_committed_regrets_follow_from_the_recorded_runs() -> None:
+@pytest.mark.parametrize("its", PARTS.values(), ids=PARTS)
+def test_committed_regrets_follow_from_the_recorded_runs(its: Part) -> None:
     """Within the milliseconds to which the runs are rounded."""
-    names = {_settings(case): case.name for case in cases()}
-    runs = read(RUNS)
+    names = {_settings(case): case.name for case in its.cases}
+    runs = read(its.runs)
     cells = [names.get(tuple(row)) for row in runs[OF_A_CELL].itertuples(index=False)]
     found = regrets(runs.assign(cell=cells, took_s=took_s(runs)), AUTOMATIC)
-    both = read(RESULTS).merge(found, on=["cell", "strategy"], suffixes=("", "_now"))
-    assert len(both) == len(found) == len(read(RESULTS))
+    both = read(its.results).merge(found, on=["cell", "strategy"], suffixes=("", "_now"))
+    assert len(both) == len(found) == len(read(its.results))
     assert (both["regret"] - both["regret_now"]).abs().max() <= 0.002
 
 
