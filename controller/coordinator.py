@@ -44,7 +44,7 @@ from serene.controller.switch.fabric import Fabric, OnConnected, OnPacket, fabri
 from serene.controller.switch.switch import SwapPhases
 from serene.controller.switch.telemetry import Telemetry
 from serene.controller.upkeep import Upkeep
-from serene.errors import counted
+from serene.errors import plural
 from serene.fixedpoint import DEFAULT_LIMIT, FixedPoint
 from serene.palette import COLOUR_OF, COMPUTING, GREY, SENDING, WAITING
 from serene.racks import Racks
@@ -193,7 +193,7 @@ class Coordinator:
         self.telemetry.forget(created.id)
         self.recorder.forget(created.id)
         self.slow.forget(created.id)
-        waits = f"job {created.id} created: waits for {counted(created.workers_expected, 'worker')}, {created.strategy}"
+        waits = f"job {created.id} created: waits for {plural(created.workers_expected, 'worker')}, {created.strategy}"
         if created.elastic is not None:
             waits += f", {created.elastic.places} places"
         self.events.emit("job_created", waits, job=created.id)

@@ -30,7 +30,7 @@ def numbers(values: Sequence[int]) -> str:
     return f"{values[0]} to {values[-1]}"
 
 
-def counted(number: int, what: str) -> str:
+def plural(number: int, what: str) -> str:
     """``1 cell`` or ``2 cells``."""
     return f"{number} {what}{'s'[: number != 1]}"
 

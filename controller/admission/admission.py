@@ -19,7 +19,7 @@ from serene.controller.jobs.plans import Readmission, Refusal, Start, Waiting
 from serene.controller.switch.connection import SwitchError
 from serene.controller.switch.fabric import Fabric
 from serene.entries import Endpoint
-from serene.errors import SereneError, counted
+from serene.errors import SereneError, plural
 from serene.report import Facts
 from serene.wire import Op
 
@@ -136,7 +136,7 @@ class Admission:
             text = f"waits for {who} {missing}" if missing else "restores sums after a switch lost its state"
             if missing and job is not None and job.absent:
                 more = len(plan.missing) - job.absent
-                text = f"waits for {counted(more, 'more worker')} ({len(job.workers)} places)"
+                text = f"waits for {plural(more, 'more worker')} ({len(job.workers)} places)"
             await self._answer(request, self.answerer.wait, f"job {plan.job} {text}")
         elif isinstance(plan, Start):
             await self.switch.start(plan)
@@ -145,8 +145,8 @@ class Admission:
                 await self.call(job)
             self.events.emit(
                 "job_started",
-                f"job {plan.job} started: {counted(len(plan.members), 'worker')}, {plan.vector_length} values in "
-                f"{counted(plan.slots.count, 'slot')}, {plan.policy.strategy}",
+                f"job {plan.job} started: {plural(len(plan.members), 'worker')}, {plan.vector_length} values in "
+                f"{plural(plan.slots.count, 'slot')}, {plan.policy.strategy}",
                 job=plan.job,
                 session=plan.policy.session,
             )

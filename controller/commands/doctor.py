@@ -24,7 +24,7 @@ from serene.controller.commands import background
 from serene.controller.commands.local import shared_memory_works
 from serene.controller.http.client import ControllerClient, NoController, NotAController, Rejected
 from serene.controller.settings import DEFAULT_SWITCH, host_and_port
-from serene.errors import SereneError, choices, counted
+from serene.errors import SereneError, choices, plural
 from serene.http import DEFAULT_HTTP
 from serene.native.build import compiler
 from serene.native.cache import safe_cache
@@ -248,7 +248,7 @@ def _ports() -> Iterator[Finding]:
         with ControllerClient(url, timeout_s=5) as client:
             status = client.status()
         away = "" if status.switch.connected else f", but its switch is not connected: {status.switch.trouble}"
-        yield Finding(Mark.GOOD, "controller", f"runs at {url} with {counted(len(status.jobs), 'job')}{away}")
+        yield Finding(Mark.GOOD, "controller", f"runs at {url} with {plural(len(status.jobs), 'job')}{away}")
         return
     except Rejected as refusal:
         if refusal.status == HTTPStatus.UNAUTHORIZED:

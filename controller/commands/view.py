@@ -17,7 +17,7 @@ from serene.controller.status.model import (
     SwitchStatus,
     WorkerStatus,
 )
-from serene.errors import counted, one_line
+from serene.errors import one_line, plural
 from serene.racks import Racks
 from serene.report import Fact, Facts, values
 
@@ -62,7 +62,7 @@ def latest_finished(status: Status, most: int | None = LATEST) -> tuple[list[Job
 
 def older_line(older: int) -> str:
     """``7 more jobs have finished``."""
-    return f"{counted(older, 'more job')} {'has' if older == 1 else 'have'} finished"
+    return f"{plural(older, 'more job')} {'has' if older == 1 else 'have'} finished"
 
 
 def switch_lines(status: Status) -> list[str]:

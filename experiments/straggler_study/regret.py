@@ -26,7 +26,7 @@ from rich.console import Console
 
 from serene.arguments import Parser, whole
 from serene.controller.automatic import AUTOMATIC as PREFIX
-from serene.errors import SereneError, choices, counted
+from serene.errors import SereneError, choices, plural
 from serene.experiments.run.launch import with_sudo
 from serene.experiments.shared import studies, terminal
 from serene.experiments.straggler_study import grid, side_by_side
@@ -148,7 +148,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
     runs = pd.DataFrame(rows)
     found = regrets(runs, automatic)
     head, lines = summary(found)
-    console.print(terminal.table(head, lines, ["strategy"], f"regret in {counted(found['cell'].nunique(), 'cell')}"))
+    console.print(terminal.table(head, lines, ["strategy"], f"regret in {plural(found['cell'].nunique(), 'cell')}"))
     if AUTOMATIC[BEST] in set(runs["strategy"]):
         head, lines = worth(runs, AUTOMATIC[BEST])
         console.print(terminal.table(head, lines, head[:1]))

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from serene.errors import SereneError, counted
+from serene.errors import SereneError, plural
 from serene.fixedpoint import LARGEST
 from serene.torch.staging import Copies
 
@@ -190,7 +190,7 @@ class Replica:
             if not all(math.isfinite(float(end)) for end in torch.aminmax(values)):
                 wrong = values[~torch.isfinite(values)]
                 raise BadUpdate(
-                    f"the update of {named.name} has {counted(len(wrong), 'value')} not finite, the first is "
+                    f"the update of {named.name} has {plural(len(wrong), 'value')} not finite, the first is "
                     f"{wrong[0]}: nothing was sent"
                 )
 

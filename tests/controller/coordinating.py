@@ -8,8 +8,10 @@ from contextlib import asynccontextmanager, suppress
 from functools import wraps
 from typing import Any
 
+import pytest
 from typing_extensions import ParamSpec
 
+from serene.client import Client, SessionLost
 from serene.controller.clock import SYSTEM, Clock
 from serene.controller.coordinator import Coordinator
 from serene.controller.settings import settings
@@ -59,3 +61,12 @@ async def until(condition: Callable[[], object], what: str) -> None:
         await asyncio.wait_for(holds(), PATIENCE_S)
     except asyncio.TimeoutError:
         raise AssertionError(f"not within {PATIENCE_S:g} s: {what}") from None
+
+
+def rejoin(member: Client) -> None:
+    """Waits until a worker learns that its session is lost, joins it to the next one, and reads the restored sums."""
+    with pytest.raises(SessionLost):
+        while True:
+            member.ask_while_idle()
+    member.join()
+    member.catch_up()

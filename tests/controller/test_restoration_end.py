@@ -7,10 +7,10 @@ import asyncio
 import numpy as np
 import pytest
 
-from serene.client import Client, SessionLost
+from serene.client import Client
 from serene.controller import upkeep
 from serene.strategy import SSP
-from tests.controller.coordinating import PATIENCE_S, commanding, played
+from tests.controller.coordinating import PATIENCE_S, commanding, played, rejoin
 from tests.controller.processes import SwitchProcess
 
 ASKS_THE_SWITCH = True  # in this process: at a Unix socket, which the command line does not take
@@ -24,13 +24,6 @@ async def test_membership_change_after_restoration_takes_the_later_epoch(
     """The end of the restoration begins an epoch itself. A change planned before it would write an older epoch over
     that one, or keep the restoration's BSP in force."""
     monkeypatch.setattr(upkeep, "TICK_S", 1e6)  # the change finds the restoration complete, but not ended
-
-    def rejoin(member: Client) -> None:
-        with pytest.raises(SessionLost):
-            while True:
-                member.ask_while_idle()
-        member.join()
-        member.catch_up()
 
     async with commanding(switch.grpc) as coordinator:
         await coordinator.create_job(3, SSP(2))

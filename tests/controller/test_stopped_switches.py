@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from finsy.proto import p4r, p4r_grpc
 
-from serene.client import Client, NoAnswer, SessionLost
+from serene.client import Client, NoAnswer
 from serene.controller import upkeep
 from serene.controller.coordinator import Coordinator
 from serene.controller.settings import settings
 from serene.controller.switch.connection import SwitchError
 from serene.strategy import ASP, BSP, SSP, Strategy
-from tests.controller.coordinating import commanding, played
+from tests.controller.coordinating import commanding, played, rejoin
 from tests.controller.coordinating import until as comes_true
 from tests.controller.processes import ControllerProcess, until
 from tests.controller.relay import Relay
@@ -198,13 +198,6 @@ async def test_leave_in_stalled_restoration_reports_root_unreachable(
 
     def leave(member: Client) -> None:
         assert not member.leave_and_wait(1e6)
-
-    def rejoin(member: Client) -> None:
-        with pytest.raises(SessionLost):
-            while True:
-                member.ask_while_idle()
-        member.join()
-        member.catch_up()
 
     async with commanding(tree.option, max(SIZES)) as coordinator:
         members = await joined(tree, coordinator, SSP(2))

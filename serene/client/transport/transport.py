@@ -117,7 +117,7 @@ def readable(descriptor: int, timeout_s: float) -> bool:
     return bool(waiting.poll(max(timeout_s, 0) * 1e3))
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     """What is wrong with an address or a descriptor."""
     if isinstance(error, OSError):
         return str(error.strerror)
@@ -136,7 +136,7 @@ class _Socket:
             given = local if isinstance(local, int) else None
             self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, fileno=given)
         except (OSError, ValueError) as error:
-            raise TransportError(f"descriptor {local} is no socket: {_said(error)}") from error
+            raise TransportError(f"descriptor {local} is no socket: {_reason(error)}") from error
         try:
             for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
                 self._socket.setsockopt(socket.SOL_SOCKET, option, SOCKET_BUFFER)
@@ -149,7 +149,7 @@ class _Socket:
         except (OSError, TypeError, ValueError, OverflowError) as error:
             self._socket.close()
             kind = PortTaken if isinstance(error, OSError) and error.errno == errno.EADDRINUSE else TransportError
-            raise kind(f"cannot send from {local!r} to {remote!r}: {_said(error)}") from error
+            raise kind(f"cannot send from {local!r} to {remote!r}: {_reason(error)}") from error
         self._socket.setblocking(False)
         self.trouble: Trouble | None = None
         self._rows = np.zeros((BATCH, LARGEST_PAYLOAD + ENCAPSULATION_BYTES), np.uint8)
