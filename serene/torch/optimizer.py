@@ -40,8 +40,8 @@ EVICT_AFTER_S, LEAST_EVICT_AFTER_S, MOST_EVICT_AFTER_S = 10.0, 0.5, 86400.0
 
 
 def _brief(method: Callable[P, T]) -> Callable[P, T]:
-    """Its SereneErrors come without the frames in which they arose. They have nothing to say to whoever can act on the
-    error; debugging, they are in the log."""
+    """A method whose SereneErrors come without the frames in which they arose. A user cannot act on these; the log has
+    them at the level DEBUG."""
 
     @functools.wraps(method)
     def brief(*arguments: P.args, **named: P.kwargs) -> T:
