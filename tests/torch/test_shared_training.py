@@ -117,15 +117,16 @@ def test_shared_training_works_over_udp_ports(embedded: None, tmp_path: Path) ->
     check([saved(tmp_path / f"worker-{number}.npz") for number in range(WORKERS)])
 
 
-@pytest.mark.parametrize("strategy", ["bsp", "asp"])
-def test_replacement_of_a_killed_worker_continues_the_training(plant: Plant, strategy: str) -> None:
+@pytest.mark.parametrize(("strategy", "optimizer"), [("bsp", "sgd"), ("asp", "adamw")])
+def test_replacement_of_a_killed_worker_continues_the_training(plant: Plant, strategy: str, optimizer: str) -> None:
     """Another process takes its place, at another port, and begins with the others' parameters."""
-    stays = [plant.start(number, strategy=strategy, steps=60) for number in range(WORKERS - 1)]
-    dies = plant.start(2, strategy=strategy, waits_at=10, steps=60)
+    given = {"strategy": strategy, "optimizer": optimizer}
+    stays = [plant.start(number, steps=60, **given) for number in range(WORKERS - 1)]
+    dies = plant.start(2, waits_at=10, steps=60, **given)
     dead = plant.saved(2)
     dies.kill()
     dies.wait()
-    again = plant.start(3, strategy=strategy, steps=30)
+    again = plant.start(3, steps=30, **given)
     said(*stays, again)
     results = [plant.saved(number) for number in (0, 1, 3)]
     check(results, dead.sent)
