@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 
-from serene.client.session.restoration import ROUNDS as RESTORING_ROUNDS
+from serene.client.session.restoration import rounds
 from serene.controller.clock import SYSTEM, Clock
 from serene.controller.commands import local
 from serene.controller.events import Events
@@ -116,7 +116,7 @@ class Upkeep:
     async def _end_restoration(self, job: Job) -> None:
         """Puts the wanted strategy in force when every worker has done its part of the restoration, under BSP."""
         least = min((self.telemetry.of(job.id, worker).contributions for worker in job.restorers()), default=0)
-        if job.restoring and least >= RESTORING_ROUNDS * job.slots_needed:
+        if job.restoring and least >= rounds(len(job.racks.sizes)) * job.slots_needed:
             plan = self.jobs.plan_restored(job.id)
             if plan is not None:
                 await self.switch.swap(plan)

@@ -197,7 +197,8 @@ class Schedule:
         self._failure = self._failure or error
 
     def _through_the_switch(self, packets: list[tuple[int, bytes]]) -> None:
-        if not self.controller.servers[0].up:
+        packets = [(port, frame) for port, frame in packets if self.controller.servers[self.enters(port)].up]
+        if not packets:
             return
         self._switched += len(packets)
         self.watch.arrivals.come(self.in_job(port, frame) for port, frame in packets if port in self._port_of)
@@ -207,6 +208,10 @@ class Schedule:
             self.to_port(port, frame)
         if any(port == HOSTILE_PORT for port, _ in packets):  # workers' packets are not ordinary ones
             self.learn()
+
+    def enters(self, port: int) -> int:
+        """The number of the switch that a packet at this port enters."""
+        return 0
 
     def in_job(self, port: int, frame: bytes) -> bytes:
         """A frame that comes in or goes out at a port, with the worker's number in the job, and masks of these."""
@@ -468,9 +473,13 @@ class Schedule:
             over = job.state is JobState.FINISHED
             self.happened["switch restarts when the job is over" if over else "switch restarts"] += 1
             self.restarted_at = self.time.now
-            self.controller.restart_switch(0, away_s)
+            self.lose_switch(self._rng.randrange(len(self.switches)) if len(self.switches) > 1 else 0, away_s)
             if self._rng.random() < RESTARTS_AGAIN:
                 self.time.at(self._rng.uniform(away_s, away_s + RESTORED_S), lambda: self._restart_switch(away_s))
+
+    def lose_switch(self, number: int, away_s: float) -> None:
+        """A switch restarts."""
+        self.controller.restart_switch(number, away_s)
 
     def _at_work(self, incarnation: Incarnation) -> bool:
         """Whether a process is alive, in the present job, and not leaving."""

@@ -233,6 +233,8 @@ class Incarnation:
             anything = held.any() or self.replica.any()
             if restored.donor is not None and anything and held.tobytes() not in ledger.reads and not others:
                 raise Violation("exactly once", "the restored sum is not one that a worker has read")
+            if restored.donor == self.protocol.number:
+                self._run.watch.restored(self.session, self.replica)
         if unsettled is None:
             return
         if restored is None or restored.repeated:

@@ -3,12 +3,15 @@
 A switch that starts anew knows nothing; the job begins a new session, and every worker still holds the cumulative sum
 of the old one as it read it last. One worker, the donor, contributes the sum that it holds as if it were a gradient;
 after that the switch has what the donor had, differences of two reads mean what they always meant, and parameters that
-were behind (or ahead) are corrected by their first difference. It takes two rounds under BSP, whose snapshots show
-everybody the same:
+were behind (or ahead) are corrected by their first difference. It takes two or three rounds under BSP, whose snapshots
+show everybody the same:
 
 1. the vote: each worker writes what it has into lanes of its own, from slot 0 on, and reads everybody's. Which lanes
    these are depends on its number alone: earlier workers may have left, and numbers do not move up;
-2. the return: each worker subtracts its vote again, and the donor adds the sum that it holds.
+2. the return: each worker subtracts its vote again, and the donor adds the sum that it holds;
+3. over racks, a contribution of nothing. The controller, which ends the restoration, counts contributions at leaves. A
+   leaf may have all its workers' returns and lack other racks': under ASP its workers would read votes as gradients.
+   The third contribution shows that its worker has read the restored sum, so its leaf has it.
 
 The donor is the worker whose sum holds most contributions. What the others had read beyond it is lost and counted;
 an iteration that was under way is either in the donor's sum already or is repeated.
@@ -30,9 +33,13 @@ from serene.client.protocol.protocol import MOST_WORKERS, Protocol
 from serene.errors import SereneError
 from serene.wire import ReadMode
 
-ROUNDS = 2  # with which a session begins that follows a lost one
 LANES_PER_WORKER = 8
 ALL = 2**32 - 1  # as a mask of workers; over racks, of those with larger numbers too
+
+
+def rounds(racks: int) -> int:
+    """With how many rounds a session begins that follows a lost one, in a job over so many racks."""
+    return 2 if racks < 2 else 3
 
 
 class NoRoomToVote(SereneError):
@@ -132,14 +139,13 @@ def donor_of(votes: list[Vote]) -> int:
     return max(range(len(votes)), key=rank)
 
 
-def outcome(votes: list[Vote], worker: int, known: Mapping[int, Restored] | None = None) -> Restored:
+def outcome(votes: list[Vote], worker: int, known: Mapping[int, Restored] | None = None, racks: int = 1) -> Restored:
     """What the votes mean for worker number ``worker``. known: what earlier votes meant for it, by the session that
-    began with them."""
+    began with them. racks: the job's."""
     donor = donor_of(votes)
     given = votes[donor]
-    # A worker whose vote is of an earlier session has contributed two rounds in the donor's, if it took part: a vote,
-    # and its return.
-    finished = sum(ROUNDS for vote in votes if vote.session < given.session <= vote.voted)
+    # A worker whose vote is of an earlier session has contributed these rounds in the donor's, if it took part.
+    finished = sum(rounds(racks) for vote in votes if vote.session < given.session <= vote.voted)
     repeats = 0
     for number, vote in enumerate(votes):
         if vote.session == given.session:
@@ -209,10 +215,10 @@ class Remains:
 
 
 def restore(protocol: Protocol, remains: Remains | None, contribute: Callable[[np.ndarray], None]) -> Restored:
-    """The vote and the return, at the beginning of a session. remains: of the session before, if the worker was in it.
+    """The rounds at the beginning of a session. remains: of the session before, if the worker was in it.
     contribute: exchanges an iteration's values, int32[slots, lanes]. Raises NoRoomToVote, or SereneError where nobody
     can know what to restore; and as ``contribute``."""
-    slots, lanes = protocol.held_values.shape
+    (slots, lanes), racks = protocol.held_values.shape, protocol.membership.racks
     vote = replace(remains.vote, voted=max(remains.known, default=0)) if remains else Vote()
     mine = ballot(vote, protocol.number, protocol.membership.workers, slots, lanes)
     contribute(mine)
@@ -222,11 +228,13 @@ def restore(protocol: Protocol, remains: Remains | None, contribute: Callable[[n
             "votes"
         )
     votes = count(protocol.held_values)
-    restored = outcome(votes, protocol.number, remains.known if remains else None)
+    restored = outcome(votes, protocol.number, remains.known if remains else None, racks)
     back = -mine.view(np.uint32)
     if remains:
         remains.known[protocol.membership.session] = restored
         if restored.donor == protocol.number:
             back = back + remains.held
     contribute(back.view(np.int32))
+    if rounds(racks) > 2:
+        contribute(np.zeros_like(mine))
     return restored
