@@ -54,7 +54,7 @@ from serene.wire import SWITCH_IP, SWITCH_MAC
 
 LOG = logging.getLogger("serene.controller")
 
-COUNTERS_TIMEOUT_S = 5.0  # how long a status waits for a switch; with longer, the controller itself would seem dead
+COUNTERS_TIMEOUT_S = 5.0  # for a switch to answer a status; a longer wait would make the controller seem dead
 METRICS_COUNTERS_S = 0.5  # counters in the metrics are at most this old
 LIVE_COUNTERS_S = 0.5  # likewise in the page
 
