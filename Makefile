@@ -39,7 +39,7 @@ endif
 
 UNREAD := $(strip $(foreach name,$(TAKEN),$(if $(filter environment,$(firstword $(origin $(name)))),$(name))))
 ifneq ($(UNREAD),)
-$(warning $(UNREAD): in the environment, which is not asked; settings are given after make, as make $(GOALS) $(firstword $(UNREAD))=...)
+$(warning $(UNREAD): in the environment, which is ignored; give settings after make, as in make $(GOALS) $(firstword $(UNREAD))=...)
 endif
 
 # A setting that is not given is empty, even if the environment has it: then the programs' own defaults hold.

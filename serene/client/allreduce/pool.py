@@ -124,8 +124,8 @@ class Pool:
 
     @property
     def precision(self) -> int:
-        """Bits of a gradient's values in the next collective, on all workers: as `serenectl precision` says, once all
-        workers have heard of it. Other values have 32."""
+        """Bits of a gradient's values in the next collective, on all workers. `serenectl precision` changes them when
+        all workers know of it. Other values have 32."""
         return self._format.precision
 
     def idle(self) -> None:

@@ -72,14 +72,13 @@ class IntSGD:
     know the rate. (The authors' program also uses g.)
 
     - alpha is rounded up to a power of two: random rounding then adds no more variance than the paper allows.
-    - The paper sends the first step, which has none before it, exactly: here it goes in 32 bits with voted scales. r
-      begins with its |g|^2.
-    - A gradient that is suddenly larger than so few bits can say is clipped, counted, and warned of; the next step's
-      scale follows from what was read of it. With error feedback the rest is held back, and sent with the next steps.
-    - A collective with a sum that is not finite is left out of g as a whole, and a step whose sums are all zero
-      changes nothing.
+    - The paper sends the first step exactly, because no step precedes it. Here it is sent in 32 bits with voted scales.
+      r begins with its |g|^2.
+    - If a gradient suddenly exceeds the range of so few bits, its values are clipped, counted and reported. The next
+      step's scale follows from the sum that was read. With error feedback the rest goes into the residual.
+    - A collective with a sum that is not finite does not count in g. A step whose sums are all zero changes nothing.
 
-    All workers read the same sums, to the bit, so they come to the same scale; if they did not, the collective's
+    All workers read the same sums, to the bit, so they compute the same scale. Otherwise the collective's
     signatures would differ and it would raise Disagreement. Not thread-safe.
     """
 
