@@ -1,4 +1,4 @@
-"""The clocks that the controller reads: one that may be set, and one that only goes forward."""
+"""The controller's clocks: wall time, which may be set, and a monotonic one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Clock:
-    """unix: seconds since 1970; steady: seconds since whenever, never set."""
+    """unix: seconds since 1970. steady: seconds from an arbitrary start, never set."""
 
     unix: Callable[[], float] = time.time
     steady: Callable[[], float] = time.monotonic

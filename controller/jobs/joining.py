@@ -1,4 +1,4 @@
-"""Who may join a job, and what a refusal says."""
+"""Whether a process may join a job, and the text of a refusal."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from serene.entries import Endpoint
 def refusal(
     job: Job, worker: Worker, endpoint: Endpoint, vector_length: int, session: int, goes_on: bool
 ) -> Refusal | None:
-    """Why the process at ``endpoint`` may not join as this worker of the job; None where it may. The other arguments as
-    of `Jobs.hello`."""
+    """The reason why the process at ``endpoint`` may not join as this worker of the job; None if it may. The other
+    arguments as of `Jobs.hello`."""
     name = job.racks.name(worker.id)
     if not endpoint.incarnation:
         return Refusal(f"incarnation 0: expected a number from 1 to {2**32 - 1}")

@@ -89,7 +89,7 @@ def test_make_schedules_runs_one_switch_unless_racks_are_given() -> None:
 def test_make_ignores_environment_settings_with_a_warning() -> None:
     done = make("run-local", WORKERS="8")
     assert done.returncode == 0 and "--workers" not in done.stdout
-    assert "WORKERS: in the environment, which is not asked" in done.stderr
+    assert "WORKERS: in the environment, which is ignored" in done.stderr
     assert make("lint", WORKERS="8").stderr == "", "where it would mean nothing anyway"
 
 
