@@ -39,3 +39,13 @@ def test_state_reports_are_thinned_when_steps_are_short(step_s: float, told: int
         assert len(heard.states) <= 10 * step_s / reports.CHANGE_EVERY_S * 2 + 2
     else:
         assert heard.states == ["computing", "exchanging"] * (told // 2)
+
+
+def test_beginning_of_a_wait_is_reported_at_once() -> None:
+    """A worker that waits would otherwise be shown as exchanging; how it goes on is reported as seldom as ever."""
+    heard = Heard()
+    saying = reports.Reports(cast(Client, heard), Report)
+    for state in ("exchanging", "waiting", "waiting"):
+        saying.say(state)
+        heard.now += reports.CHANGE_EVERY_S / 4
+    assert heard.states == ["exchanging", "waiting"]
