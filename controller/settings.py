@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,7 +123,7 @@ def udp_port_numbers(text: str) -> list[UdpPort]:
 def shm_port_paths(text: str) -> list[ShmPort]:
     """The ports in ``1:/run/port1,2:/run/port2``. Raises ValueError."""
     found = []
-    for part in text.split(",") if text else []:
+    for part in re.split(r",(?=\d+:/)", text) if text else []:  # a path may have commas
         number, _, path = part.partition(":")
         if not (number.isdecimal() and len(number) <= 3 and path.startswith("/")):
             raise ValueError(f"{text!r}: expected PORT:/PATH, for example 1:/run/port1,2:/run/port2")

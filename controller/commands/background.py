@@ -74,11 +74,14 @@ def folder() -> Path:
 
 
 def place() -> Path:
-    """The folder's path; it need not exist."""
+    """The folder's path; it need not exist. Raises NoFolder."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime and os.path.isabs(runtime):  # the XDG specification ignores other paths
         return Path(runtime) / "serene"
-    return Path.home().absolute() / ".local" / "state" / "serene"
+    try:
+        return Path.home().absolute() / ".local" / "state" / "serene"
+    except RuntimeError:  # a user that the machine does not know, as in some containers
+        raise NoFolder(Path("~"), "this user has no home directory") from None
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import io
 import os
 import sys
 import time
@@ -398,6 +399,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     given = sys.argv[1:] if arguments is None else arguments
     if sys.stdout is None:  # the caller has closed it
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (until the process ends)
+    elif isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may lack letters; a path may be no text
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = app(given or ["--help"], standalone_mode=False, prog_name="serenectl") or 0
         sys.stdout.flush()

@@ -275,5 +275,8 @@ def _free(udp_port: int) -> bool:
 
 
 def _listens(host: str, port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex((host, port)) == 0
+    try:
+        with socket.create_connection((host, port)):
+            return True
+    except OSError:
+        return False

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from serene.client import Client, NoAnswer, Refused, SessionLost
+from serene.client.session.client import WAITING_S
 from serene.client.transport.transport import TransportError, Trouble
 from serene.entries import Entry
 from serene.errors import SereneError
@@ -267,3 +268,13 @@ def test_worker_report_reaches_controller_unchanged(wire: InProcess) -> None:
     assert punted[0] == 1
     assert json.loads(punted[1][ENCAPSULATION_BYTES + HEADER.itemsize :]) == {"iteration": 5, "loss": 0.25}
     assert wire.cut
+
+
+def test_worker_counts_as_waiting_only_after_a_while(plane: EmbeddedDataPlane, wire: InProcess, worker: Client) -> None:
+    """Until then the network may just be slow."""
+    plane.swap(BSP(), 1)
+    began, waiting = wire.now, list[float]()
+    worker.while_waiting = lambda: waiting.append(wire.now - began)
+    wire.meanwhile = lambda: others_push(wire) if wire.now > began + 3 * WAITING_S else None
+    worker.exchange(np.zeros(VALUES, np.float32))
+    assert waiting and min(waiting) > WAITING_S

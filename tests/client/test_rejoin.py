@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from serene.client import BadWelcome, Client, NoAnswer, PlaceTaken, Refused, Session, SessionLost
+from serene.client.session.leaving import PATIENCE_S
 from serene.errors import SereneError
 from serene.sim.hosts import Host, job_of
 from serene.strategy import BSP
@@ -402,3 +403,32 @@ def test_readmitted_process_raises_place_taken(plane: EmbeddedDataPlane, worker:
     plane.insert(place(1))
     with pytest.raises(PlaceTaken, match="another process has contributed as worker"):
         worker.exchange(ONES)
+
+
+def test_answers_that_come_with_a_newer_welcome_are_read_first(wire: InProcess, worker: Client) -> None:
+    """They are the last ones of a lost session: what they add up is in the sums that this worker restores."""
+    carry = wire.carry
+
+    def last(sender: int, payload: bytes) -> None:
+        carry(sender, payload)
+        if wire.ops().count(Op.PUSH) == SLOTS:
+            wire.mail.append(welcome(session=8))
+
+    wire.carry = last  # type: ignore[method-assign]
+    assert (worker.exchange(ONES).delta == 1).all()
+
+
+def test_leaving_worker_whose_leave_was_confirmed_waits_for_the_others(wire: InProcess, worker: Client) -> None:
+    """However long, though the root of a tree could not be reached before."""
+    began = wire.now
+    said = [(Op.WAIT, b"the root is away"), (Op.BYE, b'{"job_over": false}')]
+
+    def controller() -> None:
+        op, body = (Op.BYE, b'{"job_over": true}') if wire.now > began + 2 * PATIENCE_S else (None, b"")
+        if said:
+            op, body = said.pop(0)
+        if op is not None:
+            wire.mail.append(control_payload(op, body, session=7, incarnation=1))
+
+    wire.meanwhile = controller
+    assert worker.leave_and_wait(4 * PATIENCE_S) is True

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from serene.client import Client, SessionLost
-from serene.client.session.restoration import count
+from serene.client.session.restoration import ALL, Remains, count
 from serene.errors import SereneError
 from serene.strategy import BSP
 from serene.wire import HEADER, Op
@@ -129,3 +130,17 @@ def test_epoch_change_during_restoration_vote_raises_error(plane: EmbeddedDataPl
     worker.join()
     with pytest.raises(SereneError, match="epoch 2 of job 0 began during the vote"):
         worker.catch_up()
+
+
+def test_vote_over_racks_counts_all_workers_or_none(plane: EmbeddedDataPlane, wire: InProcess) -> None:
+    """An answer's mask of counted workers is of the worker's own rack."""
+    begin(plane, 7, lost_sessions=0)
+    worker = client(wire)
+    worker.join()
+    worker.exchange(ONES)
+    protocol = worker.protocol
+    assert Remains.of(protocol).vote.counted == 1
+    protocol.membership = replace(protocol.membership, racks=2)
+    assert Remains.of(protocol).vote.counted == ALL
+    protocol.membership = replace(protocol.membership, workers=2)
+    assert Remains.of(protocol).vote.counted == 0

@@ -335,3 +335,41 @@ def test_bash_completion_completes_commands_and_options(
     monkeypatch.setenv("COMP_CWORD", str(line.count(" ")))
     said = run("")
     assert (said.status, set(said.out.split())) == (0, completed)
+
+
+def test_watch_on_a_terminal_without_unicode_works(controller: ControllerProcess) -> None:
+    ours, theirs = pty.openpty()
+    terminal = {"TERM": "xterm", "COLUMNS": "20", "LINES": "30", "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "serene.controller", "watch", "--controller", controller.url]
+    watching = subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=ROOT, env=os.environ | terminal
+    )
+    os.close(theirs)
+    written = b""
+    try:
+        while b"\\u2026" not in written:  # the ellipsis of lines that are cut
+            written += os.read(ours, 65536)
+        watching.send_signal(signal.SIGINT)
+        with contextlib.suppress(OSError):  # how a terminal says that nobody has it open any more
+            while more := os.read(ours, 65536):
+                written += more
+        assert watching.wait(60) == 130 and b"Traceback" not in written
+    finally:
+        watching.kill()
+        watching.wait()
+        os.close(ours)
+
+
+def test_up_without_a_home_directory_reports_it() -> None:
+    unknown = ["unshare", "--user", "--map-user=54321", "env", "--unset=HOME", "--unset=XDG_RUNTIME_DIR"]
+    try:
+        subprocess.run([*unknown, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("needs unshare and user namespaces")
+    command = [*unknown, sys.executable, "-m", "serene.controller", "up", "--http", f"127.0.0.1:{some_port()}"]
+    said = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert (said.returncode, said.stderr) == (
+        1,
+        "error: cannot write logs and pid files to ~: this user has no home directory; "
+        "choose another folder with XDG_RUNTIME_DIR=/PATH\n",
+    )

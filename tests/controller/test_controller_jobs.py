@@ -425,3 +425,20 @@ class TestSlots:
         assert first_fit(10, taken, 2) == SlotRange(3, 2)
         assert first_fit(10, taken, 3) == SlotRange(7, 3)
         assert first_fit(10, taken, 4) is None
+
+
+def test_finished_job_needed_least_gives_up_its_slots_first() -> None:
+    """A pool, whose workers read nothing any more, then the job that finished first."""
+    jobs = new_jobs()
+    for job, pool_slots in enumerate([None, 20, None]):
+        jobs.create(1, BSP(), pool_slots=pool_slots)
+        started(jobs, job, vector_length=jobs[job].vector_length or 40 * jobs.lanes)
+    for job, now in [(2, NOW), (0, NOW + 1), (1, NOW + 2)]:
+        left(jobs, 0, job=job)
+        jobs.due(now, 5)
+    for job in (1, 2, 0):
+        with pytest.raises(InTheWay) as finished:
+            jobs.create(1, BSP(), pool_slots=100)
+        assert finished.value.job is jobs[job]
+        jobs.delete(job)
+    assert jobs.create(1, BSP(), pool_slots=100).slots == SlotRange(0, 100)

@@ -488,3 +488,12 @@ def test_module_of_the_same_name_in_the_folder_is_not_run(local: Local, tmp_path
             check=False,
         )
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not Path("/proc/net/if_inet6").exists(), reason="needs IPv6")
+def test_local_switch_at_an_ipv6_address_in_a_folder_with_commas(tmp_path: Path) -> None:
+    with addresses(tmp_path / "a,1b") as made:
+        local = replace(made, switch=made.switch.replace("127.0.0.1", "[::1]"))
+        local.up("--ports", "1-2")
+        status = local.client.status().switch
+        assert status.connected and [Path(at.path).parent for at in status.shm_ports] == [local.folder] * 2

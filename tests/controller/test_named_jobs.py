@@ -29,7 +29,7 @@ from serene.controller.jobs.named import (
 from serene.controller.jobs.plans import Readmission, Waiting
 from serene.racks import Racks
 from serene.strategy import BSP
-from tests.controller.planning import NOW, at, new_jobs, reason, started
+from tests.controller.planning import NOW, at, left, new_jobs, reason, started
 from tests.controller.processes import Start as StartController
 from tests.controller.processes import serenectl, until
 from tests.controller.statuses import printed
@@ -313,3 +313,15 @@ def test_places_are_requested_over_http(start: StartController) -> None:
             assert answer.status_code == 422 and answer.json()["error"].startswith(said), answer.text
         until(lambda: not controller.client.jobs(), "a named job that nobody joins is over")
         assert isinstance(ask("a", strategy={"name": "asp"}).json()["waits"], str)
+
+
+def test_newcomer_gets_a_dead_members_place_rather_than_a_left_one() -> None:
+    """Everybody waits for the dead member. Whether it is dead is known after a while only."""
+    office = Office()
+    job = office.running()
+    left(office.jobs, 0)
+    job.workers[0].left_at, office.silent[1] = office.now - VACANT_S, 1.0
+    assert isinstance(office.come("c"), Awaits)
+    office.now += VACANT_S
+    office.silent[1] += VACANT_S
+    assert office.come("c") == Place(job, 1)

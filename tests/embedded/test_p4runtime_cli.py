@@ -332,3 +332,24 @@ def test_bash_completion_lists_the_options(
     own, further = parsers()
     assert completed("--") >= {name for name in own._option_string_actions if name.startswith("--")}
     assert completed("--", "--") == {name for name in further._option_string_actions if name.startswith("--")}
+
+
+@pytest.mark.parametrize("option", ["--trace", "--log-console", "--log-file"])
+def test_packet_log_on_a_full_disk_ends_with_one_line(tmp_path: Path, hosts: Hosts, option: str) -> None:
+    (tmp_path / "log.txt").symlink_to("/dev/full")
+    given = [option, str(tmp_path / "log")] if option == "--log-file" else [option]
+    command = [*COMMAND, *given, *hosts.arguments, str(JSON), "--", "--grpc-server-addr", "127.0.0.1:0"]
+    said = tmp_path / "said"
+    with said.open("w") as errors, open("/dev/full", "w") as full:
+        switch = subprocess.Popen(command, stdout=full, stderr=errors)
+    try:
+        until(lambda: "serene-switch: " in said.read_text(), "it is ready")
+        for _ in range(3):
+            hosts.send(b=2)
+        until(lambda: "No space left on device" in said.read_text(), "it tells")
+        hosts.send(b=2)
+    finally:
+        switch.terminate()
+        assert switch.wait(PATIENCE_S) == 0
+    lines = said.read_text().splitlines()
+    assert len(lines) == 2 and lines[0].startswith("serene-switch: ") and lines[1].startswith("cannot "), lines
