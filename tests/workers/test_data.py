@@ -210,8 +210,3 @@ def test_labels_beyond_the_number_of_classes_are_refused(tmp_path: Path) -> None
     (tmp_path / "mnist" / "train-labels-idx1-ubyte").write_bytes(idx(labels))
     with pytest.raises(DataError, match="10 classes"):
         load("mnist", tmp_path)
-
-
-def test_unknown_dataset_is_refused_with_valid_names() -> None:
-    with pytest.raises(DataError, match="no dataset 'imagenet'; expected digits, fashion-mnist, mnist or cifar10"):
-        load("imagenet")

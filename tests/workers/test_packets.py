@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from serene.errors import SereneError
 from serene.experiments.straggler_study.cell import SOFTMAX, Cell
 from serene.experiments.straggler_study.dataplane import Port
 from serene.experiments.straggler_study.simulated import Packets, Simulation, Worker
-from serene.strategy import parse
 from serene.wire import ENCAPSULATION_BYTES, HEADER, MEMBERSHIP, Op, control_payload, push_payloads
-from serene.workers import reference
-from serene.workers.packets import PACKETS, ScapyPackets, check_packets
-from serene.workers.training import Recipe
-from tests.controller.processes import ControllerProcess, SwitchProcess
-from tests.workers.running import Workers, done
+from serene.workers.packets import ScapyPackets
+from tests.support.transports import Untroubled, received
 
 RANDOM = np.random.default_rng(5)
 
 
-class Wire:
+class Wire(Untroubled):
     """A transport that records sent payloads, and returns the given ones."""
 
     def __init__(self) -> None:
@@ -34,18 +28,7 @@ class Wire:
         self.sent += [payload.tobytes() for payload in payloads]
 
     def receive(self, timeout_s: float) -> tuple[np.ndarray, np.ndarray]:
-        rows = np.zeros((len(self.coming), 4096), np.uint8)
-        for row, packet in zip(rows, self.coming, strict=True):
-            row[: len(packet)] = np.frombuffer(packet, np.uint8)
-        return rows, np.array([len(packet) for packet in self.coming], np.int64)
-
-    def link(self, payload_bytes: int) -> None: ...
-
-    def trouble(self) -> None: ...
-
-    def note(self, refused: int, payload_bytes: int) -> None: ...
-
-    def close(self) -> None: ...
+        return received(self.coming)
 
 
 def header_bytes(op: Op) -> bytes:
@@ -105,28 +88,3 @@ def test_training_with_scapy_gives_the_same_bits(strategy: str) -> None:
     for ours, theirs in zip(scapy.workers, plain.workers, strict=True):
         assert ours.protocol.held_values.tobytes() == theirs.protocol.held_values.tobytes()
         assert ours.protocol.held_values.any()
-
-
-@pytest.mark.parametrize("packets", ["scapy", "numpy"])
-def test_workers_with_different_packet_code_train_to_equal_bits(
-    packets: str, switch: SwitchProcess, tmp_path: Path
-) -> None:
-    controller = ControllerProcess(switch, tmp_path / "log")
-    workers = Workers(switch, controller.client, tmp_path / "out")
-    try:
-        workers.create(2, parse("bsp"))
-        started = [workers.start(0, 2, "--steps", 3, "--packets", packets), workers.start(1, 2, "--steps", 3)]
-        for process in started:
-            done(process)
-        expected = reference.train(Recipe(workers=2, steps=3, seed=1))
-        for worker in range(2):
-            assert workers.parameters(worker).tobytes() == expected.tobytes()
-    finally:
-        workers.stop()
-        controller.stop()
-
-
-def test_unknown_packets_setting_is_refused_with_valid_names() -> None:
-    with pytest.raises(SereneError, match="PACKETS=pcap: expected compiled, numpy or scapy"):
-        check_packets("pcap")
-    assert set(PACKETS) == {"compiled", "numpy", "scapy"}
