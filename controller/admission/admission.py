@@ -129,7 +129,7 @@ class Admission:
             goes_on=request.epoch > 0,
         )
         if isinstance(plan, Refusal):
-            await self._answer(request, self.answerer.refused, plan.reason)
+            await self._answer(request, self.answerer.refused, plan.reason, has_left=plan.has_left)
         elif isinstance(plan, Waiting):
             who = "worker" if len(plan.missing) == 1 else "workers"
             missing = ", ".join(self.jobs[plan.job].racks.name(worker) for worker in plan.missing)
@@ -199,16 +199,16 @@ class Admission:
             kind, what = "worker_joined", f"worker {name} joined, epoch {epoch}: {job.taken}"
         self.events.emit(kind, f"job {plan.job}: {what}", job=plan.job, worker=plan.worker)
 
-    async def _answer(self, request: Request, make: Callable[..., bytes], text: str) -> None:
+    async def _answer(self, request: Request, make: Callable[..., bytes], text: str, **more: bool) -> None:
         """Answers, unless the same worker was answered just now, or too many answers went out of its port. make: builds
-        the answer from sender, job, worker, session and text."""
+        the answer from sender, job, worker, session, text and ``more``."""
         sender = request.sender
         if not self._answers.allows(
             sender.behind, (make.__name__, sender, request.job, request.worker), self.clock.steady()
         ):
             return
         self._complain(sender.behind, f"answered {sender}: {text}")
-        await self.switch.send(sender, make(sender, request.job, request.worker, request.session, text))
+        await self.switch.send(sender, make(sender, request.job, request.worker, request.session, text, **more))
 
     async def send_away(self, job: Job, reason: str) -> None:
         """Tells a job's workers that it is over. A worker that misses this asks again, and is refused then."""

@@ -128,9 +128,11 @@ class Answerer:
     switch_ip: str
     switch_mac: str
 
-    def refused(self, to: Endpoint, job: int, worker: int, session: int, reason: str) -> bytes:
-        """A REFUSED with the reason, to a process that asked for a place or has one."""
-        return self._frame(to, job, worker, session, Op.REFUSED, reason.encode())
+    def refused(
+        self, to: Endpoint, job: int, worker: int, session: int, reason: str, *, has_left: bool = False
+    ) -> bytes:
+        """A REFUSED with the reason, to a process that asked for a place or has one. has_left: as of `Refusal`."""
+        return self._frame(to, job, worker, session, Op.REFUSED, reason.encode(), seq=int(has_left))
 
     def wait(self, to: Endpoint, job: int, worker: int, session: int, reason: str) -> bytes:
         """A WAIT with the reason, to a worker that waits for others, or that cannot leave now."""

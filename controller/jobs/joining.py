@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from serene.controller.jobs.elastic import is_free
-from serene.controller.jobs.job import Job, JobState, Worker
+from serene.controller.jobs.job import Job, JobState, Worker, WorkerState
 from serene.controller.jobs.plans import Refusal
 from serene.entries import Endpoint
 
@@ -18,7 +18,8 @@ def refusal(
         return Refusal(f"incarnation 0: expected a number from 1 to {2**32 - 1}")
     if job.state is JobState.FINISHED:
         anew = f"serenectl jobs create --job {job.id} --workers {len(job.workers)}"
-        return Refusal(f"job {job.id} has finished; create a new one with '{anew}'")
+        has_left = worker.state is WorkerState.LEFT and worker.endpoint == endpoint and session == job.session
+        return Refusal(f"job {job.id} has finished; create a new one with '{anew}'", has_left)
     if not job.has_had(session):
         return Refusal(f"session {session} of job {job.id} is over; the id belongs to a new job: restart the worker")
     taken = Refusal(f"another process has taken the place of worker {name} of job {job.id}")

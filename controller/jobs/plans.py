@@ -91,9 +91,10 @@ class Readmission:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a worker may not join."""
+    """Why a worker may not join. has_left: the job is over, and this process's LEAVE was accepted."""
 
     reason: str
+    has_left: bool = False
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from serene.controller.jobs.errors import BadRequest, Conflict, InTheWay, NoSuchJob
 from serene.controller.jobs.job import JobState, WorkerState
-from serene.controller.jobs.plans import Readmission, Start, Swap, Waiting
+from serene.controller.jobs.plans import Readmission, Refusal, Start, Swap, Waiting
 from serene.controller.jobs.slots import SlotRange, first_fit, free_ranges
 from serene.entries import Endpoint
 from serene.errors import SereneError
@@ -99,8 +99,11 @@ class TestRefusals:
     def test_hello_for_a_finished_job_is_refused(self) -> None:
         jobs = running(1, BSP())
         left(jobs, 0)
-        refusal = reason(jobs.hello(0, 0, at(1, 5000), 5, NOW))
-        assert refusal == "job 0 has finished; create a new one with 'serenectl jobs create --job 0 --workers 1'"
+        session = jobs[0].session
+        text = "job 0 has finished; create a new one with 'serenectl jobs create --job 0 --workers 1'"
+        assert jobs.hello(0, 0, at(1, 5000), 5, NOW) == Refusal(text)
+        assert jobs.hello(0, 0, at(1), 5, NOW, session + 1) == Refusal(text)
+        assert jobs.hello(0, 0, at(1), 5, NOW, session) == Refusal(text, has_left=True)
 
     def test_start_without_enough_free_slots_is_refused(self) -> None:
         jobs = new_jobs(slots=10)

@@ -8,6 +8,7 @@ dies, jobs are deleted, strategies are swapped. Everything follows from the seed
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ import numpy as np
 
 from serene.client.protocol.protocol import Membership
 from serene.controller.coordinator import Coordinator
-from serene.controller.jobs.job import Job, JobState
+from serene.controller.jobs.job import RETURN_S, Job, JobState, WorkerState
 from serene.controller.switch.connection import Learned, PacketIn
 from serene.controller.switch.fabric import Fabric, OnConnected, OnPacket
 from serene.controller.switch.plan_entries import installed
@@ -67,6 +68,7 @@ class Schedule:
         self._strategies = strategies
         self.strategy = next(strategies)
         self.swaps = self._switched = 0
+        self.restarted_at = -math.inf
         self.job = 0
         self._ledgers: dict[int, Ledger] = {}  # by session
         self.ledger = self._new_ledger()
@@ -291,6 +293,9 @@ class Schedule:
             self.happened["sent away"] += 1
             if not place.awaited and not any(other.process.alive for other in others):
                 place.start_after(self._rng.expovariate(1 / BACK_S))
+        elif self._was_left_out(place):
+            self.happened["evicted, and back when the job was over"] += 1
+            self.ledger.finals[place.id] = None
         elif any(self._holds_its_place(other) and not other.process.alive for other in others):
             # The other one asked, was ended, and then got the place: nobody can tell, and its user starts another one.
             self.happened["the place went to a process that had ended"] += 1
@@ -298,6 +303,13 @@ class Schedule:
                 place.start_after(self._rng.expovariate(1 / BACK_S))
         elif not place.awaited and not any(other.process.alive or other.finished for other in others):
             raise Violation("nobody is stopped", f"worker {place.id} was refused: {reason}")
+
+    def _was_left_out(self, place: Place) -> bool:
+        """Whether the job is over, and the controller has waited in vain for this evicted worker after a loss."""
+        job = self.controller.known(self.job)
+        if job is None or job.state is not JobState.FINISHED or self.time.now < self.restarted_at + RETURN_S:
+            return False
+        return bool(job.lost_sessions) and job.workers[place.id].state is WorkerState.EVICTED
 
     # -- users, and what they command ------------------------------------------------------------------------
 
@@ -450,10 +462,12 @@ class Schedule:
         self.controller.command(command)
 
     def _restart_switch(self, away_s: float) -> None:
-        """Unless the job is over: then there is nothing left to restore."""
+        """Unless the job is just deleted."""
         job = self.controller.known(self.job)
-        if job is not None and job.state is not JobState.FINISHED:
-            self.happened["switch restarts"] += 1
+        if job is not None:
+            over = job.state is JobState.FINISHED
+            self.happened["switch restarts when the job is over" if over else "switch restarts"] += 1
+            self.restarted_at = self.time.now
             self.controller.restart_switch(0, away_s)
             if self._rng.random() < RESTARTS_AGAIN:
                 self.time.at(self._rng.uniform(away_s, away_s + RESTORED_S), lambda: self._restart_switch(away_s))

@@ -75,7 +75,7 @@ class Leaving:
                     try:
                         job_over = self._job_over(payload)
                     except Refused as refused:
-                        if not self._has_left:
+                        if not (self._has_left or refused.has_left):
                             raise
                         LOG.warning("worker %d of job %d stops waiting: %s", worker, job, refused)
                         return False

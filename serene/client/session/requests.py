@@ -33,7 +33,12 @@ class BadWelcome(SereneError):
 
 
 class Refused(SereneError):
-    """The controller does not admit this worker; the message is its reason."""
+    """The controller does not admit this worker; the message is its reason. has_left: the job is over, and the
+    controller had accepted this worker's LEAVE."""
+
+    def __init__(self, reason: str, has_left: bool = False) -> None:
+        super().__init__(reason)
+        self.has_left = has_left
 
 
 class Requests:
@@ -110,7 +115,8 @@ class Requests:
         """The membership, if this is a WELCOME, else None; takes note of a WAIT. Raises Refused if it is a refusal or
         the job's vectors have another length, and BadWelcome."""
         if payload[1] == Op.REFUSED:
-            raise Refused(payload[HEADER.itemsize :].decode(errors="replace"))
+            has_left = bool(np.frombuffer(payload, HEADER, 1)[0]["seq"])
+            raise Refused(payload[HEADER.itemsize :].decode(errors="replace"), has_left)
         if payload[1] == Op.WAIT:
             self._wait(np.frombuffer(payload, HEADER, 1)[0], payload[HEADER.itemsize :])
         if payload[1] != Op.WELCOME or len(payload) < HEADER.itemsize + MEMBERSHIP.itemsize:
