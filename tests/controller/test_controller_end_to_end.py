@@ -6,7 +6,6 @@ What these tests cannot see: the client library, and training.
 from __future__ import annotations
 
 import threading
-from functools import partial
 
 from serene.controller.http.client import ControllerClient
 from serene.controller.status.model import Event, Snapshot
@@ -69,26 +68,6 @@ def test_swap_is_visible_in_the_next_answers(client: ControllerClient, hosts: li
         (3, "ssp"),
     ]
     assert sorted(past.t for past in history) == [past.t for past in history]
-
-
-REFUSALS = [  # job, worker, vector_length
-    (5, 0, 5, "there is no job 5 (jobs: 0)"),
-    (8, 0, 5, "there is no job 8 (jobs: 0)"),  # more than a switch has
-    (255, 32, 5, "there is no job 255 (jobs: 0)"),
-    (0, 2, 5, "job 0 has no worker 2: expected 0 to 1"),
-    (0, 255, 5, "job 0 has no worker 255: expected 0 to 1"),
-    (0, 1, 6, "vector_length 6: expected 5, which the other workers of job 0 have"),
-]
-
-
-def test_hello_with_wrong_numbers_is_refused_with_a_reason(client: ControllerClient, hosts: list[Host]) -> None:
-    client.create_job(2, BSP())
-    hosts[0].hello(0, 0, 5)
-    until(lambda: client.job(0).workers[0].state == "joined", "worker 0 joined")
-    for job, worker, vector_length, reason in REFUSALS:
-        hosts[1].incarnation += 1  # or the next refusal would come later
-        refused = hosts[1].ask(partial(hosts[1].hello, job, worker, vector_length), Op.REFUSED)
-        assert (refused.text, refused["job"], refused["worker"]) == (reason, job, worker)
 
 
 def test_repeated_refusals_are_rate_limited(client: ControllerClient, hosts: list[Host]) -> None:

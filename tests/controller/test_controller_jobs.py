@@ -75,7 +75,9 @@ class TestRefusals:
         jobs = with_job(2, BSP())
         assert reason(jobs.hello(0, 0, at(1), 0, NOW)) == "vector_length 0: expected at least 1"
         jobs.hello(0, 0, at(1), 5, NOW)
-        assert "vector_length 6: expected 5" in reason(jobs.hello(0, 1, at(2), 6, NOW))
+        said = "vector_length 6: expected 5, which the other workers of job 0 have"
+        assert reason(jobs.hello(0, 1, at(2), 6, NOW)) == said
+        assert reason(jobs.hello(0, 2, at(2), 5, NOW)) == "job 0 has no worker 2: expected 0 to 1"
 
     def test_single_joined_worker_may_change_the_vector_length(self) -> None:
         jobs = with_job(2, BSP())
