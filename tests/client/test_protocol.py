@@ -147,16 +147,6 @@ def test_release_of_another_epoch_triggers_a_retransmission() -> None:
     assert headers_of(protocol.packets(0.01))[["epoch", "round", "seq"]].tolist() == [(1, 0, 1)]
 
 
-def test_nudge_completes_nothing_and_triggers_a_retransmission() -> None:
-    protocol = worker(slots=2)
-    protocol.push(np.ones((2, LANES), np.int32), 0.0)
-    first = protocol.packets(0.0)
-    protocol.receive(nudge(slot=1, epoch=1), 0.001)
-    assert not protocol.done
-    assert protocol.packets(0.001).tobytes() == first[1].tobytes()
-    assert len(protocol.packets(0.002)) == 0
-
-
 def test_nudge_of_another_session_is_ignored() -> None:
     protocol = pushing()
     protocol.receive(nudge(session=6), 0.001)

@@ -182,11 +182,6 @@ class TestSessions:
         assert isinstance(jobs.hello(0, 0, at(1, incarnation=8), 5, NOW, first), Readmission)
         assert "is over" in reason(jobs.hello(0, 0, at(1), 5, NOW, first - 1))
 
-    def test_new_session_exceeds_sessions_noted_from_the_switch(self) -> None:
-        jobs = with_job(1, BSP())
-        jobs.note_session(int(NOW) + 34)
-        assert started(jobs).policy.session == int(NOW) + 35
-
     def test_clock_far_ahead_does_not_use_up_session_numbers(self) -> None:
         jobs = with_job(1, BSP())
         plan = jobs.hello(0, 0, at(1), 5, 1e12)

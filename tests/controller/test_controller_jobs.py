@@ -50,16 +50,6 @@ class TestStart:
         assert (jobs[0].session, jobs[0].epoch) == (start.policy.session, 1)
         assert jobs.hello(0, 1, at(2), 5, NOW) is None, "a HELLO that was on its way"
 
-    def test_session_numbers_grow_across_jobs_and_clock_changes(self) -> None:
-        jobs = new_jobs()
-        sessions = []
-        for job, now in enumerate([NOW, NOW, NOW - 1000, NOW + 1000]):
-            jobs.create(1, BSP())
-            plan = jobs.hello(job, 0, at(1), 5, now)
-            assert isinstance(plan, Start)
-            sessions.append(plan.policy.session)
-        assert sessions == [int(NOW), int(NOW) + 1, int(NOW) + 2, int(NOW) + 1000]
-
 
 class TestRefusals:
     def test_hello_for_an_unknown_job_is_refused(self) -> None:

@@ -153,18 +153,6 @@ def test_job_of_killed_ranks_is_removed(embedded: None, tmp_path: Path, way: lis
         until(lambda: local.client.jobs() == [], "the job is gone")
 
 
-def test_group_without_a_controller_is_refused(tmp_path: Path, local: Local) -> None:
-    nowhere = Local(
-        local.client, local.switch, local.folder, {**local.environment, "SERENE_CONTROLLER": "http://127.0.0.1:1"}
-    )
-    said = outputs(start_ranks(nowhere, WORKERS, ["-m", "tests.torch.failing", str(tmp_path)]), expect=1)
-    for text in said:
-        assert (
-            "rank 0 of the group could not create a job: no controller at http://127.0.0.1:1: start one with 'serenectl"
-            in text
-        )
-
-
 def test_more_ranks_than_ports_are_refused(embedded: None, tmp_path: Path) -> None:
     with local_switch(tmp_path, "--ports", "1-2") as local:
         said = outputs(start_ranks(local, WORKERS, ["-m", "tests.torch.failing", str(tmp_path)]), expect=1)

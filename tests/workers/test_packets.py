@@ -1,16 +1,11 @@
-"""Packets built by scapy: the same bytes as NumPy's, and the same training under every strategy."""
+"""Packets built by scapy have the same bytes as NumPy's. (A training with them: test_whole_run.py.)"""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from serene.experiments.straggler_study.cell import SOFTMAX, Cell
-from serene.experiments.straggler_study.dataplane import Port
-from serene.experiments.straggler_study.simulated import Packets, Simulation, Worker
-from serene.wire import ENCAPSULATION_BYTES, HEADER, MEMBERSHIP, Op, control_payload, push_payloads
+from serene.wire import HEADER, MEMBERSHIP, Op, control_payload, push_payloads
 from serene.workers.packets import ScapyPackets
 from tests.support.transports import Untroubled, received
 
@@ -61,30 +56,3 @@ def test_scapy_packets_have_the_same_bytes(number: int) -> None:
     wire.coming = [payload, b"short", payload]
     rows, lengths = scapy.receive(0)
     assert [row[:length].tobytes() for row, length in zip(rows, lengths, strict=True)] == wire.coming
-
-
-class ScapySimulation(Simulation):
-    """Every packet is built and taken apart by scapy, on its way to the switch and on its way back."""
-
-    scapy = ScapyPackets(Wire())
-
-    def _through(self, at: Port, packets: Packets) -> None:
-        heads, payloads = np.split(packets[0], [ENCAPSULATION_BYTES], axis=1)
-        rows = np.stack([np.frombuffer(self.scapy.build(row), np.uint8) for row in payloads])
-        super()._through(at, (np.hstack([heads, rows]), packets[1]))
-
-    def _arrives(self, worker: Worker, rows: np.ndarray) -> None:
-        super()._arrives(worker, np.stack([np.frombuffer(self.scapy.dissect(row.tobytes()), np.uint8) for row in rows]))
-
-
-@pytest.mark.parametrize("strategy", ["bsp", "ssp:1", "ssp:3", "asp", "quorum:2", "mixed:1"])
-def test_training_with_scapy_gives_the_same_bits(strategy: str) -> None:
-    cell = Cell(
-        model=SOFTMAX, workers=3, steps=4, compute_ms=20, strategy=strategy, straggler="slow_worker:probability=0.5"
-    )
-    plain, scapy = Simulation(cell), ScapySimulation(replace(cell))
-    expected, found = plain.run(), scapy.run()
-    assert found.steps.tobytes() == expected.steps.tobytes()
-    for ours, theirs in zip(scapy.workers, plain.workers, strict=True):
-        assert ours.protocol.held_values.tobytes() == theirs.protocol.held_values.tobytes()
-        assert ours.protocol.held_values.any()
