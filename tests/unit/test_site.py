@@ -26,9 +26,10 @@ pytest.importorskip("mkdocs", reason="needs MkDocs: pip install 'serene-p4[docs]
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the built site. MkDocs itself refuses a link or an anchor that leads nowhere (mkdocs.yml)."""
+    """The folder of the built site. MkDocs itself refuses a link or an anchor that leads nowhere (mkdocs.yml), unless
+    it is told to be quiet: then it does not count its warnings."""
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
