@@ -25,24 +25,34 @@ from serene.controller.http.client import ControllerClient
 from serene.controller.jobs.elastic import elastic
 from serene.controller.settings import settings
 from serene.errors import SereneError
+from serene.experiments.network_study import command as network_study
+from serene.experiments.network_study import question_command
+from serene.experiments.performance import swaps
 from serene.experiments.run import cli
+from serene.experiments.straggler_study.cell import Cell
 from serene.torch import DistributedOptimizer
 from serene.workers import architectures, data, packets, server, stragglers, train
 from tests.controller.planning import new_jobs
+from tests.suites import __main__ as suites
 from tests.support.golden import rows
 
 TABLE = Path(__file__).with_name("refusals.txt")
 TWO_RACKS = "root=127.0.0.1:9559,leaf1=127.0.0.1:9560,leaf2=127.0.0.1:9561"
 
 
-def command(main: Callable[[], int], text: str) -> None:
-    """Runs a command line with --out and raises its refusal; nothing may be written."""
-    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as said:
-        out = Path(folder, "out")
+def command(main: Callable[[], int], text: str, *, out: bool = True) -> None:
+    """Runs a command line, with --out if it has that option, and raises its refusal; no result may be shown or
+    written."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        contextlib.redirect_stdout(io.StringIO()) as shown,
+        contextlib.redirect_stderr(io.StringIO()) as said,
+    ):
+        place = Path(folder, "out")
         with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit, match="2"):
-            patch.setattr("sys.argv", ["command", *shlex.split(text), "--out", str(out)])
+            patch.setattr("sys.argv", ["command", *shlex.split(text), *(["--out", str(place)] if out else [])])
             raise SystemExit(main())
-        assert not out.exists()
+        assert not place.exists() and "┃" not in shown.getvalue()
     assert said.getvalue().startswith("error: ")
     raise SereneError(said.getvalue().removesuffix("\n"))
 
@@ -106,6 +116,11 @@ READERS: dict[str, Callable[[str], object]] = {
     "command line of a worker": lambda text: command(train.main, text),
     "command line of a parameter server": lambda text: command(server.main, text),
     "arguments of DistributedOptimizer": optimizer,
+    "cell of the straggler study": lambda text: Cell.from_dict({**Cell().to_dict(), **json.loads(text)}).check(),
+    "command line of serene-netstudy": lambda text: command(question_command.main, text, out=False),
+    "command line of the network study": lambda text: command(network_study.main, text),
+    "command line of make swaps": lambda text: command(swaps.main, text),
+    "command line of make p4-suites": lambda text: command(suites.main, text, out=False),
 }
 
 
