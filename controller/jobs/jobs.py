@@ -77,10 +77,10 @@ class Jobs:
         """A new job that waits for ``workers`` workers.
 
         job: its id; None: a free one. scale: fixed-point units in 1.0. limit: the largest |value| of a contribution.
-        pool_slots: makes it a pool, which has this number of slots from now on. racks: the workers of each rack; None:
-        there is one switch. precision: initial bits of the values of a pool's gradients. elastic: others join later.
-        Raises BadRequest, Conflict, or the strategy's own error if it does not fit the workers; InTheWay if it would
-        succeed after deleting a finished job.
+        pool_slots: makes it a pool with this number of slots. racks: the workers of each rack; None: there is one
+        switch. precision: initial bits of the values of a pool's gradients. elastic: others join later. Raises
+        BadRequest, Conflict, or the strategy's own error if it does not fit the workers; InTheWay if it would succeed
+        after deleting a finished job.
         """
         if not 1 <= workers <= self.max_workers:
             raise BadRequest(f"a job of {workers} workers: expected 1 to {self.max_workers}")
@@ -248,8 +248,8 @@ class Jobs:
         job.begin_epoch(start.policy, "resumed" if job.restoring else "started", now)
 
     def plan_restored(self, job_id: int) -> Swap | None:
-        """The sums are restored. Returns the swap to the job's own strategy, without the evicted workers that took
-        part; None if that is BSP of the members, which is in force already.
+        """The swap to the job's own strategy after a restoration, without the evicted workers that took part. None if
+        that is BSP of the members, which is in force already.
 
         An unneeded epoch would change the bits of a BSP run: the round in which an epoch begins is not isolated.
         """
@@ -285,7 +285,7 @@ class Jobs:
     # Strategies
 
     def plan_swap(self, job_id: int, strategy: Strategy, reason: str = "requested") -> Swap | None:
-        """The swap to another strategy. None if the job does not run yet or is restoring: then `choose` is enough.
+        """The swap to another strategy; None if the job does not run yet or is restoring: `choose` is enough.
 
         Raises NoSuchJob; Conflict for a pool, a finished job, or a job without members; or the strategy's own error if
         it does not fit.
