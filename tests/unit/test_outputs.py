@@ -18,6 +18,7 @@ from serene.experiments.network_study import __main__ as network_study
 from serene.experiments.pytorch_study import __main__ as pytorch_study
 from serene.experiments.pytorch_study import fewer_bits
 from serene.experiments.run import __main__ as run
+from serene.experiments.shared import terminal
 from serene.experiments.shared.pool import Processes
 from serene.experiments.shared.store import alone
 from serene.experiments.straggler_study import __main__ as straggler_study
@@ -262,3 +263,18 @@ def test_schedules_keep_results_if_the_disk_fills_while_running(
     assert schedules.main() == 1
     error = CannotWrite(capsys.readouterr().err)
     assert json.loads(where(error).read_text())["pairs"]["bsp ssp"]["runs"] == 1
+
+
+def test_console_outlives_an_output_that_cannot_be_written(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run prints for hours, and its results lie elsewhere."""
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        console = terminal.console()
+        for line in ("one", "two"):
+            console.print(line)
+    monkeypatch.setattr(sys, "stdout", None)  # closed by the caller
+    terminal.console().print("three")
+    said = "the output cannot be written: No space left on device; the work goes on, and its results are kept\n"
+    assert capsys.readouterr().err == said
