@@ -15,48 +15,33 @@ from serene.experiments.run.rerun import rerun
 from serene.strategy import Mixed
 
 
-def refused(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["run", *arguments])
-    try:
-        return run.main()
-    except SystemExit as exit_:
-        return int(exit_.code or 0)
-
-
-def test_run_refuses_an_existing_output_folder(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    (tmp_path / "summary.json").write_text("{}")
-    assert refused(monkeypatch, "--out", str(tmp_path)) == 2
-    assert f"OUT={tmp_path} exists already" in capsys.readouterr().err
-    assert (tmp_path / "summary.json").read_text() == "{}"
-
-
-def test_run_refuses_an_impossible_output_name(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    out = tmp_path / ("x" * 300)
-    assert refused(monkeypatch, "--out", str(out)) == 2
-    assert capsys.readouterr().err == f"error: OUT={out}: File name too long; choose another directory\n"
-
-
-def test_run_names_a_missing_bmv2(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    assert refused(monkeypatch, "--target", "bmv2", "--out", str(tmp_path / "out")) == 2
-    assert "simple_switch_grpc is not installed; use TARGET=embedded" in capsys.readouterr().err
-    assert settings.resolve_target("auto", mininet=True) == "embedded"
-
-
-def test_missing_root_and_sudo_error_suggests_make_run_local(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(
+    ("name", "options", "status", "said"),
+    [
+        ("", [], 2, "OUT={out} exists already"),
+        ("x" * 300, [], 2, "OUT={out}: File name too long; choose another directory"),
+        ("out", ["--target", "bmv2"], 2, "simple_switch_grpc is not installed; use TARGET=embedded"),
+        ("out", [], 1, "make run-local"),  # neither root nor sudo
+    ],
+)
+def test_run_refuses_what_it_cannot_use(
+    name: str, options: list[str], status: int, said: str, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str], tmp_path: Path,
+) -> None:  # fmt: skip
+    out = tmp_path / "there" / name
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "summary.json").write_text("{}")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setenv("PATH", "/nowhere")
-    assert refused(monkeypatch, "--out", str(tmp_path / "out")) == 1
-    assert "make run-local" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(sys, "argv", ["run", *options, "--out", str(out)])
+    with pytest.raises(SystemExit) as ended:
+        raise SystemExit(run.main())
+    assert ended.value.code == status
+    message = capsys.readouterr().err
+    assert message.startswith("error: ") and said.format(out=out) in message
+    assert {path.name for path in tmp_path.rglob("*")} == {"there", "summary.json"}
+    assert (tmp_path / "there" / "summary.json").read_text() == "{}"
+    assert settings.resolve_target("auto", mininet=True) == "embedded"
 
 
 def checked(tmp_path: Path, **options: Any) -> settings.Settings:

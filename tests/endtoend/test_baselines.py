@@ -17,20 +17,20 @@ WORKERS, STEPS = 2, 4
 
 
 @pytest.mark.mininet
-@pytest.mark.parametrize(("exchange", "racks"), [("server", 1), ("sharded", 2), ("gloo", 1)])
-def test_baseline_in_mininet_equals_one_process_to_the_bit(exchange: str, racks: int, tmp_path: Path) -> None:
-    lacking = missing(None)
-    if lacking:
+def test_baseline_over_racks_equals_one_process_to_the_bit(tmp_path: Path) -> None:
+    """tests/workers has the other baselines, test_emulated_cell.py those in one rack."""
+    if lacking := missing(None):
         pytest.skip(f"a baseline in Mininet needs {lacking}")
-    options = ["--exchange", exchange, "--workers", WORKERS, "--steps", STEPS, "--compute-ms", 0, "--link-mbit", 100]
-    over = ["--racks", racks, "--uplink-mbit", 50] if racks > 1 else []
-    training = finished(tmp_path, *options, *over)
+    training = finished(
+        tmp_path, "--exchange", "sharded", "--workers", WORKERS, "--steps", STEPS, "--compute-ms", 0,
+        "--link-mbit", 100, "--racks", 2, "--uplink-mbit", 50,
+    )  # fmt: skip
     expected = train(Recipe(workers=WORKERS, steps=STEPS, seed=1))
     for worker in range(WORKERS):
         assert training.parameters(worker).tobytes() == expected.tobytes()
     summary = training.summary()
-    assert (summary["exchange"], summary["target"], summary["racks"]) == (exchange, "bridge", racks)
-    assert (f", {racks} racks)" in training.output) == (racks > 1)
+    assert (summary["exchange"], summary["target"], summary["racks"]) == ("sharded", "bridge", 2)
+    assert ", 2 racks)" in training.output
     assert {path.name for path in tmp_path.iterdir()} == {"out", "log"}
 
 

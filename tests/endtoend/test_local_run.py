@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import os
 import re
 import signal
@@ -11,6 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from serene.controller.http.client import ControllerClient
@@ -19,6 +22,7 @@ from serene.experiments.run.cli import _settings, parser
 from serene.experiments.run.network import LocalNetwork, NetworkError
 from serene.strategy import SSP
 from serene.topologies.processes import free_ports
+from tests import disks
 from tests.controller.processes import until
 from tests.endtoend.stopped import is_kept
 from tests.runs import Run, missing
@@ -192,3 +196,49 @@ def test_fault_events_count_a_workers_own_steps(tmp_path: Path) -> None:
     assert all(18 <= len(of_worker) <= 20 for of_worker in rows)
     shown = re.findall(r"steps (\d+) (\d+) of 20", training.output)
     assert [int(steps) for steps, _ in shown] == sorted(int(steps) for steps, _ in shown)
+
+
+STEPS = 30
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    lacking = missing(mininet=False)
+    if lacking:
+        pytest.skip(f"a local run needs {lacking}")
+    with disks.disk(tmp_path / "small", "16m") as place:
+        yield place
+
+
+def test_run_writes_its_results_elsewhere_if_the_disk_fills(small: Path, tmp_path: Path) -> None:
+    """Every step of every worker, and the replicas, are elsewhere, and the run prints where."""
+    (tmp_path / "spare").mkdir()
+    options = ("--no-mininet", "--workers", 2, "--steps", STEPS, "--compute-ms", 100)
+    environment = {"TMPDIR": str(tmp_path / "spare")}
+    training = Run(small / "runs" / "out", tmp_path / "log", *options, environment=environment)
+    try:
+        training.until_training(step=3)
+        disks.fill(small)
+        assert training.wait() == 1
+        output = training.output
+        assert "Traceback" not in output
+        found = re.search(
+            r"error: OUT: cannot write \S+: No space left on device; the results are written to (\S+) instead", output
+        )
+        assert found, output
+        assert ": exactly once" in output, "the table is shown all the same"
+        kept = Path(found[1])
+        summary = json.loads((kept / "summary.json").read_text())
+        assert summary["contributions_sent"] == summary["contributions_applied"] > 0
+        with (kept / "metrics.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert sorted((int(row["worker"]), int(row["step"])) for row in rows) == [
+            (worker, step) for worker in range(2) for step in range(1, STEPS + 1)
+        ]
+        replicas = [np.load(kept / f"parameters-{worker}.npy") for worker in range(2)]
+        assert np.array_equal(*replicas)
+        assert list((tmp_path / "spare").glob("serene-*")) == [kept], "nothing else stays"
+        until(lambda: not training.alive(), "every process has ended")
+        assert sorted(path.name for path in small.rglob("*")) == ["ballast", "runs"]
+    finally:
+        training.end()

@@ -16,6 +16,7 @@ from serene.racks import Racks
 from serene.strategy import BSP
 from tests.controller.processes import ControllerProcess, missing, until
 from tests.controller.trees import Tree, controller
+from tests.page.elements import text
 
 SIZES = (2, 1)
 WORKERS = sum(SIZES)
@@ -45,10 +46,6 @@ def cells(page: Chrome, column: int) -> list[str]:
         f"return [...document.querySelectorAll('#workers tbody tr')].map((tr) => tr.children[{column}].textContent)"
     )
     return list(page.execute_script(script))
-
-
-def text(page: Chrome, selector: str) -> str:
-    return str(page.execute_script(f"return document.querySelector({selector!r}).textContent"))
 
 
 def test_page_lists_workers_by_rack(browser: Chrome, tree: Tree, daemon: ControllerProcess) -> None:
