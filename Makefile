@@ -4,11 +4,10 @@
 .PHONY: help setup run-mininet run-local test bench reproduce network-study pytorch-study pytorch-suites simgrid compare schedules soak \
 	chaos swaps profile fuzz mutants p4 p4-tofino p4-suites shell docs lint clean
 
-# What everything runs with. PYTHON is the reader's: the interpreter that set-up makes this environment of.
+# The environment of all targets. PYTHON= names the interpreter with which set-up makes it.
 VENV_PYTHON := .venv/bin/python
 
-# Which target takes which settings. What is given to a target that takes no such setting is refused, or a run would
-# quietly be another one than was asked for.
+# The settings of each target. Other settings are refused: otherwise a run would silently ignore them.
 RUN_SETTINGS := WORKERS RACKS STRATEGY STRAGGLER STEPS TARGET MODEL DATASET DATA_DIR BATCH_SIZE LEARNING_RATE EXCHANGE EXCHANGE_SHARE \
 	PACKETS LINK_MBIT UPLINK_MBIT \
 	SEED COMPUTE_MS PROGRAM SLOTS FAULTS OUT
@@ -40,13 +39,13 @@ endif
 
 UNREAD := $(strip $(foreach name,$(TAKEN),$(if $(filter environment,$(firstword $(origin $(name)))),$(name))))
 ifneq ($(UNREAD),)
-$(warning $(UNREAD): in the environment, which is not asked; settings are given after make, as make $(GOALS) $(firstword $(UNREAD))=...)
+$(warning $(UNREAD): in the environment, which is ignored; give settings after make, as in make $(GOALS) $(firstword $(UNREAD))=...)
 endif
 
-# What is not given is empty, whatever the environment has: then the programs' own defaults hold.
+# A setting that is not given is empty, even if the environment has it: then the programs' own defaults hold.
 $(foreach name,$(TAKEN),$(if $(filter $(name),$(GIVEN)),,$(eval $(name) :=)))
 
-# A setting as one word for the shell, as it was given: neither make nor the shell reads anything into it.
+# A setting as one word for the shell, as it was given: neither make nor the shell expands it.
 quoted = '$(subst ','\'',$(value $(1)))'
 
 # The options of a program, of settings that are given: BATCH_SIZE=64 is --batch-size '64'.
@@ -56,7 +55,7 @@ help:
 	@echo "make run-mininet   train on an emulated network, live view, results in runs/ (sets up what it needs)"
 	@echo "make run-local     the same without root or Mininet: UDP on loopback, the embedded switch"
 	@echo "make test          all tests that this machine can run (sets up what it needs)"
-	@echo "                   TORCH=2.15.0 (the tests of PyTorch's process group on that version, in an environment of its own)"
+	@echo "                   TORCH=2.15.0 (the tests of PyTorch's process group on that version, in a separate environment)"
 	@echo "make pytorch-suites  PyTorch's own tests on gloo and on the process group serene (an hour); TORCH=2.15.0 PYTORCH= (a checkout)"
 	@echo "make bench         speed as ratios to gloo, BMv2 and scapy (needs root); SEED_JSON= the authors' program;"
 	@echo "                   PINS_JSON= p4c's pins_middleblock.p4, compiled"
@@ -75,13 +74,13 @@ help:
 	@echo "make swaps         200 live swaps in one training run, with the time of each (needs root); RACKS=4 WORKERS=8 over a tree"
 	@echo "make profile       where a packet's time goes, on both switches (needs root)"
 	@echo "make fuzz          mutated packets, programs and P4Runtime messages to the embedded switch (PACKETS=100000 SEED=1)"
-	@echo "make mutants       breaks the compiled programs in 96 ways and names the test that notices (about 15 min)"
+	@echo "make mutants       breaks the compiled programs in 96 ways and names the test that detects each (about 15 min)"
 	@echo "make setup         only the set-up: Debian packages, and .venv"
 	@echo "make p4            compile p4src with p4c-bm2-ss, where it is installed"
 	@echo "make p4-suites     run other projects' P4 test suites on BMv2 and serene-switch, from the checkouts P4_GUIDE=, TUTORIALS=,"
 	@echo "                   UP4=, NGSDN=, P4_LEARNING=, P4C=, BMV2=, DASH=, PINS=, FABRIC= and ONOS= (as root)"
 	@echo "make p4-tofino     compile p4src/tna with p4c-barefoot and bfas, where they are installed; FRONTIER=1 all variants"
-	@echo "make shell         p4runtime-shell on the running switch (in an environment of its own)"
+	@echo "make shell         p4runtime-shell on the running switch (in a separate environment)"
 	@echo "make docs          these pages as a site with search, in build/site"
 	@echo "make lint          ruff and mypy"
 	@echo "make clean         remove build output, caches and environments"
@@ -109,9 +108,9 @@ run-mininet: setup
 run-local: setup
 	@$(VENV_PYTHON) -m serene.experiments.run $(call options,$(RUN_SETTINGS)) --no-mininet
 
-# Three more processes than processors: many tests wait for a process, a timer or a packet. tests/conftest.py says which tests
-# never run beside each other.
-# With TORCH=, on that version of PyTorch, what needs PyTorch alone.
+# Three more processes than processors: many tests wait for a process, a timer or a packet. tests/conftest.py lists tests that
+# never run in parallel.
+# With TORCH=: only the tests of PyTorch, on that version.
 TORCH_PYTHON = $(if $(value TORCH),.venv-torch-$(strip $(TORCH))/bin/python,$(VENV_PYTHON))
 
 test: setup

@@ -1,1 +1,1 @@
-"""The controller of Serene: brings a switch up, admits jobs and workers, writes strategies, counts."""
+"""The controller of Serene: brings a switch up, admits jobs and workers, writes strategies, reads counters."""

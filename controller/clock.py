@@ -1,4 +1,4 @@
-"""The clocks that the controller reads: one that may be set, and one that only goes forward."""
+"""The clocks that the controller reads. Setting the machine's clock changes neither."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from serene.clock import unix_s
+
 
 @dataclass(frozen=True)
 class Clock:
-    """unix: seconds since 1970; steady: seconds since whenever, never set."""
+    """unix: seconds since 1970. steady: seconds from an arbitrary start, never set."""
 
-    unix: Callable[[], float] = time.time
+    unix: Callable[[], float] = unix_s
     steady: Callable[[], float] = time.monotonic
 
 

@@ -1,4 +1,4 @@
-"""One switch, or a tree of them, with its jobs: every operation on them passes here."""
+"""The switches and their jobs: every operation on them passes through here."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from serene.wire import SWITCH_IP, SWITCH_MAC
 
 LOG = logging.getLogger("serene.controller")
 
-COUNTERS_TIMEOUT_S = 5.0  # how long a status waits for a switch; with longer, the controller itself would seem dead
+COUNTERS_TIMEOUT_S = 5.0  # for a switch to answer a status; a longer wait would make the controller seem dead
 METRICS_COUNTERS_S = 0.5  # counters in the metrics are at most this old
 LIVE_COUNTERS_S = 0.5  # likewise in the page
 
@@ -62,7 +62,7 @@ LIVE_COUNTERS_S = 0.5  # likewise in the page
 class Coordinator:
     """The controller without its HTTP interface. Operations raise SereneError.
 
-    connect: makes what it commands, by default the switches of the settings over P4Runtime.
+    connect: makes the `Fabric`, by default the settings' switches over P4Runtime.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Coordinator:
     # Start, run, stop
 
     async def bring_up(self) -> None:
-        """Connects to the switch and sets it up. Raises SwitchError when that fails; then it is disconnected."""
+        """Connects to the switch and sets it up. If that fails, disconnects and raises SwitchError."""
         try:
             await self.switch.bring_up(self._wait_s)
         except BaseException:
@@ -118,7 +118,8 @@ class Coordinator:
             raise
 
     async def run(self) -> None:
-        """Serves workers and looks after jobs until cancelled; then disconnects from the switch, which goes on."""
+        """Serves workers and does the jobs' upkeep until cancelled; then disconnects from the switch, which keeps
+        running."""
         try:
             await asyncio.gather(self.switch.run(), self._admission.run(), self._upkeep.run())
         finally:
@@ -162,9 +163,9 @@ class Coordinator:
         minimum: int | None = None,
         evict_after: float | None = None,
     ) -> JobStatus:
-        """A new job; the arguments as of `Jobs.create`, but racks: workers at each leaf, 0 for a leaf without any; by
-        default they are divided evenly. scale: by default `FixedPoint.of`. places, minimum, evict_after: as of
-        `Elastic`. Finished jobs in its way are deleted."""
+        """A new job; the arguments as of `Jobs.create`, except racks: workers at each leaf, 0 for a leaf without any,
+        by default divided evenly. scale: by default `FixedPoint.of`. places, minimum, evict_after: as of `Elastic`.
+        Deletes finished jobs that are in the way."""
         changing = self._elastic(workers, places, minimum, evict_after)
         if changing is not None and pool_slots is not None:
             raise BadRequest("places, minimum and evict_after do not apply to a pool (pool_slots): its workers stay")
@@ -182,7 +183,7 @@ class Coordinator:
         return elastic(workers, places, minimum, evict_after, self.jobs.max_workers, self.switch.rack_count)
 
     async def _create(self, create: Callable[[], Job]) -> Job:
-        """Makes a job; those that have finished and are in its way are deleted. The caller holds the lock."""
+        """Makes a job; deletes finished jobs that are in the way. The caller holds the lock."""
         while True:
             try:
                 created = create()
@@ -204,8 +205,8 @@ class Coordinator:
         self, name: str, asks: Asks, strategy: Strategy, places: int | None = None, minimum: int | None = None,
         evict_after: float | None = None,
     ) -> PlaceStatus:  # fmt: skip
-        """Gives a process a place in the job of this name, which is made under this strategy when all processes of a
-        new one are there. places, minimum, evict_after: as of `create_job`. Raises as `Named.come` and `create_job`."""
+        """Gives a process a place in the job of this name. A new job is made under this strategy when all its processes
+        have asked. places, minimum, evict_after: as of `create_job`. Raises as `Named.come` and `create_job`."""
         asks = replace(asks, elastic=self._elastic(asks.workers, places, minimum, evict_after))
         async with self._lock:
             while True:
@@ -230,7 +231,7 @@ class Coordinator:
         self._named.made(await self._create(create), name, complete, self._clock.steady())
 
     def _racks(self, workers: int, sizes: Sequence[int] | None) -> Racks | None:
-        """Which workers are in which rack; None: all are at the one switch. Raises BadRequest or BadStrategy."""
+        """The rack of each worker; None: there is one switch. Raises BadRequest or BadStrategy."""
         racks = self.switch.rack_count
         if sizes is None:
             if racks == 1 or workers < 1:
@@ -248,7 +249,7 @@ class Coordinator:
         return Racks.of(sizes)
 
     async def delete_job(self, job_id: int) -> None:
-        """Deletes a job in whatever state it is; its workers are told."""
+        """Deletes a job in any state, and sends its workers a REFUSED."""
         async with self._lock:
             await self._delete(self.jobs[job_id], f"job {job_id} was deleted")
 
@@ -265,10 +266,9 @@ class Coordinator:
         self.events.emit("job_deleted", why, job=job.id)
 
     async def set_strategy(self, job_id: int, strategy: Strategy) -> SwapStatus:
-        """Puts a user's choice in force; in a job that waits, from its start on.
+        """Puts a user's choice in force; for a waiting job, at its start.
 
-        A strategy that is in force already begins no epoch. An automatic strategy of the job ends: the user has
-        decided.
+        A strategy that is in force already begins no epoch. An automatic strategy of the job ends.
         """
         async with self._lock:
             before = self.jobs[job_id].strategy
@@ -289,7 +289,7 @@ class Coordinator:
             return done(epoch=begun.epoch, t=begun.t, changed=True, **took)
 
     async def set_precision(self, job_id: int, bits: int) -> PrecisionStatus:
-        """Sets the precision of a process group's gradients. One that is in force already begins no epoch."""
+        """Sets the precision of a process group's gradients. A precision that is in force already begins no epoch."""
         async with self._lock:
             job, plan = self.jobs[job_id], self.jobs.plan_precision(job_id, bits)
             before, write_ms = job.precision, 0.0
@@ -301,7 +301,7 @@ class Coordinator:
             return PrecisionStatus(epoch=job.epoch, precision=bits, before=before, write_ms=write_ms, changed=changed)
 
     async def set_automatic(self, job_id: int, name: str, parameters: dict[str, object]) -> JobStatus:
-        """Has an automatic strategy decide from now on. name, parameters: as of `serene.controller.automatic.load`."""
+        """Starts an automatic strategy. name, parameters: as of `serene.controller.automatic.load`."""
         job = self.jobs[job_id]
         self.jobs.check_no_pool(job_id)
         prepared = await self.automatic.prepare(name, parameters)
@@ -317,7 +317,7 @@ class Coordinator:
             return self.job_status(job_id)
 
     async def unset_automatic(self, job_id: int) -> JobStatus:
-        """Ends a job's automatic strategy, if it has one; the strategy stays as it is."""
+        """Ends a job's automatic strategy, if it has one; the strategy in force stays."""
         async with self._lock:
             self._end_automatic(job_id)
             return self.job_status(job_id)
@@ -328,7 +328,7 @@ class Coordinator:
             self.events.emit("automatic_ended", f"job {job_id}: automatic strategy {ended.name} is off", job=job_id)
 
     async def set_evicted(self, job_id: int, worker: int, evicted: bool) -> JobStatus:
-        """Evicts a worker, or readmits it. If it is evicted, or a member, already, nothing changes."""
+        """Evicts or readmits a worker. If it is already evicted, or already a member, nothing changes."""
         async with self._lock:
             job = self.jobs[job_id]
             self.jobs.taking_part(job_id, {worker})
@@ -338,10 +338,10 @@ class Coordinator:
             return self.job_status(job_id)
 
     async def _enact(self, seen: JobEpoch, decided: Strategy | Decision, name: str) -> bool:
-        """Puts in force what an automatic strategy has decided. Whether there was anything to change.
+        """Puts an automatic strategy's decision in force. Returns whether anything changed.
 
-        seen: the epoch that the decision is about. If that is not in force any more, the decision is dropped; the
-        program is soon asked again.
+        seen: the epoch of the observation. If it is not in force any more, the decision is dropped; the program soon
+        decides again.
         """
         async with self._lock:
             job = self.jobs.get(seen.job)
@@ -355,15 +355,15 @@ class Coordinator:
             return await self._put_in_force(job, decided.strategy, decided.evicted, reason)
 
     async def _evict(self, job: Job, evicted: frozenset[int], reason: str) -> None:
-        """Has exactly these workers be evicted. The caller holds the lock."""
+        """Evicts exactly these workers. The caller holds the lock."""
         await self._upkeep.end_restoration(job)  # then another strategy is in force
         await self._put_in_force(job, job.in_force, evicted, reason)
 
     async def _put_in_force(self, job: Job, strategy: Strategy, evicted: frozenset[int], reason: str) -> bool:
-        """Puts a strategy in force under which exactly these workers are evicted, by at most one swap. Whether there
-        was anything to change.
+        """Puts a strategy in force under which exactly these workers are evicted, by at most one swap. Returns whether
+        anything changed.
 
-        The caller has held the lock since it looked at the job.
+        The caller has held the lock since it read the job.
         """
         before, evicted_before = job.in_force, set(job.evicted())
         self.jobs.taking_part(job.id, evicted)
@@ -395,8 +395,8 @@ class Coordinator:
         )
 
     async def _swap(self, plan: Swap) -> tuple[EpochBegun, float, SwapPhases | None]:
-        """Writes a swap to the switch and commits it. Returns the new epoch, how many ms the switch took, and over
-        racks the phases of that. The caller holds the lock."""
+        """Writes a swap to the switch and commits it. Returns the new epoch, the switch's time in ms, and over racks
+        the times of the phases. The caller holds the lock."""
         begun = time.perf_counter()
         try:
             phases = await self.switch.swap(plan)
@@ -407,8 +407,8 @@ class Coordinator:
         return self.jobs.swapped(plan, self._clock.unix()), write_ms, phases
 
     async def status(self, older_than_s: float = 0.0) -> Status:
-        """The status of everything. older_than_s: counters read longer ago than that are read again; where the switch
-        does not answer, they are those that were read last."""
+        """The whole status. older_than_s: counters older than that are read again. If the switch does not answer, the
+        status has the previous ones."""
         if any(switch.connected for switch in self.switch.switches):
             try:
                 await asyncio.wait_for(self.telemetry.refresh(older_than_s), COUNTERS_TIMEOUT_S)
@@ -426,13 +426,13 @@ class Coordinator:
         return self._metrics.text(await self.status(METRICS_COUNTERS_S))
 
     async def explain(self, job_id: int, worker: int | None = None) -> JobExplanation:
-        """Why each worker of a job, or one of them, does what it does."""
+        """An explanation of the state of each worker of a job, or of one worker."""
         self.jobs[job_id]
         now = await self.status()
         return JobExplanation(headline=headline(now, job_id), workers=explain(now, job_id, worker))
 
     async def live(self, since: float) -> Live:
-        """What the page shows: the status, its explanations, and what happened after ``since`` (Unix seconds)."""
+        """The page's data: the status, its explanations, and events and timelines after ``since`` (Unix seconds)."""
         now = await self.status(LIVE_COUNTERS_S)
         t = self._clock.unix()
         return Live(
@@ -446,7 +446,7 @@ class Coordinator:
         )
 
     def choices(self) -> Choices:
-        """What the page offers: the limits of jobs, the automatic strategies, and the colours of strategies and
+        """The page's choices: the limits of jobs, the automatic strategies, and the colours of strategies and
         states."""
         program = self.switch.program
         return Choices(
@@ -458,7 +458,7 @@ class Coordinator:
         )
 
     def job_status(self, job_id: int) -> JobStatus:
-        """The status of one job, with counters as they were read last."""
+        """The status of one job, with the counters of the last read."""
         return job_status(self.jobs[job_id], self.telemetry, self.automatic.status, self.slow)
 
 

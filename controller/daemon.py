@@ -38,12 +38,12 @@ def run(settings: Settings) -> None:
     with suppress(Interrupted), held():
         _run(settings)
         with allowed():
-            pass  # here the interrupt that has ended `_run` is raised, and suppressed: it is no error
+            pass  # raises the interrupt that has ended `_run`: it is no error
 
 
 def _run(settings: Settings) -> None:
     with ExitStack() as open_:
-        # First of all: a second controller fails here, before it could disturb the first one's switch.
+        # First: a second controller fails here, before it can disturb the first one's switch.
         listeners = [open_.enter_context(tcp_listener(settings.http))]
         if settings.socket:
             listeners.append(open_.enter_context(unix_listener(settings.socket)))
@@ -80,12 +80,12 @@ async def _serve(settings: Settings, listeners: list[socket.socket]) -> None:
         work.cancel()
         await asyncio.wait([work])
     if not work.cancelled():
-        work.result()  # raises what ended it
+        work.result()  # raises its error
     LOG.info("stopped; the switch keeps running")
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn server that ends the live streams before it waits for its connections to end."""
+    """A uvicorn server that ends the live streams, then waits for its connections to end."""
 
     def __init__(self, coordinator: Coordinator, guard: Callable[[ASGIApp], Guard]) -> None:
         self._stopping = asyncio.Event()
@@ -108,6 +108,6 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Captures none: `run` handles interrupts from the process's start to its end, not during the server's
-        alone."""
+        """Captures no signals: `run` handles interrupts from the process's start to its end, also while no server
+        runs."""
         yield

@@ -1,4 +1,4 @@
-"""Events: what happens to jobs, for the log, the live stream and the page."""
+"""Events of jobs, for the log, the live stream and the page."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from serene.controller.status.model import Event
 
 LOG = logging.getLogger("serene.controller")
 
-BACKLOG = 256  # events that are kept, and that a listener may be behind
+BACKLOG = 256  # events that are stored, and that a listener may lag behind
 
 
 class Events:
-    """Hands every event to every listener that has subscribed by then. A listener more than BACKLOG events behind
-    misses the oldest."""
+    """Passes every event to every listener that has subscribed. A listener more than BACKLOG events behind misses the
+    oldest."""
 
     def __init__(self, clock: Clock = SYSTEM) -> None:
         self._clock = clock
@@ -27,7 +27,7 @@ class Events:
 
     @property
     def listeners(self) -> int:
-        """How many there are."""
+        """The number of listeners."""
         return len(self._listeners)
 
     def emit(self, event: str, text: str, job: int, **facts: object) -> None:

@@ -1,9 +1,10 @@
-"""The settings that a controller is started with."""
+"""A controller's settings."""
 
 from __future__ import annotations
 
 import ipaddress
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from serene.racks import MAX_RACKS
 DEFAULT_SWITCH = "127.0.0.1:9559"
 DEFAULT_PORTS = "1-32"
 DEFAULT_UPLINK = 33
-ROOT = "root"  # the name of the switch that decides; every other name is a leaf's
+ROOT = "root"  # the name of the root switch; every other name is a leaf's
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,8 @@ class UdpPort:
 
 @dataclass(frozen=True)
 class ShmPort:
-    """A port of an embedded switch that is memory shared with a process of its machine. port: its number. path: where
-    the process connects."""
+    """A port of an embedded switch that is memory shared with a process of its machine. port: its number. path: of the
+    socket to which the process connects."""
 
     port: int
     path: str
@@ -50,7 +51,7 @@ class NamedSwitch:
 
 
 class BadSettings(SereneError):
-    """A setting that is invalid; the message names the option and what is valid."""
+    """An invalid setting; the message names the option and the valid values."""
 
 
 def host_and_port(text: str) -> tuple[str, int]:
@@ -122,7 +123,7 @@ def udp_port_numbers(text: str) -> list[UdpPort]:
 def shm_port_paths(text: str) -> list[ShmPort]:
     """The ports in ``1:/run/port1,2:/run/port2``. Raises ValueError."""
     found = []
-    for part in text.split(",") if text else []:
+    for part in re.split(r",(?=\d+:/)", text) if text else []:  # a path may have commas
         number, _, path = part.partition(":")
         if not (number.isdecimal() and len(number) <= 3 and path.startswith("/")):
             raise ValueError(f"{text!r}: expected PORT:/PATH, for example 1:/run/port1,2:/run/port2")
@@ -141,7 +142,7 @@ def _differ(values: Sequence[object]) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host's name or address is one of loopback; other names are not looked up."""
+    """Whether a host's name or address is a loopback one; other names are not looked up."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -153,7 +154,7 @@ def _option(metavar: str, help: str, **limits: Any) -> Any:
 
 
 def _as(read: Callable[[str], object]) -> AfterValidator:
-    """For a text that ``read`` can read."""
+    """Accepts a text that ``read`` can parse."""
 
     def check(value: str) -> str:
         read(value)
@@ -309,7 +310,7 @@ class Settings(BaseModel):
 
 
 def check_token() -> None:
-    """Raises BadSettings where the environment's token is invalid."""
+    """Raises BadSettings if the environment's token is invalid."""
     try:
         token()
     except SereneError as error:

@@ -1,5 +1,4 @@
-"""What the controller does for jobs without being asked: it ends those that are over, and compares what the switch
-holds with what is known."""
+"""Periodic work for jobs: ends those that are over, and compares the switch's entries with the known jobs."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 
-from serene.client.session.restoration import ROUNDS as RESTORING_ROUNDS
+from serene.client.session.restoration import rounds
 from serene.controller.clock import SYSTEM, Clock
 from serene.controller.commands import local
 from serene.controller.events import Events
@@ -28,17 +27,17 @@ from serene.errors import SereneError
 
 LOG = logging.getLogger("serene.controller")
 
-TICK_S = 0.25  # how often jobs are looked at
-POLL_S = 1.0  # how often counters are read by themselves
-GONE_S = 2.5  # a rank gives a sign every second; after so long it is asked whether its process is there
+TICK_S = 0.25  # time between two checks of the jobs
+POLL_S = 1.0  # time between two reads of the counters
+GONE_S = 2.5  # a rank sends every second; after this silence its process is checked
 
 
 @dataclass(eq=False)
 class Upkeep:
-    """Looks after all jobs. lock: held by whatever changes a job. grace_s: how long a finished job's entries stay.
-    gone_after_s: after so long a silence a worker counts as gone. delete: awaited with a job and the reason, while the
-    lock is held; evict: likewise, with the workers that are to be evicted from then on. call: likewise, to ask the
-    workers of a lost session for a HELLO."""
+    """Does the upkeep of all jobs. lock: held during each change of a job. grace_s: seconds for which a finished job's
+    entries stay. gone_after_s: after this silence a worker counts as gone. delete: awaited with a job and the reason,
+    while the lock is held; evict: likewise, with the workers to evict from then on. call: likewise, to ask the workers
+    of a lost session for a HELLO."""
 
     jobs: Jobs
     switch: Fabric
@@ -52,13 +51,12 @@ class Upkeep:
     call: Callable[[Job], Awaitable[None]]
     clock: Clock = SYSTEM
 
-    # Jobs whose removal failed: the switch may hold all, a part or nothing of them.
+    # Jobs whose removal failed: the switch may hold all, some or none of their entries.
     _in_doubt: set[int] = field(default_factory=set)
-    _troubles: dict[str, str] = field(default_factory=dict)  # errors logged, by what they keep from being done
+    _troubles: dict[str, str] = field(default_factory=dict)  # logged errors, by the work that they prevent
 
     async def run(self) -> None:
-        """Looks after jobs for ever. An error with one of them is logged, and the others are looked after all the
-        same."""
+        """Does the upkeep for ever. An error with one job is logged, and the others are served nevertheless."""
         while True:
             await asyncio.sleep(TICK_S)
             if not any(switch.connected for switch in self.switch.switches):
@@ -92,7 +90,7 @@ class Upkeep:
                 job.note_reads(answers, self.clock.steady())
             if job.id in self.jobs.due(self.clock.steady(), self.grace_s):
                 await self._clear(job)
-            if job.state is JobState.RUNNING and self.switch.connected:  # else each tick would spend an epoch
+            if job.state is JobState.RUNNING and self.switch.connected:  # otherwise each tick would use up an epoch
                 await self._end_restoration(job)
                 await self._end_abandoned(job)
                 await self._evict_silent(job)
@@ -114,9 +112,9 @@ class Upkeep:
         self.events.emit("job_cleared", f"job {job.id}: its slots are free", job=job.id)
 
     async def _end_restoration(self, job: Job) -> None:
-        """Puts the wanted strategy in force when every worker has done its part of the restoration, under BSP."""
+        """Puts the wanted strategy in force when every worker has done its part of the restoration, which uses BSP."""
         least = min((self.telemetry.of(job.id, worker).contributions for worker in job.restorers()), default=0)
-        if job.restoring and least >= RESTORING_ROUNDS * job.slots_needed:
+        if job.restoring and least >= rounds(len(job.racks.sizes)) * job.slots_needed:
             plan = self.jobs.plan_restored(job.id)
             if plan is not None:
                 await self.switch.swap(plan)
@@ -126,8 +124,8 @@ class Upkeep:
             )
 
     async def _end_abandoned(self, job: Job) -> None:
-        """Ends a job whose members have all left, or are silent while others wait for its end, and whose evicted
-        workers have been silent for long enough. Who waits then reads what they have sent."""
+        """Ends a job if its evicted workers have been silent for long enough, and its members have all left, or are
+        silent while others wait for the end. The waiting ones then read the others' contributions."""
         over = not job.members() or _awaited(job) or is_deserted(job, self._silent_s(job))
         if over and not self.active(job):
             silent_ones = [*job.members(), *job.evicted()]
@@ -138,7 +136,7 @@ class Upkeep:
             self.events.emit("job_finished", f"job {job.id} finished: {silent}", job=job.id)
 
     async def _evict_silent(self, job: Job) -> None:
-        """Evicts members of an elastic job that are silent, and readmits those that are heard again."""
+        """Evicts silent members of an elastic job, and readmits those that send again."""
         if job.elastic is None or job.elastic.evict_after is None or job.state is not JobState.RUNNING:
             return
         await self.telemetry.refresh(min(POLL_S, job.elastic.evict_after / 4))
@@ -150,7 +148,7 @@ class Upkeep:
         job.silenced = silenced & frozenset(job.evicted())
 
     def _silent_s(self, job: Job) -> dict[int, float]:
-        """Seconds for which each worker has been silent; a process that has just come has not been."""
+        """Each worker's seconds of silence; 0 for a process that has just come."""
         now = self.clock.steady()
         return {
             worker.id: min(self.telemetry.silent_s(job.id, worker), now - worker.readmitted_at)
@@ -158,7 +156,7 @@ class Upkeep:
         }
 
     async def _end_pool(self, job: Job) -> None:
-        """Ends a pool of which a worker is silent, and tells the others: it needs all of its workers, each of which
+        """Ends a pool with a silent worker, and sends the others a REFUSED: it needs all of its workers, each of which
         reports about every second."""
         if job.state is JobState.WAITING:
             silent = self.clock.steady() - job.asked_at >= self.gone_after_s
@@ -173,8 +171,8 @@ class Upkeep:
             await self.delete(job, f"job {job.id} is over: {who} for {self.gone_after_s:g} s")
 
     async def _processes_are_gone(self, job: Job) -> bool:
-        """Whether all members are silent, and those say so that have left, or the kernel does: no process has the
-        members' ports of a local switch."""
+        """Whether all members are silent and dead, by the reports of workers that have left or by the kernel: no
+        process has the members' ports of a local switch."""
         members = [job.workers[member] for member in job.members()]
         if any(self.telemetry.silent_s(job.id, member) < GONE_S for member in members):
             return False
@@ -186,27 +184,27 @@ class Upkeep:
         return bool(ports) and await asyncio.to_thread(local.is_deserted, options.address, ports, taken)
 
     async def _end_deserted(self, job: Job) -> None:
-        """Ends a named job all of whose workers are silent: each reports about every second. Until then processes that
-        are started again go on with it."""
+        """Ends a named job whose workers are all silent: each reports about every second. Until then restarted
+        processes continue it."""
         if job.state is JobState.RUNNING:
             deserted = self.switch.connected and not _awaited(job) and not self.active(job)
-        else:  # one whose switch has lost its state waits for its workers, however long
+        else:  # a job whose switch has lost its state waits for its workers without limit
             deserted = not job.lost_sessions and self.clock.steady() - job.asked_at >= self.gone_after_s
         if deserted:
             await self.delete(job, f"job {job.id} is over: its workers are silent for {self.gone_after_s:g} s")
 
     def active(self, job: Job) -> set[int]:
-        """The workers of a job that have been heard from recently."""
+        """The workers of a job that have sent something recently."""
         return {
             worker.id
             for worker in job.workers
             if worker.endpoint is not None and self.telemetry.silent_s(job.id, worker) < self.gone_after_s
         }
 
-    # For others, who hold the lock
+    # For callers that hold the lock
 
     async def remove(self, job: Job) -> None:
-        """Removes all that the switch holds of a job. Raises SwitchError."""
+        """Removes the switch's entries of a job. Raises SwitchError."""
         try:
             await self.switch.remove(job.id)
         except SwitchError:
@@ -214,17 +212,17 @@ class Upkeep:
             raise
 
     async def end_restoration(self, job: Job) -> None:
-        """Ends a restoration in which every worker has done its part. To be called before an epoch is planned: the end
-        begins one itself, and one that began during the restoration would show the workers different votes."""
+        """Ends a restoration in which every worker has done its part. Call it before an epoch is planned: the end
+        itself begins one, and another epoch during the restoration would show the workers different votes."""
         if job.restoring and job.state is JobState.RUNNING:
             await self.telemetry.refresh()
             await self._end_restoration(job)
 
     async def evicts_silent(self, job: Job, evicted: Collection[int], reason: str) -> bool:
-        """To be called, after `end_restoration`, before exactly these workers are evicted. If ``job`` is being
-        restored, evicts them, begins the restoration again without them, and returns True; else the caller has to make
-        the change. Raises Conflict unless they are silent: the restoration soon ends then, and begun again at each
-        request it would never end."""
+        """Call it after `end_restoration`, before exactly these workers are evicted. If ``job`` is being restored,
+        evicts them, begins the restoration again without them, and returns True; otherwise the caller makes the change.
+        Raises Conflict unless they are silent: the restoration ends soon, and would never end if each request began it
+        again."""
         if not job.restoring:
             return False
         added, removed = set(evicted) - set(job.evicted()), set(job.evicted()) - set(evicted)
@@ -238,9 +236,9 @@ class Upkeep:
         return True
 
     async def starts_over(self, job: Job, reason: str, change: Callable[[], None]) -> bool:
-        """To be called, after `end_restoration`, before a worker leaves, or another process takes its place. If ``job``
-        is being restored, makes the ``change``, has the workers begin a new session with another vote, and returns
-        True; else the caller has to make the change."""
+        """Call it after `end_restoration`, before a worker leaves or another process takes its place. If ``job`` is
+        being restored, makes the ``change``, begins a new session with another vote, and returns True; otherwise the
+        caller makes the change."""
         if not job.restoring:
             return False
         await self._start_over(job, reason, change)
@@ -258,12 +256,12 @@ class Upkeep:
             "job_lost", f"job {job.id}: {reason} before the sums were restored; the restoration restarts", job=job.id
         )
 
-    # What the switch holds, and what is known
+    # The switch's entries, and the known jobs
 
     async def compare(self) -> None:
-        """Takes over jobs that the switch runs, begins another session of those that it has lost, and ends those that
+        """Takes over jobs that the switch runs, begins another session of jobs that it has lost, and ends jobs that
         another controller has ended."""
-        async with self.lock:  # what the switch holds must not change until it is compared with what is known
+        async with self.lock:  # the switch's entries must not change until they are compared
             found = await self.switch.set_up()
             in_doubt, self._in_doubt = self._in_doubt, set()
             for held in found.jobs.values():
@@ -277,7 +275,7 @@ class Upkeep:
                     elif job.pool:
                         await self.delete(job, f"job {job.id} is over: the switch lost its state")
             for job_id in self.jobs.switch_has_only(runs, self.clock.unix(), self.active):
-                self.telemetry.forget(job_id)  # else earlier contributions would seem to be those of a restoration
+                self.telemetry.forget(job_id)  # otherwise earlier contributions would count as those of a restoration
                 self.events.emit(
                     "job_lost",
                     f"job {job_id}: the switch lost its state; waiting for the workers to join again",
@@ -288,8 +286,8 @@ class Upkeep:
                     self._take_over_lost(job_id, held)
 
     async def _take_over(self, job_id: int, found: InstalledJob) -> bool:
-        """Takes over a job that the switch holds, unless it is known as it is. Whether the switch runs it: entries that
-        are not a whole job's are removed."""
+        """Takes over a job that the switch holds, unless it is already known. Returns whether the switch runs it:
+        entries of an incomplete job are removed."""
         if found.record or found.lost:
             return False
         for worker, at in found.strays:
@@ -328,8 +326,8 @@ class Upkeep:
         self.events.emit("swap_settled", text, job=job.id, epoch=job.epoch, strategy=job.in_force)
 
     def _take_over_lost(self, job_id: int, found: InstalledJob) -> None:
-        """Takes over a job of which one of several switches has lost its part, for a new session; not a pool, which
-        cannot be restored."""
+        """Takes over a job of which one of several switches has lost its part, for a new session. A pool cannot be
+        restored, so it is not taken over."""
         try:
             job = lost_job_from(job_id, found, self.clock.unix())
             if job.pool:
@@ -347,7 +345,7 @@ class Upkeep:
 
 
 def _awaited(job: Job) -> bool:
-    """Whether processes that have left a named job may wait for its end. Of one that is being restored nothing whole
-    could be read."""
+    """Whether processes that have left a named job may wait for its end. While a job is being restored, no complete sum
+    can be read."""
     left = any(worker.state is WorkerState.LEFT and worker.endpoint is not None for worker in job.workers)
     return job.name is not None and left and not job.restoring

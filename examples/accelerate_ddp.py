@@ -1,4 +1,4 @@
-"""Hugging Face Accelerate. The process group is made before the Accelerator, which then takes it.
+"""Hugging Face Accelerate. The process group is made before the Accelerator, which then uses it.
 
 torchrun --nproc-per-node 4 examples/accelerate_ddp.py
 """

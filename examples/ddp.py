@@ -1,4 +1,4 @@
-"""An ordinary program with DistributedDataParallel. Only the backend's name says that it trains through Serene.
+"""An ordinary program with DistributedDataParallel. Only the backend's name selects Serene.
 
 torchrun --nproc-per-node 4 examples/ddp.py
 torchrun --nproc-per-node 4 examples/ddp.py --backend gloo --optimiser adam

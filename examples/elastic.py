@@ -1,7 +1,7 @@
-"""Workers that come and go: four begin, up to eight take part, and one that is silent for two seconds is evicted.
+"""Workers that come and go. Four begin, up to eight take part. A worker that is silent for two seconds is evicted.
 
 serenectl up --local
-python examples/elastic.py     # four times; then, at any time, as often as you like
+python examples/elastic.py     # four times, and more at any time
 torchrun --standalone --nproc-per-node 1 --max-restarts 3 examples/elastic.py     # or: torchrun restarts dead ones
 """
 

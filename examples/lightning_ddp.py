@@ -1,4 +1,4 @@
-"""Lightning. Only `process_group_backend` says that it trains through Serene.
+"""Lightning. Only `process_group_backend` selects Serene.
 
 torchrun --nproc-per-node 4 examples/lightning_ddp.py
 """

@@ -1,7 +1,7 @@
 """Softmax regression in NumPy whose gradients a switch adds up. No PyTorch, no root: each worker has a UDP port of an
 embedded switch on this machine.
 
-python examples/loop.py --worker 0    # and 1 and 2, each in a terminal of its own
+python examples/loop.py --worker 0    # also with 1 and 2, each in another terminal
 """
 
 import argparse

@@ -1,8 +1,8 @@
-"""Restarts: when a rank dies, torchrun starts all ranks again, and they go on from the last checkpoint.
+"""Restarts: when a rank dies, torchrun restarts all ranks, and they resume from the last checkpoint.
 
     torchrun --nproc-per-node 4 --max-restarts 3 examples/restarts.py --checkpoint training.pt
 
-With ``--die-at 120`` the last rank kills itself before that step, the first time: a failure to recover from.
+With ``--die-at 120`` the last rank kills itself once, before that step, as a failure to recover from.
 """
 
 import argparse

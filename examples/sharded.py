@@ -1,4 +1,4 @@
-"""A small transformer whose parameters, gradients and optimiser states are spread over the ranks (`fully_shard`).
+"""A small transformer whose parameters, gradients and optimiser states are sharded over the ranks (`fully_shard`).
 
 torchrun --nproc-per-node 4 examples/sharded.py
 torchrun --nproc-per-node 4 examples/sharded.py --backend gloo --optimiser adam

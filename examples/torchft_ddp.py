@@ -1,9 +1,9 @@
-"""torchft: replicas that die and come back while the others train on.
+"""torchft: replicas die and come back while the others continue.
 
     torchft_lighthouse --min_replicas 2 --join_timeout_ms 1000
     TORCHFT_LIGHTHOUSE=http://localhost:29510 python examples/torchft_ddp.py --replica 0     one for each replica
 
-A replica that is started again gets the others' parameters.
+A restarted replica gets the others' parameters.
 """
 
 import argparse

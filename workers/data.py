@@ -99,7 +99,10 @@ Files = tuple[Pictures, Pictures]  # for training and for the test
 
 def data_directory() -> Path:
     """Where files are looked for unless --data-dir says: $SERENE_DATA, or .local/share/serene/data of the home."""
-    return Path(os.environ.get(ENVIRONMENT) or Path.home() / ".local/share/serene/data")
+    try:
+        return Path(os.environ.get(ENVIRONMENT) or Path.home() / ".local/share/serene/data")
+    except RuntimeError:
+        raise DataError(f"this user has no home directory, and {ENVIRONMENT} names no folder for data sets") from None
 
 
 def _digits(directory: Path) -> Files:

@@ -52,11 +52,11 @@ class Options(Recipe):
 
     job: int = Field(default=0, ge=0, le=255, description="the job's id")
     worker: int = Field(description="this worker's number in the job, from 0")
-    workers: int = Field(description="how many workers the job has")
+    workers: int = Field(description="number of workers of the job")
     racks: Annotated[Racks | None, BeforeValidator(_rack_sizes)] = Field(
         default=None, description="workers in each rack, as 2,2; default: one switch"
     )
-    switch_ip: str = Field(default=SWITCH_IP, description="where the switch answers")
+    switch_ip: str = Field(default=SWITCH_IP, description="the switch's IP address")
     frame_udp: Annotated[Any, BeforeValidator(_two_ports)] = Field(
         default=None,
         description="LOCAL:SWITCH, send frames inside UDP to a udp: port of serene-switch; LOCAL may be fdN, an "
@@ -66,7 +66,9 @@ class Options(Recipe):
     servers: Annotated[tuple[tuple[str, int], ...], BeforeValidator(_addresses)] = Field(
         default=(), description="ADDRESS:PORT,... of a baseline's servers (gloo: worker 0's)"
     )
-    join_timeout: float = Field(default=120, ge=0, le=10**6, description="seconds to wait for the job to be complete")
+    join_timeout: float = Field(
+        default=120, ge=0, le=10**6, description="seconds to wait until all workers have joined"
+    )
     finish_timeout: float = Field(
         default=600, ge=0, le=10**6, description="seconds to wait at the end for other workers"
     )

@@ -187,7 +187,7 @@ def _address(text: str) -> tuple[str, int]:
 
 def main() -> int:
     parser = Parser(prog="python -m serene.workers.server", description="A parameter server over TCP, a baseline.")
-    parser.add_argument("--workers", type=whole(1, MOST_WORKERS), required=True, help="of the job")
+    parser.add_argument("--workers", type=whole(1, MOST_WORKERS), required=True, help="number of workers of the job")
     parser.add_argument("--strategy", required=True, help="bsp, ssp:S, asp, quorum:K or mixed:W,W")
     parser.add_argument(
         "--values", type=whole(1, MOST_VALUES), required=True, help="length of this server's range of the vector"

@@ -1,1 +1,1 @@
-"""The requests of workers, which the data plane hands to the controller, and their answers."""
+"""Workers' requests that the data plane punts to the controller, and their answers."""

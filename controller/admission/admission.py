@@ -25,10 +25,10 @@ from serene.wire import Op
 
 LOG = logging.getLogger("serene.controller")
 
-# Workers ask ten times a second; a worker that is refused or has to wait need not be told so each time.
+# Workers ask ten times a second. A refused or waiting worker needs no answer each time.
 ANSWER_INTERVAL_S = 0.5
 ANSWERS_PER_PORT = 64
-# Each readmission begins a new epoch for everybody, and a process takes longer than this to start.
+# Each readmission begins an epoch for all workers. A process takes longer than this to start.
 READMISSION_INTERVAL_S = 0.5
 COMPLAINT_INTERVAL_S = 1.0  # in the log
 COMPLAINTS_PER_PORT = 4
@@ -36,9 +36,9 @@ COMPLAINTS_PER_PORT = 4
 
 @dataclass(eq=False)
 class Admission:
-    """Answers requests one after the other. lock: held by whatever changes a job.
+    """Answers requests one after the other. lock: held during each change of a job.
 
-    active: gives the numbers of a job's workers that were heard from recently. on_job_over: awaited with a job's id
+    active: returns the numbers of a job's workers that sent something recently. on_job_over: awaited with a job's id
     when its last worker has left. end_restoration, starts_over: as of `Upkeep`. on_report: called with job, worker and
     report whenever a report is accepted.
     """
@@ -62,18 +62,18 @@ class Admission:
 
     @property
     def overlooked(self) -> int:
-        """How many requests there was no room for; those workers ask again."""
+        """The number of requests for which there was no room. Their workers ask again."""
         return self._inbox.overlooked
 
     def on_packet(self, rack: int, port: int, frame: bytes) -> None:
-        """Takes a frame that came in at a rack's port, to be served in its turn."""
+        """Queues a frame that arrived at a rack's port."""
         try:
             self._inbox.put(parse(port, frame, rack))
         except NotARequest as error:
             self._complain((rack, port), f"ignored from port {port}: {error}")
 
     async def run(self) -> None:
-        """Serves requests for ever. An error is logged, and the worker, which gets no answer, asks again."""
+        """Serves requests for ever. An error is logged. The worker gets no answer and asks again."""
         while True:
             request = await self._inbox.get()
             who = f"{request.op.name} of worker {request.worker} of job {request.job}"
@@ -97,7 +97,7 @@ class Admission:
                 elif request.op is Op.LEAVE:
                     await self._leave(request)
             except (SwitchError, InTheWay) as error:
-                # It asks again; but whoever started it has to know what it waits for.
+                # It asks again, but its user has to know the reason of the wait.
                 await self._answer(request, self.answerer.wait, str(error))
                 raise
 
@@ -129,7 +129,7 @@ class Admission:
             goes_on=request.epoch > 0,
         )
         if isinstance(plan, Refusal):
-            await self._answer(request, self.answerer.refused, plan.reason)
+            await self._answer(request, self.answerer.refused, plan.reason, has_left=plan.has_left)
         elif isinstance(plan, Waiting):
             who = "worker" if len(plan.missing) == 1 else "workers"
             missing = ", ".join(self.jobs[plan.job].racks.name(worker) for worker in plan.missing)
@@ -158,9 +158,9 @@ class Admission:
         await self.switch.send(at, self.answerer.prove(at, job.id, place, session, number, job.racks))
 
     async def call(self, job: Job) -> None:
-        """Asks workers of a lost session for a HELLO at once: those that have not come back; or, if nobody is awaited,
-        all: the next HELLO begins the session, and then the switch answers it with a WELCOME. Without it each would ask
-        within two seconds, and a worker that computes would read the answer a second later."""
+        """Asks workers of a lost session for a HELLO at once: those that have not come back. If none is awaited, it
+        asks all: the next HELLO begins the session, and the switch answers it with a WELCOME. Otherwise each worker
+        would send HELLO within two seconds, and a worker that computes would read the answer a second later."""
         everybody = not job.awaited(self.clock.unix())
         for worker in job.workers:
             at = worker.endpoint or (worker.before if job.state is JobState.WAITING else None)
@@ -185,7 +185,7 @@ class Admission:
             worker.state = WorkerState.RUNNING
 
         if await self.starts_over(job, f"worker {name} came back", come_back):
-            return  # it asks again, as everybody does
+            return  # it asks again
         try:
             await self.switch.readmit(plan)
         except SwitchError:
@@ -199,19 +199,19 @@ class Admission:
             kind, what = "worker_joined", f"worker {name} joined, epoch {epoch}: {job.taken}"
         self.events.emit(kind, f"job {plan.job}: {what}", job=plan.job, worker=plan.worker)
 
-    async def _answer(self, request: Request, make: Callable[..., bytes], text: str) -> None:
-        """Answers, unless the same worker was answered just now, or too many answers went out of its port. make: builds
-        the answer from sender, job, worker, session and text."""
+    async def _answer(self, request: Request, make: Callable[..., bytes], text: str, **more: bool) -> None:
+        """Answers, unless the same worker was answered just before, or its port has had too many answers. make: builds
+        the answer from sender, job, worker, session, text and ``more``."""
         sender = request.sender
         if not self._answers.allows(
             sender.behind, (make.__name__, sender, request.job, request.worker), self.clock.steady()
         ):
             return
         self._complain(sender.behind, f"answered {sender}: {text}")
-        await self.switch.send(sender, make(sender, request.job, request.worker, request.session, text))
+        await self.switch.send(sender, make(sender, request.job, request.worker, request.session, text, **more))
 
     async def send_away(self, job: Job, reason: str) -> None:
-        """Tells a job's workers that it is over. A worker that misses this asks again, and is refused then."""
+        """Sends a job's workers a REFUSED: the job is over. A worker that misses it asks again, and is then refused."""
         for worker in job.workers:
             if worker.endpoint is not None and worker.state is not WorkerState.LEFT:
                 place = job.racks.place(worker.id)[1]
@@ -258,6 +258,6 @@ class Admission:
                 await self.on_job_over(plan.job)
 
     def _complain(self, behind: tuple[int, int], text: str) -> None:
-        """Logs what a port's workers have caused, but not too often. behind: rack and port."""
+        """Logs a complaint about a port's workers, but not too often. behind: rack and port."""
         if self._complaints.allows(behind, text, self.clock.steady()):
             LOG.info("%s", text)

@@ -28,38 +28,39 @@ LARGEST_NUMBER = 2**53  # up to which every JSON parser reads integers exactly
 
 
 class NotARequest(SereneError):
-    """A frame is not a worker's request, or does not hold what its kind of request has to."""
+    """A frame is no worker's request, or lacks a field that its kind of request needs."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """A HELLO, REPORT or LEAVE, and where it came from."""
+    """A HELLO, REPORT or LEAVE, and its sender."""
 
     op: Op
     job: int
     worker: int  # its number in its rack
     sender: Endpoint
-    session: int  # the one that the worker is in, or was in last; 0: none yet. Answers carry the same
-    epoch: int  # of a HELLO: the one that the worker is in; 0: it wants to join
+    session: int  # the worker's session, or its last one; 0: none yet. Answers carry the same
+    epoch: int  # of a HELLO: the worker's epoch; 0: it wants to join
     payload: bytes  # after the header serene_t
-    says_rack: int | None = None  # of a HELLO: where the worker says that it is; None: it does not say
-    proof: int = 0  # of a HELLO: the number that it was told last (controller/admission/proof.py); 0: none yet
+    says_rack: int | None = None  # of a HELLO: the rack that the worker names; None: none
+    proof: int = 0  # of a HELLO: the last number that it got (controller/admission/proof.py); 0: none yet
 
     @property
     def vector_length(self) -> int:
-        """Of a HELLO: how many values the worker's vector has."""
+        """Of a HELLO: the length of the worker's vector, in values."""
         return int(np.frombuffer(self.payload[: MEMBERSHIP.itemsize], MEMBERSHIP)[0]["vector_length"])
 
     def facts(self) -> Facts:
         """Of a REPORT or LEAVE: its JSON object, with None for values that are neither short texts nor numbers up to
         2^53. Raises NotARequest.
 
-        It is shown on terminals and sent on as JSON: so no control characters, no lone surrogates, nothing nested.
+        Terminals show it, and it is forwarded as JSON. So it has no control characters, lone surrogates or nested
+        values.
         """
         return {key: _plain(value) for key, value in self._object().items() if _is_text(key)}
 
     def died(self) -> list[int]:
-        """Of a LEAVE: the workers whose processes are gone, as it says. Raises NotARequest."""
+        """Of a LEAVE: the workers whose processes have died, as the sender reports. Raises NotARequest."""
         said = self._object().get("died")
         return [worker for worker in said if type(worker) is int] if isinstance(said, list) else []
 
@@ -119,26 +120,27 @@ def _is_text(value: str) -> bool:
 class Answerer:
     """Builds the frames that the controller sends to workers, with the switch's addresses.
 
-    Each carries the incarnation that it is meant for, so that a later process at the same place ignores it; and the
-    session of the request that it answers, so that a process that is in a later one by then ignores it, too. The
-    REFUSED of a deleted job answers no request, and carries the job's session; so does the WAIT by which the workers of
-    a lost session are asked for a HELLO.
+    Each carries the receiver's incarnation, so that a later process at the same place ignores it. It also carries the
+    session of the request, so that a process in a later session ignores it. Two frames answer no request and carry the
+    job's session: the REFUSED of a deleted job, and the WAIT that asks the workers of a lost session for a HELLO.
     """
 
     switch_ip: str
     switch_mac: str
 
-    def refused(self, to: Endpoint, job: int, worker: int, session: int, reason: str) -> bytes:
-        """A REFUSED with the reason, to a process that asked for a place or has one."""
-        return self._frame(to, job, worker, session, Op.REFUSED, reason.encode())
+    def refused(
+        self, to: Endpoint, job: int, worker: int, session: int, reason: str, *, has_left: bool = False
+    ) -> bytes:
+        """A REFUSED with the reason, to a process that asked for a place or has one. has_left: as of `Refusal`."""
+        return self._frame(to, job, worker, session, Op.REFUSED, reason.encode(), seq=int(has_left))
 
     def wait(self, to: Endpoint, job: int, worker: int, session: int, reason: str) -> bytes:
         """A WAIT with the reason, to a worker that waits for others, or that cannot leave now."""
         return self._frame(to, job, worker, session, Op.WAIT, reason.encode())
 
     def prove(self, to: Endpoint, job: int, worker: int, session: int, number: int, racks: Racks) -> bytes:
-        """A WAIT that asks for a HELLO that carries the number. With several racks, it also says how many there are,
-        and how many workers those before the receiver's have."""
+        """A WAIT that asks for a HELLO with this number. With several racks, it also has the number of racks, and the
+        number of workers in the racks before the receiver's."""
         several = len(racks.sizes) > 1
         where = {"round": racks.first(to.rack), "slot": len(racks.sizes)} if several else {}
         return self._frame(to, job, worker, session, Op.WAIT, b"", seq=number, **where)

@@ -1,7 +1,7 @@
-"""Workers' requests, from when the switch punts them until they are served.
+"""Workers' punted requests that wait to be served.
 
-Each port of the switch has its own queues, and ports are served in turn, so that a host that sends without end delays
-the others by one request only. A request that waits already is not kept twice; of reports only the latest counts.
+Each port of the switch has its own queues, and ports are served in turn. So a host that floods the controller delays
+the others by one request only. A request is queued once; of reports only the latest is kept.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Inbox:
             self.overlooked += 1
 
     async def get(self) -> Request:
-        """The next request, once there is one: every HELLO and LEAVE comes before all reports."""
+        """Waits for the next request: every HELLO and LEAVE precedes all reports."""
         while True:
             for queues in (self._requests, self._reports):
                 if queues:
@@ -61,7 +61,7 @@ class Pace:
         self._told: dict[Hashable, dict[Hashable, float]] = {}
 
     def allows(self, port: Hashable, who: Hashable, now: float) -> bool:
-        """Whether ``who`` at ``port`` may be told something again; if so, that counts as done. now: on the monotonic
+        """Whether ``who`` at ``port`` may get another message. If so, that message is counted. now: on the monotonic
         clock."""
         told = self._told.setdefault(port, {})
         while told and now - told[oldest := next(iter(told))] >= self._interval_s:

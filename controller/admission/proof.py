@@ -1,9 +1,9 @@
-"""Whether the process that says HELLO is there now.
+"""Whether the sender of a HELLO is alive now.
 
-A HELLO may have been delayed for long: its sender may have died since, and the place that it asks for may belong to
-another process, or to a later job of the same id. So a process that asks for a place is told a number, in a WAIT, and
-has to say it with its next HELLO. The number depends on this controller, the job, and who holds the place now: once any
-of them has changed, it is void. The controller keeps nothing for those who ask.
+A HELLO may have been delayed for long. Its sender may have died since. The place that it asks for may belong to another
+process, or to a later job of the same id. So a process that asks for a place gets a number in a WAIT, and has to send
+it with its next HELLO. The number depends on this controller, the job, and the present holder of the place; when any of
+them changes, it is void. The controller stores nothing for a process that asks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Proof:
         self._secret = secrets.token_bytes(16)
 
     def number(self, job: Job, worker: int, who: Endpoint) -> int:
-        """The number, 1 to 2^32 - 1, that this process has to say to get the worker's place. worker: its number in its
+        """The number, 1 to 2^32 - 1, that this process has to send to get the worker's place. worker: its number in its
         rack."""
         there = job.worker_at(who.rack, worker)
         held = None if there is None else there.endpoint
@@ -31,7 +31,8 @@ class Proof:
         return int.from_bytes(digest, "big") or 1
 
     def lacks(self, job: Job | None, worker: int, who: Endpoint, said: int) -> bool:
-        """Whether a process asks for a place that it does not hold, and has not said the number. said: what it has."""
+        """Whether a process asks for a place that it does not hold, without the right number. said: the number that it
+        sent."""
         there = None if job is None else job.worker_at(who.rack, worker)
         if job is None or there is None or there.endpoint == who:
             return False

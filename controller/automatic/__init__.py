@@ -1,4 +1,4 @@
-"""Strategies that choose strategies: small programs that see how the job went and say what it should do next.
+"""Automatic strategies: small programs that observe a job and choose its strategy.
 
     class Mine(Automatic):
         def decide(self, seen: Observation) -> Strategy | Decision | None: ...

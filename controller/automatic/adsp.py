@@ -1,11 +1,11 @@
-"""After ADSP: nobody waits, unless the loss falls faster if they do (Hu, Wang and Wu, "Distributed Machine Learning
+"""After ADSP: nobody waits, unless the loss falls faster with waiting (Hu, Wang and Wu, "Distributed Machine Learning
 through Heterogeneous Edge Systems", AAAI 2020).
 
-There, workers train on and commit at rates such that all have committed equally often; how often is searched online:
-while one more commit a period makes the loss fall faster, it is raised. The reward is the speed of the loss's curve,
-which is fitted as 1 / (a t + b). Here a worker commits every iteration, so equally often is a staleness bound, and to
-commit more often is a smaller bound: every ``epoch`` seconds bounds 15, 7, 3, 1 and 0 are tried for ``probe`` seconds
-each, while each is better than the last. The best one stays until the next search.
+In ADSP, workers train continuously, and all commit equally often. The number of commits per period is searched online:
+it is raised while one more makes the loss fall faster. The reward is the speed of the loss's curve, fitted as
+1 / (a t + b). Here a worker commits every iteration, so a staleness bound makes workers commit equally often, and a
+smaller bound corresponds to more commits. Every ``epoch`` seconds bounds 15, 7, 3, 1 and 0 are tried for ``probe``
+seconds each, while each is better than the last. The best one stays until the next search.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BOUNDS = (15, 7, 3, 1, 0)
 @dataclass
 class Adsp(Automatic):
     """probe: seconds for which a bound is tried. epoch: seconds from one search to the next. period: seconds between
-    looks."""
+    decisions."""
 
     probe: float = 10.0
     epoch: float = 300.0
@@ -60,7 +60,7 @@ class Adsp(Automatic):
         return self._decision(seen, bound, f"bound {bound} is being tried")
 
     def _found(self) -> int | None:
-        """The best bound, once a smaller one is no better or none is left."""
+        """The best bound, when a smaller one is no better or none is left; else None."""
         rewards = list(self._rewards.values())
         if len(rewards) > 1 and rewards[-1] <= rewards[-2]:
             return BOUNDS[len(rewards) - 2]

@@ -1,4 +1,4 @@
-"""What an automatic strategy sees, and what it may answer."""
+"""The observations and decisions of automatic strategies."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from typing import ClassVar
 from serene.errors import SereneError
 from serene.strategy import Strategy
 
-# Seconds between decisions: each one reads counters, and has to be over before the next.
+# Seconds between decisions. A decision reads counters, and has to end before the next begins.
 SHORTEST_PERIOD_S = 0.05
 LONGEST_PERIOD_S = 3600.0
 
 
 @dataclass(frozen=True)
 class WorkerView:
-    """One worker, as the switch's counters and its reports show it. Times in seconds; None: not known yet.
+    """One worker, by the switch's counters and its reports. Times in seconds; None: not known yet.
 
     is_member: the others may have to wait for it; False while it is evicted. rounds: iterations that it has contributed
-    since the session began. silent_s: since anything was heard of it. iteration_s, compute_s, slowest_s, latest_s: of
+    since the session began. silent_s: since its last packet or report. iteration_s, compute_s, slowest_s, latest_s: of
     its recent iterations, the mean time of a whole one, and the mean, the longest and the latest time of computing.
     waiting_share: the share, 0 to 1, of its recent time in the present epoch in which it waited for others. loss,
-    momentum (of its optimiser, 0 to less than 1): as it reported last. agreement, agreement_after: the mean cosines,
-    recently, of its gradient with the others' of the same exchange, and of its next gradient with these (-1 to 1).
+    momentum (of its optimiser, 0 to less than 1): its last reported values. agreement, agreement_after: the mean
+    cosines, recently, of its gradient with the others' of the same exchange, and of its next gradient with these (-1 to
+    1).
     """
 
     id: int
@@ -47,7 +48,7 @@ class Observation:
     """A running job at one moment. t: seconds since its session began; since_swap_s: since its present epoch began.
     strategy: in force.
 
-    workers: those that take part, evicted ones included, without those that have left.
+    workers: those that take part, including evicted ones, without those that have left.
     """
 
     t: float
@@ -70,8 +71,8 @@ class Observation:
 
 @dataclass(frozen=True)
 class Decision:
-    """A strategy, and which workers are to be evicted under it: they go on, but nobody waits for them. reason: why, in
-    a few words, for `serenectl explain`, the page and events."""
+    """A strategy, and the workers to evict under it: they continue, but nobody waits for them. reason: a few words for
+    `serenectl explain`, the page and events."""
 
     strategy: Strategy
     evicted: frozenset[int] = frozenset()
@@ -80,10 +81,10 @@ class Decision:
 
 class Automatic(ABC):
     """An automatic strategy: decides once every ``period_s`` seconds, 0.05 to 3600. One object serves one job to its
-    end, so it may remember; its parameters are those of its ``__init__``.
+    end, so it may keep state. Its parameters are those of its ``__init__``.
 
     needs: the fields of a WorkerView without which it cannot decide. If they stay unknown for a worker, the strategy is
-    blind to that worker, and the controller says so.
+    blind to that worker, and the controller reports it.
     """
 
     period_s: float = 1.0
@@ -91,9 +92,9 @@ class Automatic(ABC):
 
     @abstractmethod
     def decide(self, seen: Observation) -> Strategy | Decision | None:
-        """What is to be in force from now on; None for no change. A Strategy leaves evicted workers evicted.
+        """The strategy or decision to put in force; None for no change. A Strategy leaves evicted workers evicted.
 
-        The controller makes one swap if that differs from what is in force, else none.
+        The controller makes one swap if it differs from the policy in force, else none.
         """
 
 

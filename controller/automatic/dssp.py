@@ -1,10 +1,10 @@
 """DSSP: the staleness bound follows the workers' recent iteration times (Zhao et al., "Dynamic Stale Synchronous
 Parallel Distributed Training for Deep Learning", ICDCS 2019).
 
-Their server gives each fast worker a bound of its own: it predicts from the last iteration times after how many further
-iterations the worker's wait for the slowest would be shortest. Here the switch has one bound for all, so the prediction
-is made for the fastest worker. The slowest worker's time is that of its longest recent iteration, so that the bound
-is large enough for the shorter ones, too.
+Their server gives each fast worker its own bound. From the last iteration times it predicts the number of further
+iterations after which the worker's wait for the slowest would be shortest. Here the switch has one bound for all, so
+the prediction is made for the fastest worker. For the slowest worker it uses the longest recent iteration, so that the
+bound is large enough for shorter ones, too.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from serene.strategy import BSP, MAX_STALENESS, SSP, Strategy
 
 @dataclass
 class DSSP(Automatic):
-    """low, high: the smallest and the largest staleness bound. tolerance: how much longer a wait may be for the sake of
-    a smaller bound, as a share of the fastest worker's iteration. period: seconds between decisions."""
+    """low, high: the smallest and the largest staleness bound. tolerance: the longer wait that is accepted for a
+    smaller bound, as a share of the fastest worker's iteration. period: seconds between decisions."""
 
     low: int = 0
     high: int = MAX_STALENESS

@@ -1,7 +1,7 @@
-"""A worker that is silent for a time is evicted, and readmitted when it is heard again.
+"""Evicts a worker that is silent for a time, and readmits it when it sends again.
 
-Silent means that it sends nothing at all, not even retransmissions: a worker that waits for others is not silent. While
-it is evicted, the others train on without it; what it sends counts, and it waits for nobody.
+A silent worker sends nothing at all, not even retransmissions; a worker that waits for others is not silent. While it
+is evicted, the others continue without it. Its contributions still count, and it waits for nobody.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from serene.controller.automatic.waiting import Waiting
 from serene.errors import SereneError, choices, one_line
 from serene.strategy import STRATEGIES, BadStrategy, Strategy, strategy_from_dict, to_dict
 
-BEST = "pacing"  # what `serenectl sync auto` takes where no name is given
+BEST = "pacing"  # used by `serenectl sync auto` without a name
 SHIPPED: Mapping[str, type[Automatic]] = {
     BEST: Pacing,
     "dssp": DSSP,
@@ -44,13 +44,13 @@ SHIPPED: Mapping[str, type[Automatic]] = {
     "evict": Evict,
 }
 LONGEST_REASON = 300  # characters of a decision's reason that are kept
-AUTOMATIC = "auto:"  # how a text begins that names an automatic strategy
+AUTOMATIC = "auto:"  # prefix of a text that names an automatic strategy
 KINDS = {int: "a whole number", float: "a finite number", bool: "true or false", str: "a text"}
 
 
 @dataclass(frozen=True)
 class Terms:
-    """How an automatic strategy is run: seconds between its decisions, and the fields of a WorkerView that it needs."""
+    """The seconds between an automatic strategy's decisions, and the fields of a WorkerView that it needs."""
 
     period_s: float
     needs: tuple[str, ...]
@@ -101,8 +101,8 @@ def load(name: str, parameters: Mapping[str, object] | None = None) -> Automatic
 
 @cache
 def source(name: str) -> str:
-    """The program text of an automatic strategy, named as for ``load``: results of another text are not this one's.
-    Raises BadAutomatic."""
+    """The program text of an automatic strategy, named as for ``load``. Stored results are valid for the same text
+    only. Raises BadAutomatic."""
     if name in SHIPPED:
         return inspect.getsource(sys.modules[SHIPPED[name].__module__])
     return trusted_source(name.rpartition(":")[0]).decode()
@@ -147,7 +147,7 @@ def _value(name: str, key: str, kind: Any, value: object) -> object:
 
 
 def terms(name: str, automatic: Automatic) -> Terms:
-    """How an automatic strategy is to be run. Raises BadAutomatic where it says so invalidly."""
+    """The terms of an automatic strategy. Raises BadAutomatic if they are invalid."""
     period, needs = automatic.period_s, automatic.needs
     if type(period) not in (int, float) or not SHORTEST_PERIOD_S <= period <= LONGEST_PERIOD_S:
         raise BadAutomatic(
@@ -160,9 +160,9 @@ def terms(name: str, automatic: Automatic) -> Terms:
 
 
 def checked(answer: object) -> Strategy | Decision | None:
-    """A program's answer, made anew of our own types. Raises SereneError for another kind of answer.
+    """A program's answer, copied into our own types. Raises SereneError for another kind of answer.
 
-    A subclass of a strategy could do anything when it is compiled, and what is compiled is written to the switch.
+    A user's subclass of a strategy could run any code when it is compiled, and the result is written to the switch.
     """
     if answer is None:
         return None

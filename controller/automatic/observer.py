@@ -1,4 +1,4 @@
-"""From counters and reports, read from time to time, to what an automatic strategy sees of a worker."""
+"""Turns periodic counters and reports into a worker's WorkerView."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from itertools import pairwise
 from serene.controller.automatic.base import WorkerView
 from serene.report import doing, values, whole
 
-RECENT = 8  # readings that "recent" covers
+RECENT = 8  # readings in the fields that are called recent
 LARGEST_COSINE = 1 + 1e-6  # rounded
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a worker reported at one moment: iterations that it has done and that it has computed, and seconds since it
-    began, and its epoch; and the sums of `serene.client.session.agreement`, None if it has none."""
+    """A worker's report at one moment: iterations done, iterations computed, seconds since it began, its epoch, and the
+    sums of `serene.client.session.agreement` (None if it has none)."""
 
     iterations: int
     computed: int
@@ -42,7 +42,7 @@ class Observer:
         self._workers: dict[int, _Worker] = {}
 
     def note(self, worker: int, report: Mapping[str, object] | None) -> None:
-        """Takes note of a worker's latest REPORT."""
+        """Stores a worker's latest REPORT."""
         known = self._workers.setdefault(worker, _Worker())
         reading = _reading(report)
         if reading is None:
@@ -50,12 +50,12 @@ class Observer:
         known.loss, momentum = values(report, "loss", "momentum")
         known.momentum = momentum if momentum is not None and 0 <= momentum < 1 else None
         if known.readings and reading.iterations < known.readings[-1].iterations:
-            known.readings.clear()  # the worker was started anew
+            known.readings.clear()  # the worker was restarted
         if not known.readings or reading.computed > known.readings[-1].computed:
             known.readings.append(reading)
 
     def view(self, worker: int, *, rounds: int, is_member: bool, silent_s: float) -> WorkerView:
-        """What is known of a worker; the keyword arguments are fields of the view."""
+        """The view of a worker; the keyword arguments are fields of it."""
         known = self._workers.get(worker, _Worker())
         steps = list(known.readings)
         iteration = compute = slowest = latest = waiting = None
@@ -76,8 +76,8 @@ class Observer:
 
 
 def _agreement(steps: Sequence[Reading]) -> tuple[float | None, float | None]:
-    """The mean cosines of an iteration, before and after the update; None where they cannot be: one worker's sums must
-    not outweigh all others'."""
+    """The mean cosines of an iteration, before and after the update. None for impossible values: one worker's wrong
+    sums must not outweigh all others'."""
     sums = [(step.iterations, *step.agreement) for step in steps if step.agreement is not None]
     done = sums[-1][0] - sums[0][0] if sums else 0
     if not done:
@@ -87,8 +87,8 @@ def _agreement(steps: Sequence[Reading]) -> tuple[float | None, float | None]:
 
 
 def _waiting_share(steps: Sequence[Reading]) -> float | None:
-    """The share of time spent waiting; all steps are of one epoch, since what was measured under another strategy says
-    nothing about this one."""
+    """The share of time spent waiting. All steps are of one epoch, since measurements under another strategy do not
+    apply to this one."""
     first, last = steps[0], steps[-1]
     waited = last.waiting_s - first.waiting_s
     total = waited + last.compute_s - first.compute_s + last.network_s - first.network_s
@@ -102,7 +102,7 @@ def _reading(report: Mapping[str, object] | None) -> Reading | None:
         return None
     compute, network, waiting = (value or 0.0 for value in sums)
     before, after = values(report, "agreement", "agreement_after")
-    # In an exchange, the time of computing is already that of the next iteration.
+    # During an exchange, the reported compute time is already that of the next iteration.
     computed = iterations + (doing(report) in ("exchanging", "waiting"))
     agreement = None if before is None or after is None else (before, after)
     return Reading(iterations, computed, whole(report, "epoch"), compute, network, waiting, agreement)

@@ -1,16 +1,15 @@
-"""A barrier that waits for no more workers than late gradients cost: who is late is not waited for, and how many may be
-late follows from what a late gradient is worth in this training.
+"""Leaves out late workers where waiting costs more than their late gradients.
 
-Late gradients count when they come, so none is lost, but they are of old parameters. What that costs is measured by the
-workers (`session.agreement`). Where gradients turn against the last update, training oscillates: a few late ones
-damp that, more add to it. With momentum an old gradient has its effect for many updates more (asynchrony adds to
-momentum: Mitliagkas et al., Allerton 2016), so a round leaves out as many workers as make waiting and harm together
-least. Otherwise late gradients are as good as others, and where workers are late in turns nobody waits. SAINA (IEEE TSC
-2023) adapts k to the loss.
+Late gradients count when they arrive, so none is lost, but they are of old parameters. The workers measure the effect
+(`session.agreement`). Where gradients turn against the last update, training oscillates: a few late gradients damp
+that, more amplify it. With momentum an old gradient affects many more updates (asynchrony adds to momentum: Mitliagkas
+et al., Allerton 2016). So a round leaves out the number of workers with the least total cost of waiting and harm.
+Otherwise late gradients are as good as others, and where workers are late in turns nobody waits. SAINA (IEEE TSC 2023)
+adapts k to the loss.
 
-A worker is late while it computes longer than the fastest by a part of a step, and stays so until it has done an
-iteration in time; so a worker that is always slow is not waited for, a pause costs a fraction of a step, and where
-nobody is late this is BSP.
+A worker is late while it computes longer than the fastest by a part of a step, until it finishes an iteration in time.
+So no worker waits for one that is always slow, a pause costs a fraction of a step, and without late workers this is
+BSP.
 """
 
 from __future__ import annotations
@@ -23,29 +22,30 @@ from typing import ClassVar
 from serene.controller.automatic.base import Automatic, Decision, Observation, WorkerView, expect, expect_period
 from serene.strategy import ASP, BSP, Quorum, Strategy
 
-LEAST_AGREEMENT = 0.01  # of gradients, a mean cosine: below it, what is left of it after an update is noise
-# What is left of it where training oscillates is below this; from -0.4 to -1 there, and above -0.2 elsewhere.
+LEAST_AGREEMENT = 0.01  # a mean cosine of gradients; below it, the part that outlasts an update is noise
+# The part of the agreement that outlasts an update is below this where training oscillates: from -0.4 to -1 there, and
+# above -0.2 elsewhere.
 TURNED = -0.3
-MOMENTUM = 0.5  # from which on late gradients do harm
-# With momentum, what it costs in steps when the gradients of all workers are late, and of a part of them in proportion:
-# with a quarter of them one round late, training with momentum 0.9 needs 1.3 to 1.6 times as many rounds.
+MOMENTUM = 0.5  # from this momentum on late gradients do harm
+# With momentum, the cost in steps if all workers' gradients are late. A part of the workers costs in proportion: with a
+# quarter of them one round late, training with momentum 0.9 needs 1.3 to 1.6 times as many rounds.
 HARM = 2.4
 # With momentum, workers that are late in turns do more harm. Up to this share of iterations that are late after one in
 # time, a round leaves such a worker out at once. One in ten counts as late before any is known.
 RARE = 0.05
 SOME = 4  # workers, of which a quarter is one
-# Iterations without a late worker, after which a round waits for more workers again. At a swap, workers send again what
-# is in flight: most of a step where the network takes two thirds of it. Compute times always scatter a little. A swap
-# for each late iteration would cost more than late gradients do.
+# Iterations without a late worker, after which a round waits for more workers again. At a swap, workers retransmit
+# packets in flight. Where the network takes two thirds of a step, this takes most of a step. Compute times always vary
+# a little. A swap for each late iteration would cost more than late gradients do.
 CALM = 20
 
 
 @dataclass
 class Pacing(Automatic):
-    """near: by how many steps without waiting a worker has to be behind the fastest to be late; half as many where
-    late gradients' worth is known, and there is no momentum. far: the same for more than a quarter of the workers where
-    it is not known or gradients turn; with momentum, a worker that was in time before has to be twice as far, unless
-    that is rare. period: seconds between looks, each of which may be followed by a swap."""
+    """near: a worker is late if it is behind the fastest by this many steps (without waiting); by half as many if the
+    effect of late gradients is known and there is no momentum. far: the same for workers beyond the first quarter, if
+    the effect is unknown or gradients turn. With momentum, a worker that was in time before is late at twice `far`,
+    unless such lateness is rare. period: seconds between decisions, each of which may make a swap."""
 
     near: float = 0.25
     far: float = 1.0
@@ -57,13 +57,14 @@ class Pacing(Automatic):
         expect("pacing", "far", self.far, self.near, 100)
         expect_period("pacing", self.period)
         self.period_s = self.period
-        self._first_s: float | None = None  # when the first contribution was there
-        # By worker: how many iterations it had done, and how long it computed in the last and in the one before.
+        self._first_s: float | None = None  # when the first contribution arrived
+        # By worker: iterations done, and the compute times of the last iteration and of the one before.
         self._times: dict[int, tuple[int, float, float]] = {}
-        # Computed so far; of these, late after one in time; and the sum of how late, in steps.
+        # Iterations computed so far; those of them that were late after one in time; and the sum of all lateness, in
+        # steps.
         self._iterations, self._sudden, self._late = 10, 1, 0.0
-        # How many workers a round waits for, None where momentum decides; and the iterations that were done when it was
-        # last the choice of the moment.
+        # The number of workers that a round waits for, None with momentum; and the number of iterations done when it
+        # was last chosen.
         self._waits_for: int | None = None
         self._chosen_at = 0
 
@@ -89,7 +90,8 @@ class Pacing(Automatic):
         return Decision(strategy, evicted, why)
 
     def _missing(self, t: float, absent: list[WorkerView], workers: Sequence[WorkerView]) -> list[WorkerView]:
-        """Before any time is known: who is late with its first contribution. t: seconds since the session began."""
+        """The workers that are late with their first contribution, before any time is known. t: seconds since the
+        session began."""
         self._first_s = self._first_s or t
         far = 2 * self.far if _momentum(workers) >= MOMENTUM else self.near
         return absent[: _few(workers)] if t > (1 + far) * self._first_s else []
@@ -97,7 +99,7 @@ class Pacing(Automatic):
     def _chosen(
         self, workers: Sequence[WorkerView], fresh: Sequence[WorkerView], fastest: WorkerView
     ) -> tuple[Strategy, str]:
-        """The strategy, and why. fresh: the workers that have computed an iteration since the last look."""
+        """The strategy, and the reason. fresh: the workers that have computed an iteration since the last decision."""
         computes_s = fastest.compute_s or 0.0
         step_s = _busy_s(fastest) or computes_s
 
@@ -124,7 +126,7 @@ class Pacing(Automatic):
             return self._calm(*_without([*late[:few], *further][: count // 2], count, why), workers)
         share = f"{left:.1f} of the gradients' agreement outlasts one update"
         if left < TURNED and (count >= SOME or late or recently):
-            # Where nobody is late, too: a quarter of the gradients, one round late, damps the oscillation.
+            # Also without late workers: a quarter of the gradients, one round late, damps the oscillation.
             k = max(count - max(few, sum(lateness(worker) > self.far for worker in late)), 1)
             self._waits_for, self._chosen_at = k, _done(workers)
             return Quorum(k), f"training oscillates: a round waits for {k} of {count} ({share})"
@@ -148,8 +150,9 @@ class Pacing(Automatic):
     def _least(
         self, workers: Sequence[WorkerView], fresh: Sequence[WorkerView], behind: Callable[[float | None], float]
     ) -> tuple[int | None, list[WorkerView]]:
-        """With momentum, whom a round leaves out, so that waiting and harm are least together; or of how many workers
-        it takes the first, whoever they are. behind: by how many steps such seconds of computing are late."""
+        """With momentum, the workers that a round leaves out for the least total cost of waiting and harm; or the
+        number of workers whose first contributions complete a round. behind: converts seconds of computing into steps
+        of lateness."""
         count, few = len(workers), _few(workers)
         again = {worker.id: behind(min(self._times.get(worker.id, (0, 0.0, 0.0))[1:])) for worker in workers}
         sudden = [
@@ -159,8 +162,8 @@ class Pacing(Automatic):
         self._late += sum(sudden)
         share, mean = self._sudden / self._iterations, self._late / max(self._sudden - 1, 1)
         rare = share < RARE
-        # By how many steps a round waits for a worker, as far as one can tell: as long as it took twice in a row, or as
-        # long again as it has taken already.
+        # The expected wait of a round for a worker, in steps: its lateness of two iterations in a row, or its present
+        # lateness.
         silent = {worker.id: behind(worker.silent_s) for worker in workers}
         patience = 0.0 if rare else 2 * self.far
         waits = {each: max(again[each], silent[each] if silent[each] > patience else 0.0, 0.0) for each in again}
@@ -169,7 +172,7 @@ class Pacing(Automatic):
         left_out = min(range(count // 2 + 1), key=lambda j: one * j + waits[slowest[j].id])
 
         def wait(spared: int) -> float:
-            """What a round waits, in steps, if it leaves so many out: as long as more of them are late in it."""
+            """A round's wait in steps if it leaves out this number of workers: it waits while more of them are late."""
             return mean * (
                 1 - sum(math.comb(count, n) * share**n * (1 - share) ** (count - n) for n in range(spared + 1))
             )
@@ -180,12 +183,12 @@ class Pacing(Automatic):
 
 
 def _waits_for(strategy: Strategy, count: int) -> int:
-    """For how many of so many workers a round waits, 0 under ASP."""
+    """The number of workers, of ``count``, for which a round waits; 0 under ASP."""
     return 0 if isinstance(strategy, ASP) else strategy.k if isinstance(strategy, Quorum) else count
 
 
 def _done(workers: Sequence[WorkerView]) -> int:
-    """Iterations of the worker that has done most."""
+    """The largest number of iterations that a worker has done."""
     return max(worker.rounds for worker in workers)
 
 
@@ -203,12 +206,12 @@ def _without(late: Sequence[WorkerView], count: int, because: str) -> tuple[Stra
 
 
 def _momentum(workers: Sequence[WorkerView]) -> float:
-    """The largest that is reported, 0 where none is."""
+    """The largest reported momentum; 0 if none is reported."""
     return max(worker.momentum or 0.0 for worker in workers)
 
 
 def _left(workers: Sequence[WorkerView]) -> float | None:
-    """What is left of gradients' agreement one update later, about -1 to 1; None where it is not known."""
+    """The part of gradients' agreement that outlasts one update, about -1 to 1; None if it is not known."""
     pairs = [
         (each.agreement, each.agreement_after)
         for each in workers

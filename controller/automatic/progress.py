@@ -1,4 +1,4 @@
-"""What the workers' reported losses say of the training's progress."""
+"""The training's progress, computed from the workers' reported losses."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from serene.controller.automatic.base import Observation
 
 
 def mean_loss(seen: Observation) -> float | None:
-    """The mean of the losses that the members reported last; None where none does."""
+    """The mean of the members' last reported losses; None if none reports any."""
     losses = [worker.loss for worker in seen.barrier if worker.loss is not None]
     return sum(losses) / len(losses) if losses else None
 
 
 def mean_round(seen: Observation) -> float:
-    """How many iterations the members have contributed, in the mean; 0 without members."""
+    """The mean number of iterations that the members have contributed; 0 without members."""
     return sum(worker.rounds for worker in seen.barrier) / max(len(seen.barrier), 1)
 
 

@@ -1,4 +1,4 @@
-"""Runs automatic strategies: in every period shows each its job, and makes at most one swap of its answer."""
+"""Runs automatic strategies: passes each its job's observation in every period, and makes at most one swap."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class UserCode:
         self._running = 0
 
     async def call(self, work: Callable[[], T]) -> T:
-        """What ``work`` returns. Raises what it raises, or BadAutomatic after DECISION_TIMEOUT_S or where too many
-        calls have not returned."""
+        """The result of ``work``. Raises its error, or BadAutomatic after DECISION_TIMEOUT_S or if too many calls have
+        not returned."""
         if self._running >= MOST_CALLS:
             raise BadAutomatic(
                 f"{self._running} calls of automatic strategies never returned; restart the controller to end them"
@@ -102,8 +102,8 @@ class RunningStrategy:
     decisions: int = 0
     changes: int = 0
     reason: str = ""
-    trouble: str | None = None  # why it no longer decides
-    blind_to: tuple[int, ...] = ()  # workers whose reports tell nothing that it could decide by
+    trouble: str | None = None  # the error that ended it
+    blind_to: tuple[int, ...] = ()  # workers whose reports lack the needed fields
     task: asyncio.Task[None] | None = field(default=None, repr=False)
 
     @property
@@ -113,8 +113,8 @@ class RunningStrategy:
 
 @dataclass(eq=False)
 class AutomaticRunner:
-    """Runs at most one automatic strategy for each job. enact: awaited with the epoch that was seen, the decision and
-    the automatic strategy's name; puts the decision in force, and returns whether anything had to change."""
+    """Runs at most one automatic strategy for each job. enact: awaited with the observed epoch, the decision and the
+    automatic strategy's name. It puts the decision in force, and returns whether anything changed."""
 
     jobs: Jobs
     telemetry: Telemetry
@@ -129,7 +129,7 @@ class AutomaticRunner:
         return self._running[job].status if job in self._running else None
 
     async def prepare(self, name: str, parameters: dict[str, object]) -> RunningStrategy:
-        """An automatic strategy, loaded and ready to `start`. Raises BadAutomatic, whatever the user's code does."""
+        """An automatic strategy, loaded and ready to `start`. Raises BadAutomatic for any error of the user's code."""
 
         def made() -> tuple[Automatic, Terms]:
             automatic = load(name, parameters)
@@ -143,7 +143,7 @@ class AutomaticRunner:
             raise BadAutomatic(one_line(f"{name}: {type(error).__name__}: {error}", LONGEST_TROUBLE)) from None
 
     def start(self, job: int, running: RunningStrategy) -> None:
-        """Has a strategy decide for the job from now on, in place of another one if it has one."""
+        """Starts an automatic strategy for the job, replacing the previous one."""
         self.stop(job)
         self._running[job] = running
         running.task = asyncio.create_task(self._decide_for_ever(job, running))
@@ -186,7 +186,7 @@ class AutomaticRunner:
                     running.changes += 1
             except SwitchError as error:
                 LOG.warning("%s: %s", running.name, error)
-            except Exception as error:  # the user's code may raise anything; the job goes on as it is
+            except Exception as error:  # the user's code may raise anything; the job keeps its strategy
                 self._fail(job_id, running, _in_words(error, running.name))
                 return
 
@@ -225,8 +225,8 @@ class AutomaticRunner:
 
 
 def _in_words(error: BaseException, name: str = "") -> str:
-    """An error's text, and the line of the strategy's file, FILE.py:NAME, in which it arose. Even the text may fail,
-    since a user's exception may have a __repr__ of its own."""
+    """An error's text, and the line of the strategy's file, FILE.py:NAME, that raised it. Even making the text may
+    fail, since a user's exception may have its own __repr__."""
     if isinstance(error, SereneError):
         return one_line(str(error), LONGEST_TROUBLE)
     try:

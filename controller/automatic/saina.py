@@ -1,10 +1,10 @@
-"""SAINA: k-of-n, whose k grows when training with so few converges (Lee et al., "Straggler-Aware In-Network Aggregation
-for Accelerating Distributed Deep Learning", IEEE Transactions on Services Computing 16(6), 2023).
+"""SAINA: k-of-n, whose k grows when training with the present k converges (Lee et al., "Straggler-Aware In-Network
+Aggregation for Accelerating Distributed Deep Learning", IEEE Transactions on Services Computing 16(6), 2023).
 
-Their switch adds up the gradients of the fastest k workers, detects that training has converged with that k, and then
-takes another k, to balance speed and accuracy. This is built from the paper's abstract, which does not give the rule:
-here training has converged when the mean loss of the last ``window`` rounds is not lower by ``gain`` than that of as
-many rounds before, and k grows by one. In SAINA the others' gradients are lost; here they count when they come.
+Their switch adds up the gradients of the fastest k workers. When training has converged with that k, it takes another
+k, to balance speed and accuracy. This follows the paper's abstract, which does not give the rule. Here training has
+converged if the mean loss of the last ``window`` rounds is not lower by ``gain`` than that of as many rounds before.
+Then k grows by one. In SAINA the others' gradients are lost; here they count when they arrive.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from serene.strategy import BSP, Quorum
 
 @dataclass
 class Saina(Automatic):
-    """fewest: k at first, as a share of the workers. window: rounds whose mean losses are compared. gain: by what share
-    the loss has to fall from one window to the next. period: seconds between looks."""
+    """fewest: k at first, as a share of the workers. window: rounds whose mean losses are compared. gain: the share by
+    which the loss has to fall from one window to the next. period: seconds between decisions."""
 
     fewest: float = 0.5
     window: int = 10

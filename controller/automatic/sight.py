@@ -6,22 +6,22 @@ from collections.abc import Sequence
 
 from serene.controller.automatic.base import Observation
 
-# Workers report five times a second at most, and it takes two reports to measure something. So a strategy is blind to a
-# worker of which it knows nothing for so long, and for so many rounds,
+# Workers report at most five times a second, and a measurement needs two reports. So a strategy is blind to a worker if
+# the needed fields are unknown for this time and this number of rounds,
 BLIND_AFTER_S = 3.0
 BLIND_AFTER_ROUNDS = 4
-BLIND_AT_LAST_S = 30.0  # or for so long, however slow the worker is
+BLIND_AT_LAST_S = 30.0  # or for this time, even if the worker is slow
 
 
 class Sight:
-    """Remembers since when needed fields of each worker have been unknown. needs: fields of a WorkerView."""
+    """Stores the time since which needed fields of each worker have been unknown. needs: fields of a WorkerView."""
 
     def __init__(self, needs: Sequence[str]) -> None:
         self._needs = needs
         self._dark_since: dict[int, tuple[int, float, int]] = {}  # epoch, time, rounds
 
     def blind_to(self, seen: Observation, now: float) -> tuple[int, ...]:
-        """The numbers of the members that have contributed for a while without reporting what is needed. now: in
+        """The numbers of the members that have contributed for a while without reporting the needed fields. now: in
         seconds, on the caller's clock."""
         blind = []
         for worker in seen.barrier:

@@ -1,9 +1,9 @@
 """Sync-Switch: BSP first, ASP later (Li et al., "Sync-Switch: Hybrid Parameter Synchronization for Distributed Deep
 Learning", ICDCS 2021).
 
-They find that training which starts synchronously and goes on asynchronously ends with BSP's accuracy at nearly ASP's
-speed, and that ASP should take BSP's place for as long as there is a straggler. Both rules are here; when to switch for
-good is a parameter, since a controller does not know how long a job will be.
+They find that training that begins synchronously and continues asynchronously ends with BSP's accuracy at nearly ASP's
+speed. They also replace BSP by ASP while there is a straggler. This strategy has both rules. The time of the final
+switch is a parameter, since a controller does not know the length of a job.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from serene.strategy import ASP, BSP, Strategy
 
 @dataclass
 class SyncSwitch(Automatic):
-    """after: iterations of the slowest worker under BSP before ASP for good. straggler: a worker whose recent compute
-    time is more than so many times the median is a straggler, and while there is one, ASP is in force. period: seconds
-    between decisions."""
+    """after: iterations of the slowest worker under BSP before the final switch to ASP. straggler: a worker whose
+    recent compute time exceeds this multiple of the median is a straggler. While there is one, ASP is in force. period:
+    seconds between decisions."""
 
     after: int = 100
     straggler: float = 1.5

@@ -1,4 +1,4 @@
-"""Whose code the controller runs: only files that nobody but its own user (or root) can write."""
+"""The controller runs code only from files that no user but its own (or root) can write."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def trusted_source(file: str) -> bytes:
     """A file's content. Raises BadAutomatic unless only the controller's user, or root, can write the file and every
     folder above it.
 
-    The controller often runs as root, and listens to everybody on the machine. The file is opened once, so that it
-    cannot be replaced between the check and the reading.
+    The controller often runs as root, and any user of the machine can send it requests. The file is opened once, so
+    that it cannot be replaced between the check and the reading.
     """
     try:
-        path = Path(file).resolve(strict=True)  # follows links: whoever can write a link chooses what is run
+        path = Path(file).resolve(strict=True)  # follows links: a link's writer chooses the code
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as opened:
             status = os.fstat(opened.fileno())
             if not stat.S_ISREG(status.st_mode):
@@ -43,7 +43,7 @@ def trusted_source(file: str) -> bytes:
 
 def _check(path: Path, status: os.stat_result) -> None:
     trusted = {0, os.getuid(), int(os.environ.get("SUDO_UID", os.getuid()))}
-    # In a sticky folder, like /tmp, others may make files of their own, but cannot replace ours.
+    # In a sticky folder, such as /tmp, other users may make files, but cannot replace ours.
     others_may_write = status.st_mode & 0o022 and not (stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX)
     if status.st_uid not in trusted or others_may_write:
         raise BadAutomatic(

@@ -1,7 +1,7 @@
-"""Relax while the workers wait too much, tighten when they do not.
+"""Relaxes the strategy while the workers wait too much, and tightens it when they do not.
 
-It needs no model of the workers: the share of time that they wait is measured, and the staleness bound goes up or down
-a ladder. When it has to go up again right after a step down, the next step down takes twice the patience.
+It needs no model of the workers: it measures the share of time that they wait, and moves the staleness bound up or down
+a ladder. After a step down that it had to take back at once, the next step down takes twice the patience.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Waiting(Automatic):
     def decide(self, seen: Observation) -> Strategy | None:
         share = seen.waiting_share
         if share is None or seen.since_swap_s < 2 * self.period_s:
-            return None  # nothing is known, or it may have been measured under the strategy before
+            return None  # unknown, or perhaps measured under the previous strategy
         step = self._step(seen.strategy)
         if share > self.above and step + 1 < len(self._ladder):
             if self._tightened:

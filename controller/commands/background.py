@@ -1,4 +1,4 @@
-"""`serenectl up` without --foreground: the daemon in a process of its own, with files for its log and its pid."""
+"""`serenectl up` without --foreground: the daemon in a separate process, with files for its log and its pid."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class NotStarted(SereneError):
 
 
 class NoFolder(SereneError):
-    """The files of processes in the background cannot be written."""
+    """The files of background processes cannot be written."""
 
     def __init__(self, there: Path, why: str) -> None:
         advice = "choose another folder with XDG_RUNTIME_DIR=/PATH"
@@ -62,7 +62,7 @@ def named(kind: str, address: str) -> str:
 
 
 def folder() -> Path:
-    """The folder for files of processes in the background, made if need be. Raises NoFolder."""
+    """The folder for files of background processes, made if necessary. Raises NoFolder."""
     there = place()
     try:
         there.mkdir(parents=True, exist_ok=True)
@@ -74,16 +74,19 @@ def folder() -> Path:
 
 
 def place() -> Path:
-    """The folder's path; it need not exist."""
+    """The folder's path; it need not exist. Raises NoFolder."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
-    if runtime and os.path.isabs(runtime):  # another one is to be ignored, says the XDG specification
+    if runtime and os.path.isabs(runtime):  # the XDG specification ignores other paths
         return Path(runtime) / "serene"
-    return Path.home().absolute() / ".local" / "state" / "serene"
+    try:
+        return Path.home().absolute() / ".local" / "state" / "serene"
+    except RuntimeError:  # a user that the machine does not know, as in some containers
+        raise NoFolder(Path("~"), "this user has no home directory") from None
 
 
 @contextmanager
 def room() -> Iterator[None]:
-    """Goes around what writes a file to that folder: raises NoFolder where the disk is full."""
+    """A context for writing a file to that folder: raises NoFolder if the disk is full."""
     try:
         yield
     except OSError as error:
@@ -94,8 +97,8 @@ def room() -> Iterator[None]:
 
 @contextmanager
 def alone(files: Files) -> Iterator[None]:
-    """Keeps other processes from starting a daemon with these files until the context ends. Raises NotStarted while
-    another one does so."""
+    """Prevents other processes from starting a daemon with these files until the context ends. Raises NotStarted while
+    another process starts one."""
     with room():
         opened = files.log.open("a")
     with opened as log:
@@ -119,8 +122,8 @@ def start(arguments: list[str], url: str, files: Files) -> int:
 def launch(
     command: list[str], log: Path, ready: Callable[[subprocess.Popen[bytes]], None], inherited: Sequence[int] = ()
 ) -> int:
-    """Starts a process in the background and returns its pid. ready: waits until it is; if that raises, the process is
-    ended. inherited: descriptors. Raises what ``ready`` raises, or NoFolder."""
+    """Starts a process in the background and returns its pid. ready: waits until it is ready; if that raises, the
+    process is ended. inherited: descriptors. Raises what ``ready`` raises, or NoFolder."""
     with room():
         opened = log.open("w")
     with held():
@@ -137,7 +140,7 @@ def launch(
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Ends a process, if need be by SIGKILL after STOP_TIMEOUT_S."""
+    """Ends a process, if necessary by SIGKILL after STOP_TIMEOUT_S."""
     process.terminate()
     try:
         process.wait(STOP_TIMEOUT_S)
@@ -165,6 +168,6 @@ def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
 
 
 def last_error(log: Path, who: str) -> str:
-    """The last error that a process has logged; if it has logged none, that ``who`` ended."""
+    """The last error that a process has logged; without one, the text that ``who`` ended."""
     errors = [line for line in log.read_text().splitlines() if line.startswith("error: ")]
     return errors[-1].removeprefix("error: ") if errors else f"{who} stopped right after its start; log: {log}"

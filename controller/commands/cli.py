@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import io
 import os
 import sys
 import time
@@ -70,7 +71,7 @@ def common(
 
 
 def _from_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command an option for each setting that is described as one."""
+    """Gives a command an option for each setting with a description."""
     options = [
         inspect.Parameter(
             name, inspect.Parameter.KEYWORD_ONLY, default=field.default,
@@ -120,7 +121,7 @@ def up(
         raise BadChoice("--local starts one switch: expected a single --switch")
     chosen = settings(switch=at, **given)
     # Alone: a second `up` at the same time would use the first one's switch, which the first one stops if it fails.
-    # Held: an interrupt must not come while the switch runs and nothing has noted that it does.
+    # Held: no interrupt while the switch runs and is not recorded yet.
     with held(), nullcontext() if foreground else background.alone(background.Files.of(chosen.http)):
         if local and (summary := _switch_again(chosen)):
             pass
@@ -129,15 +130,15 @@ def up(
                 summary = _start(there, foreground)
         else:
             summary = _start(chosen, foreground)
-    # Only here: the reader of our output may have gone (`serenectl up --local | head -1`), and an error in printing
-    # must not stop the switch of a controller that runs.
+    # Only here: our output may be closed (`serenectl up --local | head -1`), and an error in printing must not stop the
+    # switch of a running controller.
     if summary:
         print(summary)
 
 
 def _switch_again(chosen: Settings) -> str:
-    """Starts the local switch of the controller that runs, where the switch has ended: with the ports that it had, so
-    that its jobs resume. Returns what to print; "" where there is nothing to start."""
+    """Restarts the running controller's local switch if it has ended, with the same ports, so that its jobs resume.
+    Returns the text to print; "" if there is nothing to start."""
     with ControllerClient(f"http://{chosen.http}") as client:
         try:
             switch = client.status().switch
@@ -159,8 +160,8 @@ def _switch_again(chosen: Settings) -> str:
 
 @contextmanager
 def _local_switch(chosen: Settings, udp: bool, *, keep: bool) -> Iterator[Settings]:
-    """Settings for a controller of an embedded switch that this starts, unless an earlier one runs. keep: leaves the
-    switch running when the context ends, unless by an error."""
+    """Settings for a controller of an embedded switch, which this starts unless it runs already. keep: leaves the
+    switch running when the context ends without an error."""
     ports, started = local_switch.start(chosen.switch, port_numbers(chosen.ports), udp=udp)
     by_kind = {
         "udp_ports": ",".join(f"{at.port}:{at.switch}:{at.host}" for at in ports if isinstance(at, UdpPort)),
@@ -182,7 +183,7 @@ def _local_switch(chosen: Settings, udp: bool, *, keep: bool) -> Iterator[Settin
 
 
 def _start(chosen: Settings, foreground: bool) -> str:
-    """Starts the controller. Returns what to print about one that runs in the background now; "" after one in the
+    """Starts the controller. Returns the text to print about a background controller; "" after one in the
     foreground."""
     if foreground:
         from serene.controller import (
@@ -256,13 +257,13 @@ def down(
 
 
 def _is_deserted(switch: SwitchStatus) -> bool:
-    """Whether all of a local switch's ports are free: then the processes of its jobs have died, which the controller
-    notices only after a while."""
+    """Whether all of a local switch's ports are free. Then the processes of its jobs have died, which the controller
+    notices later."""
     return switch.connected and local_switch.is_deserted(switch.address, [*switch.udp_ports, *switch.shm_ports])
 
 
 def _await_removal(socket: str) -> None:
-    """Waits until a controller that no longer answers has removed its socket, which one that was killed never does."""
+    """Waits until a controller that no longer answers has removed its socket. A killed one never removes it."""
     end = time.monotonic() + REMOVAL_TIMEOUT_S
     while socket and Path(socket).exists() and time.monotonic() < end:
         time.sleep(0.02)
@@ -287,7 +288,7 @@ def status(
 
 @app.command()
 def watch(controller: Url = None) -> None:
-    """Show the status live until Ctrl-C. Into a pipe it prints a block whenever something changes."""
+    """Show the status live until Ctrl-C. In a pipe, print a block after each change."""
     screen = console()
     with ControllerClient(controller) as client:
         if screen.is_terminal:
@@ -299,7 +300,7 @@ def watch(controller: Url = None) -> None:
                         live.refresh()
             finally:
                 if look.has_heard:
-                    screen.print(look)  # it was on the terminal's alternate screen, which is gone
+                    screen.print(look)  # it was on the terminal's alternate screen, which was closed
         else:
             shown = ""
             for message in client.events():
@@ -315,7 +316,7 @@ def watch(controller: Url = None) -> None:
 
 @app.command()
 def doctor() -> None:
-    """Check this machine: what is missing, what is in the way, and how to fix it. Exit status 1 if nothing can run."""
+    """Check this machine: list problems and how to fix them. Exit status 1 if nothing can run."""
     doctors.tell()
 
 
@@ -326,7 +327,7 @@ def explain(
     as_json: AsJson = False,
     controller: Url = None,
 ) -> None:
-    """Explain why each worker waits: for whom, in which round, and what would end the wait."""
+    """Explain why each worker waits: for which workers, in which round, and which command would end the wait."""
     with ControllerClient(controller) as asked:
         if job is None and worker is None and (found := _not_made(asked.status())):
             print_json(found) if as_json else console().print(view.explanation(found))
@@ -340,13 +341,13 @@ def explain(
 
 
 def _not_made(status: Status) -> JobExplanation | None:
-    """Where no job runs: for what the processes wait that are there; None where there are none."""
+    """If no job runs: what the present processes wait for; None without processes."""
     if not status.gathering or any(job.state is not JobState.FINISHED for job in status.jobs):
         return None
     return JobExplanation(headline="; ".join(view.gathering_lines(status)), workers=[])
 
 
-WorkerOption = Annotated[str, typer.Option("--worker", metavar="ID", help="Which worker; over racks RACK.ID, too.")]
+WorkerOption = Annotated[str, typer.Option("--worker", metavar="ID", help="The worker; over racks also RACK.ID.")]
 
 
 app.command()(trace)
@@ -398,6 +399,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     given = sys.argv[1:] if arguments is None else arguments
     if sys.stdout is None:  # the caller has closed it
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (until the process ends)
+    elif isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may lack letters; a path may be no text
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = app(given or ["--help"], standalone_mode=False, prog_name="serenectl") or 0
         sys.stdout.flush()

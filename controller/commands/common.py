@@ -1,4 +1,4 @@
-"""What several commands share: their options, the job that is meant, and how they print."""
+"""Common parts of commands: options, the chosen job, printing."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the controller's JSO
 
 
 def make(made: Callable[[], T]) -> T:
-    """What ``made`` makes of a choice of the user's. Raises BadChoice where that raises another SereneError, unless the
-    controller, which it has asked, does not answer or refuses."""
+    """The result of ``made`` for a user's choice. Raises BadChoice if that raises a SereneError, except errors of the
+    controller: no answer, or a refusal."""
     try:
         return made()
     except (NoController, NotAController, Rejected):
@@ -49,8 +49,8 @@ def make(made: Callable[[], T]) -> T:
 
 
 def only_job(client: ControllerClient, made_by: str) -> int:
-    """The id of the one job that has not finished. Raises BadChoice if there are several, SereneError if none; made_by:
-    what makes a job, for that message."""
+    """The id of the only job that has not finished. Raises BadChoice if there are several, SereneError if none.
+    made_by: names the command that creates a job, for the message."""
     status = client.status()
     unfinished = [job.job for job in status.jobs if job.state is not JobState.FINISHED]
     if len(unfinished) == 1:
@@ -80,7 +80,7 @@ def job_number(client: ControllerClient, named: str) -> int:
 def job_of(
     controller: str | None, job: str | None, made_by: str = "'serenectl jobs create --workers N'"
 ) -> Iterator[tuple[ControllerClient, int]]:
-    """A client of the controller, and the job that is meant: the one named, else `only_job`."""
+    """A client of the controller, and the chosen job: the named one, else `only_job`."""
     with ControllerClient(controller) as client:
         yield client, only_job(client, made_by) if job is None else job_number(client, job)
 
@@ -91,7 +91,7 @@ def worker_of(client: ControllerClient, job: int, named: str) -> int:
 
 
 def number_of(named: str, racks: Callable[[], Racks]) -> int:
-    """As `worker_of`; ``racks`` is asked where a worker is named by its own."""
+    """As `worker_of`; ``racks`` is called if the worker is named by its rack."""
     number = named.strip()
     return int(number) if number.isdecimal() and len(number) <= 3 else make(lambda: racks().worker(named))
 
@@ -102,6 +102,6 @@ def print_json(answer: BaseModel | list[JobStatus]) -> None:
 
 
 def console() -> Console:
-    """The terminal; or a wide one for a pipe, which has no width of its own, so that lines are not folded. Text is
-    printed as it is: what workers report is no markup."""
+    """The terminal, or a wide one for a pipe, so that lines are not folded. Text is printed literally: workers' reports
+    are no markup."""
     return Console(width=None if sys.stdout.isatty() else 200, markup=False, emoji=False)

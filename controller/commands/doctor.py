@@ -1,4 +1,5 @@
-"""``serenectl doctor``: which of the things that Serene uses this machine has, what is in the way, and what to do."""
+"""``serenectl doctor``: the programs and permissions that Serene uses, problems on this machine, and how to fix
+them."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ from serene.wire import ENCAPSULATION_BYTES, HEADER, SERENE_UDP_PORT, SWITCH_IP
 OLDEST_PYTHON = (3, 10)
 IP_BYTES = ENCAPSULATION_BYTES - 14 + HEADER.itemsize  # of a PUSH, beside its values
 PROBE_TIMEOUT_S = 20
-# Commands for a network namespace of the probe's own, which ends with it.
+# Commands for the probe's own network namespace, which ends with the probe.
 VETH = "ip link add probe0 type veth peer name probe1"
 RATE = f"{VETH} && tc qdisc add dev probe0 root handle 5: htb default 1"
 
@@ -51,7 +52,7 @@ class Mark(Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """What was looked at, what was found, and what to do about it."""
+    """A check, its result, and advice."""
 
     mark: Mark
     what: str
@@ -60,12 +61,12 @@ class Finding:
 
 
 def either(good: bool, what: str, text: str, otherwise: str, advice: str, mark: Mark = Mark.ABSENT) -> Finding:
-    """``text`` where it is good; else ``otherwise``, which counts as ``mark``, and what to do about it."""
+    """``text`` if it is good; else ``otherwise`` with this mark and advice."""
     return Finding(Mark.GOOD, what, text) if good else Finding(mark, what, otherwise, advice)
 
 
 def tell() -> None:
-    """Prints each finding in a line, with advice in two. Raises SereneError where nothing can run."""
+    """Prints each finding in one line, its advice in a second. Raises SereneError if nothing can run."""
     found = list(findings())
     for one in found:
         print(f"{one.mark.value:>2}  {one.what:<18}  {one.text}")
@@ -116,7 +117,7 @@ def _compiler() -> Finding:
 
 
 def _cache() -> Finding:
-    """Where compiled programs are kept: a folder that is made if need be."""
+    """The folder of compiled programs, which is made if necessary."""
     try:
         return Finding(Mark.GOOD, "compiled programs", f"in {safe_cache()}")
     except UnsafeCache as error:
@@ -163,7 +164,7 @@ def _kernel() -> Iterator[Finding]:
 
 
 def _cards() -> Iterator[Finding]:
-    """Network cards, and interfaces made of one, as ports of a switch: docs/switches.md has what was tried."""
+    """Network cards, and interfaces made of one, as ports of a switch; docs/switches.md lists tested ones."""
     ip = _tool("ip")
     if ip is None:
         yield Finding(Mark.ABSENT, "network cards", "not checked: needs ip", "apt-get install iproute2")
@@ -174,8 +175,8 @@ def _cards() -> Iterator[Finding]:
 
 
 def as_port(link: dict[str, Any], merges: bool) -> Iterator[Finding]:
-    """What an interface lacks as a switch's port. link: as ``ip -json -details link`` describes it; merges: whether the
-    card merges the packets that it receives (LRO)."""
+    """The settings that an interface lacks as a switch's port. link: as ``ip -json -details link`` describes it;
+    merges: whether the card merges the packets that it receives (LRO)."""
     name, mtu, most = link["ifname"], int(link["mtu"]), int(link.get("max_mtu") or 0)
     made = link.get("linkinfo", {})
     mode = made.get("info_data", {}).get("mode", "")
@@ -216,7 +217,7 @@ def _memory() -> Finding:
 
 
 def _gloo() -> Finding:
-    """The network interface of what PyTorch's process group does not send to the switch."""
+    """The network interface that gloo uses: the process group's traffic beside the switch."""
     named = os.environ.get("GLOO_SOCKET_IFNAME")
     there = [name for _, name in socket.if_nameindex()]
     if named and named not in there:
@@ -293,7 +294,7 @@ def _names(paths: list[Path]) -> str:
 
 
 def _alive(pid_file: Path) -> bool:
-    """Whether the process that a file names is there."""
+    """Whether the process that a file names is running."""
     try:
         pid = int(pid_file.read_text())
         os.kill(pid, 0)
@@ -316,7 +317,7 @@ def _listens(address: str) -> bool:
 
 
 def _first_line(command: list[str]) -> str:
-    """The first line that a command prints, be it to stderr, as some print their version."""
+    """The first line that a command prints. Some print their version to stderr."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

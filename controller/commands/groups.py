@@ -11,13 +11,13 @@ from serene.errors import SereneError, choices
 
 
 class BadChoice(SereneError):
-    """Something on the command line is invalid; the message names what is valid."""
+    """An argument on the command line is invalid; the message names the valid ones."""
 
 
 class Choices(TyperGroup):
-    """A group of commands whose error names them when none, or an unknown one, is given."""
+    """A group of commands. Without a command, or with an unknown one, the error lists them."""
 
-    # Any, because the library that typer is built on, to which the types belong, is private to it.
+    # Any, because the types belong to typer's private copy of click.
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args and not self.invoke_without_command and not ctx.resilient_parsing:  # resilient: shell completion
             raise BadChoice(f"{ctx.command_path}: expected {choices(self.commands)}")

@@ -64,11 +64,9 @@ def create_job(
         str | None,
         typer.Option(metavar="N", help="Number of racks, or workers in each, as 3,3,2; default: all racks."),
     ] = None,
-    places: Annotated[
-        int | None, typer.Option(metavar="N", help="Most workers at a time; further ones may join later.")
-    ] = None,
+    places: Annotated[int | None, typer.Option(metavar="N", help="Workers may join later, up to N at a time.")] = None,
     minimum: Annotated[
-        int | None, typer.Option(metavar="N", help="Members that stay even if they are silent; default 1.")
+        int | None, typer.Option(metavar="N", help="Eviction for silence leaves at least N members; default 1.")
     ] = None,
     evict_after: Annotated[
         float | None,
@@ -89,8 +87,8 @@ def create_job(
 
 
 def _by_rack(workers: int, racks: str | None, client: ControllerClient) -> Racks:
-    """The workers in each rack: ``4`` racks among which they are divided evenly, or ``3,3,2`` in each; by default all
-    racks that there are. Raises BadChoice."""
+    """The workers in each rack, from ``4`` (racks, with workers divided evenly) or ``3,3,2`` (workers in each); by
+    default all racks. Raises BadChoice."""
     leaves = sum(switch.level == "leaf" for switch in client.status().switches) or 1
     try:
         given = [min(workers, leaves)] if racks is None else [int(part) for part in racks.split(",")]
@@ -105,7 +103,7 @@ def _by_rack(workers: int, racks: str | None, client: ControllerClient) -> Racks
 
 @jobs.command("delete")
 def delete_job(
-    job: Annotated[str, typer.Option(metavar="ID", help="Which job: its id or name.")], controller: Url = None
+    job: Annotated[str, typer.Option(metavar="ID", help="The job to delete, by id or name.")], controller: Url = None
 ) -> None:
     """Delete a job and refuse its workers."""
     with job_of(controller, job) as (client, chosen):

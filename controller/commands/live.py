@@ -1,8 +1,8 @@
-"""``serenectl watch``: the switch and its jobs as they are now, sized to the terminal.
+"""``serenectl watch``: the present state of the switch and its jobs, fitted to the terminal.
 
-A line for each worker: what it does and for whom it waits, how far it is, how its time divides, and how stale its
-gradients were. Below, the latest events. When there are too few lines for all workers, those that are behind are shown.
-A finished job is one line, below the others, so that those that go on are seen in a small terminal, too.
+Each worker has a line: its state, the workers that it waits for, its iteration, its shares of time, and its gradients'
+staleness. The latest events follow. If the terminal has too few lines, the slowest workers are shown. A finished job is
+one line below the others, so that a small terminal shows the running ones.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class LiveView:
         return self._status is not None
 
     def hear(self, told: Snapshot | Event, now: float) -> None:
-        """Takes in a message of the controller's stream. now: in seconds, on any clock that never goes backwards."""
+        """Adds a message of the controller's stream. now: in seconds, on any monotonic clock."""
         if isinstance(told, Event):
             self._events.append(told)
             return
@@ -79,8 +79,8 @@ class LiveView:
         going = [job for job in jobs if job.state is not JobState.FINISHED]
         finished, older = latest_finished(status)
         waiting = gathering_lines(status)
-        # Lines that are no workers': one each for the switch, the counters, each event, each other job, and for
-        # every other job a headline, the table's heading and the epochs.
+        # Lines of other things than workers: one each for the switch, the counters, each event and each finished job;
+        # for each other job a headline, the table's heading and the epochs.
         fixed = 3 + len(self._events) + len(finished) + bool(older) + len(waiting) + 3 * len(going)
         lines = max((console.size.height - fixed) // max(len(going), 1), 2)
         for job in going:
@@ -147,7 +147,7 @@ def _doing(told: Explanation, racks: Racks) -> Text:
 
 
 def _time_bar(report: Facts) -> Text:
-    """How the worker's time divides, by its report."""
+    """The shares of the worker's time, by its report."""
     seconds = [part for key, _, _ in PARTS if (part := number(report, key)) is not None and part >= 0]
     total = sum(seconds)
     if len(seconds) < len(PARTS) or not total:
@@ -163,14 +163,14 @@ def _time_bar(report: Facts) -> Text:
 
 
 def _histogram(counts: Sequence[int]) -> Text:
-    """A column for each class of staleness, up to the last that is not empty; the most frequent is the highest."""
+    """A column for each class of staleness, up to the last non-empty one; the most frequent is the highest."""
     used = counts[: max((age for age, count in enumerate(counts) if count), default=-1) + 1]
     most = max(used, default=0)
     return Text("".join(LEVELS[-(-count * 8 // most)] for count in used) or "-", style="cyan")
 
 
 def _swaps(job: JobStatus) -> str:
-    """The last epochs, and why they began."""
+    """The last epochs, and the reason of each."""
     last = [f"{_clock(begun.t)} {begun.strategy} ({begun.reason})" for begun in job.history[-3:]]
     return "  epochs: " + (" · ".join(last) or "none yet")
 

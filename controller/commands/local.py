@@ -1,9 +1,9 @@
-"""The embedded switch of `serenectl up --local`: a process of its own, whose ports are memory shared with the
-processes that use them, or UDP sockets on loopback.
+"""The embedded switch of `serenectl up --local`: a separate process. Its ports are memory shared with the programs that
+use them, or UDP sockets on loopback.
 
-It goes on when the controller dies, as any switch does. The next `serenectl up --local` finds it by a file, its record,
-which is locked as long as the switch lives, and `serenectl down` stops it. The record stays: the next switch takes the
-same UDP ports, to which programs may still be sending.
+It keeps running when the controller dies, as any switch does. The next `serenectl up --local` finds it by its record, a
+file that is locked while the switch runs. `serenectl down` stops the switch. The record stays: the next switch takes
+the same UDP ports, to which programs may still be sending.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from serene.process.locks import locked
 from serene.process.spawn import module
 
 FIRST_UDP_PORT, LAST_UDP_PORT = 24200, 31998  # below those that Linux gives to outgoing connections
-ATTEMPTS = 5  # another program may take a port between our look at it and the switch's
+ATTEMPTS = 5  # another program may take a port between our check and the switch's
 START_TIMEOUT_S = 60.0
-LEASE_TIMEOUT_S = 5.0  # for a switch to say whether a port is free
-RECORD_TIMEOUT_S = 5.0  # for a process that has the lock to note which switch it has started, or to release the lock
+LEASE_TIMEOUT_S = 5.0  # for a switch's answer whether a port is free
+RECORD_TIMEOUT_S = 5.0  # for a process with the lock to record its switch, or to release the lock
 LONGEST_PATH = 108  # bytes of a Unix socket's path, with a zero
 STARTING = 0  # in place of a pid: the process that has the lock has started no switch yet
 READY = "serene-switch: P4Runtime on"  # what a switch prints when it is ready
@@ -50,8 +50,8 @@ class NotStopped(SereneError):
 
 def start(address: str, ports: Sequence[int], *, udp: bool = False) -> tuple[Ports, bool]:
     """Starts a switch whose P4Runtime server is at ``address``, unless a local one runs there. Returns its ports, and
-    whether it was started now. ports: numbers of the ports of one that is started, which are shared memory where that
-    works, or with ``udp``, UDP sockets. Raises NoLocalSwitch or NoFolder."""
+    whether it was started now. ports: port numbers of a new switch. These are shared memory where that works; with
+    ``udp``, UDP sockets. Raises NoLocalSwitch or NoFolder."""
     host, grpc_port = host_and_port(address)
     if not is_loopback(host):
         raise NoLocalSwitch(f"--switch {address}: --local needs a loopback address")
@@ -125,8 +125,8 @@ def _where(at: UdpPort | ShmPort) -> str:
 
 
 def stop(address: str, ports: Sequence[UdpPort | ShmPort]) -> bool:
-    """Ends the switch at ``address`` with these ports, if `start` has started it on this machine. Whether there was
-    one. Raises NotStopped."""
+    """Ends the switch at ``address`` with these ports, if `start` has started it on this machine. Returns whether there
+    was one. Raises NotStopped."""
     with _switch_of(address, ports) as there:
         if there is None:
             return False
@@ -144,7 +144,7 @@ def stop(address: str, ports: Sequence[UdpPort | ShmPort]) -> bool:
 @contextmanager
 def _switch_of(address: str, ports: Sequence[UdpPort | ShmPort]) -> Iterator[tuple[int, IO[str]] | None]:
     """The process that `start` has started for this address and these ports, and its record; None if it does not
-    live."""
+    run."""
     record = _record(address)
     if not record.exists():
         yield None
@@ -155,9 +155,9 @@ def _switch_of(address: str, ports: Sequence[UdpPort | ShmPort]) -> Iterator[tup
 
 
 def is_deserted(address: str, ports: Sequence[UdpPort | ShmPort], numbers: Container[int] | None = None) -> bool:
-    """Whether no program uses any of these ports of the switch at ``address``, or of those of them with these numbers:
-    the kernel frees those of processes that have died. False for a switch that `start` has not started, or that is in
-    another network namespace, where the same numbers are other ports."""
+    """Whether no program uses any of these ports of the switch at ``address``, or of those with these numbers. The
+    kernel frees the ports of dead processes. False for a switch that `start` has not started, or in another network
+    namespace, where the same numbers are other ports."""
     with _switch_of(address, ports) as there:
         if there is None or not _is_here(there[0]):
             return False
@@ -183,8 +183,8 @@ def _has(pid: int, file: IO[str]) -> bool:
 
 
 def _is_leased(path: str) -> bool:
-    """Whether a process uses a port of shared memory: a switch hands the port's memory to a process that connects, or
-    ends the connection where another one has it."""
+    """Whether a process uses a port of shared memory. A switch passes the port's memory to a process that connects, or
+    closes the connection if another process has it."""
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(LEASE_TIMEOUT_S)
         try:
@@ -206,8 +206,8 @@ def _record(address: str) -> Path:
 
 
 def _of_the_living(file: IO[str]) -> tuple[int, Ports] | None:
-    """The pid and the ports in a record whose switch lives. None: it does not live, and this process has the record's
-    lock now. Raises NoLocalSwitch where another process keeps the lock and has started none."""
+    """The pid and the ports in a record whose switch runs. None: it does not run, and this process has the record's
+    lock now. Raises NoLocalSwitch if another process keeps the lock and has started none."""
     end = time.monotonic() + RECORD_TIMEOUT_S
     while not _lock(file):
         pid, ports = _read(file)
@@ -220,7 +220,7 @@ def _of_the_living(file: IO[str]) -> tuple[int, Ports] | None:
 
 
 def _lock(file: IO[str]) -> bool:
-    """Whether this process could take a record's lock; then the record names no process any more."""
+    """Takes a record's lock, if it is free. Returns whether it did; then the record names no process any more."""
     if not locked(file):
         return False
     _write(file, STARTING, _ports_before(file))
@@ -231,7 +231,7 @@ def _write(file: IO[str], pid: int, ports: Sequence[UdpPort | ShmPort]) -> None:
     with room():
         file.truncate(0)
         record = json.dumps([pid, [list(astuple(at)) for at in ports]]).encode()
-        while record:  # past the file's buffer: what stays there, closing the file would fail again
+        while record:  # without the file's buffer: closing the file would write the rest again, and fail again
             record = record[os.write(file.fileno(), record) :]
 
 
@@ -252,9 +252,9 @@ def _ports_before(file: IO[str]) -> Ports:
 
 
 def _free_ports(ports: Sequence[int], first: int) -> list[UdpPort]:
-    """A pair of UDP ports for each port: an even one for the switch, and the next one for the host. first: where the
-    search begins. The host's is free as long as no program uses it, so the switch's tells whether another local switch
-    has the pair."""
+    """A pair of UDP ports for each port: an even one for the switch, and the next one for the host. first: the start of
+    the search. The host's port is free while no program uses it, so the switch's port shows whether another local
+    switch has the pair."""
     numbers = [*range(first, LAST_UDP_PORT, 2), *range(FIRST_UDP_PORT, first, 2)]
     pairs = (UdpPort(0, number, number + 1) for number in numbers)
     free = (pair for pair in pairs if _free(pair.switch) and _free(pair.host))
@@ -275,5 +275,8 @@ def _free(udp_port: int) -> bool:
 
 
 def _listens(host: str, port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex((host, port)) == 0
+    try:
+        with socket.create_connection((host, port)):
+            return True
+    except OSError:
+        return False

@@ -112,7 +112,8 @@ def _parameters(words: list[str]) -> dict[str, object]:
 
 
 def required(option: str, value: T | None, expected: str) -> T:
-    """The value of an option without a default. Raises BadChoice, with what is ``expected``, if there is none."""
+    """The value of an option without a default. Raises BadChoice, which names the ``expected`` values, if there is
+    none."""
     if value is None:
         raise BadChoice(f"{option} is missing: expected {expected}")
     return value

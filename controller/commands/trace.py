@@ -1,5 +1,5 @@
-"""``serenectl trace``: what packets meet in a running serene-switch, live. It asks the switch; a controller only names
-it. So a switch without a controller can be traced, too."""
+"""``serenectl trace``: the steps of packets in a running serene-switch. It connects to the switch; a controller only
+names it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def trace(
         typer.Option(metavar="EXPRESSION", help="Only packets that match, as 'udp.dst == 24142 and ipv4.ttl < 64'."),
     ] = "",
     dropped: Annotated[
-        bool, typer.Option("--dropped", help="Only packets that were dropped, or whose copy was.")
+        bool, typer.Option("--dropped", help="Only packets that were dropped, or of which a copy was dropped.")
     ] = False,
     count: Annotated[int, typer.Option(metavar="N", min=0, help="Stop after N packets; 0: never.")] = 0,
     bytes: Annotated[
@@ -69,7 +69,7 @@ def trace(
 
     if as_json and form is Format.PROTO:
         raise BadSettings("--json with --format proto: expected one of them")
-    # Checks that the files are there, and which of them go together.
+    # Checks that the files exist and fit together.
     tls = settings(switch_ca=switch_ca, switch_cert=switch_cert, switch_key=switch_key)
     switch = switch or _switch_of(controller)
     try:

@@ -1,4 +1,4 @@
-"""How the command line shows what the controller answers: lines and tables."""
+"""The controller's answers as lines and tables for the command line."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from serene.racks import Racks
 from serene.report import Fact, Facts, values
 
 NOT_YET = "-"
-LONGEST_LINE = 500  # characters, of what processes say
+LONGEST_LINE = 500  # characters, of texts that processes send
 LATEST = 3  # finished jobs that are shown
 
 
 def whole(status: Status, finished: int | None = LATEST) -> RenderableType:
     """The switch, the jobs with a line for each worker, and the drops. Finished jobs come first, so that the others are
-    next to the prompt. finished: how many of these at most, the latest; None: all."""
+    next to the prompt. finished: at most this number of them, the latest; None: all."""
     parts: list[RenderableType] = [Text(line) for line in switch_lines(status)]
     if line := no_jobs_line(status):
         parts.append(Text(line))
@@ -43,7 +43,7 @@ def whole(status: Status, finished: int | None = LATEST) -> RenderableType:
 
 
 def no_jobs_line(status: Status) -> str:
-    """What to do where there is no job; "" where there is one."""
+    """Advice if there is no job; "" if there is one."""
     return "" if status.jobs or status.gathering else "no jobs; create one with 'serenectl jobs create --workers N'"
 
 
@@ -53,8 +53,7 @@ def gathering_lines(status: Status) -> list[str]:
 
 
 def latest_finished(status: Status, most: int | None = LATEST) -> tuple[list[JobStatus], int]:
-    """The finished jobs that began last, ``most`` of them or all, the latest at the end; and how many others there
-    are."""
+    """The finished jobs that began last, ``most`` of them or all, the latest at the end; and the number of others."""
     finished = sorted((job for job in status.jobs if job.state is JobState.FINISHED), key=lambda job: job.session)
     older = 0 if most is None else max(len(finished) - most, 0)
     return finished[older:], older
@@ -78,7 +77,7 @@ def switch_lines(status: Status) -> list[str]:
 
 
 def ports_line(switch: SwitchStatus) -> str:
-    """How many ports programs on this machine may take, and of which kind; "" where the switch is elsewhere."""
+    """The number and kind of ports for programs on this machine; "" if the switch is elsewhere."""
     for ports, kind in ((switch.shm_ports, "shared memory"), (switch.udp_ports, "UDP on loopback")):
         if ports:
             return f"{len(ports)} ports for programs on this machine: {kind}"
@@ -86,7 +85,7 @@ def ports_line(switch: SwitchStatus) -> str:
 
 
 def room_line(switch: SwitchStatus) -> str:
-    """``room for 11,200,000 values, 9.7 bytes of memory each (108 MB)``; "" where the program does not say.
+    """``room for 11,200,000 values, 9.7 bytes of memory each (108 MB)``; "" if the program does not have that number.
     Over racks: of a leaf's memory."""
     if switch.bytes_per_slot is None:
         return ""
@@ -95,7 +94,7 @@ def room_line(switch: SwitchStatus) -> str:
 
 
 def fabric_line(status: Status) -> str:
-    """In one line the switch, or how many racks there are and which switches are not connected."""
+    """One line: the switch, or the number of racks and the switches that are not connected."""
     if len(status.switches) == 1:
         return switch_line(status.switch)
     away = [f"{switch.name} NOT connected: {switch.trouble}" for switch in status.switches if not switch.connected]
@@ -135,7 +134,7 @@ def drops_line(switch: SwitchStatus) -> str:
 
 
 def workers_table(job: JobStatus) -> Table:
-    """A row for each worker: its latest report, and what the switch counted. It fits 80 columns."""
+    """A row for each worker: its latest report, and the switch's counters. It fits 80 columns."""
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for heading in (
         "worker",
@@ -167,7 +166,7 @@ def workers_table(job: JobStatus) -> Table:
 
 
 def _state(job: JobStatus, worker: WorkerStatus) -> Text | str:
-    """What a worker reports, or how it takes part; ``free`` for a place that no process has had."""
+    """A worker's reported state, or its state in the job; ``free`` for a place that no process has had."""
     if worker.state is WorkerState.RUNNING and worker.report:
         return shown(worker.report.get("state"))
     if job.places is not None and worker.state is WorkerState.LEFT and worker.port is None:
@@ -219,14 +218,14 @@ def waiting_share(report: Facts) -> str:
 
 
 def shown(value: Fact, form: str = "") -> Text:
-    """What a worker reported, whatever it is, as text without markup. form: a format for numbers."""
+    """Any value that a worker reported, as text without markup. form: a format for numbers."""
     if value is None:
         return Text(NOT_YET)
     return Text(format(value, form) if isinstance(value, int | float) else str(value))
 
 
 def explanation(job: JobExplanation) -> RenderableType:
-    """The job's headline, and for each worker a line, with advice two."""
+    """The job's headline, a line for each worker, and a second line for advice."""
     lines = [Text(job.headline, style="bold")]
     for worker in job.workers:
         lines.append(Text(f"  {worker.text}", style="yellow" if worker.waits_for else ""))

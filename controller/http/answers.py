@@ -11,7 +11,7 @@ from serene.controller.status.model import Event
 
 
 class Json(JSONResponse):
-    """JSON in ASCII: text that came from elsewhere may hold a lone surrogate, which UTF-8 cannot encode."""
+    """JSON in ASCII: text from other processes may hold a lone surrogate, which UTF-8 cannot encode."""
 
     def render(self, content: object) -> bytes:
         return to_json(content).encode("ascii")

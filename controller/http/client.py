@@ -55,11 +55,11 @@ class ControllerClient(Connection):
         minimum: int | None = None,
         evict_after: float | None = None,
     ) -> JobStatus:
-        """Makes a job, and returns it. The controller chooses the id, and other numbers, that are not given.
+        """Makes a job, and returns it. The controller chooses an id and other numbers that are not given.
 
         scale: fixed-point units in 1.0; limit: the largest |value| of a contribution. pool_slots: makes it a pool, for
-        a process group, with so many slots; precision: bits of its gradients' values. racks: workers in each rack.
-        places, minimum, evict_after: as of `serene.controller.jobs.job.Elastic`.
+        a process group, with this number of slots; precision: bits of its gradients' values. racks: workers in each
+        rack. places, minimum, evict_after: as of `serene.controller.jobs.job.Elastic`.
         """
         by_rack = None if racks is None else list(racks)
         chosen = {
@@ -73,7 +73,7 @@ class ControllerClient(Connection):
         self._ask(object, "DELETE", f"/v1/jobs/{job}")
 
     def set_strategy(self, job: int, strategy: Strategy) -> SwapStatus:
-        """Sets the strategy, and returns the swap; its epoch is 0 when the job has not started, the present one where
+        """Sets the strategy, and returns the swap. Its epoch is 0 if the job has not started, and the present one if
         nothing changed."""
         return self._ask(SwapStatus, "PUT", f"/v1/jobs/{job}/strategy", to_dict(strategy))
 
@@ -82,7 +82,7 @@ class ControllerClient(Connection):
         return self._ask(PrecisionStatus, "PUT", f"/v1/jobs/{job}/precision", {"bits": bits})
 
     def set_automatic(self, job: int, name: str, parameters: Mapping[str, object] | None = None) -> JobStatus:
-        """Has an automatic strategy decide for the job from now on, and returns the job."""
+        """Starts an automatic strategy for the job, and returns the job."""
         return self._ask(JobStatus, "PUT", f"/v1/jobs/{job}/automatic", {"name": name, "parameters": parameters or {}})
 
     def unset_automatic(self, job: int) -> JobStatus:
@@ -98,12 +98,12 @@ class ControllerClient(Connection):
         return self._ask(JobStatus, "DELETE", f"/v1/jobs/{job}/workers/{worker}/evicted")
 
     def explain(self, job: int, worker: int | None = None) -> JobExplanation:
-        """Why each worker of a job, or one of them, does what it does."""
+        """An explanation of the state of each worker of a job, or of one worker."""
         query = "" if worker is None else f"?worker={worker}"
         return self._ask(JobExplanation, "GET", f"/v1/jobs/{job}/explanation{query}")
 
     def shutdown(self) -> None:
-        """Has the controller stop; its switch goes on."""
+        """Stops the controller; its switch keeps running."""
         self._ask(object, "POST", "/v1/shutdown")
 
     def events(self) -> Iterator[Snapshot | Event]:
@@ -125,5 +125,5 @@ class ControllerClient(Connection):
         answer = self.ask(method, path, body)
         try:
             return TypeAdapter(kind).validate_python(answer)
-        except ValueError:  # not what a controller answers
+        except ValueError:  # not an answer of a controller
             raise self.somebody_else() from None

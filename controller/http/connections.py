@@ -1,7 +1,7 @@
-"""Bounds on what a connection may cost, from before its first request is read, and so before a token is asked for.
+"""Bounds on the cost of a connection, before its first request is read and its token is checked.
 
-uvicorn bounds neither how long a request's head may take to come, nor how many connections are open, nor for how long
-an answer may stay unread.
+uvicorn limits neither the time until a request's head is complete, nor the number of open connections, nor the time for
+which an answer stays unread.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ MOST_CONNECTIONS = 256  # to the TCP port, and as many to the Unix socket, which
 
 
 class Connection(H11Protocol):
-    """An HTTP connection that is closed when the client does not send heads of requests, or read answers, in time, or
-    has made one connection too many."""
+    """An HTTP connection. It is closed if the client does not send heads of requests or read answers in time, or has
+    too many connections."""
 
     _deadline: asyncio.TimerHandle | None = None  # for a request's head
     _unread: asyncio.TimerHandle | None = None  # for an answer to be read
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        # Writing pauses as soon as the kernel does not take everything, so that READ_TIMEOUT_S holds for all that is
-        # sent, also while the connection is being closed.
+        # Writing pauses as soon as the kernel's buffer is full. So READ_TIMEOUT_S applies to all sent data, also while
+        # the connection is being closed.
         transport.set_write_buffer_limits(0)
         alike = [other for other in self.connections if isinstance(other, Connection) and other._port == self._port]
         if len(alike) > MOST_CONNECTIONS:

@@ -1,8 +1,8 @@
-"""The cookie by which a browser shows that its user has the token: no script can read it, and no other site's page can
-make the browser send it.
+"""The cookie that proves that a browser's user has the token. No script can read it, and no other site's page can make
+the browser send it.
 
-It is derived from the token: whoever finds the cookie does not learn the token. A browser sends a host's cookies to all
-of its ports, so the cookie's name has the port in it, and two controllers of one machine do not overwrite each other's.
+It is derived from the token, but does not reveal it. A browser sends a host's cookies to all of its ports. So the
+cookie's name contains the port, and two controllers of one machine do not overwrite each other's.
 """
 
 from __future__ import annotations

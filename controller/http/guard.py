@@ -1,13 +1,13 @@
-"""Checks in front of the HTTP interface: which requests are accepted, and how large they may be.
+"""Checks before the HTTP interface: the origin and the size of requests.
 
-A controller that has a token accepts only requests that carry it, or the cookie that a browser got for it. The page's
-own files hold no secret and are for everybody: they ask their user for the token.
+A controller with a token accepts only requests that carry the token, or the cookie that a browser got for it. The
+page's own files hold no secret and need no token; they ask their user for it.
 
-A web page from anywhere can make its reader's browser send requests to a loopback address. Such a request names the
-page's site in `Origin` or, if the site's name was made to resolve to loopback (DNS rebinding), in `Host`; a page that
-another program serves on this machine has another port. None of them may command the switch. A loopback `Host` may have
-any port, since through a tunnel the port is another one. A controller that listens outside loopback may be
-asked under any name: it has a token, and a browser sends its cookie only to the name under which it got it.
+Any web page can make its reader's browser send requests to a loopback address. Such a request names the page's site in
+`Origin` or, after DNS rebinding to loopback, in `Host`. A page of another program on this machine has another port.
+None of these may command the switch. A loopback `Host` may have any port, since a tunnel changes the port. A controller
+that listens outside loopback accepts any name: it has a token, and a browser sends its cookie only to the name from
+which it got it.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from serene.http import TOKEN
 LARGEST_BODY = 64 << 10  # bytes
 MOST_DIGITS = 20  # of a length; Python refuses to read thousands of digits
 BODY_TIMEOUT_S = 10.0  # for the whole body
-# What `Host` may be: a name or an address, and a port. Nothing else that a URL may have, such as a user: parsers differ
-# in which part of that they take for the host.
+# `Host` may be a name or an address, and a port. It must not have other parts of a URL, such as a user: parsers differ
+# in the part that they take for the host.
 AUTHORITY = re.compile(r"(?:([a-z0-9.-]+)|\[([0-9a-f:.]+)\])(?::([0-9]{0,5}))?", re.ASCII | re.IGNORECASE)
 
 
 class Guard:
-    """An ASGI application in front of another, ``app``, which gets requests that pass, with their whole body. token:
-    None: requests need none. on_loopback: the controller listens on loopback, so only this machine can connect."""
+    """An ASGI application before another one, ``app``, which gets accepted requests with their whole body. token: None:
+    requests need none. on_loopback: the controller listens on loopback, so only this machine can connect."""
 
     def __init__(self, app: ASGIApp, token: str | None, on_loopback: bool) -> None:
         if not (on_loopback or token):
@@ -99,15 +99,15 @@ class _TooLong(Exception):
 
 
 def _refuse(status: int, text: str) -> Json:
-    headers = {"connection": "close"}  # nothing more is read from this connection
+    headers = {"connection": "close"}  # this connection is not read any more
     if status == 401:
         headers["www-authenticate"] = "Bearer"
     return Json({"error": text}, status, headers=headers)
 
 
 def _malformed(scope: Scope, headers: Headers) -> Json | None:
-    """The refusal of a request that could be read in two ways, such as one whose target is a whole URL: that names a
-    host, and `Host` may name another."""
+    """The refusal of an ambiguous request, such as one whose target is a whole URL: it names a host, and `Host` may
+    name another."""
     if not scope["path"].startswith("/"):
         return _refuse(400, f"{scope['path']}: expected a path, which begins with /")
     for name in ("Host", "Origin", "Sec-Fetch-Site"):

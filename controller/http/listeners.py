@@ -1,6 +1,6 @@
-"""Where a controller listens: at a TCP port, and at a Unix socket, which processes in other network namespaces reach.
+"""A controller's listeners: a TCP port, and a Unix socket, which processes in other network namespaces reach.
 
-Neither is ever taken from a controller that runs.
+A controller never takes either from a running one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from serene.errors import SereneError
 from serene.process.locks import locked
 
 LOCK_TIMEOUT_S = 5.0
-LEAVING_S = 1.0  # how long a controller that has stopped listening may take to end
+LEAVING_S = 1.0  # for a controller that has stopped listening to end
 
 
 class AddressInUse(SereneError):
@@ -29,16 +29,16 @@ class AddressInUse(SereneError):
 
 @contextmanager
 def tcp_listener(http: str) -> Iterator[socket.socket]:
-    """A socket bound to ``http``, HOST:PORT, that does not listen yet: before the switch is there, clients are refused
-    rather than left waiting.
+    """A socket bound to ``http``, HOST:PORT, that does not listen yet: until the switch is connected, clients are
+    refused at once.
 
-    SO_REUSEADDR, without which a controller could not start for a minute after another one, lets two controllers bind
-    one address until either listens. So each first claims it, by an abstract socket's name, which the kernel frees when
-    the process ends. Raises AddressInUse.
+    Without SO_REUSEADDR a controller could not start for a minute after another one. But it lets two controllers bind
+    one address until either listens. So each first claims the address by an abstract socket's name, which the kernel
+    frees when the process ends. Raises AddressInUse.
     """
     host, port = host_and_port(http)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Only where the protocol is named does asyncio turn Nagle's algorithm off, which would delay an answer by 40 ms.
+    # asyncio turns Nagle's algorithm off only if the protocol is named. It would delay an answer by 40 ms.
     with ExitStack() as held:
         listener = held.enter_context(socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP))
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -55,7 +55,8 @@ def tcp_listener(http: str) -> Iterator[socket.socket]:
 
 @contextmanager
 def _claimed(http: str, name: str) -> Iterator[None]:
-    """Holds a name in this network namespace until the context ends. Raises AddressInUse, which says who has it."""
+    """Holds a name in this network namespace until the context ends. Raises AddressInUse, which names the process that
+    has it."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as claim:
         until = time.monotonic() + LEAVING_S
         while True:
@@ -82,11 +83,11 @@ def _holder(name: str) -> str:
 
 @contextmanager
 def unix_listener(path: str) -> Iterator[socket.socket]:
-    """A Unix socket that listens at ``path``, for its owner alone, and is removed when the context ends. The file of a
-    process that was killed is replaced.
+    """A Unix socket that listens at ``path``, for its owner alone, and is removed when the context ends. It replaces
+    the file of a killed process.
 
-    Whether a file is such a leftover can only be told while no other controller is between bind and listen. So each
-    looks, binds and listens while it holds the folder's lock. Raises AddressInUse.
+    A file can be recognised as such a leftover only while no other controller is between bind and listen. So each
+    checks, binds and listens while it holds the folder's lock. Raises AddressInUse.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         try:
@@ -125,8 +126,8 @@ def _remove_leftover(path: str) -> None:
         return
     if not stat.S_ISSOCK(there.st_mode):
         raise OSError(errno.EEXIST, "the file there is not a socket")
-    # To a stream socket, one that is bound and does not listen yet looks like a file that nobody has open: both refuse
-    # it (ECONNREFUSED). A datagram socket gets another error from the first.
+    # A stream socket cannot distinguish a bound socket that does not listen yet from a file that no process has open:
+    # both refuse it (ECONNREFUSED). A datagram socket gets another error from the first.
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
         probe.setblocking(False)
         error = probe.connect_ex(path)

@@ -1,4 +1,4 @@
-"""The controller's page at ``/``: the files of ``controller/page``, served as they are; they use the HTTP interface."""
+"""The controller's page at ``/``: the files of ``controller/page``, served unchanged. They use the HTTP interface."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from fastapi import FastAPI, Response
 FOLDER = Path(__file__).parents[1] / "page"
 TYPES = {".css": "text/css", ".html": "text/html", ".js": "text/javascript", ".svg": "image/svg+xml"}
 HEADERS = {
-    # Nothing is loaded from elsewhere. The page is in no frame: a page around it could trick its user into clicking.
+    # The page loads nothing from other sites. It must not be in a frame: a page around it could trick its user into
+    # clicking.
     "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     "X-Frame-Options": "DENY",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-cache",  # another version of the controller may answer at this address tomorrow
+    "Cache-Control": "no-cache",  # another version of the controller may answer at this address later
 }
 
 

@@ -30,7 +30,7 @@ from serene.fixedpoint import DEFAULT_LIMIT
 from serene.http import token
 from serene.strategy import BSP
 
-Fact = Annotated[str, Field(max_length=LONGEST_TEXT)]  # as long as one that a worker reports
+Fact = Annotated[str, Field(max_length=LONGEST_TEXT)]  # as for a worker's reported texts
 Number = Annotated[int, Field(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
 SNAPSHOT_S = 0.2  # between two snapshots of the live stream
 MOST_STREAMS = 32  # open at once
@@ -50,13 +50,13 @@ class NewJob(BaseModel):
     pool_slots: int | None = None  # makes it a pool, whose slots are used in turn
     racks: Annotated[list[int], Field(max_length=256)] | None = None  # workers in each rack
     precision: int = 32  # bits of a pool's gradients' values
-    places: int | None = None  # how many workers may take part; by default as many as begin
-    minimum: int | None = None  # members that stay, whoever is silent
+    places: int | None = None  # most workers at a time; by default as many as begin
+    minimum: int | None = None  # members that eviction for silence leaves
     evict_after: float | None = Field(default=None, allow_inf_nan=False)  # seconds of silence
 
 
 class WantedPlace(BaseModel):
-    """The body of POST /v1/places: a process asks for a place in the job of that name, until it has one."""
+    """The body of POST /v1/places: a process asks for a place in the job of that name, repeatedly until it has one."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -106,7 +106,7 @@ def application(
 
     @app.get("/v1/status")
     async def status(counters_s: Annotated[float, Query(ge=0, le=1e12, allow_inf_nan=False)] = 0.0) -> Json:
-        """counters_s: counters read longer ago than that are read again."""
+        """counters_s: counters older than that are read again."""
         return Json(await coordinator.status(counters_s))
 
     @app.get("/v1/jobs")
@@ -165,7 +165,7 @@ def application(
 
     @app.post("/v1/session")
     async def session(request: Request) -> Json:
-        """Gives a browser, which has sent the token once, the cookie that it sends from then on."""
+        """Gives a browser that has sent the token the cookie for its further requests."""
         answer, secret = Json({}), token()
         if secret is not None:
             give(answer, request.headers, secret)
@@ -198,7 +198,7 @@ def application(
 
 
 async def _stream(coordinator: Coordinator, stopping: asyncio.Event) -> AsyncIterator[str]:
-    """Lines with a JSON object each: events as they happen, and in between snapshots of the status."""
+    """Lines with a JSON object each: events as they happen, and snapshots of the status."""
     with coordinator.events.subscribe() as listener:
         while not stopping.is_set():
             snapshot = Snapshot(status=await coordinator.status(STREAM_COUNTERS_S))

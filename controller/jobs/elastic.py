@@ -1,7 +1,7 @@
-"""Jobs whose workers come and go: how many begin, how many may take part, and who is evicted for silence.
+"""Jobs whose workers come and go: their first workers, their places, and eviction for silence.
 
-A place that nobody has is no member, as one whose worker has left: nothing else in the protocol knows of it. Who comes
-is readmitted, as a process is that was started again: it reads the sum of all contributions before it makes one.
+A place without a process is no member, like that of a worker that has left. So the protocol needs no rule for it. A
+process that comes is readmitted like a restarted one: it reads the sum before it contributes.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ SHORTEST_S, LONGEST_S = 0.5, 86400.0
 def elastic(
     workers: int, places: int | None, minimum: int | None, evict_after: float | None, most: int, racks: int
 ) -> Elastic | None:
-    """What a job of so many workers is asked to be; None: no more than that. most: places that the program has. racks:
-    over how many switches. Raises BadRequest, which names the valid choices."""
+    """The `Elastic` of a job with this number of workers; None without these settings. most: places that the program
+    has. racks: the number of switches. Raises BadRequest, which names the valid choices."""
     if places is None and minimum is None and evict_after is None:
         return None
     places = workers if places is None else places
@@ -35,24 +35,24 @@ def elastic(
 
 
 def _come(job: Job) -> list[Worker]:
-    """The workers that have been there."""
+    """The workers whose place a process has had."""
     return [worker for worker in job.workers if worker.endpoint is not None]
 
 
 def is_free(job: Job, worker: Worker) -> bool:
-    """Whether a process from anywhere may take this place of an elastic job: its worker has left, or was evicted for
-    silence."""
+    """Whether any process may take this place of an elastic job: its worker has left, or was evicted for silence."""
     return job.elastic is not None and (worker.state is WorkerState.LEFT or worker.id in job.silenced)
 
 
 def evictions(job: Job, silent_s: Mapping[int, float]) -> tuple[frozenset[int], frozenset[int]]:
-    """Who is to be evicted now, and which of them for silence. silent_s: for how many seconds each worker has been."""
+    """The workers to evict now, and those of them that are evicted for silence. silent_s: each worker's seconds of
+    silence."""
     evicted, members = frozenset(job.evicted()), job.members()
     silenced = job.silenced & evicted
     if job.elastic is None or job.elastic.evict_after is None or job.state is not JobState.RUNNING:
         return evicted, silenced
     longest = job.elastic.evict_after
-    # One that has not come back since its session was lost has not been heard, however short that is ago.
+    # A worker that has not come back since its session was lost counts as silent at once.
     there = silenced & job.places().keys()
     back = frozenset() if job.restoring else frozenset(each for each in there if silent_s[each] <= longest)
     dead = sorted((each for each in members if silent_s[each] > longest), key=lambda each: -silent_s[each])
@@ -63,8 +63,8 @@ def evictions(job: Job, silent_s: Mapping[int, float]) -> tuple[frozenset[int], 
 
 
 def is_deserted(job: Job, silent_s: Mapping[int, float]) -> bool:
-    """Whether those who are left as members are all silent, while others have left and wait for the job's end. Eviction
-    does not help then: a member has to stay."""
+    """Whether all remaining members are silent while others have left and wait for the job's end. Eviction does not
+    help then: a member has to stay."""
     if job.elastic is None or job.elastic.evict_after is None:
         return False
     left = any(worker.state is WorkerState.LEFT for worker in _come(job))
@@ -72,8 +72,8 @@ def is_deserted(job: Job, silent_s: Mapping[int, float]) -> bool:
 
 
 def starts_without(job: Job, now: float) -> bool:
-    """Whether a job that lost its session begins the next one without those who are missing: they have had time, and
-    enough are there. now: in Unix seconds."""
+    """Whether a job that lost its session begins the next one without the missing workers: their time is over, and
+    enough others have joined. now: in Unix seconds."""
     if job.elastic is None or not job.lost_sessions:
         return False
     here = sum(worker.state is WorkerState.JOINED for worker in job.workers)

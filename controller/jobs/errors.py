@@ -15,11 +15,11 @@ class NoSuchJob(SereneError):
 
 
 class Conflict(SereneError):
-    """A request that is valid, but not in the state that the jobs are in."""
+    """A request that is valid, but not in the jobs' present state."""
 
 
 class InTheWay(Conflict):
-    """What was asked for is possible once the switch has no entries of the finished ``job`` any more."""
+    """The request is possible when the switch has no entries of the finished ``job`` any more."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(f"job {job.id} has finished, but keeps its slots a few seconds for last reads")

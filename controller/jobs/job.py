@@ -1,4 +1,4 @@
-"""One job as the controller remembers it."""
+"""The controller's state of one job."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ LONGEST_HISTORY = 1000  # epochs
 MOST_RETIRED = 64  # earlier incarnations of a worker that are remembered
 LARGEST_LOST_SESSIONS = 255  # WELCOME has a byte for it
 RETURN_S = 10.0  # an evicted worker joins a new session after two or three HELLOs, one every 2 s
-# All that live are back by then: they are called at once (`Admission.call`), and hear that within the second after
-# which a worker that computes looks for what the controller says.
+# All living workers are back by then: the controller calls them at once (`Admission.call`), and a worker that computes
+# receives the call within a second.
 BACK_S = 2.5
 
 
@@ -47,18 +47,18 @@ class Worker:
     id: int
     state: WorkerState = WorkerState.EXPECTED
     endpoint: Endpoint | None = None
-    uncertain: bool = False  # nobody knows whether the switch admits it: it has to be readmitted
+    uncertain: bool = False  # it is not known whether the switch admits it: it has to be readmitted
     before: Endpoint | None = None  # of the process that had the place when the session was lost
     retired: deque[int] = field(default_factory=lambda: deque(maxlen=MOST_RETIRED))  # earlier incarnations
-    contributions_sent: int | None = None  # packets, as the worker said when it left
+    contributions_sent: int | None = None  # packets, from its LEAVE
     report: Facts | None = None  # the latest
     reported_at: float = -math.inf  # on the monotonic clock
     readmitted_at: float = -math.inf  # on the monotonic clock
-    left_at: float = -math.inf  # when it last said that it leaves, on the monotonic clock
-    given: bool = False  # to a process that may be at another host (`serene.controller.jobs.named`)
+    left_at: float = -math.inf  # its last LEAVE, on the monotonic clock
+    given: bool = False  # the place was given to a process, perhaps at another host (`serene.controller.jobs.named`)
 
     def stays_evicted(self, at: Endpoint) -> bool:
-        """Whether the process at this endpoint was evicted in a session that is lost. Another one in its place is a
+        """Whether the process at this endpoint was evicted in a lost session. Another process in its place is a
         member."""
         was_here = self.before is not None and at.incarnation == self.before.incarnation
         return self.state is WorkerState.EVICTED and was_here
@@ -78,8 +78,8 @@ class Worker:
 
 @dataclass(frozen=True)
 class EpochBegun:
-    """An epoch has begun, with this strategy and for this reason. t: when, in Unix seconds; clock: the same on the
-    monotonic clock, to measure what has passed since."""
+    """An epoch has begun, with this strategy and for this reason. t: its beginning in Unix seconds; clock: the same on
+    the monotonic clock, to measure time since then."""
 
     t: float
     session: int
@@ -91,7 +91,7 @@ class EpochBegun:
 
 @dataclass(frozen=True)
 class JobEpoch:
-    """One epoch of one job, by which a decision is known to be about the present one."""
+    """One epoch of one job. A decision carries it, so that an outdated one is recognised."""
 
     job: int
     session: int
@@ -104,9 +104,9 @@ class JobEpoch:
 
 @dataclass(frozen=True)
 class Elastic:
-    """places: how many workers may take part at a time. minimum: nobody is evicted for silence where fewer would be
-    left, so that the others wait until somebody comes; who has said LEAVE counts as one of them. evict_after: seconds
-    of silence after which a member is evicted; None: never."""
+    """places: most workers at a time. minimum: eviction for silence leaves at least this number, so that the others
+    wait until a process comes; workers that have sent LEAVE count. evict_after: seconds of silence after which a member
+    is evicted; None: never."""
 
     places: int
     minimum: int = 1
@@ -114,13 +114,13 @@ class Elastic:
 
     @property
     def patience_s(self) -> float:
-        """For how long a new session waits for members that do not come."""
+        """Seconds for which a new session waits for missing members."""
         return math.inf if self.evict_after is None else max(self.evict_after, BACK_S)
 
 
 @dataclass
 class Job:
-    """One training run. ``slots`` is None while it has none; session and epoch are 0 before it runs."""
+    """One training run. ``slots`` is None while it has no slots; session and epoch are 0 before it runs."""
 
     id: int
     workers_expected: int
@@ -128,9 +128,9 @@ class Job:
     scale: int  # fixed-point units in 1.0
     limit: float  # the largest |value| of a contribution
     state: JobState = JobState.WAITING
-    name: str | None = None  # by which its processes found it
-    settings: Facts = field(default_factory=dict)  # of a named job: what its processes have to say alike
-    racks: Racks = NO_RACKS  # which workers are in which rack; with one switch, all are in rack 0
+    name: str | None = None  # by which its processes find it
+    settings: Facts = field(default_factory=dict)  # of a named job: settings in which its processes have to agree
+    racks: Racks = NO_RACKS  # the workers of each rack; with one switch, all are in rack 0
     pool: bool = False  # its slots are used in turn (serene/client/allreduce), under BSP, by the workers that began it
     precision: int = 32  # bits of the values of a pool's gradients
     elastic: Elastic | None = None  # its workers come and go
@@ -139,14 +139,14 @@ class Job:
     asked_at: float = -math.inf  # when it was made, or a worker last asked to join, on the monotonic clock
     session: int = 0
     epoch: int = 0
-    epochs_spent: int = 0  # of this session, those of failed writes included: the next one's number is one more
-    in_doubt: bool = False  # a swap has failed, and may have come into force all the same
+    epochs_spent: int = 0  # of this session, including those of failed writes: the next epoch is one more
+    in_doubt: bool = False  # a swap has failed, but may be in force
     lost_sessions: int = 0  # how many of its sessions the switch has lost
-    lost: set[int] = field(default_factory=set)  # which ones, as far as they are known
-    lost_before: int = 0  # sessions before this one may have been this job's, too, and lost
+    lost: set[int] = field(default_factory=set)  # those that are known
+    lost_before: int = 0  # sessions before this one may have been lost sessions of this job
     restoring: bool = False  # the workers are restoring the sums of a lost session, under BSP
-    died: set[int] = field(default_factory=set)  # a pool's workers of which others say that their processes are gone
-    absent: int = 0  # of the expected workers, so many will not come, and nobody knows which
+    died: set[int] = field(default_factory=set)  # a pool's workers whose processes have died, as others report
+    absent: int = 0  # the number of expected workers that will not come; it is not known which
     returning: frozenset[int] = frozenset()  # workers that need not come, but are waited for until ``returns_until``
     returns_until: float = 0.0  # in Unix seconds
     vector_length: int = 0
@@ -155,7 +155,7 @@ class Job:
     began_at: float = 0.0  # when the session began, in Unix seconds
     began_clock: float = 0.0  # and on the monotonic clock
     finished_at: float | None = None  # when it was first seen to have finished, on the monotonic clock
-    answers: int | None = None  # that its workers had had when they were last counted, once it is finished
+    answers: int | None = None  # of a finished job: its workers' answers when they were last counted
     tag: int = field(default_factory=lambda: secrets.randbits(64))  # tells jobs of the same id apart
     workers: list[Worker] = field(default_factory=list)
     epochs_begun: int = 0  # in all its sessions
@@ -169,7 +169,7 @@ class Job:
             self.racks = Racks((places,))
 
     def worker_at(self, rack: int, place: int) -> Worker | None:
-        """The worker with number ``place`` in that rack; None: there is none."""
+        """The worker with number ``place`` in that rack, or None."""
         number = self.racks.number(rack, place)
         return None if number is None else self.workers[number]
 
@@ -183,7 +183,7 @@ class Job:
         return f"job {self.id} has no worker {place} in rack {rack}: expected 0 to {sizes[rack] - 1}"
 
     def places(self) -> dict[int, Endpoint]:
-        """The endpoints of the workers that have one, by worker."""
+        """The workers' endpoints, by worker; workers without one are left out."""
         return {worker.id: worker.endpoint for worker in self.workers if worker.endpoint is not None}
 
     @property
@@ -192,7 +192,7 @@ class Job:
         return round(self.limit * self.scale)
 
     def has_had(self, session: int) -> bool:
-        """Whether a worker that was in that session last may be this job's. session: 0 if it was in none."""
+        """Whether a worker whose last session was this one may belong to this job. session: 0 without one."""
         return session in self.lost or session in (0, self.session) or session < self.lost_before
 
     @property
@@ -201,16 +201,16 @@ class Job:
         return self.state is JobState.FINISHED and self.slots is None
 
     def needed(self) -> tuple[bool, bool, float]:
-        """Sorts finished jobs: what the switch holds of the first is needed least."""
+        """Sorts finished jobs: the first one's entries in the switch are needed least."""
         return not self.over, not self.pool, self.finished_at or math.inf
 
     def members(self) -> list[int]:
-        """The members' numbers, for which a strategy is compiled."""
+        """The members' numbers. A strategy is compiled for them."""
         return [worker.id for worker in self.workers if worker.state is WorkerState.RUNNING]
 
     @property
     def taken(self) -> str:
-        """``4 of 8 places``: how many workers take part, of those that could."""
+        """``4 of 8 places``: the number of workers that take part, and of places."""
         return f"{len(self.members())} of {len(self.workers)} places"
 
     @property
@@ -223,14 +223,14 @@ class Job:
         return [worker.id for worker in self.workers if worker.state is WorkerState.EVICTED]
 
     def note_reads(self, answers: int, now: float) -> None:
-        """Notes how many answers the workers have had, once the job has finished: while they read for the last time,
-        which takes long where the vector is long, its entries are not due to go. now: on the monotonic clock."""
+        """Stores the number of the workers' answers when the job has finished. A last read of a long vector takes long;
+        meanwhile the job's entries must stay. now: on the monotonic clock."""
         if self.finished_at is not None and answers != self.answers:
             self.finished_at = now
         self.answers = answers
 
     def begin_epoch(self, policy: Policy, reason: str, now: float) -> EpochBegun:
-        """Notes that the switch has this policy now. now: in Unix seconds."""
+        """Stores that the switch has this policy now. now: in Unix seconds."""
         begun = EpochBegun(now, policy.session, policy.epoch, policy.strategy, reason)
         if policy.session != self.session:
             self.began_at, self.began_clock = begun.t, begun.clock
@@ -245,33 +245,33 @@ class Job:
         return begun
 
     def restorers(self) -> list[int]:
-        """The numbers of the workers that take part in a restoration, evicted ones among them."""
+        """The numbers of the workers that take part in a restoration, including evicted ones."""
         states = (WorkerState.RUNNING, WorkerState.EVICTED)
         return [worker.id for worker in self.workers if worker.state in states and worker.endpoint is not None]
 
     def awaited(self, now: float) -> tuple[int, ...]:
-        """The numbers of the workers without which the job does not start yet. now: in Unix seconds."""
+        """The numbers of the workers that the job waits for before it starts. now: in Unix seconds."""
         missing = tuple(worker.id for worker in self.workers if worker.state is WorkerState.EXPECTED)
         if len(missing) > self.absent:
             return missing
-        # A clock that was set back waits for nobody: it could be for hours.
+        # After the clock was set back, the job waits for none of them: it could be hours.
         waits = self.lost_at <= now < self.returns_until
         return tuple(sorted(self.returning - self.places().keys())) if waits else ()
 
     def mark_evicted(self, evicted: Collection[int]) -> None:
-        """Notes that of the workers that take part exactly these are evicted. One that has not joined this session is a
-        member only once it has."""
+        """Stores that exactly these of the participating workers are evicted. A worker that has not joined this session
+        becomes a member when it joins."""
         for worker in self.workers:
             if worker.state in (WorkerState.RUNNING, WorkerState.EVICTED):
                 readmitted = WorkerState.RUNNING if worker.endpoint is not None else WorkerState.LEFT
                 worker.state = WorkerState.EVICTED if worker.id in evicted else readmitted
 
     def reset(self, now: float = 0.0, active: Collection[int] = ()) -> None:
-        """Makes the job wait again for the workers that took part in a session that is lost; its history stays.
+        """Makes the job wait again for the workers of its lost session; its history stays.
 
-        A worker that has left or was evicted need not come back. One that was evicted stays evicted. active: those that
-        were heard recently, which are waited for until RETURN_S after ``now`` (Unix seconds), and no longer than
-        for members: they help to restore the sums. But for nobody who was evicted for silence.
+        A worker that has left or was evicted need not come back. An evicted one stays evicted. active: workers that
+        sent something recently. The job waits for them until RETURN_S after ``now`` (Unix seconds), and no longer than
+        for members: they help to restore the sums. It does not wait for workers that were evicted for silence.
         """
         self.state = JobState.WAITING
         self.lost_sessions = min(self.lost_sessions + 1, LARGEST_LOST_SESSIONS)
@@ -297,7 +297,7 @@ class Job:
         ]
 
     def remember(self, known: Job) -> None:
-        """Takes over from ``known``, the same session as it was known before, what the switch's entries do not say."""
+        """Copies from ``known``, the earlier state of the same session, the facts that the switch's entries lack."""
         self.history.extendleft(reversed(known.history))
         self.epochs_begun += known.epochs_begun
         self.epochs_spent = max(self.epochs_spent, known.epochs_spent)

@@ -1,8 +1,8 @@
-"""Jobs: who takes part, which slots they have, which strategy is in force. No I/O, no clock, no switch.
+"""Jobs: their workers, slots and strategies. No I/O, no clock, no switch.
 
-A change that the switch must hear of takes two steps: it is planned (`hello`, `plan_swap`, `plan_leave`), and when the
-switch has taken it, committed (`started`, `swapped`, ...). A write that fails changes nothing, but its epoch is spent:
-nobody can know whether the write arrived, and an epoch has one policy.
+A change that is written to the switch takes two steps. It is planned (`hello`, `plan_swap`, `plan_leave`), and
+committed after the write (`started`, `swapped`, ...). A failed write changes nothing, but uses up its epoch: the write
+may have arrived, and an epoch has one policy.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from serene.strategy import ASP, BSP, Strategy, shrunk
 from serene.wire import MOST_IN_POOL
 
 LARGEST_SESSION = 2**32 - 1
-LATEST_BY_CLOCK = 2**32 - 2**20  # the latest session that follows from the clock, in the year 2106
+LATEST_BY_CLOCK = 2**32 - 2**20  # the latest session that is taken from the clock, in the year 2106
 
 
 class Jobs:
@@ -45,11 +45,11 @@ class Jobs:
         return iter(sorted(self._jobs.values(), key=lambda job: job.id))
 
     def get(self, job: int) -> Job | None:
-        """None: there is no such job."""
+        """The job, or None."""
         return self._jobs.get(job)
 
     def __getitem__(self, job: int) -> Job:
-        """Raises NoSuchJob, naming the jobs there are."""
+        """Raises NoSuchJob, which names the existing jobs."""
         if job not in self._jobs:
             raise NoSuchJob(f"there is no job {job} ({self._there_are()})")
         return self._jobs[job]
@@ -77,10 +77,10 @@ class Jobs:
         """A new job that waits for ``workers`` workers.
 
         job: its id; None: a free one. scale: fixed-point units in 1.0. limit: the largest |value| of a contribution.
-        pool_slots: makes it a pool, which has that many slots from now on. racks: which workers are in which rack;
-        None: all are at one switch. precision: bits of the values of a pool's gradients at first. elastic: others join
-        later. Raises BadRequest, Conflict, or the strategy's own error where it does not fit the workers; InTheWay
-        where this would succeed once another job is deleted, which has finished.
+        pool_slots: makes it a pool, which has this number of slots from now on. racks: the workers of each rack; None:
+        there is one switch. precision: initial bits of the values of a pool's gradients. elastic: others join later.
+        Raises BadRequest, Conflict, or the strategy's own error if it does not fit the workers; InTheWay if it would
+        succeed after deleting a finished job.
         """
         if not 1 <= workers <= self.max_workers:
             raise BadRequest(f"a job of {workers} workers: expected 1 to {self.max_workers}")
@@ -92,7 +92,7 @@ class Jobs:
         if precision != created.precision:
             precisions.check(created, self.lanes, precision)
             created.precision = precision
-        if pool_slots is not None:  # at once, so that it is known before its workers come whether there is room
+        if pool_slots is not None:  # at once, so that a lack of room is an error before its workers come
             refusal = self._reserve(created, pool_slots * self.lanes)
             if refusal is not None:
                 raise Conflict(refusal.reason)
@@ -123,8 +123,9 @@ class Jobs:
             )
 
     def _free_id(self, wanted: int | None) -> int:
-        """The wanted id, or the first that was never used, else that of a job that is over, else of one that has
-        finished, a pool rather than another, as nothing is read from it any more. Raises BadRequest or Conflict."""
+        """The wanted id, or a free one. Free are, in this order: an id that was never used, that of a job that is over,
+        that of a finished pool (nothing is read from it any more), that of another finished job. Raises BadRequest or
+        Conflict."""
         if wanted is not None and not 0 <= wanted < self.max_jobs:
             raise BadRequest(f"job {wanted}: expected 0 to {self.max_jobs - 1}")
         candidates = range(self.max_jobs) if wanted is None else [wanted]
@@ -155,13 +156,13 @@ class Jobs:
         session: int = 0,
         goes_on: bool = False,
     ) -> Refusal | Start | Readmission | Waiting | None:
-        """A worker that is no member asks to join. Returns what follows: a plan to write to the switch, Waiting for
-        others, a Refusal, or None where it has joined already and asked before it knew. Raises InTheWay where the
-        slots that it needs are still those of a job that has finished.
+        """A worker that is no member asks to join. Returns a plan to write to the switch, Waiting, or a Refusal; None
+        if it has joined already and asked before it knew. Raises InTheWay if a finished job still has the slots that it
+        needs.
 
-        place: its number in the rack of its endpoint. vector_length: its values. now: in Unix seconds. session: the one
-        that it was in last; 0: none. goes_on: it believes that it is still in that session, and would contribute under
-        seqs that another process may have used meanwhile.
+        place: its number in the rack of its endpoint. vector_length: in values. now: in Unix seconds. session: its last
+        one; 0: none. goes_on: it believes that this session continues, and would contribute under seqs that another
+        process may have used meanwhile.
         """
         job = self._jobs.get(job_id)
         if job is None:
@@ -180,7 +181,7 @@ class Jobs:
                 )
             if job.restoring and worker.endpoint is None:
                 job.returning |= {worker.id}  # to the next session, if this one is lost, too
-                return Waiting(job.id)  # the others do not, or late workers could have them begin again for ever
+                return Waiting(job.id)  # the others do not wait: late workers could make them begin again for ever
             return self._plan_readmission(job, worker, endpoint)
         known = job.slots is not None and vector_length == job.vector_length
         if not known and (refusal := self._reserve(job, vector_length)):
@@ -210,13 +211,13 @@ class Jobs:
         return None
 
     def _taken(self, without: Collection[int]) -> list[SlotRange]:
-        """The slots of all jobs but those with the ids ``without``."""
+        """The slots of all jobs, except jobs with the ids ``without``."""
         return [job.slots for job in self if job.id not in without and job.slots is not None]
 
     def _plan_start(self, job: Job, now: float) -> Start | Refusal:
         assert job.slots is not None
-        # Sessions come from the clock so that they grow even if the switch has lost the last one. A clock that is far
-        # in the future must not use up the numbers.
+        # A session's number comes from the clock, so that it grows even if the switch has lost the last one. A clock
+        # far in the future must not use up the numbers.
         session = max(self._last_session + 1, min(int(now), LATEST_BY_CLOCK))
         if session > LARGEST_SESSION:
             return Refusal("all session numbers are used up: restart the switch and the controller")
@@ -231,7 +232,7 @@ class Jobs:
         )  # fmt: skip
 
     def note_session(self, session: int) -> None:
-        """The switch has, or has had, a session of this number: later ones get larger numbers."""
+        """The switch has, or had, a session of this number: later ones get larger numbers."""
         self._last_session = max(self._last_session, session)
 
     def started(self, start: Start, now: float) -> None:
@@ -247,10 +248,10 @@ class Jobs:
         job.begin_epoch(start.policy, "resumed" if job.restoring else "started", now)
 
     def plan_restored(self, job_id: int) -> Swap | None:
-        """The sums are restored: the swap to the job's own strategy, without the evicted workers that took part; None
-        where that is BSP of those that are members, which is in force already.
+        """The sums are restored. Returns the swap to the job's own strategy, without the evicted workers that took
+        part; None if that is BSP of the members, which is in force already.
 
-        A needless epoch would cost a BSP run its exactness: the round in which an epoch begins is not isolated.
+        An unneeded epoch would change the bits of a BSP run: the round in which an epoch begins is not isolated.
         """
         job = self[job_id]
         if job.strategy == BSP() and job.restorers() == job.members():
@@ -278,15 +279,15 @@ class Jobs:
         self.swapped(readmission.swap, now)
 
     def not_readmitted(self, readmission: Readmission) -> None:
-        """The switch did not take all writes of a readmission: the next process that asks is readmitted."""
+        """A write of a readmission failed: the next process that asks is readmitted."""
         self._jobs[readmission.job].workers[readmission.worker].uncertain = True
 
     # Strategies
 
     def plan_swap(self, job_id: int, strategy: Strategy, reason: str = "requested") -> Swap | None:
-        """The swap to another strategy; None where `choose` is enough, for the job does not run yet or is restoring.
+        """The swap to another strategy. None if the job does not run yet or is restoring: then `choose` is enough.
 
-        Raises NoSuchJob; Conflict for a pool, a finished job, or one without members; or the strategy's own error where
+        Raises NoSuchJob; Conflict for a pool, a finished job, or a job without members; or the strategy's own error if
         it does not fit.
         """
         self.check_no_pool(job_id)
@@ -303,7 +304,7 @@ class Jobs:
         return Swap(job_id, Policy(job.session, self._next_epoch(job), strategy, fields), reason)
 
     def plan_precision(self, job_id: int, bits: int) -> Swap | None:
-        """The swap to another precision of a pool's gradients; None where it is in force already. Raises NoSuchJob,
+        """The swap to another precision of a pool's gradients; None if it is in force already. Raises NoSuchJob,
         BadRequest or Conflict."""
         job = self[job_id]
         fields = precisions.change(job, self.lanes, bits)
@@ -312,8 +313,8 @@ class Jobs:
         return Swap(job_id, Policy(job.session, self._next_epoch(job), job.strategy, fields), f"precision {bits}")
 
     def has_already(self, job_id: int, strategy: Strategy) -> bool:
-        """Whether this strategy is certainly in force in a running job: a new epoch would be needless, and cost a BSP
-        run its exactness. After a write that failed nobody can be certain. Raises NoSuchJob."""
+        """Whether this strategy is certainly in force in a running job. Then a new epoch is not needed, and would
+        change the bits of a BSP run. After a failed write it is not certain. Raises NoSuchJob."""
         job = self[job_id]
         if job.state is not JobState.RUNNING or job.restoring or not job.members():
             return False
@@ -321,10 +322,10 @@ class Jobs:
         return fits and strategy == job.strategy and not job.in_doubt
 
     def taking_part(self, job_id: int, named: Iterable[int]) -> list[int]:
-        """The workers that are members or evicted, in their order. named: workers that have to be among them.
+        """The workers that are members or evicted, in order. named: workers that have to be among them.
 
-        Raises NoSuchJob; Conflict for a pool, where the job does not run, or where a named worker has left or never
-        was.
+        Raises NoSuchJob; Conflict for a pool, for a job that does not run, or if a named worker has left or does not
+        exist.
         """
         self.check_no_pool(job_id)
         job = self[job_id]
@@ -337,10 +338,9 @@ class Jobs:
         return taking_part
 
     def plan_barrier(self, job_id: int, strategy: Strategy, evicted: Iterable[int], reason: str) -> Swap | None:
-        """The swap to a strategy under which exactly these workers are evicted; None when all is certainly so already.
+        """The swap to a strategy under which exactly these workers are evicted; None if that is certainly in force.
 
-        Raises as `taking_part`, Conflict where no member would be left, or the strategy's own error where it does not
-        fit.
+        Raises as `taking_part`, Conflict if no member would be left, or the strategy's own error if it does not fit.
         """
         job, evicted = self[job_id], frozenset(evicted)
         taking_part = self.taking_part(job_id, evicted)
@@ -350,11 +350,11 @@ class Jobs:
         if evicted == set(job.evicted()) and strategy == job.in_force and not job.in_doubt:
             return None
         if strategy != job.in_force:
-            strategy.compile(taking_part)  # it shrinks to the members that are left, but has to fit all who take part
+            strategy.compile(taking_part)  # it is compiled for the remaining members, but has to fit all participants
         return replace(self._plan_policy(job, strategy, members, reason), evicted=evicted)
 
     def choose(self, job_id: int, strategy: Strategy) -> None:
-        """Notes the strategy that a waiting job will start with, or a restoring one go on with."""
+        """Stores the strategy with which a waiting job will start, or a restoring one continue."""
         self[job_id].strategy = strategy
 
     def swapped(self, swap: Swap, now: float) -> EpochBegun:
@@ -367,7 +367,7 @@ class Jobs:
     def _plan_policy(
         self, job: Job, strategy: Strategy, members: list[int], reason: str, free: Sequence[int] = ()
     ) -> Swap:
-        """The swap to a strategy for these members. free: the evicted workers that go on if no member is left."""
+        """The swap to a strategy for these members. free: the evicted workers that continue if no member is left."""
         fields = shrunk(strategy, members).compile(members) if members else ASP().compile(free)
         fields = replace(fields, precision=job.precision)
         return Swap(job.id, Policy(job.session, self._next_epoch(job), strategy, fields), reason)
@@ -390,13 +390,13 @@ class Jobs:
         session: int = 0,
         died: Collection[int] = (),
     ) -> Leave:
-        """A worker says LEAVE, for the first time or again.
+        """A worker's LEAVE, the first or a later one.
 
-        place: its number in its rack. contributions_sent: packets, as it says; None: it does not. active: the workers
-        that were heard from recently. session: the one that it was in; 0: none. died: a pool's workers that are gone,
-        as it says, which `Upkeep` believes once they are silent. The job is over when no member is left and no evicted
-        worker is active; as long as one is, it goes on as an asynchronous one. The switch is told when the last one
-        leaves, too, or a controller that takes over would wait for it. Raises NoSuchJob or Conflict.
+        place: its number in its rack. contributions_sent: packets, as it reports; None: not reported. active: the
+        workers that sent something recently. session: its own; 0: none. died: a pool's workers that it reports dead;
+        `Upkeep` believes it when they are silent. The job is over when no member is left and no evicted worker is
+        active; an active one continues asynchronously. The last LEAVE is written to the switch, too: otherwise a
+        controller that takes over would wait for that worker. Raises NoSuchJob or Conflict.
         """
         job, worker = self._begun(job_id, place, at)
         worker_id = worker.id
@@ -430,12 +430,12 @@ class Jobs:
             self._finished(job)
 
     def plan_abandoned(self, job_id: int) -> Swap:
-        """The swap that ends a job whose members have all left and whose evicted workers are silent."""
+        """The swap that ends a job: all its members have left, and its evicted workers are silent."""
         job = self._jobs[job_id]
         return self._plan_policy(job, job.in_force, [], "abandoned")
 
     def abandoned(self, swap: Swap, now: float) -> None:
-        """Commits the end of a job that was abandoned."""
+        """Commits the end of an abandoned job."""
         self.swapped(swap, now)
         self._finished(self._jobs[swap.job])
 
@@ -445,7 +445,7 @@ class Jobs:
             job.state = JobState.FINISHED
 
     def due(self, now: float, grace_s: float) -> list[int]:
-        """The ids of finished jobs whose entries may be removed: they have stayed for the workers' last PULLs, for
+        """The ids of finished jobs whose entries may be removed. Entries stay for the workers' last PULLs: for
         ``grace_s`` seconds since a call of this method first found the job finished, or since `Job.note_reads`. A pool
         has no last PULLs. now: on the monotonic clock."""
         finished = [job for job in self if job.state is JobState.FINISHED and job.slots is not None]
@@ -460,7 +460,7 @@ class Jobs:
     # Telemetry, and jobs found or lost
 
     def take_over(self, job: Job) -> None:
-        """Adds a job that the switch runs already; what was known of its session is kept."""
+        """Adds a job that the switch runs already. Known facts about its session are kept."""
         known = self._jobs.get(job.id)
         if known is not None and known.session == job.session:
             job.remember(known)
@@ -468,15 +468,15 @@ class Jobs:
         self.note_session(job.session)
 
     def report(self, job_id: int, place: int, at: Endpoint, report: Facts, now: float) -> int:
-        """Keeps a worker's latest REPORT, and returns its number in the job. place: its number in its rack. now: on the
-        monotonic clock. Raises NoSuchJob or Conflict."""
+        """Stores a worker's latest REPORT, and returns its number in the job. place: its number in its rack. now: on
+        the monotonic clock. Raises NoSuchJob or Conflict."""
         _, worker = self._begun(job_id, place, at)
         worker.report, worker.reported_at = report, now
         return worker.id
 
     def _begun(self, job_id: int, place: int, at: Endpoint) -> tuple[Job, Worker]:
-        """The job and the worker. Raises Conflict where a packet belongs to an earlier job of this id, or to an earlier
-        incarnation; and NoSuchJob."""
+        """The job and the worker. Raises NoSuchJob, or Conflict if a packet belongs to an earlier job of this id or to
+        an earlier incarnation."""
         job = self[job_id]
         worker = job.worker_at(at.rack, place)
         if job.state is JobState.WAITING or worker is None or worker.endpoint != at:
@@ -486,8 +486,8 @@ class Jobs:
     def switch_has_only(
         self, held: Container[int], now: float = 0.0, active: Callable[[Job], Collection[int]] = lambda job: ()
     ) -> list[int]:
-        """Notes that the switch holds nothing of other jobs than ``held``: those that ran wait for their workers again.
-        Returns the ids of these. now, active: as of `Job.reset`, the latter by job."""
+        """Stores that the switch holds only the jobs ``held``. Other running jobs wait for their workers again; returns
+        their ids. now, active: as of `Job.reset`, the latter by job."""
         ran = []
         for job in self:
             if job.id in held:

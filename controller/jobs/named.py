@@ -1,9 +1,9 @@
-"""Jobs by name: processes come for a place in a job of this name, and the first of them have it made. No I/O, no clock.
+"""Jobs by name: processes ask for a place in a job of this name, which is made for the first of them. No I/O, no clock.
 
-The processes of a new job are *gathered*: each asks again and again until all are there. Then their settings are
-compared, so that all of them hear of a difference, and the job is made. A process that comes while the job runs gets
-the place of a worker that is silent or has left, or, in a job whose workers come and go, one that nobody has. A
-controller that was started again gathers anew the processes that still ask, and knows those jobs that have begun
+The processes of a new job are *gathered*: each asks repeatedly until all have asked. Then their settings are compared,
+so that all of them learn of a difference, and the job is made. A process that comes while the job runs gets the place
+of a worker that is silent or has left. In a job whose workers come and go it may get a place that was never taken. A
+restarted controller gathers again the processes that still ask, and knows the jobs that have begun
 (`serene.controller.jobs.notes`).
 """
 
@@ -21,21 +21,21 @@ from serene.fixedpoint import LARGEST
 from serene.report import Fact
 
 LONGEST_NAME = 64
-MOST_VALUES = 4  # of a setting that are named where processes differ
-STILL_THERE_S = 5.0  # a process asks several times a second; one that has not for so long has died
-ALL_DIFFER_S = 3.0  # after a difference was seen, until nobody else is waited for
-HEARING_S = 10.0  # for all processes to hear that their settings differ
-VACANT_S = 5.0  # a worker reports every second; the place of one that was silent for so long is free
+MOST_VALUES = 4  # of a setting, in the message that processes differ
+STILL_THERE_S = 5.0  # a process asks several times a second; after this silence it has died
+ALL_DIFFER_S = 3.0  # after a difference, the time to wait for further processes
+HEARING_S = 10.0  # for all processes to learn that their settings differ
+VACANT_S = 5.0  # a worker reports every second; after this silence its place is free
 CLAIMED_S = 10.0  # for a process to join, once it has a place
-BACK_S = 10.0  # for a process to come back after its session was lost; until then its place is its own
+BACK_S = 10.0  # for a process to come back after its session was lost; until then it keeps its place
 PATIENCE_S = 15.0  # for a place to become free
 
 
 @dataclass(frozen=True)
 class Asks:
-    """A process asks for a place. process: its number, drawn at random. workers: how many it expects in the job.
-    settings: what all processes have to say alike. scale: fixed-point units in 1.0 that would suit it. limit: in units.
-    rack: where it is; None with one switch. elastic: how workers come and go; None: they stay."""
+    """A process's request for a place. process: its random number. workers: the number that it expects in the job.
+    settings: must be equal for all processes. scale: the fixed-point units in 1.0 that it proposes. limit: in units.
+    rack: its own; None with one switch. elastic: how workers come and go; None: they stay."""
 
     process: str
     workers: int
@@ -60,22 +60,23 @@ class Place:
 
 @dataclass(frozen=True)
 class Awaits:
-    """The process has to ask again. why: in words."""
+    """The process has to ask again. why: a text."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class Dead:
-    """All workers of the job of that name are silent, and this process belongs to another one: it is in the way."""
+    """All workers of the job of that name are silent, and this process belongs to another job: the old one is in the
+    way."""
 
     job: Job
 
 
 @dataclass(frozen=True)
 class Complete:
-    """All processes are there, in the order of their places: the job can be made. racks: workers in each rack, by
-    number; None with one switch."""
+    """All processes have asked, so the job can be made. They are in the order of their places. racks: the number of
+    workers in each rack; None with one switch."""
 
     processes: tuple[str, ...]
     asked: Asks
@@ -86,13 +87,13 @@ class Complete:
 @dataclass
 class _Arrival:
     asks: Asks
-    at: float  # when it asked last
-    told: bool = False  # that the settings differ
+    at: float  # its last request
+    told: bool = False  # it has been told that the settings differ
 
 
 @dataclass
 class _Gathering:
-    """The processes that have come for one name, in the order in which they came."""
+    """The processes that have asked for one name, in order of their first request."""
 
     arrivals: dict[str, _Arrival] = field(default_factory=dict)
     differ_since: float = math.inf
@@ -109,8 +110,8 @@ class _Claim:
 
 
 class Named:
-    """The names of one controller. silent_s: for how many seconds a job's worker has not been heard; of one that has
-    not come back since the session was lost, since when that is. Times are on the monotonic clock, in seconds."""
+    """The names of one controller. silent_s: a worker's seconds of silence; for a worker that has not come back, the
+    seconds since its session was lost. Times are on the monotonic clock, in seconds."""
 
     def __init__(self, jobs: Jobs, silent_s: Callable[[Job, Worker], float]) -> None:
         self._jobs = jobs
@@ -124,15 +125,15 @@ class Named:
         return next((job for job in self._jobs if job.name == name and job.state is not JobState.FINISHED), None)
 
     def come(self, name: str, asks: Asks, now: float) -> Place | Awaits | Dead | Complete:
-        """A process asks, for the first time or again. Raises BadRequest for a name or a request that is impossible,
-        Conflict where the settings differ or all places are taken."""
+        """A process's request, the first or a later one. Raises BadRequest for an impossible name or request, Conflict
+        if the settings differ or all places are taken."""
         _check(name, asks, self._jobs.max_workers)
         self._forget(now)
         job = self.job(name)
         return self._gather(name, asks, now) if job is None else self._find_place(job, asks, now)
 
     def gathering(self, now: float) -> dict[str, tuple[int, str]]:
-        """By the names of jobs that are not made yet: how many processes have come, and for what they wait."""
+        """By the names of jobs that are not made yet: the number of processes, and the text of what they wait for."""
         there = {name: gathering.live(now) for name, gathering in self._gatherings.items()}
         return {name: (len(live), _awaited(name, live)) for name, live in there.items() if live}
 
@@ -144,7 +145,7 @@ class Named:
         self._gatherings.pop(name, None)
 
     def _forget(self, now: float) -> None:
-        """Forgets the processes that ask no more, and the places of jobs that are gone."""
+        """Forgets processes that no longer ask, and places of deleted jobs."""
         tags = {job.tag for job in self._jobs}
         self._gatherings = {
             name: gathering
@@ -163,7 +164,7 @@ class Named:
         gathering.arrivals = live = gathering.live(now)
         expected = max([asks.workers, *(arrival.asks.workers for arrival in live.values())])
         known = live.get(asks.process)
-        if known is not None or len(live) < expected:  # else it is one too many, and need not be remembered
+        if known is not None or len(live) < expected:  # else it is surplus, and need not be remembered
             live[asks.process] = _Arrival(asks, now, known is not None and known.told)
         if text := differences(name, [arrival.asks for arrival in live.values()]):
             return self._refuse(name, gathering, asks, text, len(live) >= expected, now)
@@ -173,14 +174,14 @@ class Named:
         first = [arrival.asks for arrival in live.values()][:expected]
         if asks.process not in {one.process for one in first}:
             return Awaits(f"all {expected} processes of job {name!r} are here")
-        first.sort(key=lambda one: one.rack or 0)  # stable: in each rack in the order in which they came
+        first.sort(key=lambda one: one.rack or 0)  # stable: in each rack in the order of their requests
         racks = None if asks.rack is None else Counter(one.rack or 0 for one in first)
         return Complete(tuple(one.process for one in first), asks, min(one.scale for one in first), racks)
 
     def _refuse(self, name: str, gathering: _Gathering, asks: Asks, text: str, complete: bool, now: float) -> Awaits:
         gathering.differ_since = min(gathering.differ_since, now)
         if not complete and now - gathering.differ_since < ALL_DIFFER_S:
-            return Awaits(text)  # so that those that are about to come are told, too
+            return Awaits(text)  # so that processes that are about to ask learn it, too
         gathering.refused_at = min(gathering.refused_at, now)
         if asks.process in gathering.arrivals:
             gathering.arrivals[asks.process].told = True
@@ -229,25 +230,25 @@ class Named:
         return job.state is JobState.RUNNING and self._silent_s(job, worker) >= VACANT_S
 
     def _by_preference(self, job: Job, waited_s: float) -> list[Worker]:
-        """The places that a process may get, the best one first."""
+        """The places that a process may get, in order of preference."""
         left = [worker for worker in job.workers if worker.state is WorkerState.LEFT]
         others = [worker for worker in job.workers if worker.state is not WorkerState.LEFT]
         if _holds_up_nobody(job):
-            # First those that nobody had.
+            # First places that no process had.
             left.sort(key=lambda worker: (worker.endpoint is not None, worker.before is not None))
-            # Of the silent ones the first is most certainly dead, not only slow.
+            # Of the silent workers, the first is most certainly dead, not slow.
             return [*left, *sorted(others, key=lambda worker: -self._silent_s(job, worker))]
-        # First those of dead members, which hold up the others; it takes a while to know that a member is dead.
+        # First those of dead members, which make the others wait. It takes a while until a member counts as dead.
         return [*others, *(left if waited_s >= VACANT_S else ())]
 
 
 def _holds_up_nobody(job: Job) -> bool:
-    """Whether nobody waits for a dead member for long."""
+    """Whether a dead member makes no worker wait for long."""
     return job.elastic is not None and job.elastic.evict_after is not None
 
 
 def _awaited(name: str, live: Mapping[str, _Arrival]) -> str:
-    """For what these processes wait, in words."""
+    """A text of what these processes wait for."""
     asked = [arrival.asks for arrival in live.values()]
     expected = max(one.workers for one in asked)
     return differences(name, asked) or f"{len(live)} of {expected} processes of job {name!r} are here"
@@ -256,7 +257,7 @@ def _awaited(name: str, live: Mapping[str, _Arrival]) -> str:
 def _check(name: str, asks: Asks, max_workers: int) -> None:
     if not (name and len(name) <= LONGEST_NAME and name.isprintable()):
         raise BadRequest(f"job {name!r}: expected a name of 1 to {LONGEST_NAME} printable characters")
-    if not 1 <= asks.places <= max_workers:  # before the processes have waited for those that never get a place
+    if not 1 <= asks.places <= max_workers:  # before the processes wait for ones that can never get a place
         raise BadRequest(f"job {name!r}: {asks.places} workers: expected 1 to {max_workers}")
     largest = LARGEST // asks.places
     if not 1 <= asks.scale <= largest:
@@ -266,7 +267,7 @@ def _check(name: str, asks: Asks, max_workers: int) -> None:
 
 
 def differences(name: str, asked: list[Asks]) -> str:
-    """In what the processes' settings differ, in words; empty where they do not."""
+    """A text of the differences between the processes' settings; empty without any."""
     said: dict[str, Counter[Fact]] = {}
     for one in asked:
         for setting, value in one.settings.items():
@@ -286,7 +287,7 @@ def _processes(count: int) -> str:
 
 
 def _differ(sides: Mapping[str, Mapping[str, Fact]]) -> str:
-    """In what two sides' settings differ, in words."""
+    """A text of the differences between two sides' settings."""
     (one, ours), (other, theirs) = sides.items()
     names = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
     return "; ".join(f"{name} is {ours.get(name)} for {one} and {theirs.get(name)} for {other}" for name in names)

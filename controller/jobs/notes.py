@@ -1,6 +1,6 @@
-"""What the data plane need not know of a job, for a controller that takes it over: its name, its processes' settings,
-and how its workers come and go. The controller keeps it with the job's entry in the switch, so that it lives as long as
-the job does."""
+"""Facts about a job for a controller that takes it over, which the data plane does not need: the job's name, its
+processes' settings, and how its workers come and go. The controller stores them with the job's entry in the switch, so
+that they live as long as the job."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class _Note(BaseModel):
 
     name: Annotated[str, Field(max_length=64)] | None = None
     settings: dict[str, Fact] = {}
-    # That the job began with, of one whose workers come and go.
+    # The number of workers with which a job began, whose workers come and go.
     workers: Annotated[int, Field(ge=1)] | None = None
     minimum: Annotated[int, Field(ge=1)] = 1
     evict_after: Annotated[float, Field(ge=SHORTEST_S, le=LONGEST_S)] | None = None
 
 
 def of(job: Job) -> bytes:
-    """JSON; empty where there is nothing to note."""
+    """JSON; empty without such facts."""
     said: dict[str, object] = {}
     if job.name is not None:
         said |= {"name": job.name, "settings": job.settings}
@@ -41,8 +41,8 @@ def of(job: Job) -> bytes:
 
 
 def take(job: Job, note: bytes) -> None:
-    """Gives a job that was found in the switch what its note says. A note that is none, of another release, is
-    ignored: the switch runs the job all the same."""
+    """Adds a note's facts to a job that was found in the switch. An invalid note, such as another release's, is
+    ignored: the switch runs the job nevertheless."""
     if not note:
         return
     try:
@@ -54,5 +54,5 @@ def take(job: Job, note: bytes) -> None:
     if said.workers is not None:
         job.elastic = Elastic(len(job.workers), said.minimum, said.evict_after)
         job.workers_expected = said.workers
-        # Who takes no part was evicted or has left; a process that is still there is heard, and readmitted.
+        # A worker that takes no part was evicted or has left. If its process still runs, it sends, and is readmitted.
         job.silenced = frozenset(worker.id for worker in job.workers if worker.state is WorkerState.EVICTED)

@@ -1,7 +1,7 @@
-"""Changes of a job that the controller is about to write to the switch.
+"""Planned changes of a job, which the controller will write to the switch.
 
-Plans are values: `Jobs` makes them, `serene.controller.switch.plan_entries` turns them into table entries, and `Jobs`
-commits them once the switch has taken those.
+Plans are values. `Jobs` makes them, `serene.controller.switch.plan_entries` turns them into table entries, and `Jobs`
+commits them after the write.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class Policy:
 
 @dataclass(frozen=True)
 class Start:
-    """Everybody has joined: a session begins, after ``lost_sessions`` others that the switch has lost.
+    """All workers have joined: a session begins, after ``lost_sessions`` lost ones.
 
-    scale: fixed-point units in 1.0; limit: the largest |value| of a contribution, in units. racks: where all workers of
-    the job belong; members: those that are there, by number in the job. places: how many workers may take part. note:
-    what a controller that takes the job over reads back (`serene.controller.jobs.notes`).
+    scale: fixed-point units in 1.0; limit: the largest |value| of a contribution, in units. racks: of all workers of
+    the job; members: the present ones, by number in the job. places: most workers at a time. note: read back by a
+    controller that takes the job over (`serene.controller.jobs.notes`).
     """
 
     job: int
@@ -49,7 +49,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Swap:
-    """A new epoch: one entry is replaced. evicted: exactly these workers are evicted from then on; None: as before."""
+    """A new epoch: one entry is replaced. evicted: exactly these workers are evicted in it; None: as before."""
 
     job: int
     policy: Policy
@@ -59,8 +59,8 @@ class Swap:
 
 @dataclass(frozen=True)
 class Leave:
-    """A worker leaves. swap: to a policy without it; None where the policy stays. counts: False for a LEAVE that was
-    said in another session than the present one, which changes nothing."""
+    """A worker leaves. swap: to a policy without it; None if the policy stays. counts: False for a LEAVE of another
+    session, which changes nothing."""
 
     job: int
     worker: int
@@ -71,15 +71,15 @@ class Leave:
 
     @property
     def answered(self) -> bool:
-        """Whether there is a BYE. Who is in an earlier session has to hear of the present one, by its HELLO: there it
-        is waited for, and a BYE would send it away."""
+        """Whether a BYE answers it. A worker of an earlier session has to learn of the present one by its HELLO: the
+        present session waits for it, and a BYE would end it."""
         return self.counts or self.job_over
 
 
 @dataclass(frozen=True)
 class Readmission:
-    """A worker comes back: its entries move from ``old`` to ``new``, or are made anew (``old`` None), and a new epoch
-    begins. members: all workers' endpoints from then on, by number in the job."""
+    """A worker comes back: its entries move from ``old`` to ``new``, or are inserted (``old`` None), and an epoch
+    begins. members: all workers' endpoints in it, by number in the job."""
 
     job: int
     worker: int
@@ -91,14 +91,15 @@ class Readmission:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a worker may not join."""
+    """Why a worker may not join. has_left: the job is over, and this process's LEAVE was accepted."""
 
     reason: str
+    has_left: bool = False
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """A worker waits for the workers with these numbers. Without any, it waits until the sums of a lost session are
+    """A worker waits for the workers with these numbers. Without numbers, it waits until the sums of a lost session are
     restored."""
 
     job: int

@@ -1,4 +1,4 @@
-"""Which numbers a job's gradients may become: the scale, the limit, and how many bits the values have in packets
+"""The number format of a job's gradients: scale, limit, and bits per value in packets
 (docs/decisions/number-formats.md)."""
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def check_scale(workers: int, scale: int, limit: float) -> None:
 
 
 def check(job: Job, lanes: int, bits: int) -> None:
-    """Raises BadRequest for another number of bits than there are, or too few for a sum of all workers; Conflict for a
-    job that is no pool. lanes: of the switch's slots."""
+    """Raises BadRequest for an unknown number of bits, or too few for a sum of all workers; Conflict for a job that is
+    no pool. lanes: of the switch's slots."""
     if bits not in PRECISIONS:
         raise BadRequest(f"{bits} bits: expected {choices(PRECISIONS)}")
     if not job.pool:
@@ -47,7 +47,7 @@ def check(job: Job, lanes: int, bits: int) -> None:
 
 
 def _held_in_a_read(job: Job, bits: int) -> str:
-    """In words, what so many bits would have to hold under the job's strategy."""
+    """A text of what this number of bits would have to hold under the job's strategy."""
     workers, strategy = job.workers_expected, job.strategy
     fields = strategy.compile(range(workers))
     if fields.staleness == UNBOUNDED or fields.quorum < workers:
@@ -58,7 +58,7 @@ def _held_in_a_read(job: Job, bits: int) -> str:
 
 
 def change(job: Job, lanes: int, bits: int) -> PolicyFields | None:
-    """The policy with so many bits; None where they are in force already. Raises as `check`, and Conflict where the
+    """The policy with this number of bits; None if they are in force already. Raises as `check`, and Conflict if the
     job's precision cannot change now."""
     if bits == job.precision and not job.pool:
         return None

@@ -1,1 +1,1 @@
-"""The controller's page, as the browser gets it: controller/http/page.py serves it."""
+"""The controller's page, which controller/http/page.py serves."""

@@ -58,7 +58,7 @@ export function showBarrier(job, told) {
   const rounds = there.filter((worker) => worker.epoch === epoch && worker.round !== null).map((worker) => worker.round);
   const round = rounds.length ? Math.min(...rounds) : null;
   const none = job.state === "running" && job.strategy.name === "asp";
-  say(byId("round"), none ? "ASP has none: nobody waits" : round === null ? "" : `round ${round} of epoch ${epoch}`);
+  say(byId("round"), none ? "none under ASP: nobody waits" : round === null ? "" : `round ${round} of epoch ${epoch}`);
   keep(byId("waits"), lines(job, told.workers, none), () => make("li", {}, make("span"), make("small")), (item, line) => {
     say(item.firstChild, line.text);
     say(item.lastChild, line.more);

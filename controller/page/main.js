@@ -71,10 +71,10 @@ async function poll() {
 }
 
 function inWords(error) {
-  const age = store.now ? `; what is shown is from ${looks.clock(store.now.t)}` : "";
-  if (error instanceof api.Refused) return `The controller says: ${error.message}`;
+  const age = store.now ? `; this page shows the state of ${looks.clock(store.now.t)}` : "";
+  if (error instanceof api.Refused) return `The controller reports: ${error.message}`;
   if (error instanceof api.NoAnswer) return `The controller does not answer${age}.`;
-  return `This page has a defect, and may show too little: ${error.message}. Loading it again may help.`;
+  return `This page has a defect and may be incomplete: ${error.message}. Reload it.`;
 }
 
 function show() {

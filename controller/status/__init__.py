@@ -1,1 +1,1 @@
-"""What is known at one moment, as a typed model; and what follows from it."""
+"""The state at one moment as a typed model, and texts and metrics computed from it."""

@@ -1,7 +1,7 @@
-"""Why a worker waits, in words: for whom, in which round of which epoch, and what would let it continue.
+"""Texts that explain why a worker waits: for which workers, in which round of which epoch, and how to end the wait.
 
-It goes by a status, that is by the switch's counters and the workers' reports. A worker reports at most five times a
-second, also while it waits, so what it does "now" may be that old.
+They are computed from a status: the switch's counters and the workers' reports. A worker reports at most five times a
+second, also while it waits, so its "present" state may be that old.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from serene.report import Facts, doing, values, whole
 from serene.strategy import BSP, MAX_STALENESS, PolicyFields
 from serene.wire import UNBOUNDED
 
-SILENT_S = 3.0  # after which a worker is called silent: even one that waits is heard twice a second
-LONGEST_NAME = 300  # characters of an automatic strategy's name that are shown
-WAITING = "waiting"  # the state, as workers report it
+SILENT_S = 3.0  # after this a worker counts as silent: even a waiting one sends twice a second
+LONGEST_NAME = 300  # shown characters of an automatic strategy's name
+WAITING = "waiting"  # a state that workers report
 
 
 class NoSuchWorker(SereneError):
@@ -47,7 +47,7 @@ def explain(status: Status, job_id: int, worker_id: int | None = None) -> list[E
 
 
 def headline(status: Status, job_id: int) -> str:
-    """The job in one line: what is in force, or what the whole job waits for. The job has to be in the status."""
+    """The job in one line: the strategy in force, or what the whole job waits for. The job has to be in the status."""
     job = next(job for job in status.jobs if job.job == job_id)
     strategy, racks = job.strategy, Racks(tuple(job.racks))
     if not status.switch.connected and len(racks.sizes) > 1:
@@ -79,7 +79,7 @@ def _level(switch: NamedSwitchStatus) -> str:
 
 
 def automatic_in_words(automatic: AutomaticStatus, racks: Racks) -> str:
-    """Whether an automatic strategy decides, and if not, why not."""
+    """A text: whether an automatic strategy decides, or why it does not."""
     name = one_line(automatic.name, LONGEST_NAME)  # of a file
     if automatic.trouble:
         return f"automatic strategy {name} was stopped ({automatic.trouble})"
@@ -93,21 +93,21 @@ def automatic_in_words(automatic: AutomaticStatus, racks: Racks) -> str:
 
 @dataclass(frozen=True)
 class _Position:
-    """Where a worker is, by its latest report: in which round of which epoch, and whether it has contributed to it."""
+    """A worker's position by its latest report: round, epoch, and whether it has contributed to that round."""
 
     epoch: int
     round: int
     contributed: bool
 
     def has_contributed_to(self, epoch: int, round_: int) -> bool:
-        """Whether it has contributed to that round, or is in a later epoch anyway."""
+        """Whether it has contributed to that round, or is in a later epoch."""
         if self.epoch != epoch:
             return self.epoch > epoch
         return self.round > round_ or (self.round == round_ and self.contributed)
 
 
 class _Job:
-    """A job's policy and where its workers are."""
+    """A job's policy and its workers' positions."""
 
     def __init__(self, job: JobStatus) -> None:
         self.id = job.job
@@ -137,7 +137,7 @@ class _Job:
         return _said(number, state, f"worker {name} is {state}{at}{_copying(worker.report)}", position=position)
 
     def _not_running(self, worker: WorkerStatus, name: str) -> tuple[str, str, str | None]:
-        """The state, what follows the worker's name, and advice."""
+        """The state, the text after the worker's name, and advice."""
         state = worker.state.value
         if worker.state is WorkerState.EXPECTED:
             return state, " has not joined yet", "start it, or see its log"
@@ -183,8 +183,8 @@ class _Job:
         return said if len(self.racks.sizes) < 2 else self._by_rack(said)
 
     def _by_rack(self, said: Explanation) -> Explanation:
-        """Adds where the workers are that it waits for: its leaf lacks contributions of its own rack, the root those of
-        other racks."""
+        """Adds the racks of the awaited workers: its leaf waits for contributions of its own rack, the root for those
+        of other racks."""
         own = self.racks.place(said.worker)[0]
         racks = sorted({self.racks.place(other)[0] for other in said.waits_for})
         elsewhere = [rack for rack in racks if rack != own]
@@ -219,7 +219,7 @@ class _Job:
 
 
 def _copying(report: Facts | None) -> str:
-    """How long a worker whose tensors are on a device has waited for copies, beside how long for sums."""
+    """The time that a worker with tensors on a device has waited for copies, and for sums."""
     copying, *sums = values(report, "copying_s", "network_s", "waiting_s")
     if copying is None:
         return ""
@@ -228,7 +228,7 @@ def _copying(report: Facts | None) -> str:
 
 
 def _restores(job: JobStatus, worker: WorkerStatus) -> bool:
-    """Whether an evicted worker takes part in restoring the sums, so that the others wait for it."""
+    """Whether an evicted worker takes part in restoring the sums. Then the others wait for it."""
     return job.restoring and worker.state is WorkerState.EVICTED and worker.port is not None
 
 
@@ -240,13 +240,13 @@ def _position(worker: WorkerStatus) -> _Position | None:
 
 
 def _policy(job: JobStatus, members: list[int]) -> PolicyFields | None:
-    """The policy in force, compiled anew; None when none is in force, or one under which nobody waits."""
+    """The policy in force, compiled again; None if none is in force, or if no worker waits under it."""
     if job.state is not JobState.RUNNING or not members:
         return None
     try:
         fields = (BSP() if job.restoring else job.strategy).compile(members)
     except SereneError:
-        return None  # it was chosen for workers some of which have left
+        return None  # some of the workers for which it was chosen have left
     return None if fields.staleness == UNBOUNDED else fields
 
 

@@ -1,7 +1,7 @@
 """The controller's status as Prometheus metrics: ``GET /metrics``.
 
-Every number comes from the data plane: counters that P4Runtime reads, and the workers' reports, which the switch hands
-up. docs/telemetry.md lists the metrics, and a test compares the list with this module.
+Every number comes from the data plane: counters that P4Runtime reads, and the workers' reports, which the switch punts.
+docs/telemetry.md lists the metrics, and a test compares the list with this module.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _reports(key: Number) -> Value:
     return lambda worker: number(worker.report, key)
 
 
-# Of each worker, by the ends of their names: what they are, and their values.
+# Metrics of each worker, by the ends of their names: descriptions and values.
 COUNTERS: dict[str, tuple[str, Value]] = {
     "rounds": ("Iterations contributed to, in this session", attrgetter("iteration")),
     "contributions_packets": ("PUSHes that were added to a slot's sum", attrgetter("contributions")),
@@ -58,7 +58,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # when a histogram w
 
 
 class Metrics(Collector):
-    """All metrics, from a status; and the histogram of swaps, which this object keeps."""
+    """All metrics of a status, and the histogram of swaps, which this object stores."""
 
     def __init__(self) -> None:
         self._swaps = Histogram(
@@ -72,7 +72,7 @@ class Metrics(Collector):
         self._registry.register(self)
 
     def swap_took(self, seconds: float) -> None:
-        """Notes that a new policy was put in force within this time."""
+        """Records the time in which a new policy was put in force."""
         self._swaps.observe(seconds)
 
     def text(self, status: Status) -> bytes:
@@ -81,7 +81,7 @@ class Metrics(Collector):
         return generate_latest(self._registry)
 
     def describe(self) -> list[Metric]:
-        """None in advance: else registering would collect from a status that is not there yet."""
+        """Empty: otherwise registering would collect from a status that does not exist yet."""
         return []
 
     def collect(self) -> Iterator[Metric]:

@@ -1,7 +1,7 @@
-"""The models of the JSON that the controller's HTTP interface sends, defined here alone.
+"""The models of the JSON of the controller's HTTP interface. They are defined only here.
 
-The server makes them, `serene.controller.http.client` reads them back, and views, explanations, metrics and experiments
-use their fields.
+The server makes them, `serene.controller.http.client` parses them, and views, explanations, metrics and experiments use
+their fields.
 """
 
 from __future__ import annotations
@@ -33,14 +33,13 @@ StrategyField = Annotated[Strategy, PlainValidator(_strategy), PlainSerializer(t
 
 
 class Model(BaseModel):
-    """What all models have in common: they cannot be changed."""
+    """The base of all models, which are immutable."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 def of(kind: type[M], *sources: object, **rest: Any) -> M:
-    """A model with the attributes of its fields' names that the sources have, of the first one that does; and the
-    rest."""
+    """A model whose fields are attributes of the sources, each of the first source that has it; and the rest."""
     for name in kind.model_fields:
         for source in sources:
             if name not in rest and hasattr(source, name):
@@ -49,7 +48,7 @@ def of(kind: type[M], *sources: object, **rest: Any) -> M:
 
 
 class Listening(Model):
-    """Where the controller listens. http: HOST:PORT; socket: the path of a Unix socket, empty for none."""
+    """The controller's addresses. http: HOST:PORT; socket: the path of a Unix socket, empty for none."""
 
     http: str
     socket: str
@@ -57,12 +56,12 @@ class Listening(Model):
 
 class SwitchStatus(Model):
     """The switch that the controller commands. trouble: why it is not connected. drops: packets dropped, by reason.
-    totals: counters of all workers together. requests_overlooked: how many requests of workers there was no room
-    for."""
+    totals: counters of all workers together. requests_overlooked: the number of workers' requests for which there was
+    no room."""
 
     address: str
     device_id: int
-    ip: str  # to which workers send
+    ip: str  # the address to which workers send
     udp_ports: Sequence[UdpPort]  # its ports that are UDP sockets on loopback, if it is on this machine
     shm_ports: Sequence[ShmPort] = ()  # its ports that are memory shared with processes
     election_id: int
@@ -71,7 +70,7 @@ class SwitchStatus(Model):
     program: str
     lanes: int
     slots: int
-    bytes_per_slot: int | None = None  # that the switch keeps; None where the compiled program does not say
+    bytes_per_slot: int | None = None  # of the switch's memory; None if the compiled program does not have that number
     drops: dict[str, int]
     totals: Counters
     requests_overlooked: int
@@ -92,9 +91,9 @@ class NamedSwitchStatus(Model):
 
 class WorkerStatus(Counters):
     """One worker. worker: its number in the job; place: its number in its rack, which is rack 0 with one switch.
-    iteration: how often it has contributed to every slot of the job. staleness: how many contributions had a staleness
-    of 0, 1, ... 14, and 15 or more rounds. silent_s: seconds since it was heard. contributions_sent: packets, as it
-    said when it left. report: its latest."""
+    iteration: the number of times that it has contributed to every slot of the job. staleness: the numbers of
+    contributions with a staleness of 0, 1, ... 14, and 15 or more rounds. silent_s: seconds since its last packet or
+    report. contributions_sent: packets, from its LEAVE. report: its latest."""
 
     worker: int
     rack: int
@@ -113,9 +112,9 @@ class WorkerStatus(Counters):
 
 
 class AutomaticStatus(Model):
-    """An automatic strategy of a job. decisions: how often it decided; changes: how many of these changed something.
-    reason: of its last decision, as it gave it, or empty. trouble: why it no longer decides. needs: the fields of a
-    WorkerView without which it cannot decide; blind_to: the workers whose reports lack them."""
+    """An automatic strategy of a job. decisions: their number; changes: the number of these that made a swap. reason:
+    of its last decision, or empty. trouble: the error that ended it. needs: the fields of a WorkerView without which it
+    cannot decide; blind_to: the workers whose reports lack them."""
 
     name: str
     parameters: dict[str, object]
@@ -139,8 +138,8 @@ class EpochStatus(Model):
 
 class SlowWorker(Model):
     """The worker that the others of a job under BSP wait for in nearly every step (`serene.controller.status.slow`).
-    since: in Unix seconds. lateness_s: by how much a step would be shorter without it; step_s: how long a step takes.
-    where: what of it is slow. why: in words; text: also which worker."""
+    since: in Unix seconds. lateness_s: the time by which a step would be shorter without it; step_s: a step's time.
+    where: its slow part. why: a text; text: the same with the worker's name."""
 
     worker: int
     since: float
@@ -152,10 +151,10 @@ class SlowWorker(Model):
 
 
 class JobStatus(Model):
-    """One job. name: by which its processes found it, if they did. strategy: the wanted one; while the sums are being
-    restored (``restoring``), BSP is in force. slots: how many it needs; first_slot: where they are, None while it has
-    none. scale: fixed-point units in 1.0; limit: the largest |value| of a contribution. epochs_begun: how many in all
-    its sessions; history: the latest of them."""
+    """One job. name: by which its processes find it, if it has one. strategy: the wanted one; while the sums are being
+    restored (``restoring``), BSP is in force. slots: the number that it needs; first_slot: the first of them, None
+    while it has none. scale: fixed-point units in 1.0; limit: the largest |value| of a contribution. epochs_begun:
+    their number in all its sessions; history: the latest epochs."""
 
     job: int
     name: str | None = None
@@ -163,16 +162,16 @@ class JobStatus(Model):
     session: int
     epoch: int
     strategy: StrategyField
-    pool: bool  # a process group's job, which stays under BSP with the workers that it began with
+    pool: bool  # a process group's job, which always uses BSP and keeps its first workers
     precision: int  # bits of a pool's gradients' values; 32 for other jobs
     automatic: AutomaticStatus | None
     slow: SlowWorker | None = None
     lost_sessions: int
     restoring: bool
     workers_expected: int
-    places: int | None = None  # of a job whose workers come and go, how many may take part
-    minimum: int | None = None  # so many of them stay members
-    evict_after: float | None = None  # seconds of silence until one is evicted
+    places: int | None = None  # of a job whose workers come and go: most workers at a time
+    minimum: int | None = None  # members that eviction for silence leaves
+    evict_after: float | None = None  # seconds of silence before a worker is evicted
     racks: list[int]  # workers in each rack
     first_slot: int | None
     slots: int
@@ -186,7 +185,7 @@ class JobStatus(Model):
 
 class PlaceStatus(Model):
     """The place of a process in a job that it named: the job's id, the worker's number in the job, its rack, and its
-    number there. None, where it has none yet: it has to ask again, for what ``waits`` says."""
+    number there. None if it has no place yet: then it has to ask again, and ``waits`` has the reason."""
 
     job: int | None = None
     worker: int | None = None
@@ -196,8 +195,8 @@ class PlaceStatus(Model):
 
 
 class GatheringStatus(Model):
-    """Processes that have named a job which is not made yet. name: the job's. processes: how many are there. waits: for
-    what they wait, in words."""
+    """Processes that have named a job which is not made yet. name: the job's. processes: their number. waits: a text of
+    what they wait for."""
 
     name: str
     processes: int
@@ -205,20 +204,19 @@ class GatheringStatus(Model):
 
 
 class Status(Model):
-    """The status of the controller, its switches and its jobs. gathering: for jobs that are not made yet."""
+    """The status of the controller, its switches and its jobs. gathering: processes of jobs that are not made yet."""
 
     listening: Listening
-    switch: SwitchStatus  # several as if they were one, at the root's address
+    switch: SwitchStatus  # several switches as one, at the root's address
     switches: list[NamedSwitchStatus]
     jobs: list[JobStatus]
     gathering: list[GatheringStatus] = []
 
 
 class SwapStatus(Model):
-    """The outcome of a swap that was asked for. epoch: the new one, 0 while the job waits. t: in Unix seconds. before:
-    the strategy until then. write_ms: how long the switch took; over racks also prepare_ms, to prepare the leaves, and
-    flip_ms, to put it in force at the root. changed: False where the strategy was in force already, and no epoch
-    began."""
+    """The result of a requested swap. epoch: the new one, 0 while the job waits. t: in Unix seconds. before: the
+    strategy until then. write_ms: the switch's time; over racks also prepare_ms, to prepare the leaves, and flip_ms, to
+    put it in force at the root. changed: False if the strategy was in force already, and no epoch began."""
 
     epoch: int
     strategy: StrategyField
@@ -231,9 +229,9 @@ class SwapStatus(Model):
 
 
 class PrecisionStatus(Model):
-    """The outcome of a change of precision that was asked for. epoch: the new one. precision, before: bits from then
-    on, and until then. write_ms: how long the switch took. changed: False where the precision was in force already, and
-    no epoch began."""
+    """The result of a requested change of precision. epoch: the new one. precision, before: bits from then on, and
+    until then. write_ms: the switch's time. changed: False if the precision was in force already, and no epoch
+    began."""
 
     epoch: int
     precision: int
@@ -243,12 +241,13 @@ class PrecisionStatus(Model):
 
 
 class Explanation(Model):
-    """Why one worker does what it does. text: in words. advice: what would release it. waits_for: the workers that it
-    waits for. round, epoch: where it is, None when unknown. Over racks also racks: where those workers are; and level:
-    the switch that lacks their contributions, which is the worker's leaf, or the root if some are in other racks."""
+    """An explanation of one worker's state. text: for people. advice: a command that would end its wait. waits_for: the
+    workers that it waits for. round, epoch: its own, None when unknown. Over racks also racks: of the awaited workers;
+    and level: the switch that waits for their contributions, the worker's leaf, or the root if some are in other
+    racks."""
 
     worker: int
-    state: str  # expected, joined, free, left, evicted, silent, or what the worker reports: computing, waiting, ...
+    state: str  # expected, joined, free, left, evicted, silent, or the reported one: computing, waiting, ...
     text: str
     advice: str | None = None
     waits_for: list[int] = []
@@ -259,17 +258,17 @@ class Explanation(Model):
 
 
 class JobExplanation(Model):
-    """headline: the job in one line. workers: those that were asked for."""
+    """headline: the job in one line. workers: the requested ones."""
 
     headline: str
     workers: list[Explanation]
 
 
 class WorkerTimeline(Model):
-    """What a worker did. turns: pairs of when a state began (Unix seconds) and its index in `recorder.STATES`. The
-    other lists have an element for each bin of BIN_S seconds, from bin number ``first`` of Unix time on: computing,
-    sending and waiting are shares of its time in per cent; loss and accuracy what was reported last in it, None for
-    nothing."""
+    """A worker's states over time. turns: pairs of a state's beginning (Unix seconds) and its index in
+    `recorder.STATES`. The other lists have an element for each bin of BIN_S seconds, from bin number ``first`` of Unix
+    time on. computing, sending and waiting are shares of its time in per cent. loss and accuracy are the last reported
+    values in the bin, or None."""
 
     worker: int
     turns: list[tuple[float, int]]
@@ -282,8 +281,8 @@ class WorkerTimeline(Model):
 
 
 class JobTimeline(Model):
-    """What a job's workers did after a given time. recording: when the recording began (Unix seconds); another value
-    means that the controller has forgotten what was before."""
+    """The timelines of a job's workers after a given time. recording: the beginning of the recording (Unix seconds). If
+    it changes, the controller has forgotten everything before."""
 
     job: int
     recording: float
@@ -291,8 +290,8 @@ class JobTimeline(Model):
 
 
 class Event(Model):
-    """Something that happened. t: in Unix seconds. event: its name, for programs; text: a line for people. Fields that
-    an event does not have are None, and absent in JSON."""
+    """An event. t: in Unix seconds. event: its name, for programs; text: a line for people. Fields that an event does
+    not have are None, and absent in JSON."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -316,8 +315,8 @@ class Snapshot(Model):
 
 
 class Live(Model):
-    """What the page shows at ``t`` (Unix seconds): the status; explanations and timelines, an element for each job; and
-    the events since the time that was asked for."""
+    """The page's data at ``t`` (Unix seconds): the status; explanations and timelines, an element for each job; and the
+    events since the requested time."""
 
     t: float
     status: Status
@@ -335,7 +334,7 @@ class Parameter(Model):
 
 
 class AutomaticChoice(Model):
-    """A shipped automatic strategy. about: what it does, in one line."""
+    """A shipped automatic strategy. about: a description in one line."""
 
     name: str
     about: str
@@ -343,7 +342,7 @@ class AutomaticChoice(Model):
 
 
 class Choices(Model):
-    """What the page offers. colours: of strategies, by their names, and of workers' states, by theirs."""
+    """The page's choices. colours: of strategies and of workers' states, by name."""
 
     max_staleness: int
     max_workers: int
@@ -353,6 +352,6 @@ class Choices(Model):
 
 
 def workers(ids: Sequence[int], name: Callable[[int], str] = str) -> str:
-    """``worker 2``, or ``workers 0, 1 and 3``. name: how a worker is called, over racks `Racks.name`."""
+    """``worker 2``, or ``workers 0, 1 and 3``. name: returns a worker's name, over racks `Racks.name`."""
     names = [name(number) for number in ids]
     return f"worker {names[0]}" if len(names) == 1 else f"workers {', '.join(names[:-1])} and {names[-1]}"

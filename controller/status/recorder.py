@@ -1,12 +1,11 @@
-"""What each worker did over the last hour, by its reports: for the page, which else would only know what it saw itself.
+"""Each worker's states over the last hour, by its reports. The page shows them even if it was opened late.
 
-The memory is bounded: the latest changes of state are kept exactly, and an hour in bins. From SILENT_S after its last
-report on, what a worker does is unknown; once it reports again, it counts as having done all along what it reported
-last.
+The memory is bounded: it has the latest changes of state exactly, and an hour in bins. SILENT_S after its last report,
+a worker's state is unknown. When it reports again, its last reported state fills the gap.
 
-A worker notices only after a silence that it waits, and only at the end of an exchange for how long. Then the exchange
-is divided anew, by the times that the worker has spent, whose sums each report has. Steps may be shorter than the time
-between two reports: then the reported states are biased samples, and all time is divided by those sums.
+A worker detects only after a silence that it waits, and only at the end of an exchange for how long. Then the exchange
+is divided again, by the worker's times, whose sums each report has. Steps may be shorter than the time between two
+reports. Then the reported states are biased samples, and all time is divided by those sums.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from serene.report import Facts, doing, number, values
 
 BIN_S = 2
 BINS = 1800  # an hour
-TURNS = 600  # changes of state that are kept: some minutes, with a few in each second
+TURNS = 600  # stored changes of state: some minutes, with a few in each second
 STATES = ("unknown", "computing", "exchanging", "waiting", "paused")
 UNKNOWN, COMPUTING, EXCHANGING, WAITING = range(4)  # indices of STATES
 SHARES = 3  # of a bin: computing, exchanging, waiting
@@ -35,14 +34,14 @@ class Recorder:
         self._recording: dict[int, float] = {}
 
     def note(self, job: int, worker: int, report: Facts, t: float) -> None:
-        """Records a report of a worker that came at ``t``."""
+        """Records a worker's report that arrived at ``t``."""
         self._recording.setdefault(job, t)
         if (job, worker) not in self._workers:
             self._workers[job, worker] = _Worker(t)
         self._workers[job, worker].note(report, t)
 
     def timeline(self, job: int, since: float, now: float) -> JobTimeline:
-        """What happened after ``since``, and all bins that have changed since then."""
+        """The changes of state after ``since``, and all bins that have changed since then."""
         mine = sorted((who[1], record) for who, record in self._workers.items() if who[0] == job)
         return JobTimeline(
             job=job,
@@ -51,22 +50,22 @@ class Recorder:
         )
 
     def forget(self, job: int) -> None:
-        """Forgets a job's workers: its id is about to be used anew."""
+        """Forgets a job's workers: its id will be used again."""
         self._recording.pop(job, None)
         for who in [who for who in self._workers if who[0] == job]:
             del self._workers[who]
 
 
 class _Worker:
-    """One worker's record. t: when its first report came."""
+    """One worker's record. t: the time of its first report."""
 
     def __init__(self, t: float) -> None:
         self._began = t
         self._state = UNKNOWN
-        self._parts = _parts(UNKNOWN)  # how the time since the last report counts, until more is known
+        self._parts = _parts(UNKNOWN)  # the state of the time since the last report, until more is known
         self._sums: list[float] | None = None  # in the last report
-        self._heard = t  # when the last report came
-        self._settled = t  # until when bins are filled
+        self._heard = t  # time of the last report
+        self._settled = t  # the time until which bins are filled
         self._exchange: tuple[float, list[float]] | None = None  # when the one under way began, and the sums then
         self._corrections: deque[tuple[float, float]] = deque(maxlen=TURNS)  # when, and of all time since when
         self._turns: deque[tuple[float, int]] = deque(maxlen=TURNS)  # when a state began, and which
@@ -76,7 +75,7 @@ class _Worker:
 
     def note(self, report: Facts, t: float) -> None:
         t = max(t, self._settled)
-        if t - self._heard > SILENT_S:  # a timeline that was made meanwhile says that nothing is known
+        if t - self._heard > SILENT_S:  # a timeline made meanwhile has an unknown state
             self._corrections.append((t, self._settled))
         state = STATES.index(said) if (said := doing(report)) in STATES else UNKNOWN
         sums = _sums(report)
@@ -121,24 +120,24 @@ class _Worker:
         )
 
     def _waited(self, state: int, sums: list[float] | None) -> float | None:
-        """How many seconds the worker has waited in the exchange that ends with this report; None if none ends, or if
-        the reports do not tell."""
+        """The worker's seconds of waiting in the exchange that ends with this report; None if none ends, or if the
+        reports lack them."""
         if self._exchange is None or state in (EXCHANGING, WAITING):
             return None
         computing, exchanging, waiting = _spent(self._exchange[1], sums)
         return waiting if exchanging + waiting > 0 == computing else None
 
     def _divide_exchange(self, end: float, waited_s: float) -> None:
-        """Divides an exchange that has ended into sending and ``waited_s`` of waiting at its end. So far, the time
-        since the worker reported that it waits has counted as waiting, and the time before as sending."""
+        """Divides an exchange that has ended into sending and ``waited_s`` of waiting at its end. Until then, the time
+        since the worker reported waiting counts as waiting, and the time before as sending."""
         assert self._exchange is not None
         began = self._exchange[0]
-        noticed = end  # when the worker reported that it waits
-        if self._turns and self._turns[-1][1] == WAITING:  # before the exchange, that was a sample: bins go by sums
+        noticed = end  # the time at which the worker reported waiting
+        if self._turns and self._turns[-1][1] == WAITING:  # a sample from before the exchange: bins use the sums
             noticed = max(self._turns[-1][0], began)
             if self._turns[-1][0] >= began:
                 self._turns.pop()
-        waits = max(began, end - waited_s)  # when it began to wait
+        waits = max(began, end - waited_s)  # the beginning of its wait
         if began < waits and self._turns and self._turns[-1][1] != EXCHANGING:
             self._turns.append((began, EXCHANGING))
         if waits < end and not (self._turns and self._turns[-1][1] == WAITING):
@@ -152,8 +151,8 @@ class _Worker:
             self._seconds[wrong - 1][bin_number % BINS] -= inside
 
     def _fill(self, t: float) -> None:
-        """Fills bins until ``t`` with what the worker reported last, or with what its sums tell."""
-        self._settled = max(self._settled, t - BINS * BIN_S)  # a clock that is set may jump ahead by years
+        """Fills bins until ``t`` with the worker's last reported state, or by its sums."""
+        self._settled = max(self._settled, t - BINS * BIN_S)  # a clock may be set years ahead
         while True:
             number = int(self._settled // BIN_S)
             self._open(number)
@@ -167,7 +166,7 @@ class _Worker:
         self._open(int(t // BIN_S))
 
     def _open(self, number: int) -> None:
-        """Makes bins up to this number, which take the places of the oldest."""
+        """Makes bins up to this number, which replace the oldest."""
         for new in range(max(self._last + 1, number - BINS + 1), number + 1):
             place = new % BINS
             for of in self._seconds:
@@ -177,19 +176,19 @@ class _Worker:
 
 
 def _parts(state: int) -> list[float]:
-    """How time in a state divides: all of it computing, exchanging or waiting, or nothing."""
+    """The shares of time in a state: all of it computing, exchanging or waiting, or none."""
     return [float(state == part) for part in range(1, SHARES + 1)]
 
 
 def _sums(report: Facts) -> list[float] | None:
-    """A report's seconds by SHARES; None where it does not have all."""
+    """A report's seconds by SHARES; None if it lacks some."""
     sums = values(report, "compute_s", "network_s", "waiting_s")
     known = [value for value in sums if value is not None and abs(value) < 1e30]
     return known if len(known) == SHARES else None
 
 
 def _spent(before: list[float] | None, after: list[float] | None) -> list[float]:
-    """Seconds by SHARES between two reports; zeros where one lacks them, or they began anew in between."""
+    """Seconds by SHARES between two reports; zeros if one lacks them, or if they were reset in between."""
     if before is None or after is None:
         return [0.0] * SHARES
     spent = [b - a for a, b in zip(before, after, strict=True)]
@@ -197,8 +196,8 @@ def _spent(before: list[float] | None, after: list[float] | None) -> list[float]
 
 
 def _explains(state: int, spent: list[float]) -> bool:
-    """Whether a worker that was in this state can have spent the time so, without another step in between. (A worker
-    that waits was exchanging before, and reports the times of both when the exchange is over.)"""
+    """Whether a worker in this state can have spent the time so, without another step in between. (A waiting worker was
+    exchanging before, and reports the times of both at the end of the exchange.)"""
     computing, exchanging, waiting = spent
     others = {COMPUTING: exchanging + waiting, EXCHANGING: computing + waiting}
     return others.get(state, computing) == 0

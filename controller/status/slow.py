@@ -1,7 +1,7 @@
-"""Which worker the others wait for, step after step, by the steps that all workers of a job under BSP report.
+"""Finds the worker that the others of a job under BSP wait for in most steps, by all workers' reports.
 
-All-reduce makes every worker's step equally long, so none can tell from its own side who is slow; but each knows how
-long its packets waited in the switch. docs/telemetry.md has the rule, and what it finds and does not find.
+All-reduce makes every worker's step equally long, so no worker can detect the slow one by itself. But each measures how
+long its packets waited in the switch. docs/telemetry.md has the rule and its limits.
 """
 
 from __future__ import annotations
@@ -19,25 +19,26 @@ from serene.report import Facts
 from serene.steps import MOST, REPORTED, Steps, steps_in
 from serene.strategy import BSP
 
-# Of so many latest steps a worker has to be the last in so many, by more than so many standard deviations of its
-# lateness; or its mean lateness in these steps has to be so many deviations, where a step counts as MOST_DEVIATIONS at
-# most, early or late. The less it differs from chance, the more steps are needed.
+# Each rule has four numbers. Of the first number of latest steps, a worker has to be the last in the second number, by
+# more than the third number of standard deviations of its lateness. Or its mean lateness in these steps has to be the
+# fourth number of deviations, where a step counts at most MOST_DEVIATIONS, early or late. The less it differs from
+# chance, the more steps are needed.
 RULES = ((10, 8, 1.5, 1.25), (20, 16, 0.75, 0.98), (40, 32, 0.25, 0.72))
 MOST_DEVIATIONS = 1.5
 SHARE = 0.03  # and in the median by so much of the step
 WINDOW, NEEDED, *_ = RULES[0]
 HISTORY = RULES[-1][0]  # steps, by which the deviation is measured
-PASSED_OVER = 6  # for every so many others, one may have been later, by chance
-ENDED = 5  # a worker is slow no more when it was clearly late in fewer of the last WINDOW steps
+PASSED_OVER = 6  # one in this number of others may have been later, by chance
+ENDED = 5  # a worker is no longer slow if it was clearly late in fewer of the last WINDOW steps
 REMEMBERED = 16 * MOST  # means of a worker's steps
 MEDIAN_OF_DIFFERENCES = 1.05  # of normal noise: its standard deviation over the median of |difference of two samples|
 
 
 @dataclass(frozen=True)
 class Found:
-    """The slow worker of some steps. index: its column. lateness_s: by how much it was later than the last of the
-    others, in the median. step_s: how long a step took. computing: whether it computed that
-    much longer; else its network is slow. began: the row of the first step in which it was late."""
+    """The slow worker of some steps. index: its column. lateness_s: its median lateness after the last of the others.
+    step_s: a step's time. computing: whether it computed that much longer; else its network is slow. began: the row of
+    the first step in which it was late."""
 
     index: int
     lateness_s: float
@@ -47,9 +48,9 @@ class Found:
 
 
 def lateness(waiting: np.ndarray, passed_over: int = 0) -> np.ndarray:
-    """How much later each worker was than the last of the others, or with ``passed_over`` than the last but so many.
-    Less than 0: it was earlier. waiting: float64[steps, workers > passed_over + 1], how long each waited for others;
-    returns the same shape."""
+    """Each worker's lateness after the last of the others, not counting the latest ``passed_over`` of them. Less than
+    0: it was earlier. waiting: float64[steps, workers > passed_over + 1], seconds that each waited for others; returns
+    the same shape."""
     ordered = np.sort(waiting, axis=1)
     other, next_ = ordered[:, passed_over, None], ordered[:, passed_over + 1, None]
     late: np.ndarray = np.where(waiting <= other, next_, other) - waiting
@@ -57,8 +58,8 @@ def lateness(waiting: np.ndarray, passed_over: int = 0) -> np.ndarray:
 
 
 def slow_one(times: np.ndarray, named: int | None = None) -> Found | None:
-    """The worker that the others wait for, if there is one. times: float64[steps, workers, PARTS], the latest last;
-    the last HISTORY steps count. named: the column of the one that was slow until now."""
+    """The worker that the others wait for, or None. times: float64[steps, workers, PARTS], the latest last; the last
+    HISTORY steps count. named: the column of the worker that was slow until now."""
     steps, workers, _ = times.shape
     if steps < NEEDED or workers < 2:
         return None
@@ -66,7 +67,7 @@ def slow_one(times: np.ndarray, named: int | None = None) -> Found | None:
     step_s = float(np.median((computing + exchanging)[-WINDOW:]))
     late = lateness(waiting, (workers - 1) // PASSED_OVER)
     varies = MEDIAN_OF_DIFFERENCES * np.median(np.abs(np.diff(late, axis=0)), axis=0)
-    shorter = lateness(waiting)  # what a step would have been shorter without it
+    shorter = lateness(waiting)  # the time by which a step would have been shorter without it
     late_now = (late[-WINDOW:] > SHARE * step_s / 2).sum(axis=0) >= ENDED
     counted = np.clip(late / np.maximum(varies, SHARE * step_s / 2 + 1e-9), -MOST_DEVIATIONS, MOST_DEVIATIONS)
     is_slow = np.zeros(workers, bool)
@@ -102,26 +103,25 @@ class _Job:
 
 
 class SlowWorkers:
-    """Remembers, of each job under BSP, the latest steps of its workers, and which one is slow."""
+    """Stores, for each job under BSP, its workers' latest steps and the slow worker."""
 
     def __init__(self) -> None:
         self._jobs: dict[int, _Job] = {}
 
     def of(self, job: Job) -> SlowWorker | None:
-        """The job's slow worker, if there is one now: under another strategy nobody waits for it, and no longer once it
-        is no member."""
+        """The job's slow worker, or None: also under another strategy than BSP, and if it is no member any more."""
         known = self._jobs.get(job.id)
         if known is None or known.slow is None or known.session != job.session or not isinstance(job.strategy, BSP):
             return None
         return known.slow if known.slow.worker in job.members() else None
 
     def forget(self, job: int) -> None:
-        """Forgets a job's steps: its id is about to be used anew."""
+        """Forgets a job's steps: its id will be used again."""
         self._jobs.pop(job, None)
 
     def note(self, job: Job, worker: int, report: Facts, t: float) -> str | None:
-        """Takes in a worker's report, which came at ``t`` (Unix seconds). Returns what is new, in words: a worker is
-        slow, or is slow no more."""
+        """Adds a worker's report, which arrived at ``t`` (Unix seconds). Returns the news as text: a worker is slow, or
+        no longer slow."""
         members = job.members()
         if not isinstance(job.strategy, BSP) or worker not in members:
             return None
@@ -132,7 +132,7 @@ class SlowWorkers:
             return None
         known = self._jobs.get(job.id)
         if known is not None and known.session == job.session and steps.epoch < known.epoch:
-            return None  # of a worker that has not heard of the new epoch
+            return None  # of a worker that does not know the new epoch yet
         if known is None or (known.session, known.epoch, known.members) != (job.session, steps.epoch, members):
             slow = known.slow if known is not None and known.session == job.session else None
             known = self._jobs[job.id] = _Job(job.session, steps.epoch, members, slow=slow)
@@ -143,7 +143,7 @@ class SlowWorkers:
 
     @staticmethod
     def _complete(known: _Job, t: float) -> bool:
-        """Adds the rows that all members have reported by now. Whether there are any."""
+        """Adds the rows that all members have reported by now. Returns whether there are any."""
         if len(known.reported) < len(known.members):
             return False
         each = max(steps.each for steps, _ in known.reported.values())
@@ -188,8 +188,8 @@ def _in_words(found: Found, since: float) -> str:
 
 
 def _add(table: dict[tuple[int, int], np.ndarray], steps: Steps) -> None:
-    """Adds a report's means, by how many steps they are of, and the first one's number; and those of twice as many
-    steps: another worker may report these, whose steps are just a little shorter."""
+    """Adds a report's means, by their number of steps and the first step's number. Also adds the means of twice as many
+    steps: another worker, whose steps are a little shorter, may report these."""
     each, twice = steps.each, 2 * steps.each
     for row, times in enumerate(steps.times):
         first = steps.first + row * each
@@ -199,5 +199,5 @@ def _add(table: dict[tuple[int, int], np.ndarray], steps: Steps) -> None:
         pair = [table.get((each, first // twice * twice + half)) for half in (0, each)]
         if pair[0] is not None and pair[1] is not None:
             table[twice, first // twice * twice] = (pair[0] + pair[1]) / 2
-    while len(table) > REMEMBERED:  # the first ones, whatever their numbers: a worker may report any
+    while len(table) > REMEMBERED:  # the first ones, with any numbers: a worker may report any
         del table[next(iter(table))]

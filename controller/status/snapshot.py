@@ -38,7 +38,7 @@ def status(
     overlooked: int,
     gathering: Mapping[str, tuple[int, str]],
 ) -> Status:
-    """The status of everything. overlooked: how many requests of workers there was no room for. gathering: as of
+    """The whole status. overlooked: the number of workers' requests for which there was no room. gathering: as of
     `Named.gathering`."""
     return Status(
         listening=listening,
@@ -67,7 +67,7 @@ def _named(fabric: Fabric) -> list[NamedSwitchStatus]:
 
 
 def job_status(job: Job, telemetry: Telemetry, automatic: AutomaticOf, slow: SlowWorkers, latest: int = 0) -> JobStatus:
-    """The status of one job. latest: how many epochs of its history; 0: all that are remembered."""
+    """The status of one job. latest: number of epochs of its history; 0: all that are stored."""
     elastic = {name: getattr(job.elastic, name, None) for name in ("places", "minimum", "evict_after")}
     return of(
         JobStatus, job, job=job.id, automatic=automatic(job.id),
@@ -89,8 +89,8 @@ def _worker_status(job: Job, worker: Worker, telemetry: Telemetry) -> WorkerStat
 
 
 def _iteration(job: Job, worker: Worker, counters: Counters) -> int:
-    """How often a worker has contributed to every slot; in a pool, whose slots are used in turn, how many collectives
-    it has reported."""
+    """The number of times that a worker has contributed to every slot. In a pool, whose slots are used in turn, the
+    number of collectives that it has reported."""
     if job.pool:
         return whole(worker.report, "iteration") or 0
     return counters.contributions // job.slots_needed if job.slots_needed else 0

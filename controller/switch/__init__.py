@@ -1,1 +1,1 @@
-"""The switch at the other end of P4Runtime: what is written to it and what is read from it."""
+"""The controller's side of P4Runtime: writing to and reading from switches."""

@@ -1,5 +1,5 @@
-"""What leaves and the root hold, put together as if one switch held it: for a controller that takes over, and after a
-switch has lost its state."""
+"""Combines the entries of leaves and root, as if one switch held them. A controller needs this when it takes over, and
+after a switch has lost its state."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from serene.strategy import PolicyFields
 from serene.wire import ROOT
 
 ROOT_NUMBER = 0  # the root's index among the switches; that of rack r's leaf is r + 1
-NOTHING = InstalledJob()  # of a switch that has lost its state: not even the record that a removal leaves
+NOTHING = InstalledJob()  # of a switch that has lost its state: not even the record that remains after a removal
 
 
 @dataclass
 class Assembled:
-    """installed: whole jobs, those of which a part is lost (`InstalledJob.lost`), and a record of those that were
-    removed. useless: parts of jobs that are not whole, as (index of the switch, job). untold: jobs of which some leaf
-    was not told of the policy in force. misplaced: by its place among the leaves, the rack that a leaf has in jobs,
-    where the two differ."""
+    """installed: complete jobs, jobs with a lost part (`InstalledJob.lost`), and records of removed jobs. useless:
+    parts of incomplete jobs, as (index of the switch, job). untold: jobs for which some leaf lacks the policy in force.
+    misplaced: by a leaf's place among the leaves, its rack in jobs, if the two differ."""
 
     installed: Installed
     useless: list[tuple[int, int]] = field(default_factory=list)
@@ -32,8 +31,8 @@ class Assembled:
 
 
 def assembled(root: Installed, leaves: Sequence[Installed], known: Mapping[int, Racks] | None = None) -> Assembled:
-    """root, leaves: what each switch holds, leaves in the order in which they are named. known: the racks of jobs that
-    were whole the last time."""
+    """root, leaves: each switch's entries, leaves in the order of their names. known: the racks of jobs that were
+    complete the last time."""
     found = Assembled(Installed())
     for job in sorted({job for held in (root, *leaves) for job in held.jobs}):
         parts = [leaf.jobs.get(job, NOTHING) for leaf in leaves]
@@ -43,7 +42,7 @@ def assembled(root: Installed, leaves: Sequence[Installed], known: Mapping[int, 
         found.misplaced |= {
             place: part.rack for place, part in here.items() if part.rack is not None and part.rack != place
         }
-        admitted = any(len(part.members) > 1 for part in here.values())  # workers, or else the job was about to begin
+        admitted = any(len(part.members) > 1 for part in here.values())  # workers, otherwise the job was about to begin
         if held_by_root.complete and admitted and set(here) == set(decides.members):
             found.installed.jobs[job] = _whole(decides, here, len(leaves))
             if any((part.session, part.epoch) != (decides.session, decides.epoch) for part in here.values()):
@@ -74,8 +73,8 @@ def _belongs(part: InstalledJob, decides: InstalledJob) -> bool:
 
 
 def _removed(root: InstalledJob, leaves: Sequence[InstalledJob], sizes: Sequence[int]) -> bool:
-    """Whether all switches that had a part of a job have a record of it, and no more: it was removed. sizes: workers by
-    rack, empty if not known."""
+    """Whether all switches that had a part of a job have only a record of it: it was removed. sizes: workers by rack,
+    empty if not known."""
     had = [root, *(leaf for leaf, size in zip(leaves, sizes, strict=False) if size)]
     return all(part.bare for part in (root, *leaves)) and NOTHING not in had
 
@@ -83,8 +82,8 @@ def _removed(root: InstalledJob, leaves: Sequence[InstalledJob], sizes: Sequence
 def _remains(
     decides: InstalledJob, parts: Sequence[InstalledJob], here: dict[int, InstalledJob]
 ) -> InstalledJob | None:
-    """What is left of a job that ran, and of which a switch has lost its part. None where the job was about to begin,
-    or to be removed, instead; or where too little is left to tell how many workers of lost racks took part."""
+    """The rest of a running job of which a switch has lost its part. None if the job was about to begin or to be
+    removed, or if the rest does not determine how many workers of lost racks took part."""
     lost = {rack: tree_entries.rack_size(leaf) for rack, leaf in decides.members.items() if rack not in here}
     if not here or any(rack >= len(parts) or parts[rack] != NOTHING for rack in lost):
         return None
@@ -101,10 +100,10 @@ def _remains(
 
 
 def _lost_root(leaves: Sequence[InstalledJob]) -> InstalledJob:
-    """The part of a root that has lost its state, as far as the leaves tell: of the newest epoch of which any of them
-    was told."""
+    """The part of a root that has lost its state, from the leaves' entries: that of the newest epoch that any of them
+    has."""
     here = {rack: leaf for rack, leaf in enumerate(leaves) if leaf.rack_size}
-    if all(len(leaf.members) < 2 for leaf in here.values()):  # the job was about to begin, or there is none
+    if all(len(leaf.members) < 2 for leaf in here.values()):  # the job was about to begin, or does not exist
         return NOTHING
     told = max(here.values(), key=lambda leaf: (leaf.session, leaf.epoch))
     if told.fields is None:
@@ -118,8 +117,8 @@ def _lost_root(leaves: Sequence[InstalledJob]) -> InstalledJob:
 
 
 def _lost_leaf(decides: InstalledJob, rack: int, size: int, another: InstalledJob) -> InstalledJob:
-    """The part of a leaf that has lost its state, as far as the root and another leaf tell: as if all workers in the
-    rack were members, and all or none of them counted."""
+    """The part of a leaf that has lost its state, from the entries of the root and another leaf. It assumes that all
+    workers in the rack are members, and that all or none of them count."""
     era, everybody = (decides.session, decides.epoch), (1 << size) - 1
     counted = decides.fields is not None and decides.fields.sync_mask >> rack & 1
     of_rack = replace(another.prepared[era], member_mask=everybody, sync_mask=everybody if counted else 0)
@@ -127,8 +126,8 @@ def _lost_leaf(decides: InstalledJob, rack: int, size: int, another: InstalledJo
 
 
 def _whole(decides: InstalledJob, here: dict[int, InstalledJob], leaves: int) -> InstalledJob:
-    """The job as one switch would hold it, workers by their numbers in the job. A leaf's entry in `prepared` says who
-    takes part there: its `policy` may still be that of the epoch before."""
+    """The job as one switch would hold it, workers by their numbers in the job. A leaf's entry in `prepared` has the
+    rack's participants: its `policy` may still be that of the previous epoch."""
     racks = Racks(tuple((here[rack].rack_size if rack in here else None) or 0 for rack in range(leaves)))
     any_leaf = next(iter(here.values()))
     era = decides.session, decides.epoch

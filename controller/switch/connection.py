@@ -1,7 +1,7 @@
 """One P4Runtime stream to one switch, from arbitration to its end.
 
-Built on finsy's P4Client rather than on its Switch: when a task fails, the latter logs that and tries again ten seconds
-later, but a daemon has to tell its user why a switch cannot be brought up.
+It uses finsy's P4Client, not its Switch. When a task fails, the latter logs that and tries again ten seconds later, but
+a daemon has to report why a switch cannot be brought up.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from serene.errors import SereneError
 LOG = logging.getLogger("serene.controller")
 
 PUSH_TIMEOUT_S = 120.0  # the embedded switch compiles a program that it does not have in its cache
-SEND_TIMEOUT_S = 10.0  # as finsy has it for requests
+SEND_TIMEOUT_S = 10.0  # finsy's timeout of requests
 
 NO_ANSWER = (fy.GRPCStatusCode.UNAVAILABLE, fy.GRPCStatusCode.CANCELLED, fy.GRPCStatusCode.DEADLINE_EXCEEDED)
 
@@ -36,7 +36,7 @@ Read = TypeVar("Read", fy.P4TableEntry, fy.P4CounterEntry, fy.P4MulticastGroupEn
 
 @dataclass(frozen=True)
 class PacketIn:
-    """A frame that the switch punts, and the port where it came in."""
+    """A frame that the switch punts, and the port at which it arrived."""
 
     port: int
     frame: bytes
@@ -44,14 +44,14 @@ class PacketIn:
 
 @dataclass(frozen=True)
 class Learned:
-    """Sources of frames that the switch did not know: MAC address and port. ack: for `Connection.acknowledge`."""
+    """Unknown sources of frames: MAC address and port. ack: for `Connection.acknowledge`."""
 
     sources: Sequence[tuple[str, int]]
     ack: object
 
 
 class SwitchError(SereneError):
-    """The switch refused a request, for the reason in the message, or cannot be asked."""
+    """The switch refused a request, for the reason in the message, or is unreachable."""
 
 
 class Unreachable(SwitchError):
@@ -59,7 +59,7 @@ class Unreachable(SwitchError):
 
 
 class Unanswered(Unreachable):
-    """There is none any more, and the switch has not answered. It may have done what it was asked."""
+    """The connection was lost before the switch answered. It may have executed the request."""
 
 
 class NotPrimary(SwitchError):
@@ -67,13 +67,13 @@ class NotPrimary(SwitchError):
 
 
 class IdInUse(NotPrimary):
-    """Another stream has this election id: a second controller's, or that of a controller which has just ended, and
-    whose end the switch has not noticed yet."""
+    """Another stream has this election id: a second controller's, or that of a controller that has just ended, which
+    the switch has not noticed yet."""
 
 
 async def within(timeout_s: float, work: Coroutine[Any, Any, T]) -> T:
-    """What ``work`` returns. Raises asyncio.TimeoutError when it takes longer. Before Python 3.12, `asyncio.wait_for`
-    loses a cancellation that comes together with the result: who runs for ever would then never end."""
+    """The result of ``work``. Raises asyncio.TimeoutError if it takes longer. Before Python 3.12, `asyncio.wait_for`
+    loses a cancellation that arrives together with the result: an endless task would then never end."""
     task = asyncio.create_task(work)
     try:
         await asyncio.wait([task], timeout=timeout_s)
@@ -86,21 +86,22 @@ async def within(timeout_s: float, work: Coroutine[Any, Any, T]) -> T:
 
 
 class _Options(GRPCOptions):
-    """finsy's own, and a TCP connection for each channel. gRPC would let a channel share that of an earlier one to the
-    same address, which stays as long as anything holds one of its calls, as the traceback of an error does. Where the
-    earlier one was given up because nothing was answered there, the next one would not be answered either."""
+    """finsy's options, and a TCP connection for each channel. gRPC would let a channel share an earlier one's
+    connection to the same address. That connection stays as long as anything refers to one of its calls, such as an
+    error's traceback. If the earlier channel was closed because it got no answers, the next one would get none
+    either."""
 
     def to_native(self) -> list[tuple[str, Any]]:
         return [*super().to_native(), ("grpc.use_local_subchannel_pool", 1)]
 
 
 class _Client(fy.P4Client):
-    """With these options, which finsy's does not let one choose."""
+    """finsy's client with these options, which cannot be set there."""
 
     @property
     def stream_has_ended(self) -> bool:
-        """Whether there is no stream any more. `send` would begin another one, on which nobody has asked to be primary;
-        and gRPC never lets go of who sends on a stream that is closed before it has begun."""
+        """Whether the stream has ended. `send` would begin another one, without arbitration; and gRPC blocks a sender
+        for ever on a stream that is closed before it has begun."""
         return self._stream is None or self._stream.done()
 
     async def open(
@@ -113,13 +114,13 @@ class _Client(fy.P4Client):
 
 
 class Connection(Protocol):
-    """A switch that this controller commands for a while. Operations raise SwitchError."""
+    """A connection to a switch that this controller commands. Operations raise SwitchError."""
 
     election_id: int
 
     @property
     def unsettled(self) -> bool:
-        """Whether the switch may yet do something that it has not answered."""
+        """Whether the switch may still execute an unanswered request."""
 
     async def open(self) -> None:
         """Connects, and returns once this controller is primary. Raises Unreachable, NotPrimary or SwitchError."""
@@ -128,37 +129,37 @@ class Connection(Protocol):
         """Ends the connection; requests under way raise Unreachable."""
 
     async def install_program(self) -> bool:
-        """Pushes the program unless it runs already; True when it was pushed, and all state is new."""
+        """Pushes the program unless it runs already. Returns True if it was pushed, so that all state is new."""
 
     async def write(self, updates: Updates, *, missing_ok: bool = False) -> None:
-        """Writes updates by one request, in order. missing_ok: updates of what is not there are no error."""
+        """Writes updates by one request, in order. missing_ok: updates of missing entities are no error."""
 
     async def put(self, entity: Entity) -> None:
-        """Inserts an entity, or replaces it when the switch has it already."""
+        """Inserts an entity, or replaces it if the switch has it already."""
 
     async def entries(self) -> list[Entry]:
         """The entries of all tables."""
 
     async def packets(self, cells: Sequence[Cell]) -> dict[Cell, int]:
-        """What cells of counters have counted."""
+        """The packets in cells of counters."""
 
     async def send(self, port: int, frame: bytes) -> None:
-        """Has the switch send a frame out of a port."""
+        """Makes the switch send a frame from a port."""
 
     async def acknowledge(self, acks: Sequence[object]) -> None:
-        """Acknowledges what was `Learned`."""
+        """Acknowledges a list of digests (`Learned`)."""
 
     def messages(self) -> AsyncIterator[PacketIn | Learned]:
-        """What the switch sends, until the connection ends (raises Unreachable) or another controller takes over
+        """The switch's messages, until the connection ends (raises Unreachable) or another controller takes over
         (raises NotPrimary)."""
 
 
 class P4RuntimeConnection:
-    """A stream on which this controller asks to be primary. address: HOST:PORT. schema: of the program that the switch
-    is to run. others: names of programs by their cookies, which are not replaced: a switch that runs one is not the one
-    that was meant. credentials: None: the connection is not encrypted. name: which switch it is, where there are
-    several. with_slots: the cookie of the program with so many slots: a switch that runs it with another number is not
-    given this one, which would end its jobs. None: it is.
+    """A stream on which this controller asks to be primary. address: HOST:PORT. schema: of the program for the switch.
+    others: names of programs by their cookies. They are not replaced: a switch that runs one is another switch than
+    intended. credentials: None: the connection is not encrypted. name: of the switch, if there are several. with_slots:
+    returns the cookie of the program with a number of slots. A switch that runs it with another number keeps that
+    program, because replacing it would end its jobs. None: it is replaced.
     """
 
     def __init__(
@@ -180,7 +181,7 @@ class P4RuntimeConnection:
         self.election_id = election_id
         self.is_primary = False
         self._ended: str | None = None  # why
-        self._unanswered = 0  # requests to change something, which the switch may have taken or not
+        self._unanswered = 0  # changes that the switch may or may not have executed
         self._sending = asyncio.Lock()  # gRPC takes one message for a stream at a time
         self._schema = schema
         self._client = _Client(address, credentials, wait_for_ready=False)
@@ -211,11 +212,10 @@ class P4RuntimeConnection:
 
     @contextlib.asynccontextmanager
     async def _while_open(self) -> AsyncIterator[None]:
-        """Goes around a request: raises Unreachable when the connection ends before or during it. A request that is not
-        answered in time ends it: what the switch holds has to be read again before anything else is asked of it.
+        """A context for a request: raises Unreachable when the connection ends before or during it. A request without
+        an answer in time ends the connection: the switch's entries have to be read again before the next request.
 
-        gRPC cancels the requests of a connection that ends, which must not be taken for a cancellation of the task that
-        waits for them.
+        gRPC cancels the requests of a connection that ends. This must not count as a cancellation of the waiting task.
         """
         if self._ended is not None:
             raise Unreachable(self._ended)
@@ -233,7 +233,7 @@ class P4RuntimeConnection:
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:
-        """Around a request to change something."""
+        """A context for a request that changes the switch."""
         self._unanswered += 1
         try:
             yield
@@ -276,7 +276,7 @@ class P4RuntimeConnection:
         return True
 
     async def _check_slots(self, running: int) -> None:
-        """Raises SwitchError where the switch runs this program with another number of slots, which nobody chose."""
+        """Raises SwitchError if the switch runs this program with another number of slots and the user chose none."""
         if self._with_slots is None:
             return
         config = await self._running_config(p4r.GetForwardingPipelineConfigRequest.P4INFO_AND_COOKIE)
@@ -289,8 +289,8 @@ class P4RuntimeConnection:
             )
 
     async def _forget_replication(self) -> None:
-        """Removes another program's multicast groups: BMv2 keeps their members when a program is pushed over it, and
-        would then send everything twice."""
+        """Removes the previous program's multicast groups: BMv2 keeps their members when a program is pushed, and would
+        then send each packet twice."""
         await self._write([-group for group in await self._read([fy.P4MulticastGroupEntry()])])
 
     async def write(self, updates: Updates, *, missing_ok: bool = False) -> None:
@@ -319,8 +319,7 @@ class P4RuntimeConnection:
             raise self._explained(error) from None
 
     async def _send(self, message: p4r.StreamMessageRequest) -> None:
-        """Sends on the stream, which has no deadline of its own: a switch that was stopped takes some MB, and then
-        nothing more."""
+        """Sends on the stream, which has no deadline: a stopped switch accepts some MB, and then nothing more."""
         async with self._sending, self._while_open():
             if self._client.stream_has_ended:
                 raise Unreachable(self._no_connection)
@@ -353,7 +352,7 @@ class P4RuntimeConnection:
         return {Cell(entry.counter_id, entry.index or 0): entry.packet_count for entry in read}
 
     async def _read(self, entities: Sequence[Read]) -> list[Read]:
-        """The entities that the switch has of those asked for, all of one kind."""
+        """The requested entities that the switch has, all of one kind."""
         request = p4r.ReadRequest(device_id=self.device_id, entities=encode_entities(entities, self._schema))
         try:
             async with self._while_open():
@@ -388,11 +387,11 @@ class P4RuntimeConnection:
             if error.code == fy.GRPCStatusCode.INVALID_ARGUMENT:  # P4Runtime's answer to an election id in use
                 raise IdInUse(self._held_by(self.election_id)) from None
             raise self._explained(error) from None
-        except RuntimeError:  # how P4Client reports that the switch closed the stream
+        except RuntimeError:  # P4Client's error if the switch closed the stream
             raise Unreachable(f"the {self._switch} closed the connection") from None
 
     async def _learn_version(self) -> None:
-        """Asks for the version of P4Runtime: in 1.5 multicast replicas changed their encoding."""
+        """Reads the version of P4Runtime: in 1.5 the encoding of multicast replicas changed."""
         try:
             reply = await self._client.request(p4r.CapabilitiesRequest())
         except fy.P4ClientError as error:
@@ -406,7 +405,7 @@ class P4RuntimeConnection:
         return config.cookie.cookie if config is not None and config.HasField("cookie") else None
 
     async def _running_config(self, response_type: Any) -> Any | None:
-        """What the switch says of the program that it runs; None: it runs none."""
+        """The switch's running configuration; None if it runs no program."""
         request = p4r.GetForwardingPipelineConfigRequest(device_id=self.device_id, response_type=response_type)
         try:
             return (await self._client.request(request)).config
@@ -428,8 +427,8 @@ class P4RuntimeConnection:
         highest = U128.decode(update.election_id)
         self.is_primary = update.status.code == fy.GRPCStatusCode.OK.value
         if update.status.code == fy.GRPCStatusCode.NOT_FOUND.value and highest > self.election_id:
-            # There is no primary any more, but by the specification a switch accepts no id below the highest that it
-            # has seen.
+            # There is no primary any more, but a switch accepts no id below the highest that it has seen (P4Runtime
+            # specification).
             self.election_id = highest
             await self._ask_to_be_primary()
         elif not self.is_primary:

@@ -1,4 +1,4 @@
-"""Entries for P4Runtime, and back: `serene.entries` as finsy has them."""
+"""Converts entries (`serene.entries`) to finsy's and back."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _WRITTEN = {Kind.INSERT: lambda made: +made, Kind.MODIFY: lambda made: ~made, Ki
 
 
 def schema(program: Program) -> fy.P4Schema:
-    """What finsy needs of a program: the names of its P4Info, and what a switch is given."""
+    """A program for finsy: the names of its P4Info, and the file for the switch."""
     return fy.P4Schema(pbutil.from_text(program.p4info, p4i.P4Info), program.config)
 
 
 def encoded(entity: Entity) -> Any:
-    """As an entity of finsy, which knows the names by the P4Info."""
+    """An entity of finsy, which has the names from the P4Info."""
     if isinstance(entity, Entry):
         action = fy.Action(entity.action, **entity.params) if entity.action else None
         return fy.P4TableEntry(entity.table, match=fy.Match(entity.match), action=action, metadata=entity.note)
@@ -38,7 +38,7 @@ def encoded_updates(updates: Updates) -> list[Any]:
 
 
 def decoded(entries: Iterable[fy.P4TableEntry]) -> list[Entry]:
-    """The entries that controllers have written, as read from a switch."""
+    """The entries that controllers have written, from entities read from a switch."""
     return [
         Entry(entry.table_id, dict(entry.match), entry.action.name, dict(entry.action.args), entry.metadata)
         for entry in entries

@@ -1,4 +1,4 @@
-"""What the controller commands: one switch, or a tree of them, with the same operations."""
+"""The commanded switches: one switch, or a tree of them, with the same operations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Fabric = Switch | Tree  # one switch or several, with the same operations
 
 
 def fabric(settings: Settings, on_packet: OnPacket, on_connected: OnConnected) -> Fabric:
-    """The switch or switches that the settings name. on_connected: awaited when all of it is connected, and has to call
+    """The switch or switches that the settings name. on_connected: awaited when all are connected; has to call
     `set_up`."""
     options = SwitchOptions(
         settings.switch,

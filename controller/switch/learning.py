@@ -1,7 +1,7 @@
-"""MAC learning for ordinary traffic: which address is behind which port, from the data plane's digests.
+"""MAC learning for ordinary traffic: the ports of addresses, from the data plane's digests.
 
-The switch's tables have room for CAPACITY addresses. When they are full, the oldest address of the port that has most
-is removed: a host that invents addresses pushes out its own, not its neighbours'.
+The switch's tables have room for CAPACITY addresses. When they are full, the oldest address of the port with most
+addresses is removed. So a host that invents addresses pushes out its own, not its neighbours'.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from serene.controller.switch.plan_entries import Installed
 from serene.entries import Updates
 
 CAPACITY = 1024  # of the tables known_source and forward
-WAITING_PER_PORT = 64  # addresses that were seen and are not learned yet; further ones are seen again later
+WAITING_PER_PORT = 64  # seen addresses that are not learned yet; others are seen again later
 BATCH = 32  # addresses in one write, so that an admission never waits long for it
 ACKS = 1024  # lists of digests that wait to be acknowledged
 
 
 class Learning:
-    """The addresses that were learned, those that wait to be, and the updates that teach them to the switch."""
+    """Learned addresses, waiting addresses, and the updates that write them to the switch."""
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self.port_of: dict[str, int] = {}
@@ -29,7 +29,7 @@ class Learning:
         self._acks: deque[object] = deque(maxlen=ACKS)
 
     def seen(self, mac: str, port: int) -> None:
-        """Notes that a frame from this address came in at this port."""
+        """Records that a frame from this address arrived at this port."""
         if int(mac[:2], 16) & 1 or self.port_of.get(mac) == port:  # no host has a group address
             return
         waiting = self._waiting.setdefault(port, {})
@@ -37,7 +37,7 @@ class Learning:
             waiting[mac] = None
 
     def to_acknowledge(self, ack: object) -> None:
-        """Keeps the acknowledgement of a list of digests that was read."""
+        """Stores the acknowledgement of a list of digests."""
         self._acks.append(ack)
 
     @property
@@ -46,12 +46,12 @@ class Learning:
         return bool(self._acks) or any(self._waiting.values())
 
     def forget_waiting(self) -> None:
-        """Drops what waits: it was seen over a connection that is lost."""
+        """Drops waiting addresses: they were seen over a lost connection."""
         self._waiting.clear()
         self._acks.clear()
 
     def next(self) -> tuple[Updates, list[object]]:
-        """The updates for the next addresses, one of each port in turn; and the acknowledgements that wait."""
+        """The updates for the next addresses, one of each port in turn; and the waiting acknowledgements."""
         updates: Updates = []
         taken = 0
         while taken < BATCH and any(self._waiting.values()):
@@ -96,8 +96,8 @@ class Learning:
         return [-entries.known_source(mac, port), -entries.forward(mac, port)]
 
     def take_over(self, found: Installed) -> Updates:
-        """Takes over what the switch holds as learned. Returns updates that remove addresses of which it holds only one
-        of two entries."""
+        """Takes the switch's entries over as learned addresses. Returns updates that remove addresses with only one of
+        two entries."""
         self.port_of.clear()
         self._behind.clear()
         whole = {mac: port for mac, port in found.forwarded.items() if (mac, port) in found.known}

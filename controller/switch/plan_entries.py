@@ -1,4 +1,4 @@
-"""What the plans of the controller write: from plans to updates, and from what a switch holds back to jobs."""
+"""Converts the controller's plans to updates, and a switch's entries back to jobs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from serene.wire import ReadMode, precision_in
 
 
 def job_entry(plan: Start, members: int) -> Entry:
-    """members: how many the switch has, workers or leaves."""
+    """members: their number at this switch, workers or leaves."""
     return entries.job(
         plan.job, first_slot=plan.slots.first, slots=plan.slots.count, vector_length=plan.vector_length,
         scale=plan.scale, limit=plan.limit, workers=members, lost_sessions=plan.lost_sessions, note=plan.note,
@@ -31,7 +31,7 @@ def policy_entry(job: int, policy: Policy) -> Entry:
 
 
 def job_entries(plan: Start, switch: SwitchAddress) -> Updates:
-    """Inserts all of a job but its policy and its entries in `member`."""
+    """Inserts all of a job except its policy and its entries in `member`."""
     return [
         +entries.job_group(plan.job, plan.members),
         *(+entries.address(plan.job, worker, at, switch) for worker, at in plan.members.items()),
@@ -62,7 +62,7 @@ def readmission(plan: Readmission) -> Updates:
 
 @dataclass
 class InstalledJob:
-    """What a switch, or several together, hold of a job; a part is None or missing where they lack it."""
+    """The entries of a job in a switch, or in several together. A part is None or empty if they lack it."""
 
     slots: SlotRange | None = None
     vector_length: int = 0
@@ -76,20 +76,20 @@ class InstalledJob:
     members: dict[int, Endpoint] = field(default_factory=dict)
     strays: list[tuple[int, Endpoint]] = field(default_factory=list)  # entries in `member` beyond a worker's one
     racks: Racks | None = None  # of a job over several switches
-    lost: bool = False  # one of several switches has lost its part, so the session is over; the others say the rest
+    lost: bool = False  # one of several switches has lost its part, so the session is over; the others have the rest
     note: bytes = b""  # as of `Start`
-    absent: int = 0  # then: of the workers that seem to take part, so many do not, and nobody knows which
-    # What one switch of a tree holds besides (controller/switch/tree_entries.py); policies by (session, epoch):
+    absent: int = 0  # then: the number of apparent participants that do not take part; it is not known which
+    # Further entries of one switch of a tree (controller/switch/tree_entries.py); policies by (session, epoch):
     prepared: dict[tuple[int, int], PolicyFields] = field(default_factory=dict)
     taking_part: dict[tuple[int, int], int] = field(default_factory=dict)  # at a leaf: members of the whole job mod 256
     addresses: set[int] = field(default_factory=set)  # the workers, or at the root the racks, with an address
-    rack: int | None = None  # at a leaf: which one is its rack
+    rack: int | None = None  # at a leaf: its rack
     rack_size: int | None = None  # at a leaf: the job's workers in the rack
 
     @property
     def complete(self) -> bool:
-        """Whether a job was written whole. One worker's entry in `member` is enough: they are written last and all at
-        once, and a worker without one was about to be readmitted."""
+        """Whether a job was written completely. One worker's entry in `member` is enough: they are written last, by one
+        request. A worker without one was being readmitted."""
         return self.slots is not None and self.fields is not None and bool(self.members) and not self.lost
 
     @property
@@ -99,27 +99,26 @@ class InstalledJob:
 
     @property
     def bare(self) -> bool:
-        """Whether a leaf or the root holds a record alone, and nothing of what is written before a job's other
-        entries."""
+        """Whether a leaf or the root holds only a record, and no entry that is written before a job's other entries."""
         return self.record and not self.prepared and not self.addresses
 
 
 @dataclass
 class Installed:
-    """What a switch holds. jobs: by id. forwarded: the port to which frames for each MAC address go. known: pairs of a
-    MAC address and the port behind which it is known."""
+    """A switch's entries. jobs: by id. forwarded: the port to which frames for each MAC address go. known: pairs of a
+    MAC address and its known port."""
 
     jobs: dict[int, InstalledJob] = field(default_factory=dict)
     forwarded: dict[str, int] = field(default_factory=dict)
     known: set[tuple[str, int]] = field(default_factory=set)
 
     def job(self, job: int) -> InstalledJob:
-        """The job with this id, made if there is none yet."""
+        """The job with this id; an empty one is made if it is missing."""
         return self.jobs.setdefault(job, InstalledJob())
 
 
 def installed(held: Iterable[Entry]) -> Installed:
-    """What table entries, as read from a switch, say together."""
+    """Collects the table entries that were read from a switch."""
     found = Installed()
     for entry in held:
         key, args = entry.match, entry.params
@@ -165,8 +164,7 @@ def _fields(args: Mapping[str, int], staleness: str) -> PolicyFields:
 
 
 def removal(job: int, held: InstalledJob) -> Updates:
-    """Deletes all of a job that a switch holds but its policy, which tells a new controller which session was the
-    last."""
+    """Deletes a switch's entries of a job, except its policy, from which a new controller reads the last session."""
     members = [*held.members.items(), *held.strays]
     return [
         *(update for who, at in members for update in no_member(job, who, at)),

@@ -1,41 +1,40 @@
-"""Since when a worker is silent: nothing that it did was counted, and nothing was reported by it.
+"""The time since which a worker is silent: no counter of its packets has changed, and it has not reported.
 
-A worker that waits retransmits, and is not silent; a worker that computes for long is silent, and so is a dead one.
+A waiting worker retransmits, so it is not silent. A worker that computes for long is silent; so is a dead one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 
-SPOKEN = ("contributions", "repeats", "blocked")  # counters of packets that a worker sent, not of those sent to it
-UNHEARD_S = 1e5  # of one that was silent before anybody listened: longer than any wait for a silent worker
+SPOKEN = ("contributions", "repeats", "blocked")  # counters of packets that a worker sends, not of packets to it
+UNHEARD_S = 1e5  # of a worker that was silent from the beginning: longer than any wait for a silent worker
 
 
 def spoken(counters: Mapping[str, int]) -> tuple[int, ...]:
-    """What shows that a worker sends: its counts of SPOKEN. counters: packets by counter name."""
+    """The counters that show that a worker sends, SPOKEN. counters: packets by counter name."""
     return tuple(counters.get(name, 0) for name in SPOKEN)
 
 
 class Silence:
-    """Remembers when each worker was last heard, on the caller's clock."""
+    """Stores each worker's last sign of life, on the caller's clock."""
 
     def __init__(self) -> None:
         self._heard: dict[Hashable, tuple[object, float]] = {}
-        self._presumed: set[Hashable] = set()  # silent, of those that are not in ``_heard`` yet
+        self._presumed: set[Hashable] = set()  # silent workers that are not in ``_heard`` yet
 
     def note(self, who: Hashable, sign: object, now: float) -> None:
-        """Notes what shows that a worker sends; where it differs from the last note, the worker was heard at
-        ``now``."""
+        """Stores a worker's sign of life. If it differs from the last one, the worker has sent something at ``now``."""
         if who not in self._heard or self._heard[who][0] != sign:
             self._heard[who] = sign, now - UNHEARD_S if who in self._presumed else now
         self._presumed.discard(who)
 
     def presume(self, who: Hashable) -> None:
-        """Takes it for silent until it shows a sign: it was before anybody listened."""
+        """Counts it as silent until its first sign of life."""
         self._presumed.add(who)
 
     def seconds(self, who: Hashable, now: float) -> float:
-        """Seconds since a worker was heard; 0 while nothing is known of it."""
+        """Seconds since a worker's last sign of life; 0 while nothing is known of it."""
         if who in self._heard:
             return now - self._heard[who][1]
         return UNHEARD_S if who in self._presumed else 0.0

@@ -1,7 +1,7 @@
-"""One switch as the controller sees it: the rest of the controller knows nothing of P4Runtime.
+"""One switch, for the rest of the controller, which does not use P4Runtime itself.
 
-It keeps one connection alive and, whenever it has connected, puts the program, the switch's address, the flood group
-and the digests in place. A program that runs already is taken over as it is, with its jobs.
+It keeps one connection open. After each connecting it installs the program, the switch's address, the flood group and
+the digests. A program that runs already is taken over unchanged, with its jobs.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ from serene.program import Program
 LOG = logging.getLogger("serene.controller")
 
 RETRY_S = 0.5
-ID_BECOMES_FREE_S = 5.0  # for so long a controller that starts waits for an election id which another stream has
+ID_BECOMES_FREE_S = 5.0  # a starting controller waits so long for an election id that another stream has
 CONNECT_TIMEOUT_S = 10.0
 LEARNING_PAUSE_S = 0.02  # between two writes, each of which may delay an admission
 
-DROPPED = "dropped_"  # how the names of counters of dropped packets begin
+DROPPED = "dropped_"  # prefix of the names of counters of dropped packets
 
 
 @dataclass(frozen=True)
 class SwitchOptions:
-    """Which switch, and how it is to be set up."""
+    """A switch and its set-up."""
 
     address: str  # HOST:PORT of its P4Runtime server
     device_id: int
     election_id: int
-    ports: Sequence[int]  # to which ordinary traffic is flooded
+    ports: Sequence[int]  # ports to which ordinary traffic is flooded
     own: SwitchAddress
     udp_ports: Sequence[UdpPort] = ()  # of an embedded switch on this machine, for the status
     shm_ports: Sequence[ShmPort] = ()  # likewise
     credentials: fy.GRPCCredentialsTLS | None = None  # None: the connection is not encrypted
-    name: str = ""  # where there are several switches
-    others: Sequence[Program] = ()  # programs of the other switches: one that runs them is not the one that was meant
+    name: str = ""  # if there are several switches
+    others: Sequence[Program] = ()  # programs of the other switches: a switch that runs one is another than intended
     slots_given: bool = False  # the user chose the number of slots: a program with another number is replaced
 
     @property
@@ -69,7 +69,7 @@ class SwitchOptions:
 
 
 def credentials(settings: Settings) -> fy.GRPCCredentialsTLS | None:
-    """What the connection is encrypted with; None: it is not encrypted."""
+    """The connection's TLS credentials; None: it is not encrypted."""
     if not settings.switch_ca:
         return None
     cert, key = (Path(name) if name else None for name in (settings.switch_cert, settings.switch_key))
@@ -78,14 +78,14 @@ def credentials(settings: Settings) -> fy.GRPCCredentialsTLS | None:
 
 @dataclass(frozen=True)
 class SwapPhases:
-    """How long the phases of a swap over several switches took: to prepare the leaves, and to put it in force."""
+    """The times of a swap's phases over several switches: preparing the leaves, and putting it in force."""
 
     prepare_ms: float
     flip_ms: float
 
 
 class Reach(Protocol):
-    """How a switch is reached. counters: the names of its program's."""
+    """Makes connections to a switch. counters: the names of its program's counters."""
 
     counters: Sequence[str]
 
@@ -110,7 +110,7 @@ class P4Runtime:
         )  # fmt: skip
 
     def _with_slots(self, slots: int) -> int | None:
-        """The cookie of the program with another number of slots; None where it cannot have that."""
+        """The cookie of the program with another number of slots; None if it cannot have that number."""
         try:
             return schema(self._program.with_slots(slots)).p4cookie
         except SereneError:
@@ -118,14 +118,13 @@ class P4Runtime:
 
 
 class Switch:
-    """One switch, to which it connects again whenever the connection is lost. Its operations raise SwitchError.
+    """One switch. Whenever the connection is lost, it connects again. Operations raise SwitchError.
 
-    on_packet: called with port and frame for every frame that the switch punts; must not wait. on_connected: awaited
-    when there is a connection, and has to call `set_up`; nobody may change jobs meanwhile, since the switch may not
-    hold what it held before.
+    on_packet: called with port and frame for every punted frame; must not wait. on_connected: awaited after connecting,
+    and has to call `set_up`. Jobs must not change meanwhile, since the switch may have lost its entries.
 
-    A switch that was stopped may do what it was asked then when it goes on, and by that time there may be a new
-    connection. So this one has a higher election id, with which the switch refuses what came over the one before.
+    A stopped switch may execute pending requests when it continues, after a new connection was made. So each connection
+    has a higher election id, and the switch refuses requests of the one before.
     """
 
     def __init__(
@@ -146,9 +145,9 @@ class Switch:
         self._connection: Connection | None = None
         self._election_id = options.election_id
         self._keeping: asyncio.Task[None] | None = None  # keeps it connected
-        self.drops: dict[str, int] = {}  # packets by reason, as they were read last
+        self.drops: dict[str, int] = {}  # packets by reason, from the last read
         self._learning = Learning()
-        self._seen = asyncio.Event()  # set when there is something to learn
+        self._seen = asyncio.Event()  # set when there is an address to learn
         self.drop_reasons: Sequence[str] = [
             name.removeprefix(DROPPED) for name in self._reach.counters if name.startswith(DROPPED)
         ]
@@ -165,19 +164,19 @@ class Switch:
 
     @property
     def connected(self) -> bool:
-        """Whether it takes operations; else ``trouble`` says why not."""
+        """Whether it takes operations; otherwise ``trouble`` has the reason."""
         return self.trouble is None
 
     @property
     def election_id(self) -> int:
-        """That of the present connection; without one, that of the next."""
+        """The election id of the present connection, or else of the next."""
         return self._election_id if self._connection is None else self._connection.election_id
 
     # The connection
 
     async def bring_up(self, deadline_s: float) -> None:
-        """Connects and sets the switch up, waiting up to ``deadline_s`` seconds for one that is starting. From then on
-        it is connected again when the connection is lost."""
+        """Connects and sets the switch up, waiting up to ``deadline_s`` seconds for a starting one. From then on it
+        connects again when the connection is lost."""
         now = asyncio.get_running_loop().time
         end = now() + deadline_s
         id_is_free_by = now() + ID_BECOMES_FREE_S
@@ -204,7 +203,7 @@ class Switch:
         self._keeping = asyncio.create_task(self._keep_connected())
 
     async def run(self) -> None:
-        """Delivers what the switch sends, for ever; after `bring_up`."""
+        """Delivers the switch's messages for ever; after `bring_up`."""
         assert self._keeping is not None
         await asyncio.gather(self._keeping, self._keep_learning())
 
@@ -218,7 +217,8 @@ class Switch:
             except SwitchError as error:
                 await self._lost(str(error))
             except Exception as error:
-                # Whatever it is, the controller goes on and says so in its status; the next connection may do better.
+                # After any error the controller continues, and its status shows the error. The next connection may
+                # succeed.
                 LOG.exception("the connection to the switch failed")
                 await self._lost(f"{type(error).__name__}: {error}")
 
@@ -273,7 +273,7 @@ class Switch:
         )
 
     async def set_up(self) -> plan_entries.Installed:
-        """Puts the switch's own entries in place, and returns what it holds. From now on it takes operations."""
+        """Installs the switch's own entries, and returns all that it holds. From now on it takes operations."""
         connection, own = self._connection, self.options.own
         if connection is None:  # it was lost when another switch was connected
             raise self._out_of_reach()
@@ -290,11 +290,11 @@ class Switch:
         return found
 
     async def read_entries(self) -> plan_entries.Installed:
-        """What the switch holds now."""
+        """The switch's present entries."""
         return plan_entries.installed(await self.primary().entries())
 
     async def _deliver(self) -> None:
-        """Takes each message at once, and writes nothing to the switch: that is done in other tasks."""
+        """Handles each message at once, and writes nothing to the switch; other tasks do that."""
         assert self._connection is not None
         async for message in self._connection.messages():
             if isinstance(message, Learned):
@@ -329,7 +329,7 @@ class Switch:
     # Jobs
 
     async def start(self, plan: Start) -> None:
-        """Writes all of a job; if that fails, removes what was written."""
+        """Writes all of a job. If that fails, removes its entries."""
         await self.zero_counters(plan.job, sorted(plan.members))
         try:
             await self.write(plan_entries.job_entries(plan, self.options.own))
@@ -345,8 +345,7 @@ class Switch:
         return None
 
     async def readmit(self, plan: Readmission) -> None:
-        """Removes the old process's entries before it writes the new one's. After a failure, wherever it was, this can
-        be repeated."""
+        """Removes the old process's entries before it writes the new one's. After any failure, this can be repeated."""
         if plan.old is not None:
             await self.write(plan_entries.no_member(plan.job, plan.worker, plan.old), missing_ok=True)
         await self.put(entries.job_group(plan.job, plan.members))
@@ -358,8 +357,8 @@ class Switch:
         await self.write(plan_entries.no_member(job, worker, at), missing_ok=True)
 
     async def remove(self, job: int) -> None:
-        """Removes all that the switch holds of a job but its policy: a controller that has ended may have left more
-        than this one knows."""
+        """Removes the switch's entries of a job, except its policy. An earlier controller may have left entries that
+        this one does not know."""
         held = (await self.read_entries()).job(job)
         await self.write(plan_entries.removal(job, held), missing_ok=True)
 
@@ -379,7 +378,7 @@ class Switch:
         }
 
     async def read_staleness(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], list[int]]:
-        """For each (job, worker), how many contributions had a staleness of 0, 1, ... 14, and 15 or more rounds.
+        """For each (job, worker), the numbers of contributions with a staleness of 0, 1, ... 14, and 15 or more rounds.
         members: workers by job."""
         first = {(job, worker): self._staleness_index(job, worker) for job, ids in members.items() for worker in ids}
         packets = await self._read(
@@ -413,11 +412,11 @@ class Switch:
         return self._index(job, worker) * STALENESS_CLASSES
 
     async def write(self, updates: Updates, *, missing_ok: bool = False) -> None:
-        """Writes updates in order. missing_ok: updates of what is not there are no error."""
+        """Writes updates in order. missing_ok: updates of missing entities are no error."""
         await self.primary().write(updates, missing_ok=missing_ok)
 
     async def put(self, entity: Entity) -> None:
-        """Inserts an entity, or replaces the one that is there."""
+        """Inserts an entity, or replaces the existing one."""
         await self.primary().put(entity)
 
     async def _read(self, wanted: Sequence[Cell]) -> dict[Cell, int]:

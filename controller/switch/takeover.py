@@ -1,4 +1,4 @@
-"""Jobs that a switch runs already, as far as its entries tell, for a controller that does not know them."""
+"""Jobs that a switch runs already, from its entries, for a controller that does not know them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from serene.wire import UNBOUNDED
 def job_from(job_id: int, found: InstalledJob, now: float) -> Job:
     """The job that complete entries describe. now: in Unix seconds.
 
-    A worker that is admitted but no member was evicted or has left, which nobody can tell apart: it is taken for
-    evicted, for which nobody waits, and one that is leaving says LEAVE again. Where nobody is a member, the job is
-    over, and its entries are there for the last reads.
+    A worker that is admitted but no member was evicted or has left. The entries do not distinguish these: it counts as
+    evicted, so that nobody waits for it, and a leaving one sends LEAVE again. Without members, the job is over, and its
+    entries remain for the last reads.
     """
     assert found.slots is not None and found.fields is not None
     mask = found.fields.member_mask
     members = [worker for worker in range(mask.bit_length()) if mask >> worker & 1]
     strategy = recognise(replace(found.fields, precision=32), members)
-    # A worker that had left before a later session began is not among its workers, but numbers do not move up.
+    # A worker that had left before a later session began is not among its workers, but the others keep their numbers.
     places = max(found.workers, 1 + max([*members, *found.members]))
     racks = found.racks or Racks((places,))
     places = sum(racks.sizes)
@@ -53,8 +53,8 @@ def job_from(job_id: int, found: InstalledJob, now: float) -> Job:
 
 
 def lost_job_from(job_id: int, found: InstalledJob, now: float) -> Job:
-    """The job of which one of several switches has lost its part: it waits for the workers that took part, to begin
-    another session."""
+    """A job of which one of several switches has lost its part. It waits for its participants, to begin another
+    session."""
     job = job_from(job_id, found, now)
     job.reset(now, job.evicted())
     job.absent = found.absent
@@ -62,7 +62,7 @@ def lost_job_from(job_id: int, found: InstalledJob, now: float) -> Job:
 
 
 def recognise(fields: PolicyFields, members: list[int]) -> Strategy:
-    """The strategy that compiles to ``fields`` for these members. Raises SereneError where there is none."""
+    """The strategy that compiles to ``fields`` for these members. Raises SereneError if there is none."""
     if fields.staleness == UNBOUNDED:
         return ASP()
     candidates: list[Strategy] = [BSP(), SSP(fields.staleness)]

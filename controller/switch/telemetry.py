@@ -1,4 +1,4 @@
-"""The switch's counters as they were read last: packets by worker, and drops by reason."""
+"""The switch's counters at the last read: packets by worker, and drops by reason."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNKNOWN = (0,) * STALENESS_CLASSES
 
 
 class CounterSource(Protocol):
-    """What is needed of a `Fabric` here."""
+    """The part of a `Fabric` that is used here."""
 
     @property
     def drop_reasons(self) -> Sequence[str]: ...
@@ -37,7 +37,7 @@ class Telemetry:
         self._jobs = jobs
         self._workers: dict[tuple[int, int], Counters] = {}
         self._silence = Silence()
-        self._counted_at: dict[tuple[int, int], float] = {}  # when its counters were read last
+        self._counted_at: dict[tuple[int, int], float] = {}  # time of the last read of its counters
         self._staleness: dict[tuple[int, int], Sequence[int]] = {}
         self._read_at = -math.inf  # when the last read began
         self._reading = asyncio.Lock()
@@ -46,7 +46,7 @@ class Telemetry:
     async def refresh(self, older_than_s: float = 0.0) -> None:
         """Reads the counters, unless they were read in the last ``older_than_s`` seconds. Raises SwitchError."""
         wanted = self._now() - older_than_s
-        async with self._reading:  # else an older answer could replace a newer one
+        async with self._reading:  # otherwise an older answer could replace a newer one
             if self._read_at >= wanted:
                 return
             began = self._now()
@@ -56,7 +56,7 @@ class Telemetry:
             counts = await self._switch.read_worker_counters(held)
             staleness = await self._switch.read_staleness(held)
             self.drops = await self._switch.read_drops()
-            # Counters of a job that has ended or begun another session meanwhile say nothing about the present one.
+            # Drop counters of a job that has ended or begun another session meanwhile.
             same = {id for id, job in asked.items() if self._jobs.get(id) is job and job.session == sessions[id]}
             self._workers.update({who: read for who, read in counts.items() if who[0] in same})
             self._staleness.update({who: read for who, read in staleness.items() if who[0] in same})
@@ -72,18 +72,17 @@ class Telemetry:
         return self._workers.get((job, worker), NOTHING)
 
     def silent_s(self, job: int, worker: Worker) -> float:
-        """Seconds since a worker sent a PUSH or reported, until its switch was last asked. 0 before anything is
-        known."""
+        """Seconds from a worker's last PUSH or report to the last read of its switch. 0 before anything is known."""
         now, who = self._now(), (job, worker.id)
         return min(self._silence.seconds(who, self._counted_at.get(who, now)), now - worker.reported_at)
 
     def presume_silent(self, job: int, workers: Iterable[int]) -> None:
-        """Takes these workers for silent until they are heard: their job is being taken over, and they were not."""
+        """Counts these workers as silent until their next sign of life: their job is being taken over."""
         for worker in workers:
             self._silence.presume((job, worker))
 
     def staleness_of(self, job: int, worker: int) -> Sequence[int]:
-        """How many of a worker's contributions had a staleness of 0, 1, ... 14, and 15 or more rounds."""
+        """The numbers of a worker's contributions with a staleness of 0, 1, ... 14, and 15 or more rounds."""
         return self._staleness.get((job, worker), UNKNOWN)
 
     def totals(self) -> Counters:
@@ -92,7 +91,7 @@ class Telemetry:
         return Counters(**{name: sum(getattr(counts, name) for counts in listed) for name in WORKER_COUNTERS})
 
     def forget(self, job: int) -> None:
-        """Forgets a job's counters: its id is about to be used anew, or another session begins."""
+        """Forgets a job's counters: its id will be used again, or another session begins."""
         self._silence.forget(lambda who: isinstance(who, tuple) and who[0] == job)
         for who in [who for who in self._workers if who[0] == job]:
             del self._workers[who], self._counted_at[who]

@@ -1,8 +1,9 @@
-"""Several switches as one: leaves, to which workers talk, and the root, which decides (docs/hierarchy.md).
+"""Several switches as one: leaves, which exchange packets with workers, and the root, which decides
+(docs/hierarchy.md).
 
-A new policy is prepared at the leaves, then put in force by one MODIFY at the root, and then the leaves are told what
-is in force. A controller that stops in between leaves everything as it was, or a policy in force that some leaves have
-not been told of; the next controller recognises either, and goes on.
+A new policy is prepared at the leaves, put in force by one MODIFY at the root, and then written to the leaves as the
+one in force. If a controller stops in between, nothing has changed, or a policy is in force that some leaves lack. The
+next controller recognises either case, and continues.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ Read = TypeVar("Read")
 
 class Tree:
     """The root and the leaves, one for each rack, with the operations of a `Switch`. Workers have their numbers in the
-    job, and an endpoint says in which rack it is.
+    job, and an endpoint has its rack.
 
-    uplink: each leaf's port to the root. slots: by default those that the programs were compiled with. on_packet:
-    called with rack, port and frame for every frame that a leaf punts. on_connected: awaited when all switches are
-    connected, and has to call `set_up`.
+    uplink: each leaf's port to the root. slots: by default the compiled number. on_packet: called with rack, port and
+    frame for every frame that a leaf punts. on_connected: awaited when all switches are connected, and has to call
+    `set_up`.
     """
 
     def __init__(
@@ -61,8 +62,8 @@ class Tree:
         self._on_connected = on_connected
         self._uplink = uplink
         self._connecting = asyncio.Lock()
-        self._racks: dict[int, Racks] = {}  # by job: which workers are in which rack
-        self._uncompared: set[Switch] = set()  # connected again, while what they hold has not been compared yet
+        self._racks: dict[int, Racks] = {}  # by job: the workers of each rack
+        self._uncompared: set[Switch] = set()  # connected again, and their entries are not compared yet
 
         def member(options: SwitchOptions, program: Program, rack: int | None) -> Switch:
             def hear(port: int, frame: bytes) -> None:
@@ -91,7 +92,7 @@ class Tree:
 
     @property
     def rack_count(self) -> int:
-        """How many leaves there are."""
+        """The number of leaves."""
         return len(self.leaves)
 
     @property
@@ -116,12 +117,12 @@ class Tree:
 
     @property
     def trouble(self) -> str | None:
-        """Why which switches are not connected; None: all are."""
+        """The unconnected switches and the reasons; None: all are connected."""
         troubles = [f"{switch.options.name}: {switch.trouble}" for switch in self.switches if switch.trouble]
         return "; ".join(troubles) or None
 
     async def bring_up(self, deadline_s: float) -> None:
-        """All have to be there at once: one may be lost while another one is waited for."""
+        """All have to be connected at once: one may be lost during the wait for another."""
         now = asyncio.get_running_loop().time
         end = now() + deadline_s
         ups = [asyncio.create_task(switch.bring_up(deadline_s)) for switch in self.switches]
@@ -143,7 +144,7 @@ class Tree:
         await _all(switch.close() for switch in self.switches)
 
     async def _member_connected(self, switch: Switch) -> None:
-        """Compares what the switches hold once all are connected."""
+        """Compares the switches' entries when all are connected."""
         async with self._connecting:
             if all(other.connected for other in self.switches if other is not switch):
                 await self._on_connected()
@@ -152,9 +153,9 @@ class Tree:
                 await switch.set_up()
 
     async def set_up(self) -> Installed:
-        """Puts their own entries in place at switches that have just been connected, and returns what all hold
-        together, as if one switch held it. Removes parts of jobs that are not whole: a restarted switch has lost its
-        part, and then the others' are of no use. Raises SwitchError."""
+        """Installs the own entries of switches that have just been connected, and returns the entries of all, as if one
+        switch held them. Removes parts of incomplete jobs: if a restarted switch has lost its part, the other parts are
+        useless. Raises SwitchError."""
         held = [await switch.read_entries() if switch.connected else await switch.set_up() for switch in self.switches]
         found = assembled(held[0], held[1:], self._racks)
         if found.misplaced:
@@ -172,14 +173,14 @@ class Tree:
         return found.installed
 
     async def _forget_failed(self, job: int, of: InstalledJob, held: Sequence[Installed]) -> None:
-        """Removes what swaps that failed have left at the leaves, whose table of prepared policies has little room."""
+        """Removes the remains of failed swaps at the leaves, whose table of prepared policies has little room."""
         for rack, leaf in self._leaves_of(job):
             needless = tree_entries.needless_epochs(held[rack].jobs[job].prepared, of.session, of.epoch)
             await leaf.write([-entries.not_prepared(job, *era) for era in needless], missing_ok=True)
 
     def _in_order(self, misplaced: Mapping[int, int]) -> str:
-        """For an error: in which order the leaves have to be named, where running jobs have them as other racks.
-        misplaced: as of `Assembled`."""
+        """For an error: the right order of the leaves, if running jobs have them as other racks. misplaced: as of
+        `Assembled`."""
         names = [leaf.options.name for leaf in self.leaves]
         was = "; ".join(f"{names[place]} is rack {rack} of running jobs" for place, rack in misplaced.items())
         if max(misplaced.values()) >= len(names):
@@ -195,8 +196,8 @@ class Tree:
     # Jobs
 
     async def start(self, plan: Start) -> None:
-        """Writes a job to the leaves, then to the root, and then admits the workers, when all else is there. If that
-        fails, removes what was written."""
+        """Writes a job to the leaves, then to the root, and then admits the workers. If that fails, removes its
+        entries."""
         self._racks[plan.job] = plan.racks
         here = self._by_rack(plan.job, plan.members)
         session, own, members = plan.policy.session, self.options.own, plan.policy.fields.members
@@ -232,8 +233,8 @@ class Tree:
         return phases
 
     async def _swap(self, plan: Swap) -> tuple[SwapPhases, dict[int, SwitchError]]:
-        """As `swap`, and by rack the errors of leaves that could not be told that it is in force."""
-        self._require(plan.job)  # else the leaves that are there would be prepared for nothing
+        """As `swap`. Also returns, by rack, the errors of leaves that did not get the policy in force."""
+        self._require(plan.job)  # otherwise the connected leaves would be prepared in vain
         policy = plan.policy
         leaf_policies, root_fields = self._policies(plan.job, policy.fields)
         members = policy.fields.members
@@ -247,13 +248,13 @@ class Tree:
         flipped = time.perf_counter()
         untold = await self._tell(plan.job, policy.session, policy.epoch, policy.fields)
         for error in untold.values():
-            # It is in force all the same; a leaf that comes back is told then, unless it has lost the job.
+            # It is in force nevertheless. A leaf that comes back gets it then, unless it has lost the job.
             LOG.warning("job %d, epoch %d: %s", plan.job, policy.epoch, error)
         return SwapPhases((prepared - began) * 1e3, (flipped - prepared) * 1e3), untold
 
     async def _tell(self, job: int, session: int, epoch: int, fields: PolicyFields) -> dict[int, SwitchError]:
-        """Tells the leaves that a policy is in force, and deletes policies that were prepared before it. Returns by
-        rack the errors of leaves that could not be told."""
+        """Writes the policy in force to the leaves, and deletes policies that were prepared before it. Returns by rack
+        the errors of leaves."""
         racks = self._racks[job]
         untold: dict[int, SwitchError] = {}
 
@@ -271,8 +272,8 @@ class Tree:
         return untold
 
     async def readmit(self, plan: Readmission) -> None:
-        """Removes the old process's entries before it writes the new one's, and admits the new one only once its leaf
-        was told of the new epoch. After a failure, wherever it was, this can be repeated."""
+        """Removes the old process's entries before it writes the new one's. Admits the new one only when its leaf has
+        the new epoch. After any failure, this can be repeated."""
         self._require(plan.job)
         rack, place = self._racks[plan.job].place(plan.worker)
         leaf = self.leaves[rack]
@@ -291,9 +292,9 @@ class Tree:
         await self.leaves[at.rack].shut_out(job, self._racks[job].place(worker)[1], at)
 
     async def remove(self, job: int) -> None:
-        """Removes all that the switches hold of a job. A switch that is out of reach may have lost it, and else is
-        cleared when it is back. Raises Unreachable where all are out of reach: then none would have a record that the
-        job is over."""
+        """Removes the switches' entries of a job. An unreachable switch may have lost them; otherwise they are removed
+        when it is back. Raises Unreachable if all are unreachable: then none would have a record that the job is
+        over."""
         if not any(switch.connected for switch in self.switches):
             raise Unreachable(f"no switch is reachable: {self.trouble}")
 
@@ -318,7 +319,7 @@ class Tree:
         return await self._read(members, lambda leaf, here: leaf.read_staleness(here))
 
     async def read_drops(self) -> dict[str, int]:
-        """The sums over all switches; for one that is out of reach, as they were read last."""
+        """The sums over all switches; for an unreachable one, those of the last read."""
         await _all(switch.read_drops() for switch in self.switches if switch.connected)
         total: Counter[str] = Counter(dict.fromkeys(self.drop_reasons, 0))
         for switch in self.switches:
@@ -352,7 +353,7 @@ class Tree:
         return [(rack, self.leaves[rack]) for rack, size in enumerate(self._racks[job].sizes) if size]
 
     def _require(self, job: int) -> None:
-        """Raises SwitchError unless the root and all leaves of a job are connected, and what they hold is compared."""
+        """Raises SwitchError unless the root and all leaves of a job are connected, and their entries are compared."""
         for switch in (self.root, *(leaf for _, leaf in self._leaves_of(job))):
             switch.primary()
             if switch in self._uncompared:
@@ -375,7 +376,7 @@ class Tree:
 
 
 async def _all(work: Iterable[Awaitable[T]]) -> list[T]:
-    """Awaits all at once. Raises the first error, but only when all have ended, so that nothing is written any more."""
+    """Awaits all concurrently. Raises the first error, but only when all have ended, so that no write follows."""
     results = await asyncio.gather(*work, return_exceptions=True)
     done: list[T] = []
     for result in results:

@@ -1,5 +1,5 @@
-"""What the plans of the controller write to a leaf and to the root of a tree of switches, besides a single switch's
-entries (docs/hierarchy.md)."""
+"""The entries of the controller's plans for a leaf and the root of a tree of switches, beside a single switch's entries
+(docs/hierarchy.md)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def rack_size(leaf: Endpoint) -> int:
 def leaf_entries(
     plan: Start, rack: int, here: Mapping[int, Endpoint], policy: LeafPolicy, port: int, own: SwitchAddress
 ) -> Updates:
-    """Inserts all of a job at a leaf but the policy in force and the entries in `member`. here: the rack's workers by
-    their numbers in it; port: to the root."""
+    """Inserts all of a job at a leaf except the policy in force and the entries in `member`. here: the rack's workers
+    by their numbers in it; port: to the root."""
     session, epoch = plan.policy.session, plan.policy.epoch
     return [
         +entries.leaf_group(plan.job, here, port),
@@ -33,7 +33,7 @@ def leaf_entries(
 
 
 def root_entries(plan: Start, leaves: Mapping[int, Endpoint], own: SwitchAddress) -> Updates:
-    """Inserts all of a job at the root but its policy and its entries in `member`. leaves: by rack."""
+    """Inserts all of a job at the root except its policy and its entries in `member`. leaves: by rack."""
     return [
         +entries.root_group(plan.job, [(rack, at.port) for rack, at in leaves.items()]),
         *(+entries.address(plan.job, rack, at, own) for rack, at in leaves.items()),
@@ -42,12 +42,12 @@ def root_entries(plan: Start, leaves: Mapping[int, Endpoint], own: SwitchAddress
 
 
 def needless_epochs(prepared_epochs: Iterable[tuple[int, int]], session: int, in_force: int) -> list[tuple[int, int]]:
-    """The prepared epochs that may be deleted while no swap is under way: all but the one in force and the one before,
-    so also those of swaps that failed. Epochs go with their sessions."""
+    """The prepared epochs that may be deleted while no swap is in progress: all except the one in force and the one
+    before, including those of failed swaps. An epoch includes its session."""
     return [era for era in prepared_epochs if era not in ((session, in_force - 1), (session, in_force))]
 
 
 def old_epochs(prepared_epochs: Iterable[tuple[int, int]], session: int, in_force: int) -> list[tuple[int, int]]:
-    """The prepared epochs that may be deleted at any time, since without an entry a packet counts as one of an old
-    epoch. The epoch before the one in force stays, for packets that are under way. Epochs go with their sessions."""
+    """The prepared epochs that may be deleted at any time: without an entry a packet counts as one of an old epoch. The
+    epoch before the one in force stays, for packets in flight. An epoch includes its session."""
     return [era for era in prepared_epochs if era < (session, in_force - 1)]

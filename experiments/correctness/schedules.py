@@ -2,8 +2,8 @@
 
 A run has the workers' real code and the P4 program, with a network between them that loses, duplicates, reorders and
 delays packets. Workers pause, die, join twice and are evicted; the controller dies and comes back with another clock;
-the switch restarts without its state (not on a tree of switches); jobs are deleted and their ids used again; and a
-hostile host sends forged packets. Each run is checked for contributions that are missing from the sums or in them
+the switch, or one of a tree's, restarts without its state; jobs are deleted and their ids used again; and a hostile
+host sends forged packets. Each run is checked for contributions that are missing from the sums or in them
 twice, for stuck workers, for workers beyond their staleness bound, and for workers that read another BSP sum than the
 others. Its pair and its number determine a run, which can be played again alone.
 
@@ -67,7 +67,7 @@ def play(pair: Pair, number: int, program: Program, racks: int = 0, take_overs: 
     """One run, through one switch or through a tree of so many racks. take_overs: as of `random_plan`. Raises
     Violation."""
     seed = PAIRS.index(pair) * NUMBERS + number
-    plan = random_plan(seed, take_overs=take_overs, restarts=0.0 if racks else RESTARTS)
+    plan = random_plan(seed, take_overs=take_overs, restarts=RESTARTS)
     strategies = alternating(pair, seed, plan.workers)
     if racks:
         return TreeSchedule(_tree(racks), plan, strategies).run()

@@ -257,8 +257,7 @@ def reals(runs: int, client: ControllerClient, compute_s: float) -> Iterator[tup
 def main() -> int:
     parser = Parser(
         prog="python -m serene.experiments.correctness.slow_ranks",
-        description="Checks that the slow worker is named, and nobody else. Seeded runs in virtual time or through a "
-        "switch.",
+        description="Checks that only the slow worker is named. Seeded runs in virtual time or through a switch.",
     )
     parser.add_argument(
         "--runs", type=whole(1), default=1000, help="runs with a slow worker; as many more have none (default 1000)"

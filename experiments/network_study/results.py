@@ -124,7 +124,7 @@ def main() -> int:
     parser = Parser(
         prog="python -m serene.experiments.network_study.results", description=(__doc__ or "").partition("\n")[0]
     )
-    parser.add_argument("--answers", type=Path, help="a study's folder, from which the files are written")
+    parser.add_argument("--answers", type=Path, help="folder of a study; its results are written into the files")
     options = parser.parse_args()
     if options.answers:
         store = Store(options.answers / ANSWERS)

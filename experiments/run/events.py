@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from serene.client.session.restoration import ROUNDS
+from serene.client.session.restoration import rounds
 from serene.clock import unix_s
 from serene.experiments.run.network import Network, WorkerProcess
 from serene.experiments.run.settings import Settings
@@ -117,8 +117,8 @@ class Events:
         before = self._workers[worker].steps()
         done = self._steps_of(worker)
         # A session that follows a lost one begins with the rounds that restore the sums, which are contributions, too.
-        rounds = ROUNDS if self._switch_killed_at else 0
-        self.lost_incarnations.append(rounds + sum(float(row["t_unix"]) > self._switch_killed_at for row in done))
+        restoring = rounds(self._settings.racks) if self._switch_killed_at else 0
+        self.lost_incarnations.append(restoring + sum(float(row["t_unix"]) > self._switch_killed_at for row in done))
         arguments = list(self._arguments(worker))
         arguments[arguments.index("--steps") + 1] = str(max(self._settings.steps - before, 1))
         self._workers[worker] = self._network.start_worker(worker, arguments, before)

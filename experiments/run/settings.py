@@ -42,7 +42,10 @@ class Given(Recipe):
     )
     target: Annotated[str, one_of(TARGETS)] = Field(default="auto", description="auto, embedded or bmv2")
     racks: int = Field(
-        default=1, ge=1, le=MAX_RACKS, description="with more than one, each has a leaf switch below one root"
+        default=1,
+        ge=1,
+        le=MAX_RACKS,
+        description="number of racks; with several, each has a leaf switch below one root",
     )
     uplink_mbit: float | None = Field(
         default=None, ge=0.1, le=1000, description="rate of each leaf's link to the root in Mbit/s; default: unlimited"
@@ -52,7 +55,7 @@ class Given(Recipe):
     )
     exchange_share: float | None = Field(
         default=None, ge=0.01, le=0.99,
-        description="communication's share of a step, 0.01 to 0.99; it sets the compute time instead of --compute-ms",
+        description="communication's share of a step, 0.01 to 0.99; sets the compute time instead of --compute-ms",
     )  # fmt: skip
     program: str = Field(default="serene", description="serene (MTU 1500) or serene_jumbo")
     slots: int | None = Field(

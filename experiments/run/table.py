@@ -60,9 +60,9 @@ def write(found: Iterable[dict[str, Any]], file: TextIO) -> None:
 
 def main() -> int:
     parser = Parser(
-        prog="python -m serene.experiments.run.table", description="Prints the runs below folders as one CSV table."
+        prog="python -m serene.experiments.run.table", description="Prints the runs in folders as one CSV table."
     )
-    parser.add_argument("folders", type=Path, nargs="+", help="folders with runs, at any depth")
+    parser.add_argument("folders", type=Path, nargs="+", help="folders that contain runs, at any depth")
     options = parser.parse_args()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="surrogateescape")  # a run's name need not be UTF-8

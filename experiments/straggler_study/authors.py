@@ -156,7 +156,7 @@ def main() -> int:
         description="The paper's authors' figures from a copy of their logs (github.com/RicardoParizotto/serener).",
     )
     parser.add_argument("directory", type=Path, help="a copy of that repository, or of a part of it")
-    parser.add_argument("--trace", type=Path, help="a file for the delays of the run in the directory")
+    parser.add_argument("--trace", type=Path, help="write the delays of the run in the directory to this file")
     options = parser.parse_args()
     root = options.directory
     try:

@@ -172,8 +172,8 @@ def main() -> int:
     add(
         "--strategies",
         default="",
-        help=f"beside the fixed ones: {choices(AUTOMATIC)}, a fixed one such as mixed:0, or FILE.py:NAME, separated by "
-        "commas (default: all of these that have names)",
+        help=f"strategies beside the fixed ones: {choices(AUTOMATIC)}, a fixed one such as mixed:0, or FILE.py:NAME, "
+        "separated by commas (default: all of these that have names)",
     )
     add("--models", default=",".join(OPTIMISERS), help=f"{choices(OPTIMISERS)}, separated by commas (default: both)")
     add("--cells", default="", help="only cells whose name contains one of these texts, separated by ; (default: all)")
@@ -182,13 +182,13 @@ def main() -> int:
         default="",
         help="a straggler profile in place of the cells' own, such as failure:iteration=20 or trace:FILE",
     )
-    add("--mininet", action="store_true", help="the cells in Mininet, of the mlp, in place of those in virtual time")
-    add("--seeds", default=",".join(map(str, SEEDS)), help="seeds to judge by, separated by commas (default: 1,2,3)")
+    add("--mininet", action="store_true", help="run cells of the mlp in Mininet, instead of cells in virtual time")
+    add("--seeds", default=",".join(map(str, SEEDS)), help="seeds of the runs, separated by commas (default: 1,2,3)")
     add("--out", type=Path, default=Path("runs/regret"), help="directory for the runs (default: runs/regret)")
-    add("--so-far", action="store_true", help="run nothing: the cells and strategies whose runs are there")
-    add("--csv", type=Path, help="file for the regrets")
-    add("--runs", type=Path, help="file for the runs, a row each")
-    add("--page", type=Path, help="a page that has the table, which is written anew")
+    add("--so-far", action="store_true", help="run nothing; use the cells and strategies whose runs are finished")
+    add("--csv", type=Path, help="CSV file for the regrets")
+    add("--runs", type=Path, help="CSV file with a row for each run")
+    add("--page", type=Path, help="page whose table is replaced")
     add(
         "--parallel",
         type=whole(1),

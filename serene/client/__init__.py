@@ -1,4 +1,4 @@
-"""A worker's side of Serene: ``Client`` over a ``Transport``, and the protocol itself without either."""
+"""A worker's side of Serene: ``Client`` over a ``Transport``, and the protocol itself without I/O."""
 
 from serene.client.allreduce.collective import Disagreement
 from serene.client.allreduce.pool import Pool, PoolBroken

@@ -2,9 +2,9 @@
 
     torch.distributed.init_process_group("serene")      # sums of floating-point numbers go through the switch
 
-Importing this package registers the process group, and `import torch` does so by itself (`serene/autoload.py`). So that
-this takes no time, what needs more than PyTorch is imported when it is used. docs/pytorch.md says what goes through the
-switch and what through gloo.
+Importing this package registers the process group; `import torch` imports it (`serene/autoload.py`). To keep this fast,
+modules that need more than PyTorch are imported when they are used. docs/pytorch.md lists the collectives that go
+through the switch, and those that go through gloo.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ def __getattr__(name: str) -> Any:
 
 
 def _make(options: Any, _: object) -> dist.ProcessGroup:
-    """PyTorch calls this whenever a group of this backend is made. options: its `_DistributedBackendOptions`."""
+    """PyTorch calls this for each new group of this backend. options: its `_DistributedBackendOptions`."""
     from torch._C._distributed_c10d import PrefixStore
 
     from serene.torch.group import SwitchGroup
 
-    # Ranks that torchrun starts again would else find what the ranks before them have left in the store.
+    # Otherwise ranks that torchrun restarts would find the earlier ranks' entries in the store.
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     return SwitchGroup(
         PrefixStore(f"attempt {attempt}", options.store),

@@ -1,11 +1,11 @@
-"""Error feedback for DistributedDataParallel: what few bits lost of a gradient is sent with the next one.
+"""Error feedback for DistributedDataParallel: a gradient's rounding error is sent with the next gradient.
 
     model = DistributedDataParallel(module)
     model.register_comm_hook(ErrorFeedback(), mean_with_residual)
 
 Each rank keeps its own residuals, parameter by parameter, in float64: eight bytes for each value. Under a given scale
-there are eight more, for what is lost because a residual would become too large. DistributedDataParallel says which
-parameters a bucket's values belong to, so nothing is mixed up where it makes its buckets anew.
+there are eight more, for values that are lost because a residual would become too large. DistributedDataParallel passes
+a bucket's parameters, so residuals stay right when it rebuilds its buckets.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from serene.torch.group import SwitchGroup
 
 
 class PerParameter:
-    """A float64 for each value of each parameter: zero at first, and kept when the parameter comes to another
+    """A float64 for each value of each parameter: zero at first, and kept when the parameter moves to another
     bucket."""
 
     def __init__(self) -> None:
@@ -34,8 +34,7 @@ class PerParameter:
         return torch.zeros(parameter.shape, dtype=torch.float64) if flat is None else flat.view(parameter.shape)
 
     def of_bucket(self, parameters: Sequence[Tensor]) -> Tensor:
-        """Those of a bucket's parameters, one after the other: float64[n], to be written to; the same tensor in each
-        step."""
+        """The values of a bucket's parameters, concatenated: float64[n], writable; the same tensor in each step."""
         key = tuple(id(parameter) for parameter in parameters)
         if key not in self._by_bucket:
             whole = torch.cat([self.of(parameter).reshape(-1) for parameter in parameters])
@@ -48,8 +47,8 @@ class PerParameter:
 
 
 class ErrorFeedback:
-    """One rank's error feedback. group: the process group that adds the gradients up, by default the default group.
-    Raises SereneError unless that is one that goes through the switch."""
+    """One rank's error feedback. group: the process group that adds up the gradients, by default the default group.
+    Raises SereneError unless that group uses the switch."""
 
     def __init__(self, group: dist.ProcessGroup | None = None) -> None:
         chosen = dist.group.WORLD if group is None else group
@@ -59,16 +58,17 @@ class ErrorFeedback:
         self._held, self._lost = PerParameter(), PerParameter()
 
     def residual(self, parameter: Tensor) -> Tensor:
-        """What of a parameter's gradients so far was not sent, and goes with the next one: float64, shaped like it."""
+        """The unsent part of a parameter's gradients so far, which is sent with the next one: float64, shaped like
+        it."""
         return self._held.of(parameter)
 
     def lost(self, parameter: Tensor) -> Tensor:
-        """What of a parameter's gradients so far is neither sent nor in the residual, which under a fixed scale or
-        IntSGD's holds up to 2^22 limits: float64, shaped like it."""
+        """The part of a parameter's gradients so far that is neither sent nor in the residual: float64, shaped like it.
+        Under a fixed scale or IntSGD's, a residual holds up to 2^22 limits."""
         return self._lost.of(parameter)
 
     def mean(self, bucket: GradBucket) -> Future[Tensor]:
-        """The mean of all ranks' gradients in the bucket's place, with error feedback. Raises SereneError where the
+        """The mean of all ranks' gradients, in the bucket's memory, with error feedback. Raises SereneError if the
         bucket's values are not those of its parameters."""
         buffer, parameters = bucket.buffer(), list(bucket.parameters())
         held = self._held.of_bucket(parameters)
@@ -82,5 +82,5 @@ class ErrorFeedback:
 
 
 def mean_with_residual(state: ErrorFeedback, bucket: GradBucket) -> Future[Tensor]:
-    """The hook for ``register_comm_hook``. It looks at the annotations, which have to be types, not strings."""
+    """The hook for ``register_comm_hook``, which requires annotations that are types, not strings."""
     return state.mean(bucket)

@@ -1,5 +1,5 @@
-"""The process group's part that goes through gloo: every collective of PyTorch's `ProcessGroup`, until a subclass
-overrides it."""
+"""The part of the process group that uses gloo: every collective of PyTorch's `ProcessGroup` that a subclass does not
+override."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from serene.torch.work import SwitchWork
 
 INTERFACE = "GLOO_SOCKET_IFNAME"  # of PyTorch's: the name of gloo's network interface
 
-# Names by which PyTorch's C++ code looks for a Python version of a method that has another name in Python.
+# Names by which PyTorch's C++ code searches for the Python version of a method with another name in Python.
 CALLED_FROM_CPP = {"recvAnysource": "recv_anysource"}
 
 
 class GlooGroup(ProcessGroup):
     """One process's side of a group whose collectives are gloo's. store: with keys for this group alone. timeout: for a
-    collective. address: the IP address of this host at which the others reach it; None: gloo looks for one itself, as
-    it does where $GLOO_SOCKET_IFNAME names an interface.
+    collective. address: this host's IP address for the other ranks; None: gloo finds one itself, as it does if
+    $GLOO_SOCKET_IFNAME names an interface.
 
-    PyTorch looks for a Python version of each collective, and where there is none calls gloo's with the GIL held.
-    Gloo's threads need the GIL to release a tensor, while they hold a lock that gloo's call waits for: a deadlock. So
-    here is one of each collective that the installed PyTorch has. They call `_plain`, which is no Python class, so that
-    its calls release the GIL.
+    PyTorch searches for a Python version of each collective, and without one calls gloo's with the GIL held. Gloo's
+    threads need the GIL to release a tensor, while they hold a lock that gloo's call waits for: a deadlock. So this
+    class has a Python version of each collective of the installed PyTorch. They call `_plain`, which is no Python
+    class, so that its calls release the GIL.
     """
 
     def __init__(self, store: Store, rank: int, size: int, timeout: timedelta, address: str | None = None) -> None:
@@ -49,7 +49,7 @@ class GlooGroup(ProcessGroup):
         if get_debug_level() == DebugLevel.DETAIL:  # compares the ranks' calls, as PyTorch does for gloo
             gloo = _create_process_group_wrapper(gloo, "detail", store, rank, size, timeout)
         kind = ProcessGroup.BackendType.GLOO
-        # The overrides reach gloo through `_plain`, since methods of this class would call one another.
+        # The overrides call gloo through `_plain`, since methods of this class would call each other.
         self._plain = ProcessGroup(PrefixStore("plain", store), rank, size)
         for group in (self, self._plain):
             group._set_default_backend(kind)
@@ -60,8 +60,8 @@ class GlooGroup(ProcessGroup):
         return self._copies.setdefault(device, self._copies.get(device) or Copies(device))
 
     def _staged(self, name: str, device: torch.device, args: tuple[Any, ...], named: dict[str, Any]) -> Work:
-        """A collective of an accelerator's tensors: gloo's of copies in the host's memory. It begins in this thread, so
-        that all ranks' collectives keep their order."""
+        """A collective of an accelerator's tensors: gloo's collective of copies in the host's memory. It begins in this
+        thread, so that all ranks' collectives keep their order."""
         copies, of = self._copies_of(device), dict[int, Tensor]()
         for tensor in _tensors((args, named)):
             of[id(tensor)] = copies.pinned(tensor)
@@ -69,7 +69,7 @@ class GlooGroup(ProcessGroup):
         copies.wait_for(copies.fetched())
         host_args, host_named = tree_map_only(Tensor, lambda tensor: of[id(tensor)], (args, named))
         work: Work = getattr(self._plain, name)(*host_args, **host_named)
-        # The first argument is what a collective writes to, but for `send`.
+        # The first argument is a collective's output, except for `send`.
         written = [] if name == "send" else _tensors(args[0] if args else next(iter(named.values())))
 
         def end() -> None:
@@ -100,7 +100,7 @@ def _gloo(store: Store, rank: int, size: int, timeout: timedelta, address: str |
 
 
 def collectives() -> set[str]:
-    """The names of those methods of the installed PyTorch's `ProcessGroup` that return a Work."""
+    """The names of the methods of the installed PyTorch's `ProcessGroup` that return a Work."""
     returns_work = re.compile(r"-> \S*\bWork\b")
     return {name for name, method in vars(ProcessGroup).items() if returns_work.search(method.__doc__ or "")}
 

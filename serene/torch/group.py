@@ -1,7 +1,7 @@
-"""The process group `serene`: sums of floating-point numbers go through the switch, everything else through gloo.
+"""The process group `serene`: sums of floating-point numbers go through the switch, all other collectives through gloo.
 
-`SwitchGroup` is a `GlooGroup`, so that what is not overridden here is gloo's. All-reduce and reduce-scatter are
-overridden: for dense float32, float16 and bfloat16 tensors, SUM and AVG, they go through a `Pool`.
+`SwitchGroup` is a `GlooGroup`, so collectives that are not overridden here are gloo's. All-reduce and reduce-scatter
+are overridden: for dense float32, float16 and bfloat16 tensors, SUM and AVG, they use a `Pool`.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ from serene.torch.work import Runner, at_the_end_of_backward, backward_pass, bot
 LOG = logging.getLogger("serene.torch")
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 OPERATIONS = {"SUM": ReduceOp.SUM, "AVG": ReduceOp.AVG}
-LEAVE_TIMEOUT_S = 2.0  # for the controller to say BYE
-STOP_TIMEOUT_S = 1.0  # for the thread to notice that it is to end
+LEAVE_TIMEOUT_S = 2.0  # for the controller's BYE
+STOP_TIMEOUT_S = 1.0  # for the thread to end
 
 
 class CollectiveFailed(SereneError, RuntimeError):
-    """A collective through the switch has failed, on this rank at least; the message says why."""
+    """A collective through the switch has failed, at least on this rank; the message has the reason."""
 
 
 class SwitchGroup(GlooGroup):
@@ -67,8 +67,8 @@ class SwitchGroup(GlooGroup):
     rank, size: of this process in the group, and of the group. timeout: for a collective, and for each step of making
     the group. ranks: the default group's ranks that are in this group; empty for the default group itself.
 
-    Raises NotOpened, on all ranks, when the default group gets no job; OpeningFailed when a rank is missing. Another
-    group that gets no job goes through gloo as a whole, and warns.
+    Raises NotOpened, on all ranks, if the default group gets no job; OpeningFailed if a rank is missing. Another group
+    without a job uses gloo for all collectives, and warns.
     """
 
     ends_backward = True  # a collective that fails during a backward pass ends it: `backward()` raises
@@ -80,8 +80,8 @@ class SwitchGroup(GlooGroup):
         super().__init__(store, rank, size, timeout, address_of_gloo(ours, rank, size, timeout))
         self._store = ours
         self._timeout = timeout
-        self.summed = 0  # collectives that were submitted to go through the switch
-        self._took_part = 0  # the number of the last one that this rank took part in
+        self.summed = 0  # collectives that were submitted to the switch
+        self._took_part = 0  # the number of this rank's last one
         self._in_order = threading.Lock()
         self._failed: Exception | None = None
         self._left = False  # no other collective can begin
@@ -97,7 +97,7 @@ class SwitchGroup(GlooGroup):
         self._backward: int | None = None  # the last backward pass whose gradients were summed
         if size > 1:
             self._open(rank, size, ranks)
-        else:  # one rank needs neither, but a wrong setting is refused as it is with more ranks
+        else:  # one rank needs neither, but a wrong setting is refused as with more ranks
             gradient_bits(), gradient_scale()
         if self._pool is not None:
             self._runner = Runner(f"serene-job-{self.job}", self._pool.idle)
@@ -124,7 +124,7 @@ class SwitchGroup(GlooGroup):
 
     @property
     def job(self) -> int | None:
-        """The group's job at the controller; None where all goes through gloo."""
+        """The group's job at the controller; None if all collectives use gloo."""
         return None if self._access is None else self._access.job
 
     @property
@@ -134,7 +134,7 @@ class SwitchGroup(GlooGroup):
 
     @property
     def error(self) -> Exception | None:
-        """What a collective has failed with, after which the group sums no more; None if none has."""
+        """The error of a failed collective, after which the group cannot sum any more; None without one."""
         return self._failed
 
     def getBackendName(self) -> str:
@@ -151,8 +151,8 @@ class SwitchGroup(GlooGroup):
         return super().allreduce(tensors, opts)
 
     def mean_with_feedback(self, tensor: Tensor, residual: Tensor, lost: Tensor | None) -> Work:
-        """As all-reduce with AVG, of gradients. residual, lost: float64[n], as `Pool.all_reduce` has them
-        (serene.torch.feedback); lost: needed only where `scale_is_given`."""
+        """As all-reduce with AVG, of gradients. residual, lost: float64[n], as of `Pool.all_reduce`
+        (serene.torch.feedback); lost: needed only if `scale_is_given`."""
         options = _options(dist.AllreduceOptions(), ReduceOp.AVG)
         if not self._sums([tensor], options.reduceOp):  # a group of one rank, or a tensor that is not for the switch
             tensor.div_(self.size())  # as DistributedDataParallel does: gloo has no mean of sparse tensors
@@ -194,7 +194,7 @@ class SwitchGroup(GlooGroup):
             return self._sum("reduce_scatter_coalesced", ordered, outputs, opts, scatter=True)
         return super().reduce_scatter_single_coalesced(outputs, inputs, opts)
 
-    # Two names each, of which PyTorch's versions call one or the other.
+    # Two names each; PyTorch's versions call one or the other.
 
     def _reduce_scatter_base(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
         return self.reduce_scatter_single(output, input, opts)
@@ -216,7 +216,8 @@ class SwitchGroup(GlooGroup):
         )
 
     def _scatters(self, output: Tensor, inputs: Sequence[Tensor], operation: Any) -> bool:
-        """Whether the switch adds these up and scatters the sum. Sizes that do not fit go to gloo, which says so."""
+        """Whether the switch adds these up and scatters the sum. Sizes that do not fit go to gloo, which raises an
+        error."""
         size = output.numel() * self.size()
         whole = len(inputs) == 1 and inputs[0].numel() == size and inputs[0].is_contiguous()
         parts = len(inputs) == self.size() and all(part.numel() == output.numel() for part in inputs)
@@ -232,9 +233,9 @@ class SwitchGroup(GlooGroup):
         scatter: bool = False,
         feedback: Sequence[Tensor] = (),
     ) -> Work:
-        """Submits the sum of the inputs, laid end to end, over all ranks. The outputs get all of it or, with
-        ``scatter``, this rank's part, where each rank has an equal one. what: the collective's name. feedback: what is
-        held back and, where that may be, lost, float64[n] each. Raises CollectiveFailed."""
+        """Submits the sum of the concatenated inputs over all ranks. The outputs get all of it or, with ``scatter``,
+        this rank's part; all parts are equal. what: the collective's name. feedback: residual and, if needed, lost,
+        float64[n] each. Raises CollectiveFailed."""
         if self._failed is not None:
             raise CollectiveFailed(str(self._failed)) from self._failed
         with self._in_order:  # threads may share a group: numbers are given in the order in which the pool is used
@@ -303,7 +304,7 @@ class SwitchGroup(GlooGroup):
         return work
 
     def _end(self, work: Work) -> None:
-        """In the thread of the backward pass, at its end: raises what the collective failed with, and warns."""
+        """In the thread of the backward pass, at its end: raises the collective's error, and warns."""
         work.wait()
         assert self._scaling is not None
         for text in self._scaling.warnings():
@@ -320,7 +321,7 @@ class SwitchGroup(GlooGroup):
         call: str,
         timeout: timedelta,
     ) -> Tensor:
-        """Returns the sums, float32[n]; in_place: in the input's own memory where it is such a tensor."""
+        """Returns the sums, float32[n]; in_place: in the input's own memory if it is such a tensor."""
         assert self._pool is not None and self._ring is not None
         if self._failed is not None:
             raise CollectiveFailed(str(self._failed)) from self._failed
@@ -335,7 +336,7 @@ class SwitchGroup(GlooGroup):
             self._took_part = number
             calls = what_each_does(self._store, self.rank(), self.size(), number, call)
             raise CollectiveFailed(f"the ranks' calls differ: {calls}") from None
-        except BaseException as error:  # whatever it was, the other ranks must not wait for this one
+        except BaseException as error:  # after any error the other ranks must not wait for this one
             reason = self._reason(number, error)
             self._failed = CollectiveFailed(f"{call}: {reason}")
             self._ring.fail(reason)
@@ -345,7 +346,7 @@ class SwitchGroup(GlooGroup):
             self._waits.over()
 
     def _while_waiting(self, number: int, call: str) -> None:
-        """Raises where the collective of this number, which is under way, cannot end, or is not to."""
+        """Raises if the unfinished collective of this number cannot end, or must not."""
         assert self._ring is not None and self._waits is not None
         if self._failed is not None:
             raise self._failed
@@ -355,8 +356,8 @@ class SwitchGroup(GlooGroup):
     def _add_up(
         self, flat: Tensor, backward: int | None, feedback: Sequence[Tensor], signature: bytes, timeout: timedelta
     ) -> None:
-        """backward: the backward pass whose gradients these are, which may go in fewer bits than 32, as many as all
-        ranks have agreed on by now."""
+        """backward: the backward pass of these gradients. They may have fewer bits than 32, as all ranks have agreed by
+        now."""
         assert self._pool is not None and self._scaling is not None
         values, timeout_s = flat.numpy(), timeout.total_seconds()
         held, lost = [*(part.numpy() for part in feedback), None, None][:2]
@@ -371,16 +372,16 @@ class SwitchGroup(GlooGroup):
         except Disagreement:
             if self._pool.precision == 32 and not self._scaling.given:
                 raise
-            # One rank may call in its backward pass what another one calls outside of any, as DistributedDataParallel
-            # does when a rank has joined. All ranks notice that before any has changed its values, and sum again in 32
-            # bits, which no scale takes into account.
+            # One rank may call in its backward pass a collective that another rank calls outside of any, as
+            # DistributedDataParallel does when a rank has joined. All ranks detect that before any has changed its
+            # values, and sum again in 32 bits, without any scale.
             self._pool.all_reduce(values, signature, timeout_s, residual=held)
         else:
             if gradients:
                 self._scaling.learn(values)
 
     def _reason(self, number: int, error: BaseException) -> str:
-        """Why a collective has failed; if because of another rank, what is known of that."""
+        """The reason why a collective has failed, with the known facts about another failed rank."""
         assert self._ring is not None
         if not isinstance(error, RankGone):
             try:
@@ -394,7 +395,8 @@ class SwitchGroup(GlooGroup):
     # -- through gloo ----------------------------------------------------------------------------------------
 
     def barrier(self, *args: Any, **named: Any) -> Work:
-        """Ends when every rank has called it, and this rank's earlier sums have ended, as gloo's waits for gloo's."""
+        """Ends when every rank has called it and this rank's earlier sums have ended. gloo's barrier likewise waits for
+        gloo's collectives."""
         others = self._plain.barrier(*args, **named)
         last = None if self._runner is None else self._runner.last_under_way()
         return others if last is None else both(last, others)
@@ -402,8 +404,8 @@ class SwitchGroup(GlooGroup):
     # -- the end ---------------------------------------------------------------------------------------------
 
     def shutdown(self) -> None:
-        """For `destroy_process_group`: leaves the job when what is under way has ended. When all ranks have left, the
-        job is over."""
+        """For `destroy_process_group`: leaves the job when unfinished collectives have ended. When all ranks have left,
+        the job is over."""
         self.leave(self._timeout.total_seconds())
         self._plain.shutdown()
 
@@ -412,8 +414,8 @@ class SwitchGroup(GlooGroup):
         self._plain.abort()
 
     def leave(self, patience_s: float) -> None:
-        """Leaves the job. patience_s: how long it waits for collectives that are under way or queued; those that take
-        longer fail, on the other ranks too."""
+        """Leaves the job. patience_s: seconds to wait for unfinished and queued collectives; those that take longer
+        fail, also on the other ranks."""
         if self._pool is None or self._runner is None or self._ring is None or self._process != os.getpid():
             return
         with self._in_order:
@@ -427,7 +429,7 @@ class SwitchGroup(GlooGroup):
             self._ring.leave(self._took_part)
         else:
             ended = f"rank {self.rank()} has ended in the middle of a collective"
-            self._failed = CollectiveFailed(ended)  # ends the collective that is under way, and those that are queued
+            self._failed = CollectiveFailed(ended)  # ends the unfinished collective, and the queued ones
             self._ring.fail(ended)
             if not self._runner.stop(STOP_TIMEOUT_S):
                 return
@@ -436,8 +438,8 @@ class SwitchGroup(GlooGroup):
         self._pool = None
 
     def close_in_child(self) -> None:
-        """Closes the sockets in a child that was forked (by a DataLoader, say): while a child has them, nobody notices
-        that this process has died."""
+        """Closes the sockets in a forked child (of a DataLoader, for example): while a child has them open, the death
+        of this process is not detected."""
         if self._pool is not None and self._ring is not None:
             self._ring.close()
             self._pool.close()
@@ -445,8 +447,8 @@ class SwitchGroup(GlooGroup):
 
 
 def _end_with_the_process(group: SwitchGroup) -> None:
-    """Has a script that ends without `destroy_process_group`, or by an exception, leave its job all the same, so that
-    the others need not wait for it."""
+    """Makes a script that ends without `destroy_process_group`, or by an exception, leave its job nevertheless, so that
+    the others do not wait for it."""
     there = weakref.ref(group)
 
     def leave() -> None:
@@ -458,12 +460,12 @@ def _end_with_the_process(group: SwitchGroup) -> None:
             left.close_in_child()
 
     atexit.register(leave)
-    Finalize(None, leave, exitpriority=0)  # in a process of multiprocessing, which may end without atexit
+    Finalize(None, leave, exitpriority=0)  # in a multiprocessing process, which may end without atexit
     os.register_at_fork(after_in_child=close_in_child)
 
 
 def _name(operation: Any) -> str | None:
-    """The name of a ReduceOp, which cannot be hashed; None if the switch does not do it."""
+    """The name of a ReduceOp, which cannot be hashed; None if the switch does not support it."""
     return next((name for name, ours in OPERATIONS.items() if operation == ours), None)
 
 
@@ -484,7 +486,7 @@ def _described(tensors: Sequence[Tensor]) -> str:
 
 
 def _nothing() -> None:
-    """What a pool does while it waits, outside of a collective."""
+    """The pool's callback while it waits, outside of a collective."""
 
 
 def _listed(ranks: Sequence[int]) -> str:

@@ -1,5 +1,5 @@
-"""One worker of a job with a name: it finds its place through the controller, exchanges contributions in a thread of
-its own, and tells the controller that it is there."""
+"""One worker of a named job: it gets its place from the controller, exchanges contributions in a separate thread, and
+sends the controller signs of life."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOG = logging.getLogger("serene.torch")
 ASK_EVERY_S = 0.1
 WARN_AFTER_S = 3.0  # of waiting for a place
 JOIN_ATTEMPTS = 3
-LEAVE_TIMEOUT_S = 2.0  # for what is under way to end, where the worker does not wait for the others
+LEAVE_TIMEOUT_S = 2.0  # for an unfinished exchange to end, if the worker does not wait for the others
 
 Setting = int | float | str
 
@@ -34,9 +34,9 @@ class Ended(SereneError):
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a process asks the controller for. settings: what all processes have to say alike; strategy: as JSON, in
-    force until somebody changes it; scale: units in 1.0 that suit it; limit: of a contribution, in units. elastic:
-    places, minimum and evict_after, as of `serene.controller.jobs.job.Elastic`; empty where the workers stay."""
+    """A process's request to the controller. settings: must be equal for all processes; strategy: as JSON, at the job's
+    start; scale: the units in 1.0 that it proposes; limit: of a contribution, in units. elastic: places, minimum and
+    evict_after, as of `serene.controller.jobs.job.Elastic`; empty if the workers stay."""
 
     name: str
     workers: int
@@ -50,10 +50,10 @@ class Wanted:
 def find_place(
     controller: Controller, wanted: Wanted, process: str, rack: int | None, timeout_s: float
 ) -> tuple[int, int, int]:
-    """The job, the worker's number in the job, and its number in its rack. process: this one's number, which tells it
-    from others; rack: None with one switch. Waits for the other processes of a new job, for a place to become free, or
-    for a controller that is being started again. Raises SereneError with the controller's reason, or with what it has
-    waited for in vain."""
+    """The job, the worker's number in the job, and its number in its rack. process: this one's number, which
+    distinguishes it from others; rack: None with one switch. Waits for the other processes of a new job, for a free
+    place, or for a restarting controller. Raises SereneError with the controller's reason, or with the reason of a wait
+    that took too long."""
     asked = {
         "name": wanted.name,
         "process": process,
@@ -84,7 +84,7 @@ def find_place(
 
 
 def _rack(racks: int) -> int:
-    """This process's rack: as $SERENE_RACK says, or by its rank, as a process group has it."""
+    """This process's rack: from $SERENE_RACK, or by its rank, as for a process group."""
     rank, size = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
     if RACK not in os.environ and not (rank.isdecimal() and size.isdecimal()):
         raise SereneError(f"the controller commands {racks} racks: set ${RACK} to this process's rack, from 0")
@@ -92,14 +92,14 @@ def _rack(racks: int) -> int:
 
 
 class Member:
-    """A worker that has joined. values: of its vector. into: what was read is written there, int32[values], at the end
-    of each exchange, and whenever sums have been restored; only by this worker's own thread.
+    """A worker that has joined. values: of its vector. into: int32[values], where this worker's own thread writes the
+    read at the end of each exchange and after each restoration.
 
-    Raises SereneError where it cannot join.
+    Raises SereneError if it cannot join.
     """
 
     def __init__(self, controller: Controller, wanted: Wanted, values: int, into: np.ndarray, timeout_s: float) -> None:
-        racks = controller.racks()  # which fails at once where there is no controller
+        racks = controller.racks()  # fails at once without a controller
         rack, process = _rack(racks) if racks > 1 else None, secrets.token_hex(8)
         self._into = into
         self._ending = self.left = False
@@ -132,7 +132,7 @@ class Member:
 
     @property
     def workers(self) -> int:
-        """How many take part, as the last answer said."""
+        """The number of members, by the last answer."""
         return max(self.session.members, 1)
 
     @property
@@ -144,11 +144,12 @@ class Member:
         return self.session.client.membership.limit
 
     def exchange(self, contribution: np.ndarray) -> SwitchWork:
-        """Contributes int32[values], in units, and reads; both are done when the work has ended."""
+        """Contributes int32[values], in units, and reads; both have ended when the work has ended."""
         return self._submit(lambda: self._exchange(contribution))
 
     def leave(self, timeout_s: float) -> bool:
-        """Leaves, waits until all others have left, and reads the rest. Whether all came within the time."""
+        """Leaves, waits until all others have left, and reads the rest. Returns whether this succeeded within the
+        time."""
         self.left = True
         over: list[bool] = []
         try:
@@ -197,7 +198,7 @@ class Member:
         self.session.report("waiting")
 
     def _idle(self) -> None:
-        """Tells the controller that this worker computes; helps to restore the sums of a switch that was lost."""
+        """Reports to the controller that this worker computes; helps to restore the sums of a lost session."""
         try:
             self.session.report("computing")
             self.session.client.ask_while_idle()

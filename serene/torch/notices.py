@@ -1,4 +1,4 @@
-"""What a group's ranks tell: on stderr for whom they wait and which rank is slow, and each other what they called."""
+"""A group's messages: lines on stderr that name awaited and slow ranks, and an exchange of the ranks' calls."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from serene.errors import SereneError
 
 SLOW = "SERENE_SLOW"  # empty or 0: the slow rank is not named
 LONG_WAIT_S = 10.0
-TELLING_TIMEOUT_S = 5.0  # for the other ranks to say which collective they called
-PRESENT_AFTER_S = 1.0  # of waiting, a rank tells the others that it is there
+TELLING_TIMEOUT_S = 5.0  # for the other ranks' calls
+PRESENT_AFTER_S = 1.0  # of waiting, after which a rank tells the others that it is present
 ASK_EVERY_S = 5.0
-PRESENT_EVERY_S = 0.02  # a rank that makes a group asks whether all are there
+PRESENT_EVERY_S = 0.02  # between two checks whether all ranks of a new group are present
 
 
 def _say(text: str) -> None:
@@ -30,15 +30,14 @@ def _say(text: str) -> None:
 def await_ranks(
     store: Store, rank: int, size: int, timeout: timedelta, ranks: Sequence[int] = (), patience_s: float = LONG_WAIT_S
 ) -> None:
-    """Waits until all ranks of a group are about to make it. After ``patience_s`` one of those that wait names those
-    that are missing, and this returns: to wait with the group's timeout is for the caller. ranks: as of
-    `SwitchGroup`."""
+    """Waits until all ranks of a group are about to make it. After ``patience_s`` one of the waiting ranks names the
+    missing ones, and this returns: the caller waits with the group's timeout. ranks: as of `SwitchGroup`."""
     names = ranks or range(size)
     store.set(f"here/{rank}", "")
     if timeout.total_seconds() <= patience_s:
         return
     until = time.monotonic() + patience_s
-    with suppress(RuntimeError):  # whoever keeps the store has died, which the next step will notice
+    with suppress(RuntimeError):  # the store's process has died, which the next step will detect
         while not store.check([f"here/{other}" for other in range(size)]):  # PyTorch warns of each wait() in vain
             if time.monotonic() < until:
                 time.sleep(PRESENT_EVERY_S)
@@ -54,8 +53,8 @@ def await_ranks(
 
 
 class LongWaits:
-    """Names the ranks that keep the others waiting for LONG_WAIT_S in a collective. The ranks that wait tell each other
-    by the store, in a thread of its own: the program may be using the store meanwhile."""
+    """Names the ranks for which the others have waited for LONG_WAIT_S in a collective. The waiting ranks communicate
+    by the store, in a separate thread: the program may use the store meanwhile."""
 
     def __init__(self, store: Store, rank: int, size: int, job: int, patience_s: float = LONG_WAIT_S) -> None:
         self._store, self._rank, self._size, self._job = store, rank, size, job
@@ -64,8 +63,7 @@ class LongWaits:
         self._over: threading.Event | None = None
 
     def waiting(self, number: int, call: str) -> None:
-        """To be called again and again while a collective waits. number: of the collective in the group. call: in
-        words."""
+        """Call it repeatedly while a collective waits. number: of the collective in the group. call: as a text."""
         now = time.monotonic()
         if self._began is None:
             self._began = now
@@ -83,7 +81,7 @@ class LongWaits:
         self._began = self._over = None
 
     def _tell(self, number: int, call: str, rest_s: float, over: threading.Event) -> None:
-        with suppress(RuntimeError):  # whoever keeps the store has ended
+        with suppress(RuntimeError):  # the store's process has ended
             self._store.set(f"waits/{self._rank}", str(number))
             if over.wait(rest_s):
                 return
@@ -105,9 +103,9 @@ class LongWaits:
 
 
 class SlowRank:
-    """Rank 0's thread that asks the controller which rank is slow, and says so once each time. ask: of the controller,
-    the fields of a `serene.controller.status.model.SlowWorker`, if there is one. ranks: of the job's workers, by their
-    numbers in the job."""
+    """Rank 0's thread that asks the controller for the slow rank, and prints it once each time. ask: returns the
+    controller's fields of a `serene.controller.status.model.SlowWorker`, if there is one. ranks: of the job's workers,
+    by their numbers in the job."""
 
     def __init__(self, job: int, ask: Callable[[], Mapping[str, Any] | None], ranks: Sequence[int]) -> None:
         self._job, self._ask, self._ranks = job, ask, ranks
@@ -123,7 +121,7 @@ class SlowRank:
         while not self._over.wait(ASK_EVERY_S):
             try:
                 slow = self._ask()
-            except SereneError:  # without the controller the sums go on, and so does this
+            except SereneError:  # without the controller the sums continue, and so does this thread
                 continue
             if slow is not None and said != (slow["worker"], slow["since"]):
                 said = (slow["worker"], slow["since"])
@@ -134,8 +132,8 @@ class SlowRank:
 
 
 def what_each_does(store: Store, rank: int, size: int, number: int, call: str) -> str:
-    """Which ranks called which collective, in words. All ranks notice a disagreement in the same collective, and tell
-    each other here what they called. number: of the collective; call: this rank's."""
+    """A text: which ranks called which collective. All ranks detect a disagreement in the same collective, and exchange
+    their calls here. number: of the collective; call: this rank's."""
     said = {other: "unknown" for other in range(size)} | {rank: call}
     keys = {other: f"calls/{number}/{other}" for other in said}
     with suppress(RuntimeError):  # the process that keeps the store may have ended with this very error

@@ -1,4 +1,5 @@
-"""How the ranks of a group get a job: rank 0 has the controller make it, and tells the others through the store."""
+"""Getting a job for a group: rank 0 makes the controller create it, and passes its data to the other ranks through the
+store."""
 
 from __future__ import annotations
 
@@ -26,32 +27,32 @@ from serene.torch.placement import RACK, Placement, own_rack
 from serene.torch.ring import Ring
 from serene.wire import SERENE_UDP_PORT
 
-PRECISION = "SERENE_PRECISION"  # bits of a gradient's values on their way, until 'serenectl precision' changes them
-SCALE = "SERENE_SCALE"  # by which gradients become integers: `serene.client.allreduce.scale.Scale`
+PRECISION = "SERENE_PRECISION"  # bits of a gradient's values in packets, until 'serenectl precision' changes them
+SCALE = "SERENE_SCALE"  # of gradients: `serene.client.allreduce.scale.Scale`
 SLOTS = 512  # of a group; half of them may be under way at a time
 HTTP_TIMEOUT_S = 15.0
-COUNTERS_S = 3600.0  # nobody looks at counters here, and to read those of many workers takes long
-HEARING_TIMEOUT = timedelta(seconds=10)  # for all ranks to hear why there is no group
+COUNTERS_S = 3600.0  # counters are not needed here, and reading those of many workers takes long
+HEARING_TIMEOUT = timedelta(seconds=10)  # for all ranks to learn why there is no group
 LOOPBACK = "127.0.0.1"
 
 LOG = logging.getLogger(__name__)
 
 
 class NotOpened(SereneError):
-    """The group gets no job; the message says which rank lacked what."""
+    """The group gets no job; the message names the rank and the reason."""
 
 
 class OpeningFailed(SereneError, RuntimeError):
-    """A rank has died, or is late, while a group is made. Then there is no group at all, not through gloo either."""
+    """A rank has died, or is late, while a group is made. Then there is no group, not even with gloo."""
 
 
 @dataclass(frozen=True)
 class JobAccess:
-    """Where a group's job is, as rank 0 tells the others.
+    """The data that a rank needs to reach the group's job. Rank 0 passes it to the others.
 
     slots, lanes: of the job. udp_ports: of an embedded switch on this machine, each port's number with two UDP ports,
-    the switch's and ours. shm_ports: likewise, each port's number with its path. Both are empty where the switch is
-    reached over the network, at switch_ip. precision: bits of a gradient's values at first.
+    the switch's and ours. shm_ports: likewise, each port's number with its path. Both are empty if the switch is
+    reached over the network, at switch_ip. precision: initial bits of a gradient's values.
     """
 
     job: int
@@ -64,28 +65,28 @@ class JobAccess:
 
     @property
     def way(self) -> str:
-        """What the packets go through, in words."""
+        """A text of the packets' transport."""
         if self.shm_ports:
             return "shared memory"
         return "UDP on loopback" if self.udp_ports else f"UDP to {self.switch_ip}"
 
 
 class Controller:
-    """What a group asks of the controller. Each method raises SereneError where it does not answer or refuses."""
+    """A group's requests to the controller. Each method raises SereneError if it does not answer or refuses."""
 
     def __init__(self) -> None:
         self.url = controller_url()
 
     def racks(self) -> int:
-        """How many racks there are: one for each leaf, or one with a single switch."""
+        """The number of racks: one for each leaf, or one with a single switch."""
         return max(len(self._status()["switches"]) - 1, 1)
 
     def create(self, workers: int, by_rack: Sequence[int] | None = None) -> JobAccess:
-        """Makes a job, a pool. by_rack: workers in each rack, where there are several. Raises NotOpened, too, for a
+        """Makes a job that is a pool. by_rack: workers in each rack, if there are several. Also raises NotOpened for a
         wrong $SERENE_PRECISION."""
         precision = gradient_bits()
         switch = self._status()["switch"]
-        if not switch["connected"]:  # no error: the switch may be starting again
+        if not switch["connected"]:  # no error: the switch may be restarting
             LOG.warning(
                 "the controller at %s waits for its switch: %s; see 'serenectl status'",
                 self.url,
@@ -101,13 +102,13 @@ class Controller:
         return next((job["job"] for job in jobs if job["name"] == name and job["state"] != "finished"), None)
 
     def place(self, asked: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A place in a job with a name, or for what this process has to wait until it asks again: the fields of
+        """A place in a named job, or the reason why this process has to ask again: the fields of
         `serene.controller.status.model.PlaceStatus`. asked: the body of POST /v1/places."""
         found: Mapping[str, Any] = self._ask("POST", "/v1/places", dict(asked))
         return found
 
     def access(self, job: int, values: int) -> JobAccess:
-        """How to reach the switch for a job whose vectors have so many values."""
+        """The access to the switch for a job whose vectors have this number of values."""
         switch = self._status()["switch"]
         return self._access(switch, job, -(-values // switch["lanes"]))
 
@@ -124,11 +125,11 @@ class Controller:
         )
 
     def way_to_switch(self) -> dict[str, Any]:
-        """How to reach the switch, for no job."""
+        """The access to the switch, without a job."""
         return asdict(self._access(self._status()["switch"], 0, 0))
 
     def check_room(self, values: int) -> None:
-        """Raises SereneError where the switch is too small for a vector of so many values."""
+        """Raises SereneError if the switch is too small for a vector of this number of values."""
         switch = self._status()["switch"]
         if values > (most := switch["slots"] * switch["lanes"]):
             raise SereneError(
@@ -178,12 +179,12 @@ def gradient_scale() -> Scale:
 
 
 def _settings() -> dict[str, str]:
-    """What this rank's environment says and all ranks have to say alike. Raises NotOpened."""
+    """The settings in this rank's environment that have to be equal on all ranks. Raises NotOpened."""
     return {PRECISION: str(gradient_bits()), SCALE: str(gradient_scale())}
 
 
 def _expect_the_same(theirs: Mapping[str, str]) -> None:
-    """Raises NotOpened where this rank's environment differs from rank 0's."""
+    """Raises NotOpened if this rank's environment differs from rank 0's."""
     ours = _settings()
     if others := [name for name, said in ours.items() if said != theirs[name]]:
         said = "; ".join(f"${name} is {ours[name]} here and {theirs[name]} on rank 0 of the group" for name in others)
@@ -193,9 +194,9 @@ def _expect_the_same(theirs: Mapping[str, str]) -> None:
 def open_pool(
     store: Store, rank: int, size: int, timeout: timedelta, world: tuple[int, int]
 ) -> tuple[Pool, Ring, JobAccess, Placement]:
-    """To be called by every rank of the group: all get a pool that has joined, or all raise NotOpened. Where a rank is
-    missing, the others raise OpeningFailed. timeout: for each step that a rank waits for others. world: this process's
-    rank in the default group, and that group's size."""
+    """Every rank of the group calls it: all get a pool that has joined, or all raise NotOpened. If a rank is missing,
+    the others raise OpeningFailed. timeout: for each step in which a rank waits for others. world: this process's rank
+    in the default group, and that group's size."""
     try:
         return _open(store, rank, size, timeout, world)
     except NotOpened:
@@ -235,14 +236,14 @@ def _open(
         if pool is not None:
             pool.close()
         if rank == 0:
-            with suppress(SereneError):  # it is gone, or the controller is: what went wrong first is what counts
+            with suppress(SereneError):  # the job or the controller is gone: the first error counts
                 Controller().delete(access.job)
         raise
 
 
 def _hear_out(store: Store, rank: int, size: int) -> None:
-    """Waits until all ranks have heard why there is no group: the error usually ends the program, and rank 0's process
-    usually keeps the store in which the others read it."""
+    """Waits until all ranks have read why there is no group: the error usually ends the program, and rank 0's process
+    usually has the store in which the others read it."""
     with suppress(RuntimeError):
         store.set(f"heard/{rank}", "")
         if rank == 0:
@@ -250,7 +251,7 @@ def _hear_out(store: Store, rank: int, size: int) -> None:
 
 
 def _told_by_first(store: Store, key: str, rank: int, ask: Callable[[], Any], timeout: timedelta) -> Any:
-    """What the controller tells rank 0, which tells it the others through the store. Raises NotOpened."""
+    """The controller's data for rank 0, which passes it to the others through the store. Raises NotOpened."""
     if rank == 0:
         try:
             store.set(key, json.dumps({"heard": ask()}))
@@ -266,9 +267,9 @@ def _placement(
     store: Store, rank: int, size: int, racks: int, settings: Mapping[str, str], timeout: timedelta,
     world: tuple[int, int],
 ) -> Placement:  # fmt: skip
-    """Which ranks are in which rack. settings: rank 0's. Raises NotOpened where a rank has others, or names no rack
-    that there is: before there is a job, since whoever starts the ranks may end rank 0 as soon as another one fails,
-    and nobody would delete it."""
+    """The racks of the ranks. settings: rank 0's. Raises NotOpened if a rank has others, or names a rack that does not
+    exist. This comes before the job is made: a launcher may end rank 0 as soon as another rank fails, and then no
+    process would delete the job."""
     problem = ""
     try:
         _expect_the_same(settings)
@@ -283,8 +284,8 @@ def _placement(
 
 
 def transport_to(access: JobAccess, rank: int) -> Transport:
-    """A transport to the switch for one process. On one machine a port belongs to the process that has bound its
-    socket, or has connected to its path: the kernel sees to that, also when a process dies. Raises NotOpened."""
+    """A transport to the switch for one process. On one machine a port belongs to the process that has bound its socket
+    or connected to its path. The kernel ensures that, also when a process dies. Raises NotOpened."""
     ways = _ways(access)
     if not ways:
         return UdpTransport(access.switch_ip)
@@ -303,7 +304,7 @@ def transport_to(access: JobAccess, rank: int) -> Transport:
 
 
 def _ways(access: JobAccess) -> list[Callable[[], Transport]]:
-    """What opens a transport, for each port of a switch on this machine."""
+    """Functions that open a transport, one for each port of a switch on this machine."""
     ip, ways = access.switch_ip, list[Callable[[], Transport]]()
     for port, path in access.shm_ports:
         ways.append(partial(ShmTransport, port - 1, path, switch_ip=ip))
@@ -326,18 +327,18 @@ def address_towards(switch_ip: str) -> str:
 
 
 def address_of_gloo(store: Store, rank: int, size: int, timeout: timedelta) -> str | None:
-    """The IP address of this host at which gloo can reach it: that on the way to the switch, as for what goes through
-    the switch. None where nobody knows the way. Raises OpeningFailed where rank 0 is missing."""
+    """This host's IP address for gloo: the one on the route to the switch. None if the route is not known. Raises
+    OpeningFailed if rank 0 is missing."""
     if size == 1:
         return None
     try:
         return _our_address(JobAccess(**_told_by_first(store, "switch", rank, Controller().way_to_switch, timeout)))
-    except (NotOpened, OSError):  # what there is to say of it, `open_pool` says
+    except (NotOpened, OSError):  # `open_pool` reports this error
         return None
 
 
 def _agree(store: Store, what: str, rank: int, size: int, error: str, timeout: timedelta) -> None:
-    """Tells the others this rank's error, "" for none. Raises NotOpened if any rank has one."""
+    """Exchanges the ranks' errors, "" for none. Raises NotOpened if any rank has one."""
     store.set(f"{what}/{rank}", error)
     for other in range(size):
         if error := _get(store, f"{what}/{other}", other, timeout):
@@ -345,9 +346,9 @@ def _agree(store: Store, what: str, rank: int, size: int, error: str, timeout: t
 
 
 def _get(store: Store, key: str, other: int, timeout: timedelta) -> str:
-    """What another rank says. Raises OpeningFailed."""
+    """Another rank's message. Raises OpeningFailed."""
     try:
         store.wait([key], timeout)
         return store.get(key).decode()
-    except RuntimeError as error:  # the time is up, or whoever keeps the store has died
+    except RuntimeError as error:  # timeout, or the store's process has died
         raise OpeningFailed(f"no message from rank {other} while the group was opened: {error}") from error

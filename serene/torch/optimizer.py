@@ -2,8 +2,8 @@
 
     optimizer = serene.torch.DistributedOptimizer(torch.optim.AdamW(model.parameters()), job="gpt", workers=4)
 
-Every worker runs the same program. Its optimizer changes its own parameters; what it has changed is sent to the switch,
-and the parameters become what all workers' changes have made of them (`serene.torch.replica`).
+Every worker runs the same program. Its optimizer changes its own parameters. The change is sent to the switch, and the
+parameters then include all workers' changes (`serene.torch.replica`).
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ EVICT_AFTER_S, LEAST_EVICT_AFTER_S, MOST_EVICT_AFTER_S = 10.0, 0.5, 86400.0
 
 
 def _brief(method: Callable[P, T]) -> Callable[P, T]:
-    """A method whose SereneErrors come without the frames in which they arose. A user cannot act on these; the log has
-    them at the level DEBUG."""
+    """Removes the inner frames from the traceback of a method's SereneErrors. They do not help a user; the log has them
+    at the level DEBUG."""
 
     @functools.wraps(method)
     def brief(*arguments: P.args, **named: P.kwargs) -> T:
@@ -57,21 +57,20 @@ def _brief(method: Callable[P, T]) -> Callable[P, T]:
 class DistributedOptimizer(torch.optim.Optimizer):
     """A worker's optimizer, whose parameters are shared by all workers of a job.
 
-    optimizer: any; it changes this worker's parameters. job: the job's name at the controller that $SERENE_CONTROLLER
-    names; the first processes make the job, under ``strategy``, which 'serenectl sync' changes. workers: processes that
-    train together; with ``places``, ``minimum`` or ``evict_after``, those with which the training begins: then others
-    come and go. places: how many may take part at a time, by default ``workers``. evict_after: seconds of silence after
-    which nobody waits for a worker any more, 10 by default. minimum: fewer members than these are waited for all the
-    same, by default 1. on_members: called by `step` with `workers`, once it has joined, and whenever somebody has come
-    or gone. every: steps of the optimizer from one exchange to the next. overlap: exchange in the background while the
-    next steps are computed. outer: momentum of the updates from one exchange to the next (Nesterov's, as DiLoCo's outer
-    one with a rate of 1), from 0 to less than 1. limit: how far a parameter may move from where it began, in its own
-    unit; by default that follows from the first updates. timeout_s: how long to wait for the other processes, at the
-    beginning and in `close`.
+    optimizer: any; it changes this worker's parameters. job: the job's name at the controller ($SERENE_CONTROLLER). The
+    first processes make the job, under ``strategy``, which 'serenectl sync' changes. workers: processes that train
+    together; with ``places``, ``minimum`` or ``evict_after``, those with which the training begins: then others come
+    and go. places: most workers at a time, by default ``workers``. evict_after: seconds of silence after which a worker
+    is evicted, 10 by default. minimum: eviction leaves at least this number of members, by default 1. on_members:
+    called by `step` with `workers` after joining and whenever the number has changed. every: steps of the optimizer
+    from one exchange to the next. overlap: exchange in the background while the next steps are computed. outer:
+    momentum of the updates from one exchange to the next (Nesterov's, as DiLoCo's outer one with a rate of 1), from 0
+    to less than 1. limit: the largest distance of a parameter from its start, in the parameter's unit; by default it
+    follows from the first updates. timeout_s: seconds to wait for the other processes, at the beginning and in `close`.
 
-    The first exchange waits for all ``workers``. A process that comes later has the others' parameters once it is made.
-    Raises SereneError for impossible arguments, without a controller, for parameters that the switch has no room for,
-    and for a job that runs with other settings.
+    The first exchange waits for all ``workers``. A process that comes later gets the others' parameters here. Raises
+    SereneError for impossible arguments, without a controller, for parameters that do not fit the switch, and for a job
+    that runs with other settings.
     """
 
     @_brief
@@ -111,12 +110,13 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._strategy = to_dict(parse(strategy))
         parse(strategy).compile(range(workers))
         self.optimizer = optimizer
-        # What Optimizer's own __init__ sets beside parameter groups and state, which are the other optimizer's.
+        # Attributes that Optimizer's own __init__ sets, except parameter groups and state, which are the wrapped
+        # optimizer's.
         super().__setstate__({"defaults": optimizer.defaults})
         self.job, self.every, self.overlap, self.outer = job, every, overlap, outer
         self._expected, self._limit, self._timeout_s = workers, limit, timeout_s
         self._places = int(self._elastic.get("places", workers))
-        self._on_members, self._told = on_members, 0  # told: how many there were
+        self._on_members, self._told = on_members, 0  # told: the last number
         self._process = os.getpid()
         self._controller = Controller()
         self._replica: Replica | None = None
@@ -130,7 +130,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if not trained:
             raise BadParameters("the optimizer has no trainable parameter: expected one with requires_grad")
         self._controller.check_room(sum(named.parameter.numel() for named in trained))
-        if self._controller.find(job) is not None:  # it runs: this process begins with what the others have
+        if self._controller.find(job) is not None:  # it runs: this process begins with the others' parameters
             self._begin()
             self._join(self._begun.first_reach())
         _close_in_children(self)
@@ -147,8 +147,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     @_brief
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One step of the optimizer and, after each ``every`` of them, an exchange. Returns what the optimizer's step
-        does. Raises BadUpdate, a SereneError, for an update that is not finite; and what the exchange fails with."""
+        """One step of the optimizer and, after each ``every`` of them, an exchange. Returns the result of the
+        optimizer's step. Raises BadUpdate, a SereneError, for an update that is not finite, and the exchange's
+        errors."""
         if self._closed:
             raise SereneError(f"the optimizer is closed: this worker has left job {self.job!r}")
         if self._replica is None:
@@ -169,14 +170,14 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self.optimizer.zero_grad(set_to_none)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Raises SereneError once the parameters are shared: all workers' vectors have their length from then on."""
+        """Raises SereneError when the parameters are shared: the length of all workers' vectors is then fixed."""
         if self._replica is not None:
             raise SereneError(f"job {self.job!r} has started: add parameter groups before the first step")
         self.optimizer.add_param_group(param_group)
 
     def state_dict(self) -> dict[str, Any]:
-        """The optimizer's, so that either loads what the other has saved. What this worker has yet to send is not in
-        it."""
+        """The wrapped optimizer's, so that either loads the other's. It does not contain this worker's unsent
+        updates."""
         for before in self._optimizer_state_dict_pre_hooks.values():
             before(self)
         saved = self.optimizer.state_dict()
@@ -205,7 +206,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     @property
     def workers(self) -> int:
-        """How many take part, as the switch said last; before the first exchange those that are expected."""
+        """The number of members, by the switch's last answer; before the first exchange the expected number."""
         return self._expected if self._member is None else self._member.workers
 
     @property
@@ -215,13 +216,13 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     @property
     def unit(self) -> float:
-        """What parameters change by per unit of the sum; 0 before the first exchange."""
+        """The change of a parameter per unit of the sum; 0 before the first exchange."""
         return self._begun.unit
 
     @property
     def sum_of_updates_read(self) -> Tensor:
-        """The sum of all contributions that this worker has read, int32[values] in units: parameters are what they
-        began with plus `unit` times this. Empty before the first step."""
+        """The sum of all contributions that this worker has read, int32[values] in units. Parameters are their start
+        plus `unit` times this. Empty before the first step."""
         return torch.empty(0, dtype=torch.int32) if self._replica is None else self._replica.sum
 
     @property
@@ -231,8 +232,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     @_brief
     def close(self) -> bool:
-        """Sends what is left, leaves, and waits until all workers have left: then all have the same parameters. Whether
-        it came to that within the timeout. Raises as `step`."""
+        """Sends the remaining updates, leaves, and waits until all workers have left: then all have the same
+        parameters. Returns whether this succeeded within the timeout. Raises as `step`."""
         if self._closed or self._member is None:
             self._closed = True
             return self._over
@@ -347,13 +348,13 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._on_members(self._told)
 
     def _wait(self) -> None:
-        """Until what is under way is over. Raises what it failed with."""
+        """Waits for an unfinished exchange. Raises its error."""
         if self._under_way is not None:
             work, self._under_way = self._under_way, None
             work.wait()
 
     def _warn_of_reach(self) -> None:
-        """Once, and again whenever there are ten times as many values."""
+        """Warns once, and again each time the number of values has grown tenfold."""
         clipped = self._begun.clipped
         if clipped >= max(10 * self._warned, 1):
             self._warned = clipped
@@ -366,13 +367,13 @@ class DistributedOptimizer(torch.optim.Optimizer):
             )
 
     def _abandon(self) -> None:
-        """Leaves without waiting for anybody, so that nobody waits for this worker."""
+        """Leaves without waiting for other workers, so that none waits for this one."""
         self._closed = True
         if self._member is not None and self._process == os.getpid():
             self._member.abandon()
 
     def _close_in_child(self) -> None:
-        """Closes the sockets in a child that was forked (by a DataLoader, say)."""
+        """Closes the sockets in a forked child (of a DataLoader, for example)."""
         if self._member is not None:
             self._member.close()
             self._closed, self._member = True, None
@@ -381,12 +382,12 @@ class DistributedOptimizer(torch.optim.Optimizer):
 def _elastic(
     workers: int, places: int | None, minimum: int | None, evict_after: float | None
 ) -> dict[str, int | float]:
-    """How workers come and go; empty where they stay."""
+    """The settings of workers that come and go; empty if they stay."""
     if places is None and minimum is None and evict_after is None:
         return {}
     places, minimum = places if places is not None else workers, minimum if minimum is not None else 1
     evict_after = EVICT_AFTER_S if evict_after is None else float(evict_after)
-    if places < workers:  # how many the switch has, the controller knows
+    if places < workers:  # the controller checks the switch's number of places
         raise SereneError(f"places={places}: expected {workers} or more, as many as workers at least")
     if not 1 <= minimum <= workers:
         raise SereneError(f"minimum={minimum}: expected 1 to {workers}, as many as workers")
@@ -396,7 +397,7 @@ def _elastic(
 
 
 def _momentum(group: dict[str, Any]) -> float:
-    """A parameter group's momentum, 0 to less than 1, as SGD or Adam have it."""
+    """A parameter group's momentum, 0 to less than 1, of SGD or Adam."""
     return float(group.get("momentum") or (group.get("betas") or (0.0,))[0])
 
 
@@ -416,7 +417,7 @@ def _check(job: str, workers: int, every: int, outer: float, limit: float | None
 
 
 def _leave(member: Member, job: str, process: int) -> None:
-    """Has a program that lets go of its optimizer, or ends, without `close` leave its job all the same."""
+    """Makes a program leave its job if it drops its optimizer, or ends, without `close`."""
     if os.getpid() == process and not member.left:
         LOG.warning(
             "job %r was left without close(): this worker's unsent updates are lost, and its parameters may lack "

@@ -1,7 +1,6 @@
-"""In which rack each rank of a process group is, where the controller commands a tree of switches (docs/hierarchy.md).
+"""The racks of a process group's ranks, if the controller commands a tree of switches (docs/hierarchy.md).
 
-In packets a rank has its number in its rack, and says in which rack it believes it is: in another rack the controller
-refuses it.
+In packets a rank has its number in its rack, and names its rack: in another rack the controller refuses it.
 """
 
 from __future__ import annotations
@@ -21,19 +20,18 @@ class BadPlace(SereneError):
 
 @dataclass(frozen=True)
 class Placement:
-    """racks: the rack of each rank of the group; empty where there is one switch. leaves: how many racks there are."""
+    """racks: the rack of each rank of the group; empty with one switch. leaves: the number of racks."""
 
     racks: tuple[int, ...] = ()
     leaves: int = 1
 
     @property
     def sizes(self) -> list[int] | None:
-        """Ranks in each rack; None where there is one switch."""
+        """The number of ranks in each rack; None with one switch."""
         return [self.racks.count(rack) for rack in range(self.leaves)] if self.racks else None
 
     def of(self, rank: int) -> tuple[int | None, int]:
-        """A rank's rack, None where there is one switch, and its number in it. The ranks of a rack are numbered in
-        their order."""
+        """A rank's rack (None with one switch), and its number in it. The ranks of a rack are numbered in order."""
         if not self.racks:
             return None, rank
         return self.racks[rank], self.racks[:rank].count(self.racks[rank])
@@ -43,14 +41,14 @@ class Placement:
         return sorted(range(size), key=lambda rank: (self.racks[rank] if self.racks else 0, rank))
 
     def worker(self, rank: int) -> int:
-        """A rank's number in the job, which counts one rack after the other."""
+        """A rank's number in the job, which counts the racks in order."""
         rack, place = self.of(rank)
         return place if rack is None else place + sum(other < rack for other in self.racks)
 
 
 def own_rack(racks: int, rank: int, size: int) -> int:
-    """The rack of this process, of so many: as $SERENE_RACK says, else as if all ranks were divided evenly over the
-    racks in their order. rank, size: in the default group. Raises BadPlace or BadStrategy."""
+    """The rack of this process: from $SERENE_RACK, else with all ranks divided evenly over the racks in order. rank,
+    size: in the default group. Raises BadPlace or BadStrategy."""
     said = os.environ.get(RACK)
     if said is None:
         return Racks.even(size, min(size, racks)).place(rank)[0]

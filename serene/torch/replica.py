@@ -1,16 +1,16 @@
 """Parameters that several workers change together: each holds ``start + unit * sum``, from the same integers.
 
-A worker's own optimiser changes its parameters. The *update* is by how much it has changed them since the worker's last
-contribution; the contribution is that update, weighted and rounded to units. What rounding or the limit leaves, the
-*residual*, goes with the next one. The switch adds up all contributions modulo 2^32.
+A worker's own optimiser changes its parameters. The *update* is this change since the worker's last contribution. The
+contribution is the update, weighted and rounded to units. The *residual* is the part that rounding or the limit leaves;
+it is added to the next contribution. The switch adds up all contributions modulo 2^32.
 
-An *outer momentum* (that of SlowMo and DiLoCo) is each worker's own: a worker adds it to its update before it sends
-that, so parameters stay the sum of what was sent. It is linear in the update. So under BSP the mean of the workers'
-outer steps is the outer step of the mean update, as DiLoCo has it.
+Each worker has its own *outer momentum* (that of SlowMo and DiLoCo). A worker adds it to its update before sending, so
+parameters stay the sum of all contributions. It is linear in the update. So under BSP the mean of the workers' outer
+steps is the outer step of the mean update, as in DiLoCo.
 
-The sum never leaves plus or minus 2^31 units: whoever contributes keeps what it knows of the sum within `REACH`, and at
-most a few contributions, of at most `limit_for` units each, are made before their workers have read that it was
-crossed. So a read is the sum itself, however many contributions it holds, and however late it comes.
+The sum never leaves plus or minus 2^31 units. A worker keeps the sum that it has read within `REACH`. At most a few
+contributions, of at most `limit_for` units each, are made before their workers have read that it was crossed. So a read
+is the sum itself, with any number of contributions and at any time.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from serene.errors import SereneError, plural
 from serene.fixedpoint import LARGEST
 from serene.torch.staging import Copies
 
-REACH = 2**30  # units that a parameter may be away from its start
-ROUND_MOST = 2**27  # units that one contribution of each worker has together, at most
+REACH = 2**30  # largest distance of a parameter from its start, in units
+ROUND_MOST = 2**27  # the largest sum of one contribution of each worker, in units
 FIRST_UPDATES = 2**14  # a parameter may move by so many of the largest first update,
 STARTS = 2**8  # and by so many of the largest value that a parameter begins with
 RUN = 1 << 16  # values that are computed at once: they fit a processor's cache
@@ -42,7 +42,7 @@ class BadUpdate(SereneError):
 
 
 class BadParameters(SereneError):
-    """Parameters that cannot be shared; the message says which."""
+    """Parameters that cannot be shared; the message names them."""
 
 
 def limit_for(workers: int) -> int:
@@ -58,7 +58,7 @@ def scale_for(reach: float, workers: int) -> int:
 
 @dataclass(frozen=True)
 class Named:
-    """A parameter, and what it is called in messages."""
+    """A parameter, and its name in messages."""
 
     name: str
     parameter: Tensor
@@ -74,7 +74,7 @@ class _Run:
     part: slice
 
     def values(self) -> Tensor:
-        """What they are now."""
+        """Their present values."""
         if len(self.named) == 1:
             return self.named[0].parameter.detach().reshape(-1)[self.part]
         parts = [each.parameter.detach().reshape(-1) for each in self.named]
@@ -83,7 +83,7 @@ class _Run:
         return torch.cat(parts)
 
     def split(self, values: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """The parameters, or the part of the one, and what of the run's values is theirs, in their shapes."""
+        """The parameters, or the part of the one, each with its part of the run's values in its shape."""
         if len(self.named) > 1:
             sizes = [each.parameter.numel() for each in self.named]
             for each, part in zip(self.named, torch.split(values, sizes), strict=True):
@@ -129,7 +129,7 @@ class Replica:
     """One worker's parameters. parameters: on one device, in the same order on all workers. outer: momentum of the
     updates, Nesterov's, from 0 to less than 1.
 
-    Raises BadParameters where there is none, or one that cannot be shared.
+    Raises BadParameters without parameters, or for one that cannot be shared.
     """
 
     def __init__(self, parameters: Sequence[Named], outer: float = 0.0) -> None:
@@ -159,8 +159,8 @@ class Replica:
         self.clipped = 0  # values of all contributions so far that the limit, or the reach, has cut
 
     def digest(self) -> tuple[str, str]:
-        """Of the parameters' shapes and types, and of the values that they began with: the same on two workers if, and
-        only if, these are."""
+        """A digest of the parameters' shapes, types and first values: equal on two workers if, and only if, these are
+        equal."""
         shapes = [(list(named.parameter.shape), str(named.parameter.dtype)) for named in self._named]
         values = hashlib.blake2b(digest_size=6)
         for run in self._runs:
@@ -169,7 +169,7 @@ class Replica:
 
     @torch.no_grad()
     def first_reach(self) -> float:
-        """How far parameters should be able to move, by the first update and by what they began with. Raises as
+        """The distance that parameters should be able to move, by the first update and their first values. Raises as
         `contribute`."""
         self._check_update()
         update = start = 0.0
@@ -180,7 +180,7 @@ class Replica:
         return max(FIRST_UPDATES * update, STARTS * start) or float(STARTS)
 
     def _check_update(self) -> None:
-        """Raises BadUpdate, or BadParameters where a parameter's shape has changed."""
+        """Raises BadUpdate, or BadParameters if a parameter's shape has changed."""
         for named, shape in zip(self._named, self._shapes, strict=True):
             values = named.parameter.detach()
             if values.shape != shape:
@@ -200,10 +200,10 @@ class Replica:
 
     @torch.no_grad()
     def contribute(self, workers: int) -> np.ndarray:
-        """The next contribution, int32[values], valid until the next call. workers: that take part now.
+        """The next contribution, int32[values], valid until the next call. workers: the number of members.
 
-        What the parameters have become since `show` is the update. Raises BadUpdate, or BadParameters where a shape has
-        changed, and then nothing has changed.
+        The update is the change of the parameters since `show`. Raises BadUpdate, or BadParameters if a shape has
+        changed; then no state has changed.
         """
         self._check_update()
         self._workers = workers
@@ -224,7 +224,7 @@ class Replica:
         return self.contribution.numpy()
 
     def _fit(self, units: Tensor, shown: Tensor) -> None:
-        """Cuts what is beyond the limit, or would bring a parameter beyond its reach."""
+        """Clips values beyond the limit, or that would move a parameter beyond its reach."""
         least, most = (float(end) for end in torch.aminmax(units))
         low, high = (int(end) for end in torch.aminmax(shown))
         if -self._limit <= least and most <= self._limit and low + least >= -REACH and high + most <= REACH:
@@ -236,7 +236,7 @@ class Replica:
         self.clipped += int(torch.count_nonzero(wanted != units))
 
     def _parameters(self, run: _Run) -> Tensor:
-        """What `show` made of the parameters: in their type where all have one, else float64[n]."""
+        """The parameters as of `show`: in their type if all have one, else float64[n]."""
         exact = self._start[run.where].to(torch.float64, copy=True).add_(self._shown[run.where], alpha=self.unit)
         kinds = run.kinds
         if len(kinds) == 1:
@@ -244,15 +244,15 @@ class Replica:
         return torch.cat([part.reshape(-1).to(of.dtype).double() for of, part in run.split(exact)])
 
     def take(self, *, under_way: bool = False) -> None:
-        """Takes the sum as it is now for what `show` shows. under_way: and the last own contribution, which is not in
-        the sum yet. It counts in full, as if all others' were the same: the worker goes on from where its own optimizer
-        is, and its moments fit its parameters."""
+        """Stores the present sum for `show`. under_way: also the last own contribution, which is not in the sum yet. It
+        counts in full, as if all others' were equal: the worker continues from its own optimizer's parameters, and its
+        moments fit these."""
         self._copies.put(self._shown, self.sum + self._workers * self.contribution if under_way else self.sum)
         self._copies.wait()
 
     @torch.no_grad()
     def show(self) -> None:
-        """Makes the parameters what the contributions in the sum that was taken have made of them."""
+        """Sets the parameters to their start plus the stored sum."""
         for run in self._runs:
             for parameter, part in run.split(self._parameters(run)):
                 parameter.copy_(part)

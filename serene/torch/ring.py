@@ -1,8 +1,8 @@
-"""How a rank learns at once that another has died, failed or left: a TCP connection to each of its two neighbours.
+"""Detects at once that another rank has died, failed or left, by a TCP connection to each of a rank's two neighbours.
 
-A rank that leaves says in how many collectives it took part: nobody needs to wait for it in a later one. A rank that
-fails says why, and its neighbours fail with the same words and pass them on. The network may deliver a message in
-parts; it ends where its connection does. One that ends without a whole message was that of a process that was killed.
+A rank that leaves sends the number of its collectives: no rank needs to wait for it in a later one. A rank that fails
+sends the reason, and its neighbours fail with the same text and pass it on. The network may deliver a message in parts;
+it ends with its connection. A connection that ends without a complete message belonged to a killed process.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from torch.distributed import Store  # type: ignore[attr-defined]
 from serene.errors import SereneError
 
 READ_BYTES = 1 << 16
-LONGEST = 1 << 12  # characters of why a rank has failed
+LONGEST = 1 << 12  # characters of a rank's reason
 TOKEN_TIMEOUT_S = 5.0  # for a process that has connected to send the token, which a rank does at once
 
 
 class RankGone(SereneError):
-    """A collective cannot end, because a rank takes no part any more; the message names it."""
+    """A collective cannot end, because a rank no longer takes part; the message names it."""
 
 
 class Ring:
-    """One rank's two connections. Every rank of the group makes one at the same time.
+    """One rank's two connections. All ranks of the group make theirs at the same time.
 
-    host: this machine's IP address, at which the other ranks reach it. timeout: for the neighbours to connect. Raises
-    OSError, TimeoutError, or the store's RuntimeError.
+    host: this machine's IP address for the other ranks. timeout: for the neighbours to connect. Raises OSError,
+    TimeoutError, or the store's RuntimeError.
     """
 
     def __init__(self, store: Store, rank: int, size: int, host: str, timeout: timedelta) -> None:
@@ -60,7 +60,7 @@ class Ring:
                 raise RankGone(f"rank {rank} of the group has left it, or its program has ended")
 
     def died(self) -> set[int]:
-        """The ranks that have died, as far as this one knows."""
+        """The ranks that are known to have died."""
         with suppress(RankGone):
             self._hear()
         return self._died
@@ -74,7 +74,7 @@ class Ring:
             except BlockingIOError:
                 continue
             except OSError:
-                pass  # the process was killed before it had read all
+                pass  # the process was killed before it had read everything
             try:
                 told = json.loads(self._said[peer])
             except ValueError:
@@ -92,11 +92,12 @@ class Ring:
             raise RankGone(gone[0])
 
     def fail(self, why: str) -> None:
-        """Tells the neighbours, and through them all others, why a collective has failed; closes the connections."""
+        """Sends the neighbours, and through them all others, the reason of a failed collective; closes the
+        connections."""
         self._end({"failed": why[:LONGEST], "died": sorted(self._died)})
 
     def leave(self, collectives: int) -> None:
-        """Tells the neighbours in how many collectives this rank has taken part; closes the connections."""
+        """Sends the neighbours the number of this rank's collectives; closes the connections."""
         self._end({"left after": collectives})
 
     def _end(self, message: dict[str, object]) -> None:
@@ -113,7 +114,7 @@ class Ring:
 
 
 def _accept(listener: socket.socket, token: bytes, timeout: timedelta) -> socket.socket:
-    """The connection of the process that knows the token, since others may find the port, too. Raises TimeoutError."""
+    """The connection of the process with the token, since others may find the port, too. Raises TimeoutError."""
     until = time.monotonic() + timeout.total_seconds()
     while (left_s := until - time.monotonic()) > 0:
         listener.settimeout(left_s)

@@ -1,4 +1,4 @@
-"""In how many bits and by which scale a group's gradients go, collective by collective, as $SERENE_SCALE says."""
+"""The bits and the scale of a group's gradients in each collective, by $SERENE_SCALE."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Scaling:
         return self._scale.rule != "voted"
 
     def of(self, backward: int | None) -> tuple[int, int | None]:
-        """The bits and, if it is given, the unit for the next collective, as `Pool.all_reduce` takes them. backward:
-        the backward pass whose gradients it sums (`serene.torch.work.backward_pass`); None: it sums other values, which
-        nobody expects to be rounded at random."""
+        """The bits and the given unit, if any, for the next collective, as of `Pool.all_reduce`. backward: the backward
+        pass whose gradients it sums (`serene.torch.work.backward_pass`); None: it sums other values, which must not be
+        rounded at random."""
         if backward is None:
             return 32, None
         if self._rule is not None:
@@ -37,12 +37,12 @@ class Scaling:
         return bits, self._pool.unit_of(self._scale.limit, bits) if self.given else None
 
     def learn(self, sums: np.ndarray) -> None:
-        """Takes note of the sums, float32[n], of a collective of gradients that all ranks have read."""
+        """Adds the sums, float32[n], of a collective of gradients that all ranks have read."""
         if self._rule is not None:
             self._rule.add(sums)
 
     def warnings(self) -> list[str]:
-        """Texts about values that were clipped or lost: once, and again whenever there are ten times as many."""
+        """Texts about clipped or lost values: once, and again each time their number has grown tenfold."""
         counts = {"clipped": self._pool.clipped_values, "lost": self._pool.lost_values}
         limit = f"the limit of {self._pool.limit:g} that {self._scale} has in {self._pool.limit_bits} bits"
         remedy = "name a larger limit, or use error feedback" if self._rule is None else "use error feedback"

@@ -1,7 +1,8 @@
-"""Between an accelerator's memory and the host's, where sums are exchanged: one path for all of `torch.accelerator`'s.
+"""Copies between an accelerator's memory and the host's, where sums are exchanged, for all devices of
+`torch.accelerator`.
 
-Copies go through pinned memory, on streams of their own: one to the host, in the order of the stream of whoever begins
-it, and one back. So they overlap with what the device computes meanwhile.
+Copies use pinned memory, on separate streams: one to the host, in order with the caller's stream, and one back. So they
+overlap with the device's computing.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from torch import Tensor
 
 
 def device_of(tensors: Iterable[Tensor]) -> torch.device | None:
-    """The accelerator on which all of these tensors are; None where they are elsewhere, or on several devices."""
+    """The accelerator on which all of these tensors are; None if they are elsewhere, or on several devices."""
     devices = {tensor.device for tensor in tensors}
     if len(devices) != 1:
         return None
@@ -25,8 +26,8 @@ def device_of(tensors: Iterable[Tensor]) -> torch.device | None:
 
 
 class Copies:
-    """Copies of one device's tensors. ``waited_s``: for how long threads have waited for copies. A copy within the
-    host's memory, where that is the device, is an ordinary one."""
+    """Copies of one device's tensors. ``waited_s``: seconds that threads have waited for copies. If the device is the
+    host's memory, copies are ordinary ones."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
@@ -35,11 +36,11 @@ class Copies:
         self._to_host, self._back = (None if on_host else torch.Stream(device) for _ in range(2))
 
     def pinned(self, like: Tensor) -> Tensor:
-        """A tensor of this shape and type in the host's memory, contiguous, from which the device can copy at once."""
+        """A contiguous tensor of this shape and type in the host's pinned memory."""
         return torch.empty(like.shape, dtype=like.dtype, pin_memory=self._back is not None)
 
     def fetch(self, to: Tensor, values: Tensor) -> None:
-        """Copies the device's values to the host, after what this thread's current stream has to do by now."""
+        """Copies the device's values to the host, after the work that is queued on this thread's current stream."""
         if self._to_host is None:
             to.copy_(values)
             return
@@ -49,7 +50,7 @@ class Copies:
             values.record_stream(self._to_host)
 
     def fetched(self) -> torch.Event | None:
-        """What ends when all that was fetched so far has come."""
+        """An event that ends when all values fetched so far have arrived."""
         return None if self._to_host is None else self._to_host.record_event()
 
     def wait_for(self, fetched: torch.Event | None) -> None:
@@ -60,7 +61,7 @@ class Copies:
             self.waited_s += time.monotonic() - began
 
     def put(self, to: Tensor, values: Tensor) -> None:
-        """Copies the host's values to the device. Whoever reads or writes them there calls `wait` before."""
+        """Copies the host's values to the device. Call `wait` before reading or writing them there."""
         if self._back is None:
             to.copy_(values)
             return
@@ -68,7 +69,7 @@ class Copies:
             to.copy_(values, non_blocking=True)
 
     def wait(self) -> None:
-        """Waits in this thread until all that was put has arrived."""
+        """Waits in this thread until all values that were put have arrived."""
         if self._back is not None:
             began = time.monotonic()
             self._back.synchronize()
@@ -76,7 +77,7 @@ class Copies:
 
 
 def laid_out(tensors: Sequence[Tensor], *, writable: bool) -> Tensor:
-    """float32[n]; the tensor itself if it is that and ``writable``, else a copy."""
+    """float32[n]: the tensor itself if it has this layout and ``writable`` is set, else a copy."""
     one = tensors[0]
     if writable and len(tensors) == 1 and one.dtype is torch.float32 and one.is_contiguous() and not one.is_neg():
         return one.reshape(-1)
@@ -84,7 +85,7 @@ def laid_out(tensors: Sequence[Tensor], *, writable: bool) -> Tensor:
 
 
 def stored(tensor: Tensor) -> bool:
-    """Whether the tensor's values lie in memory, in rows of equal length."""
+    """Whether the tensor's values are in memory, in rows of equal length."""
     try:
         return not tensor.is_nested and (tensor.data_ptr() != 0 or tensor.numel() == 0)
     except RuntimeError:  # PyTorch's wrappers around tensors have no address
@@ -92,7 +93,7 @@ def stored(tensor: Tensor) -> bool:
 
 
 def rounded(sums: Tensor, dtype: torch.dtype) -> Tensor:
-    """The sums in this type. PyTorch makes 0xffff or 0x7fc0 of NaN in bfloat16, by how many values it converts at once:
-    ranks whose tensors lie otherwise in memory would get other bits."""
+    """The sums in this type. PyTorch converts NaN to 0xffff or 0x7fc0 in bfloat16, depending on the number of values
+    that it converts at once: ranks with another memory layout would get other bits."""
     values = sums.to(dtype)
     return values.masked_fill_(values.isnan(), math.nan) if dtype is torch.bfloat16 else values

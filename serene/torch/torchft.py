@@ -1,9 +1,9 @@
-"""torchft's process group through the switch: replicas die and come back while the others train on.
+"""torchft's process group through the switch: replicas die and come back while the others continue.
 
     manager = torchft.Manager(pg=serene.torch.torchft.ProcessGroupSerene(), ...)
 
-torchft (PyPI's torchft-nightly) has a quorum of replicas before each step. Where it is another one than before, the
-group is made anew of those that are there: they get another job of the switch, and the one before is over.
+torchft (PyPI's torchft-nightly) forms a quorum of replicas before each step. If it has changed, the group is made again
+of the present replicas: they get another job on the switch, and the one before is over.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from serene.torch.group import SwitchGroup
 
 
 class _Group(SwitchGroup):
-    ends_backward = False  # the manager hears of an error from the work, and has the step taken back
+    ends_backward = False  # the manager gets an error from the work, and discards the step
 
 
 class ProcessGroupSerene(ProcessGroupWrapper):  # type: ignore[misc]  # torchft may be missing where types are checked
@@ -25,11 +25,11 @@ class ProcessGroupSerene(ProcessGroupWrapper):  # type: ignore[misc]  # torchft 
         return _Group(PrefixStore("torchft", store), rank, world_size, self._timeout)
 
     def errored(self) -> Exception | None:
-        """What a collective has failed with; None if none has since the group was made."""
+        """The error of a failed collective; None if none has failed since the group was made."""
         return self._pg.error if isinstance(self._pg, SwitchGroup) else None
 
     def shutdown(self) -> None:
-        """Leaves the job when what is under way has ended."""
+        """Leaves the job when unfinished collectives have ended."""
         if self._pg is not None:
             self._pg.shutdown()
         super().shutdown()

@@ -1,4 +1,4 @@
-"""Warnings that name the line of the user's program that led to them."""
+"""Warnings that name the line of the user's program that caused them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NOT_THE_USERS = ("serene", "torch")  # packages whose lines are not the user's
 
 
 def warn_user(text: str) -> None:
-    """Issues a RuntimeWarning. To be called in the thread of the user's program, at any depth below its line."""
+    """Issues a RuntimeWarning. Call it in the thread of the user's program, at any depth below its line."""
     frame: FrameType | None = sys._getframe(1)
     level = 2
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in NOT_THE_USERS:

@@ -1,4 +1,4 @@
-"""What an asynchronous collective gives its caller, and the thread that runs a group's collectives in their order."""
+"""The results of asynchronous collectives, and the thread that runs a group's collectives in order."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from torch.futures import Future, collect_all
 from serene.errors import SereneError
 
 LOG = logging.getLogger("serene.torch")
-IDLE_S = 1.0  # between calls of ``idle``, and between looks at whether the thread is alive
+IDLE_S = 1.0  # between calls of ``idle``, and between checks whether the thread is alive
 
 
 class ThreadEnded(SereneError, RuntimeError):
-    """The thread that runs a group's collectives has ended, so those that it had not run have failed."""
+    """The thread that runs a group's collectives has ended, so its remaining collectives have failed."""
 
 
 def backward_pass() -> int | None:
@@ -38,8 +38,8 @@ def backward_pass() -> int | None:
 
 
 def at_the_end_of_backward(check: Callable[[], object]) -> None:
-    """Calls ``check`` when the backward pass of this thread ends: `backward()` raises what it raises. An error in
-    a future would not do: DistributedDataParallel makes of it a RuntimeError about a callback.
+    """Calls ``check`` when the backward pass of this thread ends: `backward()` raises its error. An error in a future
+    is not enough: DistributedDataParallel turns it into a RuntimeError about a callback.
     """
 
     def callback() -> None:
@@ -49,7 +49,7 @@ def at_the_end_of_backward(check: Callable[[], object]) -> None:
 
 
 class _Outcome:
-    """How a collective ended. tensors: those that it writes to. under_way: whether the thread that ends it is alive."""
+    """A collective's outcome. tensors: its outputs. under_way: whether the thread that ends it is alive."""
 
     def __init__(self, tensors: list[Tensor], under_way: Callable[[], bool]) -> None:
         self.tensors = tensors
@@ -77,18 +77,18 @@ class _Outcome:
 
 
 class SwitchWork(PythonCallbackWork):
-    """A collective under way. PyTorch's own `Work` made from a future would not do: its `wait()` does not raise what
-    the future failed with. Nor would a Python subclass of `Work`: what PyTorch's C++ code has of that is of no use once
-    the Python object is gone, and DistributedDataParallel's `join` drops it. C++ code has the outcome of this one, by
-    its callback and its future.
+    """An unfinished collective. PyTorch's own `Work` made from a future does not suffice: its `wait()` does not raise
+    the future's error. Nor does a Python subclass of `Work`: PyTorch's C++ part is useless when the Python object is
+    gone, and DistributedDataParallel's `join` drops it. C++ code gets this one's outcome by its callback and its
+    future.
 
-    tensors: those that the collective writes to; its result. under_way: whether the thread that ends it is alive.
+    tensors: the collective's outputs, its result. under_way: whether the thread that ends it is alive.
     """
 
     def __init__(self, tensors: list[Tensor], under_way: Callable[[], bool]) -> None:
         self.outcome = _Outcome(tensors, under_way)
         super().__init__(self.outcome.wait)
-        self._asked = threading.Lock()  # guards the futures, which are made when somebody asks for one
+        self._asked = threading.Lock()  # guards the futures, which are made on request
         self._ended: Future[None] | None = None
         self._future: Future[list[Tensor]] | None = None
 
@@ -96,25 +96,25 @@ class SwitchWork(PythonCallbackWork):
         """Marks the collective as ended, with this error if it failed."""
         outcome = self.outcome
         outcome.error = error
-        # The future that C++ code has. Its callbacks run here, and what they make must be ordinary tensors.
+        # The future for C++ code. Its callbacks run here, and must make ordinary tensors.
         with torch.inference_mode(False):
-            if error is None:  # before anybody's `wait` ends: that one in C++ would give the future an empty result
+            if error is None:  # before any `wait` ends: that of C++ would give the future an empty result
                 super().get_future().set_result(outcome.tensors)
             with self._asked:
                 outcome.over.set()
                 ended = self._ended
             with suppress(BaseException):  # the error
-                super().wait()  # gives C++ code the error, or marks the work as completed
+                super().wait()  # passes the error to C++ code, or marks the work as completed
         if ended is not None:
-            # Not in this thread, which runs the group's collectives: a callback may wait for the next one, as that of
-            # PyTorch's PowerSGD does.
+            # Not in this thread, which runs the group's collectives: a callback may wait for the next one, as PyTorch's
+            # PowerSGD does.
             threading.Thread(target=ended.set_result, args=(None,), name="serene-future", daemon=True).start()
 
-    # What Python code calls
+    # For Python code
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
-        """Returns True once the collective has ended. Raises what it failed with; TimeoutError after ``timeout``, where
-        zero or less stands for none; ThreadEnded where nothing will end it, as in a process that was forked."""
+        """Returns True when the collective has ended. Raises its error; TimeoutError after ``timeout`` (zero or less:
+        none); ThreadEnded if it can never end, as in a forked process."""
         return self.outcome.wait(timeout)
 
     def synchronize(self) -> None:
@@ -136,8 +136,8 @@ class SwitchWork(PythonCallbackWork):
     def get_future(self) -> Future[Any]:
         with self._asked:
             if self._future is None:
-                # PyTorch's C++ code takes an exception that is set in a future for the future's value. Only one that a
-                # callback raises is raised again.
+                # PyTorch's C++ code treats an exception that is set in a future as the future's value. It raises only a
+                # callback's exception again.
                 ended: Future[None] = Future()
                 self._future = ended.then(self.outcome.value)
                 if self.outcome.over.is_set():
@@ -148,7 +148,7 @@ class SwitchWork(PythonCallbackWork):
 
 
 def both(first: SwitchWork, second: dist.Work) -> SwitchWork:
-    """A work without tensors that ends when both have ended, and fails with what one has failed with."""
+    """A work without tensors that ends when both have ended, and fails with the error of one of them."""
     work = SwitchWork([], first.outcome.under_way)
 
     def end(done: Future[Any]) -> None:
@@ -165,8 +165,8 @@ def both(first: SwitchWork, second: dist.Work) -> SwitchWork:
 
 @contextmanager
 def profiled(what: str) -> Iterator[Callable[[SwitchWork], None]]:
-    """Where PyTorch's profiler is on, shows ``serene:WHAT``, as it does gloo's: until the work that is handed to what
-    this yields has ended."""
+    """If PyTorch's profiler is on, shows ``serene:WHAT``, as it does for gloo, until the work has ended that is passed
+    to the yielded function."""
     if not _profiler_enabled():
         yield lambda work: None
         return
@@ -180,16 +180,16 @@ class Runner:
     def __init__(self, name: str, idle: Callable[[], None]) -> None:
         self._tasks: queue.SimpleQueue[tuple[Callable[[], None], SwitchWork] | None] = queue.SimpleQueue()
         self._idle = idle
-        self._ending = threading.Lock()  # so that no task comes into the queue once nobody takes tasks from it
+        self._ending = threading.Lock()  # so that no task enters the queue after the thread has ended
         self._ended: ThreadEnded | None = None
-        self._last: weakref.ref[SwitchWork] | None = None  # this class keeps a work no longer than until it ends
-        # A daemon: a script that ends without `destroy_process_group` ends all the same.
+        self._last: weakref.ref[SwitchWork] | None = None  # weak: a work is not kept after its end
+        # A daemon: a script without `destroy_process_group` can end, too.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def submit(self, task: Callable[[], None], tensors: list[Tensor]) -> SwitchWork:
-        """Has the task run after those before it. Returns a work with these tensors as its result, which ends with the
-        task, and fails with what the task raises."""
+        """Queues the task. Returns a work with these tensors as its result, which ends with the task, and fails with
+        the task's error."""
         work = SwitchWork(tensors, self._thread.is_alive)
         with self._ending:
             if self._ended is None:
@@ -200,12 +200,12 @@ class Runner:
         return work
 
     def last_under_way(self) -> SwitchWork | None:
-        """The work that ends after all others that were submitted so far; None if all have ended."""
+        """The last unfinished work; None if all have ended."""
         last = None if self._last is None else self._last()
         return None if last is None or last.is_completed() else last
 
     def stop(self, timeout_s: float) -> bool:
-        """Ends the thread after the tasks that were submitted. Whether it ended within the time."""
+        """Ends the thread after the submitted tasks. Returns whether it ended within the time."""
         self._tasks.put(None)
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
@@ -213,8 +213,8 @@ class Runner:
     def _run(self) -> None:
         why = "it was stopped"
         try:
-            # Results are written into parameters and their gradients, and also into tensors that were made in inference
-            # mode, which cannot be written to outside of it.
+            # Results are written into parameters, their gradients, and tensors of inference mode, which cannot be
+            # written to outside of it.
             with torch.inference_mode():
                 self._serve()
         except BaseException as error:
@@ -224,7 +224,7 @@ class Runner:
             self._end_all(ThreadEnded(f"the group's thread has ended: {why}"))
 
     def _end_all(self, error: ThreadEnded) -> None:
-        """Ends the works of tasks that will not be run any more: nobody else would."""
+        """Ends the works of tasks that will not run any more."""
         with self._ending:
             self._ended = error
         while not self._tasks.empty():
@@ -239,7 +239,7 @@ class Runner:
             except queue.Empty:
                 try:
                     self._idle()
-                except SereneError as error:  # such as a network that is down: the next collective raises it
+                except SereneError as error:  # for example, the network is down: the next collective raises it
                     LOG.info("between collectives: %s", error)
                 except Exception as error:
                     if logged != repr(error):  # once, not every second
@@ -255,4 +255,4 @@ class Runner:
                 work.end(error)
             else:
                 work.end()
-            del task, work, item  # or their tensors would live until the next collective
+            del task, work, item  # otherwise their tensors would live until the next collective

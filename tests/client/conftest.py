@@ -1,12 +1,12 @@
-"""A job under ASP on the P4 program in process, for tests of the client."""
+"""The P4 program in process: with a job under ASP for tests of the client, and for pools in virtual time."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import pytest
 
 from serene.client import Client
+from serene.experiments.correctness.virtual.switch import P4Switch
+from serene.program import Program
 from serene.strategy import ASP
 from tests.client.answers import SLOTS
 from tests.client.rejoining import client
@@ -15,15 +15,26 @@ from tests.support.in_process import InProcess
 
 
 @pytest.fixture(scope="module")
-def switch() -> EmbeddedDataPlane:
+def switch() -> P4Switch:
+    return P4Switch(Program.load("serene"))
+
+
+@pytest.fixture(scope="module")
+def loaded() -> EmbeddedDataPlane:
     return EmbeddedDataPlane()
 
 
 @pytest.fixture
-def plane(switch: EmbeddedDataPlane) -> Iterator[EmbeddedDataPlane]:
-    switch.clear()
-    switch.start_job(ASP(), slots=SLOTS)
-    yield switch
+def bare(loaded: EmbeddedDataPlane) -> EmbeddedDataPlane:
+    """A switch without a job."""
+    loaded.clear()
+    return loaded
+
+
+@pytest.fixture
+def plane(bare: EmbeddedDataPlane) -> EmbeddedDataPlane:
+    bare.start_job(ASP(), slots=SLOTS)
+    return bare
 
 
 @pytest.fixture

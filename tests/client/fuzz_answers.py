@@ -1,7 +1,5 @@
 """Fuzzes a worker's client with mutated answers: it must continue or raise a SereneError. The client's own fast path
 reads the packets from a socket, so that a library built with sanitizers sees all of them.
-
-The client's own fast path reads the packets from a socket, so that a library built with sanitizers sees all of them.
 """
 
 from __future__ import annotations
@@ -10,15 +8,17 @@ import itertools
 import random
 import socket
 from collections import Counter
+from contextlib import suppress
 
 import numpy as np
 
 from serene.client import Client
 from serene.client.compiled import fastpath
 from serene.client.compiled.fastpath import Link
-from serene.client.transport.transport import BATCH, LARGEST_PAYLOAD, Trouble
+from serene.client.transport.transport import BATCH, LARGEST_PAYLOAD
 from serene.errors import SereneError
 from serene.wire import Op, control_payload, membership, push_payloads
+from tests.support.transports import Untroubled, received
 
 SLOTS, LANES, SESSION = 6, 8, 7
 VALUES = SLOTS * LANES - 3
@@ -26,7 +26,7 @@ NOTHING = np.zeros(0, np.uint8)
 MOST_BYTES = 4096
 
 
-class SocketPair:
+class SocketPair(Untroubled):
     """A transport over a pair of sockets, whose other end, ``switch``, is the test's."""
 
     def __init__(self) -> None:
@@ -43,22 +43,14 @@ class SocketPair:
                 return
 
     def receive(self, timeout_s: float) -> tuple[np.ndarray, np.ndarray]:
-        rows, lengths = np.zeros((BATCH, LARGEST_PAYLOAD), np.uint8), []
-        for row in rows:
-            try:
-                lengths.append(self._here.recv_into(memoryview(row)))  # type: ignore[arg-type]
-            except BlockingIOError:
-                break
-        return rows[: len(lengths)], np.array(lengths, np.int64)
+        mail: list[bytes] = []
+        with suppress(BlockingIOError):
+            while len(mail) < BATCH:
+                mail.append(self._here.recv(LARGEST_PAYLOAD))
+        return received(mail)
 
     def link(self, payload_bytes: int) -> Link:
         return Link(self._here.fileno(), NOTHING, NOTHING)
-
-    def trouble(self) -> Trouble | None:
-        return None
-
-    def note(self, refused: int, payload_bytes: int) -> None:
-        pass
 
     def close(self) -> None:
         self._here.close()

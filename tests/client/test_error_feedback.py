@@ -26,11 +26,6 @@ STEPS = [8, 8, 32, 16, 8, 8, 16, 32, 8]
 NARROW = [8, 8, 16, 8, 8, 16, 8]  # sums of 32 bits are rounded once more, to float32, when they are read
 
 
-@pytest.fixture(scope="module")
-def switch() -> P4Switch:
-    return P4Switch(Program.load("serene"))
-
-
 def gradients(workers: int, length: int, seed: int = 0) -> list[list[np.ndarray]]:
     """By step and worker: normal, of magnitudes that differ from place to place and from step to step."""
     rng = np.random.default_rng([workers, length, seed])

@@ -187,11 +187,6 @@ def test_fast_path_leaves_a_taken_place_to_python(pair: Pair) -> None:
         pair.step([answer(2, 5, seen=9)])
 
 
-def test_fast_path_returns_after_silence(pair: Pair) -> None:
-    pair.begin(contributions(3))
-    assert pair.step([]) is Outcome.SILENCE
-
-
 def test_fast_path_raises_on_a_closed_socket(pair: Pair) -> None:
     pair.begin(contributions(4))
     pair.worker.close()

@@ -11,7 +11,6 @@ from serene.client import Disagreement, NoAnswer, Pool, PoolBroken
 from serene.client.allreduce.blocks import SIGNATURE_LANES
 from serene.client.compiled.fastpath import library
 from serene.experiments.correctness.virtual.switch import P4Switch
-from serene.program import Program
 from serene.strategy import ASP, SSP, Strategy
 from tests.support.numbers import expected, random_values, same
 from tests.support.threaded_pools import Run
@@ -19,11 +18,6 @@ from tests.support.threaded_pools import Run
 LANES = 320
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the fast path needs a C compiler")
-
-
-@pytest.fixture(scope="module")
-def switch() -> P4Switch:
-    return P4Switch(Program.load("serene"))
 
 
 def mixed(workers: int, length: int, seed: int = 0) -> list[np.ndarray]:

@@ -28,11 +28,6 @@ LANES = 320
 WORKERS = 3
 
 
-@pytest.fixture(scope="module")
-def switch() -> P4Switch:
-    return P4Switch(Program.load("serene"))
-
-
 # -- how a scale is said --------------------------------------------------------------------------------------
 
 

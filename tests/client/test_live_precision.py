@@ -1,7 +1,7 @@
 """`serenectl precision` as a pool sees it: 32 -> 8 -> 16 -> 32 bits while it works, with every value accounted for.
 
-An epoch begins in the middle of a collective, and packets are lost, repeated and late. The switch is the protocol's
-rules in Python, the P4 program on the embedded switch and on BMv2. (Random runs: tests/client/test_pool_rules.py.)
+An epoch begins in the middle of a collective, and packets are lost, repeated and late. The switch is the P4 program on
+the embedded switch and on BMv2. (The protocol's rules in Python, in random runs: tests/client/test_pool_rules.py.)
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from serene.faults import Faults
 from serene.program import Program
 from serene.strategy import BSP
 from tests.embedded.bmv2 import why_not
-from tests.model_switch import ModelSwitch
 from tests.support.bmv2_switch import Bmv2Switch
 from tests.support.numbers import right, same
 from tests.support.pools import PoolRun, lossy
@@ -40,17 +39,9 @@ class Counting(VirtualSwitch, Protocol):
     def count(self, counter: str, worker: int) -> int: ...
 
 
-class CountingModel(ModelSwitch):
-    def count(self, counter: str, worker: int) -> int:
-        assert counter == "contributions"
-        return self.contributions(0).get(worker, 0)
-
-
-@pytest.fixture(scope="module", params=["model", "embedded", pytest.param("bmv2", marks=pytest.mark.bmv2)])
+@pytest.fixture(scope="module", params=["embedded", pytest.param("bmv2", marks=pytest.mark.bmv2)])
 def switch(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Counting]:
-    if request.param == "model":
-        yield CountingModel()
-    elif request.param == "embedded":
+    if request.param == "embedded":
         yield P4Switch(Program.load("serene"))
     else:
         if lacking := why_not():

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from serene.client import Pool
 from serene.client.allreduce.blocks import BITS, Layout, from_levels, noise, pack, to_levels, unpack
 from serene.client.allreduce.collective import noise_seed
-from serene.errors import SereneError
 from serene.experiments.correctness.virtual.switch import P4Switch
 from serene.program import Program
 from tests.planted import Play, every_fault_is_found, faults
@@ -26,11 +25,6 @@ from tests.support.pools import PoolRun, lossy
 LANES = 320
 NARROW = [16, 8]
 SIGNATURE = np.array([1, 2], np.uint32)
-
-
-@pytest.fixture(scope="module")
-def switch() -> P4Switch:
-    return P4Switch(Program.load("serene"))
 
 
 # -- numbers -------------------------------------------------------------------------------------------------
@@ -106,12 +100,6 @@ def test_rounding_noise_is_uniform_at_each_index(index: int) -> None:
     drawn = np.array([noise(noise_seed(SIGNATURE + np.uint32(draw), 0), index, 1)[0] for draw in range(20_000)])
     counts = np.bincount(drawn >> np.uint32(28), minlength=16)
     assert np.abs(counts - counts.mean()).max() < 6 * np.sqrt(counts.mean())
-
-
-@pytest.mark.parametrize(("bits", "said"), [(7, "32, 16 or 8"), (0, "32, 16 or 8"), (64, "32, 16 or 8")])
-def test_layout_refuses_other_numbers_of_bits(bits: int, said: str) -> None:
-    with pytest.raises(SereneError, match=f"values of {bits} bits: expected {said}"):
-        Layout(4, LANES, bits)
 
 
 # -- through the switch --------------------------------------------------------------------------------------

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from serene.client.protocol.protocol import PROBES, PULL_SEQ, REORDERING, Membership, Protocol
 from serene.client.protocol.window import LONGEST_TIMEOUT_S, Window
-from serene.client.session.requests import parse_welcome
 from serene.client.session.restoration import ALL, Remains, Restored, Vote, outcome
-from serene.wire import UNBOUNDED, Op, ReadMode, control_payload, headers_of, membership, push_payloads, values_of
+from serene.wire import UNBOUNDED, Op, ReadMode, control_payload, headers_of, push_payloads
 
 LANES, SESSION = 4, 7
 
@@ -44,19 +43,6 @@ def nudge(slot: int = 0, **header: int) -> np.ndarray:
 
 
 # -- what it sends -------------------------------------------------------------------------------------------
-
-
-def test_push_packets_carry_worker_round_and_values() -> None:
-    protocol = worker(slots=3)
-    values = np.arange(-6, 6, dtype=np.int32).reshape(3, LANES)
-    protocol.push(values, 0.0)
-    sent = protocol.packets(0.0)
-    headers = headers_of(sent)
-    assert headers["slot"].tolist() == [0, 1, 2]
-    said = {"op": Op.PUSH, "job": 2, "worker": 1, "session": SESSION, "epoch": 1, "round": 0, "seq": 1}
-    for name, value in said.items():
-        assert (headers[name] == value).all(), name
-    assert np.array_equal(values_of(sent, LANES), values)
 
 
 def test_packets_in_flight_do_not_exceed_the_window() -> None:
@@ -126,14 +112,6 @@ def test_round_trip_is_measured_from_echoes_not_releases() -> None:
 # -- what it believes ----------------------------------------------------------------------------------------
 
 
-def test_echo_completes_its_slot() -> None:
-    protocol = pushing(slots=2)
-    protocol.receive(answer(1), 0.01)
-    assert not protocol.done
-    protocol.receive(answer(0), 0.01)
-    assert protocol.done and protocol.deadline() is None
-
-
 @pytest.mark.parametrize(
     "wrong",
     [{"session": 6}, {"session": 8}, {"job": 0}, {"worker": 0}, {"seq": 2}, {"seq": PULL_SEQ + 1}, {"slot": 1}],
@@ -169,16 +147,6 @@ def test_release_of_another_epoch_triggers_a_retransmission() -> None:
     assert headers_of(protocol.packets(0.01))[["epoch", "round", "seq"]].tolist() == [(1, 0, 1)]
 
 
-def test_nudge_completes_nothing_and_triggers_a_retransmission() -> None:
-    protocol = worker(slots=2)
-    protocol.push(np.ones((2, LANES), np.int32), 0.0)
-    first = protocol.packets(0.0)
-    protocol.receive(nudge(slot=1, epoch=1), 0.001)
-    assert not protocol.done
-    assert protocol.packets(0.001).tobytes() == first[1].tobytes()
-    assert len(protocol.packets(0.002)) == 0
-
-
 def test_nudge_of_another_session_is_ignored() -> None:
     protocol = pushing()
     protocol.receive(nudge(session=6), 0.001)
@@ -208,13 +176,6 @@ def test_new_epoch_is_adopted_after_the_iteration_ends() -> None:
     assert {(int(row["epoch"]), int(row["round"]), int(row["seq"])) for row in headers} == {(2, 0, 2)}
 
 
-def test_finished_round_without_swap_advances_round_number() -> None:
-    protocol = pushing()
-    protocol.receive(answer(), 0.01)
-    protocol.finish()
-    assert (protocol.epoch, protocol.round) == (1, 1)
-
-
 def test_older_epoch_is_not_adopted() -> None:
     protocol = pushing()
     protocol.epoch = 3
@@ -240,45 +201,11 @@ def test_differences_are_taken_modulo_2_to_the_32(sums: list[int]) -> None:
         assert added == value
 
 
-def test_older_read_does_not_replace_a_newer_one() -> None:
-    protocol = pushing()
-    protocol.receive(answer(value=50, total=10), 0.01)
-    protocol.finish()
-    protocol.push(np.zeros((1, LANES), np.int32), 1.0)
-    protocol.packets(1.0)
-    protocol.receive(answer(value=40, total=8, seq=2), 1.01)
-    read = protocol.finish()
-    assert not read.difference.any() and read.contributions.tolist() == [0]
-    assert protocol.held_values[0, 0] == 50
-
-
 def test_read_reports_the_policy_of_its_answer() -> None:
     protocol = pushing()
     protocol.receive(answer(sync_mask=5, staleness=3, quorum=2, read_mode=0, seen=1), 0.01)
     read = protocol.finish()
     assert (read.sync_mask, read.staleness, read.quorum, read.read_mode, read.seen) == (5, 3, 2, ReadMode.LATEST, 1)
-
-
-def test_pull_uses_no_round_and_ignores_releases() -> None:
-    protocol = worker()
-    protocol.pull(0.0)
-    sent = headers_of(protocol.packets(0.0))
-    assert sent["op"].tolist() == [Op.PULL]
-    protocol.receive(answer(seq=0), 0.01)
-    assert not protocol.done
-    protocol.receive(answer(seq=int(sent["seq"][0]), seen=0), 0.02)
-    protocol.finish()
-    assert (protocol.round, protocol.seq) == (0, 0)
-
-
-def test_catch_up_continues_after_the_highest_accepted_seq() -> None:
-    protocol = worker()
-    protocol.pull(0.0)
-    protocol.packets(0.0)
-    protocol.receive(answer(seq=PULL_SEQ + protocol.incarnation + 1, seen=41), 0.01)
-    protocol.finish()
-    protocol.push(np.zeros((1, LANES), np.int32), 1.0)
-    assert headers_of(protocol.packets(1.0))["seq"].tolist() == [42]
 
 
 def test_waiting_is_the_time_until_a_release() -> None:
@@ -356,12 +283,6 @@ def test_protocol_refuses_a_second_iteration_before_the_first_ends() -> None:
         protocol.push(np.zeros((1, LANES), np.int32), 1.0)
     with pytest.raises(RuntimeError, match="not finished"):
         protocol.finish()
-
-
-def test_parse_welcome_reads_all_fields() -> None:
-    body = membership(vector_length=79510, slots=249, scale=2**20, limit=2**23, lanes=320, workers=4)
-    payload = control_payload(Op.WELCOME, body, session=9, epoch=3)
-    assert parse_welcome(payload) == Membership(9, 3, 79510, 249, 320, 2**20, 2**23, 4)
 
 
 @pytest.mark.parametrize("heard", [0, 1], ids=["unanswered", "half answered"])

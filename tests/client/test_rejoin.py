@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -10,6 +9,8 @@ import numpy as np
 import pytest
 
 from serene.client import BadWelcome, Client, NoAnswer, PlaceTaken, Refused, Session, SessionLost
+from serene.client.session.leaving import PATIENCE_S
+from serene.client.session.restoration import ALL, Remains, count
 from serene.errors import SereneError
 from serene.sim.hosts import Host, job_of
 from serene.strategy import BSP
@@ -17,7 +18,7 @@ from serene.wire import ENCAPSULATION_BYTES, HEADER, Op, control_payload
 from tests.client.answers import SLOTS, VALUES, welcome
 from tests.client.rejoining import ONES, Controller, begin, client, place
 from tests.dataplane.conftest import EmbeddedDataPlane
-from tests.frames import frame, request
+from tests.frames import request
 from tests.support.in_process import InProcess
 
 
@@ -28,77 +29,6 @@ def successor(plane: EmbeddedDataPlane, wire: InProcess) -> Client:
     second.join()
     second.catch_up()
     return second
-
-
-def test_restarted_worker_catches_up_and_contributes(plane: EmbeddedDataPlane, wire: InProcess, worker: Client) -> None:
-    """The second process has the same addresses, and its contributions count."""
-    for _ in range(3):
-        worker.exchange(ONES)
-    Controller(plane, wire)
-    second = client(wire, 99)
-    second.join()
-    caught_up = second.catch_up()
-    assert caught_up is not None and (caught_up.delta == 3).all() and caught_up.contributions == 3
-    assert (second.exchange(2 * ONES).delta == 2).all()
-    assert plane.counter("contributions", 0) == 4 * SLOTS
-
-
-def test_late_push_of_replaced_process_is_dropped_as_stranger(plane: EmbeddedDataPlane, wire: InProcess) -> None:
-    client(wire).join()
-    second = successor(plane, wire)
-    late = request(Op.PUSH, 0, values=np.full(320, 5), session=7, seq=1, incarnation=1)
-    assert plane.send(1, frame(late, 0)) == []
-    assert plane.drops() == {"stranger": 1}
-    assert (second.exchange(ONES).delta == 1).all()
-
-
-def test_exchange_and_pull_require_catch_up_after_rejoin(plane: EmbeddedDataPlane, wire: InProcess) -> None:
-    Controller(plane, wire)
-    worker = client(wire, 99)
-    worker.join()
-    uses: list[Callable[[], object]] = [lambda: worker.exchange(ONES), worker.pull]
-    for use in uses:
-        with pytest.raises(SereneError, match=r"call catch_up\(\) first"):
-            use()
-    assert Op.PUSH not in wire.ops()
-
-
-def test_second_join_catches_up_only_on_unread_contributions(
-    plane: EmbeddedDataPlane, wire: InProcess, worker: Client
-) -> None:
-    """The replica holds what the client has read, so the delta must not contain it again."""
-    worker.exchange(ONES)
-    wire.carry(1, request(Op.PUSH, 1, values=np.full(320, 4 << 20), slot=0))
-    Controller(plane, wire)
-    worker.join()
-    caught_up = worker.catch_up()
-    assert caught_up is not None and caught_up.contributions == 1
-    assert (caught_up.delta[:320] == 4).all() and not caught_up.delta[320:].any()
-    assert worker.catch_up() is None
-    assert (worker.exchange(ONES).delta == 1).all()
-    assert plane.counter("contributions", 0) == 2 * SLOTS
-
-
-@pytest.mark.parametrize("iterations", [1, 2], ids=["as many", "more"])
-def test_worker_that_retakes_its_place_reads_interim_updates(
-    plane: EmbeddedDataPlane, wire: InProcess, worker: Client, iterations: int
-) -> None:
-    """The other process contributed as often as this one's next seq, which would pass for a repeat; or more often:
-    PlaceTaken."""
-    other = InProcess(plane)
-    worker.exchange(ONES)
-    controller = Controller(plane, other)
-    second = client(other, 99)
-    second.join()
-    second.catch_up()
-    for _ in range(iterations):
-        second.exchange(2 * ONES)
-    controller.wire, wire.meanwhile = wire, controller.look
-    worker.join()
-    caught_up = worker.catch_up()
-    assert caught_up is not None and (caught_up.delta == 2 * iterations).all()
-    assert (worker.exchange(4 * ONES).delta == 4).all()
-    assert plane.counter("contributions", 0) == (2 + iterations) * SLOTS
 
 
 def test_calls_between_rejoin_and_catch_up_are_refused(
@@ -134,22 +64,6 @@ def test_exchange_after_a_failed_rejoin_is_refused(plane: EmbeddedDataPlane, wir
     assert (worker.exchange(ONES).delta == 1).all()
 
 
-def test_session_lost_between_rejoin_and_catch_up_is_restored(
-    plane: EmbeddedDataPlane, wire: InProcess, worker: Client
-) -> None:
-    worker.exchange(ONES)
-    Controller(plane, wire)
-    worker.join()
-    begin(plane, 8)
-    with pytest.raises(SessionLost):
-        worker.catch_up()
-    worker.join()
-    caught_up = worker.catch_up()
-    assert caught_up is not None and caught_up.restored is not None and not caught_up.delta.any()
-    assert worker.exchange(ONES).delta.any()
-    assert (worker.protocol.held_values.reshape(-1)[:VALUES] == 2 << 20).all()
-
-
 @pytest.mark.parametrize("epoch", [1, 2])
 def test_catch_up_in_new_job_ignores_reads_of_deleted_job(
     plane: EmbeddedDataPlane, epoch: int, wire: InProcess, worker: Client
@@ -168,19 +82,6 @@ def test_catch_up_in_new_job_ignores_reads_of_deleted_job(
     assert missed is not None and not missed.delta.any()
 
 
-def test_welcome_for_another_incarnation_is_ignored(switch: EmbeddedDataPlane) -> None:
-    switch.clear()
-    wire = InProcess(switch)
-    wire.mail = [welcome(incarnation=2)]
-    with pytest.raises(NoAnswer):
-        client(wire).join(timeout_s=1)
-
-
-def test_late_welcome_of_an_older_session_is_ignored(wire: InProcess, worker: Client) -> None:
-    wire.mail = [welcome(session=6)]
-    assert (worker.exchange(ONES).delta == 1).all()
-
-
 def test_rejoin_after_a_lost_session_needs_a_newer_one(
     plane: EmbeddedDataPlane, wire: InProcess, worker: Client
 ) -> None:
@@ -194,27 +95,6 @@ def test_rejoin_after_a_lost_session_needs_a_newer_one(
         worker.join(timeout_s=1)  # the switch still answers for session 7
     plane.swap(BSP(), 1, session=8)
     assert worker.join().session == 8
-
-
-def test_refusal_for_another_incarnation_is_ignored(wire: InProcess, worker: Client) -> None:
-    wire.mail = [control_payload(Op.REFUSED, b"another process", incarnation=2)]
-    worker.exchange(ONES)
-    wire.mail = [control_payload(Op.REFUSED, b"deleted", session=7, incarnation=1)]
-    with pytest.raises(Refused, match="deleted"):
-        worker.exchange(ONES)
-
-
-@pytest.mark.parametrize("session", [0, 6])
-def test_worker_ignores_refused_and_bye_of_earlier_sessions(session: int, wire: InProcess, worker: Client) -> None:
-    """The process may have been in another session, or in none: its job was deleted, or its session lost."""
-    wire.mail = [control_payload(Op.REFUSED, b"deleted", session=session, incarnation=1)]
-    worker.exchange(ONES)
-    goodbyes = [(session, True), (7, False)]
-    wire.mail = [
-        control_payload(Op.BYE, json.dumps({"job_over": over}).encode(), session=said_in, incarnation=1)
-        for said_in, over in goodbyes
-    ]
-    assert worker.leave() is False
 
 
 def test_rejoining_worker_accepts_refusal_of_its_last_session(
@@ -247,31 +127,28 @@ def test_rejoining_worker_accepts_refusal_of_its_last_session(
         ({"scale": 2**31, "limit": 2**32 - 1}, "exceeds 32 bits"),
     ],
 )
-def test_join_refuses_an_inconsistent_welcome(switch: EmbeddedDataPlane, sizes: dict[str, int], complaint: str) -> None:
-    switch.clear()
-    wire = InProcess(switch)
+def test_join_refuses_an_inconsistent_welcome(bare: EmbeddedDataPlane, sizes: dict[str, int], complaint: str) -> None:
+    wire = InProcess(bare)
     wire.mail = [welcome(**sizes)]
     with pytest.raises(SereneError, match=complaint) as caught:
         client(wire).join(timeout_s=1)
     assert isinstance(caught.value, BadWelcome)
 
 
-def test_join_timeout_error_names_missing_workers(switch: EmbeddedDataPlane) -> None:
-    switch.clear()
-    wire = InProcess(switch)
+def test_join_timeout_error_names_missing_workers(bare: EmbeddedDataPlane) -> None:
+    wire = InProcess(bare)
     wire.mail = [control_payload(Op.WAIT, b"job 0 waits for workers 2, 3", incarnation=1)]
     with pytest.raises(NoAnswer, match="job 0 waits for workers 2, 3"):
         client(wire).join(timeout_s=1)
 
 
 def test_waiting_join_logs_its_reason_once_after_seconds(
-    switch: EmbeddedDataPlane, caplog: pytest.LogCaptureFixture
+    bare: EmbeddedDataPlane, caplog: pytest.LogCaptureFixture
 ) -> None:
-    switch.clear()
     for seconds, words in ((2, []), (30, ["worker 0 of job 0 waits to join: check that the controller runs and that"])):
         caplog.clear()
         with pytest.raises(NoAnswer):
-            client(InProcess(switch)).join(timeout_s=seconds)
+            client(InProcess(bare)).join(timeout_s=seconds)
         assert len(caplog.messages) == len(words)
         assert all(text.startswith(word) for text, word in zip(caplog.messages, words, strict=True))
 
@@ -299,16 +176,20 @@ def test_catch_up_flags_a_sum_that_may_overflow(plane: EmbeddedDataPlane) -> Non
     assert (caught_up.contributions, caught_up.read_at_risk) == (300, True)
 
 
-def test_worker_ignores_refusal_after_bye_to_its_leave(wire: InProcess, worker: Client) -> None:
-    """A worker that is not scheduled for longer than a finished job's entries stay is a stranger afterwards."""
+def test_worker_whose_leave_was_accepted_ignores_refusal(wire: InProcess, worker: Client) -> None:
+    """A worker that is not scheduled for longer than a finished job's entries stay is a stranger afterwards; every BYE
+    may be lost."""
     goodbye = control_payload(Op.BYE, b'{"job_over": false}', session=7, incarnation=1)
-    refusal = control_payload(Op.REFUSED, b"job 0 has finished", session=7, incarnation=1)
+    refusal, has_left = (
+        control_payload(Op.REFUSED, b"job 0 has finished", session=7, incarnation=1, seq=seq) for seq in (0, 1)
+    )
     wire.mail = [refusal]
     with pytest.raises(Refused, match="finished"):
         worker.leave_and_wait(timeout_s=10.0)
-    wire.mail, began = [goodbye, refusal], wire.now
-    assert worker.leave_and_wait(timeout_s=10.0) is False
-    assert wire.now < began + 1
+    for mail in ([goodbye, refusal], [has_left]):
+        wire.mail, began = mail, wire.now
+        assert worker.leave_and_wait(timeout_s=10.0) is False
+        assert wire.now < began + 1
 
 
 def test_finish_without_last_read_returns_false(plane: EmbeddedDataPlane) -> None:
@@ -349,32 +230,6 @@ def test_leave_is_repeated_at_a_fixed_rate(plane: EmbeddedDataPlane) -> None:
     assert wire.ops().count(Op.LEAVE) in (10, 11)
 
 
-def test_leaving_worker_learns_of_a_new_session(plane: EmbeddedDataPlane) -> None:
-    """A controller keeps answering the old session's LEAVE, although the others wait for the worker."""
-    plane.swap(BSP(), 1)
-    wire = Impatient(plane)
-    worker = client(wire)
-    worker.join()
-
-    def restart() -> None:
-        if wire.now > 103:
-            plane.swap(BSP(), 1, session=8)
-
-    wire.meanwhile = restart
-    with pytest.raises(SessionLost):
-        worker.leave_and_wait(timeout_s=10.0)
-
-
-def test_next_hello_echoes_the_seq_of_the_wait_answer(switch: EmbeddedDataPlane) -> None:
-    switch.clear()
-    wire = InProcess(switch)
-    wire.mail = [control_payload(Op.WAIT, seq=77, incarnation=1), control_payload(Op.WAIT, seq=78, incarnation=2)]
-    with pytest.raises(NoAnswer):
-        client(wire).join(timeout_s=0.15)
-    said = [int(np.frombuffer(payload, HEADER, 1)[0]["seq"]) for payload in wire.sent]
-    assert said == [0, 77, 77]
-
-
 @pytest.mark.parametrize(("session", "said"), [(0, [(0, 0)]), (7, [(0, 0), (1, 77)])])
 def test_working_worker_answers_wait_with_one_status_hello(
     session: int, said: list[tuple[int, int]], wire: InProcess, worker: Client
@@ -398,3 +253,112 @@ def test_readmitted_process_raises_place_taken(plane: EmbeddedDataPlane, worker:
     plane.insert(place(1))
     with pytest.raises(PlaceTaken, match="another process has contributed as worker"):
         worker.exchange(ONES)
+
+
+def test_answers_that_come_with_a_newer_welcome_are_read_first(wire: InProcess, worker: Client) -> None:
+    """They are the last ones of a lost session: what they add up is in the sums that this worker restores."""
+    carry = wire.carry
+
+    def last(sender: int, payload: bytes) -> None:
+        carry(sender, payload)
+        if wire.ops().count(Op.PUSH) == SLOTS:
+            wire.mail.append(welcome(session=8))
+
+    wire.carry = last  # type: ignore[method-assign]
+    assert (worker.exchange(ONES).delta == 1).all()
+
+
+def test_leaving_worker_whose_leave_was_confirmed_waits_for_the_others(wire: InProcess, worker: Client) -> None:
+    """However long, though the root of a tree could not be reached before."""
+    began = wire.now
+    said = [(Op.WAIT, b"the root is away"), (Op.BYE, b'{"job_over": false}')]
+
+    def controller() -> None:
+        op, body = (Op.BYE, b'{"job_over": true}') if wire.now > began + 2 * PATIENCE_S else (None, b"")
+        if said:
+            op, body = said.pop(0)
+        if op is not None:
+            wire.mail.append(control_payload(op, body, session=7, incarnation=1))
+
+    wire.meanwhile = controller
+    assert worker.leave_and_wait(4 * PATIENCE_S) is True
+
+
+# -- what it keeps of a lost session ---------------------------------------------------------------------------------
+
+
+class Before(InProcess):
+    """Calls something once, before the first PUSH with this seq in this session is sent."""
+
+    seq, session = 0, 0
+    then: Callable[[], None]
+
+    def send(self, payloads: np.ndarray) -> None:
+        header = np.frombuffer(payloads[0].tobytes(), HEADER, 1)[0] if len(payloads) else None
+        if header is not None and (header["op"], header["seq"], header["session"]) == (Op.PUSH, self.seq, self.session):
+            self.seq = 0
+            self.then()
+        super().send(payloads)
+
+
+@pytest.mark.parametrize("contributes", [True, False])
+def test_catch_up_without_a_vote_reports_read_at_risk(
+    plane: EmbeddedDataPlane, contributes: bool, worker: Client
+) -> None:
+    worker.exchange(ONES)
+    begin(plane, 8, epoch=2)
+    with pytest.raises(SessionLost):
+        worker.exchange(ONES) if contributes else worker.pull()
+    worker.join()
+    caught_up = worker.catch_up()
+    assert caught_up is not None and caught_up.restored is not None
+    assert (caught_up.restored.donor, caught_up.restored.repeated) == (None, contributes)
+    assert caught_up.read_at_risk
+
+
+def test_voting_rounds_of_a_lost_session_are_no_contributions(plane: EmbeddedDataPlane) -> None:
+    """Its two rounds in that session are not counted as lost contributions."""
+    wire = Before(plane)
+    worker = client(wire)
+    worker.join()
+    worker.exchange(ONES)
+    begin(plane, 8)
+    with pytest.raises(SessionLost):
+        worker.pull()
+    wire.seq, wire.session, wire.then = 2, 8, lambda: begin(plane, 9, lost_sessions=2)
+    worker.join()
+    with pytest.raises(SessionLost):
+        worker.catch_up()
+    worker.join()
+    wire.sent.clear()
+    worker.catch_up()
+    ballot = next(payload for payload in wire.sent if payload[1] == Op.PUSH)
+    vote = count(np.frombuffer(ballot, ">u4", offset=HEADER.itemsize).reshape(1, -1))[0]
+    assert (vote.session, vote.voted, vote.finished, vote.held, vote.under_way) == (7, 8, 1, 1, 0)
+
+
+def test_epoch_change_during_restoration_vote_raises_error(plane: EmbeddedDataPlane) -> None:
+    wire = Before(plane)
+    worker = client(wire)
+    worker.join()
+    begin(plane, 8)
+    with pytest.raises(SessionLost):
+        worker.pull()
+    wire.seq, wire.session, wire.then = 1, 8, lambda: plane.swap(BSP(), 2, session=8, workers=1)
+    worker.join()
+    with pytest.raises(SereneError, match="epoch 2 of job 0 began during the vote"):
+        worker.catch_up()
+
+
+def test_vote_over_racks_counts_all_workers_or_none(plane: EmbeddedDataPlane, wire: InProcess) -> None:
+    """An answer's mask of counted workers is of the worker's own rack."""
+    begin(plane, 7, lost_sessions=0)
+    worker = client(wire)
+    worker.join()
+    worker.exchange(ONES)
+    protocol = worker.protocol
+    assert Remains.of(protocol).vote.counted == 1
+    protocol.membership = replace(protocol.membership, racks=2)
+    assert Remains.of(protocol).vote.counted == ALL
+    protocol.membership = replace(protocol.membership, workers=2)
+    assert Remains.of(protocol).vote.counted == 0

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from serene.client import Client, Pool, PoolBroken, ShmTransport
+from serene.client import Client, Pool, ShmTransport
 from serene.client.allreduce.fastpool import FastPool
 from serene.client.allreduce.plainpool import PlainPool
 from serene.client.compiled.fastpath import library
@@ -79,34 +79,6 @@ def test_shm_client_exchanges_in_c_and_python(tmp_path: Path, plain: bool) -> No
 
         together([lambda worker=worker: work(worker) for worker in range(WORKERS)])  # type: ignore[misc]
     assert all((delta == 6).all() for delta in deltas.values())
-
-
-def test_switch_restart_breaks_pool_and_names_new_session(tmp_path: Path) -> None:
-    """The new session ends the pool; a new pool works at the same ports."""
-    program = Program.load("serene")
-    stopped, again = threading.Barrier(3), threading.Barrier(3)
-    machine = OneMachine(program, 2, "shm", tmp_path)
-
-    def work(worker: int) -> None:
-        way = transport(machine, worker)
-        with Pool(way, 0, worker, slots=SLOTS, lanes=program.lanes, incarnation=1, silence_s=0.1) as pool:
-            pool.join()
-            values = np.ones(1000, np.float32)
-            pool.all_reduce(values)
-            assert (values == 2).all()
-            stopped.wait(60)
-            again.wait(60)
-            with pytest.raises(PoolBroken, match="now in session 2"):
-                pool.all_reduce(values, timeout_s=60)
-
-    with ThreadPoolExecutor(2) as threads:
-        with machine:
-            done = [threads.submit(work, worker) for worker in range(2)]
-            stopped.wait(60)
-        with OneMachine(program, 2, "shm", tmp_path, session=2):
-            again.wait(60)
-            for one in done:
-                one.result()
 
 
 @pytest.mark.parametrize("unit", [None, -12], ids=["voted scales", "a given scale"])

@@ -27,11 +27,6 @@ in_c = pytest.mark.skipif(library() is None, reason="the fast path needs a C com
 
 
 @pytest.fixture(scope="module")
-def switch() -> P4Switch:
-    return P4Switch(Program.load("serene"))
-
-
-@pytest.fixture(scope="module")
 def switch_of_threads() -> P4Switch:
     """Another one: sessions of both kinds of runs are counted apart, and a switch's must grow."""
     return P4Switch(Program.load("serene"))

@@ -3,6 +3,7 @@ library."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import socket
 import struct
@@ -198,11 +199,35 @@ class Host:
                 answer = self.hear(0.05)
         raise AssertionError(f"no {' or '.join(op.name for op in expected)} within {PATIENCE_S} s")
 
+    def hears(self, text: bytes, timeout_s: float) -> bool:
+        """Whether a frame with this text comes, and no pause longer than that before it. Other frames are dropped."""
+        frame = self.link.receive(timeout_s)
+        while frame is not None and text not in frame:
+            frame = self.link.receive(timeout_s)
+        return frame is not None
+
     def forget(self) -> None:
         """Discards received packets."""
         self._heard.clear()
         while self.link.receive(0.01) is not None:
             pass
+
+
+def ethernet(destination: str, source: str, text: bytes = b"") -> bytes:
+    """A frame of a protocol that no switch looks at."""
+    return bytes.fromhex((destination + source).replace(":", "")) + b"\x88\xb5" + text.ljust(50, b".")
+
+
+_numbers = itertools.count()
+
+
+def reaches_only(sender: Host, mac: str, receiver: Host, other: Host) -> bool:
+    """Whether a frame to this address comes out of the receiver's port and not of the other's."""
+    text = b"no %d." % next(_numbers)
+    for host in (receiver, other):
+        host.forget()
+    sender.link.send(ethernet(mac, sender.mac, text))
+    return receiver.hears(text, 1.0) and not other.hears(text, 0.1)
 
 
 def join(hosts: list[Host], job: int, vector_length: int = 5) -> list[Answer]:

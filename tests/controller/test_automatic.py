@@ -10,6 +10,7 @@ import pytest
 from serene.controller.automatic import (
     Automatic,
     Decision,
+    Observation,
     Observer,
     Sight,
     WorkerView,
@@ -52,10 +53,10 @@ def test_dssp_ignores_evicted_workers_and_waits_for_times() -> None:
 # -- pacing --------------------------------------------------------------------------------------------------
 
 
-def paced(*views: WorkerView) -> Decision:
-    decided = load("pacing").decide(seen(*views))
-    assert isinstance(decided, Decision)
-    return decided
+def decided(automatic: Automatic, observation: Observation) -> Decision:
+    answer = automatic.decide(observation)
+    assert isinstance(answer, Decision)
+    return answer
 
 
 ALONE = "(by waiting times alone: the effect of late gradients is unknown)"
@@ -71,73 +72,55 @@ def eight(*late: dict[str, Any], left: float | None = None, momentum: float | No
     return [replace(each, **more) for each, more in zip(views, [*late, *[{}] * 8], strict=False)]
 
 
-def test_pacing_uses_bsp_while_no_worker_is_late() -> None:
-    decided = paced(*(view(worker, 0.1 + 0.003 * worker) for worker in range(8)))
-    assert decided.strategy == BSP()
-    assert decided.reason == f"nobody is late: a round waits for 8 of 8 {ALONE}"
+LATE, LATER = {"latest_s": 0.14}, {"latest_s": 0.3}
+CALM = [view(worker) for worker in range(3)]
+PACED: list[tuple[str, list[WorkerView], Strategy, str]] = [  # the case, what is seen, and how the decision begins
+    ("nobody is late", [view(worker, 0.1 + 0.003 * worker) for worker in range(8)],
+     BSP(), f"nobody is late: a round waits for 8 of 8 {ALONE}"),
+    ("slow", eight(LATE, LATE), Quorum(6), f"workers 0, 1 are late: a round waits for 6 of 8 {ALONE}"),
+    ("silent", eight(*[{"silent_s": 0.14}] * 2),
+     Quorum(6), f"workers 0, 1 are late: a round waits for 6 of 8 {ALONE}"),
+    ("a little late beyond the first quarter", eight(*[LATE] * 3), Quorum(6), ""),
+    ("late enough beyond the first quarter", eight(*[LATER] * 3), Quorum(5), ""),
+    ("at least half are waited for", [view(0), *(view(worker, 0.5) for worker in range(1, 8))], Quorum(4), ""),
+    ("gradients agree", eight(left=0.7), BSP(), "nobody is late: a round waits for 8 of 8"),
+    ("one is slow", eight(SLOW, left=0.7), Quorum(7), "worker 0 is late: a round waits for 7 of 8"),
+    ("one is late", eight({"latest_s": 0.12}, left=0.7), Quorum(7), "worker 0 is late: a round waits for 7 of 8"),
+    ("three are slow", eight(*[SLOW] * 3, left=0.7), ASP(), "workers are late in turns: nobody waits"),
+    ("slow and once", eight(SLOW, ONCE, left=0.7), ASP(), "workers are late in turns: nobody waits"),
+    ("once", eight(ONCE, left=0.0), ASP(), "workers are late in turns: nobody waits"),
+    ("oscillates, three a little late", eight(*[LATE] * 3, left=-0.7),
+     Quorum(6), "training oscillates: a round waits for 6 of 8 (-0.7"),
+    ("oscillates, three slow", eight(*[SLOW] * 3, left=-0.7),
+     Quorum(5), "training oscillates: a round waits for 5 of 8 (-0.7"),
+    ("oscillates, all slow", eight(*[SLOW] * 8, left=-0.7),
+     Quorum(1), "training oscillates: a round waits for 1 of 8 (-0.7"),
+    ("oscillates, once", eight(ONCE, left=-0.7), Quorum(6), "training oscillates: a round waits for 6 of 8 (-0.7"),
+    ("oscillates, nobody late", eight(left=-0.7), Quorum(6), "training oscillates: a round waits for 6 of 8 (-0.7"),
+    ("two workers oscillate", eight(left=-0.7)[:2], BSP(), ""),
+    ("three workers oscillate", eight(left=-0.7)[:3], BSP(), ""),
+    ("four workers oscillate", eight(left=-0.7)[:4], Quorum(3), ""),
+    ("an agreement within noise", [replace(each, agreement=0.005, agreement_after=-0.005) for each in eight(ONCE)],
+     BSP(), f"nobody is late: a round waits for 8 of 8 {ALONE}"),
+    ("one of four is slow", [*CALM, view(3, slowest_s=0.9, latest_s=0.9)], Quorum(3), ""),
+    ("after an iteration in time", [*CALM, view(3, slowest_s=0.9, latest_s=0.1)], BSP(), ""),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("late", [{"latest_s": 0.14}, {"silent_s": 0.14}])
-def test_pacing_leaves_out_late_workers_slow_or_silent(late: dict[str, float]) -> None:
-    decided = paced(*eight(late, late))
-    assert decided.strategy == Quorum(6)
-    assert decided.reason == f"workers 0, 1 are late: a round waits for 6 of 8 {ALONE}"
-
-
-@pytest.mark.parametrize(("latest_s", "expected"), [(0.14, Quorum(6)), (0.3, Quorum(5))])
-def test_pacing_needs_more_lateness_beyond_the_first_quarter(latest_s: float, expected: Strategy) -> None:
-    assert paced(*eight(*[{"latest_s": latest_s}] * 3)).strategy == expected
-
-
-def test_pacing_waits_for_at_least_half_of_the_workers() -> None:
-    assert paced(view(0), *(view(worker, 0.5) for worker in range(1, 8))).strategy == Quorum(4)
-
-
-@pytest.mark.parametrize(
-    ("late", "left", "expected", "why"),
-    [
-        ([], 0.7, BSP(), "nobody is late: a round waits for 8 of 8"),
-        ([SLOW], 0.7, Quorum(7), "worker 0 is late: a round waits for 7 of 8"),
-        ([{"latest_s": 0.12}], 0.7, Quorum(7), "worker 0 is late: a round waits for 7 of 8"),
-        ([SLOW] * 3, 0.7, ASP(), "workers are late in turns: nobody waits"),
-        ([SLOW, ONCE], 0.7, ASP(), "workers are late in turns: nobody waits"),
-        ([ONCE], 0.0, ASP(), "workers are late in turns: nobody waits"),
-        (
-            [{"latest_s": 0.14}] * 3,
-            -0.7,
-            Quorum(6),
-            "training oscillates: a round waits for 6 of 8 (-0.7",
-        ),
-        ([SLOW] * 3, -0.7, Quorum(5), "training oscillates: a round waits for 5 of 8 (-0.7"),
-        ([SLOW] * 8, -0.7, Quorum(1), "training oscillates: a round waits for 1 of 8 (-0.7"),
-        ([ONCE], -0.7, Quorum(6), "training oscillates: a round waits for 6 of 8 (-0.7"),
-        ([], -0.7, Quorum(6), "training oscillates: a round waits for 6 of 8 (-0.7"),
-    ],
-)
-def test_pacing_quorum_follows_the_worth_of_late_gradients(
-    late: list[dict[str, float]], left: float, expected: Strategy, why: str
+@pytest.mark.parametrize(("case", "views", "strategy", "why"), PACED, ids=[case for case, *_ in PACED])
+def test_pacing_waits_as_lateness_and_worth_of_gradients_demand(
+    case: str, views: list[WorkerView], strategy: Strategy, why: str
 ) -> None:
-    decided = paced(*eight(*late, left=left))
-    assert (decided.strategy, decided.reason[: len(why)]) == (expected, why)
-
-
-@pytest.mark.parametrize(("workers", "expected"), [(2, BSP()), (3, BSP()), (4, Quorum(3))])
-def test_pacing_below_four_workers_leaves_out_only_if_oscillating(workers: int, expected: Strategy) -> None:
-    assert paced(*eight(left=-0.7)[:workers]).strategy == expected
-
-
-def test_pacing_ignores_an_agreement_within_noise() -> None:
-    views = [replace(each, agreement=0.005, agreement_after=-0.005) for each in eight(ONCE)]
-    assert paced(*views).reason == f"nobody is late: a round waits for 8 of 8 {ALONE}"
+    answer = decided(load("pacing"), seen(*views))
+    assert (answer.strategy, answer.reason[: len(why)]) == (strategy, why), case
 
 
 def choices(left: float | None, *looks: tuple[int, list[dict[str, Any]]]) -> list[Strategy]:
     """Returns what one strategy chooses, look by look: iterations done, and the workers that are late."""
     pacing, found = load("pacing"), []
     for rounds, late in looks:
-        decided = pacing.decide(seen(*[replace(each, rounds=rounds) for each in eight(*late, left=left)]))
-        assert isinstance(decided, Decision)
-        found.append(decided.strategy)
+        views = [replace(each, rounds=rounds) for each in eight(*late, left=left)]
+        found.append(decided(pacing, seen(*views)).strategy)
     return found
 
 
@@ -153,23 +136,17 @@ def test_pacing_waits_for_more_workers_only_after_calm_iterations(left: float | 
 def test_pacing_says_why_it_waits_for_fewer_workers_than_are_in_time() -> None:
     pacing, again = load("pacing"), seen(*eight(left=0.7))
     pacing.decide(seen(*eight(*[SLOW] * 3, left=0.7)))
-    decided = pacing.decide(again)
-    assert isinstance(decided, Decision)
-    assert decided.reason == "workers were late within 20 iterations: nobody waits"
+    assert decided(pacing, again).reason == "workers were late within 20 iterations: nobody waits"
 
 
 def test_pacing_waits_for_a_quorum_as_soon_as_training_oscillates() -> None:
     pacing = load("pacing")
     for left, expected in ((0.7, ASP()), (-0.7, Quorum(5)), (0.7, ASP())):
-        decided = pacing.decide(seen(*eight(*[SLOW] * 3, left=left)))
-        assert isinstance(decided, Decision)
-        assert decided.strategy == expected
+        assert decided(pacing, seen(*eight(*[SLOW] * 3, left=left))).strategy == expected
 
 
 def with_momentum(pacing: Automatic, *late: dict[str, Any]) -> Strategy:
-    answer = pacing.decide(seen(*eight(*late, left=0.9, momentum=0.9)))
-    assert isinstance(answer, Decision)
-    return answer.strategy
+    return decided(pacing, seen(*eight(*late, left=0.9, momentum=0.9))).strategy
 
 
 def after_calm(rounds: int = 30) -> Automatic:
@@ -224,24 +201,14 @@ def test_pacing_excludes_workers_late_in_the_first_iteration(
     views = [replace(each, compute_s=None, momentum=momentum) for each in eight({"rounds": 0})]
     assert pacing.decide(replace(seen(*[replace(each, rounds=0) for each in views]), t=1.0)) is None
     for now, strategy in ((2.0, BSP()), (t, expected)):
-        answer = pacing.decide(replace(seen(*views), t=now))
-        assert isinstance(answer, Decision)
-        assert answer.strategy == strategy
+        assert decided(pacing, replace(seen(*views), t=now)).strategy == strategy
     views = [replace(each, compute_s=None, momentum=momentum) for each in eight(*[{"rounds": 0}] * 3)]
-    answer = pacing.decide(replace(seen(*views), t=9.0))
-    assert isinstance(answer, Decision) and answer.strategy == Quorum(6), "a quarter at most"
-
-
-def test_pacing_readmits_a_worker_after_an_iteration_in_time() -> None:
-    calm = [view(worker) for worker in range(3)]
-    assert paced(*calm, view(3, slowest_s=0.9, latest_s=0.9)).strategy == Quorum(3)
-    assert paced(*calm, view(3, slowest_s=0.9, latest_s=0.1)).strategy == BSP()
+    assert decided(pacing, replace(seen(*views), t=9.0)).strategy == Quorum(6), "a quarter at most"
 
 
 def test_pacing_keeps_evicted_workers_evicted_and_waits_for_times() -> None:
-    decided = paced(view(0), view(1), view(2), view(3, is_member=False, silent_s=9.0))
-    assert decided.strategy == BSP()
-    assert decided.evicted == {3}
+    answer = decided(load("pacing"), seen(*CALM, view(3, is_member=False, silent_s=9.0)))
+    assert answer == Decision(BSP(), frozenset({3}), answer.reason)
     assert load("pacing").decide(seen(view(0, compute_s=None), view(1, compute_s=None))) is None
     assert load("pacing").decide(seen(view(0))) is None
 
@@ -251,13 +218,11 @@ def test_pacing_keeps_evicted_workers_evicted_and_waits_for_times() -> None:
 
 def losses(automatic: Automatic, values: list[float], rounds: float = 1.0) -> list[Strategy]:
     """Returns the decision at each look when four workers report these losses."""
-    decided = []
+    chosen = []
     for look, loss in enumerate(values):
         workers = [view(worker, loss=loss, rounds=int(rounds * look)) for worker in range(4)]
-        answer = automatic.decide(replace(seen(*workers), t=float(look)))
-        assert isinstance(answer, Decision)
-        decided.append(answer.strategy)
-    return decided
+        chosen.append(decided(automatic, replace(seen(*workers), t=float(look))).strategy)
+    return chosen
 
 
 def test_saina_raises_the_quorum_when_the_loss_stops_falling() -> None:
@@ -274,15 +239,15 @@ def test_adsp_tightens_the_bound_while_the_loss_falls_faster() -> None:
     for bound in (1.0, 2.0, 1.0):
         grown += [level + bound * second for second in range(11)]
         level = grown[-1]
-    decided = losses(load("adsp", {"probe": 10}), [1 / value for value in grown])
-    assert list(dict.fromkeys(decided)) == [SSP(15), SSP(7), SSP(3)]
-    assert decided[-1] == SSP(7)
+    chosen = losses(load("adsp", {"probe": 10}), [1 / value for value in grown])
+    assert list(dict.fromkeys(chosen)) == [SSP(15), SSP(7), SSP(3)]
+    assert chosen[-1] == SSP(7)
 
 
 def test_adsp_searches_again_per_epoch_and_is_loose_without_losses() -> None:
-    decided = losses(load("adsp", {"probe": 1, "epoch": 20}), [1.0] * 22)
-    assert decided[3:21] == [SSP(15)] * 18, "no bound makes a difference, so the loosest stays"
-    assert decided[21] == SSP(7), "a new search"
+    chosen = losses(load("adsp", {"probe": 1, "epoch": 20}), [1.0] * 22)
+    assert chosen[3:21] == [SSP(15)] * 18, "no bound makes a difference, so the loosest stays"
+    assert chosen[21] == SSP(7), "a new search"
     assert losses(load("adsp"), [0.0]) == [SSP(15)]
 
 

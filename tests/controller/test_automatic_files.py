@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import os
 import re
 from dataclasses import fields
@@ -69,49 +68,6 @@ def test_automatic_strategy_may_be_a_function(tmp_path: Path) -> None:
     file.write_text("from serene.strategy import SSP\ndef steady(seen, bound: int = 2):\n    return SSP(bound)\n")
     assert load(f"{file}:steady").decide(seen(view(0))) == SSP(2)
     assert load(f"{file}:steady", {"bound": "4"}).decide(seen(view(0))) == SSP(4)
-
-
-@pytest.mark.parametrize(
-    ("name", "parameters", "said"),
-    [
-        (
-            "bssp",
-            {},
-            f"no automatic strategy 'bssp': expected {', '.join(SHIPPED)} or FILE.py:NAME",
-        ),
-        ("dssp", {"hi": "3"}, "dssp has no parameter hi; it has low, high, tolerance or period"),
-        ("dssp", {"high": "three"}, "dssp: high is a whole number, not 'three'"),
-        ("dssp", {"high": True}, "dssp: high is a whole number, not True"),
-        ("dssp", {"high": 3.7}, "dssp: high is a whole number, not 3.7"),
-        ("dssp", {"high": "16"}, "dssp: high 16: expected 0 to 15"),
-        ("dssp", {"low": "9", "high": "3"}, "dssp: low 9: expected 0 to 3"),
-        ("dssp", {"low": -1}, "dssp: low -1: expected 0 to 15"),
-        ("dssp", {"tolerance": "inf"}, "dssp: tolerance is a finite number, not 'inf'"),
-        ("dssp", {"tolerance": -0.5}, "dssp: tolerance -0.5: expected 0 to 100"),
-        ("dssp", {"period": "-1"}, "dssp: period -1: expected 0.05 to 3600"),
-        ("dssp", {"period": math.nan}, "dssp: period is a finite number, not nan"),
-        ("dssp", {"period": 10**400}, "dssp: period is a finite number, not 1000"),
-        ("dssp", {"period": []}, "dssp: period is a finite number, not []"),
-        ("waiting", {"above": "0.1", "below": "0.2"}, "waiting: below 0.2: expected 0 to 0.09"),
-        ("waiting", {"above": 1.5}, "waiting: above 1.5: expected 0.01 to 1"),
-        ("waiting", {"patience": 0}, "waiting: patience 0: expected 1 to 64"),
-        ("waiting", {"period": 0}, "waiting: period 0: expected 0.05 to 3600"),
-        ("waiting", {"asynchronous": "perhaps"}, "waiting: asynchronous is true or false, not 'perhaps'"),
-        ("sync-switch", {"straggler": "1"}, "sync-switch: straggler 1: expected 1.01 to 1000"),
-        ("sync-switch", {"after": -1}, "sync-switch: after -1: expected 0 to 1e+09"),
-        ("sync-switch", {"period": 1e-9}, "sync-switch: period 1e-09: expected 0.05 to 3600"),
-        ("evict", {"silent": "0"}, "evict: silent 0: expected 0.1 to 3600"),
-        ("evict", {"silent": "nan"}, "evict: silent is a finite number, not 'nan'"),
-        ("evict", {"period": "-inf"}, "evict: period is a finite number, not '-inf'"),
-        ("/nowhere/at/all.py:X", {}, "/nowhere/at/all.py: no such file"),
-        ("/\0.py:X", {}, "/\0.py: embedded null byte"),
-        (f"/{'a' * 5000}.py:X", {}, f"/{'a' * 5000}.py: File name too long"),
-    ],
-)
-def test_bad_strategy_choices_are_refused(name: str, parameters: dict[str, object], said: str) -> None:
-    with pytest.raises(BadAutomatic) as refused:
-        load(name, parameters)
-    assert str(refused.value).startswith(said)
 
 
 def test_bad_strategy_files_are_refused(own: Path, tmp_path: Path) -> None:

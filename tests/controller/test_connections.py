@@ -15,7 +15,7 @@ from uvicorn.server import ServerState
 
 from serene.controller.http import connections, guard
 from serene.controller.http.connections import Connection
-from tests.controller.processes import PATIENCE_S
+from tests.controller.coordinating import played, until
 
 ANSWER = b"a" * (8 << 20)  # more than a kernel's buffers take
 REQUEST = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
@@ -36,90 +36,74 @@ async def serving(state: ServerState) -> asyncio.Server:
 
 
 @pytest.mark.parametrize("request_bytes", [REQUEST * 3, REQUEST.replace(b"1.1", b"1.0")], ids=["again", "closing"])
-def test_connection_that_reads_no_answers_is_closed(monkeypatch: pytest.MonkeyPatch, request_bytes: bytes) -> None:
+@played
+async def test_connection_that_reads_no_answers_is_closed(
+    monkeypatch: pytest.MonkeyPatch, request_bytes: bytes
+) -> None:
     """Also after its last answer: closing a connection waits for unread bytes."""
     monkeypatch.setattr(connections, "READ_TIMEOUT_S", 0.2)
-
-    async def check() -> None:
-        state = ServerState()
-        server = await serving(state)
-        with socket.create_connection(server.sockets[0].getsockname()) as lazy:
-            lazy.sendall(request_bytes)
-            while not state.connections:
-                await asyncio.sleep(0.01)
-            while state.connections:
-                await asyncio.sleep(0.01)
-        server.close()
-
-    asyncio.run(asyncio.wait_for(check(), PATIENCE_S))
+    state = ServerState()
+    server = await serving(state)
+    with socket.create_connection(server.sockets[0].getsockname()) as lazy:
+        lazy.sendall(request_bytes)
+        await until(lambda: state.connections, "it is accepted")
+        await until(lambda: not state.connections, "it is closed")
+    server.close()
 
 
-def test_slow_reader_gets_its_whole_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+@played
+async def test_slow_reader_gets_its_whole_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "READ_TIMEOUT_S", 1.0)
-
-    async def check() -> int:
-        server = await serving(ServerState())
-        slow = socket.socket()
-        # Else the kernel's buffers take all of it at once, and nobody waits for the reader.
-        server.sockets[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
-        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
-        slow.connect(server.sockets[0].getsockname())
-        reader, writer = await asyncio.open_connection(sock=slow)
-        writer.write(REQUEST)
-        head = await reader.readuntil(b"\r\n\r\n")
-        read = 0
-        while read < len(ANSWER):
-            part = await reader.read(1 << 16)
-            if not part:
-                break
-            read += len(part)
-            await asyncio.sleep(0.02)
-        writer.close()
-        server.close()
-        assert head.startswith(b"HTTP/1.1 200")
-        return read
-
-    assert asyncio.run(asyncio.wait_for(check(), PATIENCE_S)) == len(ANSWER)
+    server = await serving(ServerState())
+    slow = socket.socket()
+    # Else the kernel's buffers take all of it at once, and nobody waits for the reader.
+    server.sockets[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
+    slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+    slow.connect(server.sockets[0].getsockname())
+    reader, writer = await asyncio.open_connection(sock=slow)
+    writer.write(REQUEST)
+    head = await reader.readuntil(b"\r\n\r\n")
+    read = 0
+    while read < len(ANSWER) and (part := await reader.read(1 << 16)):
+        read += len(part)
+        await asyncio.sleep(0.02)
+    writer.close()
+    server.close()
+    assert head.startswith(b"HTTP/1.1 200") and read == len(ANSWER)
 
 
 @pytest.mark.parametrize("first", [b"", HALF, REQUEST + HALF], ids=["nothing", "a part", "a part after a whole"])
-def test_incomplete_request_head_times_out(monkeypatch: pytest.MonkeyPatch, first: bytes) -> None:
+@played
+async def test_incomplete_request_head_times_out(monkeypatch: pytest.MonkeyPatch, first: bytes) -> None:
     monkeypatch.setattr(connections, "HEAD_TIMEOUT_S", 0.2)
-
-    async def check() -> bytes:
-        server = await serving(ServerState())
-        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-        writer.write(first)
-        received = await reader.read()
-        writer.close()
-        server.close()
-        return received
-
-    received = asyncio.run(asyncio.wait_for(check(), PATIENCE_S))
-    assert received.startswith(b"HTTP/1.1 200") if REQUEST in first else b"200" not in received
+    server = await serving(ServerState())
+    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+    writer.write(first)
+    answered = await reader.read()
+    writer.close()
+    server.close()
+    assert answered.startswith(b"HTTP/1.1 200") if REQUEST in first else b"200" not in answered
 
 
-def test_request_head_sent_byte_by_byte_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+@played
+async def test_request_head_sent_byte_by_byte_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "HEAD_TIMEOUT_S", 0.3)
-
-    async def check() -> None:
-        server = await serving(ServerState())
-        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-        writer.write(HALF)
-        ended = asyncio.create_task(reader.read())
-        while not ended.done():
-            with suppress(ConnectionError):
-                writer.write(b"a")
-                await writer.drain()
-            await asyncio.sleep(0.05)
-        await asyncio.gather(ended, return_exceptions=True)
-        writer.close()
-        server.close()
-
-    asyncio.run(asyncio.wait_for(check(), PATIENCE_S))
+    server = await serving(ServerState())
+    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+    writer.write(HALF)
+    ended = asyncio.create_task(reader.read())
+    while not ended.done():
+        with suppress(ConnectionError):
+            writer.write(b"a")
+            await writer.drain()
+        await asyncio.sleep(0.05)
+    await asyncio.gather(ended, return_exceptions=True)
+    writer.close()
+    server.close()
 
 
-def test_a_body_that_does_not_come_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+@played
+async def test_a_body_that_does_not_come_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "BODY_TIMEOUT_S", 0.1)
     begun: list[Message] = [{"type": "http.request", "body": b"{", "more_body": True}]
     sent: list[Message] = []
@@ -137,6 +121,6 @@ def test_a_body_that_does_not_come_is_refused(monkeypatch: pytest.MonkeyPatch) -
 
     headers = [(b"host", b"127.0.0.1"), (b"content-length", b"5")]
     scope = {"type": "http", "method": "POST", "path": "/v1/jobs", "headers": headers}
-    asyncio.run(asyncio.wait_for(guard.Guard(behind, None, True)(scope, receive, send), PATIENCE_S))
+    await guard.Guard(behind, None, True)(scope, receive, send)
     assert sent[0]["status"] == 408 and (b"connection", b"close") in sent[0]["headers"]
     assert b"the body did not arrive within 0.1 s" in sent[1]["body"]

@@ -30,7 +30,6 @@ class Said(NamedTuple):
 
 
 Run = Callable[..., Said]
-UDP_PORTS = "1:24200:24201,2:24202:24203"
 
 pytestmark = pytest.mark.targets("embedded")
 
@@ -90,69 +89,6 @@ def test_trace_command_needs_no_token(run: Run, monkeypatch: pytest.MonkeyPatch)
     assert "error: $SERENE_TOKEN: expected 16 to 512 letters" in run("up --switch here").err
 
 
-@pytest.mark.parametrize(
-    ("command", "error"),
-    [
-        (
-            "frobnicate",
-            "serenectl frobnicate: expected up, down, status, watch, doctor, explain, trace, evict, readmit, "
-            "precision, sync or jobs",
-        ),
-        ("sync", "serenectl sync: expected bsp, ssp, asp, quorum, mixed or auto"),
-        ("sync fast", "serenectl sync fast: expected bsp, ssp, asp, quorum, mixed or auto"),
-        ("sync ssp", "--staleness is missing: expected 0 to 15"),
-        ("sync quorum", "--k is missing: expected 1 to the number of workers"),
-        ("sync mixed", "--async-workers is missing: expected worker ids, for example 3,5"),
-        ("precision eight", "precision 'eight': expected 32, 16 or 8"),
-        ("precision 12", "precision '12': expected 32, 16 or 8"),
-        ("precision 8.0 --job 3", "precision '8.0': expected 32, 16 or 8"),
-        ("jobs make", "serenectl jobs make: expected list, create or delete"),
-        ("sync mixed --async-workers 3,,5", "--async-workers '3,,5': expected worker ids, for example 3,5"),
-        ("sync mixed --async-workers all", "--async-workers 'all': expected worker ids, for example 3,5"),
-        (
-            "up --http 0.0.0.0:8559",
-            (
-                "--http: '0.0.0.0:8559' is not a loopback address, so anybody there could command the switch: "
-                "expected e.g. 127.0.0.1:8559, or set a token in $SERENE_TOKEN"
-            ),
-        ),
-        ("up --socket here", "--socket: 'here': expected an absolute path of at most 107 bytes"),
-        (f"up --socket /{107 * 'x'}", f"--socket: '/{107 * 'x'}': expected an absolute path of at most 107 bytes"),
-        ("up --switch here", "--switch: 'here': expected HOST:PORT, for example 127.0.0.1:9559"),
-        ("up --ports 0-3", "--ports: '0-3': expected port numbers from 1 to 254, for example 1-4 or 1,2,5"),
-        (
-            "up --program sirene",
-            "--program: no program 'sirene'; expected serene or serene_jumbo, or a path to a .json",
-        ),
-        ("up --wait 0", "--wait: 0.0: Input should be greater than 0"),
-        ("up --local --udp-ports 1:24200:24201", "--udp-ports and --local exclude each other: expected one of them"),
-        ("up --udp", "--udp needs --local; for a running switch use --udp-ports"),
-        ("up --local --shm-ports 1:/run/port", "--shm-ports and --local exclude each other: expected one of them"),
-        ("up --shm-ports 1", "--shm-ports: '1': expected PORT:/PATH, for example 1:/run/port1,2:/run/port2"),
-        *(
-            (f"up --udp-ports {text}", f"--udp-ports: {text!r}: expected PORT:SWITCH:HOST, for example {UDP_PORTS}")
-            for text in ("1", "1:2", "x:1:2", "1:2:3:4")
-        ),
-        (
-            "up --udp-ports 1:2:3,2:2:4",
-            "--udp-ports: '1:2:3,2:2:4': expected ports from 1 to 254 and UDP ports from 1 to 65535, each once",
-        ),
-        (
-            "up --udp-ports 1:2:70000",
-            "--udp-ports: '1:2:70000': expected ports from 1 to 254 and UDP ports from 1 to 65535, each once",
-        ),
-        (
-            "up --shm-ports 1:/x,1:/y",
-            "--shm-ports: '1:/x,1:/y': expected ports from 1 to 254, each once, and a path for each",
-        ),
-        ("up --http 127.0.0.1:²", "--http: '127.0.0.1:²': expected HOST:PORT, for example 127.0.0.1:9559"),
-        ("up --election-id 0", "--election-id: 0: Input should be greater than or equal to 1"),
-    ],
-)
-def test_impossible_command_line_choices_are_refused(run: Run, command: str, error: str) -> None:
-    assert run(command) == (2, "", f"error: {error}\n")
-
-
 def test_local_switch_needs_a_loopback_address(run: Run) -> None:
     error = "error: --switch 192.0.2.1:9559: --local needs a loopback address\n"
     assert run("up --local --switch 192.0.2.1:9559") == (1, "", error)
@@ -165,21 +101,6 @@ def test_nan_or_impossible_limit_is_refused(run: Run, controller: ControllerProc
     assert (said.status, said.out) == (2, "")
     assert "expected a limit of 9.53674e-07 to 1024, or" not in said.err
     assert "expected a limit of 9.53674e-07 to 1024" in said.err
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "sync ssp --staleness 99",
-        "sync ssp --staleness many",
-        "sync quorum --k 0",
-        "jobs create --workers 2 --strategy fast",
-    ],
-)
-def test_bad_strategy_commands_are_refused(run: Run, command: str) -> None:
-    said = run(command)
-    assert (said.status, said.out) == (2, "")
-    assert re.fullmatch(r"error: [^\n]+\n", said.err)
 
 
 def test_command_without_arguments_prints_help() -> None:
@@ -335,3 +256,41 @@ def test_bash_completion_completes_commands_and_options(
     monkeypatch.setenv("COMP_CWORD", str(line.count(" ")))
     said = run("")
     assert (said.status, set(said.out.split())) == (0, completed)
+
+
+def test_watch_on_a_terminal_without_unicode_works(controller: ControllerProcess) -> None:
+    ours, theirs = pty.openpty()
+    terminal = {"TERM": "xterm", "COLUMNS": "20", "LINES": "30", "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "serene.controller", "watch", "--controller", controller.url]
+    watching = subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=ROOT, env=os.environ | terminal
+    )
+    os.close(theirs)
+    written = b""
+    try:
+        while b"\\u2026" not in written:  # the ellipsis of lines that are cut
+            written += os.read(ours, 65536)
+        watching.send_signal(signal.SIGINT)
+        with contextlib.suppress(OSError):  # how a terminal says that nobody has it open any more
+            while more := os.read(ours, 65536):
+                written += more
+        assert watching.wait(60) == 130 and b"Traceback" not in written
+    finally:
+        watching.kill()
+        watching.wait()
+        os.close(ours)
+
+
+def test_up_without_a_home_directory_reports_it() -> None:
+    unknown = ["unshare", "--user", "--map-user=54321", "env", "--unset=HOME", "--unset=XDG_RUNTIME_DIR"]
+    try:
+        subprocess.run([*unknown, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("needs unshare and user namespaces")
+    command = [*unknown, sys.executable, "-m", "serene.controller", "up", "--http", f"127.0.0.1:{some_port()}"]
+    said = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert (said.returncode, said.stderr) == (
+        1,
+        "error: cannot write logs and pid files to ~: this user has no home directory; "
+        "choose another folder with XDG_RUNTIME_DIR=/PATH\n",
+    )

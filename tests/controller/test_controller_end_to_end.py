@@ -6,16 +6,12 @@ What these tests cannot see: the client library, and training.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from functools import partial
 
-import pytest
-
-from serene.controller.http.client import ControllerClient, Rejected
+from serene.controller.http.client import ControllerClient
 from serene.controller.status.model import Event, Snapshot
 from serene.strategy import ASP, BSP, SSP, Quorum
 from serene.wire import Op, ReadMode
-from tests.controller.hosts import Host, join, started
+from tests.controller.hosts import Host, ethernet, join, reaches_only, started
 from tests.controller.processes import report, until
 
 
@@ -74,37 +70,6 @@ def test_swap_is_visible_in_the_next_answers(client: ControllerClient, hosts: li
     assert sorted(past.t for past in history) == [past.t for past in history]
 
 
-REFUSALS = [  # job, worker, vector_length
-    (5, 0, 5, "there is no job 5 (jobs: 0)"),
-    (8, 0, 5, "there is no job 8 (jobs: 0)"),  # more than a switch has
-    (255, 32, 5, "there is no job 255 (jobs: 0)"),
-    (0, 2, 5, "job 0 has no worker 2: expected 0 to 1"),
-    (0, 255, 5, "job 0 has no worker 255: expected 0 to 1"),
-    (0, 1, 6, "vector_length 6: expected 5, which the other workers of job 0 have"),
-]
-
-
-def test_hello_with_wrong_numbers_is_refused_with_a_reason(client: ControllerClient, hosts: list[Host]) -> None:
-    client.create_job(2, BSP())
-    hosts[0].hello(0, 0, 5)
-    until(lambda: client.job(0).workers[0].state == "joined", "worker 0 joined")
-    for job, worker, vector_length, reason in REFUSALS:
-        hosts[1].incarnation += 1  # or the next refusal would come later
-        refused = hosts[1].ask(partial(hosts[1].hello, job, worker, vector_length), Op.REFUSED)
-        assert (refused.text, refused["job"], refused["worker"]) == (reason, job, worker)
-
-
-def test_hello_for_a_taken_place_from_another_port_is_refused(client: ControllerClient, hosts: list[Host]) -> None:
-    started(client, hosts[:1], BSP())
-    thief = hosts[2]
-    thief.ip, thief.mac, thief.udp_port = hosts[0].ip, hosts[0].mac, hosts[0].udp_port
-    refused = thief.ask(lambda: thief.hello(0, 0, 5), Op.REFUSED)
-    assert refused.text == (
-        "worker 0 of job 0 is at port 1 (02:00:00:00:00:01, 10.0.0.1:40001), "
-        "not at port 3 (02:00:00:00:00:01, 10.0.0.1:40001)"
-    )
-
-
 def test_repeated_refusals_are_rate_limited(client: ControllerClient, hosts: list[Host]) -> None:
     hosts[0].udp_port = 50000  # a source that has not been refused yet
     for _ in range(20):
@@ -141,24 +106,6 @@ def test_deleted_job_is_gone_from_the_switch(client: ControllerClient, hosts: li
     assert later["session"] > session
 
 
-def test_dropped_packets_are_counted_by_reason(client: ControllerClient, hosts: list[Host]) -> None:
-    session = started(client, hosts[:1], BSP())
-    before = client.status().switch.drops
-    hosts[0].push(0, 0, [1], session=session + 1, epoch=1, seq=1)
-    hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1, slot=1)
-    hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1, round=1)
-    hosts[1].push(0, 0, [1], session=session, epoch=1, seq=1)
-    hosts[0].send(Op.PUSH, 0, 0, bytes(8))
-    expected = {
-        **before,
-        **{
-            reason: before[reason] + 1
-            for reason in ("wrong_session", "wrong_slot", "wrong_round", "stranger", "malformed")
-        },
-    }
-    until(lambda: client.status().switch.drops == expected, f"drops become {expected}")
-
-
 def test_reports_reach_the_status_and_bad_json_is_ignored(client: ControllerClient, hosts: list[Host]) -> None:
     started(client, hosts[:1], BSP())
     hosts[0].report(0, 0, iteration=3, loss=0.5, state="computing")
@@ -170,73 +117,18 @@ def test_reports_reach_the_status_and_bad_json_is_ignored(client: ControllerClie
     assert report(client) == {"iteration": 4, "loss": None, "accuracy": None}
 
 
-def test_two_jobs_share_the_switch(client: ControllerClient, hosts: list[Host]) -> None:
-    client.create_job(1, BSP())
-    client.create_job(1, ASP())
-    first, second = join(hosts[:1], 0)[0], hosts[1].ask(lambda: hosts[1].hello(1, 0, 5), Op.WELCOME)
-    assert second["session"] > first["session"]
-    assert [job.first_slot for job in client.jobs()] == [0, 1]
-    hosts[0].ask(lambda: hosts[0].push(0, 0, [1], session=first["session"], epoch=1, seq=1), Op.ANSWER)
-    answer = hosts[1].ask(lambda: hosts[1].push(1, 0, [5], session=second["session"], epoch=1, seq=1), Op.ANSWER)
-    assert answer.body[:4] == (5).to_bytes(4, "big")
-
-
 def test_hosts_reach_each_other_through_mac_learning(client: ControllerClient, hosts: list[Host]) -> None:
     """A learning switch floods at first, then sends to one port, and after a move to the new one."""
-
-    def ethernet(destination: str, source: str, text: bytes) -> bytes:
-        return bytes.fromhex((destination + source).replace(":", "")) + b"\x88\xb5" + text.ljust(50, b".")
-
-    def heard(host: Host, text: bytes, timeout_s: float) -> bool:
-        frame = host.link.receive(timeout_s)
-        while frame is not None and text not in frame:
-            frame = host.link.receive(timeout_s)
-        return frame is not None
-
     first, second, third = hosts
     first.link.send(ethernet(second.mac, first.mac, b"unknown"))
-    assert heard(second, b"unknown", 60.0)
-    assert heard(third, b"unknown", 60.0)
-    sent = 0
-
-    def learned(receiver: Host, others: Host) -> bool:
-        nonlocal sent
-        sent += 1
-        text = b"to the first, %d" % sent
-        second.link.send(ethernet(first.mac, second.mac, text))
-        return heard(receiver, text, 1.0) and not heard(others, text, 0.1)
-
-    until(lambda: learned(first, third), "frames for the first host reach its port only")
+    assert second.hears(b"unknown", 60.0)
+    assert third.hears(b"unknown", 60.0)
+    until(lambda: reaches_only(second, first.mac, first, third), "frames for the first host reach its port only")
     third.link.send(ethernet(second.mac, first.mac, b"moved"))
-    assert heard(second, b"moved", 60.0)
-    until(lambda: learned(third, first), "frames for the first host reach its new port only")
+    assert second.hears(b"moved", 60.0)
+    until(lambda: reaches_only(second, first.mac, third, first), "frames for the first host reach its new port only")
     first.link.send(ethernet(second.mac, first.mac, b"and back"))
-    until(lambda: learned(first, third), "frames for the first host reach its port again")
-
-
-def test_bad_requests_are_rejected_with_a_reason(client: ControllerClient) -> None:
-    client.create_job(2, BSP())
-    calls: list[tuple[Callable[[], object], int, str]] = [
-        (lambda: client.job(3), 404, "there is no job 3 (jobs: 0)"),
-        (lambda: client.set_strategy(0, Quorum(3)), 422, "a quorum of 3 of 2 workers: expected 1 to 2"),
-        (lambda: client.create_job(33, BSP()), 422, "a job of 33 workers: expected 1 to 32"),
-        (lambda: client.create_job(1, BSP(), job=8), 422, "job 8: expected 0 to 7"),
-        (lambda: client.create_job(1, BSP(), job=0), 409, "job 0 is waiting: 'serenectl jobs delete --job 0' first, or "
-         "choose another id"),
-        (lambda: client.create_job(4, BSP(), places=3), 422, "places 3: expected 4 (the number of workers) to 32"),
-        (
-            lambda: client.create_job(4, BSP(), places=5, pool_slots=4), 422,
-            "places, minimum and evict_after do not apply to a pool (pool_slots)",
-        ),
-        (
-            lambda: client.create_job(32, BSP(), scale=2**24), 422,
-            "limit 8 with scale 16777216 cannot hold one round of 32 workers: expected a limit of 5.96046e-08 to 4",
-        ),
-    ]  # fmt: skip
-    for call, status, error in calls:
-        with pytest.raises(Rejected) as rejected:
-            call()
-        assert rejected.value.status == status and error in str(rejected.value)
+    until(lambda: reaches_only(second, first.mac, first, third), "frames for the first host reach its port again")
 
 
 def test_event_stream_begins_with_a_snapshot_and_sends_events(client: ControllerClient) -> None:
@@ -257,3 +149,41 @@ def test_event_stream_begins_with_a_snapshot_and_sends_events(client: Controller
     first, last = told[0], told[-1]
     assert isinstance(first, Snapshot) and first.status.jobs == []
     assert isinstance(last, Event) and last.job == 0
+
+
+def test_restarted_worker_gets_new_epoch_and_incarnation(client: ControllerClient, hosts: list[Host]) -> None:
+    session = started(client, hosts[:2], Quorum(1))
+    worker = hosts[1]
+    answer = worker.ask(lambda: worker.push(0, 1, [3], session=session, epoch=1, seq=5), Op.ANSWER)
+    assert answer["seen"] == 5
+    before, worker.incarnation = worker.incarnation, 77
+    welcome = worker.ask(lambda: worker.hello(0, 1, 5, session), Op.WELCOME)
+    assert (welcome["epoch"], welcome["incarnation"]) == (2, 77)
+    job = client.job(0)
+    assert job.workers[1].incarnation == 77
+    assert job.history[-1].reason == "worker 1 restarted"
+
+    strangers = client.status().switch.drops["stranger"]
+    worker.push(0, 1, [3], session=session, epoch=2, seq=6, incarnation=before)
+    until(lambda: client.status().switch.drops["stranger"] == strangers + 1, "the earlier process is a stranger")
+    worker.ask(lambda: worker.push(0, 1, [3], session=session, epoch=2, seq=6), Op.ANSWER)
+
+
+def test_controller_reply_carries_session_of_its_request(client: ControllerClient, hosts: list[Host]) -> None:
+    """A process that is in a later session by then can ignore it. The same holds for the reply at the job's end."""
+    client.create_job(2, BSP())
+    assert hosts[0].ask(lambda: hosts[0].hello(0, 0, 5), Op.WAIT)["session"] == 0
+    session = join(hosts[:2], 0)[0]["session"]
+    refused = hosts[2].ask(lambda: hosts[2].hello(0, 0, 5, session=session - 1), Op.REFUSED)
+    assert refused["session"] == session - 1
+    bye = hosts[0].ask(lambda: hosts[0].send(Op.LEAVE, 0, 0, b"{}", session=session), Op.BYE)
+    assert bye["session"] == session
+    hosts[1].forget()
+    client.delete_job(0)
+    assert hosts[1].ask(lambda: None, Op.REFUSED)["session"] == session  # beside a WELCOME that comes late
+
+
+def test_wait_reply_names_workers_that_have_not_joined(client: ControllerClient, hosts: list[Host]) -> None:
+    client.create_job(4, BSP())
+    wait = hosts[1].ask(lambda: hosts[1].hello(0, 1, 5), Op.WAIT)
+    assert (wait.text, wait["incarnation"]) == ("job 0 waits for workers 0, 2, 3", hosts[1].incarnation)

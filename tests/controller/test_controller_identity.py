@@ -7,6 +7,7 @@ import pytest
 from serene.controller.jobs.errors import Conflict
 from serene.controller.jobs.job import JobState, WorkerState
 from serene.controller.jobs.plans import Readmission, Start, Waiting
+from serene.errors import SereneError
 from serene.strategy import ASP, BSP, Quorum
 from tests.controller.planning import NOW, at, comes_back, evict, left, reason, running, started, with_job
 
@@ -75,6 +76,19 @@ class TestEvicted:
         jobs.swapped(back, NOW)
         assert jobs.plan_barrier(0, BSP(), [], "readmitted") is None
 
+    def test_eviction_of_an_unknown_worker_is_refused(self) -> None:
+        with pytest.raises(Conflict, match="worker 7 does not take part in job 0: expected 0, 1 or 2"):
+            running(3, BSP()).taking_part(0, {7})
+
+    def test_strategies_apply_to_members_without_evicted_workers(self) -> None:
+        jobs = running(3, Quorum(3))
+        plan = jobs.plan_barrier(0, Quorum(3), [0], "evicted")
+        assert plan is not None and plan.policy.fields == Quorum(2).compile([1, 2])
+        jobs.swapped(plan, NOW)
+        assert jobs[0].strategy == Quorum(3), "of as many as there are"
+        with pytest.raises(SereneError, match="a quorum of 3 of 2 workers"):
+            jobs.plan_swap(0, Quorum(3))
+
     def test_evicted_worker_leaves_without_a_swap(self) -> None:
         jobs = running(3, BSP())
         evict(jobs, 2)
@@ -89,6 +103,7 @@ class TestIncarnations:
         jobs = running(2, BSP())
         plan = comes_back(jobs, 1)
         assert (plan.old, plan.new) == (at(2), at(2, incarnation=8))
+        assert jobs[0].history[-1].reason == "worker 1 restarted"
         said = "another process has taken the place of worker 1 of job 0"
         assert reason(jobs.hello(0, 1, at(2), 5, NOW)) == said
         assert reason(jobs.hello(0, 1, at(2, 4001), 5, NOW)) == said, "wherever it asks from"
@@ -166,11 +181,6 @@ class TestSessions:
         jobs.started(start, NOW)
         assert isinstance(jobs.hello(0, 0, at(1, incarnation=8), 5, NOW, first), Readmission)
         assert "is over" in reason(jobs.hello(0, 0, at(1), 5, NOW, first - 1))
-
-    def test_new_session_exceeds_sessions_noted_from_the_switch(self) -> None:
-        jobs = with_job(1, BSP())
-        jobs.note_session(int(NOW) + 34)
-        assert started(jobs).policy.session == int(NOW) + 35
 
     def test_clock_far_ahead_does_not_use_up_session_numbers(self) -> None:
         jobs = with_job(1, BSP())

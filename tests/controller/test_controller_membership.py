@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from serene.controller.http.client import ControllerClient, Rejected
-from serene.strategy import BSP, SSP, Quorum
+from serene.controller.http.client import ControllerClient
+from serene.strategy import BSP, SSP
 from serene.wire import Op
 from tests.controller.hosts import Host, join
 from tests.controller.processes import automatic, serenectl, states, until
@@ -65,33 +65,6 @@ def test_evicted_worker_neither_waits_nor_is_waited_for(trio: Trio, client: Cont
     trio.push(0, 0)
     trio.waits(1, 0)  # the barrier waits for it again
     trio.goes_on(2, 0)
-
-
-def test_evict_rejects_last_member_and_unknown_worker(trio: Trio, client: ControllerClient) -> None:
-    client.evict(0, 2)
-    assert client.evict(0, 2).epoch == 2, "once is enough"
-    client.evict(0, 1)
-    with pytest.raises(Rejected, match="job 0: the last member cannot be evicted"):
-        client.evict(0, 0)
-    with pytest.raises(Rejected, match="worker 7 does not take part in job 0: expected 0, 1 or 2"):
-        client.evict(0, 7)
-    with pytest.raises(Rejected, match="worker 7 does not take part in job 0: expected 0, 1 or 2"):
-        client.readmit(0, 7)
-    assert client.readmit(0, 0).epoch == 3, "who is in is in"
-    assert states(client) == ["running", "evicted", "evicted"]
-    client.readmit(0, 1)
-    assert states(client) == ["running", "running", "evicted"]
-
-
-def test_strategies_apply_to_members_without_evicted_workers(trio: Trio, client: ControllerClient) -> None:
-    client.set_strategy(0, Quorum(3))
-    assert client.evict(0, 0).strategy == Quorum(3), "of as many as there are"
-    trio.push(1, 0)
-    trio.goes_on(2, 0)
-    client.set_strategy(0, SSP(1))
-    trio.goes_on(0, 5)  # still out
-    with pytest.raises(Rejected, match="a quorum of 3 of 2 workers"):
-        client.set_strategy(0, Quorum(3))
 
 
 def test_evict_strategy_evicts_and_readmits_a_silent_worker(trio: Trio, client: ControllerClient) -> None:

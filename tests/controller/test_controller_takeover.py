@@ -217,3 +217,15 @@ def written_by(start: Start) -> Updates:
     """All that a start writes, in order."""
     first = plan_entries.job_entries(start, SwitchAddress(SWITCH_IP, SWITCH_MAC))
     return [*first, +plan_entries.policy_entry(start.job, start.policy), *plan_entries.members(start)]
+
+
+def test_epochs_of_failed_writes_stay_spent_after_a_takeover() -> None:
+    """One of them, which nobody knew to have arrived, is in force. The later one may yet arrive."""
+    jobs = new_jobs()
+    jobs.take_over(job_from(0, found(BSP().compile(range(4)), [0, 1, 2, 3]), NOW))
+    spent = [plan.policy for plan in (jobs.plan_swap(0, ASP()), jobs.plan_swap(0, SSP(2))) if plan is not None]
+    assert [policy.epoch for policy in spent] == [4, 5]
+    in_force = replace(found(spent[0].fields, [0, 1, 2, 3]), epoch=spent[0].epoch)
+    jobs.take_over(job_from(0, in_force, NOW))
+    plan = jobs.plan_swap(0, SSP(3))
+    assert plan is not None and plan.policy.epoch == 6

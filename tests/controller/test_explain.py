@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from serene.controller.commands.view import whole
@@ -31,19 +33,56 @@ def told(of: int, *workers: WorkerStatus, strategy: Strategy = BSP(), **job: obj
     return explanation.text, explanation.advice
 
 
-def test_explain_names_workers_that_bsp_waits_for() -> None:
-    assert told(0, worker(0, "waiting"), worker(1), worker(2, "exchanging"), worker(3, "waiting")) == (
-        "worker 0 waits in round 5 of epoch 1 for worker 1 to contribute to its round "
-        "(1 is computing in round 5, heard 0.2 s ago)",
-        "'serenectl sync ssp --job 0 --staleness 1' would let it continue",
-    )
+WAITS = worker(0, "waiting")
+SILENT = [WAITS, worker(1, silent_s=8.0)]
+AWAY = worker(1, state="evicted", port=None)
+VOTES = worker(1, "exchanging", (1, 0), state="evicted")
+OUT = worker(0, state="evicted", silent_s=9.0)
+EXPLAINED: list[tuple[str, int, list[WorkerStatus], dict[str, Any], str, str]] = [
+    # case, whose explanation, workers, the job's fields, and what text and advice have in them
+    ("BSP", 0, [WAITS, worker(1), worker(2, "exchanging"), worker(3, "waiting")], {},
+     "worker 0 waits in round 5 of epoch 1 for worker 1 to contribute to its round (1 is computing in round 5, heard "
+     "0.2 s ago)", "'serenectl sync ssp --job 0 --staleness 1' would let it continue"),
+    ("a process group's job", 0, [WAITS, worker(1), worker(2, "waiting")], {"pool": True},
+     "worker 0 waits in round 5 of epoch 1 for worker 1", "no swap would help: the job belongs to a process group"),
+    ("SSP", 0, [worker(0, "waiting", (1, 9)), worker(1, at=(1, 6)), worker(2, at=(1, 7))], {"strategy": SSP(3)},
+     "waits in round 9 of epoch 1 for worker 1 to contribute to round 6 (1 is computing in round 6",
+     "'serenectl sync ssp --job 0 --staleness 4' would let it continue"),
+    ("no bound suffices", 0, [worker(0, "waiting", (1, 40)), worker(1, at=(1, 20))], {"strategy": SSP(15)},
+     "waits in round 40", "'serenectl sync asp --job 0' would let it continue"),
+    ("a quorum", 0, [WAITS, worker(1), worker(2), worker(3)], {"strategy": Quorum(3)},
+     "for 2 of workers 1, 2 and 3 to contribute", ""),
+    ("earlier epochs only", 0, [worker(0, "waiting", (3, 0)), worker(1, at=(2, 40)), worker(2, at=(4, 0))], {},
+     "for worker 1 to contribute to its round (1 is computing, heard", ""),
+    ("asynchronous", 0, [WAITS, worker(1), worker(2)], {"strategy": ASP()}, "worker 0 is waiting in round 5", ""),
+    ("itself asynchronous", 0, [WAITS, worker(1), worker(2)], {"strategy": Mixed((0,))}, "for an answer in flight", ""),
+    ("another one asynchronous", 0, [WAITS, worker(1), worker(2)], {"strategy": Mixed((1,))}, "for worker 2 to", ""),
+    ("waits for a silent one", 0, SILENT, {}, "for worker 1",
+     "'serenectl evict --job 0 --worker 1' would let it continue"),
+    ("silent", 1, SILENT, {}, "worker 1 has not been heard for 8 s; it was computing in round 5 of epoch 1",
+     "if it is dead: restart it, or 'serenectl evict --job 0 --worker 1'"),
+    ("a silent rank", 1, SILENT, {"pool": True}, "worker 1 has not been heard for 8 s",
+     "if it is dead: start all ranks again; a process group's job cannot continue with fewer ranks"),
+    ("evicted, of a job whose workers come and go", 0, [OUT, worker(1)], {"places": 2, "evict_after": 5.0}, "worker 0",
+     "if it is dead: restart it; a new process gets a free place"),
+    ("evicted", 0, [OUT, worker(1)], {}, "worker 0", "'serenectl readmit --job 0 --worker 0'"),
+    ("evicted, and not back", 1, [worker(0), AWAY], {},
+     "worker 1 is evicted, and has not joined since the switch lost its state", ""),
+    ("evicted, and votes", 1, [worker(0, "waiting", (1, 1)), VOTES], {"restoring": True},
+     "worker 1 is evicted; it votes in the restoration", ""),
+    ("waits for a vote", 0, [worker(0, "waiting", (1, 1)), VOTES], {"restoring": True},
+     "waits in round 1 of epoch 1 for worker 1 to contribute to its round", ""),
+]  # fmt: skip
 
 
-def test_explanation_advises_no_swap_for_process_group_jobs() -> None:
-    text, advice = told(0, worker(0, "waiting"), worker(1), worker(2, "waiting"), pool=True)
-    assert text.startswith("worker 0 waits in round 5 of epoch 1 for worker 1")
-    assert advice is not None
-    assert advice.startswith("no swap would help: the job belongs to a process group")
+@pytest.mark.parametrize(
+    ("case", "of", "workers", "job", "text", "advice"), EXPLAINED, ids=[case for case, *_ in EXPLAINED]
+)
+def test_explanation_names_whom_a_worker_waits_for_and_what_helps(
+    case: str, of: int, workers: list[WorkerStatus], job: dict[str, Any], text: str, advice: str
+) -> None:
+    explained, advised = told(of, *workers, **job)
+    assert text in explained and advice in (advised or ""), case
 
 
 def test_headline_names_the_slow_worker() -> None:
@@ -56,48 +95,6 @@ def test_explanation_separates_device_copies_from_sums() -> None:
     text, _ = told(0, worker_status(0, {**report, "waiting_s": 1.5}))
     assert text.endswith("; so far it waited 1.2 s for copies from and to its device, and 3.5 s for sums")
     assert "copies" not in told(0, worker_status(0, {**report, "copying_s": "many"}))[0]
-
-
-def test_explain_names_the_round_that_ssp_waits_for() -> None:
-    text, advice = told(0, worker(0, "waiting", (1, 9)), worker(1, at=(1, 6)), worker(2, at=(1, 7)), strategy=SSP(3))
-    assert "waits in round 9 of epoch 1 for worker 1 to contribute to round 6 (1 is computing in round 6" in text
-    assert advice == "'serenectl sync ssp --job 0 --staleness 4' would let it continue"
-
-
-def test_explain_says_how_many_a_quorum_waits_for() -> None:
-    workers = [worker(0, "waiting"), worker(1), worker(2), worker(3)]
-    assert "for 2 of workers 1, 2 and 3 to contribute" in told(0, *workers, strategy=Quorum(3))[0]
-
-
-def test_explain_names_only_workers_in_earlier_epochs() -> None:
-    text, _ = told(0, worker(0, "waiting", (3, 0)), worker(1, at=(2, 40)), worker(2, at=(4, 0)))
-    assert "for worker 1 to contribute to its round (1 is computing, heard" in text
-
-
-def test_explain_advises_evicting_a_silent_worker() -> None:
-    workers = [worker(0, "waiting"), worker(1, silent_s=8.0)]
-    assert told(0, *workers)[1] == "'serenectl evict --job 0 --worker 1' would let it continue"
-    assert told(1, *workers) == (
-        "worker 1 has not been heard for 8 s; it was computing in round 5 of epoch 1",
-        "if it is dead: restart it, or 'serenectl evict --job 0 --worker 1'",
-    )
-
-
-def test_explain_advises_restarting_all_ranks_of_a_group() -> None:
-    _, advice = told(1, worker(0, "waiting"), worker(1, silent_s=8.0), pool=True)
-    assert advice == "if it is dead: start all ranks again; a process group's job cannot continue with fewer ranks"
-
-
-def test_explain_advises_asp_if_no_bound_suffices() -> None:
-    workers = [worker(0, "waiting", (1, 40)), worker(1, at=(1, 20))]
-    assert told(0, *workers, strategy=SSP(15))[1] == "'serenectl sync asp --job 0' would let it continue"
-
-
-@pytest.mark.parametrize(("strategy", "waits"), [(ASP(), False), (Mixed((0,)), False), (Mixed((1,)), True)], ids=str)
-def test_explain_worker_waits_only_if_strategy_synchronizes_it(strategy: Strategy, waits: bool) -> None:
-    text, _ = told(0, worker(0, "waiting"), worker(1), worker(2), strategy=strategy)
-    assert ("worker 2" in text) == waits
-    assert "worker 1 to" not in text
 
 
 @pytest.mark.parametrize(
@@ -114,14 +111,6 @@ def test_explain_worker_waits_only_if_strategy_synchronizes_it(strategy: Strateg
 )
 def test_explain_gives_state_of_worker_that_awaits_no_other(one: WorkerStatus, text: str) -> None:
     assert told(0, one, worker(1, "exchanging"))[0] == text
-
-
-def test_explain_advises_how_to_bring_evicted_worker_back() -> None:
-    one = worker(0, state="evicted", silent_s=9.0)
-    assert told(0, one, worker(1), places=2, evict_after=5.0)[1] == (
-        "if it is dead: restart it; a new process gets a free place"
-    )
-    assert "'serenectl readmit --job 0 --worker 0'" in str(told(0, one, worker(1))[1])
 
 
 def test_headlines_describe_each_state_of_a_job() -> None:
@@ -147,18 +136,6 @@ def test_headlines_describe_each_state_of_a_job() -> None:
     assert headline(status(worker(0), state="finished"), 0) == "job 0 has finished: every worker has left"
     away = status_of(job_status(worker(0)), trouble="closed")
     assert headline(away, 0) == "job 0: the switch is unreachable (closed); the following is outdated"
-
-
-def test_explain_describes_evicted_workers_after_a_lost_session() -> None:
-    away = worker(1, state="evicted", port=None)
-    assert told(1, worker(0), away)[0] == "worker 1 is evicted, and has not joined since the switch lost its state"
-    votes = worker(1, "exchanging", (1, 0), state="evicted")
-    first = worker(0, "waiting", (1, 1))
-    assert told(1, first, votes, restoring=True)[0] == "worker 1 is evicted; it votes in the restoration"
-    assert (
-        "waits in round 1 of epoch 1 for worker 1 to contribute to its round"
-        in told(0, first, votes, restoring=True)[0]
-    )
 
 
 # -- a real one ----------------------------------------------------------------------------------------------

@@ -22,17 +22,13 @@ from serene.controller.switch.plan_entries import Installed
 from serene.entries import Endpoint, Entry
 from serene.strategy import ASP, BSP
 from serene.wire import Op
-from tests.controller.hosts import Caught, Host
+from tests.controller.hosts import Caught, Host, ethernet, reaches_only
 from tests.controller.processes import ControllerProcess, resident_mb, until
 
 
 @pytest.fixture(scope="module")
 def warm() -> bool:
     return False
-
-
-def ethernet(destination: str, source: str, text: bytes = b"") -> bytes:
-    return bytes.fromhex((destination + source).replace(":", "")) + b"\x88\xb5" + text.ljust(50, b".")
 
 
 def invented(number: int) -> str:
@@ -98,22 +94,6 @@ def join_and_leave(hosts: list[Host], job: int) -> None:
         until(partial(said_bye, worker, host), f"worker {worker} leaves")
 
 
-def reaches_only(sender: Host, receiver: Host, other: Host, turn: list[int]) -> bool:
-    """Whether a frame to the receiver's address comes out of its port and not of another's."""
-    turn[0] += 1
-    text = b"no %d." % turn[0]
-    for host in (receiver, other):
-        host.forget()
-    sender.link.send(ethernet(receiver.mac, sender.mac, text))
-    got = receiver.link.receive(1.0)
-    while got is not None and text not in got:
-        got = receiver.link.receive(1.0)
-    heard = other.link.receive(0.1)
-    while heard is not None and text not in heard:
-        heard = other.link.receive(0.1)
-    return got is not None and heard is None
-
-
 # -- on a switch ---------------------------------------------------------------------------------------------
 
 
@@ -121,9 +101,8 @@ def test_flood_of_invented_addresses_does_not_delay_admission(
     controller: ControllerProcess, client: ControllerClient, hosts: list[Host]
 ) -> None:
     first, second, hostile = hosts
-    turn = [0]
     first.link.send(ethernet(second.mac, first.mac))
-    until(lambda: reaches_only(second, first, hostile, turn), "the first host's place is known")
+    until(lambda: reaches_only(second, first.mac, first, hostile), "the first host's place is known")
     frames = [ethernet("ff:ff:ff:ff:ff:ff", invented(number)) for number in range(10_000)]
     before = resident_mb(controller)
     with meanwhile(frames, hostile, controller):
@@ -131,7 +110,7 @@ def test_flood_of_invented_addresses_does_not_delay_admission(
             client.create_job(2, BSP(), job=job)
             join_and_leave(hosts, job)
     assert resident_mb(controller) < before + 30
-    assert reaches_only(second, first, hostile, turn), "its place is known still"
+    assert reaches_only(second, first.mac, first, hostile), "its place is known still"
     second.link.send(ethernet(hostile.mac, invented(77_777)))
     assert client.status().switch.connected
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from threading import Event, Thread, current_thread
 
 import pytest
@@ -15,13 +16,14 @@ from serene.controller.automatic import runner as runners
 from serene.controller.automatic.runner import AutomaticRunner, RunningStrategy
 from serene.controller.coordinator import Coordinator
 from serene.controller.events import Events
-from serene.controller.jobs.job import JobState, WorkerState
+from serene.controller.jobs.errors import Conflict
+from serene.controller.jobs.job import JobEpoch, JobState, WorkerState
 from serene.controller.jobs.jobs import Jobs
 from serene.controller.settings import settings
 from serene.controller.switch.counters import STALENESS_CLASSES, Counters
 from serene.controller.switch.telemetry import Telemetry
 from serene.strategy import ASP, BSP, SSP, Strategy
-from tests.controller.coordinating import commanding, played
+from tests.controller.coordinating import commanding, played, until
 from tests.controller.hosts import Host, join
 from tests.controller.planning import NOW, running, started
 from tests.controller.processes import SwitchProcess
@@ -32,21 +34,19 @@ ROUNDS = 15
 ASKS_THE_SWITCH = True  # in this process: at a Unix socket, which the command line does not take
 
 
-def with_job(switch: SwitchProcess, hosts: list[Host], scenario: Callable[[Coordinator], Awaitable[None]]) -> None:
+@asynccontextmanager
+async def job_of_three(switch: SwitchProcess, hosts: list[Host]) -> AsyncIterator[Coordinator]:
     """A coordinator of its own, with a running job of three workers."""
-
-    async def play() -> None:
-        async with commanding(switch.grpc) as coordinator:
-            await coordinator.create_job(3, BSP())
-            await asyncio.get_running_loop().run_in_executor(None, join, hosts, 0)
-            await scenario(coordinator)
-            await coordinator.delete_job(0)
-
-    asyncio.run(play())
+    async with commanding(switch.grpc) as coordinator:
+        await coordinator.create_job(3, BSP())
+        await asyncio.to_thread(join, hosts, 0)
+        yield coordinator
+        await coordinator.delete_job(0)
 
 
-def test_concurrent_commands_all_take_effect(switch: SwitchProcess, hosts: list[Host]) -> None:
-    async def scenario(coordinator: Coordinator) -> None:
+@played
+async def test_concurrent_commands_all_take_effect(switch: SwitchProcess, hosts: list[Host]) -> None:
+    async with job_of_three(switch, hosts) as coordinator:
         job = coordinator.jobs[0]
         for round_ in range(ROUNDS):
             strategy: Strategy = SSP(1 + round_ % 9)
@@ -62,24 +62,72 @@ def test_concurrent_commands_all_take_effect(switch: SwitchProcess, hosts: list[
             ))  # fmt: skip
             assert (job.evicted(), job.strategy, job.epoch) == ([], ASP(), epoch + 6)
 
-    with_job(switch, hosts, scenario)
+
+@played
+async def test_concurrent_evictions_keep_a_last_member(switch: SwitchProcess, hosts: list[Host]) -> None:
+    async with job_of_three(switch, hosts) as coordinator:
+        await coordinator.set_evicted(0, 1, True)
+        evictions = (coordinator.set_evicted(0, worker, True) for worker in (0, 2))
+        ended = await asyncio.gather(*evictions, return_exceptions=True)
+        assert [str(end) for end in ended if isinstance(end, Conflict)] == ["job 0: the last member cannot be evicted"]
+        assert len(coordinator.jobs[0].members()) == 1
 
 
-def test_telemetry_drops_contribution_counts_of_a_lost_session(switch: SwitchProcess, hosts: list[Host]) -> None:
+@played
+async def test_concurrent_creates_and_deletes_use_each_job_id_once(switch: SwitchProcess, hosts: list[Host]) -> None:
+    async with job_of_three(switch, hosts) as coordinator:
+
+        async def make_and_delete() -> None:
+            await coordinator.delete_job((await coordinator.create_job(1, ASP())).job)
+
+        made = [asyncio.ensure_future(coordinator.create_job(1, BSP())) for _ in range(3)]
+        await asyncio.gather(*made, *(make_and_delete() for _ in range(3)))
+        kept = {each.result().job for each in made}
+        assert len(kept) == 3
+        assert {job.id for job in coordinator.jobs} == {0, *kept}
+        await asyncio.gather(*(coordinator.delete_job(job) for job in kept))
+
+
+@played
+async def test_decision_about_an_earlier_epoch_is_dropped(switch: SwitchProcess, hosts: list[Host]) -> None:
+    async with job_of_three(switch, hosts) as coordinator:
+        job = coordinator.jobs[0]
+        seen = JobEpoch.of(job)
+        await coordinator.set_evicted(0, 2, True)
+        assert not await coordinator._enact(seen, ASP(), "deciding")
+        assert (job.members(), job.evicted(), job.strategy) == ([0, 1], [2], BSP())
+
+
+@played
+async def test_automatic_strategy_is_set_only_for_the_requested_job(
+    switch: SwitchProcess, hosts: list[Host], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While its file is loaded, the job is deleted and a new one takes its id."""
+    async with job_of_three(switch, hosts) as coordinator:
+
+        async def replaced(*_: object) -> RunningStrategy:
+            await coordinator.delete_job(0)
+            await coordinator.create_job(3, BSP(), job=0)
+            return strategy_of(Deciding())
+
+        monkeypatch.setattr(coordinator.automatic, "prepare", replaced)
+        with pytest.raises(Conflict, match="job 0 was replaced by another job meanwhile: nothing was changed"):
+            await coordinator.set_automatic(0, "deciding", {})
+        assert coordinator.automatic.status(0) is None
+
+
+@played
+async def test_telemetry_drops_contribution_counts_of_a_lost_session(switch: SwitchProcess, hosts: list[Host]) -> None:
     """The restoration's end is detected by its counters; and counters just read are not read again."""
-
-    async def scenario(coordinator: Coordinator) -> None:
+    async with job_of_three(switch, hosts) as coordinator:
         job, telemetry = coordinator.jobs[0], coordinator.telemetry
         for worker, host in enumerate(hosts):
             host.push(0, worker, [4], session=job.session, epoch=1, seq=1)
         while not all(telemetry.of(0, worker).contributions for worker in range(3)):
             await coordinator.status()
         await asyncio.to_thread(switch.restart)
-        while job.state is not JobState.WAITING:
-            await asyncio.sleep(0.01)
+        await until(lambda: job.state is JobState.WAITING, "the loss is noticed")
         assert not any(telemetry.of(0, worker).contributions for worker in range(3))
-
-    with_job(switch, hosts, scenario)
 
 
 class SlowSwitch:
@@ -118,34 +166,26 @@ class Deciding(Automatic):
         return ASP()
 
 
-def test_counters_read_for_an_old_session_are_discarded() -> None:
+@pytest.mark.parametrize("change", ["none", "made again", "lost"])
+@played
+async def test_counters_read_for_an_old_session_are_discarded(change: str) -> None:
     """The job is deleted and created again, or begins a new session, during the read. A restoration, for example, ends
     when enough contributions are counted."""
-
-    async def scenario(change: Callable[[Jobs], None]) -> int:
-        jobs = running(1, BSP())
-        slow = SlowSwitch()
-        telemetry = Telemetry(slow, jobs)
-        reading = asyncio.create_task(telemetry.refresh())
-        await asyncio.sleep(0)
-        change(jobs)
-        slow.arrive.set()
-        await reading
-        assert jobs[0].workers[0].state is WorkerState.RUNNING
-        return int(telemetry.of(0, 0).contributions)
-
-    def made_again(jobs: Jobs) -> None:
+    jobs, slow = running(1, BSP()), SlowSwitch()
+    telemetry = Telemetry(slow, jobs)
+    reading = asyncio.create_task(telemetry.refresh())
+    await asyncio.sleep(0)
+    if change == "made again":
         jobs.delete(0)
         jobs.create(1, BSP())
-        started(jobs)
-
-    def lost(jobs: Jobs) -> None:
+    elif change == "lost":
         jobs.switch_has_only([])
+    if change != "none":
         started(jobs)
-
-    assert asyncio.run(scenario(lambda jobs: None)) == 99
-    assert asyncio.run(scenario(made_again)) == 0
-    assert asyncio.run(scenario(lost)) == 0
+    slow.arrive.set()
+    await reading
+    assert jobs[0].workers[0].state is WorkerState.RUNNING
+    assert telemetry.of(0, 0).contributions == (99 if change == "none" else 0)
 
 
 async def unchanged(*_: object) -> bool:
@@ -164,103 +204,104 @@ def strategy_of(automatic: Automatic) -> RunningStrategy:
     return RunningStrategy("deciding", {}, automatic, Terms(0.05, ()))
 
 
-def test_stopped_strategys_late_decision_is_not_enacted() -> None:
-    async def scenario() -> list[object]:
-        enacted: list[object] = []
+class Asked:
+    """A strategy at work on a job of one worker. enacted: the epochs of its decisions."""
 
-        async def enact(*decision: object) -> bool:
-            enacted.append(decision)
-            return True
+    def __init__(self) -> None:
+        self.enacted: list[JobEpoch] = []
+        self.jobs = running(1, BSP())
+        self.runner, self.deciding = runner_of(self.jobs, self._enact), Deciding()
+        self.strategy = strategy_of(self.deciding)
+        self.runner.start(0, self.strategy)
 
-        runner, deciding = runner_of(running(1, BSP()), enact), Deciding()
-        strategy = strategy_of(deciding)
-        runner.start(0, strategy)
-        assert strategy.task is not None
-        while deciding.thread is None:
-            await asyncio.sleep(0)
-        deciding.go.set()
-        deciding.thread.join()  # the loop has been handed the decision, and does not look at it before it is stopped
-        asyncio.get_running_loop().call_soon(runner.stop, 0)
-        await asyncio.wait([strategy.task], timeout=60)
-        assert strategy.task.done()
-        return enacted
-
-    assert asyncio.run(scenario()) == []
+    async def _enact(self, epoch: JobEpoch, *_: object) -> bool:
+        self.enacted.append(epoch)
+        return True
 
 
-def test_clock_change_does_not_affect_automatic_strategies() -> None:
+@played
+async def test_stopped_strategys_late_decision_is_not_enacted() -> None:
+    one = Asked()
+    await until(lambda: one.deciding.thread, "it is asked")
+    assert one.deciding.thread is not None and one.strategy.task is not None
+    one.deciding.go.set()
+    one.deciding.thread.join()  # the loop has been handed the decision, and does not look at it before it is stopped
+    asyncio.get_running_loop().call_soon(one.runner.stop, 0)
+    await asyncio.wait([one.strategy.task], timeout=60)
+    assert one.strategy.task.done() and not one.enacted
+
+
+@played
+async def test_decision_is_about_the_epoch_in_which_it_was_asked_for() -> None:
+    one = Asked()
+    await until(lambda: one.deciding.thread, "it is asked")
+    seen, swap = JobEpoch.of(one.jobs[0]), one.jobs.plan_swap(0, SSP(2))
+    assert swap is not None
+    one.jobs.swapped(swap, NOW)
+    one.deciding.go.set()
+    await until(lambda: one.enacted, "it has decided")
+    one.runner.stop(0)
+    assert one.enacted[0] == seen != JobEpoch.of(one.jobs[0])
+
+
+@played
+async def test_clock_change_does_not_affect_automatic_strategies() -> None:
     """A strategy that lets a swap take effect would otherwise wait for as long as the clock was set back."""
-
-    async def scenario() -> None:
-        before = time.monotonic()
-        runner, deciding = runner_of(running(1, BSP())), Deciding()  # which began at some other time of day
-        deciding.go.set()
-        runner.start(0, strategy_of(deciding))
-        while deciding.seen is None:
-            await asyncio.sleep(0.01)
-        runner.stop(0)
-        assert 0 <= deciding.seen.since_swap_s <= deciding.seen.t <= time.monotonic() - before
-
-    asyncio.run(scenario())
+    before = time.monotonic()
+    one = Asked()  # whose job began at some other time of day
+    one.deciding.go.set()
+    await until(lambda: one.deciding.seen, "it is asked")
+    one.runner.stop(0)
+    assert one.deciding.seen is not None
+    assert 0 <= one.deciding.seen.since_swap_s <= one.deciding.seen.t <= time.monotonic() - before
 
 
-def test_strategy_without_telemetry_is_reported_blind(monkeypatch: pytest.MonkeyPatch) -> None:
+@played
+async def test_strategy_without_telemetry_is_reported_blind(monkeypatch: pytest.MonkeyPatch) -> None:
     """First no worker reports; then only some report, then all."""
     monkeypatch.setattr(sight, "BLIND_AFTER_S", 0.0)
     monkeypatch.setattr(sight, "BLIND_AFTER_ROUNDS", 0)
-
-    async def scenario() -> None:
-        jobs, events, turns = running(3, ASP()), Events(), itertools.count(1)
-        runner = runner_of(jobs, events=events)
-        strategy = await runner.prepare("dssp", {"period": 0.05})
-        runner.start(0, strategy)
-        for reporting, blind_to in (((), (0, 1, 2)), ((0, 2), (1,)), ((0, 1, 2), ())):
-            while strategy.blind_to != blind_to:
-                turn = next(turns)
-                for worker in reporting:
-                    spent = {"compute_s": 0.1 * turn, "network_s": 0.0, "waiting_s": 0.0}
-                    jobs[0].workers[worker].report = {"iteration": turn, "state": "computing", **spent}
-                await asyncio.sleep(0.01)
-        runner.stop(0)
-        assert [event.text.partition(" (")[0] for event in events.after(0.0)] == [
-            "job 0: dssp is blind to workers 0, 1 and 2",
-            "job 0: dssp is blind to worker 1",
-            "job 0: dssp receives every worker's reports again",
-        ]
-
-    asyncio.run(asyncio.wait_for(scenario(), 120))
+    jobs, events, turns = running(3, ASP()), Events(), itertools.count(1)
+    runner = runner_of(jobs, events=events)
+    strategy = await runner.prepare("dssp", {"period": 0.05})
+    runner.start(0, strategy)
+    for reporting, blind_to in (((), (0, 1, 2)), ((0, 2), (1,)), ((0, 1, 2), ())):
+        while strategy.blind_to != blind_to:
+            turn = next(turns)
+            for worker in reporting:
+                spent = {"compute_s": 0.1 * turn, "network_s": 0.0, "waiting_s": 0.0}
+                jobs[0].workers[worker].report = {"iteration": turn, "state": "computing", **spent}
+            await asyncio.sleep(0.01)
+    runner.stop(0)
+    assert [event.text.partition(" (")[0] for event in events.after(0.0)] == [
+        "job 0: dssp is blind to workers 0, 1 and 2",
+        "job 0: dssp is blind to worker 1",
+        "job 0: dssp receives every worker's reports again",
+    ]
 
 
-def test_user_code_that_never_returns_is_abandoned_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+@played
+async def test_user_code_that_never_returns_is_abandoned_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread cannot be ended: after a number of such calls no more are started, and all else continues."""
     monkeypatch.setattr(runners, "DECISION_TIMEOUT_S", 0.2)
-
-    async def scenario() -> None:
-        code, go, called = runners.UserCode(), Event(), "calls of automatic strategies never returned"
-        calls = [code.call(go.wait) for _ in range(24)]
-        said = [str(error) for error in await asyncio.gather(*calls, return_exceptions=True)]
-        assert said.count("no answer within 0.2 s") == runners.MOST_CALLS
-        assert sum(called in text for text in said) == 24 - runners.MOST_CALLS
-        go.set()
-        while called in str((await asyncio.gather(code.call(lambda: 7), return_exceptions=True))[0]):
-            await asyncio.sleep(0.01)
-
-    asyncio.run(asyncio.wait_for(scenario(), 120))
+    code, go, called = runners.UserCode(), Event(), "calls of automatic strategies never returned"
+    calls = [code.call(go.wait) for _ in range(24)]
+    said = [str(error) for error in await asyncio.gather(*calls, return_exceptions=True)]
+    assert said.count("no answer within 0.2 s") == runners.MOST_CALLS
+    assert sum(called in text for text in said) == 24 - runners.MOST_CALLS
+    go.set()
+    while called in str((await asyncio.gather(code.call(lambda: 7), return_exceptions=True))[0]):
+        await asyncio.sleep(0.01)
 
 
-def test_strategy_that_never_returns_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+@played
+async def test_strategy_that_never_returns_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runners, "DECISION_TIMEOUT_S", 0.2)
-
-    async def scenario() -> None:
-        deciding = Deciding()
-        strategy = strategy_of(deciding)
-        runner_of(running(1, BSP())).start(0, strategy)
-        assert strategy.task is not None
-        await strategy.task
-        assert strategy.trouble == "no answer within 0.2 s"
-        deciding.go.set()
-
-    asyncio.run(asyncio.wait_for(scenario(), 120))
+    one = Asked()
+    assert one.strategy.task is not None
+    await one.strategy.task
+    assert one.strategy.trouble == "no answer within 0.2 s"
+    one.deciding.go.set()
 
 
 @played

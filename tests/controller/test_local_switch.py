@@ -35,6 +35,8 @@ from tests.disks import disk, fill
 from tests.ports import some_port, some_ports
 from tests.torch.local import Local, there
 
+SERENECTL = (sys.executable, "-m", "serene.controller")
+
 
 @pytest.fixture(scope="module", autouse=True)
 def compiler() -> None:
@@ -150,7 +152,7 @@ def test_down_in_another_network_namespace_stops_no_running_job(running: Local) 
     """In that namespace the numbers of the switch's ports are free, although they are in use here."""
     pools = job_of_two()
     refused = subprocess.run(
-        ["unshare", "--net", sys.executable, "-m", "serene.controller", "down"],
+        ["unshare", "--net", *SERENECTL, "down"],
         env={**running.environment, "SERENE_CONTROLLER": f"unix:{running.client.status().listening.socket}"},
         capture_output=True,
         text=True,
@@ -159,17 +161,6 @@ def test_down_in_another_network_namespace_stops_no_running_job(running: Local) 
     assert refused.returncode == 1 and "job 0 is running" in refused.stderr, refused
     for pool in pools:
         pool.close()
-
-
-def test_second_local_controller_is_refused_without_side_effects(running: Local) -> None:
-    before = running.client.status().switch
-    http = running.client.url.removeprefix("http://")
-    again = running.serenectl("up", "--local", "--switch", running.switch, "--http", http)
-    assert (again.returncode, again.stderr) == (
-        1, f"error: a controller runs at {running.client.url} already ('serenectl down' stops it)\n",
-    )  # fmt: skip
-    assert listens(running.switch)
-    assert running.client.status().switch.shm_ports == before.shm_ports
 
 
 def test_up_on_a_taken_local_switch_suggests_a_second_one(running: Local) -> None:
@@ -208,10 +199,8 @@ def test_precision_command_explains_that_there_is_no_job(running: Local) -> None
 
 def test_second_of_two_concurrent_ups_is_refused(local: Local) -> None:
     """The first one's files stay its own."""
-    http = local.client.url.removeprefix("http://")
-    command = ["up", "--local", "--switch", local.switch, "--http", http]
     with ThreadPoolExecutor(2) as threads:
-        done = sorted(threads.map(lambda _: local.serenectl(*command), range(2)), key=lambda one: one.returncode)
+        done = sorted(threads.map(lambda _: local.serenectl(*local.starts), range(2)), key=lambda one: one.returncode)
     assert [one.returncode for one in done] == [0, 1], done
     assert done[1].stderr.count("\n") == 1 and "'serenectl" in done[1].stderr, done[1].stderr
     pid = int(next(local.folder.glob("controller-*.pid")).read_text())
@@ -222,9 +211,7 @@ def test_second_of_two_concurrent_ups_is_refused(local: Local) -> None:
 
 @pytest.mark.parametrize("signals", [[signal.SIGHUP], [signal.SIGTERM, signal.SIGINT, signal.SIGINT]])
 def test_interrupted_up_leaves_no_switch(local: Local, signals: list[signal.Signals]) -> None:
-    command = [sys.executable, "-m", "serene.controller", "up", "--local", "--switch", local.switch]
-    command += ["--http", local.client.url.removeprefix("http://")]
-    with subprocess.Popen(command, env=dict(local.environment), stderr=subprocess.PIPE) as starting:
+    with subprocess.Popen([*SERENECTL, *local.starts], env=dict(local.environment), stderr=subprocess.PIPE) as starting:
         until(lambda: record(local).exists() and pid_of(record(local)) > 0, "the switch is being started")
         pid = pid_of(record(local))
         for number in signals:
@@ -296,13 +283,12 @@ def test_switch_and_controller_outlive_each_other(
     Controller().create(2)
     assert f"waits for its switch: no connection to a switch at {local.switch}" in caplog.text
 
-    http = local.client.url.removeprefix("http://")
-    again = local.serenectl("up", "--local", "--switch", local.switch, "--http", http)
+    again = local.serenectl(*local.starts)
     said = f"the switch at {local.switch} had ended and runs again; the controller at {local.client.url} continues\n"
     assert (again.stdout, again.stderr) == (said, "")
     until(lambda: local.client.status().switch.connected, "the controller commands the new switch")
     assert local.client.status().switch.shm_ports == ports and len(local.client.jobs()) == 1
-    again = local.serenectl("up", "--local", "--switch", local.switch, "--http", http)
+    again = local.serenectl(*local.starts)
     assert again.stderr.startswith(f"error: a controller runs at {local.client.url} already")
 
     os.kill(json.loads(record(local).read_text())[0], signal.SIGKILL)
@@ -331,9 +317,9 @@ def test_restarted_local_switch_keeps_its_udp_ports(local: Local) -> None:
 
 
 def test_foreground_up_ends_its_switch_with_the_controller(local: Local) -> None:
-    command = [sys.executable, "-m", "serene.controller", "up", "--local", "--foreground", "--switch", local.switch]
-    command += ["--http", local.client.url.removeprefix("http://")]
-    process = subprocess.Popen(command, env=dict(local.environment), stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [*SERENECTL, *local.starts, "--foreground"], env=dict(local.environment), stderr=subprocess.PIPE
+    )
 
     def answers() -> bool:
         try:
@@ -365,14 +351,14 @@ def test_up_on_a_full_disk_reports_it_and_leaves_nothing(local: Local) -> None:
     local.folder.mkdir(parents=True)
     pid = local.folder / f"controller-{local.client.url.rpartition(':')[2]}.pid"
     pid.symlink_to("/dev/full")
-    up = local.serenectl("up", "--local", "--switch", local.switch, "--http", local.client.url.removeprefix("http://"))
+    up = local.serenectl(*local.starts)
     assert up.returncode == 1
     assert up.stderr == (
         f"error: cannot write logs and pid files to {local.folder}: No space left on device; "
         "choose another folder with XDG_RUNTIME_DIR=/PATH\n"
     )
     assert not listens(local.switch)
-    until(lambda: not listens(local.client.url.removeprefix("http://")), "the controller is gone")
+    until(lambda: not listens(local.http), "the controller is gone")
 
 
 def test_local_switch_on_a_full_disk_reports_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -434,11 +420,11 @@ def test_switch_has_ended_when_another_process_gets_its_record(local: Local, mon
     local.folder.mkdir(parents=True)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(local.folder.parent))
     ports, _ = local_commands.start(local.switch, [1, 2])
-    record = local.folder / f"switch-{local.switch.rpartition(':')[2]}.json"
-    with record.open("a+") as file, ThreadPoolExecutor(1) as other:
+    with record(local).open("a+") as file, ThreadPoolExecutor(1) as other:
         taken = other.submit(fcntl.flock, file, fcntl.LOCK_EX)
         until(
-            lambda: f":{record.stat().st_ino} 0 EOF" in Path("/proc/locks").read_text().partition("->")[2], "it waits"
+            lambda: f":{record(local).stat().st_ino} 0 EOF" in Path("/proc/locks").read_text().partition("->")[2],
+            "it waits",
         )
         assert local_commands.stop(local.switch, ports)
         taken.result(120)
@@ -450,7 +436,7 @@ def test_full_disk_elsewhere_is_not_blamed_on_the_runtime_folder(local: Local, m
 
     monkeypatch.setattr(daemon, "run", full)
     with pytest.raises(OSError, match="No space left") as raised:
-        cli.up(foreground=True, switch=[local.switch], http=local.client.url.removeprefix("http://"))
+        cli.up(foreground=True, switch=[local.switch], http=local.http)
     assert not isinstance(raised.value, NoFolder)
 
 
@@ -458,8 +444,7 @@ def test_up_with_unread_output_keeps_its_switch(local: Local) -> None:
     """For example `serenectl up --local | head -1`: the controller runs by then, and needs its switch."""
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-m", "serene.controller", "up", "--local", "--switch", local.switch]
-    command += ["--http", local.client.url.removeprefix("http://")]
+    command = [*SERENECTL, *local.starts]
     with os.fdopen(writer, "wb") as unread:
         subprocess.run(command, env=dict(local.environment), stdout=unread, stderr=subprocess.DEVNULL, check=False)
     assert local.client.status().switch.connected
@@ -469,7 +454,7 @@ def test_up_with_unread_output_keeps_its_switch(local: Local) -> None:
 def test_another_server_at_the_switch_address_is_reported(local: Local) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = f"127.0.0.1:{other.getsockname()[1]}"
-        done = local.serenectl("up", "--local", "--http", local.client.url.removeprefix("http://"), "--switch", taken)
+        done = local.serenectl("up", "--local", "--http", local.http, "--switch", taken)
     assert done.returncode == 1 and done.stderr.startswith(f"error: {taken} is in use. ")
 
 
@@ -480,10 +465,7 @@ def test_module_of_the_same_name_in_the_folder_is_not_run(local: Local, tmp_path
         for file in ("__init__.py", "__main__.py"):
             (tmp_path / name / file).write_text(f"raise SystemExit('{name} of the current folder')\n")
     serenectl = Path(sys.executable).parent / "serenectl"
-    for command in (
-        ["up", "--local", "--switch", local.switch, "--http", local.client.url[len("http://") :]],
-        ["down"],
-    ):
+    for command in (local.starts, ["down"]):
         done = subprocess.run(
             [serenectl, *command],
             cwd=tmp_path,
@@ -493,3 +475,12 @@ def test_module_of_the_same_name_in_the_folder_is_not_run(local: Local, tmp_path
             check=False,
         )
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not Path("/proc/net/if_inet6").exists(), reason="needs IPv6")
+def test_local_switch_at_an_ipv6_address_in_a_folder_with_commas(tmp_path: Path) -> None:
+    with addresses(tmp_path / "a,1b") as made:
+        local = replace(made, switch=made.switch.replace("127.0.0.1", "[::1]"))
+        local.up("--ports", "1-2")
+        status = local.client.status().switch
+        assert status.connected and [Path(at.path).parent for at in status.shm_ports] == [local.folder] * 2

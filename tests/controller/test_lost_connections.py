@@ -1,4 +1,5 @@
-"""Connections to a switch that has died: a writer gets an error, and does not wait."""
+"""A coordinator in this process whose switch dies: what its connections do, and members that change while sums are
+restored."""
 
 from __future__ import annotations
 
@@ -6,20 +7,55 @@ import asyncio
 from contextlib import AsyncExitStack
 
 import finsy as fy
+import numpy as np
 import pytest
 
-from serene.controller.switch.connection import IdInUse, P4RuntimeConnection, SwitchError, Unanswered, Unreachable
+from serene.client import Client
+from serene.controller import upkeep
+from serene.controller.switch.connection import IdInUse, P4RuntimeConnection, Unanswered, Unreachable
 from serene.controller.switch.switch import Switch, SwitchOptions
 from serene.entries import SwitchAddress
 from serene.program import Program
-from serene.strategy import ASP, BSP, SSP
+from serene.strategy import SSP
 from serene.wire import SWITCH_IP, SWITCH_MAC
-from tests.controller.coordinating import commanding, played, until
-from tests.controller.hosts import Host, join
+from tests.controller.coordinating import PATIENCE_S, commanding, played, rejoin
 from tests.controller.processes import SwitchProcess
 
-PATIENCE_S = 120.0
-ASKS_THE_SWITCH = True  # the tests themselves are clients of the switch
+ASKS_THE_SWITCH = True  # in this process: at a Unix socket, which the command line does not take
+
+
+@pytest.mark.parametrize("change", ["left", "evicted", "restarted"])
+@played
+async def test_membership_change_after_restoration_takes_the_later_epoch(
+    switch: SwitchProcess, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    """The end of the restoration begins an epoch itself. A change planned before it would write an older epoch over
+    that one, or keep the restoration's BSP in force."""
+    monkeypatch.setattr(upkeep, "TICK_S", 1e6)  # the change finds the restoration complete, but not ended
+
+    async with commanding(switch.grpc) as coordinator:
+        await coordinator.create_job(3, SSP(2))
+        job = coordinator.jobs[0]
+        members = [Client(switch.transport(worker), 0, worker, 5, silence_s=0.4) for worker in range(3)]
+        await asyncio.gather(*(asyncio.to_thread(member.join) for member in members))
+        await asyncio.gather(*(asyncio.to_thread(member.exchange, np.ones(5, np.float32)) for member in members))
+        switch.restart()
+        await asyncio.gather(*(asyncio.to_thread(rejoin, member) for member in members))
+        assert (job.restoring, job.epoch) == (True, 1)
+        if change == "evicted":
+            await coordinator.set_evicted(0, 2, True)
+        elif change == "left":
+            assert not await asyncio.to_thread(members[2].leave, PATIENCE_S)  # the job is not over
+        else:
+            members[2].close()
+            members[2] = Client(switch.transport(2), 0, 2, 5)
+            await asyncio.to_thread(members[2].join)
+        assert [begun.epoch for begun in job.history if begun.session == job.session] == [1, 2, 3]
+        assert (job.restoring, job.in_force, job.epoch) == (False, SSP(2), 3)
+        assert job.members() == ([0, 1, 2] if change == "restarted" else [0, 1])
+        for member in members:
+            member.close()
+        await coordinator.delete_job(0)
 
 
 @played
@@ -46,29 +82,32 @@ async def test_controller_retries_until_its_predecessors_id_is_free(
         assert (await coming).switch.connected
 
 
-def test_packet_of_a_closed_stream_is_not_sent_on_the_next(switch: SwitchProcess) -> None:
+async def connected(switch: SwitchProcess) -> P4RuntimeConnection:
+    """Its switch has the program."""
+    program = Program.load("serene")
+    connection = P4RuntimeConnection(switch.grpc, 0, 1, fy.P4Schema(program.p4info_path, program.config_path))
+    await connection.open()
+    await connection.install_program()
+    return connection
+
+
+@played
+async def test_packet_of_a_closed_stream_is_not_sent_on_the_next(
+    switch: SwitchProcess, request: pytest.FixtureRequest
+) -> None:
     """The controller has not become primary on the next stream yet; and a sender on a stream closed before it began
     would wait for ever."""
-
-    async def play() -> None:
-        program = Program.load("serene")
-        connection = P4RuntimeConnection(switch.grpc, 0, 1, fy.P4Schema(program.p4info_path, program.config_path))
-        await connection.open()
-        await connection.install_program()
-        switch.kill()
-        with pytest.raises(Unreachable):  # it is known that the switch is gone, though nobody reads the stream
-            while True:
-                await connection.entries()
-        sending = asyncio.create_task(connection.send(1, b"anything"))
-        await asyncio.sleep(0)
-        await connection.close()
-        with pytest.raises(Unreachable):
-            await asyncio.wait_for(sending, PATIENCE_S)
-
-    try:
-        asyncio.run(play())
-    finally:
-        switch.restart()
+    connection = await connected(switch)
+    request.addfinalizer(switch.restart)
+    switch.kill()
+    with pytest.raises(Unreachable):  # it is known that the switch is gone, though nobody reads the stream
+        while True:
+            await connection.entries()
+    sending = asyncio.create_task(connection.send(1, b"anything"))
+    await asyncio.sleep(0)
+    await connection.close()
+    with pytest.raises(Unreachable):
+        await asyncio.wait_for(sending, PATIENCE_S)
 
 
 @played
@@ -77,11 +116,7 @@ async def test_stopped_switch_that_takes_no_packets_is_disconnected(
 ) -> None:
     """gRPC buffers some MB that the switch does not read, and then blocks the sender."""
     monkeypatch.setattr("serene.controller.switch.connection.SEND_TIMEOUT_S", 0.5)
-
-    program = Program.load("serene")
-    connection = P4RuntimeConnection(switch.grpc, 0, 1, fy.P4Schema(program.p4info_path, program.config_path))
-    await connection.open()
-    await connection.install_program()
+    connection = await connected(switch)
 
     async def send() -> None:
         while True:
@@ -121,47 +156,3 @@ async def test_close_as_switch_reconnects_keeps_no_connection(
         await asyncio.sleep(0.01)
     _, late = await asyncio.wait(closing, timeout=PATIENCE_S)
     assert not late and not commanded.connected
-
-
-@played
-async def test_election_id_of_a_living_controller_is_refused(
-    switch: SwitchProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("serene.controller.switch.switch.ID_BECOMES_FREE_S", 0.0)
-    async with commanding(switch.grpc, election_id=5):
-        with pytest.raises(IdInUse, match=r"another controller \(election id 5\) is primary for the switch"):
-            async with commanding(switch.grpc, election_id=5):
-                pass
-
-
-@played
-async def test_stopped_switch_does_not_block_the_status(
-    switch: SwitchProcess, hosts: list[Host], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its counters are outdated then. Without a bound each request would wait for the timeouts of all before it.
-    Requests sent meanwhile may take effect when the switch continues, or not: the controller reports which."""
-    async with commanding(switch.grpc) as coordinator:
-        await coordinator.create_job(2, BSP())
-        await asyncio.to_thread(join, hosts[:2], 0)
-        before = (await coordinator.status()).switch.election_id
-        switch.pause()
-        try:
-            monkeypatch.setattr("serene.controller.coordinator.COUNTERS_TIMEOUT_S", 0.5)
-            monkeypatch.setattr("finsy.p4client._DEFAULT_RPC_TIMEOUT", 5.0)
-            seen = await asyncio.wait_for(asyncio.gather(*(coordinator.status() for _ in range(4))), 60)
-            assert [status.jobs[0].state for status in seen] == ["running"] * 4
-            with pytest.raises(SwitchError, match=r"did not answer in time; it may be stopped .*swap_settled reports"):
-                await coordinator.set_strategy(0, ASP())
-            await until(lambda: "it may be stopped" in str(coordinator.switch.trouble), "the status has the reason")
-        finally:
-            monkeypatch.undo()
-            switch.go_on()
-        await until(lambda: coordinator.switch.connected, "the controller finds it again")
-        # What comes late of the last connection is refused.
-        assert (await coordinator.status()).switch.election_id > before
-        (settled,) = [event for event in coordinator.events.after(0.0) if event.event == "swap_settled"]
-        job = coordinator.jobs[0]
-        assert (settled.epoch, settled.strategy) == (job.epoch, job.strategy)
-        assert job.strategy == {1: BSP(), 2: ASP()}[job.epoch]
-        assert (await coordinator.set_strategy(0, SSP(1))).epoch == 3
-        await coordinator.delete_job(0)

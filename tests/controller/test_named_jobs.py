@@ -29,7 +29,7 @@ from serene.controller.jobs.named import (
 from serene.controller.jobs.plans import Readmission, Waiting
 from serene.racks import Racks
 from serene.strategy import BSP
-from tests.controller.planning import NOW, at, new_jobs, reason, started
+from tests.controller.planning import NOW, at, left, new_jobs, reason, started
 from tests.controller.processes import Start as StartController
 from tests.controller.processes import serenectl, until
 from tests.controller.statuses import printed
@@ -254,12 +254,6 @@ def test_elastic_places_after_a_lost_session_become_free_soon() -> None:
     assert office.come("d") == Place(job, 0)
 
 
-@pytest.mark.parametrize("name", ["", "a\nb", "x" * 65])
-def test_impossible_job_names_are_refused(name: str) -> None:
-    with pytest.raises(BadRequest, match="expected a name of 1 to 64 printable characters"):
-        Office().come("a", name)
-
-
 def test_named_jobs_forget_gatherings_of_gone_processes() -> None:
     office = Office()
     for number in range(50):
@@ -300,17 +294,6 @@ def test_places_are_requested_over_http(start: StartController) -> None:
         assert ask("a").json()["worker"] == 0
         job = controller.client.job(0)
         assert (job.name, job.scale, job.limit, job.state) == ("gpt", 2**20, 1.0, JobState.WAITING)
-        for changes, said in (
-            ({"name": ""}, "job '': expected a name"),
-            ({"scale": 0}, "scale 0 for 2 workers: expected 1 to"),
-            ({"limit": 2**31}, "limit 2147483648 units for 2 workers: expected 1 to"),
-            ({"workers": 0}, "workers: Input should be greater than or equal to 1"),
-            ({"settings": {"x": 1.5}}, "settings.x"),
-            ({"settings": {"x": 2**53 + 1}}, "settings.x"),
-            ({"what": 1}, "what: Extra inputs are not permitted"),
-        ):
-            answer = ask("c", **changes)
-            assert answer.status_code == 422 and answer.json()["error"].startswith(said), answer.text
         until(lambda: not controller.client.jobs(), "a named job that nobody joins is over")
         assert isinstance(ask("a", strategy={"name": "asp"}).json()["waits"], str)
 
@@ -333,3 +316,15 @@ def test_commands_take_a_job_by_its_name(start: StartController) -> None:
     ):
         ended = serenectl(*command.split(), "--controller", controller.url)
         assert (ended.returncode, ended.stdout, ended.stderr) == (status, out, err), ended
+
+
+def test_newcomer_gets_a_dead_members_place_rather_than_a_left_one() -> None:
+    """Everybody waits for the dead member. Whether it is dead is known after a while only."""
+    office = Office()
+    job = office.running()
+    left(office.jobs, 0)
+    job.workers[0].left_at, office.silent[1] = office.now - VACANT_S, 1.0
+    assert isinstance(office.come("c"), Awaits)
+    office.now += VACANT_S
+    office.silent[1] += VACANT_S
+    assert office.come("c") == Place(job, 1)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,19 +16,20 @@ import pytest
 from serene.client import Client, Session
 from serene.strategy import BSP
 from tests.controller.processes import ROOT, Start, SwitchProcess, serenectl, until
+from tests.controller.trees import adding_to
 
 VALUES = 700
 
 
-def session_of(switch: SwitchProcess, worker: int) -> Session:
-    return Session(Client(switch.transport(worker), 0, worker, VALUES))
+def session_of(switch: SwitchProcess, worker: int, total: np.ndarray) -> Session:
+    return Session(Client(switch.transport(worker), 0, worker, VALUES), adding_to(total))
 
 
 def test_worker_between_its_exchanges_is_reported_computing(switch: SwitchProcess, start: Start) -> None:
     """Worker 0 measures none of its times, worker 1 does."""
     controller = start()
     controller.client.create_job(2, BSP())
-    sessions = [session_of(switch, worker) for worker in range(2)]
+    sessions = [session_of(switch, worker, np.zeros(VALUES, np.float32)) for worker in range(2)]
 
     def step(session: Session) -> None:
         session.exchange(np.ones(VALUES, np.float32))
@@ -75,9 +75,7 @@ def test_custom_drop_rule_appears_as_a_metric(start: Start, switch: SwitchProces
     controller = start("--program", str(changed))
     controller.client.create_job(2, BSP())
     totals = np.zeros((2, VALUES), np.float32)
-    sessions = [
-        Session(Client(switch.transport(worker), 0, worker, VALUES), _adds(totals[worker])) for worker in range(2)
-    ]
+    sessions = [session_of(switch, worker, totals[worker]) for worker in range(2)]
 
     def dropped() -> float:
         found = re.search(
@@ -104,10 +102,3 @@ def test_custom_drop_rule_appears_as_a_metric(start: Start, switch: SwitchProces
     assert (totals == 2 * steps).all()
     assert "dropped packets: on purpose " in serenectl("status", controller=controller.url).stdout
     controller.client.delete_job(0)
-
-
-def _adds(total: np.ndarray) -> Callable[[np.ndarray], None]:
-    def apply(delta: np.ndarray) -> None:
-        total[:] += delta
-
-    return apply

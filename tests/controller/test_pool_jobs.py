@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -174,28 +173,6 @@ def test_takeover_reads_the_precision_from_the_switch(
         client.set_strategy(0, ASP())
     assert client.set_precision(0, 32).epoch == 3
     until(lambda: [job.job for job in client.jobs()] == [1], "the pool is gone, and nothing else")
-
-
-def test_pool_jobs_over_http_refuse_swaps_and_evictions(switch: SwitchProcess, start: StartController) -> None:
-    controller = start()
-    client = controller.client
-    job = client.create_job(2, BSP(), pool_slots=4)
-    assert (job.pool, job.slots, job.state) == (True, 4, JobState.WAITING)
-    refusals: list[Callable[[], object]] = [
-        lambda: client.set_strategy(0, ASP()),
-        lambda: client.set_automatic(0, "dssp"),
-        lambda: client.evict(0, 1),
-    ]
-    for refused in refusals:
-        with pytest.raises(Rejected, match="belongs to a process group") as error:
-            refused()
-        assert error.value.status == 409
-    with pytest.raises(Rejected, match="a pool runs under BSP only"):
-        client.create_job(2, ASP(), pool_slots=4)
-    said = serenectl("sync", "ssp", "--staleness", "2", controller=controller.url)
-    assert (said.returncode, said.stderr.count("\n")) == (2, 1)
-    assert said.stderr.startswith("error: job 0 belongs to a process group, so it stays under BSP")
-    assert not client.create_job(2, BSP()).pool
 
 
 def test_silent_worker_ends_pool_and_others_are_refused(

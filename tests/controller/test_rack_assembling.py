@@ -1,4 +1,4 @@
-"""A controller assembles jobs from what leaves and the root hold: members, racks, and entries of no job."""
+"""Racks without switches: a controller assembles jobs from what leaves and the root hold. Names in racks."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from serene import entries
 from serene.controller.jobs.job import RETURN_S, JobState
 from serene.controller.jobs.plans import Start, Waiting
 from serene.controller.jobs.slots import SlotRange
+from serene.controller.settings import settings
 from serene.controller.switch import tree_entries
 from serene.controller.switch.assembling import assembled
 from serene.controller.switch.plan_entries import Installed, InstalledJob
 from serene.controller.switch.takeover import job_from, lost_job_from
 from serene.entries import SwitchAddress
 from serene.racks import Racks, policies
-from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
+from serene.strategy import ASP, BSP, SSP, BadStrategy, Mixed, Quorum, Strategy
 from serene.wire import ROOT, SWITCH_IP, SWITCH_MAC
 from tests.controller.planning import at, new_jobs
 
@@ -192,3 +193,23 @@ def test_job_removed_by_another_controller_is_not_lost() -> None:
         record = part.jobs.pop(0)
         assert assembled(root, leaves, racks).installed.jobs[0].lost
         part.jobs[0] = record
+
+
+def test_root_is_listed_first_and_leaves_in_rack_order() -> None:
+    named = settings(switch="leaf1=127.0.0.1:9560,root=127.0.0.1:9559,east=127.0.0.1:9561").switches
+    assert [switch.name for switch in named] == ["root", "leaf1", "east"]
+    assert settings(switch="127.0.0.1:9559").switches == []
+
+
+def test_worker_names_over_racks_convert_to_numbers() -> None:
+    racks = Racks.of([2, 0, 3])
+    assert [racks.name(worker) for worker in range(5)] == ["0.0", "0.1", "2.0", "2.1", "2.2"]
+    assert [racks.worker(name) for name in ("0.1", "2.2", "3")] == [1, 4, 3]
+    assert [racks.number(2, 1), racks.number(1, 0), racks.number(3, 0)] == [3, None, None]
+    assert Racks.of([4]).name(3) == "3"
+    for name in ("1.0", "5", "2.3", "x", "0.0.0", "-1"):
+        with pytest.raises(BadStrategy, match=r"expected 0 to 4, or 0\.0 to 2\.2"):
+            racks.worker(name)
+    for sizes in ([], [0, 0], [33, 1], [-1, 2], [1] * 9):
+        with pytest.raises(BadStrategy, match="expected"):
+            Racks.of(sizes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
@@ -12,10 +11,9 @@ import pytest
 from serene.client import Refused, Session
 from serene.controller.http.client import ControllerClient, Rejected
 from serene.controller.status.model import Explanation
-from serene.racks import Racks
-from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
+from serene.strategy import BSP, Mixed
 from tests.controller.processes import ControllerProcess, serenectl, until
-from tests.controller.trees import Tree, adding_to
+from tests.controller.trees import Tree
 from tests.ports import some_port
 
 SIZES = (2, 2, 1)
@@ -39,75 +37,6 @@ def test_workers_rack_is_that_of_its_hello(fabric: Tree, racks_client: Controlle
         pytest.raises(Refused, match="job 0 has no workers in rack 2: it has 2, 1, 0 by rack"),
     ):
         elsewhere.join(120.0)
-
-
-def test_swaps_over_racks_lose_nothing(fabric: Tree, racks_client: ControllerClient) -> None:
-    """The end loses nothing either: workers learn of it, as of a new epoch, one after the other. Contributions are
-    small enough for reads of more than 255 of them: under ASP a worker that is not scheduled reads thousands."""
-    racks, workers = Racks(SIZES), sum(SIZES)
-    strategies: list[Strategy] = [SSP(2), Quorum(3), ASP(), Mixed((0, 4)), Mixed((1,), 2), BSP()]
-    racks_client.create_job(workers, BSP(), racks=SIZES)
-    enough = threading.Event()
-    totals = [np.zeros(VALUES, np.float32) for _ in range(workers)]
-
-    def train_on(number: int) -> int:
-        """How many steps."""
-        with Session(fabric.client(*racks.place(number), VALUES), adding_to(totals[number])) as session:
-            session.join()
-            while not enough.is_set():
-                session.exchange(np.full(VALUES, (number + 1) / 64, np.float32))
-            assert session.finish(60.0)
-            return session.iteration
-
-    def all_have(epoch: int) -> bool:
-        return all((worker.report or {}).get("at_epoch") == epoch for worker in racks_client.job(0).workers)
-
-    with ThreadPoolExecutor(workers) as pool:
-        training = [pool.submit(train_on, number) for number in range(workers)]
-        until(lambda: all_have(1), "everybody trains")
-        for epoch, strategy in enumerate(strategies, 2):
-            swap = racks_client.set_strategy(0, strategy)
-            assert swap.epoch == epoch
-            assert swap.prepare_ms is not None and swap.flip_ms is not None
-            assert 0 < swap.prepare_ms + swap.flip_ms < swap.write_ms
-            until(lambda epoch=epoch: all_have(epoch), f"everybody is in epoch {epoch}")  # type: ignore[misc]
-        enough.set()
-        steps = [each.result(120) for each in training]
-    for total in totals:
-        assert (64 * total == sum((number + 1) * done for number, done in enumerate(steps))).all()
-    done = racks_client.job(0)
-    assert (done.state, done.racks) == ("finished", list(SIZES))
-    assert [(worker.rack, worker.place) for worker in done.workers] == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)]
-    assert [begun.strategy for begun in done.history if begun.reason == "requested"] == strategies
-    assert [worker.contributions for worker in done.workers] == [worker.contributions_sent for worker in done.workers]
-    assert [worker.contributions for worker in done.workers] == [done.slots * each for each in steps]
-
-
-def test_restarted_or_evicted_worker_returns_to_its_rack(fabric: Tree, racks_client: ControllerClient) -> None:
-    """It keeps the number that it had."""
-    racks_client.create_job(3, BSP(), racks=[1, 2, 0])
-    with fabric.client(0, 0, VALUES) as one, fabric.client(1, 0, VALUES) as two, ThreadPoolExecutor(3) as pool:
-        first = fabric.client(1, 1, VALUES)
-        for joining in [pool.submit(member.join) for member in (one, two, first)]:
-            joining.result(120)
-        assert [member.protocol.number for member in (one, two, first)] == [0, 1, 2]
-        gradient = np.ones(VALUES, np.float32)
-        for update in [pool.submit(member.exchange, gradient) for member in (one, two, first)]:
-            assert (update.result(120).delta == 3).all()
-        first.close()
-        with fabric.client(1, 1, VALUES, lane=1) as again:
-            again.join(120.0)
-            caught = again.catch_up()
-            assert caught is not None and (caught.delta == 3).all()
-            assert [worker.state for worker in racks_client.job(0).workers] == ["running"] * 3
-            assert "worker 1.1 restarted" in racks_client.job(0).history[-1].reason
-            racks_client.evict(0, 2)
-            for update in [pool.submit(member.exchange, gradient) for member in (one, two)]:
-                update.result(120)
-            for update in [pool.submit(member.exchange, gradient) for member in (one, two)]:
-                update.result(120)
-            racks_client.readmit(0, 2)
-            assert [worker.state for worker in racks_client.job(0).workers] == ["running"] * 3
 
 
 def test_status_and_explain_name_rack_and_level(

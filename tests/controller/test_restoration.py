@@ -1,19 +1,19 @@
-"""Members change while workers restore the sums that a switch has lost: no sum is doubled or lost."""
+"""A switch restarts: members change while workers restore its sums, leave, or have read for the last time."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 
 import numpy as np
 import pytest
 
-from serene.client import Client, Session
+from serene.client import Client, Session, Update
 from serene.controller.http.client import ControllerClient, Rejected
 from serene.strategy import BSP
-from tests.controller.processes import ControllerProcess, SwitchProcess, until
+from tests.controller.processes import ControllerProcess, SwitchProcess, states, until
 
 VALUES, STEPS, PATIENCE_S = 700, 4, 120
 
@@ -21,10 +21,10 @@ VALUES, STEPS, PATIENCE_S = 700, 4, 120
 class Member:
     """A worker that contributes its id + 1, and what its replica holds."""
 
-    def __init__(self, switch: SwitchProcess, worker: int, silence_s: float = 0.4) -> None:
+    def __init__(self, switch: SwitchProcess, worker: int) -> None:
         self.replica = np.zeros(VALUES, np.float32)
         self.worker = worker
-        client = Client(switch.transport(worker), 0, worker, VALUES, silence_s=silence_s)
+        client = Client(switch.transport(worker), 0, worker, VALUES, silence_s=0.4)
         self.session = Session(client, self.apply, join_timeout_s=PATIENCE_S)
 
     def apply(self, delta: np.ndarray) -> None:
@@ -55,21 +55,6 @@ def evicted(client: ControllerClient, worker: int) -> bool:
     with suppress(Rejected):
         return bool(client.evict(0, worker))
     return False
-
-
-def test_workers_of_a_lost_session_are_called(switch: SwitchProcess, controller: ControllerProcess) -> None:
-    """They would not ask by themselves here."""
-    controller.client.create_job(2, BSP())
-    members = [Member(switch, worker, silence_s=1e6) for worker in range(2)]
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda member: member.session.join(), members))
-        list(pool.map(lambda member: member.step(), members))
-        switch.restart()
-        list(pool.map(lambda member: member.step(), members))
-    assert [member.replica[0] for member in members] == [6.0, 6.0]
-    for member in members:
-        member.session.client.close()
-    controller.client.delete_job(0)
 
 
 @pytest.mark.parametrize("how", ["evicted", "evicted, and joins again"])
@@ -127,3 +112,36 @@ def test_requests_during_a_restoration_do_not_prevent_it(
         member.apply(member.session.client.pull().delta)
     assert {float(member.replica[0]) for member in members} == {(STEPS + 1) * 6.0}
     assert len({epoch.session for epoch in client.job(0).history}) == 2
+
+
+@pytest.mark.parametrize("how", [Session.leave, Session.abandon], ids=["leave", "abandon"])
+def test_leave_during_switch_restart_keeps_no_worker_waiting(
+    switch: SwitchProcess, job: tuple[ControllerClient, list[Member]], how: Callable[[Session], None]
+) -> None:
+    """It must learn of the session that follows: the others wait for it there until it leaves again."""
+    client, (*stay, leaves) = job
+    switch.restart()
+    with ThreadPoolExecutor(3) as pool:
+        left = pool.submit(how, leaves.session)
+        for step in [pool.submit(member.step) for member in stay]:
+            step.result(PATIENCE_S)
+        left.result(PATIENCE_S)
+    assert states(client) == ["running", "running", "left"]
+
+
+def test_switch_restart_before_the_last_read_is_no_error(
+    switch: SwitchProcess, job: tuple[ControllerClient, list[Member]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All workers have contributed and left, so no session follows, and nothing is reported."""
+    client, (*others, last) = job
+    for member in others:
+        member.session.leave()
+    pull = last.session.client.pull
+
+    def after_a_restart(timeout_s: float) -> Update:
+        switch.restart()
+        return pull(timeout_s)
+
+    monkeypatch.setattr(last.session.client, "pull", after_a_restart)
+    assert last.session.finish(60.0) is False
+    assert client.job(0).state == "finished"

@@ -14,7 +14,6 @@ from serene.embedded.program import memory
 from serene.embedded.program.errors import NoMemory
 from serene.experiments.performance.any_size import run
 from serene.program import Program
-from serene.slots import MAX_SLOTS
 from serene.strategy import BSP
 from serene.wire import Op
 from tests.controller.hosts import Host, join, started
@@ -68,13 +67,6 @@ def test_too_many_slots_error_names_largest_count_that_fits(monkeypatch: pytest.
     with pytest.raises(NoMemory, match=r"1001 slots; the largest number that fits is 1000$"):
         Switch.load(program.with_slots(1001).config)
     Switch.load(program.with_slots(1000).config).close()
-
-
-@pytest.mark.parametrize("slots", ["0", str(MAX_SLOTS + 1)])
-def test_impossible_slot_count_is_refused_in_one_line(slots: str) -> None:
-    refused = serenectl("up", "--foreground", "--slots", slots)
-    assert refused.returncode in (1, 2)
-    assert refused.stderr == f"error: --slots: {slots} slots: expected 1 to {MAX_SLOTS}\n"
 
 
 def test_large_vector_trains_under_quorum_with_live_swaps(tmp_path: Path) -> None:

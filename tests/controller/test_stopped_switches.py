@@ -19,15 +19,14 @@ from serene.controller.coordinator import Coordinator
 from serene.controller.settings import settings
 from serene.controller.switch.connection import SwitchError
 from serene.strategy import ASP, BSP, SSP, Strategy
-from tests.controller.coordinating import commanding, played, rejoin
+from tests.controller.coordinating import played, rejoin
 from tests.controller.coordinating import until as comes_true
 from tests.controller.processes import ControllerProcess, until
 from tests.controller.relay import Relay
-from tests.controller.trees import Tree
+from tests.controller.trees import VALUES, Tree, at_once, job_over
 
 SIZES = (2, 1)
 WORKERS = sum(SIZES)
-VALUES = 700
 GRADIENT = np.ones(VALUES, np.float32)
 
 
@@ -41,14 +40,6 @@ def to_root(tree: Tree) -> Iterator[Relay]:
 def through(relay: Relay, tree: Tree) -> str:
     """The value of ``--switch`` by which the root is reached through the relay."""
     return tree.option.replace(tree.root.grpc, relay.address)
-
-
-async def joined(tree: Tree, coordinator: Coordinator, strategy: Strategy) -> list[Client]:
-    """All workers of job 0."""
-    members = tree.members(VALUES)
-    await coordinator.create_job(WORKERS, strategy, racks=SIZES)
-    await asyncio.gather(*(asyncio.to_thread(member.join) for member in members))
-    return members
 
 
 # A swap of which there is no answer
@@ -92,8 +83,7 @@ async def swap_unanswered(coordinator: Coordinator, strategy: Strategy) -> None:
 
 @played
 async def test_unanswered_swap_is_found_in_force(tree: Tree, to_root: Relay) -> None:
-    async with commanding(through(to_root, tree), max(SIZES)) as coordinator:
-        await joined(tree, coordinator, BSP())
+    async with job_over(tree, through(to_root, tree)) as (coordinator, _, _):
         to_root.hold(requests=False)
         await swap_unanswered(coordinator, SSP(2))
         assert await settled(coordinator) == (2, SSP(2))
@@ -104,8 +94,7 @@ async def test_unanswered_swap_is_found_in_force(tree: Tree, to_root: Relay) -> 
 @played
 async def test_unanswered_eviction_is_not_revoked_by_a_readmit(tree: Tree, to_root: Relay) -> None:
     """The eviction is in force in the switch, so a readmission must be written, too."""
-    async with commanding(through(to_root, tree), max(SIZES)) as coordinator:
-        await joined(tree, coordinator, BSP())
+    async with job_over(tree, through(to_root, tree)) as (coordinator, _, _):
         to_root.hold(requests=False)
         with unanswered():
             await coordinator.set_evicted(0, 1, True)
@@ -120,8 +109,7 @@ async def test_unanswered_eviction_is_not_revoked_by_a_readmit(tree: Tree, to_ro
 @played
 async def test_swap_that_reaches_the_root_late_is_refused_there(tree: Tree, to_root: Relay) -> None:
     """By then the controller has reported its failure."""
-    async with commanding(through(to_root, tree), max(SIZES)) as coordinator:
-        await joined(tree, coordinator, BSP())
+    async with job_over(tree, through(to_root, tree)) as (coordinator, _, _):
         to_root.hold(requests=True)
         await swap_unanswered(coordinator, SSP(2))
         assert await settled(coordinator) == (1, BSP())
@@ -142,8 +130,7 @@ async def test_swap_that_reaches_the_root_late_is_refused_there(tree: Tree, to_r
 @played
 async def test_swap_on_paused_root_settles_when_root_resumes(tree: Tree) -> None:
     """Which request the root handles first decides whether the swap is in force; the controller reports the result."""
-    async with commanding(tree.option, max(SIZES)) as coordinator:
-        await joined(tree, coordinator, BSP())
+    async with job_over(tree) as (coordinator, _, _):
         tree.root.pause()
         try:
             await swap_unanswered(coordinator, SSP(2))
@@ -176,8 +163,7 @@ def test_rejoining_worker_is_told_the_root_is_unreachable(tree: Tree, daemon: Co
 
 @played
 async def test_leaving_worker_is_told_the_root_is_unreachable(tree: Tree, caplog: pytest.LogCaptureFixture) -> None:
-    async with commanding(tree.option, max(SIZES)) as coordinator:
-        members = await joined(tree, coordinator, BSP())
+    async with job_over(tree) as (coordinator, _, members):
         tree.root.pause()
         try:
             with shorter_patience():
@@ -199,11 +185,10 @@ async def test_leave_in_stalled_restoration_reports_root_unreachable(
     def leave(member: Client) -> None:
         assert not member.leave_and_wait(1e6)
 
-    async with commanding(tree.option, max(SIZES)) as coordinator:
-        members = await joined(tree, coordinator, SSP(2))
-        await asyncio.gather(*(asyncio.to_thread(member.exchange, GRADIENT) for member in members))
+    async with job_over(tree, strategy=SSP(2)) as (coordinator, _, members):
+        await at_once(members, lambda member: member.exchange(GRADIENT))
         tree.root.restart()
-        await asyncio.gather(*(asyncio.to_thread(rejoin, member) for member in members))
+        await at_once(members, rejoin)
         assert coordinator.jobs[0].restoring
         tree.root.kill()
         await comes_true(lambda: not coordinator.switch.connected, "the loss is noticed")

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from serene.controller.settings import BadSettings, settings
 from serene.topologies.processes import bmv2
 from tests.controller.processes import Switch, embedded, missing, serenectl
 from tests.ports import some_port
@@ -97,18 +96,3 @@ def watch_by_tls(switch: str, files: Path, identity: tuple[str, ...]) -> None:
         2,
         ["error: --switch-key: --switch-cert and --switch-key must be given together"],
     )
-
-
-@pytest.mark.parametrize(
-    ("given", "error"),
-    [
-        ({"switch_ca": "/no/such.pem"}, "--switch-ca: cannot read '/no/such.pem': No such file or directory"),
-        ({"switch_ca": "README.md", "switch_cert": "README.md"}, "--switch-key: --switch-cert and --switch-key must"),
-        ({"switch_ca": "README.md", "switch_key": "README.md"}, "--switch-key: --switch-cert and --switch-key must"),
-        ({"switch_cert": "README.md", "switch_key": "README.md"}, "--switch-key: needs --switch-ca, which encrypts"),
-    ],
-)
-def test_missing_tls_files_are_named(given: dict[str, str], error: str) -> None:
-    with pytest.raises(BadSettings) as raised:
-        settings(**given)
-    assert str(raised.value).startswith(error)

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
 from serene.client import Client
 from serene.client.transport.transport import FrameTransport
+from serene.controller.coordinator import Coordinator
+from serene.controller.jobs.job import JobState
+from serene.controller.switch.tree import Tree as Fabric
 from serene.racks import Racks
+from serene.strategy import BSP
 from serene.topologies.processes import bmv2
+from tests.controller.coordinating import commanding, until
 from tests.controller.hosts import FrameLink, Host, udp_end
 from tests.controller.processes import ControllerProcess, Switch, embedded, own_network
 from tests.ports import some_port, some_ports
 
 UPLINK = 33
+VALUES = 700  # of a worker's gradient
+
+T = TypeVar("T")
 
 
 class UdpSwitch(Switch):
@@ -131,3 +141,29 @@ def adding_to(total: np.ndarray) -> Callable[[np.ndarray], None]:
         np.add(total, delta, out=total)
 
     return apply
+
+
+def fabric_of(coordinator: Coordinator) -> Fabric:
+    assert isinstance(coordinator.switch, Fabric)
+    return coordinator.switch
+
+
+@asynccontextmanager
+async def job_over(
+    tree: Tree, switch: str | None = None, **options: Any
+) -> AsyncIterator[tuple[Coordinator, Fabric, list[Client]]]:
+    """A coordinator of the tree, and a job all of whose workers have joined. switch: the value of
+    ``--switch``. options: of `Coordinator.create_job`."""
+    async with commanding(tree.option if switch is None else switch, max(tree.sizes)) as coordinator:
+        slots = options.get("pool_slots")
+        members = tree.members(VALUES if slots is None else slots * coordinator.jobs.lanes)
+        strategy = options.pop("strategy", BSP())
+        await coordinator.create_job(sum(tree.sizes), strategy, racks=tree.sizes, **options)
+        await at_once(members, Client.join)
+        await until(lambda: coordinator.jobs[0].state is JobState.RUNNING, "the coordinator, too, has them as members")
+        yield coordinator, fabric_of(coordinator), members
+
+
+async def at_once(members: list[Client], what: Callable[[Client], T]) -> list[T]:
+    """Runs the call for every worker, each in its own thread."""
+    return list(await asyncio.gather(*(asyncio.to_thread(what, member) for member in members)))

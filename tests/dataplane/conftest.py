@@ -52,6 +52,7 @@ class DataPlane(ABC):
     1."""
 
     program = V1MODEL
+    lanes = V1MODEL.lanes
 
     @abstractmethod
     def clear(self) -> None:
@@ -135,6 +136,50 @@ class DataPlane(ABC):
         return {name: count for name, count in counts.items() if count}
 
 
+class LiveDataPlane(DataPlane):
+    """A switch that forwards in its own time. After each frame a marker is sent to every port: queues keep the order,
+    so that whatever a frame causes comes before the marker."""
+
+    @abstractmethod
+    def put(self, port: int, frame: bytes) -> None: ...
+
+    @abstractmethod
+    def taken(self, port: int) -> list[bytes]:
+        """The next frames that leave by a port, within 10 s; empty if there are none."""
+
+    @abstractmethod
+    def put_packet_out(self, port: int, frame: bytes) -> None: ...
+
+    def send(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
+        self.put(port, frame)
+        return self._collect(port)
+
+    def _collect(self, sender: int) -> list[tuple[int, bytes]]:
+        # Sent after the frame into the same port: a broadcast, which marks the other ports, and an ARP request, whose
+        # reply marks the sender's.
+        self.put(sender, MARKER)
+        self.put(sender, QUESTION)
+        received = []
+        for port in range(1, WORKERS + 1):
+            found: list[bytes] = []
+            last = REPLY if port == sender else MARKER
+            while last not in found:
+                more = self.taken(port)
+                assert more, f"no marker on port {port}"
+                found += more
+            assert found[-1] == last
+            received += [(port, data) for data in found[:-1]]
+        return sorted(received)
+
+    def learned(self) -> list[tuple[int, int]]:
+        pytest.skip("digests come late, and of the markers, too: tests/controller/test_controller_end_to_end.py waits")
+
+    def packet_out(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
+        self.put_packet_out(port, frame)
+        # It takes another way than the marker, which may overtake it.
+        return until(lambda: self._collect(1), "the packet-out arrives")
+
+
 class EmbeddedDataPlane(DataPlane):
     def __init__(self) -> None:
         self._plane: ProgramSwitch | None = None
@@ -187,9 +232,8 @@ class EmbeddedDataPlane(DataPlane):
         return self.send(CPU_PORT, (port << 7).to_bytes(2, "big") + frame)
 
 
-class ShmDataPlane(EmbeddedDataPlane):
-    """The embedded switch with its forwarding thread and a shared-memory port for each worker. Markers tell when all
-    frames have come, as with `Bmv2DataPlane`."""
+class ShmDataPlane(LiveDataPlane, EmbeddedDataPlane):
+    """The embedded switch with its forwarding thread and a shared-memory port for each worker."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -208,51 +252,24 @@ class ShmDataPlane(EmbeddedDataPlane):
         for end in self._ends.values():
             end.close()
 
-    def _put(self, port: int, frame: bytes) -> None:
+    def put(self, port: int, frame: bytes) -> None:
         self._ends[port].send_rows(np.frombuffer(frame, np.uint8)[None, :])
 
-    def send(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
-        self._put(port, frame)
-        return self._collect(port)
-
-    def _collect(self, sender: int) -> list[tuple[int, bytes]]:
-        self._put(sender, MARKER)
-        self._put(sender, QUESTION)
-        received = []
-        for port, end in self._ends.items():
-            found: list[bytes] = []
-            last = REPLY if port == sender else MARKER
-            while last not in found:
-                rows, lengths = end.receive_rows(10)
-                assert len(rows), f"no marker on port {port}"
-                found += [row[:length].tobytes() for row, length in zip(rows, lengths, strict=True)]
-            assert found[-1] == last
-            received += [(port, data) for data in found[:-1]]
-        return sorted(received)
+    def taken(self, port: int) -> list[bytes]:
+        rows, lengths = self._ends[port].receive_rows(10)
+        return [row[:length].tobytes() for row, length in zip(rows, lengths, strict=True)]
 
     def punted(self) -> tuple[int, bytes] | None:
         events = self.switch.wait_events(0 if self._punted else 0.3)
         self._punted += [(int.from_bytes(data[:2], "big") >> 7, data[2:]) for data in events.cpu_packets]
         return super().punted()
 
-    def learned(self) -> list[tuple[int, int]]:
-        pytest.skip("the markers are learned, too: they cannot be told from the frames of the test")
-
-    def packet_out(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
+    def put_packet_out(self, port: int, frame: bytes) -> None:
         self.switch.packet_out((port << 7).to_bytes(2, "big") + frame)
-        received: list[tuple[int, bytes]] = []
-
-        def arrived() -> bool:
-            received.extend(self._collect(1))
-            return bool(received)
-
-        until(arrived, "the packet-out arrives")
-        return received
 
 
-class Bmv2DataPlane(DataPlane):
-    """simple_switch_grpc. After each frame a marker is sent to every port. Queues keep the order, so that whatever a
-    frame causes comes before the marker."""
+class Bmv2DataPlane(LiveDataPlane):
+    """simple_switch_grpc."""
 
     def __init__(self, process: SwitchProcess) -> None:
         from tests.p4rt import Controller
@@ -268,8 +285,7 @@ class Bmv2DataPlane(DataPlane):
         self._controller.close()
 
     def clear_groups(self) -> None:
-        """Deletes the multicast groups. BMv2 keeps them when a program is pushed, and would then send everything
-        twice."""
+        """BMv2 keeps multicast groups when a program is pushed, and would then send everything twice."""
         for group in self._groups:
             self._controller.delete_group(group)
         self._groups.clear()
@@ -296,22 +312,12 @@ class Bmv2DataPlane(DataPlane):
     def counter(self, name: str, index: int = 0) -> int:
         return self._controller.count(name, index)
 
-    def send(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
+    def put(self, port: int, frame: bytes) -> None:
         self._process.link(port).send(frame)
-        return self._collect(port)
 
-    def _collect(self, sender: int) -> list[tuple[int, bytes]]:
-        # Sent after the frame into the same port: a broadcast, which marks the other ports, and an ARP request, whose
-        # reply marks the sender's.
-        self._process.link(sender).send(MARKER)
-        self._process.link(sender).send(QUESTION)
-        received = []
-        for port in range(1, WORKERS + 1):
-            last = REPLY if port == sender else MARKER
-            while (data := self._process.link(port).receive(10)) != last:
-                assert data is not None, f"no marker on port {port}"
-                received.append((port, data))
-        return sorted(received)
+    def taken(self, port: int) -> list[bytes]:
+        data = self._process.link(port).receive(10)
+        return [] if data is None else [data]
 
     def punted(self) -> tuple[int, bytes] | None:
         try:
@@ -319,22 +325,8 @@ class Bmv2DataPlane(DataPlane):
         except queue.Empty:
             return None
 
-    def learned(self) -> list[tuple[int, int]]:
-        pytest.skip(
-            "BMv2 sends digests late, and no repeated ones: tests/controller/test_controller_end_to_end.py waits"
-        )
-
-    def packet_out(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
+    def put_packet_out(self, port: int, frame: bytes) -> None:
         self._controller.packet_out(port, frame)
-        # It takes another way than the marker, which may overtake it.
-        received: list[tuple[int, bytes]] = []
-
-        def arrived() -> bool:
-            received.extend(self._collect(1))
-            return bool(received)
-
-        until(arrived, "the packet-out arrives")
-        return received
 
 
 @pytest.fixture(scope="module", params=["embedded", "shm", pytest.param("bmv2", marks=pytest.mark.bmv2)])

@@ -9,9 +9,12 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
+from serene.client.session import restoration
+from serene.controller import upkeep
 from serene.errors import SereneError
 from serene.experiments.correctness.schedules import NUMBERS, PAIRS, play
 from serene.experiments.correctness.tallies import Pair
@@ -43,7 +46,8 @@ def test_correct_rules_pass_random_runs() -> None:
         "restarted", "stood still", "joined again", "second processes", "evicted", "readmitted", "jobs deleted",
         "controller restarts", "clock set back", "clock set ahead", "gave up and joined again", "sent away",
         "took its place back",
-        "switch restarts", "called", "called for an older session", "WAIT to an older incarnation",
+        "switch restarts", "switch restarts when the job is over", "nothing to read when the job was over",
+        "called", "called for an older session", "WAIT to an older incarnation",
         "HELLO of an older incarnation", "LEAVE of an older incarnation", "WELCOME to an older incarnation",
         "hostile: forged answers", "hostile: forged nudges", "hostile: forged refusals", "hostile: forged welcomes",
         "hostile: forged goodbyes", "hostile: forged addresses", "hostile: spoofed contributions",
@@ -105,6 +109,16 @@ def _breaks_a_rule(pair: Pair, number: int, racks: int) -> bool:
         return play(pair, number, Program.load(), racks, take_overs=1.0).balance != Balance()
     except Violation:
         return True
+
+
+def test_restoration_over_racks_needs_its_third_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a worker reads votes as gradients under ASP: its leaf lacks what other racks' workers have returned."""
+    run = partial(play, ("asp", "mixed"), 900_000, Program.load(), 3)
+    assert run().balance == Balance()
+    for module in (restoration, upkeep):
+        monkeypatch.setattr(module, "rounds", lambda racks: 2)
+    with pytest.raises(Violation, match="replica is not what it has read"):
+        run()
 
 
 def two_workers() -> Schedule:

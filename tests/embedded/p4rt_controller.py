@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import grpc
+import pytest
 from finsy.proto import p4i, p4r, p4r_grpc, rpc_status
 from google.protobuf import text_format
 from google.protobuf.message import Message
@@ -430,3 +431,13 @@ def everything(controller: Controller) -> list[list[bytes]]:
 def ordered(entries: Iterable[Any]) -> list[Any]:
     """The entries in an order that depends on their content alone."""
     return sorted(entries, key=lambda entry: entry.SerializeToString(deterministic=True))
+
+
+def refused(code: grpc.StatusCode, call: Callable[..., object], *arguments: Any, **options: Any) -> str:
+    """The message with which the switch refuses a call; the status code has to be this one."""
+    with pytest.raises((grpc.RpcError, WriteFailed)) as caught:
+        call(*arguments, **options)
+    error: Any = caught.value
+    found, message = (error.code, error.message) if isinstance(error, WriteFailed) else (error.code(), error.details())
+    assert found is code, message
+    return str(message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar
@@ -164,3 +165,16 @@ def packet_metadata(**values: int | bytes) -> list[p4r.PacketMetadata]:
         p4r.PacketMetadata(metadata_id=ids[name], value=value if isinstance(value, bytes) else number(value))
         for name, value in values.items()
     ]
+
+
+TABLES = ("by_exact", "by_lpm", "by_ternary", "by_range", "by_optional")
+
+
+def enlarged(size: int, *tables: str) -> bytes:
+    """The probe's program, with tables of this size."""
+    program = json.loads(JSON.read_text())
+    for pipeline in program["pipelines"]:
+        for table in pipeline["tables"]:
+            if table["name"].split(".")[-1] in tables:
+                table["max_size"] = size
+    return json.dumps(program).encode()

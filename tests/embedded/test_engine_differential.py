@@ -17,11 +17,11 @@ import pytest
 from serene.program import Program
 from tests.embedded import bmv2
 from tests.embedded.packets import shapes, trial
-from tests.embedded.sample_packets import sample_packets
 from tests.embedded.sanitizers import PROGRAMS
 from tests.embedded.serene_job import seeds, start_job
 from tests.embedded.stf import Target
 from tests.embedded.stf_embedded import EmbeddedTarget
+from tests.embedded.stf_samples import sample_packets
 from tests.suites.checkouts import QUICK
 from tests.suites.random_packets import difference
 

@@ -176,7 +176,13 @@ def test_selector_within_a_table_spreads_packets() -> None:
         switch.group_set("spread", 0, [0, 1])
         switch.table_add_chosen("t", [Exact(7)], 0, group=True)
         for first, chosen in {1: 1, 2: 1, 3: 0, 4: 1}.items():  # the CRC-16's last bit is the parity of the byte
-            assert switch.process(7, bytes([first, 0xFF])) == [(1, bytes([first, chosen]))]
+            sent, trace = switch.process(7, bytes([first, 0xFF]), trace=True)
+            assert sent == [(1, bytes([first, chosen]))]
+            assert [(step.name, step.values["group"]) for step in trace.all("action profile")] == [("spread", 0)]
+        switch.member_delete("spread", 1)
+        assert switch.process(7, b"\1\xff") == [(0, b"\1\xff")]  # what was deleted does nothing, not even send
+        with pytest.raises(ControlError, match="the places 0 to"):
+            switch.member_set("spread", 1 << 20, "run", [5])
 
 
 def hashing(algorithm: str = "crc32_custom") -> small.Node:

@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 import pytest
 
 from serene.embedded import Exact, Lpm, Match, Optional, Range, Switch, Ternary
-from serene.embedded.control.types import DuplicateEntry, TableFull
-from tests.embedded.enlarged import TABLES, enlarged
+from serene.embedded.control.types import DuplicateEntry
 from tests.embedded.p4rt_controller import PATIENCE_S
-from tests.embedded.p4rt_probe import Probe
+from tests.embedded.p4rt_probe import TABLES, Probe, enlarged
 from tests.embedded.sanitizers import loaded_flags
 
 ENTRIES = 3000
@@ -191,40 +190,6 @@ def test_large_table_lookup_matches_linear_scan(switch: Switch, table: str, mask
     for _ in range(50):
         model.insert()
     model.check(50)
-
-
-def test_older_entry_wins_among_equal_priorities(switch: Switch) -> None:
-    """Whatever the masks are, and whichever deleted entry's place a new entry reuses."""
-    name, action = "ProbeIngress.by_ternary", "ProbeIngress.found_ternary"
-    anything = Ternary(0, 0)
-    old = switch.table_add(name, [anything, Ternary(0, 1)], action, [1], 5)
-    switch.table_add(name, [Ternary(1, 1), anything], action, [2], 5)
-    switch.table_add(name, [Ternary(1, 3), anything], action, [3], 5)
-
-    def found() -> int:
-        ((_, packet),) = switch.process(1, Probe(b=1, port=1).frame())
-        return Probe.parse(packet).by_ternary
-
-    assert found() == 1
-    switch.table_delete(name, old)
-    assert found() == 2
-    assert switch.table_add(name, [anything, Ternary(0, 1)], action, [4], 5) == old
-    assert found() == 2
-    switch.table_add(name, [anything, anything], action, [5], 6)
-    assert found() == 5
-
-
-def test_full_table_accepts_an_entry_after_a_delete(program: bytes) -> None:
-    with Switch.load(program) as switch:
-        name, action = "ProbeIngress.by_lpm", "ProbeIngress.found_lpm"
-        handles = [switch.table_add(name, [Lpm(number << 16, 16)], action, [1]) for number in range(ENTRIES)]
-        with pytest.raises(TableFull, match=f"full \\({ENTRIES} entries\\)"):
-            switch.table_add(name, [Lpm(0xFFFF0000, 16)], action, [1])
-        for handle in (handles[7], handles[-1]):
-            switch.table_delete(name, handle)
-        assert {switch.table_add(name, [Lpm(n, 32)], action, [2]) for n in (1, 2)} == {handles[7], handles[-1]}
-        with pytest.raises(TableFull):
-            switch.table_add(name, [Lpm(3, 32)], action, [1])
 
 
 def test_packets_never_see_a_partial_table_write(switch: Switch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -96,3 +97,67 @@ def test_workers_and_tcp_work_through_interfaces(case: Case, tmp_path: Path) -> 
     """Two rows of docs/switches.md; `python -m tests.embedded.attachments` prints all rows."""
     assert case in CASES
     assert outcome(case, tmp_path) == {"training": "yes", "TCP": "yes"}
+
+
+# A datagram whose checksum the kernel leaves to the interface, and frames; prints how each comes back. All wait when
+# the switch starts, which then has them in one batch.
+BATCH = """
+import json, socket, subprocess, sys
+from serene.embedded import Switch
+for command in ("link add sw type veth peer name host", "link set sw up", "link set host up address 020000000001",
+                "addr add 10.9.9.1/24 dev host", "neigh add 10.9.9.2 lladdr 02:00:00:00:00:02 dev host"):
+    subprocess.run(["ip", *command.replace("020000000001", "02:00:00:00:00:01").split()], check=True)
+end = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+end.bind(("host", 0))
+end.settimeout(20)
+end.setsockopt(263, 23, 1)  # PACKET_IGNORE_OUTGOING
+datagram, *frames = map(bytes.fromhex, sys.argv[2:])
+with Switch.load(sys.argv[1]) as switch, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+    switch.add_interface(1, "sw", join_udp=True)
+    sender.bind(("10.9.9.1", 4000))
+    sender.sendto(datagram, ("10.9.9.2", 4001))
+    for frame in frames:
+        end.send(frame)
+    switch.start()
+    back = []
+    while len(back) <= len(frames):
+        frame = end.recv(16384)
+        if frame[:14] == bytes.fromhex("0200000000020200000000010800"):
+            back.append(frame.hex())
+    print(json.dumps(back))
+"""
+
+
+def udp_frame(identification: int, payload: bytes) -> bytes:
+    """From 10.9.9.1:4000 to 10.9.9.2:4001, without a UDP checksum, and may be fragmented."""
+    head = struct.pack(
+        ">BBHHHBBH4B4B", 0x45, 0, 28 + len(payload), identification, 0, 64, 17, 0, 10, 9, 9, 1, 10, 9, 9, 2
+    )
+    udp = struct.pack(">4H", 4000, 4001, 8 + len(payload), 0)
+    return bytes.fromhex("0200000000020200000000010800") + head[:10] + checksum(head) + head[12:] + udp + payload
+
+
+def checksum(data: bytes) -> bytes:
+    total = sum(struct.unpack(f">{len(data) // 2}H", data))
+    return (~(total % 0xFFFF or 0xFFFF) & 0xFFFF).to_bytes(2, "big")
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("unshare") is None or shutil.which("ip") is None,
+    reason="needs root, unshare and ip, to make interfaces",
+)
+def test_zero_udp_checksums_and_packet_ids_pass_an_interface_unchanged() -> None:
+    """A checksum that is computed as 0 is sent as 0xffff: 0 means that there is none. The kernel numbers the packets of
+    one buffer in order: those with other numbers go alone."""
+    pseudo = bytes([10, 9, 9, 1, 10, 9, 9, 2, 0, 17, 0, 10]) + struct.pack(">4H", 4000, 4001, 10, 0)
+    datagram = checksum(pseudo)  # with it, all sums to 0xffff
+    frames = [udp_frame(identification, bytes([identification]) * 200) for identification in (5, 9, 2)]
+    program = Path(__file__).with_name("programs") / "profiles.json"
+    command = ["unshare", "-n", sys.executable, "-c", BATCH, str(program), datagram.hex()]
+    done = subprocess.run(
+        [*command, *(frame.hex() for frame in frames)], capture_output=True, text=True, timeout=120, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
+    first, *others = json.loads(done.stdout)
+    assert bytes.fromhex(first)[40:] == b"\xff\xff" + datagram
+    assert others == [frame.hex() for frame in frames]

@@ -10,9 +10,8 @@ from google.protobuf import any_pb2
 
 from serene.embedded.p4runtime.arbitration import MAX_ROLES
 from tests.embedded.conftest import Target
-from tests.embedded.p4rt_controller import Code, Stream, WriteFailed, new_election_id, ordered, until, update
+from tests.embedded.p4rt_controller import Code, Stream, WriteFailed, new_election_id, ordered, refused, until, update
 from tests.embedded.p4rt_probe import Probe, Probing
-from tests.embedded.refusals import refused
 
 Make = Callable[[], Probing]
 DENIED = Code.PERMISSION_DENIED

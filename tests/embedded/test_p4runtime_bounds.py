@@ -19,9 +19,8 @@ from serene.embedded.p4runtime.replication import _replicas
 from serene.embedded.p4runtime.service import P4RuntimeServer
 from serene.embedded.p4runtime.status import Failure, batch_status, invalid, shortened
 from tests.embedded.conftest import Target
-from tests.embedded.p4rt_controller import Code, but, load_p4info, multicast_group, until
+from tests.embedded.p4rt_controller import Code, but, load_p4info, multicast_group, refused, until
 from tests.embedded.p4rt_probe import P4INFO, Probe, Probing
-from tests.embedded.refusals import refused
 
 
 def notice(number: int) -> p4r.StreamMessageResponse:

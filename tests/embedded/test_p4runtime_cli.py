@@ -13,10 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-import grpc
 import numpy as np
 import pytest
-from finsy.proto import p4r, p4r_grpc
 
 from serene.client.transport.shm import SharedMemory
 from serene.embedded import Switch
@@ -30,14 +28,14 @@ from tests.ports import some_port
 COMMAND = [sys.executable, "-m", "serene.embedded.command.cli"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_switch_prints_ready_line_and_stops_on_signal(tmp_path: Path, number: int) -> None:
+def test_switch_prints_ready_line_and_stops_on_signal(tmp_path: Path) -> None:
+    """tests/unit/test_interrupts.py sends the other signals."""
     udp = some_port(socket.SOCK_DGRAM)
     with Running(tmp_path, "--no-p4", "-i", f"1@udp:{udp}", "-i", "2@lo") as switch:
         assert switch.ready_line == f"serene-switch: P4Runtime on {switch.address}, device 7, ports 1@udp:{udp} 2@lo"
         with switch.controller() as controller:
             stream = controller.primary().messages
-            assert switch.ended(number) == []
+            assert switch.ended() == []
             assert stream.done.wait(PATIENCE_S)
 
 
@@ -104,33 +102,6 @@ def test_switch_cli_logs_to_the_given_log_file(tmp_path: Path) -> None:
         assert switch.lines == [switch.ready_line]
         text = (tmp_path / "log.txt").read_text()
         assert "--nanolog: there is no nanomsg log" in text and "--priority-queues: there are no queues" in text
-
-
-def test_switch_serves_p4runtime_over_tls(tmp_path: Path) -> None:
-    if shutil.which("openssl") is None:
-        pytest.skip("needs openssl, to make certificates")
-    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
-    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=localhost"
-    command += f" -addext subjectAltName=DNS:localhost -keyout {key} -out {certificate}"
-    subprocess.run(command.split(), check=True, capture_output=True)
-    tls = ["--grpc-server-ssl", "--grpc-server-cert", str(certificate), "--grpc-server-key", str(key)]
-    tls += ["--grpc-server-cacert", str(certificate), "--grpc-server-with-client-auth"]
-    with Running(tmp_path, "--no-p4", further=tuple(tls)) as switch:
-        address = f"localhost:{switch.address.rpartition(':')[2]}"
-        ours = (certificate.read_bytes(), key.read_bytes(), certificate.read_bytes())
-        with grpc.secure_channel(address, grpc.ssl_channel_credentials(*ours)) as channel:
-            stub = p4r_grpc.P4RuntimeStub(channel)
-            assert stub.Capabilities(p4r.CapabilitiesRequest(), timeout=PATIENCE_S).p4runtime_api_version
-        for credentials in (grpc.ssl_channel_credentials(ours[0]), None):  # without a certificate, and in the clear
-            other = grpc.secure_channel(address, credentials) if credentials else grpc.insecure_channel(address)
-            with other as channel, pytest.raises(grpc.RpcError):
-                p4r_grpc.P4RuntimeStub(channel).Capabilities(p4r.CapabilitiesRequest(), timeout=PATIENCE_S)
-
-
-def test_program_on_the_command_line_forwards_at_once(tmp_path: Path, hosts: Hosts) -> None:
-    with Running(tmp_path, str(JSON), *hosts.arguments):
-        found = Probe.parse(hosts.send(b=2))
-        assert (found.b, found.by_keyless, found.by_constant) == (2, 31, 12)
 
 
 def test_shared_memory_ports_survive_a_change_of_program(tmp_path: Path) -> None:
@@ -332,3 +303,24 @@ def test_bash_completion_lists_the_options(
     own, further = parsers()
     assert completed("--") >= {name for name in own._option_string_actions if name.startswith("--")}
     assert completed("--", "--") == {name for name in further._option_string_actions if name.startswith("--")}
+
+
+@pytest.mark.parametrize("option", ["--trace", "--log-console", "--log-file"])
+def test_packet_log_on_a_full_disk_ends_with_one_line(tmp_path: Path, hosts: Hosts, option: str) -> None:
+    (tmp_path / "log.txt").symlink_to("/dev/full")
+    given = [option, str(tmp_path / "log")] if option == "--log-file" else [option]
+    command = [*COMMAND, *given, *hosts.arguments, str(JSON), "--", "--grpc-server-addr", "127.0.0.1:0"]
+    said = tmp_path / "said"
+    with said.open("w") as errors, open("/dev/full", "w") as full:
+        switch = subprocess.Popen(command, stdout=full, stderr=errors)
+    try:
+        until(lambda: "serene-switch: " in said.read_text(), "it is ready")
+        for _ in range(3):
+            hosts.send(b=2)
+        until(lambda: "No space left on device" in said.read_text(), "it tells")
+        hosts.send(b=2)
+    finally:
+        switch.terminate()
+        assert switch.wait(PATIENCE_S) == 0
+    lines = said.read_text().splitlines()
+    assert len(lines) == 2 and lines[0].startswith("serene-switch: ") and lines[1].startswith("cannot "), lines

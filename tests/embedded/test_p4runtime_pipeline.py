@@ -12,9 +12,8 @@ from finsy.proto import p4i, p4r
 from serene.embedded import Switch
 from serene.embedded.p4runtime import P4RuntimeServer
 from tests.embedded.conftest import Target
-from tests.embedded.p4rt_controller import GONE, Code, but, load_p4info
+from tests.embedded.p4rt_controller import GONE, Code, but, load_p4info, refused
 from tests.embedded.p4rt_probe import JSON, P4INFO, Probe, Probing
-from tests.embedded.refusals import refused
 
 SERENE = Path(__file__).parents[2] / "p4src" / "build" / "serene.json"
 

@@ -17,9 +17,8 @@ from serene.embedded.p4runtime.entities import Entities
 from serene.embedded.p4runtime.pipeline import Schema
 from serene.embedded.p4runtime.status import Failure
 from serene.embedded.p4runtime.values import decode, encode
-from tests.embedded.enlarged import TABLES, enlarged
 from tests.embedded.p4rt_controller import load_p4info
-from tests.embedded.p4rt_probe import P4INFO
+from tests.embedded.p4rt_probe import P4INFO, TABLES, enlarged
 from tests.embedded.sanitizers import loaded_flags
 
 INSERT, MODIFY, DELETE = p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE

@@ -1,4 +1,5 @@
-"""Action profiles and selectors over P4Runtime, on both switches: members, groups, and the packets that meet them."""
+"""Action profiles and selectors over P4Runtime, on both switches: members, groups, and the packets that meet them; and
+parser value sets."""
 
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ from typing import Any
 import pytest
 from finsy.proto import p4r
 
-from serene.embedded import ControlError, Exact, Switch
+from serene.embedded import ControlError, Switch
 from serene.embedded.p4runtime.pipeline import Schema
 from serene.embedded.p4runtime.profiles import Profiles
 from serene.embedded.p4runtime.status import Failure
 from tests.embedded.conftest import Target
 from tests.embedded.p4rt_controller import Code, load_p4info, ordered
-from tests.embedded.p4rt_programs import PROFILES, Profiled
+from tests.embedded.p4rt_programs import PROFILES, Profiled, Selecting
 
 P4INFO = PROFILES.with_suffix(".p4info.txtpb")
 
@@ -227,27 +228,31 @@ def test_profile_write_cost_does_not_depend_on_member_count() -> None:
             write(p4r.Update.INSERT, size + 1)
 
 
-def test_action_profiles_work_in_process() -> None:
-    """With a trace of the chosen member, and after a member was deleted."""
-    with Switch.load(PROFILES) as switch:
-        spreader, table = "ProfilesIngress.spreader", "ProfilesIngress.by_group"
-        switch.member_set(spreader, 0, "ProfilesIngress.second", [5])
-        switch.group_set(spreader, 0, [0])
-        handle = switch.table_add_chosen(table, [Exact(1)], 0, group=True)
-        packet = bytes([0, 1, 0, 0, 0, 0, 0, 0])
-        ((_, out),), trace = switch.process(1, packet, trace=True)
-        assert out[6:8] == b"\0\5"
-        (chosen,) = trace.all("action profile")
-        assert (chosen.name, chosen.values["group"]) == (spreader, 0)
-        assert "ProfilesIngress.second" in [action.name for action in trace.all("action")]
-        switch.table_modify_chosen(table, handle, 0, group=False)
-        switch.group_delete(spreader, 0)
-        assert switch.process(1, packet)[0][1][6:8] == b"\0\5"
-        switch.member_delete(spreader, 0)
-        assert switch.process(1, packet)[0][1][6:8] == b"\0\0"
-        with pytest.raises(ControlError, match="the places 0 to 7, not 8"):
-            switch.member_set(spreader, 8, "ProfilesIngress.second", [5])
-        with pytest.raises(ControlError, match="has no selector"):
-            switch.group_set("ProfilesIngress.members", 0, [0])
-        with pytest.raises(ControlError, match="the places 0 to 7, not 9"):
-            switch.group_set(spreader, 0, [9])
+# -- parser value sets; simple_switch_grpc does not implement them ----------------------------------------------------
+
+
+@pytest.fixture
+def selecting(embedded: Target) -> Iterator[Selecting]:
+    with Selecting(embedded) as controller:
+        yield controller
+
+
+def test_parser_matches_value_set_members(selecting: Selecting) -> None:
+    kinds = (0x800, 0x801, 0x86DD)
+    for members, found in (
+        ((), [0, 0, 0]),
+        (((0x800,), (0x86DD,)), [1, 0, 1]),
+        (((0x801,),), [0, 1, 0]),  # in place of what it had
+        ((), [0, 0, 0]),
+    ):
+        written = selecting.members("kinds", *members)
+        selecting.modify(written)
+        assert [selecting.found(kind=kind) for kind in kinds] == found
+        assert selecting.read_one(p4r.ValueSetEntry(value_set_id=written.value_set_id)) == written
+    assert len(selecting.read(p4r.ValueSetEntry())) == 2
+
+
+def test_value_set_member_may_have_several_fields(selecting: Selecting) -> None:
+    selecting.modify(selecting.members("pairs", (7, 0x9AB), (8, 0)))
+    tried = ((7, 0x9AB), (7, 0x9AA), (6, 0x9AB), (8, 0), (0, 8))
+    assert [selecting.found(low=low, high=high) for low, high in tried] == [2, 0, 0, 2, 0]

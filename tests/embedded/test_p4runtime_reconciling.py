@@ -21,11 +21,11 @@ from tests.embedded.p4rt_controller import (
     multicast_group,
     number,
     ordered,
+    refused,
     until,
 )
 from tests.embedded.p4rt_probe import CPU_PORT, JSON, Probe, Probing
 from tests.embedded.p4rt_programs import Profiled
-from tests.embedded.refusals import refused
 
 METER = p4r.MeterConfig(cir=5, cburst=6, pir=7, pburst=8)
 RECONCILE = "RECONCILE_AND_COMMIT"

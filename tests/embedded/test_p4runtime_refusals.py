@@ -275,19 +275,6 @@ def one_shots(c: Profiled) -> Iterator[Row]:
     yield "INSERT", c.one_shot(1, *[("second", 1, 1)] * 9), FULL
 
 
-@pytest.mark.parametrize("rows", [members_and_groups, a_full_profile, one_shots])
-def test_bad_action_profile_updates_are_refused(embedded: Target, rows: Callable[[Profiled], Iterator[Row]]) -> None:
-    with Profiled(embedded) as profiled:
-        check(profiled, rows(profiled))
-        if rows is one_shots:
-            profiled.insert(*(profiled.one_shot(key, ("second", key, 1)) for key in range(1, 9)))
-            assert profiled.code("INSERT", profiled.one_shot(9, ("second", 9, 1))) is FULL
-            profiled.delete(profiled.indirect("by_group", 3))
-            profiled.modify(profiled.one_shot(4, ("second", 40, 1)))
-            assert [profiled.send(spread=key)[1] for key in range(1, 9)] == [1, 2, 0, 40, 5, 6, 7, 8]
-            assert profiled.code("INSERT", profiled.indirect("by_group", 3, member=1)) is INVALID
-
-
 def value_sets(c: Selecting) -> Iterator[Row]:
     c.modify(c.members("kinds", (7,)))
     yield "INSERT", c.members("kinds", (1,)), INVALID
@@ -300,7 +287,21 @@ def value_sets(c: Selecting) -> Iterator[Row]:
     yield "MODIFY", but(c.members("kinds", (1,)), "members.0.match.0.ternary.mask", b"\1"), LACKING
 
 
-def test_bad_value_set_updates_are_refused(embedded: Target) -> None:
-    with Selecting(embedded) as selecting:
-        check(selecting, value_sets(selecting))
-        assert [selecting.found(kind=kind) for kind in (1, 7)] == [0, 1]
+@pytest.mark.parametrize(
+    ("program", "rows"),
+    [(Profiled, members_and_groups), (Profiled, a_full_profile), (Profiled, one_shots), (Selecting, value_sets)],
+)
+def test_bad_updates_of_other_programs_are_refused(
+    embedded: Target, program: Callable[[Target], Any], rows: Callable[[Any], Iterator[Row]]
+) -> None:
+    with program(embedded) as controller:
+        check(controller, rows(controller))
+        if rows is one_shots:
+            controller.insert(*(controller.one_shot(key, ("second", key, 1)) for key in range(1, 9)))
+            assert controller.code("INSERT", controller.one_shot(9, ("second", 9, 1))) is FULL
+            controller.delete(controller.indirect("by_group", 3))
+            controller.modify(controller.one_shot(4, ("second", 40, 1)))
+            assert [controller.send(spread=key)[1] for key in range(1, 9)] == [1, 2, 0, 40, 5, 6, 7, 8]
+            assert controller.code("INSERT", controller.indirect("by_group", 3, member=1)) is INVALID
+        if rows is value_sets:
+            assert [controller.found(kind=kind) for kind in (1, 7)] == [0, 1]

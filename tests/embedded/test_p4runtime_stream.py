@@ -11,7 +11,7 @@ from finsy.proto import p4r
 
 from serene.embedded.p4runtime.digests import DigestLists
 from tests.embedded.conftest import Target, embedded_target
-from tests.embedded.p4rt_controller import Code, load_p4info, number, until
+from tests.embedded.p4rt_controller import Code, load_p4info, number
 from tests.embedded.p4rt_probe import CPU_PORT, P4INFO, SOURCE, Probe, Probing, packet_metadata
 
 MS = 1_000_000  # nanoseconds
@@ -172,18 +172,6 @@ def test_digest_is_not_repeated_before_its_acknowledgement(ours: Probing) -> Non
     assert error.digest_list_ack.digest_list_ack == unknown
     ours.messages.send(digest_ack=p4r.DigestListAck(digest_id=first.digest_id, list_id=99))
     assert ours.messages.silent()
-
-
-def test_digest_is_repeated_after_the_acknowledgement_timeout(ours: Probing) -> None:
-    ours.insert(ours.digest(max_list_size=1, ack_timeout_ns=200 * MS))
-    learn(ours, 1)
-    assert next_list(ours) == [1]
-
-    def again() -> bool:
-        learn(ours, 1)
-        return not ours.messages.silent(0.05)
-
-    until(again, "the digest comes again")
 
 
 def test_unacknowledged_digests_expire_at_the_second_check(monkeypatch: pytest.MonkeyPatch) -> None:

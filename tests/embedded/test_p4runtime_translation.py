@@ -13,9 +13,8 @@ from serene.embedded.p4runtime.pipeline import Schema
 from serene.embedded.p4runtime.status import Failure
 from serene.embedded.p4runtime.strings import MOST_CHARACTERS, NoNumberLeft, StringType
 from tests.embedded.conftest import Target
-from tests.embedded.p4rt_controller import Code, Controller, but, load_p4info, multicast_group, number, ordered
+from tests.embedded.p4rt_controller import Code, Controller, but, load_p4info, multicast_group, number, ordered, refused
 from tests.embedded.p4rt_probe import JSON, P4INFO, SOURCE, Probe, packet_metadata
-from tests.embedded.refusals import refused
 
 STRING = p4t.P4NewTypeTranslation(uri="", sdn_string=p4t.P4NewTypeTranslation.SdnString())
 DEFAULT_VRF = '@p4runtime_translation_mappings({ { "default" , 7 } , })'

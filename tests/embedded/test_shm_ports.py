@@ -8,6 +8,7 @@ import json
 import mmap
 import os
 import random
+import resource
 import signal
 import socket
 import struct
@@ -413,3 +414,33 @@ def test_shm_port_survives_many_short_connections(switch: Switch, paths: list[Pa
         for visitor in visitors:
             visitor.close()
     works(paths)
+
+
+# -- a switch that lacks something ------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def limited(what: int, most: int) -> Iterator[None]:
+    """This process, and so its switch, with such a limit."""
+    before = resource.getrlimit(what)
+    resource.setrlimit(what, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(what, before)
+
+
+def test_switch_without_memory_for_a_shm_port_says_so(switch: Switch, paths: list[Path]) -> None:
+    with (
+        limited(resource.RLIMIT_FSIZE, 1 << 20),
+        pytest.raises(TransportError, match=f"cannot use the switch's port {paths[0]}: File too large"),
+    ):
+        SharedMemory(paths[0])
+    works(paths)
+
+
+def test_shm_ports_forward_while_poll_fails(ends: list[SharedMemory]) -> None:
+    """Where poll has no memory; here it is given more descriptors than the process may have."""
+    with limited(resource.RLIMIT_NOFILE, 3):
+        for number in range(3):
+            passes(ends[0], ends[1], 2, number)

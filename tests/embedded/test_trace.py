@@ -25,11 +25,11 @@ from serene.program import Program
 from serene.wire import Op
 from tests.embedded.p4rt_probe import JSON, SOURCE, Probe
 from tests.embedded.packets import shapes, trial
-from tests.embedded.sample_packets import sample_packets
 from tests.embedded.sanitizers import PROGRAMS
 from tests.embedded.serene_job import SESSION, seeds, start_job
 from tests.embedded.stf import Target
 from tests.embedded.stf_embedded import EmbeddedTarget
+from tests.embedded.stf_samples import sample_packets
 from tests.embedded.trace_witness import Witness
 from tests.frames import frame, request
 from tests.suites.checkouts import QUICK
@@ -45,11 +45,15 @@ SAMPLES = (
 def watch(
     program: Path, prepare: Callable[[Target], None], packets: Sequence[tuple[int, bytes]], flags: tuple[str, ...] = ()
 ) -> Witness:
-    with contextlib.closing(Witness(program.read_bytes(), flags)) as witness:
-        prepare(witness)
+    json = program.read_bytes()
+    with (
+        contextlib.closing(EmbeddedTarget(json, flags)) as twin,
+        contextlib.closing(Witness(json, twin, flags)) as witness,
+    ):
+        for target in (witness, twin):
+            prepare(target)
         for port, packet in packets:
             witness.send(port, packet)
-            witness.forget()
         witness.check_state()
         return witness
 
@@ -120,11 +124,33 @@ def test_trace_shows_table_meter_colour(probe: Switch) -> None:
     assert f"meter ProbeIngress.entry_rate[{handle}] is red" in text(traces[1])
 
 
-def test_trace_shows_the_reason_of_a_drop(probe: Switch) -> None:
-    assert [step.name for step in traced(probe, group=77).all("drop")] == ["its multicast group has no replicas"]
-    assert [step.name for step in traced(probe, port=511).all("drop")] == [
-        "its egress port is the drop port after ingress"
-    ]
+MIRROR = JSON.with_name("mirror.json")
+DROPPED_COPY = "marked to drop by MirrorEgress.drop_copy in egress"
+
+
+@pytest.mark.parametrize(
+    ("program", "packet", "kind", "names"),
+    [
+        (JSON, Probe(group=77).frame(), "drop", ["its multicast group has no replicas"]),
+        (JSON, Probe(port=511).frame(), "drop", ["its egress port is the drop port after ingress"]),
+        (JSON, Probe().frame()[:20], "parser error", ["PacketTooShort"]),
+        (MIRROR, bytes(13) + b"\1", "drop", [DROPPED_COPY, "marked to drop by MirrorIngress.drop_original in ingress"]),
+        (MIRROR, bytes(13) + b"\2", "drop", [DROPPED_COPY, "marked to drop by MirrorEgress.drop_original in egress"]),
+        (MIRROR, bytes(6) + b"\2\0\0\0\0\1\0\3", "log", [f"type 3 from {0x020000000001}, 7", "nothing else {}"]),
+    ],
+)
+def test_trace_names_drop_reasons_errors_and_log_texts(
+    program: Path, packet: bytes, kind: str, names: list[str]
+) -> None:
+    """A dropped copy does not hide why the packet itself was dropped."""
+    with Switch.load(program) as switch:
+        switch.clone_session_set(5, [(4, 0)])
+        _, trace = switch.process(1, packet, trace=True)
+    assert [step.name for step in trace.all(kind)] == names
+    assert all(name in text(trace) for name in names)
+
+
+def test_trace_names_the_control_that_dropped_a_packet() -> None:
     program = Program.load("serene")
     with contextlib.closing(EmbeddedTarget(program.config_path.read_bytes())) as target:
         start_job(target)
@@ -134,21 +160,9 @@ def test_trace_shows_the_reason_of_a_drop(probe: Switch) -> None:
     assert drop.name.startswith("marked to drop by admission") and drop.name.endswith(" in ingress")
 
 
-@pytest.mark.parametrize(("type_", "where"), [(1, "ingress"), (2, "egress")])
-def test_dropped_copy_does_not_hide_the_packets_drop_reason(type_: int, where: str) -> None:
-    with Switch.load(JSON.with_name("mirror.json")) as switch:
-        switch.clone_session_set(5, [(4, 0)])
-        _, trace = switch.process(1, bytes(12) + type_.to_bytes(2, "big"), trace=True)
-    side = f"Mirror{where.capitalize()}"
-    assert [step.name for step in trace.all("drop")] == [
-        "marked to drop by MirrorEgress.drop_copy in egress",
-        f"marked to drop by {side}.drop_original in {where}",
-    ]
-
-
 def test_trace_shows_each_copy_as_a_message() -> None:
     """A clone is parsed before its egress; a recirculated packet has passed the deparser."""
-    with Switch.load(JSON.with_name("mirror.json")) as switch:
+    with Switch.load(MIRROR) as switch:
         switch.clone_session_set(5, [(4, 0)])
         _, trace = switch.process(1, bytes(12) + b"\0\1", trace=True)
     clone, original = messages(trace, 7)
@@ -179,15 +193,8 @@ def stages(message: Any) -> list[str]:
     return [event.stage_name for event in events[::2]]
 
 
-def test_trace_shows_log_msg_text() -> None:
-    with Switch.load(JSON.with_name("mirror.json")) as switch:
-        _, trace = switch.process(1, bytes(6) + b"\2\0\0\0\0\1" + b"\0\3", trace=True)
-    assert [step.name for step in trace.all("log")] == [f"type 3 from {0x020000000001}, 7", "nothing else {}"]
-    assert f"log: type 3 from {0x020000000001}, 7" in text(trace)
-
-
 def test_trace_shows_negative_log_msg_values() -> None:
-    program = json.loads(JSON.with_name("mirror.json").read_bytes())
+    program = json.loads(MIRROR.read_bytes())
     (scalars,) = [one for one in program["header_types"] if one["name"] == "scalars_0"]
     for field in scalars["fields"]:  # as of int<16>, int<48> and int<8>
         field[2] = True
@@ -213,11 +220,6 @@ def test_process_many_is_traced_only_on_request() -> None:
         assert len(list(switch.read_traces(0)[0])) == 3
         switch.stop_tracing()
         assert switch.process_many(packets) == plain
-
-
-def test_trace_names_a_parser_error(probe: Switch) -> None:
-    _, trace = probe.process(1, Probe().frame()[:20], trace=True)
-    assert [step.name for step in trace.all("parser error")] == ["PacketTooShort"]
 
 
 def test_overlong_packet_trace_is_truncated_and_marked() -> None:
@@ -246,11 +248,6 @@ def test_packets_beyond_the_trace_buffer_are_counted_as_lost() -> None:
     assert all("cut" not in trace.values and len(trace.outputs) == 1 for trace in traces)
 
 
-def test_process_refuses_a_port_out_of_range(probe: Switch) -> None:
-    with pytest.raises(ControlError, match="0 to 511"):
-        probe.process(512, b"", trace=True)
-
-
 def test_trace_page_example_matches_printed_trace() -> None:
     """docs/trace.md shows a PUSH that completes a round under BSP; only the time differs."""
     program = Program.load("serene")
@@ -270,8 +267,9 @@ def test_trace_page_example_matches_printed_trace() -> None:
 
 def test_refused_packet_leaves_no_trace() -> None:
     with Switch.load(JSON.read_bytes()) as switch:
-        with pytest.raises(ControlError, match="a packet of 70000 bytes"):
-            switch.process(1, bytes(70_000), trace=True)
+        for port, size, words in ((512, 0, "0 to 511"), (1, 70_000, "a packet of 70000 bytes")):
+            with pytest.raises(ControlError, match=words):
+                switch.process(port, bytes(size), trace=True)
         _, trace = switch.process(1, Probe(a=1).frame(), trace=True)
         assert trace.kind == "packet" and switch.process(1, Probe(a=1).frame()) is not None
 

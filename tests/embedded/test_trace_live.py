@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import json
+import queue
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from google.protobuf import text_format
 from scapy.utils import rdpcap
 
-from serene import layers
 from serene.embedded import Switch, load_program
 from serene.embedded.p4runtime import P4RuntimeServer
 from serene.embedded.p4runtime.observers import MAX_WATCHERS, WAITING_STEPS, Watcher
+from serene.embedded.trace import recording
 from serene.embedded.trace.filter import BadFilter, parse
 from serene.embedded.trace.proto import PacketTrace
 from serene.embedded.trace.steps import Step, step_from_json
 from serene.program import Program
-from serene.wire import Op
 from tests.controller.processes import serenectl
-from tests.disks import disk
+from tests.disks import disk, fill
 from tests.embedded.conftest import Target
-from tests.embedded.p4rt_controller import PATIENCE_S, until
-from tests.embedded.p4rt_probe import JSON, Probe, Probing
+from tests.embedded.p4rt_controller import PATIENCE_S, Code, load_p4info, refused, until
+from tests.embedded.p4rt_probe import JSON, PROGRAMS, Probe, Probing
 from tests.embedded.running import DEVICE_ID, Hosts, Running, Tracing, Watch
-from tests.frames import frame, request
 
 
 @pytest.fixture
@@ -308,22 +307,6 @@ def test_capture_that_cannot_begin_does_not_stop_the_switch(
     assert "No such file or directory: packets of port 1@udp:" in caplog.text
 
 
-def test_capture_of_serene_packets_is_dissected(hosts: Hosts, tmp_path: Path) -> None:
-    """scapy dissects it with our layers."""
-    program = Program.load("serene")
-    values = np.arange(program.lanes) - 7
-    push = frame(request(Op.PUSH, 2, values=values, lanes=program.lanes, session=5, round=9, seq=3, slot=4), 2)
-    switch = Switch.load(program.config_path)
-    with P4RuntimeServer(hosts.ports, address="127.0.0.1:0", program=switch, captures=tmp_path):
-        hosts.emit(push)
-        came = tmp_path / f"udp{hosts.local[0]}_in.pcap"
-        until(lambda: came.stat().st_size > len(push), "the packet is captured")
-    (packet,) = rdpcap(str(came))
-    header = packet[layers.Serene]
-    assert (header.op, header.worker, header.session, header.round, header.slot) == (Op.PUSH.value, 2, 5, 9, 4)
-    assert packet[layers.Values].values == values.tolist()
-
-
 @pytest.mark.parametrize("how", ["--trace", "--log-console"])
 def test_every_packet_is_printed_or_logged(hosts: Hosts, tmp_path: Path, how: str) -> None:
     with Running(tmp_path, str(JSON), *hosts.arguments, how) as running:
@@ -343,3 +326,86 @@ def test_dump_packet_data_logs_only_bytes(hosts: Hosts, tmp_path: Path) -> None:
         out = "\n".join(running.ended())
     assert out.count(f"bytes in: {Probe().frame()[:6].hex()}") == 1 and out.count("bytes out: ") == 1
     assert "table" not in out
+
+
+# -- watchers of a switch whose programs change --------------------------------------------------------------------
+
+
+OTHER = PROGRAMS / "shapes.json"
+
+
+@pytest.fixture
+def running() -> Iterator[P4RuntimeServer]:
+    with P4RuntimeServer((), address="127.0.0.1:0", device_id=DEVICE_ID, program=Switch.load(JSON)) as server:
+        yield server
+
+
+@pytest.fixture
+def primary(running: P4RuntimeServer) -> Iterator[Probing]:
+    with Probing(f"127.0.0.1:{running.port}", DEVICE_ID) as controller:
+        controller.become_primary()
+        yield controller
+
+
+def test_watch_ends_if_the_new_program_lacks_its_header(running: P4RuntimeServer, primary: Probing) -> None:
+    one, every = Watch(running.port, match="probe.a == 1"), Watch(running.port)
+    primary.push(OTHER.read_bytes(), load_p4info(OTHER.with_suffix(".p4info.txtpb")))
+    assert one.ended.wait(PATIENCE_S), "it would wait for ever"
+    assert one.error.startswith("the program was replaced, and the new one lacks what was requested: no header")
+    assert not every.ended.is_set()
+    every.close()
+
+
+def test_tracing_is_compiled_without_holding_the_server_lock(
+    running: P4RuntimeServer, primary: Probing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The watcher comes when the program is saved, and is traced once it is committed."""
+    prepare = recording.Tracing.prepare_tracing
+    compiled: queue.SimpleQueue[bool] = queue.SimpleQueue()
+
+    def lock_is_free() -> bool:
+        """For others than this thread."""
+        with ThreadPoolExecutor(1) as other:
+            free = other.submit(running._lock.acquire, timeout=2).result()
+            if free:
+                other.submit(running._lock.release).result()
+        return free
+
+    def noted(self: recording.Tracing) -> None:
+        if not self.can_trace:
+            compiled.put(lock_is_free())
+        prepare(self)
+
+    primary.push(action="VERIFY_AND_SAVE")
+    watched = Watch(running.port)
+    monkeypatch.setattr(recording.Tracing, "prepare_tracing", noted)
+    primary.push_nothing("COMMIT")
+    assert compiled.get(timeout=PATIENCE_S), "the lock was held"
+    assert compiled.empty()
+    watched.close()
+
+
+def test_trace_watcher_reports_count_of_untraced_packets(running: P4RuntimeServer, tmp_path: Path) -> None:
+    watching = Tracing(tmp_path, running.port)
+    try:
+        (watcher,) = running._device.observers._watchers
+        watcher.offer(None, lost=3)
+        until(lambda: watching.lines[1:] == ["3 packets were not traced: they arrived too fast"], "it is told")
+    finally:
+        watching.kill()
+
+
+@pytest.mark.parametrize(
+    ("place", "code", "words"),
+    [("full", Code.RESOURCE_EXHAUSTED, "No space left on device"), ("a file", Code.INTERNAL, "Not a directory")],
+)
+def test_failed_compilation_blames_the_machine_not_the_program(
+    fresh: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, code: Code, words: str
+) -> None:
+    with disk(tmp_path / "small", "64k") as small, fresh.controller() as controller:
+        fill(small)
+        (tmp_path / "file").touch()
+        monkeypatch.setenv("XDG_CACHE_HOME", str(small if place == "full" else tmp_path / "file"))
+        controller.become_primary()
+        message = refused(code, controller.push, action="VERIFY")
+        assert words in message and "XDG_CACHE_HOME=/PATH chooses another place" in message

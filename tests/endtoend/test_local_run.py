@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from serene.controller.http.client import ControllerClient
 from serene.experiments.run import network
 from serene.experiments.run.cli import _settings, parser
 from serene.experiments.run.network import LocalNetwork, NetworkError
+from serene.strategy import SSP
 from serene.topologies.processes import free_ports
 from tests.controller.processes import until
 from tests.endtoend.stopped import is_kept
@@ -98,14 +100,17 @@ def test_changing_the_clock_changes_no_measured_time(tmp_path: Path) -> None:
     )
     try:
         for step, hours in ((5, 24), (12, -1)):
-            run.until_training(step)
+            url = run.until_training(step)
             ahead.write_text(f"{3600 * hours}")
+            with ControllerClient(url) as controller:
+                controller.set_strategy(0, SSP(step))
         assert run.wait() == 0, run.output
     finally:
         run.end()
     took_s, summary = time.monotonic() - began, run.summary()
     assert 30 * 0.1 <= summary["wall_s"] < took_s
     assert all(t is None or 0 < t < took_s for t in summary["seconds_to_accuracy"].values())
+    assert [0 < change["t"] < took_s for change in summary["changes"][1:]] == [True, True]
     for worker in range(2):
         times = [float(row["t_s"]) for row in run.rows(worker)]
         assert times == sorted(times) and len(times) == 30

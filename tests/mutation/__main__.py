@@ -1,7 +1,7 @@
 """Mutation tests of the data plane: `make mutants` changes the compiled programs, one place at a time.
 
 The data plane's tests are run on each mutant, quick ones first, until one fails, which has killed the mutant. A mutant
-that no test kills is either equivalent to the program, and `equivalent.py` says why, or a test is missing.
+that no test kills is either equivalent to the program, and `mutants.py` says why, or a test is missing.
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ from serene.errors import SereneError
 from serene.process import outputs
 from serene.program import Program
 from tests.mutation import tofino, v1model
-from tests.mutation.equivalent import why_equivalent
-from tests.mutation.mutants import Mutant, drawn
+from tests.mutation.mutants import Mutant, drawn, why_equivalent
 from tests.programs import LEAF_VARIABLE, P4SRC, ROOT_VARIABLE, TOFINO_VARIABLE, V1MODEL_VARIABLE
 from tests.tofino.machine import Machine
 from tests.tofino.p4text import parse

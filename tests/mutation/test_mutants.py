@@ -10,8 +10,7 @@ import pytest
 
 from tests.mutation import tofino, v1model
 from tests.mutation.__main__ import TARGETS, judge
-from tests.mutation.equivalent import EQUIVALENT, why_equivalent
-from tests.mutation.mutants import Mutant, drawn
+from tests.mutation.mutants import EQUIVALENT, Mutant, drawn, why_equivalent
 
 DRAWN = 64
 

@@ -2,10 +2,8 @@
 
 import csv
 import json
-import os
 import re
 import signal
-import subprocess
 import sys
 from dataclasses import replace
 from io import StringIO
@@ -37,18 +35,10 @@ from serene.experiments.network_study.grid import GRIDS, Grid
 from serene.experiments.network_study.methods import MAIN
 from serene.experiments.network_study.switch import SwitchSizes
 from serene.experiments.shared import machine
-from serene.experiments.shared.store import Busy, alone
 from tests.controller.processes import until
+from tests.runs import Marked
 
 RING = ExchangeCell(NetworkCell(2, 128), "ring")
-
-
-def _alive(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def asked(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
@@ -77,36 +67,6 @@ def test_command_lists_all_methods_and_a_training(
     assert "training, k-of-n, straggler slow_worker, 100 ms of computing" in said
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("--hosts 100", "100 hosts; expected one of 128 (2 layers), 512 (2 layers), 2048 (2 layers), 256 (3 layers)"),
-        ("--hosts 128 --bisection 0.3", "bisection ratio 0.3 with 16 ports; expected one of 1/8, 2/8, "),
-        ("--hosts 128 --method gossip", "--method gossip: expected all, servers-packed, "),
-        ("--hosts 128 --engine ns3", "no engine 'ns3'; expected numpy or simgrid"),
-        ("--hosts 128 --model TCP", "no model 'TCP'; expected LV08 or ideal"),
-        ("--hosts 128 --routing best", "routing 'best'; expected d-mod-k or ecmp"),
-        ("--hosts 128 --gradient-mb -1", "a gradient of -1 MB; expected more than 0"),
-        ("--hosts 128 --bandwidth-gb 0", "bandwidth 0 B/s"),
-        ("--hosts 128 --slots 0", "slots 0; expected 1 or more"),
-        ("--hosts 128 --strategy sometimes", "sometimes"),
-        ("--hosts 128 --strategy bsp --straggler tired", "no straggler profile 'tired'; expected none, "),
-        ("--hosts 128 --strategy bsp --compute-ms 0", "computing 0 s"),
-        ("--hosts 128 --straggler slow_worker", "--straggler slow_worker needs --strategy: bsp, ssp:S, "),
-        ("--hosts 128 --compute-ms 50", "--compute-ms 50.0 needs --strategy: bsp, ssp:S, "),
-        ("--hosts many", "argument --hosts: invalid int value: 'many'"),
-    ],
-)
-def test_command_refuses_bad_options(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: str, message: str
-) -> None:
-    assert asked(monkeypatch, *arguments.split()) == 2
-    captured = capsys.readouterr()
-    assert captured.err.startswith("error: ")
-    assert message in captured.err
-    assert "┃" not in captured.out  # no half answer
-
-
 def test_store_keeps_results_and_reports_broken_ones_missing(tmp_path: Path) -> None:
     store, other = Store(tmp_path), TrainingCell(NetworkCell(2, 128), "switch", "bsp", iterations=2)
     for cell in (RING, other):
@@ -133,12 +93,6 @@ def test_cell_key_includes_the_program_only_for_switch_methods(monkeypatch: pyte
     assert [key(cell) == known for cell, known in zip(asked, before, strict=True)] == [True, False, True, False]
 
 
-def test_second_study_in_one_folder_is_refused(tmp_path: Path) -> None:
-    options = study.parser().parse_args(["--out", str(tmp_path), "--no-emulation"])
-    with alone(tmp_path), pytest.raises(Busy, match="in use by another run"):
-        study.run(options, Console(file=StringIO()))
-
-
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> Grid:
     """Every part of the study on the smallest network, also what names another."""
@@ -155,7 +109,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Grid:
     return result
 
 
-def test_quick_study_writes_its_page(small: Grid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quick_runningwrites_its_page(small: Grid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simgrid_engine, "installed", lambda: False)
     draw, drawn = page._pictures, dict[str, Path]()
 
@@ -208,28 +162,23 @@ def test_quick_study_writes_its_page(small: Grid, tmp_path: Path, monkeypatch: p
         assert {row["machine"] for row in csv.DictReader(file)} == {"not recorded"}
 
 
-def test_interrupted_study_resumes(tmp_path: Path) -> None:
-    """After Ctrl-C the finished answers stay, and no process is left."""
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_ended_runningkeeps_finished_answers_and_leaves_no_process(number: signal.Signals, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "serene.experiments.network_study", "--out", str(tmp_path), "--no-emulation"]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+    running = Marked(command, tmp_path / "log")
     answers = tmp_path / study.ANSWERS
-    until(lambda: process.poll() is not None or any(answers.glob("*.json")), "an answer", 120)
-    assert process.poll() is None, process.communicate()
-    process.send_signal(signal.SIGTERM)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert f"stopped; finished cells are kept in {tmp_path}: rerun to resume" in said
-    until(lambda: not _alive(process.pid), "the simulations' processes to end")
+    try:
+        until(lambda: running.process.poll() is not None or any(answers.glob("*.json")), "an answer", 120)
+        assert running.process.poll() is None, running.output
+        running.process.send_signal(number)
+        running.wait(60)
+        until(lambda: not running.alive(), "the simulations' processes to end")
+    finally:
+        running.end()
+    if number == signal.SIGTERM:
+        assert running.process.returncode == 130
+        assert f"stopped; finished cells are kept in {tmp_path}: rerun to resume" in running.output
     assert all(json.loads(path.read_text())["result"] for path in answers.glob("*.json"))
-
-
-@pytest.mark.parametrize(("option", "value"), [("--grid", "huge"), ("--parallel", "0")])
-def test_study_refuses_bad_options(option: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["study", option, value, "--out", str(tmp_path)])
-    with pytest.raises(SystemExit, match="2"):
-        raise SystemExit(study.main())
 
 
 def test_damaged_simgrid_record_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

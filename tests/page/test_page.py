@@ -132,25 +132,25 @@ def test_page_forms_check_input_and_swap(page: Chrome, controller: ControllerPro
     until_text(page, "#notice", "BSP → Mixed(asynchronous 0, 2, staleness 2), when the job starts")
     assert controller.client.job(0).strategy == Mixed((0, 2), 2)
 
-    button(page, "Let it decide").click()
+    button(page, "Start").click()
     until_text(page, "#notice", "automatic strategy pacing is on")
     page.find_element(By.NAME, "automatic-name").send_keys("dssp")
-    button(page, "Let it decide").click()
+    button(page, "Start").click()
     until_text(page, "#notice", "automatic strategy dssp is on")
     assert controller.client.job(0).automatic is not None
     until_text(page, "#decides", "automatic strategy dssp: 0 decisions")
-    button(page, "Decide myself").click()
+    button(page, "Turn off").click()
     until(lambda: controller.client.job(0).automatic is None, "the user decides again")
     low = page.find_element(By.NAME, "low")
     low.clear()
-    button(page, "Let it decide").click()
+    button(page, "Start").click()
     until_text(page, "#notice", "low: expected a number")
     assert controller.client.job(0).automatic is None
     low.send_keys("12")
     high = page.find_element(By.NAME, "high")
     high.clear()
     high.send_keys("3")
-    button(page, "Let it decide").click()
+    button(page, "Start").click()
     until_text(page, "#notice", "dssp: low 12: expected 0 to 3")
 
 
@@ -247,7 +247,7 @@ def test_page_reconnects_to_a_restarted_controller(chromium: Chrome, tmp_path: P
         chromium.get(f"{first.url}/")
         until_text(chromium, "#switch-text", "switch 127.0.0.1")
         assert first.stop() == 0
-        until_text(chromium, "#trouble", "The controller does not answer; what is shown is from")
+        until_text(chromium, "#trouble", "The controller does not answer; this page shows the state of")
         second = ControllerProcess(switch, tmp_path / "second.log", http=http)
         try:
             until(

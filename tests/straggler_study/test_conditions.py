@@ -13,7 +13,6 @@ import pytest
 from serene.experiments.shared import machine
 from serene.experiments.shared.machine import Conditions, Stalls, observed, summary
 from serene.experiments.straggler_study.cell import Cell
-from serene.experiments.straggler_study.store import Store
 from serene.experiments.straggler_study.sweep import run_cell
 from serene.experiments.straggler_study.trace import Trace
 
@@ -60,15 +59,6 @@ def test_stall_time_is_parsed_from_kernel_pressure(tmp_path: Path, monkeypatch: 
     assert machine.stalled_s() == 2.5
     path.unlink()
     assert machine.stalled_s() is None
-
-
-def test_simulated_result_is_stored_with_its_conditions(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    store.keep(CELL, run_cell(None, CELL))
-    found = store.get(CELL)
-    assert found is not None
-    assert found.conditions.machine == machine.here()
-    assert found.conditions.load_before is not None and found.conditions.load_after is not None
 
 
 @pytest.mark.parametrize(

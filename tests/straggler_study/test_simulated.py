@@ -8,23 +8,46 @@ import numpy as np
 import pytest
 
 from serene.experiments.straggler_study.cases import Case
-from serene.experiments.straggler_study.cell import NOTHING, SOFTMAX, BadCell, Cell, Network
+from serene.experiments.straggler_study.cell import NOTHING, SOFTMAX, Cell, Network, RackNetwork
+from serene.experiments.straggler_study.dataplane import DataPlane, Tree
 from serene.experiments.straggler_study.learners import learner
 from serene.experiments.straggler_study.measures import curve
 from serene.experiments.straggler_study.simulated import Simulation, simulate
+from serene.experiments.straggler_study.trace import Trace
+from serene.fixedpoint import DEFAULT_SCALE, FixedPoint
+from serene.workers.reference import train
+from serene.workers.stragglers import parse
 from serene.workers.train import EVALUATED
-from serene.workers.training import Trainer
-from tests.straggler_study.timing import SLOW, compute_times, ended
+from serene.workers.training import Recipe, Trainer
 
+SLOW = "slow_worker:probability=0.3,low=0.5,high=2.0"
 LATENCY_S = 50e-6
 ROUND_TRIP = 2 * LATENCY_S
 TIMING = Cell(model=NOTHING, straggler=SLOW, steps=60, workers=5, compute_ms=250)
 
 
-def test_bsp_step_takes_as_long_as_its_slowest_worker() -> None:
-    expected = np.cumsum(compute_times(TIMING).max(axis=0) + ROUND_TRIP)
-    trace = simulate(TIMING)
-    for worker in range(TIMING.workers):
+def compute_times(cell: Cell) -> np.ndarray:
+    """float64[workers, steps], seconds."""
+    profile, mean = parse(cell.straggler), cell.compute_ms / 1e3
+    return np.array(
+        [
+            [mean + profile.delay(worker, step, mean, cell.seed) for step in range(1, cell.steps + 1)]
+            for worker in range(cell.workers)
+        ]
+    )
+
+
+def ended(trace: Trace, worker: int) -> np.ndarray:
+    rows = trace.steps[trace.steps["worker"] == worker]
+    return np.asarray(rows["ended"][np.argsort(rows["step"])])
+
+
+@pytest.mark.parametrize("workers", [5, 32])
+def test_bsp_step_takes_as_long_as_its_slowest_worker(workers: int) -> None:
+    cell = replace(TIMING, workers=workers)
+    expected = np.cumsum(compute_times(cell).max(axis=0) + ROUND_TRIP)
+    trace = simulate(cell)
+    for worker in range(workers):
         assert np.allclose(ended(trace, worker), expected, atol=1e-9)
 
 
@@ -142,8 +165,6 @@ def test_momentum_is_added_once_per_read() -> None:
         for _ in range(2):
             each.apply(gradient)
     assert np.allclose(heavy._weights, 2.5 / 2 * plain._weights), "1 + 1.5 steps, not 2"  # type: ignore[attr-defined]
-    with pytest.raises(BadCell, match="only softmax has it"):
-        Cell(model="mlp", momentum=0.9).check()
 
 
 def test_packet_grouping_changes_times_only_slightly() -> None:
@@ -153,14 +174,6 @@ def test_packet_grouping_changes_times_only_slightly() -> None:
     longest_group = 11 * 29 / 11 / 75_000  # a cnn's 11 packets, each charged as 29 / 11 of 320 values
     difference = np.abs(np.sort(one.steps["ended"]) - np.sort(many.steps["ended"]))
     assert difference.max() < 4 * cell.steps * longest_group
-
-
-@pytest.mark.parametrize("strategy", ["bsp", "ssp:3", "asp", "quorum:3", "mixed:0", "auto:waiting", "auto:dssp"])
-def test_simulated_contributions_count_exactly_once(strategy: str) -> None:
-    cell = Cell(model=SOFTMAX, strategy=strategy, straggler=SLOW, steps=30, compute_ms=250)
-    facts = simulate(cell).facts
-    assert facts["contributions_sent"] == facts["contributions_applied"] == 4 * 30 * 2  # two slots
-    assert facts["dropped"] == 0
 
 
 def test_simulation_is_reproducible_from_its_cell() -> None:
@@ -180,18 +193,6 @@ def test_simulated_staleness_stays_within_its_bound() -> None:
     assert np.flatnonzero(asp).max() > 4
 
 
-def test_automatic_strategy_swaps_in_the_simulation() -> None:
-    trace = simulate(replace(TIMING, strategy="auto:waiting"))
-    assert [swap.strategy for swap in trace.swaps][:2] == ["BSP", "SSP(1)"]
-    assert trace.steps["ended"].max() < simulate(TIMING).steps["ended"].max()
-
-
-def test_simulated_silent_worker_is_evicted_and_readmitted() -> None:
-    cell = replace(TIMING, straggler="failure:worker=2,iteration=10,pause_s=6", strategy="auto:evict:silent=1")
-    names = [swap.strategy for swap in simulate(cell).swaps]
-    assert names == ["BSP", "BSP, without 2", "BSP"]
-
-
 def test_both_engines_evaluate_on_the_same_images(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the engines would reach an accuracy at different times."""
     evaluated: list[int | None] = []
@@ -205,7 +206,106 @@ def test_both_engines_evaluate_on_the_same_images(monkeypatch: pytest.MonkeyPatc
     assert evaluated == [EVALUATED] * 5  # before the first step, and each of both workers' two
 
 
-def test_simulation_supports_32_workers() -> None:
-    trace = simulate(replace(TIMING, workers=32, steps=20))
-    expected = np.cumsum(compute_times(replace(TIMING, workers=32, steps=20)).max(axis=0) + ROUND_TRIP)
-    assert np.allclose(ended(trace, 31), expected, atol=1e-9)
+# -- racks ---------------------------------------------------------------------------------------------------------
+
+
+UPLINK_US = 30.0
+OVER_UPLINKS = 2 * (LATENCY_S + UPLINK_US * 1e-6)
+TWO = RackNetwork(2, uplink_latency_us=UPLINK_US)
+IN_RACKS = Cell(model=NOTHING, straggler=SLOW, steps=12, workers=64, compute_ms=250, racks=TWO)
+STRATEGIES = ("bsp", "ssp:3", "asp", "quorum:{quorum}", "mixed:0,{late}", "auto:waiting", "auto:evict:silent=1")
+
+
+def played(cell: Cell) -> tuple[Trace, Simulation, DataPlane]:
+    """With the switches as they are at the end."""
+    simulation = Simulation(cell)
+    plane = simulation.plane
+    close, plane.close = plane.close, lambda: None  # type: ignore[method-assign]
+    trace = simulation.run()
+    plane.close = close  # type: ignore[method-assign]
+    return trace, simulation, plane
+
+
+def test_bsp_of_64_workers_in_two_racks_equals_one_process() -> None:
+    cell = Cell(workers=64, steps=2, compute_ms=20, straggler=SLOW, racks=TWO)
+    simulation = Simulation(cell)
+    simulation.run()
+    reference = train(Recipe(workers=64, steps=2, seed=cell.seed))
+    for worker in simulation.workers:
+        assert isinstance(worker.learner, Trainer)
+        assert worker.learner.parameters.tobytes() == reference.tobytes()
+
+
+def test_bsp_step_over_racks_takes_slowest_worker_plus_links() -> None:
+    expected = np.cumsum(compute_times(IN_RACKS).max(axis=0) + OVER_UPLINKS)
+    trace = simulate(IN_RACKS)
+    for worker in range(IN_RACKS.workers):
+        took = ended(trace, worker)
+        # In its first round a leaf is asked once more, when the root begins the epoch.
+        assert np.allclose(np.diff(took), np.diff(expected), atol=1e-9)
+        assert expected[0] <= took[0] + 1e-9 < expected[0] + 4 * UPLINK_US * 1e-6 + 1e-9
+
+
+def test_asp_over_racks_never_waits_and_leaves_answer_locally() -> None:
+    trace = simulate(replace(IN_RACKS, strategy="asp"))
+    times = compute_times(IN_RACKS)
+    # From then on the job has fewer workers, in a new epoch, which the root tells of.
+    first_to_leave = min(ended(trace, worker)[-1] for worker in range(IN_RACKS.workers))
+    for worker in range(IN_RACKS.workers):
+        end = ended(trace, worker)
+        upto = end[1:] <= first_to_leave
+        assert np.allclose(np.diff(end)[upto], times[worker, 1:][upto] + 2 * 50e-6, atol=1e-9)
+    assert trace.steps["waited"].sum() == 0
+
+
+@pytest.mark.parametrize("racks", [None, TWO], ids=["star", "tree"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_contributions_count_exactly_once_and_reach_the_root(strategy: str, racks: RackNetwork | None) -> None:
+    workers, late = (64, 40) if racks else (4, 2)
+    strategy = strategy.format(late=late, quorum=workers * 3 // 4)
+    straggler = f"failure:worker={late},iteration=3,pause_s=3" if strategy.startswith("auto:evict") else SLOW
+    cell = replace(IN_RACKS, model=SOFTMAX, strategy=strategy, straggler=straggler, workers=workers, racks=racks)
+    trace, _, plane = played(cell)
+    assert trace.facts["contributions_sent"] == trace.facts["contributions_applied"] == workers * 12 * 2  # two slots
+    assert trace.facts["dropped"] == 0
+    if isinstance(plane, Tree):
+        totals = plane.root.switch.register_read_all(plane.root.names["totals_of"], 0, 2)
+        assert [total >> 32 for total in totals] == [workers * 12] * 2
+    plane.close()
+    swaps = [swap.strategy for swap in trace.swaps]
+    assert (len(swaps) > 1) == strategy.startswith("auto:")
+    if strategy.startswith("auto:evict"):
+        assert swaps == ["BSP", f"BSP, without {late}", "BSP"], "by its number in the job"
+
+
+def test_simulated_uplinks_add_their_delay() -> None:
+    racks = RackNetwork(2, uplink_pps=500, uplink_latency_us=UPLINK_US)
+    cell = Cell(model=NOTHING, workers=2, steps=5, compute_ms=40, stands_for=320 * 8, racks=racks)
+    trace = simulate(replace(cell, network=Network(worker_pps=1000, latency_us=50)))
+    # Eight packets follow one another over each link, each way; the slowest link sets the pace of the last seven.
+    expected = 0.040 + 2 * 1 / 1000 + 2 * 1 / 500 + 7 / 500 + OVER_UPLINKS
+    for worker in range(2):
+        # In the first two rounds there is more on the links, as the epoch has begun.
+        assert np.allclose(np.diff(ended(trace, worker))[1:], expected, atol=1e-9)
+
+
+def test_simulated_tree_of_256_workers_loses_nothing() -> None:
+    cell = replace(IN_RACKS, model=SOFTMAX, workers=256, steps=3, strategy="ssp:1", racks=replace(TWO, count=8))
+    trace, simulation, plane = played(cell)
+    assert trace.facts["contributions_sent"] == trace.facts["contributions_applied"] == 256 * 3 * 2
+    assert sorted(set(trace.steps["worker"].tolist())) == list(range(256))
+    assert plane.numbers == [number for _ in range(8) for number in range(32)]
+    assert simulation.workers[0].protocol.membership.scale == DEFAULT_SCALE // 2, "256 of the largest values fit"
+    plane.close()
+
+
+def test_scale_shrinks_so_that_one_contribution_each_fits() -> None:
+    assert [FixedPoint.of(workers).scale for workers in (1, 255, 256, 511, 512)] == [
+        DEFAULT_SCALE, DEFAULT_SCALE, DEFAULT_SCALE // 2, DEFAULT_SCALE // 2, DEFAULT_SCALE // 4
+    ]  # fmt: skip
+
+
+def test_cell_without_racks_keeps_its_digest() -> None:
+    assert "racks" not in Cell().to_dict()
+    assert Cell.from_dict(Cell().to_dict()) == Cell()
+    assert Cell.from_dict(IN_RACKS.to_dict()) == IN_RACKS

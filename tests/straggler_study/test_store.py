@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 from serene.controller.automatic import source
+from serene.experiments.shared import machine
 from serene.experiments.shared.store import Busy, CannotRead
 from serene.experiments.straggler_study import cell as cell_module
 from serene.experiments.straggler_study.cell import Cell, Network, RackNetwork
 from serene.experiments.straggler_study.simulated import Simulation, simulate
 from serene.experiments.straggler_study.store import Store
+from serene.experiments.straggler_study.sweep import run_cell
 from serene.experiments.straggler_study.trace import BadTrace, Trace
 
 CELL = Cell(model="softmax", steps=4, straggler="slow_worker", strategy="ssp:1")
@@ -67,15 +69,16 @@ def test_changed_program_changes_only_digests_of_cells_using_it(monkeypatch: pyt
 
 
 def test_stored_result_round_trips(tmp_path: Path) -> None:
-    store, trace = Store(tmp_path), simulate(CELL)
+    store, trace = Store(tmp_path), run_cell(None, CELL)
     assert store.get(CELL) is None
-    trace.save(store.path(CELL))
+    store.keep(CELL, trace)
     found = store.get(CELL)
     assert found is not None
     assert found.cell == CELL
     assert found.steps.tobytes() == trace.steps.tobytes()
     assert np.array_equal(found.staleness, trace.staleness)
-    assert (found.swaps, found.facts) == (trace.swaps, trace.facts)
+    assert (found.swaps, found.facts, found.conditions) == (trace.swaps, trace.facts, trace.conditions)
+    assert found.conditions.machine == machine.here() and found.conditions.load_after is not None
     assert list(tmp_path.iterdir()) == [store.path(CELL)]
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -17,18 +15,25 @@ from rich.console import Console
 
 from serene.experiments.shared import studies
 from serene.experiments.shared.driver import ClusterFailed, work_off
-from serene.experiments.shared.store import Busy, alone
-from serene.experiments.straggler_study import command, grid
+from serene.experiments.shared.machine import Conditions
+from serene.experiments.straggler_study import grid
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.store import Store
-from serene.experiments.straggler_study.sweep import BMV2, LIGHT, Parallel, noted, sweep
+from serene.experiments.straggler_study.sweep import (
+    BMV2,
+    EMULATED_S,
+    LIGHT,
+    Parallel,
+    announced,
+    expected_s,
+    noted,
+    run_cell,
+    sweep,
+)
 from serene.process.interrupts import ended
 from serene.process.outputs import CannotWrite
-from tests.controller.processes import until
 from tests.disks import disk, fill
-from tests.runs import Marked
 
-STEPS = 100  # of a cell in a sweep that is killed
 CELLS = [Cell(model="nothing", steps=3, seed=seed) for seed in range(1, 7)]
 
 
@@ -107,44 +112,52 @@ def test_bmv2_runs_have_their_own_parallel_limit() -> None:
     assert parallel.of(replace(one, packets="scapy")) == parallel.of(replace(one, share=0.3)) == 1
 
 
-def test_second_study_in_a_folder_is_refused(tmp_path: Path) -> None:
-    options = command.parser().parse_args(["--out", str(tmp_path), "--engine", "simulated"])
-    with alone(tmp_path), pytest.raises(Busy, match="in use by another run"):
-        command.run(options, quiet())
+# -- the duration, announced at a study's start -----------------------------------------------------------------------
+
+FOUR = CELLS[:4]
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_killed_sweep_leaves_no_process_and_resumes(number: signal.Signals, tmp_path: Path) -> None:
-    script = tmp_path / "run.py"
-    script.write_text(SCRIPT)
-    run = Marked(
-        [sys.executable, str(script), str(tmp_path / "cells"), str(STEPS)], tmp_path / "log", PYTHONPATH=os.getcwd()
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(59, "less than a minute"), (61, "about 1 minute"), (5300, "about 88 minutes"), (9000, "about 2.5 hours")],
+)
+def test_duration_is_formatted_in_words(seconds: float, said: str) -> None:
+    assert studies.in_words(seconds) == said
+
+
+def test_duration_estimate_uses_cells_done_on_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path)
+    monkeypatch.setattr(
+        "serene.experiments.straggler_study.sweep.expected_s", lambda cell: 1000.0 * (1 + (cell.seed == 2))
     )
-    try:
-        until(lambda: any((tmp_path / "cells").glob("*.npz")), f"a first result; it says {run.output}", 180)
-        run.process.send_signal(number)
-        run.wait(120)
-        until(lambda: not run.alive(), "its processes are gone")
-    finally:
-        run.end()
-    done = len(list((tmp_path / "cells").glob("*.npz")))
-    assert done < 40
-    store = Store(tmp_path / "cells")
-    cells = [replace(CELLS[0], seed=seed, steps=STEPS) for seed in range(done + 2)]
-    known = len(cells) - len(store.missing(cells))
-    assert known >= 1
-    assert sweep(cells, store, quiet(), Parallel(2)) == len(cells) - known
-    assert not list(store.directory.glob(".*.npz.*"))
+    monkeypatch.setattr(grid, "why_not", lambda cell: "")
+    said = announced(FOUR, store, Parallel(2))
+    assert said.startswith("4 cells, 0 of them done already. The others will take about 42 minutes on this machine (a ")
+    assert "Ctrl-C stops at any time: finished cells are kept; rerun to resume" in said
+    done = run_cell(None, FOUR[0])
+    store.keep(FOUR[0], replace(done, facts={**done.facts, "engine_s": 500.0}))
+    said = announced([*FOUR, FOUR[0]], store, Parallel(1))
+    assert "4 cells, 1 of them done already. The others will take about 33 minutes" in said
+    assert "by what 1 of them took on this machine" in said
+    # What was done on another machine, or nobody knows where, says nothing of this one.
+    for conditions in (Conditions("another one"), Conditions()):
+        store.keep(FOUR[0], replace(done, facts={**done.facts, "engine_s": 500.0}, conditions=conditions))
+        assert "about 67 minutes on this machine (a guess" in announced(FOUR, store, Parallel(1))
+    for cell in FOUR[1:]:
+        store.keep(cell, run_cell(None, cell))
+    assert announced(FOUR, store, Parallel(1)) == "all 4 cells are done already"
 
 
-SCRIPT = """
-import sys
-from pathlib import Path
-from rich.console import Console
-from serene.experiments.straggler_study.cell import Cell
-from serene.experiments.straggler_study.store import Store
-from serene.experiments.straggler_study.sweep import Parallel, sweep
-if __name__ == "__main__":
-    cells = [Cell(model="nothing", steps=int(sys.argv[2]), seed=seed) for seed in range(40)]
-    sweep(cells, Store(Path(sys.argv[1])), Console(), Parallel(2))
-"""
+def test_duration_estimate_omits_cells_that_cannot_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grid, "why_not", lambda cell: "no such program here" if cell.seed > 2 else "")
+    assert announced(FOUR, Store(tmp_path), Parallel(1)).startswith("2 cells, 0 of them done")
+
+
+def test_expected_duration_follows_from_run_settings() -> None:
+    one = grid.cell("mlp", 0.65, grid.NONE, "bsp", 1, grid.Length(40, 5))
+    computing = 40 * one.compute_ms / 1e3
+    assert expected_s(one) == pytest.approx(EMULATED_S + computing / 0.35)
+    server = replace(one, exchange="server")
+    assert expected_s(server) == pytest.approx(EMULATED_S + computing * (1 + 4 * 0.65 / 0.35))
+    slow = replace(one, straggler="heterogeneous:factor=3.0,workers=0")
+    assert expected_s(slow) == pytest.approx(EMULATED_S + computing * (3 + 0.65 / 0.35))

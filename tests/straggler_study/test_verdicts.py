@@ -3,7 +3,9 @@ cell is noticed."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -61,92 +63,45 @@ def cell_of(study: Study, way: str, strategy: str, seed: int = 1) -> Cell:
     )  # fmt: skip
 
 
-def claimed(study: Study) -> list[dict[str, str]]:
-    head, rows = headline.claims(study)
-    return [dict(zip(head, row, strict=True)) for row in rows]
+def without_bmv2(study: Study) -> Study:
+    shown = tuple(cell for cell in study.grid.headline if names.way(cell) != names.BMV2)
+    return Study(replace(study.grid, headline=shown), study.store)
 
 
-def one(study: Study, theirs: str, engine: str, ours: str = "") -> dict[str, str]:
-    """The row of a claim."""
-    (row,) = (
-        row for row in claimed(study)
-        if row["theirs"].startswith(theirs) and row["engine"] == engine and ours in row["ours"]
-    )  # fmt: skip
-    return row
+def two_results_missing(study: Study) -> Study:
+    for way, strategy in ((names.SERVER, "bsp"), (names.BMV2, "asp")):
+        study.store.path(cell_of(study, way, strategy, 2)).unlink()
+    return again(study)
 
 
-ON_EMBEDDED, ON_BMV2 = "emulated, embedded switch", "emulated, BMv2"
-
-
-@pytest.mark.parametrize(
-    ("theirs", "engine", "at_65", "verdict"),
-    [
-        ("Aggregation", ON_EMBEDDED, "-75.0 % [-75.0, -75.0]", "holds"),
-        ("Aggregation", ON_BMV2, "-50.0 % [-50.0, -50.0]", "holds"),
-        ("Stragglers", ON_EMBEDDED, "-50.0 % [-50.0, -50.0]", "holds"),
-        ("Hybrid", ON_EMBEDDED, "-10.0 % [-10.0, -10.0]", "holds; -40 % not reached: at most -10 %"),
-        ("Hybrid", ON_BMV2, "-20.0 % [-20.0, -20.0]", "holds; -40 % not reached: at most -20 %"),
-        ("...", ON_EMBEDDED, "-16.7 % [-16.7, -16.7]", "holds; -50 % not reached: at most -17 %"),
-        ("...", ON_BMV2, "-25.0 % [-25.0, -25.0]", "holds; -50 % not reached: at most -25 %"),
-        ("The same", ON_EMBEDDED, "-96.7 % [-96.7, -96.7]", "holds; -50 % reached: at most -97 %"),
-        ("Without", ON_EMBEDDED, "-6.0 % [-6.0, -6.0]", "holds; -12 % not reached: at most -6 %"),
-    ],
-)
-def test_claim_uses_the_numbers_of_its_own_cells(
-    study: Study, theirs: str, engine: str, at_65: str, verdict: str
-) -> None:
-    row = one(study, theirs, engine)
-    assert (row["5 %"], row["30 %"], row["65 %"], row["verdict"]) == ("", "", at_65, verdict)
-
-
-def test_hot_swap_and_prototype_claims_have_verdicts(study: Study) -> None:
-    swaps, prototype = one(study, "A hot-swapping", "emulated"), one(study, "A prototype", ON_BMV2)
-    assert swaps["ours"].startswith("8 swaps while training ran; in 26 of 26 runs (of 26 wanted) the")
-    assert swaps["verdict"] == "holds"
-    assert prototype["ours"].startswith("10 of 10 runs through BMv2")
-    assert prototype["verdict"].startswith("BMv2: holds; Tofino: not tried")
-    assert headline.swapped(0, 0) == "not tried: nothing was swapped"
-
-
-def test_headline_answer_matches_the_traces(study: Study) -> None:
-    head, rows = headline.answer(study)
-    changed = ["-50.0 % [-50.0, -50.0]", "+60.0 % [+60.0, +60.0]", "-20.0 % [-20.0, -20.0]"]
-    assert rows == [
-        ["the embedded switch", "65 %", "-75.0 % [-75.0, -75.0]", "-20.0 % [-20.0, -20.0]", "-10.0 % [-10.0, -10.0]",
-         "the switch"],
-        ["BMv2", "65 %", *changed, "the switch"],
-    ]  # fmt: skip
-    assert len(head) == len(rows[0])
-
-
-def test_claims_cover_only_the_requested_switches(study: Study) -> None:
-    assert len(claimed(study)) == 12
-    without = tuple(cell for cell in study.grid.headline if names.way(cell) != names.BMV2)
-    study = Study(replace(study.grid, headline=without), study.store)
-    (prototype,) = (row for row in claimed(study) if row["engine"] == ON_BMV2)
-    assert prototype["verdict"].startswith("BMv2: not all runs are there")
-
-
-def test_missing_seed_is_mentioned_in_every_verdict(study: Study) -> None:
-    study.store.path(cell_of(study, names.SERVER, "bsp", 2)).unlink()
-    study.store.path(cell_of(study, names.BMV2, "asp", 2)).unlink()
-    study = again(study)
-    accelerates = one(study, "Aggregation", ON_EMBEDDED)
-    assert accelerates["65 %"] == "-75.0 % [-75.0, -75.0], 1 of 2 seeds"
-    assert accelerates["verdict"] == "holds; results are missing at 65 %"
-    prototype = one(study, "A prototype", ON_BMV2)
-    assert "9 of 10 runs" in prototype["ours"] and "BMv2: not all runs" in prototype["verdict"]
-    assert "25 of 25 runs (of 26 wanted)" in one(study, "A hot-swapping", "emulated")["ours"]
-    assert one(study, "Hybrid", ON_EMBEDDED)["verdict"] == "holds; -40 % not reached: at most -10 %"
-
-
-@pytest.mark.parametrize("facts", [{"miscounted": 1.0}, {"contributions_applied": 47.0}])
-def test_lost_or_repeated_contribution_fails_the_verdict(study: Study, facts: dict[str, float]) -> None:
+def a_contribution_counted_wrong(study: Study, **facts: float) -> Study:
     cell = cell_of(study, names.SCAPY, "bsp")
     study.store.keep(cell, trace(cell, 7.0, facts=facts))
-    found = one(again(study), "A hot-swapping", "emulated")
-    assert "in 25 of 26 runs" in found["ours"]
-    assert found["verdict"] == "does not hold: contributions were lost or repeated in 1 runs"
+    return again(study)
+
+
+CHANGES: dict[str, Callable[[Study], Study]] = {
+    "all results": lambda study: study,
+    "without BMv2": without_bmv2,
+    "two results missing": two_results_missing,
+    "a repeated contribution": partial(a_contribution_counted_wrong, miscounted=1.0),
+    "a lost contribution": partial(a_contribution_counted_wrong, contributions_applied=47.0),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_tables_of_the_page_are_as_in_verdicts_txt(study: Study, name: str) -> None:
+    """A section of the file for each change: the claims that change, and without one all tables of the headline."""
+    (head, before), (bsp, rows) = headline.claims(study), headline.rows(study, "mlp", grid.SLOW, [SHARE])
+    tables = [(head, before), (bsp, [row for row in rows if row[1] == "BSP"]), headline.scapy_rows(study)]
+    if name != "all results":
+        _, after = headline.claims(CHANGES[name](study))
+        tables = [([], [row for row in after if row not in before])]
+    else:
+        tables.append(headline.answer(study))
+    shown = "".join(f"{' | '.join(row)}\n" for head, rows in tables for row in (head, *rows) if row)
+    section = Path(__file__).with_name("verdicts.txt").read_text().partition(f"# {name}\n")[2].partition("\n# ")[0]
+    assert shown == section.rstrip("\n") + "\n"
 
 
 def spread(*values: float, bounds: int = 0) -> Spread:
@@ -192,6 +147,7 @@ def test_saves_more_is_undecided_without_a_clear_difference(switch: Spread, stra
 )
 def test_verdict_words_follow_the_changes(found: dict[float, Spread], amount: float | None, said: str) -> None:
     assert headline.verdict(found, amount) == said
+    assert headline.swapped(0, 0) == "not tried: nothing was swapped"
 
 
 def test_change_compares_the_named_metric_between_cells(study: Study) -> None:
@@ -231,21 +187,6 @@ def test_way_names_the_exchange_target_and_packet_code(study: Study) -> None:
 def test_spread_text_counts_seeds_if_some_are_missing() -> None:
     assert Spread.of([-0.1], wanted=2).percent() == "-10.0 % [-10.0, -10.0], 1 of 2 seeds"
     assert Spread.of([-0.1, -0.2], wanted=2).percent() == "-15.0 % [-20.0, -10.0]"
-
-
-def test_headline_row_compares_its_way_with_our_bsp(study: Study) -> None:
-    head, rows = headline.rows(study, "mlp", grid.SLOW, [SHARE])
-    found = {(row[0], row[1]): dict(zip(head, row, strict=True)) for row in rows}
-    gloo, ours = found[names.GLOO, "BSP"], found[names.EMBEDDED, "BSP"]
-    assert (gloo["time to the target [s]"], gloo["against Serene's BSP"]) == (
-        "7.5 [7.5, 7.5]",
-        "+25.0 % [+25.0, +25.0]",
-    )
-    assert (ours["time to the target [s]"], ours["against Serene's BSP"]) == ("6.0 [6.0, 6.0]", "")
-    assert (ours["step [ms]"], ours["computing"], ours["network"], ours["waiting"]) == ("1000", "400", "300", "300")
-    assert (ours["steps to it"], ours["stalled"], ours["runs"]) == ("6", "10 %", "2 of 2")
-    assert [row[1] for row in headline.scapy_rows(study)[1]] == ["C", "scapy"]
-    assert [row[3] for row in headline.scapy_rows(study)[1]] == ["1000", "7000"]
 
 
 def test_network_share_is_relative_to_nominal_compute_time() -> None:

@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from serene.client.transport.transport import LARGEST_PAYLOAD, Trouble
+from serene.client.transport.transport import Trouble
 from serene.wire import ENCAPSULATION_BYTES
 from tests.dataplane.conftest import EmbeddedDataPlane
 from tests.frames import frame
+from tests.support.transports import Untroubled, received
 
 
-class InProcess:
+class InProcess(Untroubled):
     """A worker's transport to the switch in this process. Time passes only while the worker waits; ``meanwhile`` is
     called then."""
 
@@ -44,21 +45,11 @@ class InProcess:
         if not self.mail:
             self.now += max(timeout_s, 0.001)
             self.meanwhile()
-        rows = np.zeros((len(self.mail), LARGEST_PAYLOAD), np.uint8)
-        lengths = np.array([len(data) for data in self.mail], np.int64)
-        for row, data in zip(rows, self.mail, strict=True):
-            row[: len(data)] = np.frombuffer(data, np.uint8)
-        self.mail = []
-        return rows, lengths
-
-    def link(self, payload_bytes: int) -> None:
-        return None
+        mail, self.mail = self.mail, []
+        return received(mail)
 
     def trouble(self) -> Trouble | None:
         return self.troubled
-
-    def note(self, refused: int, payload_bytes: int) -> None:
-        pass
 
     def close(self) -> None:
         self.cut = True

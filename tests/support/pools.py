@@ -1,4 +1,4 @@
-"""Pools in virtual time: each worker a greenlet with a `Pool`, a bad network, and a switch that is
+"""Pools in virtual time: each worker a process with a `Pool`, a bad network, and a switch that is
 the P4 program in process, or the protocol's rules in Python (tests/model_switch.py)."""
 
 from __future__ import annotations
@@ -7,19 +7,21 @@ import heapq
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
-import greenlet
 import numpy as np
 
 from serene import entries
 from serene.client.allreduce.pool import Pool
-from serene.client.transport.transport import LARGEST_PAYLOAD, Trouble
+from serene.experiments.correctness.virtual.process import Process
 from serene.experiments.correctness.virtual.switch import VirtualSwitch
+from serene.experiments.correctness.virtual.timeline import Timeline
 from serene.faults import Direction, Faults, Links, PacketFaults
 from serene.sim.hosts import Host, job_of
 from serene.strategy import BSP, Strategy
 from serene.wire import ENCAPSULATION_BYTES
+from tests.support.transports import Untroubled, received
 
 WIRE_S = 0.0001
 FINE = Faults()
@@ -34,13 +36,12 @@ def lossy(seed: int, loss: float = 0.05) -> Faults:
 
 
 @dataclass
-class Wire:
+class Wire(Untroubled):
     """A worker's transport over the simulated network."""
 
     run: PoolRun
     worker: int
     mail: list[bytes] = field(default_factory=list)
-    waiting: int = 0  # the number of the current wait; a wake-up for an earlier one is ignored
 
     def send(self, payloads: np.ndarray) -> None:
         host = Host.of(self.worker)
@@ -50,28 +51,26 @@ class Wire:
 
     def hear(self, frame: bytes) -> None:
         self.mail.append(frame[ENCAPSULATION_BYTES:])
-        self.run.wake(self, self.waiting)
+        self.run.processes[self.worker].mail()
 
     def receive(self, timeout_s: float) -> tuple[np.ndarray, np.ndarray]:
         if not self.mail:
-            number = self.waiting
-            self.run.at(max(timeout_s, 1e-4), lambda: self.run.wake(self, number))
-            self.run.hub.switch()
+            self.run.processes[self.worker].wait_for_mail(max(timeout_s, 1e-4))
         mail, self.mail = self.mail, []
-        rows = np.zeros((len(mail), LARGEST_PAYLOAD), np.uint8)
-        for row, payload in zip(rows, mail, strict=True):
-            row[: len(payload)] = np.frombuffer(payload, np.uint8)
-        return rows, np.array([len(payload) for payload in mail], np.int64)
+        return received(mail)
 
-    def link(self, payload_bytes: int) -> None:
-        return None
 
-    def trouble(self) -> Trouble | None:
-        return None
-
-    def note(self, refused: int, payload_bytes: int) -> None: ...
-
-    def close(self) -> None: ...
+def admitted(switch: VirtualSwitch, workers: int) -> dict[int, Host]:
+    """Writes the entries of job 0's workers, in place of those of the job before, and returns their hosts."""
+    for entry in switch.entries():
+        if entry.table in ("member", "address", "job"):
+            switch.delete(entry)
+    hosts = {worker: Host.of(worker) for worker in range(workers)}
+    for worker, host in hosts.items():
+        switch.put(entries.member(0, worker, host))
+        switch.put(entries.address(0, worker, host))
+    switch.set_group(entries.job_group(0, hosts))
+    return hosts
 
 
 class PoolRun:
@@ -94,23 +93,14 @@ class PoolRun:
         self.switch, self.workers, self.slots, self.too_late_s = switch, workers, slots, too_late_s
         self.now = 0.0
         self.links = Links(faults)
-        self.hub = greenlet.getcurrent()
         self._due: list[tuple[float, int, Callable[[], None]]] = []  # heap
         self._order = itertools.count()
-        self._greenlets: list[greenlet.greenlet] = []
+        self.processes: list[Process] = []
         self.session = next(self.sessions)
         self.wires = [Wire(self, worker) for worker in range(workers)]
         self.errors: dict[int, BaseException] = {}
         self.punted: list[bytes] = []
-        for entry in switch.entries():
-            if entry.table in ("member", "address", "job"):
-                switch.delete(entry)
-        hosts = {worker: Host.of(worker) for worker in range(workers)}
-        for worker, host in hosts.items():
-            switch.put(entries.member(0, worker, host))
-            switch.put(entries.address(0, worker, host))
-        switch.set_group(entries.job_group(0, hosts))
-        self._worker_at = {host.port: worker for worker, host in hosts.items()}
+        self._worker_at = {host.port: worker for worker, host in admitted(switch, workers).items()}
         self._put_job(0)
         self.put_policy(strategy or BSP(), 1)
         self.pools = [
@@ -142,11 +132,6 @@ class PoolRun:
     def at(self, delay_s: float, action: Callable[[], None]) -> None:
         heapq.heappush(self._due, (self.now + delay_s, next(self._order), action))
 
-    def wake(self, wire: Wire, number: int) -> None:
-        if number == wire.waiting and not self._greenlets[wire.worker].dead and self._greenlets[wire.worker]:
-            wire.waiting += 1
-            self._greenlets[wire.worker].switch()
-
     def carry(self, worker: int, direction: Direction, frame: bytes, arrive: Callable[[bytes], None]) -> None:
         for delay, got in self.links.fate(frame, worker, direction, self.now):
             self.at(WIRE_S + delay, lambda got=got: arrive(got))  # type: ignore[misc]
@@ -162,7 +147,7 @@ class PoolRun:
     # -- workers ---------------------------------------------------------------------------------------------
 
     def kill(self, worker: int) -> None:
-        self._greenlets[worker].throw()
+        self.processes[worker].interrupt()
 
     def play(self, body: Callable[[int, Pool], None]) -> None:
         """Joins all workers, and runs ``body`` in each until it ends. Exceptions that it raises are kept in
@@ -175,10 +160,11 @@ class PoolRun:
             except Exception as error:
                 self.errors[worker] = error
 
-        self._greenlets = [greenlet.greenlet(lambda worker=worker: live(worker)) for worker in range(self.workers)]
-        for worker in self._greenlets:
-            worker.switch()
-        while not all(worker.dead for worker in self._greenlets):
+        time = cast(Timeline, self)  # with times that are no ticks
+        self.processes = [Process(time, partial(live, worker)) for worker in range(self.workers)]
+        for process in self.processes:
+            process.start()
+        while any(process.alive for process in self.processes):
             if not self._due or self.now > self.too_late_s:
                 raise Stuck(f"after {self.now:g} s: {self.errors}")
             self._step()

@@ -18,8 +18,9 @@ from serene import entries
 from serene.client.transport.transport import FrameTransport
 from serene.experiments.correctness.virtual.switch import P4Switch
 from serene.faults import Direction, Faults, Links
-from serene.sim.hosts import Host, job_of
+from serene.sim.hosts import job_of
 from serene.strategy import BSP, Strategy
+from tests.support.pools import admitted
 
 LARGEST = 65536
 
@@ -33,14 +34,7 @@ class UdpSwitch:
     def __init__(self, switch: P4Switch, workers: int, slots: int, faults: Faults) -> None:
         self.switch, self.workers, self.slots = switch, workers, slots
         self.session = next(self.sessions)
-        self.hosts = {worker: Host.of(worker) for worker in range(workers)}
-        for entry in switch.entries():
-            if entry.table in ("member", "address", "job"):
-                switch.delete(entry)
-        for worker, host in self.hosts.items():
-            switch.put(entries.member(0, worker, host))
-            switch.put(entries.address(0, worker, host))
-        switch.set_group(entries.job_group(0, self.hosts))
+        self.hosts = admitted(switch, workers)
         switch.put(job_of(0, slots=slots, vector_length=slots * switch.lanes, workers=workers))
         self.put_policy(BSP(), 1)
         self._links = Links(faults)

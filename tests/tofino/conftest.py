@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.dataplane.conftest import EmbeddedDataPlane
-from tests.tofino.builds import Build, chosen
-from tests.tofino.plane import TofinoDataPlane
+from tests.tofino.plane import Build, TofinoDataPlane, chosen
 
 
 @pytest.fixture(scope="session", params=chosen(), ids=lambda build: build.chip)

@@ -5,40 +5,24 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE
 from serene.strategy import BSP
-from serene.wire import ENCAPSULATION_BYTES, HEADER, MEMBERSHIP, Op
+from serene.wire import Op
 from tests.dataplane.test_admission import *  # noqa: F403
 from tests.dataplane.test_forwarding import *  # noqa: F403
 from tests.dataplane.test_protocol import *  # type: ignore[assignment] # noqa: F403
 from tests.frames import Said, altered, frame, request, said
-from tests.tofino.builds import Build
-from tests.tofino.plane import TofinoDataPlane, WideTofinoDataPlane
+from tests.tofino.plane import Build, TofinoDataPlane, WideTofinoDataPlane
 
 # What differs, as docs/tofino.md has it: lanes beyond the 32 (test_agreement.py compares values), one more nudge for
-# the packet that opens an epoch at a slot, the number of lanes in a WELCOME, and whose checksum is verified.
+# the packet that opens an epoch at a slot, and whose checksum is verified.
 del test_bsp_answers_all_workers_when_the_round_completes  # noqa: F821
 del test_swap_nudges_blocked_workers_and_accepts_old_epoch  # noqa: F821
-del test_hello_is_answered_with_the_membership  # noqa: F821
 del test_too_short_packets_are_not_verified  # noqa: F821
 
 
 @pytest.fixture
 def plane(build: Build) -> WideTofinoDataPlane:
     return WideTofinoDataPlane(build)
-
-
-def test_hello_is_answered_with_the_tofino_programs_size(plane: WideTofinoDataPlane) -> None:
-    plane.start_job(BSP(), slots=4)
-    ((port, reply),) = plane.send(2, frame(request(Op.HELLO, 1, session=0), 1))
-    assert port == 2
-    header = np.frombuffer(reply, HEADER, 1, ENCAPSULATION_BYTES)[0]
-    told = ("op", "worker", "session", "epoch", "quorum", "members", "incarnation")
-    assert [int(header[name]) for name in told] == [Op.WELCOME, 1, 7, 1, 3, 3, 1]
-    (body,) = np.frombuffer(reply, MEMBERSHIP, 1, ENCAPSULATION_BYTES + HEADER.itemsize).tolist()
-    limit = round(DEFAULT_LIMIT * DEFAULT_SCALE)
-    assert body == (1280, 4, DEFAULT_SCALE, limit, plane.lanes, 3, 0)
-    assert len(reply) == ENCAPSULATION_BYTES + HEADER.itemsize + MEMBERSHIP.itemsize
 
 
 @pytest.mark.parametrize("length", [0, 39, 40])

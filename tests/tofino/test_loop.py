@@ -18,8 +18,7 @@ from serene.strategy import BSP, SSP, Mixed, Quorum, Strategy
 from serene.wire import UNBOUNDED, Op, ReadMode
 from tests.dataplane.conftest import WORKERS
 from tests.frames import Said, frame, request, said
-from tests.tofino.builds import Build
-from tests.tofino.plane import TofinoDataPlane
+from tests.tofino.plane import Build, TofinoDataPlane
 
 SESSION = 7
 

@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 
 from tests.tofino import plane
-from tests.tofino.builds import Build, chosen
 from tests.tofino.machine import Machine
+from tests.tofino.plane import Build, chosen
 from tests.tofino.values import Record
 
 WORD = 2**32

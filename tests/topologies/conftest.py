@@ -16,6 +16,12 @@ def target(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
+def mininet() -> None:
+    if lacking := missing(None):
+        pytest.skip(f"needs {lacking}")
+
+
+@pytest.fixture
 def network() -> Iterator[None]:
     """Gives the test an empty network of its own."""
     lacking = missing()

@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from serene.experiments.network_study.flows.clos import Clos
-from serene.topologies.processes import NotReady
-from tests.controller.processes import until
-from tests.runs import ROOT, Marked, interfaces, missing, private_network
+from tests.runs import interfaces, missing, private_network
 
-pytestmark = pytest.mark.mininet
-
-CLOS = str(ROOT / "topologies" / "clos.py")
-MN = ["mn", "--custom", CLOS, "--topo", "clos,4,3,0.5", "--switch", "router", "--controller", "none"]
-
-
-@pytest.fixture(autouse=True)
-def mininet() -> None:
-    lacking = missing(None)
-    if lacking:
-        pytest.skip(f"needs {lacking}")
+pytestmark = [pytest.mark.mininet, pytest.mark.usefixtures("mininet")]
 
 
 @pytest.mark.parametrize("ratio", [1.0, 0.5, 0.25])
@@ -60,48 +46,10 @@ def test_clos_routes_equal_the_simulators(ratio: float) -> None:
             assert [*walked, at] == wanted
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"ports": 7}, "switches of 7 ports: expected an even number"),
-        ({"ratio": 0.3}, "bisection ratio 0.3 with 8 ports: expected one of 0.25, 0.5, 0.75, 1"),
-        ({"ratio": "1/2"}, "bisection ratio 1/2 with 8 ports: expected one of 0.25, 0.5, 0.75, 1"),
-        ({"leaves": 9}, "9 leaves of 4 hosts: expected 1 to 8"),
-        ({"bw": 10}, "clos has no option bw: expected ports, leaves, ratio, link_mbit or small_first"),
-    ],
-)
-def test_impossible_clos_networks_are_refused(options: dict[str, Any], message: str) -> None:
-    from serene.topologies.clos import Clos as Topology
-
-    with pytest.raises(NotReady, match=message):
-        Topology(**options)
-
-
 def test_spine_ratio_of_a_third_may_be_a_decimal() -> None:
     from serene.topologies.clos import spines_of
 
     assert [spines_of(6, ratio) for ratio in (0.333333, 0.666667, 1)] == [1, 2, 3]
-
-
-def test_mn_command_pings_over_clos() -> None:
-    with private_network():
-        run = subprocess.run([*MN, "--test", "pingall"], capture_output=True, text=True, timeout=240, cwd="/")
-        assert "0% dropped (30/30 received)" in run.stderr + run.stdout, run.stderr
-        assert interfaces() == set()
-
-
-def test_killed_clos_network_leaves_nothing_behind(tmp_path: Path) -> None:
-    with private_network():
-        process = Marked(MN, tmp_path / "log")
-        try:
-            until(lambda: "Starting CLI" in process.output or process.process.poll() is not None, "the prompt", 240)
-            assert process.process.poll() is None, process.output
-            process.process.kill()
-            process.wait()
-            until(lambda: not process.alive(), "every process has ended")
-            until(lambda: not interfaces(), "every interface is gone")
-        finally:
-            process.end()
 
 
 @pytest.mark.parametrize(
@@ -109,9 +57,8 @@ def test_killed_clos_network_leaves_nothing_behind(tmp_path: Path) -> None:
 )
 def test_hosts_exchange_over_clos(method: str, small_first: bool, tmp_path: Path) -> None:
     """Eight hosts of the network study; each checks its sum."""
-    lacking = missing()
-    if lacking:
-        pytest.skip(f"an emulated network needs {lacking}")
+    if lacking := missing():
+        pytest.skip(f"needs {lacking}")
     from serene.experiments.network_study.emulated.measure import measure
     from serene.experiments.network_study.emulated.plan import Emulated
 

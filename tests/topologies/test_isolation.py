@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -75,36 +74,6 @@ def test_daemons_end_with_the_isolated_function(start: Start, ending: str) -> No
     process = start(f"signal.signal(signal.SIGTERM, lambda *_: os._exit(1)); {DAEMON}; {ending}")
     process.wait()
     until(lambda: not process.alive(), "every process has ended")
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_isolated_process_ignores_signals_during_cleanup(start: Start, tmp_path: Path, number: signal.Signals) -> None:
-    """A second Ctrl-C during the clean-up changes nothing."""
-    begun, cleared = tmp_path / "begun", tmp_path / "cleared"
-    process = start(
-        f"""
-    def clear():
-        open({str(begun)!r}, "w").close()
-        for number in range(100):
-            subprocess.run(["true"], check=True)
-        open({str(cleared)!r}, "w").close()
-    try:
-        print("up", flush=True)
-        while True:
-            time.sleep(0.1)  # a signal that comes just before one sleep is heard at its end
-    finally:
-        clear()
-"""
-    )
-    until(lambda: "up" in process.output, "it waits")
-    os.killpg(process.process.pid, number)
-    until(begun.exists, "it clears up")
-    while process.process.poll() is None:
-        os.killpg(process.process.pid, number)
-        time.sleep(0.0005)  # a process that does nothing but hear signals would not come to its end
-    assert cleared.exists()
-    assert process.process.returncode in (128 + number, -number), "the last one may come when Python itself ends"
-    assert "Traceback" not in process.output
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,19 +12,9 @@ import pytest
 
 from serene.program import Program
 from serene.racks import Racks
-from serene.topologies.processes import NotReady
-from tests.runs import ROOT, interfaces, missing, private_network
+from tests.runs import interfaces, missing, private_network
 
-LEAF_SPINE = str(ROOT / "topologies" / "leaf_spine.py")
-
-pytestmark = pytest.mark.mininet
-
-
-@pytest.fixture(autouse=True)
-def mininet() -> None:
-    lacking = missing(None)
-    if lacking:
-        pytest.skip(f"needs {lacking}")
+pytestmark = [pytest.mark.mininet, pytest.mark.usefixtures("mininet")]
 
 
 @contextmanager
@@ -78,21 +67,6 @@ def test_server_is_in_the_first_rack_and_moves_no_worker() -> None:
         assert topology.port(name, leaf) == without.port(name, leaf)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"racks": 9, "workers": 16}, "9 racks: expected 1 to 8"),
-        ({"racks": 2, "workers": 65}, "65 workers in 2 racks: expected 2 to 64"),
-        ({"bw": 10}, "leaf_spine has no option bw: expected workers, racks, link_mbit, uplink_mbit"),
-    ],
-)
-def test_impossible_leaf_spine_networks_are_refused(options: dict[str, Any], message: str) -> None:
-    from serene.topologies.leaf_spine import LeafSpine
-
-    with pytest.raises(NotReady, match=message):
-        LeafSpine(**options)
-
-
 def sent(node: Any, interface: str) -> tuple[int, int]:
     """Bytes that have left, and how often something had to wait for the rate."""
     said = re.findall(r"htb .*\n\s*Sent (\d+) bytes.*overlimits (\d+)", node.cmd("tc -s qdisc show dev", interface))
@@ -116,26 +90,6 @@ def test_links_and_uplinks_have_their_own_rates() -> None:
         assert passed > 10_000_000 and waited > 100
 
 
-@pytest.mark.parametrize(
-    ("switch", "controller", "topology", "pings"),
-    [
-        ("bridge", "none", "leaf_spine,4,2", "12/12"),
-        ("embedded", "serene", "leaf_spine,4,2", "12/12"),
-        pytest.param("bmv2", "serene", "leaf_spine,4,2", "12/12", marks=pytest.mark.bmv2),
-        ("embedded", "serene", "leaf_spine,2,2,server=1", "6/6"),
-    ],
-)
-def test_mn_command_pings_over_leaf_spine(switch: str, controller: str, topology: str, pings: str) -> None:
-    lacking = missing(None if switch == "bridge" else switch)
-    if lacking:
-        pytest.skip(f"needs {lacking}")
-    command = ["mn", "--custom", LEAF_SPINE, "--topo", topology, "--switch", switch, "--controller", controller]
-    with private_network():
-        run = subprocess.run([*command, "--test", "pingall"], capture_output=True, text=True, timeout=240, cwd="/")
-        assert f"0% dropped ({pings} received)" in run.stderr + run.stdout, run.stderr
-        assert interfaces() == set()
-
-
 RELAYED = 2 * 3  # packets a slot: three workers' pushes, and their answers
 
 
@@ -143,9 +97,8 @@ RELAYED = 2 * 3  # packets a slot: three workers' pushes, and their answers
 def test_uplink_frame_count_in_an_all_reduce(way: str, packets: int) -> None:
     """A combining leaf sends a slot's sum up and down once; otherwise each worker's push and its answer pass. The hosts
     check their sums. Retransmissions are added."""
-    lacking = missing()
-    if lacking:
-        pytest.skip(f"a network needs {lacking}")
+    if lacking := missing():
+        pytest.skip(f"needs {lacking}")
     from serene.experiments.performance import racks
 
     question = racks.Question(2, 3, 100.0, 3200, repeats=1, series=2, patience_s=240)
@@ -162,9 +115,8 @@ def test_uplink_frame_count_in_an_all_reduce(way: str, packets: int) -> None:
 @pytest.mark.timeout(600)
 def test_racks_of_the_study_are_measured(tmp_path: Path) -> None:
     """One case for each ratio, on the study's smallest network."""
-    lacking = missing()
-    if lacking:
-        pytest.skip(f"a network needs {lacking}")
+    if lacking := missing():
+        pytest.skip(f"needs {lacking}")
     from serene.experiments.network_study.emulated import leaf_spine
     from serene.experiments.network_study.emulated.rows import complete
     from serene.experiments.network_study.findings import on_racks

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,12 +13,9 @@ from typing import Any
 import pytest
 
 from serene.topologies.processes import NotReady
-from tests.controller.processes import until
-from tests.runs import ROOT, Marked, interfaces, missing, private_network
+from tests.runs import interfaces, missing, private_network
 
-STAR = str(ROOT / "topologies" / "star.py")
-
-pytestmark = pytest.mark.mininet
+pytestmark = [pytest.mark.mininet, pytest.mark.usefixtures("mininet")]
 
 
 @contextmanager
@@ -57,9 +52,6 @@ def ip_link(node: Any, interface: Any) -> dict[str, Any]:
 
 
 def test_star_gives_worker_w_host_and_port_w_plus_1() -> None:
-    lacking = missing(None)
-    if lacking and lacking.startswith("Mininet"):
-        pytest.skip(f"needs {lacking}")
     from serene.topologies.star import Star
 
     topology = Star(workers=3)
@@ -68,37 +60,6 @@ def test_star_gives_worker_w_host_and_port_w_plus_1() -> None:
     for number in (1, 2, 3):
         assert topology.port(f"h{number}", "s1") == (0, number)
         assert topology.nodeInfo(f"h{number}")["ip"] == f"10.0.0.{number}/24"
-
-
-def test_star_refuses_unknown_options_and_sizes() -> None:
-    lacking = missing(None)
-    if lacking and lacking.startswith("Mininet"):
-        pytest.skip(f"needs {lacking}")
-    from serene.topologies.star import Star
-
-    with pytest.raises(NotReady, match="star has no option bw: expected workers, link_mbit"):
-        Star(2, bw=10)
-    for workers in (0, 254, "abc"):
-        with pytest.raises(NotReady, match=f"star of {workers}: expected 1 to 253 workers"):
-            Star(workers)
-
-
-@pytest.mark.parametrize("folder", ["topologies", "serene/topologies"])  # the second as in a wheel
-@pytest.mark.parametrize("name", ["star", "leaf_spine"])
-def test_topology_file_loads_beside_a_similarly_named_file(name: str, folder: str, tmp_path: Path) -> None:
-    """`mn --custom FILE,FILE` runs each file without ``__file__``; ours finds its folder by the code's own file
-    name."""
-    lacking = missing(None)
-    if lacking and lacking.startswith("Mininet"):
-        pytest.skip(f"needs {lacking}")
-    ours = ROOT / folder / f"{name}.py"
-    program = (
-        "import sys; ours = sys.argv.pop(); exec(compile(open(ours).read(), ours, 'exec'), {}); print(sys.path[0])"
-    )
-    custom = ["--custom", f"{tmp_path}/folder/my{name}.py,{ours}"]
-    command = [sys.executable, "-c", program, *custom, str(ours)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert done.stdout == f"{ROOT}\n", done
 
 
 def tcp_passes(sender: Any, receiver: Any, folder: Path, size: int) -> None:
@@ -149,34 +110,17 @@ def test_jumbo_frames_pass_through_the_star(tmp_path: Path, target: str) -> None
         assert " 0% packet loss" in answer, answer
 
 
-def test_link_has_the_requested_rate(target: str, tmp_path: Path) -> None:
-    with star(target, tmp_path, workers=2, link_mbit=100) as net:
-        ends = ((net["h1"], "h1-eth0"), (net["s1"], "s1-eth1"))
-        for node, interface in ends:
-            assert "rate 100Mbit" in node.cmd("tc class show dev", interface)
-        h1, h2 = net["h1"], net["h2"]
-        server = h2.popen(["socat", "-u", "TCP-LISTEN:5001", "OPEN:/dev/null"])
-        h1.cmd(f"head -c 25000000 /dev/zero | socat -u - TCP:{h2.IP()}:5001,retry=50,interval=0.1")
-        assert server.wait(120) == 0
-        # Of the sender's end, which all of it passed: how often a packet had to wait for the rate.
-        said = ends[0][0].cmd("tc -s qdisc show dev", ends[0][1])
-        sent, waited = (int(number) for number in re.findall(r"htb .*\n\s*Sent (\d+) bytes.*overlimits (\d+)", said)[0])
-        assert sent > 25_000_000 and waited > 100, said
-
-
 def test_impossible_link_rate_is_reported(tmp_path: Path) -> None:
-    lacking = missing()
-    if lacking:
-        pytest.skip(f"Mininet runs need {lacking}")
+    if lacking := missing():
+        pytest.skip(f"needs {lacking}")
     # To tc, 1e30 is too much: the same answer as from a kernel without the queueing discipline.
     with pytest.raises(NotReady, match=r"cannot limit the rate of h1-eth0"), star("embedded", tmp_path, link_mbit=1e30):
         pass
 
 
 def test_switch_avoids_a_taken_p4runtime_port(tmp_path: Path) -> None:
-    lacking = missing()
-    if lacking:
-        pytest.skip(f"Mininet runs need {lacking}")
+    if lacking := missing():
+        pytest.skip(f"needs {lacking}")
     with private_network(), socket.create_server(("127.0.0.1", 9559)):
         from serene.topologies.nodes import EmbeddedSwitch
 
@@ -185,30 +129,3 @@ def test_switch_avoids_a_taken_p4runtime_port(tmp_path: Path) -> None:
         switch.start([])
         switch.stop()
         switch.terminate()
-
-
-# -- Mininet's own command -----------------------------------------------------------------------------------
-
-
-def mn(target: str, *options: str) -> list[str]:
-    return ["mn", "--custom", STAR, "--topo", "star,2", "--switch", target, "--controller", "serene", *options]
-
-
-def test_mn_command_pings_over_star(target: str, network: None) -> None:
-    run = subprocess.run(mn(target, "--test", "pingall"), capture_output=True, text=True, timeout=120, cwd="/")
-    assert "0% dropped (2/2 received)" in run.stderr + run.stdout, run.stderr
-    assert interfaces() == set()
-
-
-def test_killed_mn_command_leaves_nothing_behind(network: None, tmp_path: Path) -> None:
-    process = Marked(mn("embedded"), tmp_path / "log")
-    try:
-        until(lambda: "Starting CLI" in process.output or process.process.poll() is not None, "the prompt")
-        assert process.process.poll() is None, process.output
-        process.find("--no-p4")
-        process.process.kill()
-        process.wait()
-        until(lambda: not process.alive(), "every process has ended")
-        until(lambda: not interfaces(), "every interface is gone")
-    finally:
-        process.end()

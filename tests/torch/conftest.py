@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.controller.processes import embedded_switch, missing
+from tests.controller.processes import SwitchProcess, embedded_switch, missing
 from tests.torch.local import Local, local_switch
 from tests.torch.sharers import Plant
 
@@ -33,10 +33,15 @@ def mine(embedded: None, tmp_path: Path) -> Iterator[Local]:
         yield there
 
 
+@pytest.fixture(scope="module")
+def switch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SwitchProcess]:
+    yield from embedded_switch(tmp_path_factory.mktemp("switch") / "switch.log")
+
+
 @pytest.fixture
-def plant(tmp_path: Path) -> Iterator[Plant]:
+def plant(switch: SwitchProcess, tmp_path: Path) -> Iterator[Plant]:
     """A switch and a controller, for workers of shared training, that may be killed."""
-    for switch in embedded_switch(tmp_path / "switch.log"):
-        made = Plant(switch, tmp_path)
-        yield made
-        made.stop()
+    switch.restart()
+    made = Plant(switch, tmp_path)
+    yield made
+    made.stop()

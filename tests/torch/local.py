@@ -30,10 +30,19 @@ class Local:
     def serenectl(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return run(["-m", "serene.controller", *arguments], ROOT, dict(self.environment), PATIENCE_S)
 
+    @property
+    def http(self) -> str:
+        """HOST:PORT of the controller."""
+        return self.client.url.removeprefix("http://")
+
+    @property
+    def starts(self) -> list[str]:
+        """The arguments of `serenectl` that start both."""
+        return ["up", "--local", "--switch", self.switch, "--http", self.http]
+
     def up(self, *options: str) -> None:
-        http = self.client.url.removeprefix("http://")
         # On a busy machine a switch may take longer to answer than a user would wait.
-        done = self.serenectl("up", "--local", "--switch", self.switch, "--http", http, "--wait", "60", *options)
+        done = self.serenectl(*self.starts, "--wait", "60", *options)
         assert done.returncode == 0, done.stderr + done.stdout
 
 

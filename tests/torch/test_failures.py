@@ -37,43 +37,40 @@ def told(said: Sequence[str]) -> list[str]:
     return [text.strip().splitlines()[-1] if text.strip() else "" for text in said]
 
 
-@pytest.mark.parametrize("way", [0, 1], ids=["all_reduce", "DDP"])
-def test_killed_rank_fails_the_others_collective(local: Local, tmp_path: Path, way: int) -> None:
-    processes = start(local, tmp_path, way=way)
-    processes[1].kill()
-    said = told(outputs(processes, expect=None))
-    for rank in (0, 2):
-        assert said[rank].startswith(f"rank {rank}: CollectiveFailed: all_reduce of float32["), said[rank]
-        assert said[rank].endswith("], SUM: rank 1 of the group has died")
-    assert [process.returncode for process in processes] == [0, -signal.SIGKILL, 0]
-
-
-def test_killed_rank_with_children_is_noticed(local: Local, tmp_path: Path) -> None:
+@pytest.mark.parametrize("settings", [{}, {"way": 1}, {"forks": 1}], ids=["all_reduce", "DDP", "with children"])
+def test_killed_rank_fails_the_others_collective(local: Local, tmp_path: Path, settings: dict[str, int]) -> None:
     """Its children keep neither its connections nor its port."""
-    processes = start(local, tmp_path, forks=1)
+    processes = start(local, tmp_path, **settings)
     processes[1].kill()
     try:
         said = told(outputs(processes, expect=None))
     finally:
         (tmp_path / "over").touch()
     for rank in (0, 2):
-        assert said[rank].endswith("SUM: rank 1 of the group has died")
+        assert said[rank].startswith(f"rank {rank}: CollectiveFailed: all_reduce of float32["), said[rank]
+        assert said[rank].endswith("], SUM: rank 1 of the group has died")
+    assert [process.returncode for process in processes] == [0, -signal.SIGKILL, 0]
 
 
-@pytest.mark.parametrize("how", ["leaves", "raises"])
-def test_rank_that_leaves_or_raises_fails_the_others(local: Local, tmp_path: Path, how: str) -> None:
-    said = told(outputs(start(local, tmp_path, **{how: 2}), expect=None))
-    gone = "rank 2 of the group has left it, or its program has ended"
-    for rank in (0, 1):
-        assert said[rank] == f"rank {rank}: CollectiveFailed: all_reduce of float32[7, 100], SUM: {gone}"
-    assert said[2] == ("" if how == "leaves" else "[rank2]: ValueError: a mistake in the program")
+GONE = "rank 1 of the group has left it, or its program has ended"
 
 
-def test_unexpected_error_on_a_rank_ends_all_ranks(local: Local, tmp_path: Path) -> None:
-    """The others end at once, not at the group's timeout."""
-    for rank, text in enumerate(told(outputs(start(local, tmp_path, breaks=1)))):
-        failed = "all_reduce of float32[7, 100], SUM: on rank 1: MemoryError('none left')"
-        assert text == f"rank {rank}: CollectiveFailed: {failed}"
+@pytest.mark.parametrize(
+    ("how", "why", "own"),
+    [
+        ("leaves", GONE, ""),
+        ("raises", GONE, "[rank1]: ValueError: a mistake in the program"),
+        ("breaks", "on rank 1: MemoryError('none left')", None),
+    ],
+)
+def test_rank_that_leaves_raises_or_breaks_ends_all_ranks(
+    local: Local, tmp_path: Path, how: str, why: str, own: str | None
+) -> None:
+    """At once, not at the group's timeout. own: rank 1's last line, None for the same as the others'."""
+    said = told(outputs(start(local, tmp_path, **{how: 1}), expect=0 if own is None else None))
+    for rank, text in enumerate(said):
+        failed = f"rank {rank}: CollectiveFailed: all_reduce of float32[7, 100], SUM: {why}"
+        assert text == (failed if rank != 1 or own is None else own)
 
 
 def test_rank_out_of_memory_ends_all_ranks(local: Local, tmp_path: Path) -> None:
@@ -154,18 +151,6 @@ def test_job_of_killed_ranks_is_removed(embedded: None, tmp_path: Path, way: lis
             process.kill()
         outputs(processes, expect=None)
         until(lambda: local.client.jobs() == [], "the job is gone")
-
-
-def test_group_without_a_controller_is_refused(tmp_path: Path, local: Local) -> None:
-    nowhere = Local(
-        local.client, local.switch, local.folder, {**local.environment, "SERENE_CONTROLLER": "http://127.0.0.1:1"}
-    )
-    said = outputs(start_ranks(nowhere, WORKERS, ["-m", "tests.torch.failing", str(tmp_path)]), expect=1)
-    for text in said:
-        assert (
-            "rank 0 of the group could not create a job: no controller at http://127.0.0.1:1: start one with 'serenectl"
-            in text
-        )
 
 
 def test_more_ranks_than_ports_are_refused(embedded: None, tmp_path: Path) -> None:

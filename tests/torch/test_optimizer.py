@@ -295,12 +295,6 @@ def test_only_an_unwrapped_torch_optimizer_is_accepted() -> None:
             DistributedOptimizer(wrong, job="job", workers=1)
 
 
-def test_optimizer_without_trainable_parameters_is_refused() -> None:
-    model = network().requires_grad_(False)
-    with pytest.raises(SereneError, match="the optimizer has no trainable parameter"):
-        DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="none", workers=1)
-
-
 def test_more_parameters_than_slots_are_refused() -> None:
     model = nn.Linear(2000, 2000)
     with pytest.raises(SereneError, match=r"4,002,000 parameters: the switch has room for 2,621,440 \(8,192 slots of"):
@@ -324,13 +318,6 @@ def test_optimizer_times_out_when_peers_do_not_join() -> None:
     ) as refused:
         train(model, optimizer, range(1))
     assert inner_frames(refused.value) == ["brief"]
-
-
-def test_more_places_than_the_switch_has_are_refused() -> None:
-    model = network()
-    optimizer = DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="wide", workers=2, places=33)
-    with pytest.raises(SereneError, match=r"places 33: expected 2 \(the number of workers\) to 32"):
-        train(model, optimizer, range(1))
 
 
 def test_values_beyond_the_limit_are_sent_later_with_a_warning() -> None:

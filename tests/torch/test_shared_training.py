@@ -4,7 +4,6 @@ the workers have sent."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,26 +13,13 @@ from torch import nn
 
 from serene.controller.automatic.observer import Observer
 from serene.strategy import ASP, BSP, SSP, Quorum, Strategy, parse
-from tests.controller.processes import SwitchProcess, embedded_switch, until
+from tests.controller.processes import SwitchProcess, until
 from tests.torch import sharing
 from tests.torch.local import local_switch
 from tests.torch.sharers import Plant, check, said, saved, worker_process
 
 WORKERS = 3
 pytestmark = pytest.mark.timeout(600)
-
-
-@pytest.fixture(scope="module")
-def switch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SwitchProcess]:
-    yield from embedded_switch(tmp_path_factory.mktemp("switch") / "switch.log")
-
-
-@pytest.fixture
-def plant(switch: SwitchProcess, tmp_path: Path) -> Iterator[Plant]:
-    switch.restart()
-    made = Plant(switch, tmp_path)
-    yield made
-    made.stop()
 
 
 def loss(parameters: np.ndarray) -> float:
@@ -50,7 +36,8 @@ def loss(parameters: np.ndarray) -> float:
     [
         ("bsp", {"every": 2, "steps": 61}, [SSP(2), Quorum(2), BSP()]),
         ("ssp:3", {"optimizer": "adamw", "overlap": True}, [ASP(), BSP()]),
-        ("asp", {"pauses": 0.2, "every": 2, "outer": 0.5}, [Quorum(2), SSP(1), ASP()]),
+        # Under ASP, momentum in both optimisers may diverge: late updates add to momentum.
+        ("asp", {"pauses": 0.2, "every": 2, "outer": 0.5, "optimizer": "adamw"}, [Quorum(2), SSP(1), ASP()]),
         ("quorum:2", {"pauses": 0.2, "every": 4, "overlap": True, "optimizer": "adamw"}, [BSP(), Quorum(2)]),
     ],
     ids=str,
@@ -114,42 +101,6 @@ def test_shared_training_works_over_udp_ports(embedded: None, tmp_path: Path) ->
     with local_switch(tmp_path, "--udp", "--ports", "1-3") as local:
         said(*(worker_process(tmp_path, number, local.client.url, strategy="ssp:1") for number in range(WORKERS)))
     check([saved(tmp_path / f"worker-{number}.npz") for number in range(WORKERS)])
-
-
-@pytest.mark.parametrize("strategy", ["bsp", "asp"])
-def test_replacement_of_a_killed_worker_continues_the_training(plant: Plant, strategy: str) -> None:
-    """Another process takes its place, at another port, and begins with the others' parameters."""
-    stays = [plant.start(number, strategy=strategy, steps=60) for number in range(WORKERS - 1)]
-    dies = plant.start(2, strategy=strategy, waits_at=10, steps=60)
-    dead = plant.saved(2)
-    dies.kill()
-    dies.wait()
-    again = plant.start(3, strategy=strategy, steps=30)
-    said(*stays, again)
-    results = [plant.saved(number) for number in (0, 1, 3)]
-    check(results, dead.sent)
-    assert plant.losses(3)[0] < plant.losses(2)[0]
-
-
-def test_shared_training_survives_switch_and_controller_restarts(plant: Plant, switch: SwitchProcess) -> None:
-    """One after the other. Under BSP no contribution is lost or repeated; a worker started afterwards finds the job by
-    its name."""
-    stays = [plant.start(number, steps=80) for number in range(WORKERS - 1)]
-    dies = plant.start(2, steps=80, waits_at=40)
-    plant.reached(0, 10)
-    switch.restart()
-    until(lambda: plant.controller.client.job(0).lost_sessions == 1, "the job has lost a session")
-    plant.reached(0, 25)
-    plant.controller.kill()
-    plant.start_controller()
-    until(lambda: plant.controller.client.jobs(), "the job is taken over")
-    dead = plant.saved(2)
-    until(lambda: plant.controller.client.job(0).name == "training", "its name is known")
-    dies.kill()
-    dies.wait()
-    again = plant.start(3, steps=20)
-    said(*stays, again)
-    check([plant.saved(number) for number in (0, 1, 3)], dead.sent)
 
 
 @pytest.mark.parametrize("strategy", ["ssp:3", "asp"])

@@ -7,11 +7,6 @@ In a vector of values lane w counts worker w's contributions, so a read shows wh
 
 from __future__ import annotations
 
-from serene.process.interrupts import end_quietly, ended
-
-if __name__ == "__main__":
-    end_quietly()
-
 import heapq
 import random
 from collections import Counter
@@ -424,22 +419,3 @@ class Simulation:
 def play(seed: int) -> Counter[str]:
     """Plays one run, and returns the counts of its events. Raises Broken."""
     return Simulation(seed).run()
-
-
-def main(argv: Sequence[str]) -> int:
-    happened: Counter[str] = Counter()
-    first, runs = int(argv[0]), int(argv[1])
-    for seed in range(first, first + runs):
-        try:
-            happened += play(seed)
-        except Broken as broken:
-            print(f"run {seed}: {broken}")
-            return 1
-    print(f"{runs} runs:", ", ".join(f"{name} {count}" for name, count in sorted(happened.items())))
-    return 0
-
-
-if __name__ == "__main__":
-    import sys
-
-    raise SystemExit(ended(lambda: main(sys.argv[1:])))

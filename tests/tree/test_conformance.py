@@ -14,10 +14,14 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
+from serene import entries
 from serene.program import Program
 from serene.racks import LeafPolicy, compile_for_racks
-from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
-from serene.wire import Op
+from serene.sim.hosts import Host
+from serene.sim.switch import ProgramSwitch
+from serene.strategy import ASP, BSP, SSP, Mixed, PolicyFields, Quorum, Strategy
+from serene.wire import ROOT as ROOT_WORKER
+from serene.wire import Op, ReadMode
 from tests.controller.processes import SwitchProcess, missing, own_network
 from tests.frames import request
 from tests.model import RING, Answer
@@ -411,3 +415,17 @@ def test_tree_programs_agree_with_the_model(load: Load, machine: type[LeafConfor
             suppress_health_check=list(HealthCheck),
         ),
     )
+
+
+def test_leaf_tables_have_room_for_eight_full_jobs() -> None:
+    leaf, workers, uplink = ProgramSwitch(LEAF), 32, 200
+    policy = PolicyFields(2**workers - 1, 2**workers - 1, 0, workers, ReadMode.SNAPSHOT)
+    for job in range(8):
+        for worker in range(workers):
+            leaf.admit(worker, Host.of(worker), job)
+        leaf.put(entries.member(job, ROOT_WORKER, entries.root_at(uplink, 1)))
+        leaf.put(entries.uplink(job, 0, 0, uplink))
+        for epoch in range(1, 9):
+            leaf.put(entries.prepared(job, 1, epoch, LeafPolicy(policy, workers, by_arrivals=False)))
+    leaf.delete(entries.not_prepared(7, 1, 8))
+    leaf.close()

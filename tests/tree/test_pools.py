@@ -13,7 +13,7 @@ from serene.experiments.correctness.virtual.switch import P4Switch
 from serene.experiments.correctness.virtual.tree import TO_LEAF, TO_ROOT, UPLINK, TreeSwitch
 from serene.faults import Direction, Faults
 from serene.racks import Racks, policies
-from serene.strategy import ASP, BSP
+from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
 from serene.wire import ROOT as ROOT_WORKER
 from tests.programs import LEAF, ROOT, V1MODEL
 from tests.support.numbers import expected, same
@@ -110,4 +110,28 @@ def test_swap_breaks_a_pool_over_racks_without_wrong_sums() -> None:
     given = vectors(4, 60 * LEAF.lanes)
     with pytest.raises(PoolBroken):
         run.all_reduce(given)
+    tree.close()
+
+
+def test_leave_of_a_worker_breaks_the_pool_in_other_racks() -> None:
+    tree = PoolTree(4)
+    run = TreePoolRun(tree, 4, 4)
+    run.at(0.004, lambda: run.put_policy(BSP(), 2, members=[0, 1, 2]))
+    given = vectors(4, 60 * LEAF.lanes)
+    run.play(lambda worker, pool: pool.all_reduce(given[worker]))
+    for worker in range(3):
+        assert str(run.errors[worker]).startswith("job 0 has 3 members now, not 4: a worker has left or was evicted")
+    tree.close()
+
+
+@pytest.mark.parametrize("strategy", [ASP(), SSP(1), Quorum(6), Mixed((6,))], ids=str)
+def test_rack_job_under_another_strategy_is_no_pool(strategy: Strategy) -> None:
+    """Also if a worker's own rack looks as under BSP: in the mixed job all of rack 0 is counted."""
+    tree = PoolTree(7)
+    run = TreePoolRun(tree, 7, 4, strategy=strategy)
+    run.play(lambda worker, pool: pool.all_reduce(np.ones(5000, np.float32)))
+    assert sorted(run.errors) == list(range(7))
+    for error in run.errors.values():
+        assert isinstance(error, PoolBroken)
+        assert "no longer waits for this worker" in str(error) or "is not under BSP" in str(error)
     tree.close()

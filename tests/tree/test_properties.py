@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from serene.controller.switch.tree import Tree
@@ -19,15 +18,11 @@ from serene.experiments.correctness.schedules import PAIRS
 from serene.experiments.correctness.tallies import Pair
 from serene.experiments.correctness.virtual.checks import Balance, Violation
 from serene.experiments.correctness.virtual.plan import Outcome, Plan
-from serene.experiments.correctness.virtual.tree import TreeIncarnation, TreePlace, TreeSchedule, TreeSwitch, TreeWatch
-from serene.experiments.correctness.virtual.watch import Watch
+from serene.experiments.correctness.virtual.tree import TreeSchedule, TreeSwitch, TreeWatch
 from serene.experiments.shared.random_strategies import FAMILIES, alternating
 from serene.faults import Action, Event, Faults, PacketFaults
-from serene.fixedpoint import FixedPoint
 from serene.program import Program
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
-from serene.workers.reference import train
-from serene.workers.training import Recipe, Trainer
 from tests.planted import Fault, fault, planted
 from tests.programs import LEAF, ROOT
 
@@ -115,66 +110,6 @@ def test_schedules_over_racks_keep_all_rules_for_every_pair(pair: Pair) -> None:
     tally = schedules.play_many(pair, range(RUNS), Program.load(), racks=3)
     assert (tally.runs, tally.lost, tally.repeated, tally.broken, tally.failed) == (RUNS, 0, 0, {}, [])
     assert tally.swaps > RUNS
-
-
-# -- training ------------------------------------------------------------------------------------------------------
-
-
-class Training(TreeIncarnation):
-    """Contributes the gradients of a model, and applies what it reads."""
-
-    def _iterate(self) -> None:
-        run, ledger = self._run, self._current
-        assert isinstance(run, TrainingRun)
-        trainer = run.trainers[self.place.id]
-        gradient, _ = trainer.gradient(ledger.done[self.place.id] + 1)
-        padded = np.zeros(self.replica.size, np.float32)
-        padded[: trainer.size] = gradient
-        delta = self.exchange(padded)
-        ledger.sum += FixedPoint().quantise(padded)[0].view(np.uint32).reshape(ledger.sum.shape)
-        ledger.done[self.place.id] += 1
-        trainer.apply(delta[: trainer.size])
-        self._read(delta)
-
-
-class TrainingPlace(TreePlace):
-    incarnation_type = Training
-
-
-class GradientsWatch(TreeWatch):
-    """No lane counts contributions."""
-
-    def ends(self, worker: int, session: int, epoch: int, round_: int, held: np.ndarray) -> None:
-        Watch.ends(self, worker, session, epoch, round_, held)
-
-
-class TrainingRun(TreeSchedule):
-    place_type = TrainingPlace
-
-    def __init__(self, tree: TreeSwitch, chosen: Plan, recipe: Recipe) -> None:
-        self.trainers = [Trainer(recipe, worker) for worker in range(recipe.workers)]
-        super().__init__(tree, chosen, itertools.repeat(BSP()))
-
-    def new_watch(self) -> Watch:
-        self.reads = GradientsWatch()
-        return self.reads
-
-
-def test_bsp_over_four_racks_equals_one_process_to_the_bit() -> None:
-    tree = load(4)
-    recipe = Recipe(workers=8, steps=3, seed=3)
-    lanes = tree.lanes
-    size = Trainer(recipe, 0).size
-    chosen = Plan(
-        3, -(-size // lanes), (recipe.steps,) * recipe.workers, (0.02,) * recipe.workers,
-        Faults(3, (PacketFaults(loss=0.01, reordering=0.02, late_s=0.02, jitter_s=0.001),)),
-    )  # fmt: skip
-    run = TrainingRun(tree, chosen, recipe)
-    assert run.run().balance == Balance()
-    reference = train(recipe)
-    for trainer in run.trainers:
-        assert np.array_equal(trainer.parameters, reference)
-    tree.close()
 
 
 # -- what is found if the controller is wrong ------------------------------------------------------------------------

@@ -20,29 +20,21 @@ from serene.experiments.performance.parts import BenchFailed, run_parts
 from serene.program import Program
 
 
-def printed(row: bench.Row) -> str:
+@pytest.mark.parametrize(
+    ("wanted", "ours", "theirs", "said", "words"),
+    [
+        (25.0, (2e6, 3e6, 4e6), (), "not run", "values values/s 3.00 M -33 +33 % 25 not run"),
+        (None, (2e6, 3e6, 4e6), (1e5, 2e5, 3e5), "", "values values/s 3.00 M -33 +33 % 200,000 -50 +50 % 15.00"),
+        (None, (2e6, 3e6), (1e6,), "theirs", "values values/s 2.50 M 1.00 M 2.50 theirs"),  # too few for a spread
+    ],
+)
+def test_bench_row_has_medians_spreads_and_their_ratio(
+    wanted: float | None, ours: tuple[float, ...], theirs: tuple[float, ...], said: str, words: str
+) -> None:
     console = Console(width=240)
     with console.capture() as capture:
-        console.print(bench.table([row]))
-    return capture.get().splitlines()[1]
-
-
-def test_bench_row_without_peer_has_no_ratio() -> None:
-    row = bench.Row("values", "values/s", False, 25.0, (2e6, 3e6, 4e6), (), "not run")
-    assert row.ratio is None
-    words = printed(row).split()
-    assert words == ["values", "values/s", "3.00", "M", "-33", "+33", "%", "25", "not", "run"]
-
-
-def test_bench_ratio_divides_the_medians() -> None:
-    row = bench.Row("values", "values/s", False, None, (2e6, 3e6, 4e6), (1e5, 2e5, 3e5), "theirs")
-    assert row.ratio == pytest.approx(15.0) and "15.00" in printed(row)
-
-
-def test_bench_module_contains_no_stored_peer_figures() -> None:
-    """Both sides of a comparison are measured in the same run."""
-    constants = {name: value for name, value in vars(bench).items() if name.isupper() and isinstance(value, tuple)}
-    assert constants == {}
+        console.print(bench.table([bench.Row("values", "values/s", False, wanted, ours, theirs, said)]))
+    assert capture.get().splitlines()[1].split() == words.split()
 
 
 @pytest.mark.parametrize(
@@ -60,17 +52,8 @@ def test_bench_refuses_a_program_other_than_the_authors(content: str | None, sai
         path.write_text(content)
     with pytest.raises(SereneError, match=said):
         seed.check(path)
-
-
-def test_bench_accepts_a_seed_register_with_one_row_per_value(tmp_path: Path) -> None:
-    path = tmp_path / "stragglers.json"
     path.write_text(json.dumps({"register_arrays": [{"name": "sspTable", "size": 79_520}]}))
-    seed.check(path)
-
-
-def test_bench_prints_no_spread_for_fewer_than_three_samples() -> None:
-    row = bench.Row("values", "values/s", False, None, (2e6, 3e6), (1e6,), "theirs")
-    assert printed(row).split() == ["values", "values/s", "2.50", "M", "1.00", "M", "2.50", "theirs"]
+    seed.check(path)  # the authors': a register has a row for each value
 
 
 class Here:

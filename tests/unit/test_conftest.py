@@ -13,6 +13,15 @@ import pytest
 from tests.controller.processes import until
 
 ROOT = Path(__file__).resolve().parents[2]
+PYTEST = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-c", "/dev/null"]
+
+
+def run(*command: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*map(str, command)], cwd=ROOT, capture_output=True, text=True, timeout=250, check=False, start_new_session=True
+    )
+
+
 TEST = """
 import subprocess
 
@@ -24,8 +33,7 @@ def test():
 
 def test_conftest_reports_output_of_processes_that_do_not_end(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(TEST)
-    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-c", "/dev/null", str(tmp_path / "test_it.py")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=250, check=False)
+    done = run(*PYTEST, tmp_path / "test_it.py")
     assert done.returncode == 1, done.stdout + done.stderr
     lines = done.stdout.splitlines()
     for name, text in (("output", "it said this"), ("errors", "and that")):
@@ -90,8 +98,7 @@ def test_pytest_summary_lists_switches_used_and_skip_reasons(tmp_path: Path, pro
     folder.mkdir()
     (folder / "test_it.py").write_text(SWITCHES)
     (folder / "test_module.py").write_text("import pytest\npytest.importorskip('no_such_module')\ndef test(): pass\n")
-    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-c", "/dev/null", *processes, str(folder)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=250, check=False)
+    done = run(*PYTEST, *processes, folder)
     said = done.stdout.splitlines()
     (heading,) = (number for number, line in enumerate(said) if " switches, and what was skipped " in line)
     assert said[heading + 1 : -1] == [
@@ -127,7 +134,7 @@ def test(something):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signal_to_pytest_still_runs_fixture_teardown(tmp_path: Path, number: signal.Signals) -> None:
     (tmp_path / "test_it.py").write_text(FIXTURE)
-    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-c", "/dev/null", str(tmp_path / "test_it.py")]
+    command = [*PYTEST, str(tmp_path / "test_it.py")]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True) as tests:
         until(lambda: (tmp_path / "set-up").exists() or tests.poll() is not None, "the test runs")
         os.killpg(tests.pid, number)  # as a terminal does
@@ -156,9 +163,5 @@ def test():
 @pytest.mark.parametrize("processes", [[], ["-n", "1"]], ids=["alone", "several"])
 def test_nohup_pytest_survives_sighup_but_its_children_do_not(tmp_path: Path, processes: list[str]) -> None:
     (tmp_path / "test_it.py").write_text(NOHUP)
-    command = ["env", "--ignore-signal=HUP", sys.executable, "-m", "pytest", "-p", "tests.conftest", "-c", "/dev/null"]
-    done = subprocess.run(
-        [*command, *processes, str(tmp_path / "test_it.py")], cwd=ROOT, capture_output=True, text=True, timeout=250,
-        check=False, start_new_session=True,
-    )  # fmt: skip
+    done = run("env", "--ignore-signal=HUP", *PYTEST, *processes, tmp_path / "test_it.py")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -18,7 +18,7 @@ import pip
 import pytest
 
 from tests.ports import some_port
-from tests.unit.makes import ROOT
+from tests.runs import ROOT
 
 PUBLIC = "https://download.pytorch.org/whl/cpu"
 WANTED = next(

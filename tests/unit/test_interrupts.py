@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from serene.distribution import version
 from tests.controller.processes import until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -132,20 +133,18 @@ def test_command_continues_if_interrupts_are_ignored() -> None:
     assert ended.stderr.startswith("error: give a program"), "it has come as far as its command line"
 
 
-def test_foreign_google_package_does_not_break_serene_switch(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["serenectl", "serene-netstudy", "serene-shim", "serene-switch"])
+def test_installed_command_prints_its_version_beside_a_foreign_google_package(command: str, tmp_path: Path) -> None:
     """The package is named google, like the one that contains protobuf's modules."""
     (tmp_path / "google").mkdir()
     (tmp_path / "google" / "__init__.py").touch()
-    command = Path(sys.executable).with_name("serene-switch")
-    ended = subprocess.run(
-        [command, "--version"],
-        env={"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert (ended.returncode, ended.stderr) == (0, "")
+    environment = {"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    said = subprocess.run(
+        [Path(sys.executable).with_name(command), "--version"], env=environment, capture_output=True, text=True,
+        timeout=100, check=False,
+    )  # fmt: skip
+    assert (said.returncode, said.stderr) == (0, "")
+    assert said.stdout.split()[-1] == version()
 
 
 PROGRAM = """
@@ -167,7 +166,7 @@ def main():
 """
 
 
-def played(body: str, ignored: Sequence[str] = ()) -> tuple[int, list[str]]:
+def played(body: str, ignored: Sequence[str]) -> tuple[int, list[str]]:
     """Returns exit status and output of a program with this ``main``; standard error must stay empty."""
     how = ["env", "--default-signal=INT,TERM,HUP", *(f"--ignore-signal={name}" for name in ignored)]
     lines = "".join(f"    {line}\n" for line in body.splitlines())
@@ -179,26 +178,17 @@ def played(body: str, ignored: Sequence[str] = ()) -> tuple[int, list[str]]:
 
 CLEARED = """
 try:
-    say("works"); {does}
+    say("works"); send("{name}"); say("on")
 finally:
     say("clears")
     send("INT", "TERM", "HUP", "INT")
     say("cleared")
 """
-
-
-@pytest.mark.parametrize("name", ["INT", "TERM", "HUP"])
-def test_only_the_first_signal_raises_and_clean_up_completes(name: str) -> None:
-    status = 128 + getattr(signal, f"SIG{name}")
-    assert played(CLEARED.format(does=f"send('{name}'); say('on')")) == (status, ["works", "clears", "cleared", "end"])
-
-
-def test_signals_are_deferred_in_held_blocks() -> None:
-    body = """
+DEFERRED = """
 try:
     with held():
         with held():
-            send("TERM", "INT"); say("one")
+            send("INT"); say("one")
         say("two")
         try:
             with allowed():
@@ -208,18 +198,7 @@ try:
 finally:
     send("HUP"); say("four")
 """
-    status, said = played(body)
-    assert said == ["one", "two", "three", "four", "end"]
-    assert status in (128 + signal.SIGTERM, 128 + signal.SIGINT)
-
-
-def test_held_interrupt_is_raised_at_block_end() -> None:
-    body = "with held():\n    send('TERM'); say('one')\nsay('never')"
-    assert played(body) == (128 + signal.SIGTERM, ["one", "end"])
-
-
-def test_second_ctrl_c_interrupts_an_allowed_block() -> None:
-    body = """
+SECOND = """
 with held():
     try:
         with allowed():
@@ -232,18 +211,7 @@ with held():
         finally:
             send("INT"); say("cleared")
 """
-    assert played(body) == (128 + signal.SIGINT, ["waits", "cleared", "end"])
-
-
-@pytest.mark.parametrize("name", ["INT", "HUP"])
-def test_ignored_signal_stays_ignored(name: str) -> None:
-    """SIGHUP is ignored after nohup, SIGINT in a shell's background jobs."""
-    body = f"send('{name}'); say('on'); send('TERM')"
-    assert played(body, ignored=[name]) == (128 + signal.SIGTERM, ["on", "end"])
-
-
-def test_signal_swallowed_in_a_destructor_is_raised_again() -> None:
-    body = """
+SWALLOWED = """
 class Destroyed:
     def __del__(self):
         try:
@@ -255,11 +223,7 @@ Destroyed()
 while True:
     time.sleep(1)
 """
-    assert played(body) == (128 + signal.SIGTERM, ["dropped", "end"])
-
-
-def test_signal_while_handlers_are_restored_changes_nothing() -> None:
-    body = """
+RESTORED = """
 def last(*restored):
     signal.signal = restore
     send("TERM", "INT", "HUP")
@@ -267,7 +231,34 @@ def last(*restored):
 
 restore, signal.signal = signal.signal, last
 """
-    assert played(body.strip()) == (0, ["end"])
+PENDING = "with held():\n    {}\n    heard = coming()\n    {}\n    say(len(os.read(heard, 1)))\nsay('never')"
+# What a program does; the signal by which it ends; what it prints before its end; the signals that it ignores: SIGHUP
+# after nohup, SIGINT in a shell's background jobs.
+PLAYED = {
+    **{
+        f"only the first signal raises, {name}": (CLEARED.format(name=name), name, "works clears cleared", "")
+        for name in ("INT", "TERM", "HUP")
+    },
+    "held blocks defer signals": (DEFERRED, "INT", "one two three four", ""),
+    "a held signal is raised at the block's end": ("with held():\n    send('TERM'); say('one')\nsay('never')",
+                                                   "TERM", "one", ""),
+    "a second Ctrl-C interrupts an allowed block": (SECOND, "INT", "waits cleared", ""),
+    **{
+        f"SIG{name} stays ignored": (f"send('{name}'); say('on'); send('TERM')", "TERM", "on", name)
+        for name in ("INT", "HUP")
+    },
+    "a signal that a destructor swallows is raised again": (SWALLOWED, "TERM", "dropped", ""),
+    "a signal while handlers are restored does nothing": (RESTORED.strip(), "", "", ""),
+    "a held block reads of a signal before": (PENDING.format("send('TERM')", ""), "TERM", "1", ""),
+    "a held block reads of a signal after": (PENDING.format("", "send('TERM')"), "TERM", "1", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PLAYED)
+def test_signal_ends_a_command_after_its_clean_up(case: str) -> None:
+    body, name, said, ignored = PLAYED[case]
+    status = 128 + getattr(signal, f"SIG{name}") if name else 0
+    assert played(body, ignored.split()) == (status, [*said.split(), "end"])
 
 
 def test_only_the_interrupts_module_raises_in_signal_handlers() -> None:
@@ -280,13 +271,6 @@ def test_only_the_interrupts_module_raises_in_signal_handlers() -> None:
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Call) and ast.unparse(node.func) == "signal.signal":
                     assert ast.unparse(node.args[1]) in ("signal.SIG_DFL", "signal.SIG_IGN"), path
-
-
-@pytest.mark.parametrize("early", [True, False])
-def test_held_block_can_wait_for_a_pending_interrupt(early: bool) -> None:
-    first, then = ("send('TERM')", "") if early else ("", "send('TERM')")
-    body = f"with held():\n    {first}\n    heard = coming()\n    {then}\n    say(len(os.read(heard, 1)))\nsay('never')"
-    assert played(body) == (128 + signal.SIGTERM, ["1", "end"])
 
 
 def test_command_that_loses_its_terminal_still_cleans_up(tmp_path: Path) -> None:

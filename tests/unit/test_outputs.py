@@ -19,6 +19,7 @@ from serene.experiments.pytorch_study import __main__ as pytorch_study
 from serene.experiments.pytorch_study import fewer_bits
 from serene.experiments.run import __main__ as run
 from serene.experiments.shared.pool import Processes
+from serene.experiments.shared.store import alone
 from serene.experiments.straggler_study import __main__ as straggler_study
 from serene.process import outputs
 from serene.process.outputs import CannotWrite
@@ -191,30 +192,27 @@ def test_command_refuses_a_bad_output_before_working(
         assert listing(small) == before
 
 
-def test_schedules_refuse_a_temporary_folder_too_long_for_sockets(tmp_path: Path) -> None:
-    folder = tmp_path / ("x" * 100)
-    folder.mkdir()
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"TMPDIR": "/{place}"}, "path too long; their socket is made in /{place}, another folder is given by TMPDIR"),
+        ({"CC": "/bin/false", "XDG_CACHE_HOME": "/{place}"}, "/bin/false, which $CC names, compiles no C program"),
+    ],
+    ids=["no room for a socket's path", "no compiler"],
+)  # fmt: skip
+def test_schedules_report_what_their_processes_lack_in_one_line(
+    environment: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    place = tmp_path / ("x" * 100)
+    place.mkdir()
     command = [sys.executable, "-m", "serene.experiments.correctness.schedules", "--runs", "1", "--pair", "bsp,ssp"]
     done = subprocess.run(
-        [*command, "--out", str(tmp_path / "numbers.json")], env=os.environ | {"TMPDIR": str(folder)},
-        capture_output=True, text=True, check=False,
+        [*command, "--processes", "1", "--out", str(tmp_path / "numbers.json")], capture_output=True, text=True,
+        env=os.environ | {name: value.replace("/{place}", str(place)) for name, value in environment.items()},
     )  # fmt: skip
     assert done.returncode == 1
-    assert done.stderr.startswith("error: cannot start processes: AF_UNIX path too long; their socket is made in ")
-    assert f"{folder}, another folder is given by TMPDIR" in done.stderr and done.stderr.count("\n") == 1
-
-
-def test_schedules_without_a_compiler_reports_one_line(tmp_path: Path) -> None:
-    """The processes that run the schedules compile the programs."""
-    command = [sys.executable, "-m", "serene.experiments.correctness.schedules", "--runs", "1", "--pair", "bsp,ssp"]
-    done = subprocess.run(
-        [*command, "--processes", "1", "--out", str(tmp_path / "numbers.json")],
-        env=os.environ | {"CC": "/bin/false", "XDG_CACHE_HOME": str(tmp_path)},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: /bin/false, which $CC names, compiles no C program")
-    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
+    assert said.replace("/{place}", str(place)) in done.stderr
 
 
 @pytest.fixture
@@ -235,6 +233,17 @@ def test_study_refuses_a_file_as_its_output_folder(
     assert main() in (1, 2)
     assert capsys.readouterr() == ("", f"error: cannot write {out}: it is a file; name a directory\n")
     assert out.read_text() == "of another program"
+
+
+@pytest.mark.parametrize("command", ["the straggler study", "the network study"])
+def test_second_study_in_a_folder_is_refused(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main, arguments, _ = COMMANDS[command]
+    monkeypatch.setattr(sys, "argv", [command, *arguments, "--out", str(tmp_path)])
+    with alone(tmp_path):
+        assert main() == 1
+    assert capsys.readouterr().err.startswith(f"error: {tmp_path} is in use by another run: ")
 
 
 def test_schedules_keep_results_if_the_disk_fills_while_running(

@@ -1,12 +1,14 @@
-"""The committed compiler output matches the P4 sources, was not edited, and contains no absolute path."""
+"""The committed output of both compilers matches the P4 sources, was not edited, and contains no absolute path."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -15,80 +17,130 @@ from serene.program import Program
 
 ROOT = Path(__file__).resolve().parents[2]
 VARIANTS = ("serene", "serene_jumbo", "serene_leaf", "serene_root")
+CHIPS = ("tofino", "tofino2")
+
+
+@dataclass(frozen=True)
+class Script:
+    """A script that compiles. output: in p4src/build. tools: the compilers. sources: to be changed. again: the command
+    that compiles again, which is named where something does not fit."""
+
+    name: str
+    output: tuple[str, ...]
+    tools: tuple[str, ...]
+    sources: tuple[str, ...]
+    again: str
+
+
+V1MODEL = Script(
+    "compile_p4.py", tuple(f"{variant}{end}" for variant in VARIANTS for end in (".json", ".p4info.txtpb", ".sha256")),
+    ("p4c-bm2-ss",), ("include/sizes.p4", "v1model/barrier.p4", "v1model/extra.p4"), "make p4",
+)  # fmt: skip
+TOFINO = Script(
+    "p4_tofino.py",
+    tuple(
+        f"{chip}/{name}" for chip in CHIPS
+        for name in ("serene.p4", "serene.p4info.txtpb", "serene.stateful", "resources.md", "serene.sha256")
+    ),
+    ("p4c-barefoot", "bfas"), ("include/headers.p4", "tna/barrier.p4"), "make p4-tofino",
+)  # fmt: skip
+FRONTIER = ("tofino/frontier.md", "tofino/frontier.sha256")
+
+both = pytest.mark.parametrize("script", [V1MODEL, TOFINO], ids=["v1model", "tofino"])
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """The sources, their output and the script, in a place of their own."""
+    """The sources, their output and the scripts, in a place of their own."""
     shutil.copytree(ROOT / "p4src", tmp_path / "p4src")
     (tmp_path / "scripts").mkdir()
-    shutil.copy(ROOT / "scripts" / "compile_p4.py", tmp_path / "scripts")
+    for script in (V1MODEL, TOFINO):
+        shutil.copy(ROOT / "scripts" / script.name, tmp_path / "scripts")
     return tmp_path
 
 
-def compile_p4(checkout: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "scripts/compile_p4.py", *options]
+def run(script: Script, checkout: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, cwd=checkout, capture_output=True, text=True, timeout=900, env=environment or None, check=False
-    )
+        [sys.executable, f"scripts/{script.name}", *options], cwd=checkout, capture_output=True, text=True,
+        timeout=1900, env=environment or None, check=False,
+    )  # fmt: skip
 
 
-def test_p4_output_digest_matches_the_sources() -> None:
-    checked = compile_p4(ROOT, "--check", PATH="/nowhere")
-    assert checked.returncode == 0, checked.stderr
-    assert "nothing was compiled: p4c-bm2-ss is not installed" in checked.stdout
-
-
-@pytest.mark.parametrize("source", ["include/sizes.p4", "v1model/barrier.p4", "v1model/extra.p4"])
-def test_p4_check_detects_changed_or_new_sources(checkout: Path, source: str) -> None:
-    with (checkout / "p4src" / source).open("a") as file:
-        file.write("// one more line\n")
-    checked = compile_p4(checkout, "--check")
+def check_says(script: Script, checkout: Path, *words: str) -> None:
+    checked = run(script, checkout, "--check", PATH="/nowhere")
     assert checked.returncode == 1
-    for variant in VARIANTS:
-        assert f"the sources of {variant} changed" in checked.stderr
-    assert "make p4" in checked.stderr
+    assert all(word in checked.stderr for word in words), checked.stderr
+
+
+@both
+def test_p4_output_digest_matches_the_sources(script: Script) -> None:
+    checked = run(script, ROOT, "--check", PATH="/nowhere")
+    assert checked.returncode == 0, checked.stderr
+    assert script is TOFINO or "nothing was compiled: p4c-bm2-ss is not installed" in checked.stdout
 
 
 @pytest.mark.parametrize(
-    ("suffix", "was", "becomes"), [(".json", "0xffffffff", "0xfffffffe"), (".p4info.txtpb", "size: 8192", "size: 8191")]
+    ("script", "source"), [(script, source) for script in (V1MODEL, TOFINO) for source in script.sources]
 )
-def test_p4_check_detects_edited_output(checkout: Path, suffix: str, was: str, becomes: str) -> None:
-    """Edits one digit of a constant, and one size."""
-    for variant in VARIANTS:
-        path = checkout / "p4src" / "build" / f"{variant}{suffix}"
-        text = path.read_text()
-        assert was in text
-        path.write_text(text.replace(was, becomes, 1))
-    checked = compile_p4(checkout, "--check")
-    assert checked.returncode == 1
-    for variant in VARIANTS:
-        assert f"the output of {variant} is not as the compiler wrote it" in checked.stderr
+def test_p4_check_detects_changed_or_new_sources(checkout: Path, script: Script, source: str) -> None:
+    with (checkout / "p4src" / source).open("a") as file:
+        file.write("// one more line\n")
+    of = [f"the sources of {variant} changed" for variant in VARIANTS] if script is V1MODEL else ["the sources changed"]
+    check_says(script, checkout, *of, script.again)
 
 
-def test_p4_check_names_missing_output(checkout: Path) -> None:
-    names = ("serene.json", "serene_jumbo.p4info.txtpb", "serene_leaf.sha256")
-    for name in names:
-        (checkout / "p4src" / "build" / name).unlink()
-    checked = compile_p4(checkout, "--check")
-    assert checked.returncode == 1
-    assert all(f"{name} of" in checked.stderr for name in names) and checked.stderr.count("missing") == len(names)
+@pytest.mark.parametrize(
+    ("script", "name"),
+    [(script, name) for script in (V1MODEL, TOFINO) for name in (*script.output, *FRONTIER * (script is TOFINO))],
+)
+def test_p4_check_detects_edited_or_missing_output(checkout: Path, script: Script, name: str) -> None:
+    path, again = checkout / "p4src" / "build" / name, f"{script.again}{' FRONTIER=1' * (name in FRONTIER)}"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(bytes(data))
+    check_says(script, checkout, again, *([] if name.endswith(".sha256") else ["is not as"]) * (name not in FRONTIER))
+    path.unlink()
+    check_says(script, checkout, path.name, "missing", again)
 
 
-def test_missing_p4_compiler_is_named_and_output_is_kept(checkout: Path) -> None:
-    before = (checkout / "p4src" / "build" / "serene.json").read_bytes()
-    compiled = compile_p4(checkout, PATH="/nowhere")
+@pytest.mark.parametrize(
+    ("script", "lacking"), [(script, tool) for script in (V1MODEL, TOFINO) for tool in script.tools]
+)
+def test_missing_p4_compiler_is_named_and_output_is_kept(
+    checkout: Path, tmp_path: Path, script: Script, lacking: str
+) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for tool in script.tools[: script.tools.index(lacking)]:
+        (tools / tool).write_text("#!/bin/sh\n")
+        (tools / tool).chmod(0o755)
+    compiled = run(script, checkout, PATH=str(tools))
     assert compiled.returncode == 1
-    assert compiled.stderr.startswith("error: p4c-bm2-ss is not installed")
-    assert (checkout / "p4src" / "build" / "serene.json").read_bytes() == before
+    assert compiled.stderr.startswith(f"error: {lacking} is not installed")
+    for name in script.output:
+        assert (checkout / "p4src/build" / name).read_bytes() == (ROOT / "p4src/build" / name).read_bytes()
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_p4_output_contains_no_absolute_paths(variant: str) -> None:
-    text = (ROOT / "p4src" / "build" / f"{variant}.json").read_text()
-    assert not Path(json.loads(text)["program"]).is_absolute()
-    assert '"/' not in text
-    assert f"{Path.home()}/" not in text and str(ROOT) not in text
+@both
+def test_p4_output_contains_no_absolute_paths(script: Script) -> None:
+    for name in script.output:
+        text = (ROOT / "p4src" / "build" / name).read_text()
+        assert not re.search(r"(?<![\w.])/(root|home|tmp|usr|work|opt)/", text), name
+        assert f"{Path.home()}/" not in text and str(ROOT) not in text, name
+        assert not name.endswith(".json") or not Path(json.loads(text)["program"]).is_absolute()
+
+
+@both
+@pytest.mark.timeout(2000)  # several compilations
+def test_p4_compilation_is_reproducible(checkout: Path, script: Script) -> None:
+    if any(shutil.which(tool) is None for tool in script.tools):
+        pytest.skip(f"needs {' and '.join(script.tools)}")
+    for name in script.output:  # or output that nobody compiled would be compared
+        (checkout / "p4src/build" / name).unlink()
+    compiled = run(script, checkout)
+    assert compiled.returncode == 0, compiled.stderr
+    for name in script.output:
+        assert (checkout / "p4src/build" / name).read_text() == (ROOT / "p4src/build" / name).read_text(), name
 
 
 STAND_IN = """#!/bin/sh
@@ -112,29 +164,16 @@ def test_p4_check_recompiles_to_detect_redigested_output(checkout: Path, tmp_pat
     with_compiler = f"{tools}:{os.environ['PATH']}"
 
     def check(made: Path) -> subprocess.CompletedProcess[str]:
-        return compile_p4(checkout, "--check", PATH=with_compiler, MADE=str(made))
+        return run(V1MODEL, checkout, "--check", PATH=with_compiler, MADE=str(made))
 
     same = check(committed)
     assert same.returncode == 0 and f"{tools}/p4c-bm2-ss makes this output again" in same.stdout, same.stderr
-    assert compile_p4(checkout, PATH=with_compiler, MADE=str(edited)).returncode == 0
-    assert compile_p4(checkout, "--check", PATH="/nowhere").returncode == 0
+    assert run(V1MODEL, checkout, PATH=with_compiler, MADE=str(edited)).returncode == 0
+    assert run(V1MODEL, checkout, "--check", PATH="/nowhere").returncode == 0
     checked = check(committed)
     assert checked.returncode == 1
     assert f"serene_leaf.json of serene_leaf not as {tools}/p4c-bm2-ss makes it now" in checked.stderr
     assert "serene_root" not in checked.stderr and "make p4" in checked.stderr
-
-
-@pytest.mark.timeout(1000)  # four compilations
-def test_p4_compilation_is_reproducible(checkout: Path) -> None:
-    if shutil.which("p4c-bm2-ss") is None:
-        pytest.skip("needs p4c-bm2-ss")
-    for path in (checkout / "p4src" / "build").glob("*.*"):  # or output that nobody compiled would be compared
-        path.unlink()
-    compiled = compile_p4(checkout)
-    assert compiled.returncode == 0, compiled.stderr
-    for variant in VARIANTS:
-        for name in (f"{variant}.json", f"{variant}.p4info.txtpb", f"{variant}.sha256"):
-            assert (checkout / "p4src/build" / name).read_text() == (ROOT / "p4src/build" / name).read_text(), name
 
 
 @pytest.mark.timeout(1000)  # four compilations
@@ -143,7 +182,7 @@ def test_p4c_output_for_other_slot_counts_equals_with_slots(checkout: Path) -> N
         pytest.skip("needs p4c-bm2-ss")
     sizes = checkout / "p4src" / "include" / "sizes.p4"
     sizes.write_text(sizes.read_text().replace("SLOTS = 8192;", "SLOTS = 7777;"))  # as many digits: p4c notes columns
-    made = compile_p4(checkout, **os.environ)
+    made = run(V1MODEL, checkout, **os.environ)
     assert made.returncode == 0, made.stderr
     for variant in VARIANTS:
         name = f"p4src/build/{variant}"

@@ -11,7 +11,7 @@ import io
 import json
 import shlex
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,22 +19,40 @@ import torch
 
 from serene import faults, strategy
 from serene.client.allreduce.scale import Scale
+from serene.controller import automatic
+from serene.controller.commands.cli import main as serenectl_main
+from serene.controller.http.client import ControllerClient
+from serene.controller.jobs.elastic import elastic
+from serene.controller.settings import settings
 from serene.errors import SereneError
+from serene.experiments.network_study import command as network_study
+from serene.experiments.network_study import question_command
+from serene.experiments.performance import swaps
 from serene.experiments.run import cli
+from serene.experiments.straggler_study.cell import Cell
 from serene.torch import DistributedOptimizer
-from serene.workers import server, stragglers, train
+from serene.workers import architectures, data, packets, server, stragglers, train
+from tests.controller.planning import new_jobs
+from tests.suites import __main__ as suites
+from tests.support.golden import rows
 
 TABLE = Path(__file__).with_name("refusals.txt")
+TWO_RACKS = "root=127.0.0.1:9559,leaf1=127.0.0.1:9560,leaf2=127.0.0.1:9561"
 
 
-def command(main: Callable[[], int], text: str) -> None:
-    """Runs a command line with --out and raises its refusal; nothing may be written."""
-    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as said:
-        out = Path(folder, "out")
+def command(main: Callable[[], int], text: str, *, out: bool = True) -> None:
+    """Runs a command line, with --out if it has that option, and raises its refusal; no result may be shown or
+    written."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        contextlib.redirect_stdout(io.StringIO()) as shown,
+        contextlib.redirect_stderr(io.StringIO()) as said,
+    ):
+        place = Path(folder, "out")
         with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit, match="2"):
-            patch.setattr("sys.argv", ["command", *shlex.split(text), "--out", str(out)])
+            patch.setattr("sys.argv", ["command", *shlex.split(text), *(["--out", str(place)] if out else [])])
             raise SystemExit(main())
-        assert not out.exists()
+        assert not place.exists() and "┃" not in shown.getvalue()
     assert said.getvalue().startswith("error: ")
     raise SereneError(said.getvalue().removesuffix("\n"))
 
@@ -42,6 +60,35 @@ def command(main: Callable[[], int], text: str) -> None:
 def optimizer(text: str) -> None:
     plain = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
     DistributedOptimizer(plain, **{"job": "job", "workers": 1, **json.loads(text)})
+
+
+def serenectl(text: str) -> None:
+    shown, said = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(said), pytest.raises(SystemExit, match="2"):
+        serenectl_main(text.split())
+    assert not shown.getvalue() and said.getvalue().startswith("error: ")
+    raise SereneError(said.getvalue().removesuffix("\n"))
+
+
+def automatic_strategy(text: str) -> None:
+    name, _, parameters = text.partition(" ")
+    automatic.load(name, json.loads(parameters or "{}"))
+
+
+def job(text: str) -> None:
+    workers, scale, limit = json.loads(text)
+    new_jobs().create(workers, strategy.BSP(), scale=scale, limit=limit)
+
+
+def elastic_settings(text: str) -> None:
+    places, minimum, evict_after = json.loads(text)
+    elastic(4, places, minimum, evict_after, 32, 1)
+
+
+def token(text: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SERENE_TOKEN", text)
+        ControllerClient("http://127.0.0.1:1")
 
 
 READERS: dict[str, Callable[[str], object]] = {
@@ -52,28 +99,32 @@ READERS: dict[str, Callable[[str], object]] = {
     "strategy": strategy.parse,
     "strategy in JSON": lambda text: strategy.strategy_from_dict(json.loads(text)),
     "strategy of workers 0 to 3": lambda text: strategy.parse(text).compile(range(4)),
+    "command line of serenectl": serenectl,
+    "settings of a controller": lambda text: settings(**json.loads(text)),
+    "settings of a controller of two racks": lambda text: settings(**{"switch": TWO_RACKS, **json.loads(text)}),
+    "automatic strategy": automatic_strategy,
+    "elastic settings of 4 workers": elastic_settings,
+    "workers, scale and limit of a job": job,
+    "token of a controller": token,
+    "address of a controller": ControllerClient,
+    "model": lambda text: architectures.size(text, (1, 28, 28), 10),
+    "data set": data.load,
+    "packets": packets.check_packets,
     "straggler profile": stragglers.parse,
     "straggler profile of workers 0 to 3": lambda text: stragglers.check_workers(stragglers.parse(text), 4),
     "scale": Scale.of,
     "command line of a worker": lambda text: command(train.main, text),
     "command line of a parameter server": lambda text: command(server.main, text),
     "arguments of DistributedOptimizer": optimizer,
+    "cell of the straggler study": lambda text: Cell.from_dict({**Cell().to_dict(), **json.loads(text)}).check(),
+    "command line of serene-netstudy": lambda text: command(question_command.main, text, out=False),
+    "command line of the network study": lambda text: command(network_study.main, text),
+    "command line of make swaps": lambda text: command(swaps.main, text),
+    "command line of make p4-suites": lambda text: command(suites.main, text, out=False),
 }
 
 
-def refusals() -> Iterator[tuple[str, str, str]]:
-    """(section, text, what the message has in it)"""
-    section = ""
-    for line in TABLE.read_text().splitlines():
-        if line.startswith("# "):
-            section = line.removeprefix("# ")
-        elif line:
-            text, _, said = line.partition(" => ")
-            assert said, line
-            yield section, text.replace("\\n", "\n"), said.strip()
-
-
-@pytest.mark.parametrize(("section", "text", "said"), list(refusals()))
+@pytest.mark.parametrize(("section", "text", "said"), list(rows(TABLE)))
 def test_refusal_names_valid_input_in_one_line(section: str, text: str, said: str) -> None:
     with pytest.raises(SereneError) as refused:
         READERS[section](text)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.suites import checkouts
-from tests.suites.__main__ import Row, compared, line, main, write_results
+from tests.suites.__main__ import Row, compared, line, write_results
 from tests.suites.loading import load
 from tests.suites.ptf_runs import outcomes_of
 from tests.suites.random_packets import packets
@@ -126,17 +124,3 @@ def test_random_packets_follow_parser_transitions() -> None:
     made = [packet for _, packet in packets(program, "seed", 400)]
     through = [packet for packet in made if len(packet) > 4 and packet[2] & 15 == 8 and packet[3] == 0]
     assert len(through) > 50 and sum(packet[4] >> 4 == 5 for packet in through) > 30
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ([], "name a checkout at least: P4_GUIDE, TUTORIALS"),
-        (["--up4", "/"], "is no checkout of omec-project/up4: it has no ptf"),
-    ],
-)
-def test_missing_or_wrong_checkout_is_rejected(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(arguments) == 2
-    assert said in capsys.readouterr().err

@@ -12,7 +12,7 @@ from serene.controller.http.client import ControllerClient, Rejected
 from serene.controller.jobs.job import JobState
 from serene.controller.status.model import JobStatus, SwapStatus, WorkerStatus
 from serene.errors import SereneError
-from serene.experiments.performance.swaps import FIRST, FIRST_AT_STEP, Commanded, Swapper, latencies, main, walk
+from serene.experiments.performance.swaps import FIRST, FIRST_AT_STEP, Commanded, Swapper, latencies, walk
 from serene.experiments.shared.random_strategies import FAMILIES, alternating
 from serene.strategy import BSP, Strategy
 
@@ -39,20 +39,19 @@ def test_swap_latency_is_that_of_the_last_worker() -> None:
     assert astuple(swap) == (0.15, 2, "BSP", "ASP", 0.5, pytest.approx(250.0), 2)
 
 
-def test_swap_latency_ends_at_any_newer_epoch() -> None:
-    first, second = latencies([command(0.12, 2), command(0.14, 3)], rows(0, [1, 1, 3, 3]))
-    assert first.latency_ms == pytest.approx(80.0)
-    assert second.latency_ms == pytest.approx(60.0)
-    assert first.iterations == second.iterations == 1
-
-
-def test_swap_between_iterations_takes_no_iteration() -> None:
-    (swap,) = latencies([command(0.2, 2)], rows(0, [1, 1, 2]))
-    assert (swap.latency_ms, swap.iterations) == (0.0, 0)
-
-
-def test_swap_not_seen_by_every_worker_is_omitted() -> None:
-    assert not list(latencies([command(0.35, 2)], rows(0, [1, 1, 1, 1, 2]) + rows(1, [1, 1, 1])))
+@pytest.mark.parametrize(
+    ("commanded", "seen", "expected"),
+    [
+        ([(0.12, 2), (0.14, 3)], rows(0, [1, 1, 3, 3]), [(80.0, 1), (60.0, 1)]),  # until any newer epoch
+        ([(0.2, 2)], rows(0, [1, 1, 2]), [(0.0, 0)]),  # between two iterations
+        ([(0.35, 2)], rows(0, [1, 1, 1, 1, 2]) + rows(1, [1, 1, 1]), []),  # not seen by every worker
+    ],
+)
+def test_swap_latency_is_counted_in_time_and_iterations(
+    commanded: list[tuple[float, int]], seen: list[dict[str, object]], expected: list[tuple[float, int]]
+) -> None:
+    found = latencies([command(t, epoch) for t, epoch in commanded], seen)
+    assert [(round(swap.latency_ms, 6), swap.iterations) for swap in found] == expected
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -67,14 +66,6 @@ def test_swap_walk_contains_every_ordered_pair_of_families(seed: int) -> None:
         type(strategy).__name__.lower() for strategy in itertools.islice(alternating(swaps, seed, 4), 2 * len(swaps))
     ]
     assert drawn == [*swaps, *swaps]
-
-
-def test_swaps_command_refuses_one_worker_before_starting(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.argv", ["swaps", "--workers", "1"])
-    assert main() == 2
-    assert "--workers 1: expected 2 or more" in capsys.readouterr().err
 
 
 class Refusing(ControllerClient):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import zipfile
@@ -150,70 +149,3 @@ def test_installed_wheel_trains_with_the_process_group(installed: Path, tmp_path
         assert "job 0: finished" in run(tmp_path, installed / "serenectl", "status", SERENE_CONTROLLER=controller)
     finally:
         run(others, installed / "serenectl", "down", SERENE_CONTROLLER=controller)
-
-
-PROGRAM = """\
-import multiprocessing
-import sys
-
-import controller
-import numpy as np
-import workers
-
-from serene.client import Client, FrameTransport, Session
-from serene.controller.automatic import Automatic  # ours, beside `controller`
-
-
-def train(worker, here, there, sums):
-    total = np.zeros(640, np.float32)
-    transport = FrameTransport(worker, local=("127.0.0.1", here), switch=("127.0.0.1", there))
-    client = Client(transport, job=0, worker=worker, vector_length=len(total))
-    with Session(client, lambda delta: np.add(total, delta, out=total)) as session:
-        session.join()
-        for _ in range(3):
-            session.exchange(np.full(len(total), worker + 1.0, np.float32))
-        session.finish(timeout_s=60)
-    sums.put(set(total.tolist()))
-
-
-if __name__ == "__main__":
-    ports = [int(port) for port in sys.argv[1:]]
-    context = multiprocessing.get_context("spawn")
-    sums = context.SimpleQueue()
-    processes = [context.Process(target=train, args=(each, ports[each], ports[2 + each], sums)) for each in range(2)]
-    for process in processes:
-        process.start()
-    print(controller.mine, workers.mine, *(sums.get() for _ in processes))
-    for process in processes:
-        process.join()
-"""
-
-
-def test_user_modules_named_like_ours_do_not_conflict(installed: Path, tmp_path: Path) -> None:
-    """Users may have modules such as `controller`: our commands import none of them, and user programs import their
-    own."""
-    if not shutil.which("cc"):
-        pytest.skip("the embedded switch needs a C compiler")
-    for name in PARTS:
-        (tmp_path / f"{name}.py").write_text(f"mine = {name!r}\n")
-    (tmp_path / "program.py").write_text(PROGRAM)
-    grpc, http = some_ports(2)
-    ports = some_ports(4, socket.SOCK_DGRAM)
-    at = [f"{port}@udp:{ports[1 + port]}:{ports[port - 1]}" for port in (1, 2)]
-    command = [str(installed / "serene-switch"), "--no-p4", "-i", at[0], "-i", at[1], "--"]
-    controller = {"SERENE_CONTROLLER": f"http://127.0.0.1:{http}"}
-    with subprocess.Popen(
-        [*command, "--grpc-server-addr", f"127.0.0.1:{grpc}", "--cpu-port", "255"],
-        cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.DEVNULL,
-    ) as switch:  # fmt: skip
-        try:
-            up = ["--switch", f"127.0.0.1:{grpc}", "--http", f"127.0.0.1:{http}", "--wait", "60"]
-            run(tmp_path, installed / "serenectl", "up", *up)
-            try:
-                run(tmp_path, installed / "serenectl", "jobs", "create", "--workers", "2", **controller)
-                said = run(tmp_path, installed / "python", "program.py", *ports)
-                assert said == "controller workers {9.0} {9.0}\n"
-            finally:
-                run(tmp_path, installed / "serenectl", "down", **controller)
-        finally:
-            switch.terminate()

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from serene.workers import architectures
-from serene.workers.architectures import LEARNING_RATES, MODELS, NoSuchModel
+from serene.workers.architectures import MODELS
 from serene.workers.models import Model
 
 GREY, COLOUR = (1, 28, 28), (3, 32, 32)
@@ -85,12 +85,3 @@ def test_model_accuracy_is_the_share_of_correct_answers() -> None:
     model.load(vector)
     images, _ = batch(GREY, 8)
     assert model.accuracy(images, torch.tensor([7, 7, 1, 7, 2, 3, 4, 5])) == 3 / 8
-
-
-def test_unknown_model_is_refused_with_valid_names() -> None:
-    with pytest.raises(NoSuchModel, match="no model 'gpt'; expected mlp, cnn or cnn-large"):
-        Model("gpt", GREY, 10, seed=1)
-
-
-def test_every_model_has_a_learning_rate() -> None:
-    assert set(LEARNING_RATES) == set(MODELS)

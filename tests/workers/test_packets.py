@@ -1,29 +1,18 @@
-"""Packets built by scapy: the same bytes as NumPy's, and the same training under every strategy."""
+"""Packets built by scapy have the same bytes as NumPy's. (A training with them: test_whole_run.py.)"""
 
 from __future__ import annotations
-
-from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from serene.errors import SereneError
-from serene.experiments.straggler_study.cell import SOFTMAX, Cell
-from serene.experiments.straggler_study.dataplane import Port
-from serene.experiments.straggler_study.simulated import Packets, Simulation, Worker
-from serene.strategy import parse
-from serene.wire import ENCAPSULATION_BYTES, HEADER, MEMBERSHIP, Op, control_payload, push_payloads
-from serene.workers import reference
-from serene.workers.packets import PACKETS, ScapyPackets, check_packets
-from serene.workers.training import Recipe
-from tests.controller.processes import ControllerProcess, SwitchProcess
-from tests.workers.running import Workers, done
+from serene.wire import HEADER, MEMBERSHIP, Op, control_payload, push_payloads
+from serene.workers.packets import ScapyPackets
+from tests.support.transports import Untroubled, received
 
 RANDOM = np.random.default_rng(5)
 
 
-class Wire:
+class Wire(Untroubled):
     """A transport that records sent payloads, and returns the given ones."""
 
     def __init__(self) -> None:
@@ -34,18 +23,7 @@ class Wire:
         self.sent += [payload.tobytes() for payload in payloads]
 
     def receive(self, timeout_s: float) -> tuple[np.ndarray, np.ndarray]:
-        rows = np.zeros((len(self.coming), 4096), np.uint8)
-        for row, packet in zip(rows, self.coming, strict=True):
-            row[: len(packet)] = np.frombuffer(packet, np.uint8)
-        return rows, np.array([len(packet) for packet in self.coming], np.int64)
-
-    def link(self, payload_bytes: int) -> None: ...
-
-    def trouble(self) -> None: ...
-
-    def note(self, refused: int, payload_bytes: int) -> None: ...
-
-    def close(self) -> None: ...
+        return received(self.coming)
 
 
 def header_bytes(op: Op) -> bytes:
@@ -78,55 +56,3 @@ def test_scapy_packets_have_the_same_bytes(number: int) -> None:
     wire.coming = [payload, b"short", payload]
     rows, lengths = scapy.receive(0)
     assert [row[:length].tobytes() for row, length in zip(rows, lengths, strict=True)] == wire.coming
-
-
-class ScapySimulation(Simulation):
-    """Every packet is built and taken apart by scapy, on its way to the switch and on its way back."""
-
-    scapy = ScapyPackets(Wire())
-
-    def _through(self, at: Port, packets: Packets) -> None:
-        heads, payloads = np.split(packets[0], [ENCAPSULATION_BYTES], axis=1)
-        rows = np.stack([np.frombuffer(self.scapy.build(row), np.uint8) for row in payloads])
-        super()._through(at, (np.hstack([heads, rows]), packets[1]))
-
-    def _arrives(self, worker: Worker, rows: np.ndarray) -> None:
-        super()._arrives(worker, np.stack([np.frombuffer(self.scapy.dissect(row.tobytes()), np.uint8) for row in rows]))
-
-
-@pytest.mark.parametrize("strategy", ["bsp", "ssp:1", "ssp:3", "asp", "quorum:2", "mixed:1"])
-def test_training_with_scapy_gives_the_same_bits(strategy: str) -> None:
-    cell = Cell(
-        model=SOFTMAX, workers=3, steps=4, compute_ms=20, strategy=strategy, straggler="slow_worker:probability=0.5"
-    )
-    plain, scapy = Simulation(cell), ScapySimulation(replace(cell))
-    expected, found = plain.run(), scapy.run()
-    assert found.steps.tobytes() == expected.steps.tobytes()
-    for ours, theirs in zip(scapy.workers, plain.workers, strict=True):
-        assert ours.protocol.held_values.tobytes() == theirs.protocol.held_values.tobytes()
-        assert ours.protocol.held_values.any()
-
-
-@pytest.mark.parametrize("packets", ["scapy", "numpy"])
-def test_workers_with_different_packet_code_train_to_equal_bits(
-    packets: str, switch: SwitchProcess, tmp_path: Path
-) -> None:
-    controller = ControllerProcess(switch, tmp_path / "log")
-    workers = Workers(switch, controller.client, tmp_path / "out")
-    try:
-        workers.create(2, parse("bsp"))
-        started = [workers.start(0, 2, "--steps", 3, "--packets", packets), workers.start(1, 2, "--steps", 3)]
-        for process in started:
-            done(process)
-        expected = reference.train(Recipe(workers=2, steps=3, seed=1))
-        for worker in range(2):
-            assert workers.parameters(worker).tobytes() == expected.tobytes()
-    finally:
-        workers.stop()
-        controller.stop()
-
-
-def test_unknown_packets_setting_is_refused_with_valid_names() -> None:
-    with pytest.raises(SereneError, match="PACKETS=pcap: expected compiled, numpy or scapy"):
-        check_packets("pcap")
-    assert set(PACKETS) == {"compiled", "numpy", "scapy"}

@@ -13,7 +13,7 @@ from serene.strategy import ASP, BSP, SSP, Mixed, Strategy
 from serene.workers import reference
 from serene.workers.training import Recipe
 from tests.controller.processes import ControllerProcess, SwitchProcess, until
-from tests.workers.running import SLOTS, Workers, done
+from tests.workers.running import Workers, done
 
 STEPS = 30
 
@@ -86,35 +86,3 @@ def test_restored_job_keeps_strategy_after_switch_restart(
         assert (results["sessions_lost"], results["steps"]) == (1, STEPS)
         assert results["contributions_lost"] <= 3 * STEPS
         assert results["final_accuracy"] > results["initial_accuracy"] + 0.3
-
-
-def test_worker_that_left_does_not_delay_a_restoration(workers: Workers, switch: SwitchProcess) -> None:
-    workers.create(2, BSP())
-    early = workers.start(0, 2, "--steps", 5)
-    late = workers.start(1, 2, "--steps", 40, "--compute-ms", 100)
-    until(lambda: workers.client.job(0).workers[0].state == "left", "the short one is through")
-    workers.reached(1, 6)
-    switch.restart()
-    restored(workers)
-    done(late)
-    done(early)  # it had left, and comes back for the last read
-    assert workers.results(1)["steps"] == 40
-    np.testing.assert_allclose(workers.parameters(0), workers.parameters(1), rtol=0, atol=1e-5)
-
-
-def test_worker_that_died_with_the_switch_reads_the_others_sums(workers: Workers, switch: SwitchProcess) -> None:
-    workers.create(2, BSP())
-    killed = workers.start(0, 2, "--steps", 1000)
-    other = workers.start(1, 2, "--steps", 60, "--compute-ms", 20)
-    workers.reached(1, 20)
-    killed.kill()
-    killed.communicate()
-    workers.forget(killed)
-    switch.restart()
-    again = workers.start(0, 2, "--steps", 10)
-    restored(workers)
-    done(other)
-    done(again)
-    assert workers.results(0)["final_accuracy"] > 0.7, "its replica began where the others were"
-    assert workers.client.job(0).workers[0].contributions == (10 + 2) * SLOTS
-    np.testing.assert_allclose(workers.parameters(0), workers.parameters(1), rtol=0, atol=1e-5)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import numpy as np
 import pytest
 
@@ -23,10 +21,6 @@ def test_default_learning_rate_learns_the_digits(model: str) -> None:
     trainer.apply((trainer.parameters - reference.train(recipe)) * np.float32(recipe.workers / 0.1))
     assert before < 0.25
     assert trainer.accuracy() > 0.93
-
-
-def test_reference_training_is_reproducible() -> None:
-    assert reference.train(SMALL).tobytes() == reference.train(SMALL).tobytes()
 
 
 @pytest.mark.parametrize("other", [Recipe(workers=2, steps=4, seed=2), Recipe(workers=2, steps=5), Recipe(workers=3)])
@@ -67,8 +61,3 @@ def test_workers_begin_equal_and_use_different_images() -> None:
     one, two = Trainer(SMALL, 0), Trainer(SMALL, 1)
     assert one.digest() == two.digest()
     assert not np.array_equal(one.gradient(1)[0], two.gradient(1)[0])
-
-
-def test_trainer_digest_is_the_sha256_of_its_parameters() -> None:
-    trainer = Trainer(SMALL, 0)
-    assert trainer.digest() == hashlib.sha256(trainer.parameters.astype("<f4").tobytes()).hexdigest()

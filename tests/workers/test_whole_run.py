@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from serene.strategy import ASP, BSP
 from serene.workers import reference
 from serene.workers.training import Recipe
 from tests.controller.processes import ControllerProcess, SwitchProcess, until
+from tests.ports import some_ports
 from tests.workers.running import SLOTS, Workers, done, ended
 
 WORKERS, STEPS = 2, 8
@@ -33,9 +35,13 @@ def workers(switch: SwitchProcess, controller: ControllerProcess, tmp_path: Path
     started.stop()
 
 
-def test_bsp_run_equals_one_process_to_the_bit(workers: Workers) -> None:
+@pytest.mark.parametrize("packets", ["compiled", "numpy", "scapy"])
+def test_bsp_run_equals_one_process_to_the_bit(workers: Workers, packets: str) -> None:
+    """packets: the code of worker 0; the other's is compiled."""
     workers.create(WORKERS, BSP())
-    for process in [workers.start(worker, WORKERS, "--steps", STEPS, "--eval-every", 3) for worker in range(WORKERS)]:
+    options = ("--steps", STEPS, "--eval-every", 3)
+    started = [workers.start(0, WORKERS, *options, "--packets", packets), workers.start(1, WORKERS, *options)]
+    for process in started:
         done(process)
 
     expected = reference.train(Recipe(workers=WORKERS, steps=STEPS, seed=1))
@@ -96,27 +102,6 @@ def test_worker_stopped_while_waiting_for_others_writes_results(workers: Workers
     assert workers.results(0)["contributions_sent"] == 2 * SLOTS
 
 
-def test_restarted_worker_loses_no_contribution(workers: Workers) -> None:
-    """Its replica comes from a read, and its seqs continue after those of its former incarnation."""
-    workers.create(2, BSP())
-    killed = workers.start(0, 2, "--steps", ENDLESS)
-    other = workers.start(1, 2, "--steps", 2 * ENDLESS)
-    workers.reached(0, 5)
-    killed.kill()
-    killed.communicate()
-    workers.forget(killed)
-    before = workers.client.job(0).workers[0].contributions
-    again = workers.start(0, 2, "--steps", 4)
-    until(lambda: workers.client.job(0).workers[0].state == "left", "it trains four steps and leaves")
-    assert workers.client.job(0).workers[0].contributions == before + 4 * SLOTS
-    assert len(workers.steps(0)) == 4
-    other.send_signal(signal.SIGTERM)
-    done(other, 128 + signal.SIGTERM)
-    done(again)  # the job is over: it has read once more
-    assert workers.results(0)["contributions_sent"] == 4 * SLOTS
-    assert workers.results(0)["final_accuracy"] > workers.results(0)["initial_accuracy"] + 0.2
-
-
 @pytest.mark.parametrize(
     ("job_of", "worker", "said"),
     [
@@ -142,3 +127,24 @@ def test_worker_with_a_nan_gradient_leaves_with_an_error(
     assert "only finite numbers can be added up" in capsys.readouterr().err
     assert workers.client.job(0).state == "finished"
     assert workers.results(0)["steps"] >= 1
+
+
+ALONE = ["--worker", "0", "--workers", "1"]
+
+
+def test_training_command_names_missing_data(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    arguments = [*ALONE, "--dataset", "mnist", "--data-dir", str(tmp_path), "--frame-udp"]
+    ports = some_ports(2, socket.SOCK_DGRAM)
+    assert ended(monkeypatch, *arguments, f"{ports[0]}:{ports[1]}") == 1
+    assert f"{tmp_path}/mnist/train-images-idx3-ubyte is missing" in capsys.readouterr().err
+
+
+def test_worker_without_welcome_exits_with_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ports = some_ports(2, socket.SOCK_DGRAM)
+    arguments = ["--frame-udp", f"{ports[0]}:{ports[1]}", "--join-timeout", "0.3"]
+    assert ended(monkeypatch, *ALONE, *arguments) == 1
+    assert "error: worker 0: no WELCOME for worker 0 of job 0 within 0.3 s" in capsys.readouterr().err

@@ -30,7 +30,7 @@ class Contribution:
 class Ledger:
     """The account of one job. ``certain``: contributions whose answers were read. ``interrupted``: the worker died or
     gave up before that, so that each slot's sum may hold the contribution or not. ``finals``: the sum that each worker
-    read last, uint32[slots, lanes]."""
+    read last, uint32[slots, lanes]; None: a switch that lost the sums when the job was over had none for it."""
 
     job: int
     sum: np.ndarray  # of the certain contributions, uint32[slots, lanes]
@@ -38,7 +38,7 @@ class Ledger:
     sessions: set[int] = field(default_factory=set)
     certain: list[Contribution] = field(default_factory=list)
     interrupted: list[Contribution] = field(default_factory=list)
-    finals: dict[int, np.ndarray] = field(default_factory=dict)
+    finals: dict[int, np.ndarray | None] = field(default_factory=dict)
     lost: dict[int, int] = field(default_factory=dict)  # with sessions, per slot, as each worker was told
     reads: set[bytes] = field(default_factory=set)  # sums that workers have read
     repeats: int = 0  # contributions that were made again because nobody could tell
@@ -52,8 +52,11 @@ class Ledger:
         """When all workers have read last: how many contributions are missing or repeated, besides those that a switch
         lost with a session. told: the workers were told of all of these; else there may be more. seed: the run's.
         Raises Violation if workers hold different sums."""
-        held = next(iter(self.finals.values()))
-        for worker, other in self.finals.items():
+        finals = {worker: final for worker, final in self.finals.items() if final is not None}
+        if not finals:
+            return Balance()
+        held = next(iter(finals.values()))
+        for worker, other in finals.items():
             if not np.array_equal(other, held):
                 raise Violation("exactly once", f"worker {worker} holds another sum than another worker")
         if np.array_equal(held, self.sum):

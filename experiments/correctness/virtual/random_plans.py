@@ -14,6 +14,7 @@ CONTROL = ("HELLO", "LEAVE", "WELCOME", "REFUSED", "BYE", "WAIT")  # kinds of pa
 CLOCK_STEP_S = 1e6
 TAKE_OVERS = 0.5
 RESTARTS = 0.5  # the probability that the switch restarts
+AT_THE_END = 0.25  # and of these runs, that it restarts when the worker with the fewest iterations has done them
 RARE = tuple(what for what in What if what not in (What.TAKES_BACK, What.SWITCH_RESTARTS))
 TOO_LATE_S = 300.0
 
@@ -100,11 +101,13 @@ def _with_take_over(rng: random.Random, plan: Plan) -> Plan:
 
 
 def with_restarts(rng: random.Random, plan: Plan) -> Plan:
-    """Has the switch restart once or twice. No controller does: one that starts while the switch holds nothing cannot
-    know of the job."""
+    """Has the switch restart once or twice, perhaps once more while workers leave. No controller does: one that starts
+    while the switch holds nothing cannot know of the job."""
     restarts = tuple(
         Happening(rng.randrange(min(plan.iterations)), What.SWITCH_RESTARTS, seconds=rng.choice([0.0, 0.3, 3.0]))
         for _ in range(rng.choice([1, 1, 2]))
     )
+    if rng.random() < AT_THE_END:
+        restarts += (Happening(min(plan.iterations), What.SWITCH_RESTARTS, seconds=rng.choice([0.0, 0.3, 3.0])),)
     events = tuple(event for event in plan.faults.events if not _ends_controller(event))
     return replace(plan, faults=replace(plan.faults, events=events), happenings=(*plan.happenings, *restarts))

@@ -8,6 +8,7 @@ dies, jobs are deleted, strategies are swapped. Everything follows from the seed
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ import numpy as np
 
 from serene.client.protocol.protocol import Membership
 from serene.controller.coordinator import Coordinator
-from serene.controller.jobs.job import Job, JobState
+from serene.controller.jobs.job import RETURN_S, Job, JobState, WorkerState
 from serene.controller.switch.connection import Learned, PacketIn
 from serene.controller.switch.fabric import Fabric, OnConnected, OnPacket
 from serene.controller.switch.plan_entries import installed
@@ -67,6 +68,7 @@ class Schedule:
         self._strategies = strategies
         self.strategy = next(strategies)
         self.swaps = self._switched = 0
+        self.restarted_at = -math.inf
         self.job = 0
         self._ledgers: dict[int, Ledger] = {}  # by session
         self.ledger = self._new_ledger()
@@ -195,7 +197,8 @@ class Schedule:
         self._failure = self._failure or error
 
     def _through_the_switch(self, packets: list[tuple[int, bytes]]) -> None:
-        if not self.controller.servers[0].up:
+        packets = [(port, frame) for port, frame in packets if self.controller.servers[self.enters(port)].up]
+        if not packets:
             return
         self._switched += len(packets)
         self.watch.arrivals.come(self.in_job(port, frame) for port, frame in packets if port in self._port_of)
@@ -205,6 +208,10 @@ class Schedule:
             self.to_port(port, frame)
         if any(port == HOSTILE_PORT for port, _ in packets):  # workers' packets are not ordinary ones
             self.learn()
+
+    def enters(self, port: int) -> int:
+        """The number of the switch that a packet at this port enters."""
+        return 0
 
     def in_job(self, port: int, frame: bytes) -> bytes:
         """A frame that comes in or goes out at a port, with the worker's number in the job, and masks of these."""
@@ -291,6 +298,9 @@ class Schedule:
             self.happened["sent away"] += 1
             if not place.awaited and not any(other.process.alive for other in others):
                 place.start_after(self._rng.expovariate(1 / BACK_S))
+        elif self._was_left_out(place):
+            self.happened["evicted, and back when the job was over"] += 1
+            self.ledger.finals[place.id] = None
         elif any(self._holds_its_place(other) and not other.process.alive for other in others):
             # The other one asked, was ended, and then got the place: nobody can tell, and its user starts another one.
             self.happened["the place went to a process that had ended"] += 1
@@ -298,6 +308,13 @@ class Schedule:
                 place.start_after(self._rng.expovariate(1 / BACK_S))
         elif not place.awaited and not any(other.process.alive or other.finished for other in others):
             raise Violation("nobody is stopped", f"worker {place.id} was refused: {reason}")
+
+    def _was_left_out(self, place: Place) -> bool:
+        """Whether the job is over, and the controller has waited in vain for this evicted worker after a loss."""
+        job = self.controller.known(self.job)
+        if job is None or job.state is not JobState.FINISHED or self.time.now < self.restarted_at + RETURN_S:
+            return False
+        return bool(job.lost_sessions) and job.workers[place.id].state is WorkerState.EVICTED
 
     # -- users, and what they command ------------------------------------------------------------------------
 
@@ -450,13 +467,19 @@ class Schedule:
         self.controller.command(command)
 
     def _restart_switch(self, away_s: float) -> None:
-        """Unless the job is over: then there is nothing left to restore."""
+        """Unless the job is just deleted."""
         job = self.controller.known(self.job)
-        if job is not None and job.state is not JobState.FINISHED:
-            self.happened["switch restarts"] += 1
-            self.controller.restart_switch(0, away_s)
+        if job is not None:
+            over = job.state is JobState.FINISHED
+            self.happened["switch restarts when the job is over" if over else "switch restarts"] += 1
+            self.restarted_at = self.time.now
+            self.lose_switch(self._rng.randrange(len(self.switches)) if len(self.switches) > 1 else 0, away_s)
             if self._rng.random() < RESTARTS_AGAIN:
                 self.time.at(self._rng.uniform(away_s, away_s + RESTORED_S), lambda: self._restart_switch(away_s))
+
+    def lose_switch(self, number: int, away_s: float) -> None:
+        """A switch restarts."""
+        self.controller.restart_switch(number, away_s)
 
     def _at_work(self, incarnation: Incarnation) -> bool:
         """Whether a process is alive, in the present job, and not leaving."""

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from serene.client.session.restoration import rounds
 from serene.controller.switch.fabric import Fabric, OnConnected, OnPacket
-from serene.controller.switch.plan_entries import installed
+from serene.controller.switch.plan_entries import InstalledJob, installed
 from serene.controller.switch.switch import SwitchOptions
 from serene.controller.switch.tree import Tree
 from serene.entries import CPU_PORT, OWN, Entry
@@ -162,11 +163,20 @@ class TreeWatch(Watch):
         super().__init__()
         self._said: set[tuple[bytes, int]] = set()
         self._accepted: dict[tuple[int, int, int], list[tuple[int, int]]] = defaultdict(list)  # session, worker, slot
+        self._restored: dict[int, np.ndarray | None] = {}  # by session that follows a lost one; None: not known yet
         self.contained = 0  # how many contributions were found that a read had to contain
 
     def accepted(self, contributions: list[Accepted]) -> None:
         for each in contributions:
-            self._accepted[each.session, each.worker, each.slot].append((each.epoch, each.round))
+            restores = each.session in self._restored and each.epoch == 1 and each.round < rounds(RACKS)
+            if not restores:
+                self._accepted[each.session, each.worker, each.slot].append((each.epoch, each.round))
+
+    def follows_a_lost_one(self, session: int) -> None:
+        self._restored.setdefault(session, None)
+
+    def restored(self, session: int, held: np.ndarray) -> None:
+        self._restored[session] = held.copy()
 
     def _sum_said(self, place: bytes, values: int) -> None:
         self._said.add((place, values))
@@ -198,7 +208,13 @@ class TreeWatch(Watch):
         """Whether a sum holds a worker's contribution of a round: it holds the first so many, in the order they
         came."""
         came = self._accepted[session, worker, slot]
-        return (epoch, round_) in came and int(values[worker]) > came.index((epoch, round_))
+        held = int(values[worker])
+        if session in self._restored:
+            restored = self._restored[session]
+            if restored is None:
+                return True  # its donor has not been told yet that the sum is there
+            held -= int(restored[slot, worker])
+        return (epoch, round_) in came and held > came.index((epoch, round_))
 
 
 class TreeSchedule(Schedule):
@@ -208,6 +224,7 @@ class TreeSchedule(Schedule):
 
     def __init__(self, tree: TreeSwitch, plan: Plan, strategies: Iterator[Strategy]) -> None:
         self._tree, self.reads = tree, TreeWatch()
+        self._lost: dict[tuple[int, int], InstalledJob] = {}  # what leaves held when they restarted, by rack and job
         count = len(tree.leaves)
         even = Racks.even(plan.workers, min(count, plan.workers)).sizes  # as the controller divides them
         tree.racks = Racks.of([*even, *(0,) * (count - len(even))])
@@ -250,17 +267,32 @@ class TreeSchedule(Schedule):
         racks, member_mask, sync_mask = self._tree.racks, 0, 0
         for rack, size in enumerate(racks.sizes):
             held = installed(self._tree.leaves[rack].entries()).jobs.get(job)
-            part = held.prepared.get((session, epoch)) if held is not None else None
+            parts = [each.prepared.get((session, epoch)) for each in (held, self._lost.get((rack, job))) if each]
+            part = next(filter(None, parts), None)
             if part is not None:
                 member_mask |= part.member_mask << racks.first(rack)
                 sync_mask |= part.sync_mask << racks.first(rack)
             elif size:
                 raise Violation("one policy per decision", f"epoch {epoch} is in force, leaf {rack} is not prepared")
         quorum = fields.quorum or sync_mask.bit_count()
+        known = self.controller.known(job)
+        if epoch == 1 and known is not None and known.lost_sessions:
+            self.reads.follows_a_lost_one(session)
         of_job = PolicyFields(member_mask, sync_mask, fields.staleness, quorum, fields.read_mode)
         super().decided(job, session, epoch, of_job)
 
+    def lose_switch(self, number: int, away_s: float) -> None:
+        if number != ROOT_NUMBER:
+            for job, held in installed(self._tree.switches[number].entries()).jobs.items():
+                self._lost[number - 1, job] = held
+        super().lose_switch(number, away_s)
+
     # -- packets ---------------------------------------------------------------------------------------------
+
+    def enters(self, port: int) -> int:
+        if port < TO_LEAF:
+            return self._tree.rack_of(port) + 1
+        return port - CPU_PORTS if port >= CPU_PORTS else ROOT_NUMBER if port >= TO_ROOT else port - TO_LEAF + 1
 
     def in_job(self, port: int, frame: bytes) -> bytes:
         if len(frame) < WHOLE:

@@ -89,6 +89,9 @@ class Watch:
     def _was_said(self, place: bytes, values: int) -> bool:
         return self._sums.get(place) == values
 
+    def restored(self, session: int, held: np.ndarray) -> None:
+        """A session begins with this sum of a lost one, int64[slots, lanes], as its donor has read it."""
+
     # -- what workers do -------------------------------------------------------------------------------------
 
     def ends(self, worker: int, session: int, epoch: int, round_: int, held: np.ndarray) -> None:

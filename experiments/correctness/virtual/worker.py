@@ -55,6 +55,7 @@ class World(Interface):
     job: int
     ledger: Ledger
     places: list[Place]
+    restarted_at: float  # when the switch did so last
 
     def fabric(self, reach: Callable[..., Any], on_packet: OnPacket, on_connected: OnConnected) -> Fabric:
         """What the controller commands. reach: as of `Switch`; the address in the options is a switch's number."""
@@ -232,6 +233,8 @@ class Incarnation:
             anything = held.any() or self.replica.any()
             if restored.donor is not None and anything and held.tobytes() not in ledger.reads and not others:
                 raise Violation("exactly once", "the restored sum is not one that a worker has read")
+            if restored.donor == self.protocol.number:
+                self._run.watch.restored(self.session, self.replica)
         if unsettled is None:
             return
         if restored is None or restored.repeated:
@@ -289,11 +292,18 @@ class Incarnation:
         self._run.watch.reads(self.place.id, session, protocol.held_values, protocol.held_totals, self.replica)
 
     def _leave(self) -> None:
-        self.leaving = True
+        self.leaving, began = True, self._run.time.now
         self.client.leave_and_wait(FOREVER_S)
-        update: Update = self.client.pull()
-        self._read(update.delta)
-        self._current.finals[self.place.id] = self.protocol.held_values.copy()
+        final = None
+        try:
+            update: Update = self.client.pull()
+            self._read(update.delta)
+            final = self.protocol.held_values.copy()
+        except Refused as refused:
+            if not (refused.has_left and began <= self._run.restarted_at):
+                raise
+            self._run.happened["nothing to read when the job was over"] += 1
+        self._current.finals[self.place.id] = final
         self.finished = True
 
 

@@ -111,8 +111,12 @@ def measure(case: Case) -> Row:
 
 def main() -> int:
     parser = Parser(prog="python -m serene.experiments.network_study.emulated.leaf_spine", description=SUMMARY)
-    parser.add_argument("--out", type=Path, required=True, help="a folder for what is measured; what is there is kept")
-    parser.add_argument("--racks", type=int, action="append", choices=RACKS, help="only networks of so many racks")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="folder for measurements; existing ones are not repeated"
+    )
+    parser.add_argument(
+        "--racks", type=int, action="append", choices=RACKS, help="only networks with this number of racks; repeatable"
+    )
     options = parser.parse_args()
     chosen = [case for case in cases() if not options.racks or case.racks in options.racks]
     console = terminal.console(160, highlight=False)

@@ -239,7 +239,9 @@ def main() -> int:
         prog="python -m serene.experiments.network_study.emulated.measure",
         description=(__doc__ or "").partition("\n")[0],
     )
-    parser.add_argument("--out", type=Path, required=True, help="a folder for what is measured; what is there is kept")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="folder for measurements; existing ones are not repeated"
+    )
     options = parser.parse_args()
 
     def work() -> None:

@@ -1,39 +1,39 @@
 """Numbers whose scale follows the values: float32 of any magnitude as integers that a switch can add.
 
-Values are cut into *blocks*, and each block has a power of two of its own as its scale. It follows from the largest
-magnitude of the block on any worker, which the workers find out by adding: in an *exponent piece* each worker counts
-itself in the class of exponents that its largest value falls into, and the highest class with a count in the sum is
-that of the maximum. Each counter is wide enough for the number of workers, so none carries into the next.
+Values are cut into *blocks*, and each block has its own power of two as its scale. The scale follows from the block's
+largest magnitude on any worker. The workers find this by adding: in an *exponent piece* each worker adds 1 to the
+counter of the class of its largest value. In the sum, the highest class with a count is the maximum's. Each counter has
+enough bits for the number of workers, so none carries into the next.
 
 A class is four powers of two: float32's exponent field without its last two bits. Values of class c are smaller than
-``2 ** (4 * c - 123)``; they are multiplied by ``2 ** shift(c)`` and rounded half to even, so that the sum over all
-workers fits 31 bits. With h = ceil(log2(workers)) and M the largest magnitude in the block over all workers, a sum is
-off by at most ``workers * 2 ** (h - 28) * M``, and by the last rounding to float32. Blocks of class 0, which holds all
-subnormal numbers, are exact.
+``2 ** (4 * c - 123)``. They are multiplied by ``2 ** shift(c)`` and rounded half to even, so that the sum over all
+workers fits 31 bits. Let h = ceil(log2(workers)), and M the largest magnitude in the block over all workers. Then the
+error of a sum is at most ``workers * 2 ** (h - 28) * M``, plus the last rounding to float32. Blocks of class 0, which
+holds all subnormal numbers, are exact.
 
-Where a value is not finite, its block has a second piece after each piece of values, which counts NaN, +inf and -inf
-value by value: they add up as IEEE 754 says, and the finite values beside them keep their sums.
+A block with a value that is not finite has a second piece for each piece of values. It counts NaN, +inf and -inf value
+by value: they add up as in IEEE 754, and the block's finite values keep their sums.
 
 That is the format of 32 bits. In 16 and 8 bits a lane carries two and four values: a number in base 2 ** bits, whose
-signed digits are the values. The sum of such lanes has the sums as its digits, whatever carried from one digit into the
-next, as long as each sum fits its bits. So nothing changes for the switch. For n workers a value has
+signed digits are the values. The sum of such lanes has the sums as its digits, as long as each sum fits its bits;
+carries between digits do no harm. So nothing changes for the switch. For n workers a value has
 ``(2 ** (bits - 1) - 1) // n`` *levels* on either side of 0 (31 for 4 workers and 8 bits, 3 for 32). A class is two
-powers of two in 16 bits and one in 8: of ``2 ** level_bits / levels`` times the magnitude, so that the distance of two
-levels is a power of two and the highest level is the top T of the class. Values between two levels are rounded at
-random, so that a sum's expectation is the exact sum (to 2 ** -17 of a level per worker); it is off by less than
-``n * T / levels``, where T is at most 4 M in 16 bits and 2 M in 8, M as above. A block goes in 32 bits where values are
-not finite, where n * T may be beyond float32, and where all values are of class 0.
+powers of two in 16 bits and one in 8. It is that of ``2 ** level_bits / levels`` times the magnitude, so that the
+distance of two levels is a power of two and the highest level is the top T of the class. Values between two levels are
+rounded at random. So a sum's expectation is the exact sum (to 2 ** -17 of a level per worker). Its error is less than
+``n * T / levels``, where T is at most 4 M in 16 bits and 2 M in 8, M as above. A block is sent in 32 bits if values are
+not finite, if n * T may be beyond float32, or if all values are of class 0.
 
-Those are scales that workers vote for. One may also be *given* (scale.py): all integers of a collective
-then count the same power of two, the *unit*. An exponent piece says only which blocks are zero and which have values
-that are not finite, so it takes one lane for each block. Values are rounded at random in 32 bits, too, and what is
-beyond the *limit*, the highest level or the largest float32 that 32 bits have room for, is set to it and counted.
+Those are voted scales. A scale may also be *given* (scale.py): all integers of a collective then have the same power of
+two as their *unit*. An exponent piece then only marks blocks that are zero or not finite, so it takes one lane for each
+block. Values are rounded at random in 32 bits, too. The *limit* is the highest level, or the largest float32 that fits
+32 bits. Values beyond it are set to it and counted.
 
-*Error feedback*: a worker is given what it has held back of a vector's earlier values, float64; it sends the sum of
-that and the values rounded to nearest, in whichever format, and holds the rest back. Scales are powers of two, so
-nothing is lost by that: what is sent and what is held back add up to the gradients, to the bit, as long as float64
-holds them. Under a given scale, what is beyond the limit is held back, too, and more and more of it where gradients
-stay so large: a value that would make it more than 2^22 limits is *lost* as a whole, and counted.
+*Error feedback*: a worker passes the residual of a vector's earlier values, float64. It sends the sum of residual and
+values, rounded to nearest in any format; the rest is the new residual. Scales are powers of two, so nothing is lost:
+sent values and residual add up to the gradients, to the bit, as long as float64 holds them. Under a given scale, the
+residual also keeps the part beyond the limit, and grows while gradients stay so large. A value that would make it more
+than 2^22 limits is *lost* as a whole, and counted.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ from serene.client.allreduce.scale import HELD_LIMITS, UNITS, unit_for
 from serene.errors import SereneError, choices
 from serene.wire import PRECISIONS
 
-BITS = PRECISIONS  # that a value may have: the number formats
+BITS = PRECISIONS  # of a value: the number formats
 MANTISSA_BITS = 23  # of float32
 MAX_EXPONENT = 127  # of float32
-NOISE_BITS = 16  # how finely a value's place between two levels is told
+NOISE_BITS = 16  # resolution of a value's place between two levels
 SIGNATURE_LANES, VOTE_LANES = 2, 2  # at the beginning of an exponent piece
 HEAD_LANES = SIGNATURE_LANES + VOTE_LANES
 PIECES_PER_BLOCK = 4  # more would mix more magnitudes, fewer would cost more exponent pieces
@@ -61,10 +61,10 @@ MAGNITUDE, INFINITE = np.uint32(0x7FFFFFFF), np.uint32(0x7F800000)  # of a float
 
 @dataclass(frozen=True)
 class Layout:
-    """How the lanes of a piece are divided, for ``workers`` workers and values of ``bits`` bits; the same on all of
-    them. lanes: of a slot. unit: log2 of what an integer counts, where that is given and not voted for.
+    """The layout of a piece's lanes, for ``workers`` workers and values of ``bits`` bits; the same on all workers.
+    lanes: of a slot. unit: log2 of a given unit; None: scales are voted.
 
-    Raises SereneError, naming the valid bits and units, or where the slots have too few lanes, or the values too few
+    Raises SereneError, which names the valid bits and units, or if the slots have too few lanes, or the values too few
     bits, for the workers.
     """
 
@@ -92,7 +92,7 @@ class Layout:
 
     @property
     def values_per_lane(self) -> int:
-        """How many values a lane carries, except in blocks that go in 32 bits (`values_in_lane`)."""
+        """The number of values in a lane, except in blocks that are sent in 32 bits (`values_in_lane`)."""
         return 32 // self.bits
 
     @property
@@ -107,7 +107,7 @@ class Layout:
 
     @property
     def exponent_bits(self) -> int:
-        """By how much a float32's bits, without the sign, are shifted right to give its class."""
+        """The right shift that turns a float32's bits, without the sign, into its class."""
         return MANTISSA_BITS + {32: 2, 16: 1, 8: 0}[self.bits]
 
     @property
@@ -120,7 +120,7 @@ class Layout:
 
     @property
     def counter_bits(self) -> int:
-        """As few as hold the number of workers, so that the counters of a sum never carry."""
+        """The fewest bits that hold the number of workers, so that the counters of a sum never carry."""
         return self.workers.bit_length()
 
     @property
@@ -150,21 +150,21 @@ class Layout:
         return self.blocks_per_piece * self.values_per_block
 
     def top(self, block_class: int) -> int:
-        """log2 of what values of a class are smaller than."""
+        """log2 of the upper bound of a class's values."""
         if self.unit is not None:
             return self.unit + (self.integer_bits if self.bits == 32 else self.level_bits)
         return (block_class + 1 << self.exponent_bits - MANTISSA_BITS) - 127
 
     def shift(self, block_class: int) -> int:
-        """log2 of what values of a class are multiplied by, in 32 bits."""
+        """log2 of the factor of a class's values, in 32 bits."""
         return self.integer_bits - self.top(block_class)
 
     def values_in_lane(self, block_class: int, not_finite: bool) -> int:
-        """How many values a lane carries in a block of this class; not_finite: it has values that are not finite.
+        """The number of values in a lane in a block of this class. not_finite: it has values that are not finite.
 
-        One, however few the bits, where values are not finite, for their counts need lanes of their own; where a sum
-        that is rounded up may be beyond float32's largest number; and in the lowest class, whose values may all be far
-        smaller than a level.
+        It is one in three cases with any number of bits: if values are not finite, because their counts need separate
+        lanes; if a sum that is rounded up may be beyond float32's largest number; and in the lowest class, whose values
+        may all be far smaller than a level.
         """
         if self.unit is not None:
             return 1 if not_finite else self.values_per_lane
@@ -172,7 +172,7 @@ class Layout:
         return 1 if not_finite or block_class == 0 or largest_sum > MAX_EXPONENT else self.values_per_lane
 
     def levels_per_unit(self, block_class: int) -> float:
-        """What values of a class are multiplied by, in 16 and 8 bits."""
+        """The factor of a class's values, in 16 and 8 bits."""
         return math.ldexp(1.0, self.level_bits - self.top(block_class))
 
     def level(self, block_class: int) -> float:
@@ -181,12 +181,12 @@ class Layout:
 
     @property
     def integer_bits(self) -> int:
-        """Bits of a worker's integers in 32 bits, without the sign: so few that the sum fits."""
+        """Bits of a worker's integers in 32 bits, without the sign, so that the sum fits."""
         return 31 - (self.workers - 1).bit_length()
 
     @property
     def highest(self) -> int:
-        """The largest of a worker's integers in 32 bits, however much it has held back."""
+        """The largest of a worker's integers in 32 bits, with any residual."""
         return (1 << self.integer_bits) - 1
 
     @property
@@ -200,7 +200,7 @@ class Layout:
 
     @property
     def held_limit(self) -> float:
-        """How much may be held back of one value."""
+        """The largest residual of one value."""
         return HELD_LIMITS * self.limit
 
     def class_of(self, largest: float) -> int:
@@ -229,7 +229,7 @@ class Layout:
         return counters
 
     def classes(self, sums: np.ndarray) -> list[tuple[int, bool]]:
-        """For each block the highest class on any worker, and whether any worker has values there that are not finite.
+        """For each block the highest class on any worker, and whether any worker has values in it that are not finite.
         sums: uint32[blocks, lanes_per_block], all workers' counters added up."""
         places = np.arange(self.counters_per_lane, dtype=np.uint32) * np.uint32(self.counter_bits)
         mask = np.uint32((1 << self.counter_bits) - 1)
@@ -241,15 +241,15 @@ class Layout:
 
 
 def largest_of(values: np.ndarray) -> tuple[float, bool]:
-    """The largest finite magnitude of float32[n], 0 if there is none; and whether any value is not finite."""
+    """The largest finite magnitude of float32[n] (0 if there is none), and whether any value is not finite."""
     bits = values.view(np.uint32) & MAGNITUDE
     finite = bits < INFINITE
     return float(bits[finite].max(initial=0).view(np.float32)), not finite.all()
 
 
 def add_to_held(values: np.ndarray, held: np.ndarray, limit: float, lost: np.ndarray | None = None) -> int:
-    """Adds the finite values of float32[n] to what is held back, float64[n]. Those that would take it beyond the limit,
-    and farther from 0 than it is, are lost: they are added to ``lost``, float64[n], if given. Returns how many."""
+    """Adds the finite values of float32[n] to the residual, float64[n]. Values that would move it beyond the limit, and
+    farther from 0 than it is, are lost: they are added to ``lost``, float64[n], if given. Returns their number."""
     finite = np.where(np.isfinite(values), values, 0).astype(np.float64)
     sums = held + finite
     beyond = np.abs(sums) > np.maximum(limit, np.abs(held))
@@ -260,15 +260,15 @@ def add_to_held(values: np.ndarray, held: np.ndarray, limit: float, lost: np.nda
 
 
 def hold_back(held: np.ndarray, per_unit: float | np.ndarray, highest: int | np.ndarray) -> np.ndarray:
-    """float64[n] to int32[n], rounded to nearest; ``held`` keeps the rest. per_unit: what values are multiplied by, a
-    power of two; highest: the largest integer; both for all values, or arrays with one for each."""
+    """float64[n] to int32[n], rounded to nearest; ``held``, the residual, keeps the rest. per_unit: the values' factor,
+    a power of two; highest: the largest integer; both for all values, or arrays with one for each."""
     sent = np.clip(np.rint(held * per_unit), -highest, highest)
     held -= sent / per_unit
     return sent.astype(np.int32)
 
 
 def quantise(values: np.ndarray, shift: int) -> np.ndarray:
-    """float32[n] times 2^shift to int32[n], rounded half to even; what is not finite is 0."""
+    """float32[n] times 2^shift to int32[n], rounded half to even; values that are not finite become 0."""
     finite = np.where(np.isfinite(values), values, 0).astype(np.float64)
     return np.rint(np.ldexp(finite, shift)).astype(np.int32)
 
@@ -279,7 +279,7 @@ def quantise_at_random(values: np.ndarray, shift: int, random: np.ndarray) -> np
 
 
 def clip(values: np.ndarray, limit: float) -> tuple[np.ndarray, int]:
-    """float32[n] with finite values beyond the limit set to it, and how many these are; NaN and infinities stay."""
+    """float32[n] with finite values beyond the limit set to it, and the number of these; NaN and infinities stay."""
     beyond = (np.abs(values) > np.float32(limit)) & np.isfinite(values)
     count = int(np.count_nonzero(beyond))
     return (np.where(beyond, np.copysign(np.float32(limit), values), values) if count else values), count
@@ -292,8 +292,8 @@ def dequantise(sums: np.ndarray, shift: int) -> np.ndarray:
 
 
 def noise(seed: int, first: int, count: int) -> np.ndarray:
-    """Pseudorandom numbers for values ``first`` to ``first + count - 1`` of a vector, uint32[count]: the same ones
-    whenever the seed is the same."""
+    """Pseudorandom numbers for values ``first`` to ``first + count - 1`` of a vector, uint32[count]. They depend on the
+    seed only."""
     mixed: np.ndarray = np.arange(first, first + count, dtype=np.uint64).astype(np.uint32) ^ np.uint32(seed)
     for factor, shift in ((0x7FEB352D, 16), (0x846CA68B, 15)):  # Chris Wellons' lowbias32
         mixed ^= mixed >> np.uint32(shift)
@@ -337,7 +337,7 @@ def unpack(sums: np.ndarray, bits: int) -> np.ndarray:
 
 
 def count_specials(values: np.ndarray) -> np.ndarray:
-    """float32[n] to int32[n]: a count of 1 for NaN, +inf or -inf, each in SPECIAL_BITS bits of its own."""
+    """float32[n] to int32[n]: a count of 1 for NaN, +inf or -inf, each in separate SPECIAL_BITS bits."""
     kinds = (np.isnan(values), np.isposinf(values), np.isneginf(values))
     counts: np.ndarray = sum(
         (kind.astype(np.int32) << place * SPECIAL_BITS for place, kind in enumerate(kinds)), np.int32(0)

@@ -1,8 +1,8 @@
-"""One all-reduce as a sequence of pieces: what each carries, and in which order they go.
+"""One all-reduce as a sequence of pieces: their contents and their order.
 
-A *piece* is what one slot carries in one round. The sequence follows from the number of values and the sums of the
-exponent pieces, and so it is the same on all workers. One exponent piece goes first and alone, for it also carries the
-signature; the others go so far ahead of their values that nobody waits for them.
+A *piece* is the content of one slot in one round. The sequence follows from the number of values and the sums of the
+exponent pieces, so it is the same on all workers. The first exponent piece goes alone, because it also carries the
+signature. The others go so far ahead of their values that no worker waits for them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from serene.errors import SereneError
 
 
 class Disagreement(SereneError):
-    """The workers' calls do not fit together: their operations or numbers of values differ."""
+    """The workers' calls differ in the operation or the number of values."""
 
     @classmethod
     def of(cls, workers: int, count: int) -> Disagreement:
@@ -52,11 +52,11 @@ class Disagreement(SereneError):
 
 
 class Incomplete(SereneError):
-    """A collective cannot end: a sum lacks contributions, or a piece is left that must not be begun any more."""
+    """A collective cannot end: a sum lacks contributions, or a remaining piece must not be begun any more."""
 
 
 class Kind(IntEnum):
-    """What a piece carries; the same numbers as in C."""
+    """The kind of a piece's content; the same numbers as in C."""
 
     EXPONENTS = 0
     VALUES = 1
@@ -65,35 +65,35 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True)
 class Piece:
-    """index: the number of the exponent piece, or of a piece's first row of values, from 0. A row is ``lanes`` values,
-    what a piece holds in 32 bits."""
+    """index: the number of the exponent piece, or of a piece's first row of values, from 0. A row is ``lanes`` values:
+    a piece in 32 bits."""
 
     kind: Kind
     index: int
 
 
 def hashes(signature: bytes, number: int, count: int, bits: int, unit: int | None = None) -> np.ndarray:
-    """A collective's signature as pieces carry it, uint32[SIGNATURE_LANES]. signature: the caller's. number: of the
-    collective in the pool. count, bits, unit: how many values, in which bits, and the given unit if there is one."""
+    """A collective's signature in pieces, uint32[SIGNATURE_LANES]. signature: the caller's. number: of the collective
+    in the pool. count: of values. bits: of a value. unit: a given one, or None."""
     given = b"" if unit is None else b"2^%d " % unit
     facts = b"%d %d %d " % (number, count, bits) + given + signature
     return np.frombuffer(hashlib.blake2b(facts, digest_size=4 * SIGNATURE_LANES).digest(), ">u4").astype(np.uint32)
 
 
 def vote_for(epoch: int, precision: int) -> np.ndarray:
-    """The vote for the newest epoch that a worker has heard of, and that epoch's precision: uint32[VOTE_LANES]."""
+    """The vote for the newest epoch that a worker knows, and that epoch's precision: uint32[VOTE_LANES]."""
     return np.frombuffer(
         hashlib.blake2b(b"%d %d" % (epoch, precision), digest_size=4 * VOTE_LANES).digest(), ">u4"
     ).astype(np.uint32)
 
 
 def most_under_way(slots: int) -> int:
-    """How many pieces, from the first one that is not answered, may have been begun: half as many as there are slots.
+    """The largest number of begun pieces, from the first unanswered one on: half the number of slots.
 
-    A worker that begins a piece has read the one half a pool before it. So all others had begun that one, and for that
-    had read the one a whole pool before: the piece that was in the same slot. Nobody contributes to a slot before
-    all have read its last piece: what the switch holds there is that piece's sum and no more, even where a new epoch
-    has taken the snapshot away.
+    A worker that begins a piece has read the piece half a pool before it. So all others had begun that one, and before
+    that had read the piece a whole pool before: the last one in the same slot. So no worker contributes to a slot
+    before all have read its last piece. The slot then holds only that piece's sum, even if a new epoch has removed the
+    snapshot.
     """
     return max(slots // 2, 1)
 
@@ -106,13 +106,13 @@ def noise_seed(signature: np.ndarray, worker: int) -> int:
 
 @dataclass(frozen=True)
 class Call:
-    """What one worker gives to one all-reduce.
+    """One worker's input of one all-reduce.
 
     values: float32[n], C-contiguous, becomes the sum piece by piece. signature: uint32[SIGNATURE_LANES]. vote:
-    uint32[VOTE_LANES], about how the next collectives are sent. seed: of this worker's random roundings. residual:
-    with error feedback, in place of random roundings: float64[n], what earlier collectives held back, which becomes
-    what this one holds back. lost: float64[n], to which values are added that may not be held back. until: when the
-    worker gives up, on its clock.
+    uint32[VOTE_LANES], for the format of the next collectives. seed: of this worker's random rounding. residual: with
+    error feedback, in place of random rounding: float64[n], the residual of earlier collectives, which becomes this
+    one's. lost: float64[n], to which values beyond the largest residual are added. until: the time at which the worker
+    gives up, on its clock.
     """
 
     values: np.ndarray
@@ -131,13 +131,13 @@ class Call:
         return max(-(-blocks // self.layout.blocks_per_piece), 1)
 
     def ahead(self, slots: int) -> int:
-        """So many exponent pieces go before their values, where there are as many. slots: of the pool."""
+        """The number of exponent pieces that precede their values, if there are as many. slots: of the pool."""
         return -(-slots // (self.layout.blocks_per_piece * PIECES_PER_BLOCK + 1))
 
 
 class Collective:
     """One worker's side of one all-reduce. slots: of the pool. ``votes``: the sum of all workers' votes.
-    ``clipped_values``, ``lost_values``: how many of this worker's values were clipped or lost."""
+    ``clipped_values``, ``lost_values``: the numbers of this worker's clipped and lost values."""
 
     def __init__(self, call: Call, slots: int) -> None:
         self.values, self.residual, self.lost = call.values, call.residual, call.lost
@@ -153,7 +153,7 @@ class Collective:
         self._without_specials: set[int] = set()  # pieces whose values are answered, and their counts are not
 
     def pieces(self) -> Iterator[Piece | None]:
-        """The pieces in order. None: which piece is next depends on an answer that has not come yet."""
+        """The pieces in order. None: the next piece depends on an answer that has not come yet."""
         yield Piece(Kind.EXPONENTS, 0)
         sent = 1
         while not self.agreed:
@@ -174,7 +174,7 @@ class Collective:
         highest, not_finite = self._class(rows.start)
         for index in rows[:: self._rows(rows.start)]:
             if index * self.layout.lanes < len(self.values):
-                if not_finite:  # before the values, whose answer overwrites what is counted
+                if not_finite:  # before the values, whose answer overwrites the counted ones
                     yield Piece(Kind.SPECIALS, index)
                 if highest != NONE:
                     yield Piece(Kind.VALUES, index)
@@ -182,7 +182,7 @@ class Collective:
                     self._of_piece(index)[:] = 0  # some workers may have -0
 
     def contribution(self, piece: Piece) -> np.ndarray:
-        """What this worker sends: int32[lanes]."""
+        """This worker's contribution to a piece: int32[lanes]."""
         lanes = np.zeros(self.layout.lanes, np.int32)
         if piece.kind is Kind.EXPONENTS:
             return self._exponents(piece.index)
@@ -223,7 +223,7 @@ class Collective:
         return lanes
 
     def answer(self, piece: Piece, sums: np.ndarray) -> None:
-        """Takes in a piece's sum of all workers' contributions, int32[lanes]. Raises Disagreement."""
+        """Processes a piece's sum of all workers' contributions, int32[lanes]. Raises Disagreement."""
         if piece.kind is Kind.EXPONENTS:
             self._learn(piece.index, sums.view(np.uint32))
             return
@@ -260,7 +260,7 @@ class Collective:
         return known
 
     def _rows(self, index: int) -> int:
-        """How many rows a piece of values has there."""
+        """The number of rows in this piece of values."""
         return self.layout.values_in_lane(*self._class(index))
 
     def _of_group(self, of: np.ndarray, group: int) -> np.ndarray:

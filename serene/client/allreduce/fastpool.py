@@ -1,4 +1,4 @@
-"""A whole collective in C, ``pool.c``, over the arrays of ``Protocol``: to the bit what `PlainPool` does in Python."""
+"""A whole collective in C, ``pool.c``, over the arrays of ``Protocol``, with the same bits as `PlainPool` in Python."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from serene.client.compiled.fastpath import FastPath, Link, Outcome
 from serene.client.protocol.protocol import Protocol
 from serene.client.session.client import Client
 
-# Packets handed to the kernel in one buffer: few large buffers cost less, and a pool has room for what they make.
+# Packets in one buffer for the kernel: few large buffers cost less, and a pool has room for the bursts.
 RUN_MOST = 45
-JOINED = (16, 65536)  # buffers, and bytes of each, for packets that the kernel puts together
+JOINED = (16, 65536)  # buffers, and bytes of each, for packets that the kernel joins
 LAYOUT = (  # fields of `Layout` that ``struct layout`` has as 32-bit numbers
     "workers", "lanes", "bits", "values_per_lane", "levels", "level_bits", "exponent_bits", "classes_of_finite",
     "counter_bits", "counters_per_lane", "lanes_per_block", "blocks_per_piece", "rows_per_block",
@@ -85,7 +85,7 @@ class FastPool(FastPath):
         )
 
     def begin(self, call: Call) -> None:
-        """Begins a collective, in which `step` returns at ``call.until`` at the latest, on the monotonic clock."""
+        """Begins a collective. `step` returns at ``call.until`` at the latest, on the monotonic clock."""
         pool, layout, self._layout = self._pool, call.layout, call.layout
         for name in LAYOUT:
             setattr(pool.layout, name, getattr(layout, name))
@@ -115,7 +115,7 @@ class FastPool(FastPath):
         self._pool.no_more = 1
 
     def step(self, protocol: Protocol) -> bool:
-        """Goes on until the collective is over or there is something to decide. Whether anything came."""
+        """Continues until the collective is over or Python has to decide. Returns whether anything arrived."""
         begun = self._pool.begun
         anything = self._client.fast_round(protocol, self)
         self._client.contributions_sent += self._pool.begun - begun

@@ -1,5 +1,4 @@
-"""A collective's exchange in Python: the reference for ``pool.c``, and what runs where there is no socket or no C
-compiler."""
+"""A collective's exchange in Python: the reference for ``pool.c``, also used without a socket or a C compiler."""
 
 from __future__ import annotations
 
@@ -26,22 +25,22 @@ class PlainPool:
 
     @property
     def votes(self) -> np.ndarray:
-        """The sum of all workers' votes in a collective that is over: uint32[VOTE_LANES]."""
+        """The sum of all workers' votes in a finished collective: uint32[VOTE_LANES]."""
         return self._collective.votes
 
     @property
     def clipped_values(self) -> int:
-        """How many of this worker's values the collective has clipped so far."""
+        """The number of this worker's values that the collective has clipped so far."""
         return self._collective.clipped_values
 
     @property
     def lost_values(self) -> int:
-        """How many of this worker's values the collective has lost so far."""
+        """The number of this worker's values that the collective has lost so far."""
         return self._collective.lost_values
 
     @property
     def slots_under_way(self) -> list[int]:
-        """The slots whose pieces are not finished, in the order in which they were begun."""
+        """The slots of unfinished pieces, in the order of their beginning."""
         return list(self._under_way)
 
     def begin(self, call: Call) -> None:
@@ -51,18 +50,18 @@ class PlainPool:
         self._no_more = False
 
     def begin_no_more(self) -> None:
-        """From now on ``step`` raises Incomplete where it would begin a piece."""
+        """From now on ``step`` raises Incomplete instead of beginning a piece."""
         self._no_more = True
 
     def step(self, protocol: Protocol) -> bool:
-        """Begins what can begin, sends and receives once. Whether anything came. Raises Incomplete."""
+        """Begins the possible pieces, sends and receives once. Returns whether anything arrived. Raises Incomplete."""
         slots = np.array(list(self._begin(self._order)), np.int64)
         if slots.size:
             self._client.begin_slots(slots)
         return self._client.plain_round(protocol)
 
     def _begin(self, order: Iterator[Piece | None]) -> Iterator[int]:
-        """Writes the pieces that can begin into free slots, and gives the slots' numbers."""
+        """Writes the possible pieces into free slots, and returns the slots' numbers."""
         most = most_under_way(self._slots)
         while (self._begun - most) % self._slots not in self._under_way:
             piece = next(order, None)
@@ -77,14 +76,14 @@ class PlainPool:
             yield slot
 
     def end(self) -> bool:
-        """Takes in what was answered. Whether the collective is over. Raises Disagreement, and Incomplete when a read
+        """Processes the answers. Returns whether the collective is over. Raises Disagreement, and Incomplete if a read
         is not the sum of one contribution from each worker."""
         state = self._protocol.exchange.state
         slots = np.array([slot for slot in self._under_way if state[slot] == ANSWERED], np.int64)
         if slots.size:
             read = self._protocol.finish_slots(slots)
-            # Nobody contributes to a slot again before all are known to have read it: so a read with as many
-            # contributions as there are workers holds one of each, whatever was in force meanwhile.
+            # No worker contributes to a slot again before all have certainly read it. So a read with as many
+            # contributions as workers holds one of each, under any policy.
             workers = self._collective.layout.workers
             if (read.contributions != workers).any():
                 raise Incomplete(f"reads have {read.contributions.tolist()} contributions, not {workers}")

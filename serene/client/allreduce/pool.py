@@ -5,11 +5,11 @@
         pool.all_reduce(gradient)        # float32[n]: becomes the sum over all workers
         pool.leave()
 
-A job under BSP serves as a pool: its slots are used in turn, so a vector's next piece goes to the slot that was used
+A job under BSP serves as a pool: its slots are used in turn. So a vector's next piece goes to the slot that was used
 longest ago, in that slot's next round. The slot's sum is cumulative, so the difference of two reads is the sum of one
-piece over all workers; the count of contributions that comes with it proves that none is missing. A pool needs BSP with
-all its workers: when anything else is in force it raises, and never returns another sum. An epoch that begins under BSP
-may have another precision: the workers go over to it together, between two collectives. (docs/protocol.md; the numbers:
+piece over all workers. The read's count of contributions proves that none is missing. A pool needs BSP with all its
+workers: under another policy it raises, and never returns another sum. A BSP epoch may have another precision: the
+workers change to it together, between two collectives. (docs/protocol.md; the numbers:
 docs/decisions/block-exponents.md)
 """
 
@@ -39,18 +39,18 @@ from serene.report import Report
 from serene.steps import REPORTED, StepTimes
 from serene.wire import HEADER, Op, ReadMode, control_payload, in_header, members_in, precision_in
 
-ASK_S = 0.2  # to wait for the answer when the switch is asked how many workers are missing
+ASK_S = 0.2  # to wait for the switch's answer to how many workers are missing
 LAST_SEQ = PULL_SEQ - 1  # of a slot: its seqs end where those of reads begin
 
 
 class PoolBroken(SereneError):
-    """The job cannot serve as a pool any more: its session was lost, a worker left or was evicted or started anew, its
-    strategy was swapped, or a collective has failed in the middle. The message says which."""
+    """The job cannot serve as a pool any more; the message names the reason. Its session was lost, a worker left, was
+    evicted or restarted, its strategy was swapped, or a collective has failed in the middle."""
 
 
 @dataclass(frozen=True)
 class Format:
-    """An epoch, and how many bits the values of gradients have in it."""
+    """An epoch, and the bits of gradients' values in it."""
 
     epoch: int = 1
     precision: int = 32
@@ -87,23 +87,23 @@ class Pool:
         self._transport = transport
         self._clock = clock
         self._job, self._worker = job, worker
-        self._format = Format(precision=precision)  # what all workers have agreed on
+        self._format = Format(precision=precision)  # the one that all workers have agreed on
         self._heard = self._format  # the newest one that the switch has announced to this worker
-        self._broken: str | None = None  # why nothing more is contributed
+        self._broken: str | None = None  # the reason why the pool contributes no more
         self._reports = Reports(self._client, self.telemetry)
         self.while_waiting: Callable[[], None] = lambda: None  # called repeatedly while no piece is finished; may raise
-        self.collectives = 0  # how many are over, however they ended
+        self.collectives = 0  # the number that have ended, also by an error
         self.network_s = 0.0  # in collectives, waiting included
         self.compute_s = 0.0  # between collectives
         self._ended_at = 0.0  # when the last collective ended, on the clock
         self.waiting_s = 0.0  # in collectives, for other workers
-        self.clipped_values = self.lost_values = 0  # how many of this worker's, under given scales
+        self.clipped_values = self.lost_values = 0  # numbers of this worker's values, under given scales
         self.limit, self.limit_bits = math.inf, 32  # of the last collective under a given scale
-        self.facts: Report = {}  # what is reported, too
+        self.facts: Report = {}  # further fields of reports
         self._steps = StepTimes()
-        self._step = 0  # how many steps have ended
+        self._step = 0  # the number of ended steps
         self._step_began = (0.0, 0.0, 0.0)  # compute_s, network_s and waiting_s then
-        self._marked = False  # the caller says where a step ends
+        self._marked = False  # the caller marks the ends of steps
 
     def __enter__(self) -> Self:
         return self
@@ -114,7 +114,7 @@ class Pool:
         self.close()
 
     def close(self) -> None:
-        """Closes the transport, without saying LEAVE."""
+        """Closes the transport, without sending LEAVE."""
         self._client.close()
 
     @property
@@ -124,17 +124,16 @@ class Pool:
 
     @property
     def precision(self) -> int:
-        """Bits of a gradient's values in the next collective, on all workers: as `serenectl precision` says, once all
-        workers have heard of it. Other values have 32."""
+        """Bits of a gradient's values in the next collective, on all workers. `serenectl precision` changes them when
+        all workers know of it. Other values have 32."""
         return self._format.precision
 
     def idle(self) -> None:
-        """To be called about every second between collectives: the controller ends the job of a pool when a worker is
-        silent."""
+        """Call it about every second between collectives: the controller ends a pool's job when a worker is silent."""
         self._reports.say("computing")
 
     def end_step(self) -> None:
-        """Says that the collectives since the last call were one step's, for `serenectl explain`. Without any call each
+        """Marks the collectives since the last call as one step, for `serenectl explain`. Without any call each
         collective is a step."""
         self._marked = True
         self._note_step()
@@ -150,8 +149,8 @@ class Pool:
     # -- membership ------------------------------------------------------------------------------------------
 
     def join(self, timeout_s: float = 60.0) -> Membership:
-        """Joins the job, once all of its workers have come. Raises as `Client.join`, and PoolBroken when the job has
-        other slots or lanes, or has begun before."""
+        """Joins the job when all of its workers have come. Raises as `Client.join`, and PoolBroken if the job has other
+        slots or lanes, or has begun before."""
         welcome = self._client.join(timeout_s)
         if (welcome.slots, welcome.lanes) != (self._slots, self._lanes):
             self._broken = f"has {welcome.slots} slots of {welcome.lanes} lanes, not {self._slots} of {self._lanes}"
@@ -171,8 +170,8 @@ class Pool:
         return welcome
 
     def leave(self, timeout_s: float = 5.0, died: Collection[int] = ()) -> bool:
-        """Leaves the job, as `Client.leave`; whether the whole job is over, or over for this worker. The others can end
-        the collective that this worker has ended, and begin no other."""
+        """Leaves the job, as `Client.leave`. Returns whether the job is over, for all or for this worker. The others
+        can end the collective that this worker has ended, and begin no other."""
         self._reports.say("finished", force=True)
         try:
             return self._client.leave(timeout_s, died)
@@ -192,21 +191,20 @@ class Pool:
         residual: np.ndarray | None = None,
         lost: np.ndarray | None = None,
     ) -> None:
-        """Makes ``values`` the sum over all workers, to the bit the same on each of them (how exact:
+        """Replaces ``values`` by the sum over all workers, with the same bits on each (errors:
         `serene.client.allreduce.blocks`).
 
-        values: float32[n], C-contiguous and writeable. signature: what this call has in common with the other workers'
-        calls, beside n, bits and unit. bits: of a value on its way, 32, 16 or 8; in 16 and 8 it is rounded at random,
-        in the same way when the program runs again. unit: log2 of what an integer counts, in place of scales that the
-        workers vote for (`unit_of`, `scale.IntSGD`); values beyond the limit are then clipped, and
-        counted in ``clipped_values``. residual: with error feedback, which each worker may have or not: float64[n],
-        what earlier calls for the same vector have held back (zeros at first). It is added to the values, whose sum is
-        sent rounded to nearest, and becomes what this call holds back; under a given scale up to 2^22 limits. lost:
-        float64[n], to which values are added that would make it more; ``lost_values`` counts them.
+        values: float32[n], C-contiguous and writeable. signature: must be equal in all workers' calls, like n, bits and
+        unit. bits: of a value in packets, 32, 16 or 8; in 16 and 8 it is rounded at random, reproducibly. unit: log2 of
+        a given unit, in place of voted scales (`unit_of`, `scale.IntSGD`). Values beyond the limit are then clipped,
+        and counted in ``clipped_values``. residual: for error feedback, which each worker may use or not: float64[n],
+        of earlier calls for the same vector (zeros at first). It is added to the values, the result is sent rounded to
+        nearest, and the rest becomes the new residual; under a given scale up to 2^22 limits. lost: float64[n], to
+        which values beyond that are added; ``lost_values`` counts them.
 
-        Raises SereneError for arrays of another kind. Raises Disagreement when the workers' calls differ, after which
-        ``values``, ``residual`` and ``lost`` are as before and the pool goes on. Raises NoAnswer after ``timeout_s``,
-        PoolBroken, or what `Client.exchange` raises: then the three are undefined, and the pool serves no more.
+        Raises SereneError for arrays of another kind. Raises Disagreement if the workers' calls differ; then
+        ``values``, ``residual`` and ``lost`` are unchanged, and the pool stays usable. Raises NoAnswer after
+        ``timeout_s``, PoolBroken, or as `Client.exchange`: then the three are undefined, and the pool is unusable.
         """
         plain = values.flags.c_contiguous and values.flags.writeable
         if values.dtype != np.float32 or values.ndim != 1 or not plain:
@@ -237,7 +235,7 @@ class Pool:
             self.compute_s += began - self._ended_at
         engine, until = self._engine, began + timeout_s
         kept = [vector[: layout.values_per_group] for vector in (residual, lost) if vector is not None]
-        before = [vector.copy() for vector in kept]  # all that has changed when a disagreement is noticed
+        before = [vector.copy() for vector in kept]  # everything that has changed when a disagreement is detected
         try:
             vote = vote_for(self._heard.epoch, self._heard.precision)
             voted = self._heard
@@ -269,8 +267,8 @@ class Pool:
             self._reports.say("computing")
 
     def unit_of(self, limit: float, bits: int = 32) -> int:
-        """log2 of the finest unit in which values up to ``limit``, 1e-25 to 1e25, can be sent with so many bits. Raises
-        BadScale for another limit."""
+        """log2 of the finest unit in which values up to ``limit``, 1e-25 to 1e25, can be sent with this number of bits.
+        Raises BadScale for another limit."""
         found = self._layout(bits, None).with_limit(limit).unit
         assert found is not None
         return found
@@ -294,17 +292,17 @@ class Pool:
                 raise PoolBroken(self._said()) from error
             if self._broken:
                 # A worker that leaves has contributed all of this collective, and the others may still lack answers to
-                # that. But what is not contributed by now never will be.
+                # it. But missing contributions will never come.
                 engine.begin_no_more()
                 protocol.whole = 0
                 if (protocol.exchange.state == UNSENT).any():
                     raise PoolBroken(self._said())
             if (left := engine.slots_under_way) != under_way:
                 under_way, moved_at = left, self._clock()
-            elif self._clock() - moved_at > WAITING_S:  # also where answers come that are not whole
+            elif self._clock() - moved_at > WAITING_S:  # also if incomplete answers come
                 self._reports.say("waiting")
                 self.while_waiting()
-            # A worker that was kept from running until now may find that all it waited for has come: then it goes on.
+            # A worker that did not run until now may find that all awaited answers have come: then it continues.
             if not over and self._clock() > until and engine.slots_under_way:
                 missing = self._missing(protocol, engine)
                 raise NoAnswer(f"the collective did not finish within {timeout_s:g} s: {missing}")
@@ -314,7 +312,7 @@ class Pool:
         self.waiting_s += protocol.exchange.waited_s
         protocol.exchange.waited_s = 0.0
 
-    # -- when it does not go on ------------------------------------------------------------------------------
+    # -- when it cannot continue -----------------------------------------------------------------------------
 
     def _expect_whole(self) -> None:
         if self._broken:
@@ -324,8 +322,7 @@ class Pool:
         return f"job {self._job} {self._broken}"
 
     def _change(self, protocol: Protocol) -> str | None:
-        """What has changed that a pool cannot work with, if anything has. Takes note of a new epoch that it can work
-        with."""
+        """A text of a change that a pool cannot work with, or None. Stores a new epoch that it can work with."""
         for policy in (protocol.exchange.announcement, protocol.exchange.policy):
             if policy is None or policy["epoch"] < self._heard.epoch:
                 continue
@@ -343,15 +340,15 @@ class Pool:
         if members != workers:
             return f"has {members} members now, not {workers}: a worker has left or was evicted"
         counted, *said = (int(policy[name]) for name in ("sync_mask", "staleness", "quorum", "read_mode"))
-        # Over racks an answer's mask names the workers of its own rack alone; there the quorum, which under BSP is the
-        # number of workers, says that all are counted.
+        # Over racks an answer's mask has only the workers of its own rack. There the quorum, which under BSP is the
+        # number of workers, shows that all count.
         over_racks = self._client.membership.racks > 1
         if said != [0, workers, ReadMode.SNAPSHOT] or (not over_racks and counted.bit_count() != workers):
             return "is not under BSP any more, which a pool needs"
         return "has a number format unknown to this worker" if precision is None else None
 
     def _missing(self, protocol: Protocol, engine: PlainPool | FastPool) -> str:
-        """Asks the switch, at the slot that has waited longest, how many contributions it has."""
+        """Reads from the switch how many contributions the slot has that has waited longest."""
         slot = engine.slots_under_way[0]
         workers, held = self._client.membership.workers, int(protocol.held_totals[slot])
         seq = PULL_SEQ | (self._client.incarnation % PULL_SEQ)
@@ -373,7 +370,7 @@ class Pool:
     # -- telemetry -------------------------------------------------------------------------------------------
 
     def telemetry(self) -> Report:
-        """What `serenectl` shows of the worker, as `Session.telemetry`; here an iteration is a collective."""
+        """The worker's data for `serenectl`, as `Session.telemetry`; here an iteration is a collective."""
         client = self._client
         return {
             "iteration": self.collectives,

@@ -1,11 +1,11 @@
-"""By which rule gradient values become integers: voted, fixed by the user, or IntSGD's.
+"""The rules that turn gradient values into integers: voted, fixed by the user, or IntSGD's.
 
-*Voted*: each block of a collective has a scale of its own, which the workers find by exponent pieces
-(blocks.py). *Fixed*: the user names a limit, and all gradients of a training have one scale. *IntSGD*: one
-scale for a step's gradients, which follows from the sums of the steps before, so that nobody has to be asked.
+*Voted*: each block of a collective has its own scale, which the workers find by exponent pieces (blocks.py). *Fixed*:
+the user names a limit, and all gradients of a training have one scale. *IntSGD*: a step's gradients have one scale,
+which follows from the sums of the steps before, without communication.
 
-A scale that is given, fixed or IntSGD's, is a power of two, and what is beyond its limit is clipped; or with error
-feedback held back, up to `HELD_LIMITS` limits.
+A given scale (fixed or IntSGD's) is a power of two. Values beyond its limit are clipped; with error feedback the rest
+goes into the residual, up to `HELD_LIMITS` limits.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import numpy as np
 from serene.errors import SereneError, choices
 
 RULES = ("voted", "fixed:LIMIT", "intsgd")
-LIMITS = (1e-25, 1e25)  # the least and the largest that a fixed scale may have
-UNITS = (-140, 90)  # log2 of the least and largest unit: sums of 32 workers, and what is held back, then fit float32
+LIMITS = (1e-25, 1e25)  # the smallest and the largest of a fixed scale
+UNITS = (-140, 90)  # log2 of the smallest and largest unit: sums of 32 workers, and residuals, then fit float32
 HELD_LIMITS = 2.0**22  # in 32 bits a limit is less than 2^31 units, and float64 counts up to 2^53 units exactly
 
 
 class BadScale(SereneError):
-    """There is no such rule, or the limit is no number in LIMITS; the message names the valid ones."""
+    """An unknown rule, or a limit outside LIMITS; the message names the valid ones."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Scale:
 
 
 def unit_for(limit: float, most: float) -> int:
-    """log2 of the finest unit of which ``limit`` is at most ``most``, but within UNITS. Raises BadScale."""
+    """log2 of the finest unit, within UNITS, in which ``limit`` is at most ``most`` units. Raises BadScale."""
     if not LIMITS[0] <= limit <= LIMITS[1]:
         raise BadScale(f"a limit of {limit:g}: expected {LIMITS[0]:g} to {LIMITS[1]:g}")
     fraction, exponent = math.frexp(limit / most)
@@ -66,20 +66,19 @@ class IntSGD:
 
         alpha = sqrt(d / (2 n r + epsilon^2)),   r = beta r' + (1 - beta) |g|^2
 
-    where g is the last step's gradient, the mean over the workers as they have read it, and r' is r of the step before
-    that. A value is multiplied by alpha and rounded at random. The paper has the step of the parameters in place of g,
-    and multiplies alpha by the learning rate; for SGD at a constant rate that is the same, and a process group knows no
-    rate. (The authors' program does as this one.)
+    where g is the last step's gradient, the mean over the workers as they have read it, and r' is the previous step's
+    r. A value is multiplied by alpha and rounded at random. The paper has the step of the parameters in place of g, and
+    multiplies alpha by the learning rate. For SGD at a constant rate that is the same, and a process group does not
+    know the rate. (The authors' program also uses g.)
 
     - alpha is rounded up to a power of two: random rounding then adds no more variance than the paper allows.
-    - The paper sends the first step, which has none before it, exactly: here it goes in 32 bits with voted scales. r
-      begins with its |g|^2.
-    - A gradient that is suddenly larger than so few bits can say is clipped, counted, and warned of; the next step's
-      scale follows from what was read of it. With error feedback the rest is held back, and sent with the next steps.
-    - A collective with a sum that is not finite is left out of g as a whole, and a step whose sums are all zero
-      changes nothing.
+    - The paper sends the first step exactly, because no step precedes it. Here it is sent in 32 bits with voted scales.
+      r begins with its |g|^2.
+    - If a gradient suddenly exceeds the range of so few bits, its values are clipped, counted and reported. The next
+      step's scale follows from the sum that was read. With error feedback the rest goes into the residual.
+    - A collective with a sum that is not finite does not count in g. A step whose sums are all zero changes nothing.
 
-    All workers read the same sums, to the bit, so they come to the same scale; if they did not, the collective's
+    All workers read the same sums, to the bit, so they compute the same scale. Otherwise the collective's
     signatures would differ and it would raise Disagreement. Not thread-safe.
     """
 
@@ -93,7 +92,7 @@ class IntSGD:
         self.unit: int | None = None  # log2 of 1 / alpha; None before the first step's end
 
     def add(self, sums: np.ndarray) -> None:
-        """Takes note of a part of this step's gradient, float32[n], as read: the sum over all workers."""
+        """Adds a part of this step's gradient, float32[n], as read: the sum over all workers."""
         squares = float(np.square(sums, dtype=np.float64).sum()) / self._workers**2
         if math.isfinite(squares):
             self._squares += squares

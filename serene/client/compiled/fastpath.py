@@ -1,7 +1,7 @@
 """The worker's fast path: ``fastpath.c``, compiled on first use, over the arrays of ``Protocol``.
 
 An iteration of a hundred packets takes a few calls instead of a hundred passes through Python code. The C code handles
-the common case only, and returns with the reason (`Outcome`) where the Python protocol has to go on. Without a C
+the common case only. It returns with the reason (`Outcome`) when the Python protocol has to continue. Without a C
 compiler there is no fast path, and the client does everything in Python.
 """
 
@@ -26,8 +26,8 @@ SOURCES = (
     RINGS,
     *[Path(__file__).with_name(name) for name in ("shm.c", "fastpath.c", "blocks.c", "pool.c")],
 )  # compiled as one unit, in which later files use earlier ones
-COMPILER_FLAGS: tuple[str, ...] = ()  # beside the usual ones; a fuzzer sets sanitizers
-RUN_MOST = 16  # packets handed to the kernel in one buffer; more would only make bursts
+COMPILER_FLAGS: tuple[str, ...] = ()  # in addition to the usual ones; a fuzzer sets sanitizers
+RUN_MOST = 16  # packets in one buffer for the kernel; more would only make bursts
 RUN_MOST_BYTES = 65000  # of such a buffer
 PART = 1 << 18  # values that are converted at a time without a compiler
 BATCH = 128  # packets that one system call sends or receives, as in the C code
@@ -49,16 +49,16 @@ COUNTS = ("sent", "received", "releases", "ignored")
 
 
 class Outcome(IntEnum):
-    """Why ``run`` came back; the same numbers as in C."""
+    """The reason why ``run`` returned; the same numbers as in C."""
 
     ALL_ANSWERED = 0
     SILENCE = 1  # nothing came within the timeout
-    ODD_PACKETS = 2  # packets came that the protocol or the client has to look at
-    OVERTAKEN = 3  # a slot was overtaken by later ones, so its packet is lost
+    ODD_PACKETS = 2  # packets arrived that the protocol or the client has to handle
+    OVERTAKEN = 3  # later slots were answered before this one, so its packet is lost
     WOKEN = 4  # by a signal
     BROKEN = 5  # the socket failed
-    DISAGREEMENT = 6  # this and the next ones: of a pool only (serene.client.allreduce.fastpool)
-    NO_MORE = 7  # a sum lacks contributions, or a piece is left that must not be begun
+    DISAGREEMENT = 6  # from here on: of a pool only (serene.client.allreduce.fastpool)
+    NO_MORE = 7  # a sum lacks contributions, or a remaining piece must not be begun
     TIME_UP = 8
 
 
@@ -88,7 +88,7 @@ class _Exchange(ctypes.Structure):
 
 @cache
 def library() -> ctypes.CDLL | None:
-    """The compiled fast path; None where it cannot be compiled."""
+    """The compiled fast path; None if it cannot be compiled."""
     try:
         return ctypes.CDLL(str(compile_source("".join(source.read_text() for source in SOURCES), COMPILER_FLAGS)))
     except (CompilerMissing, CompileFailed):
@@ -97,10 +97,10 @@ def library() -> ctypes.CDLL | None:
 
 @dataclass(frozen=True)
 class Link:
-    """Where the C code sends and receives. descriptor: a connected datagram socket; shm: in its place, the address of a
-    ``struct shm_end`` (0: none). head: uint8[n], the bytes before every payload that is sent; expected: uint8[n], the
-    bytes before one that is received, in the places that are checked (n = 0: payloads travel alone). cuts: whether the
-    kernel takes several payloads in one buffer (UDP segmentation offload)."""
+    """The C code's link. descriptor: a connected datagram socket; shm: instead of it, the address of a
+    ``struct shm_end`` (0: none). head: uint8[n], the bytes before every sent payload; expected: uint8[n], the checked
+    bytes before a received one (n = 0: payloads without a head). cuts: whether the kernel accepts several payloads in
+    one buffer (UDP segmentation offload)."""
 
     descriptor: int
     head: np.ndarray
@@ -110,8 +110,8 @@ class Link:
 
 
 def quantise(gradient: np.ndarray, fixed: FixedPoint, protocol: Protocol) -> int:
-    """Writes a vector into ``protocol.values``: float32[n], or as it is int32[n] in units. Returns how many were
-    clipped.
+    """Writes a vector into ``protocol.values``: float32[n], or int32[n] in units, unchanged. Returns the number of
+    clipped values.
 
     Raises BadGradient for NaN and infinities; then ``protocol.values`` are undefined.
     """
@@ -129,15 +129,15 @@ def quantise(gradient: np.ndarray, fixed: FixedPoint, protocol: Protocol) -> int
         )  # fmt: skip
         if clipped >= 0:
             return int(clipped)
-    # Also where the C code met a value that is not finite: FixedPoint.quantise says which.
+    # Also if the C code found a value that is not finite: FixedPoint.quantise names it.
     values, clipped = fixed.quantise(gradient)
     protocol.write(values)
     return clipped
 
 
 def dequantise(difference: np.ndarray, fixed: FixedPoint) -> np.ndarray:
-    """int32[n], contiguous, a difference of two reads, to float32[n] in its place: a vector is as large as the worker's
-    other arrays, so it is not held twice."""
+    """int32[n], contiguous, a difference of two reads, to float32[n] in its place: the vector is large, so it is not
+    stored twice."""
     result = difference.view(np.float32)
     compiled = library()
     if compiled is None:
@@ -152,7 +152,7 @@ def dequantise(difference: np.ndarray, fixed: FixedPoint) -> np.ndarray:
 
 
 class FastPath:
-    """One worker's protocol over one link. run_most: packets handed to the kernel in one buffer."""
+    """One worker's protocol over one link. run_most: packets in one buffer for the kernel."""
 
     def __init__(self, compiled: ctypes.CDLL, protocol: Protocol, link: Link, run_most: int = RUN_MOST) -> None:
         self._compiled = compiled
@@ -181,7 +181,7 @@ class FastPath:
         )  # fmt: skip
 
     def run(self) -> Outcome:
-        """Sends and receives until the iteration is over, or something happens that the protocol has to decide.
+        """Sends and receives until the iteration is over or the protocol has to decide.
 
         Raises OSError when the socket cannot be used.
         """
@@ -197,11 +197,11 @@ class FastPath:
 
     @property
     def refused(self) -> int:
-        """errno of the first packet of the last ``run`` that the network did not take; 0: it took all."""
+        """errno of the first packet of the last ``run`` that the network refused; 0: none."""
         return int(self._exchange.refused)
 
     def odd_packets(self) -> tuple[np.ndarray, np.ndarray]:
-        """What came with ODD_PACKETS, for the protocol and the client: UDP payloads, uint8[n, bytes], and their
+        """The packets of ODD_PACKETS, for the protocol and the client: UDP payloads, uint8[n, bytes], and their
         lengths, int64[n]."""
         count = self._exchange.odd
         rows = self._rows[self._odd_rows[:count], self._exchange.head_bytes :]

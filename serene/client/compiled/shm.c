@@ -9,7 +9,8 @@ static int shm_wait(int socket, int timeout_ms) {
     return ready > 0 ? 0 : ready ? -errno : -ETIMEDOUT;
 }
 
-/* The memory that the switch hands to the process at the port; -EBUSY where another process has it. */
+/* The memory that the switch hands to the process at the port; -EBUSY where another process has it. In place of the
+ * memory may come the errno of a switch that has none. */
 static int shm_take(int socket, int timeout_ms, struct shm_memory **memory) {
     uint32_t greeting[2] = {0};
     struct iovec part = {greeting, sizeof greeting};
@@ -24,6 +25,7 @@ static int shm_take(int socket, int timeout_ms, struct shm_memory **memory) {
     struct cmsghdr *header = CMSG_FIRSTHDR(&message);
     if (header && header->cmsg_type == SCM_RIGHTS) memcpy(&fd, CMSG_DATA(header), sizeof fd);
     struct stat made;
+    if (fd < 0 && greeting[0] == SHM_GREETING && greeting[1] - 1 < 4095) return -(int)greeting[1];
     if (fd < 0 || greeting[0] != SHM_GREETING || greeting[1] != SHM_RING_BYTES || fstat(fd, &made)
         || made.st_size != (off_t)sizeof **memory) {
         if (fd >= 0) close(fd);

@@ -1,1 +1,1 @@
-"""What a worker sends and believes, without I/O."""
+"""The protocol's rules on a worker's side, without I/O."""

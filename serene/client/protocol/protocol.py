@@ -1,8 +1,8 @@
 """A worker's side of the protocol, without sockets and without a clock.
 
-The caller hands in packets and the time, and gets packets to send and the time by which to call again
-(docs/protocol.md, "What a worker may believe"). So the same code runs over UDP, over the switch in process under
-invented loss, and in virtual time.
+The caller passes packets and the time, and gets packets to send and the time of the next call (docs/protocol.md, "What
+a worker may believe"). So the same code runs over UDP, over the switch in process with simulated loss, and in virtual
+time.
 
     protocol.push(values, now)
     while not protocol.done:
@@ -11,8 +11,7 @@ invented loss, and in virtual time.
 
 A pool's slots (`serene.client.allreduce.pool`) have rounds of their own: ``begin_slots`` and ``finish_slots``.
 
-compiled/fastpath.py does the same as ``packets`` and ``receive`` in C, on the arrays of this class, while nothing
-unusual happens.
+compiled/fastpath.py does the same as ``packets`` and ``receive`` in C, on the arrays of this class, in the common case.
 """
 
 from __future__ import annotations
@@ -35,23 +34,23 @@ from serene.wire import (
     values_of,
 )
 
-PULL_SEQ = 1 << 31  # PULLs have seqs of their own, above those of contributions
+PULL_SEQ = 1 << 31  # PULLs have separate seqs, above those of contributions
 READ_MODES = np.isin(np.arange(2**8), list(ReadMode))  # by the value of a byte: whether it is a read mode
 _ANSWER, _NUDGE = int(Op.ANSWER), int(Op.NUDGE)  # NumPy is slow at comparing with an enum
-REORDERING = 16  # a packet that so many later ones overtook was lost, not delayed
-PROBES = 4  # slots sent again when nothing is heard
+REORDERING = 16  # a packet counts as lost, not delayed, after answers to this number of later ones
+PROBES = 4  # slots retransmitted when no answer comes
 ROWS = 1024  # slots that are copied at a time
-NOTHING = np.zeros((0, 0), np.int32)  # in place of a difference that nobody needs any more
-MOST_WORKERS = 256  # of a job over racks; a byte, which does not hold it, says 0
+NOTHING = np.zeros((0, 0), np.int32)  # instead of a difference that is no longer needed
+MOST_WORKERS = 256  # of a job over racks; in a byte it is 0
 
 
 class PlaceTaken(SereneError):
-    """Another process has been this worker meanwhile, and has used the seqs that this one goes on with."""
+    """Another process has been this worker meanwhile, and has used this one's next seqs."""
 
 
 @dataclass(frozen=True)
 class Membership:
-    """What a WELCOME says of the job. session, epoch: in force. vector_length: values of a gradient, in ``slots`` slots
+    """A WELCOME's data about the job. session, epoch: in force. vector_length: values of a gradient, in ``slots`` slots
     of ``lanes`` values each. scale: fixed-point units in 1.0; limit: the largest value of one contribution, in those
     units. workers: of the whole job, also over racks."""
 
@@ -63,22 +62,21 @@ class Membership:
     scale: int
     limit: int
     workers: int
-    lost_sessions: int = 0  # how many of the job's sessions the switch has lost before this one
+    lost_sessions: int = 0  # the number of the job's sessions that the switch has lost before this one
     racks: int = 1  # over which the job's workers are divided
-    members: int = 0  # how many of the workers take part, as the field of the header says it
-    first: int = 0  # how many workers the racks before this worker's have
+    members: int = 0  # the number of members, from the header's field
+    first: int = 0  # the number of workers in the racks before this worker's
 
 
 @dataclass(frozen=True)
 class Read:
-    """What one iteration read.
+    """One iteration's read.
 
     difference: int32[slots, lanes], the sum of all contributions since the last read. contributions: int64[slots],
-    how many it holds. epoch, round: of the PUSH. seen: highest seq that the switch has accepted from this worker.
-    sync_mask, staleness, quorum, read_mode: fields of the policy in force, as the last answer says. members: workers
-    that take part under it. waited_s: seconds in which nothing came because other workers had not contributed: silence
-    at the beginning, less the round trip, and silences longer than the timeout. The time of answers that follow one
-    another is the network's.
+    their number. epoch, round: of the PUSH. seen: highest seq that the switch has accepted from this worker. sync_mask,
+    staleness, quorum, read_mode: fields of the policy in force, from the last answer. members: workers that take part
+    under it. waited_s: seconds without packets because other workers had not contributed: silence at the beginning,
+    less the round trip, and silences longer than the timeout. Time in which answers arrive is network time.
     """
 
     difference: np.ndarray
@@ -103,7 +101,7 @@ class Counts:
     retransmissions: int = 0
     releases: int = 0
     nudges: int = 0
-    ignored: int = 0  # of another session, or answers to what was answered already
+    ignored: int = 0  # of another session, or second answers
 
 
 @dataclass
@@ -123,11 +121,11 @@ class Protocol:
         slots, lanes = self.membership.slots, self.membership.lanes
         self.epoch = self.membership.epoch
         self.seq = 0  # the last contribution's
-        self.held_values = np.zeros((slots, lanes), np.uint32)  # as read last: cumulative
+        self.held_values = np.zeros((slots, lanes), np.uint32)  # the last read: cumulative
         self.held_totals = np.zeros(slots, np.uint32)  # contributions that these hold
-        self.last: Read | None = None  # what the last iteration read, without the difference
-        self.held_by_mode = False  # what is held is what ``last`` read, as the read mode of its epoch says
-        self.whole = 0  # contributions that a read has to hold: a pool's workers; 0 where it may hold any number
+        self.last: Read | None = None  # the last iteration's read, without the difference
+        self.held_by_mode = False  # the held sum is ``last``'s read, under the read mode of its epoch
+        self.whole = 0  # contributions that a read has to hold: a pool's workers; 0: any number
         self.payloads = np.zeros((slots, HEADER.itemsize + 4 * lanes), np.uint8)  # what a slot sends
         self._headers = self.payloads[:, : HEADER.itemsize].view(HEADER)[:, 0]
         self._headers["version"], self._headers["slot"] = PROTOCOL_VERSION, np.arange(slots)
@@ -138,7 +136,7 @@ class Protocol:
         self._pulls = 0
 
     def go_on_from(self, before: Protocol) -> None:
-        """Takes over what an earlier incarnation of the same client had read and sent in this session."""
+        """Takes over the reads and seqs of an earlier incarnation of the same client in this session."""
         self.seq, self.last, self.held_by_mode = before.seq, before.last, before.held_by_mode
         for ours, theirs in ((self.held_values, before.held_values), (self.held_totals, before.held_totals)):
             ours[:] = theirs
@@ -151,7 +149,7 @@ class Protocol:
 
     @property
     def round(self) -> int:
-        """The round of the next PUSH, or of the one under way."""
+        """The round of the unfinished PUSH, or of the next one."""
         return int(self.exchange.rounds.max())
 
     @round.setter
@@ -176,34 +174,33 @@ class Protocol:
             self.values[whole, rest:] = 0
 
     def begin(self, now: float) -> None:
-        """Begins an iteration with what was written to ``self.values``. Raises as ``push``."""
+        """Begins an iteration with the contribution in ``self.values``. Raises as ``push``."""
         self._expect_done()
         self.seq += 1
         self.exchange.restart(now)
         self._begin(Op.PUSH, slice(None), self.seq)
 
     def begin_slots(self, slots: np.ndarray) -> None:
-        """Begins a contribution to some slots, each in its own round and under the seq after its last one. slots: their
-        numbers, int[n]. For pools: what is known of a pool's exchange is reset when a collective begins, not here.
-        Raises RuntimeError if one of them is under way."""
+        """Begins a contribution to some slots, each in its own round and with the seq after its last one. slots: their
+        numbers, int[n]. For pools: the exchange's state is reset when a collective begins, not here. Raises
+        RuntimeError if one of them is unfinished."""
         if (self.exchange.state[slots] != ANSWERED).any():
             raise RuntimeError("the last contributions of these slots are not finished")
         self._begin(Op.PUSH, slots, self.exchange.awaited[slots] + np.uint32(1))
 
     def begin_epoch(self, epoch: int) -> None:
-        """Moves on to this epoch, when nothing is under way; for pools, whose workers agree on when to do so. Raises
-        RuntimeError if something is under way."""
+        """Adopts this epoch, when no slot is unfinished; for pools, whose workers agree on the time. Raises
+        RuntimeError if a slot is unfinished."""
         self._expect_done()
         self.epoch = epoch
         self.exchange.rounds[:] = 0
 
     def pull(self, now: float) -> None:
-        """Begins a read that contributes nothing, in place of an earlier one if that was not answered. Raises as
-        ``push``."""
+        """Begins a read without a contribution. It replaces an unanswered earlier one. Raises as ``push``."""
         if not self.exchange.pulling:
             self._expect_done()
         self._pulls += 1
-        # The incarnation is in the seq so that late answers to an earlier one are not taken for answers to this read.
+        # The seq contains the incarnation, so that late answers to an earlier one do not count as answers to this read.
         self.exchange.restart(now)
         self._begin(Op.PULL, slice(None), PULL_SEQ | (self.incarnation + self._pulls) % PULL_SEQ)
 
@@ -224,7 +221,7 @@ class Protocol:
 
     @property
     def done(self) -> bool:
-        """Nothing is under way."""
+        """No slot is unfinished."""
         return bool((self.exchange.state == ANSWERED).all())
 
     @property
@@ -233,7 +230,7 @@ class Protocol:
         return not self.done and not self.exchange.pulling
 
     def packets(self, now: float) -> np.ndarray:
-        """What to send now: uint8[n, payload bytes], UDP payloads; n may be 0."""
+        """The packets to send now: uint8[n, payload bytes], UDP payloads; n may be 0."""
         again = self._again(now)
         fresh = self._fresh()
         self.exchange.in_network[fresh] = True
@@ -242,7 +239,7 @@ class Protocol:
         return self._send(np.concatenate([again, fresh]), now)
 
     def retransmissions(self, now: float) -> np.ndarray:
-        """Of what ``packets`` gives, what has been sent before."""
+        """The retransmissions among the results of ``packets``."""
         return self._send(self._again(now), now)
 
     def _send(self, rows: np.ndarray, now: float) -> np.ndarray:
@@ -258,8 +255,8 @@ class Protocol:
         return sent
 
     def _again(self, now: float) -> np.ndarray:
-        """In-flight slots to be sent again: those that are due, those that later ones overtook, or the oldest when
-        nothing is heard."""
+        """In-flight slots to retransmit: those that are due, those that later ones overtook, or the oldest after a
+        timeout."""
         flying = np.flatnonzero(self.exchange.state == IN_FLIGHT)
         if not flying.size:
             return flying
@@ -278,9 +275,9 @@ class Protocol:
         return rows
 
     def _fresh(self) -> np.ndarray:
-        """Unsent slots for which the window has room. It counts what is in the network only: contributions that wait in
-        the switch for other workers' would fill it for good, if those workers' windows were full of contributions that
-        wait for ours."""
+        """Unsent slots for which the window has room. It counts only packets in the network. Otherwise contributions
+        that wait in the switch for other workers' could fill it for ever, if those workers' windows were full of
+        contributions that wait for ours."""
         room = int(self.window.size) - int(
             np.count_nonzero(self.exchange.in_network & (self.exchange.state == IN_FLIGHT))
         )
@@ -291,15 +288,16 @@ class Protocol:
         return max(float(self.exchange.sent_at[flying].max()), self.exchange.heard_at) + self.round_trip.timeout
 
     def deadline(self) -> float | None:
-        """When to call ``packets`` again if nothing arrives, on the caller's clock; None when nothing is in flight."""
+        """The time of the next call of ``packets`` if nothing arrives, on the caller's clock; None if nothing is in
+        flight."""
         flying = np.flatnonzero(self.exchange.state == IN_FLIGHT)
         return self._deadline(flying) if flying.size else None
 
     # -- what arrives ----------------------------------------------------------------------------------------
 
     def receive(self, payloads: np.ndarray, now: float) -> None:
-        """Takes in answers and nudges, in the order in which they came. payloads: uint8[n, >= 40], UDP payloads, the
-        shorter ones padded. Raises PlaceTaken."""
+        """Processes answers and nudges, in the order of arrival. payloads: uint8[n, >= 40], UDP payloads, the shorter
+        ones padded. Raises PlaceTaken."""
         if not len(payloads):
             return
         headers = headers_of(payloads)
@@ -327,8 +325,8 @@ class Protocol:
         release = (headers["seq"] == 0) & (headers["epoch"] == self.epoch) & within_bound & (not self.exchange.pulling)
         waited = (self.exchange.state[slots] == IN_FLIGHT) & READ_MODES[headers["read_mode"]]
         if self.whole:
-            # When an epoch has begun since this contribution, the switch answers with whatever it holds, which may lack
-            # other workers' contributions. The packet is sent again until the answer has all.
+            # If an epoch has begun since this contribution, the switch answers with its present sum, which may lack
+            # other workers' contributions. The packet is retransmitted until the answer has all.
             held = (headers["total"].astype(np.uint32) - self.held_totals[slots]).astype(np.int32)
             waited &= (headers["epoch"] == self.epoch) | (held >= self.whole)
         answers = ours & (headers["op"] == _ANSWER) & waited
@@ -343,8 +341,8 @@ class Protocol:
             self._accept(headers, payloads, accepted, echo, now)
 
     def _notice_epoch(self, headers: np.ndarray, now: float) -> None:
-        """A newer epoch answers no slot, but those in flight have to be retransmitted at once. The silence before it
-        was a wait for others, except under ASP; echoes will answer them, which end no wait."""
+        """A newer epoch answers no slot, but slots in flight have to be retransmitted at once. The silence before it
+        was a wait for others, except under ASP. Echoes will answer these slots, and echoes end no wait."""
         exchange = self.exchange
         newest = int(headers["epoch"].max(initial=0))
         if newest > max(self.epoch, exchange.announced):
@@ -372,14 +370,14 @@ class Protocol:
             sample = (now - exchange.heard_at) / accepted.size
             exchange.pace_s += (sample - exchange.pace_s) / 8 if exchange.pace_s else sample
         elif not echo[accepted].any():
-            # Releases alone: the time since anything happened was spent at the barrier, except for the round trip, in
-            # which packets that come together may have followed one another. (Who gets an echo was the last to come,
-            # also where its packet was sent again: then its own network took the time.)
+            # Releases only: the time since the last event was spent at the barrier, except for the round trip, in which
+            # packets that arrive together may have followed one another. (A worker that gets an echo was the last to
+            # contribute, also after a retransmission: then its own network took the time.)
             network = max(self.round_trip.smoothed or 0.0, 2 * accepted.size * exchange.pace_s)
             exchange.waited_s += max(now - exchange.busy_at - network, 0.0)
         exchange.busy_at = now
 
-        # Reads go forward only: a release may be older than a value that was read before.
+        # Reads only go forward: a release may be older than an earlier read.
         totals = headers["total"][accepted].astype(np.uint32)
         forward = (totals - self.exchange.new_totals[slots]).astype(np.int32) > 0
         newer = accepted[forward]
@@ -396,38 +394,37 @@ class Protocol:
         self.round_trip.progressed()
 
     def finish(self) -> Read:
-        """The iteration's result, once ``done``; moves on to the next round, or into the epoch that was announced.
-        Raises RuntimeError before that."""
+        """The iteration's result, when ``done``. Begins the next round, or adopts the announced epoch. Raises
+        RuntimeError before ``done``."""
         self._complete(slice(None))
-        # What was held becomes the difference, and what is new is held: a vector is not kept once more for that.
+        # The held sum becomes the difference, and the new sum is held: no third vector is needed.
         difference = np.subtract(self.exchange.new_values, self.held_values, out=self.held_values).view(np.int32)
         read = self._finish(slice(None), difference)
         self.held_values, self.exchange.new_values = (
             self.exchange.new_values,
             np.zeros(self.held_values.shape, np.uint32),
         )
-        # A PULL reads the sum, and so does a PUSH of an epoch that is over, whatever the policy's read mode.
+        # A PULL reads the sum under any read mode; so does a PUSH of an old epoch.
         self.held_by_mode = not (self.exchange.pulling or self.exchange.announced)
         if self.exchange.pulling:
             self.seq = max(self.seq, self.exchange.seen)
         else:
             self.last = replace(read, difference=NOTHING)
-        if self.exchange.announced:  # all slots of one iteration go out under one epoch
+        if self.exchange.announced:  # all slots of one iteration are sent in one epoch
             self.epoch = self.exchange.announced
             self.exchange.rounds[:] = 0
         return read
 
     def finish_slots(self, slots: np.ndarray) -> Read:
-        """The result of some slots of a pool, once they are answered; these move on to their next round. Raises
-        RuntimeError before that."""
+        """The result of some slots of a pool, when they are answered; their next round begins. Raises RuntimeError
+        before that."""
         self._complete(slots)
         difference = (self.exchange.new_values[slots] - self.held_values[slots]).view(np.int32)
         self.held_values[slots] = self.exchange.new_values[slots]
         return self._finish(slots, difference)
 
     def _complete(self, slots: slice | np.ndarray) -> None:
-        """Raises RuntimeError unless these slots are answered. Those whose answer brought nothing new read what they
-        hold."""
+        """Raises RuntimeError unless these slots are answered. A slot without a new read gets its held one."""
         if (self.exchange.state[slots] != ANSWERED).any() or self.exchange.policy is None:
             raise RuntimeError("the iteration is not finished")
         same = np.arange(len(self.held_totals))[slots]
@@ -458,12 +455,12 @@ class Protocol:
 
     @property
     def members(self) -> int:
-        """How many workers take part, by what was heard last."""
+        """The number of members, by the last answer."""
         newest = self.exchange.announcement if self.exchange.announced else self.exchange.policy
         return self._members(self.membership.members if newest is None else int(newest["members"]))
 
     def _members(self, field: int) -> int:
-        """How many workers take part, by an answer's field ``members``; a pool's also says its values' precision."""
+        """The number of members, from an answer's field ``members``, which in a pool also has the precision."""
         if self.whole:
             return members_in(field)
         return field or (MOST_WORKERS if self.membership.workers == MOST_WORKERS else 0)

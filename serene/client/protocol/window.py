@@ -1,8 +1,8 @@
-"""How much a worker has in flight, and how long it waits before it sends again.
+"""A worker's window and retransmission timeout.
 
-The window grows by one for every window of slots that was answered, and halves when packets were lost, at most once a
-round trip (AIMD). The timeout follows RFC 6298; only slots sent once are measured (Karn), and only by answers that
-echo the PUSH: a release says when the others were ready, not how far away the switch is.
+The window grows by one for every answered window of slots, and halves when packets were lost, at most once a round trip
+(AIMD). The timeout follows RFC 6298. Only slots sent once are measured (Karn), and only by answers that echo the PUSH:
+a release measures the others' time, not the distance of the switch.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ SMALLEST_WINDOW = 4
 LARGEST_WINDOW = 256
 FIRST_TIMEOUT_S = 0.1
 SHORTEST_TIMEOUT_S = 0.02
-LONGEST_TIMEOUT_S = 0.5  # also while blocked at the barrier: a swap is noticed within this time
+LONGEST_TIMEOUT_S = 0.5  # also while blocked at the barrier: a swap is detected within this time
 
 
 @dataclass
 class Window:
-    """``size``: how many slots may be in flight."""
+    """``size``: the number of slots that may be in flight."""
 
     size: float = 32.0
     largest: float = LARGEST_WINDOW
     _next_cut: float = field(default=0.0, init=False)
 
     def answered(self, slots: int) -> None:
-        """So many slots were answered: grows."""
+        """This number of slots was answered: the window grows."""
         self.size = min(self.size + slots / self.size, self.largest)
 
     def lost(self, now: float, round_trip_s: float) -> None:
-        """Packets were lost: halves, unless it has within the last ``round_trip_s`` seconds."""
+        """Packets were lost: the window halves, unless it did so within the last ``round_trip_s`` seconds."""
         if now >= self._next_cut:
             self.size = max(self.size / 2, SMALLEST_WINDOW)
             self._next_cut = now + round_trip_s
@@ -53,7 +53,7 @@ class RoundTrip:
 
     @property
     def timeout(self) -> float:
-        """Seconds without an answer after which packets are sent again."""
+        """Seconds without an answer after which packets are retransmitted."""
         base = FIRST_TIMEOUT_S
         if self.smoothed is not None:
             base = max(self.smoothed + 4 * self.variation, SHORTEST_TIMEOUT_S)

@@ -1,10 +1,9 @@
-"""How much of a gradient's worth one update leaves, measured while a worker trains.
+"""Measures, during training, how much a gradient still agrees with others after one update.
 
-A worker's gradient agrees with what the others contribute for the same parameters, as far as the batches' noise lets
-it. Its next gradient is for parameters that have moved by that update: what is left of the agreement says what a
-gradient is worth that comes one update late. Where the learning rate is near its limit, training oscillates: gradients
-turn against the last update, and late ones do harm. This is the lag-1 autocorrelation of the gradients, without the
-batches' noise.
+A worker's gradient agrees with the others' gradients for the same parameters, except for the batches' noise. Its next
+gradient is for parameters that have moved by that update. The remaining agreement measures the effect of a gradient
+that comes one update late. Where the learning rate is near its limit, training oscillates: gradients turn against the
+last update, and late ones do harm. This is the lag-1 autocorrelation of the gradients, without the batches' noise.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ import numpy as np
 
 from serene.report import Report
 
-SAMPLED = 4096  # values of a vector that are compared, so that it costs microseconds
+SAMPLED = 4096  # compared values of a vector, so that it costs microseconds
 
 
 class Agreement:
     """Sums over a worker's exchanges of two cosines, -1 to 1. before: of its gradient with the sum of the others' in
-    the same exchange. after: of its next gradient with that sum. exchanges: over how many the sums are."""
+    the same exchange. after: of its next gradient with that sum. exchanges: their number."""
 
     def __init__(self) -> None:
         self.before = self.after = 0.0
@@ -27,8 +26,8 @@ class Agreement:
         self._last: tuple[float, np.ndarray] | None = None
 
     def note(self, gradient: np.ndarray, delta: np.ndarray) -> None:
-        """Takes note of an exchange. gradient, delta: float32[n], what was contributed and the sum that was read, with
-        the own gradient in it; or int32[n], both in units."""
+        """Adds an exchange. gradient, delta: float32[n], the contribution and the read sum, which includes it; or
+        int32[n], both in units."""
         if self._places is None:
             random = np.random.default_rng(0)
             self._places = np.sort(random.choice(len(gradient), min(SAMPLED, len(gradient)), replace=False))
@@ -41,7 +40,7 @@ class Agreement:
         self._last = _cosine(own, others), others
 
     def facts(self) -> Report:
-        """For a worker's reports; empty while nothing is known."""
+        """Fields for a worker's reports; empty while nothing is known."""
         return {"agreement": self.before, "agreement_after": self.after} if self.exchanges else {}
 
 

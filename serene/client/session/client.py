@@ -35,15 +35,15 @@ from serene.wire import HEADER, Op
 LOG = logging.getLogger("serene")
 WARN_AFTER_S = 3.0  # of HELLOs without a WELCOME
 HELLO_EVERY_S = 0.1
-WAITING_S = 0.1  # after this long without a packet the worker waits at the barrier, or the network is broken
+WAITING_S = 0.1  # after this time without a packet the worker waits at the barrier, or the network is down
 
 
 class Client:
     """One worker of one job.
 
     transport: closed with the client. job, worker: numbers from 0; over several racks, the worker's number in its rack.
-    vector_length: values of a gradient. window: slots in flight at first. silence_s: after this long without a packet
-    the worker asks the switch (HELLO) whether the session goes on; give_up_s: after this long without a packet,
+    vector_length: values of a gradient. window: slots in flight at first. silence_s: after this time without a packet
+    the worker asks the switch (HELLO) whether the session continues; give_up_s: after this time without a packet,
     NoAnswer is raised. clock: in seconds; another than the monotonic one rules out the fast path. incarnation, rack: as
     for `Requests`. Raises SereneError for a number that its header field does not hold. Not thread-safe.
     """
@@ -73,17 +73,17 @@ class Client:
         self._fast: FastPath | None = None
         self.while_waiting: Callable[[], None] = lambda: None  # called repeatedly while no packet arrives
         self._heard_at = self._asked_at = 0.0
-        self._remains: Remains | None = None  # of a session that was lost
-        self._caught_up = False  # the worker has read all that the present session held when it joined first
-        self._unread = False  # it has joined that session again, and not read since
-        self._fixed = FixedPoint()  # the job's, once the worker has joined it
+        self._remains: Remains | None = None  # of a lost session
+        self._caught_up = False  # the worker has read the present session's sum since it first joined
+        self._unread = False  # it has joined that session again, without a read since
+        self._fixed = FixedPoint()  # the job's, when the worker has joined it
         self._session_lost = self._left = False
         self.contributions_sent = 0  # packets in this session: slots times iterations
         self.clipped_values = 0  # of all gradients so far
 
     @property
     def window(self) -> float:
-        """How many slots may be in flight now. Raises SereneError before `join`."""
+        """The number of slots that may be in flight now. Raises SereneError before `join`."""
         return self._joined.window.size
 
     def __enter__(self) -> Client:
@@ -93,12 +93,12 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Closes the transport, without saying LEAVE."""
+        """Closes the transport, without sending LEAVE."""
         self._transport.close()
 
     @property
     def membership(self) -> Membership:
-        """What the WELCOME of the present session said. Raises SereneError before `join`."""
+        """The data of the present session's WELCOME. Raises SereneError before `join`."""
         return self._joined.membership
 
     @property
@@ -113,7 +113,7 @@ class Client:
 
     @property
     def incarnation(self) -> int:
-        """The number that tells this client from other processes that were, or will be, the same worker."""
+        """The number that distinguishes this client from other processes of the same worker."""
         return self._requests.incarnation
 
     @property
@@ -123,17 +123,17 @@ class Client:
 
     @property
     def epoch(self) -> int:
-        """The epoch of the iteration under way, or of the next one. Raises SereneError before `join`."""
+        """The epoch of the unfinished iteration, or of the next one. Raises SereneError before `join`."""
         return self._joined.epoch
 
     @property
     def members(self) -> int:
-        """How many workers take part now, as far as this one has heard. Raises SereneError before `join`."""
+        """The number of members, by the last answer. Raises SereneError before `join`."""
         return self._joined.members
 
     @property
     def round(self) -> int:
-        """The round, within its epoch, of the iteration under way, or of the next one."""
+        """The round, within its epoch, of the unfinished iteration, or of the next one."""
         return self._joined.round
 
     @property
@@ -144,21 +144,21 @@ class Client:
 
     @property
     def _running(self) -> Protocol:
-        """The protocol of a worker that has caught up: its next read gives what was contributed since its last one."""
+        """The protocol of a worker that has caught up: its next read returns the contributions since its last one."""
         if self._protocol is not None and (self._session_lost or self._requests.joining):
             why = "session is lost" if self._session_lost else "last join() has failed"
             raise SereneError(f"the worker's {why}: call join() and catch_up() first")
         if self._protocol is not None and not self._caught_up:
             raise SereneError("the job began before this worker joined: call catch_up() first and apply its delta")
         if self._unread:
-            # Another process may have had the place meanwhile: what is contributed under its seqs is lost as a repeat.
+            # Another process may have had the place meanwhile: contributions with its seqs would count as repeats.
             raise SereneError("the worker has joined again: call catch_up() first, and apply its delta")
         return self._joined
 
     @property
     def _contributing(self) -> Protocol:
-        """The protocol of a worker that has not left: the controller has noted how much one that left has contributed,
-        and the switch would add more to that."""
+        """The protocol of a worker that has not left. The controller has stored the number of its contributions at its
+        LEAVE, and the switch would add more."""
         if self._left:
             raise SereneError("the worker has left its job: call join() first")
         return self._running
@@ -166,14 +166,14 @@ class Client:
     # -- membership ------------------------------------------------------------------------------------------
 
     def join(self, timeout_s: float = 60.0) -> Membership:
-        """Says HELLO until the job is complete and the switch says WELCOME.
+        """Sends HELLO until the job is complete and the switch answers with WELCOME.
 
-        A client that has joined before takes its place anew, in the same session or in the one after it; ``catch_up``
-        then gives what has been contributed since its last read. Raises Refused with the controller's reason,
-        BadWelcome, or NoAnswer after ``timeout_s``.
+        A client that has joined before takes its place again, in the same session or in the one after it. ``catch_up``
+        then returns the contributions since its last read. Raises Refused with the controller's reason, BadWelcome, or
+        NoAnswer after ``timeout_s``.
         """
         if self._protocol is not None and not self._session_lost:
-            # Late answers to packets that were under way would be taken for answers to those of the next iteration.
+            # Late answers to earlier packets would count as answers to those of the next iteration.
             self._requests.begin_incarnation()
         self._requests.joining = True
         began = asked = self.clock()
@@ -195,12 +195,13 @@ class Client:
         )
 
     def _why_no_answer(self) -> str:
-        """Why there may be no WELCOME, or no BYE."""
+        """The possible reason of a missing WELCOME or BYE."""
         why = self._requests.missing or "check that the controller runs and that the transport reaches the switch"
         return why + self._trouble()
 
     def _is_current(self, welcome: Membership) -> bool:
-        """Sessions only grow: a WELCOME of an older session, or of the lost one, was delayed in the network."""
+        """Session numbers only increase: a WELCOME of an older session, or of the lost one, was delayed in the
+        network."""
         if self._protocol is None:
             return True
         ours = self._protocol.membership.session
@@ -217,7 +218,7 @@ class Client:
             if before is not None and self._caught_up and not self._session_lost:
                 self._remains = Remains.of(before)
             if not welcome.lost_sessions:
-                self._remains = None  # of a job that was deleted
+                self._remains = None  # of a deleted job
             self.contributions_sent = 0
             self._unread = False
             self._caught_up = not welcome.lost_sessions and welcome.epoch == 1
@@ -229,7 +230,7 @@ class Client:
         self._fast = None if compiled is None else FastPath(compiled[0], protocol, compiled[1])
 
     def compiled_link(self) -> tuple[ctypes.CDLL, Link] | None:
-        """What a fast path needs. None without a C compiler, in virtual time, and where the transport has no link."""
+        """The link for a fast path. None without a C compiler, in virtual time, or if the transport has no link."""
         link = self._transport.link(self._joined.payloads.shape[1])
         compiled = library()
         if link is None or compiled is None or self.clock is not time.monotonic:
@@ -237,13 +238,13 @@ class Client:
         return compiled, link
 
     def catch_up(self) -> CaughtUp | None:
-        """To be called after every ``join``: what the job has added up since this worker's last read, or None when the
-        job has just begun.
+        """Call it after every ``join``. Returns the sum since this worker's last read, or None if the job has just
+        begun.
 
-        A worker that was restarted or evicted, or whose switch lost its state, has the others' parameters once it has
-        applied that. Where the worker has joined again in the middle of ``exchange``, nobody knows whether the sum has
-        that contribution. Raises as ``exchange``, and SereneError where the sums of a lost session cannot be restored;
-        after another SessionLost, join and catch up again.
+        A worker that was restarted or evicted, or whose switch lost its state, has the others' parameters after
+        applying it. If the worker has joined again in the middle of ``exchange``, it is not known whether the sum has
+        that contribution. Raises as ``exchange``, and SereneError if the sums of a lost session cannot be restored.
+        After another SessionLost, join and catch up again.
         """
         protocol = self._joined
         remains = self._remains
@@ -251,7 +252,7 @@ class Client:
             return None
         before = protocol.held_values.copy() if remains is None else remains.held
         restored = None
-        if protocol.membership.epoch == 1:  # where nobody joins again: that begins an epoch
+        if protocol.membership.epoch == 1:  # no worker has joined again: that begins an epoch
             restored = restore(protocol, remains, lambda values: self._contribute(protocol, values))
             contributions = restored.missed
         else:
@@ -276,15 +277,16 @@ class Client:
         protocol.finish()
 
     def leave(self, timeout_s: float = 10.0, died: Collection[int] = ()) -> bool:
-        """Says LEAVE until the controller says BYE, or the time is up, in which three HELLOs fit, by which it hears of
-        another session. Whether the job is over. died: as of `Leaving`. Raises SessionLost, Refused or BadWelcome."""
+        """Sends LEAVE until the controller answers with BYE, or the time is up. In that time three HELLOs fit, which
+        detect another session. Returns whether the job is over. died: as of `Leaving`. Raises SessionLost, Refused or
+        BadWelcome."""
         return self._leave(timeout_s, died, wait_for_others=False)
 
     def leave_and_wait(self, timeout_s: float) -> bool:
-        """Says LEAVE, and waits until every worker has left, so that a last ``pull`` reads everything; or until the
-        time is up. Whether the whole job is over. Raises as ``leave``.
+        """Sends LEAVE, and waits until every worker has left, so that a last ``pull`` reads the whole sum; or until the
+        time is up. Returns whether the whole job is over. Raises as ``leave``.
 
-        Once it has left it may be refused: then the job was over long ago, or was deleted, and the answer is False.
+        After it has left it may be refused: then the job was over long ago, or was deleted. Then it returns False.
         """
         return self._leave(timeout_s, wait_for_others=True)
 
@@ -296,8 +298,8 @@ class Client:
         ).run(timeout_s, wait_for_others=wait_for_others)  # fmt: skip
 
     def ask_while_idle(self) -> None:
-        """To be called while nothing is under way: asks at most every ``silence_s`` whether the session goes on. If the
-        switch has lost it, the others need what this worker holds. Raises SessionLost, Refused or BadWelcome."""
+        """Call it between iterations: asks at most every ``silence_s`` whether the session continues. If the switch has
+        lost it, the others need this worker's sum. Raises SessionLost, Refused or BadWelcome."""
         self._ask(max(self._heard_at, self._asked_at))
         for payload in self._requests.answers(0.0):
             self._check_session(payload)
@@ -309,16 +311,16 @@ class Client:
             self._hello()
 
     def report(self, facts: Mapping[str, Any]) -> None:
-        """Sends telemetry to the controller, as JSON, in one packet that may be lost."""
+        """Sends telemetry to the controller as JSON in one packet, which may be lost."""
         self._requests.say(Op.REPORT, json.dumps(facts).encode())
 
     # -- gradients -------------------------------------------------------------------------------------------
 
     def exchange(self, gradient: np.ndarray) -> Update:
-        """Contributes a gradient, float32[vector_length], and reads what everyone contributed since the last read.
+        """Contributes a gradient, float32[vector_length], and reads the sum of all contributions since the last read.
 
-        int32[vector_length] is contributed as it is, in units, and what is read is in units, too. Blocks until the
-        strategy lets this worker go on. Raises BadGradient for values that are not finite, SessionLost, NoAnswer,
+        int32[vector_length] is contributed unchanged, in units; then the read is in units, too. Blocks until the
+        strategy lets this worker continue. Raises BadGradient for values that are not finite, SessionLost, NoAnswer,
         PlaceTaken, Refused, BadWelcome or TransportError; and SereneError for another shape, and for a worker that has
         not joined or caught up, or has left.
         """
@@ -374,8 +376,8 @@ class Client:
             self.exchange_round()
 
     def exchange_round(self, step: Callable[[Protocol], bool] | None = None) -> None:
-        """Sends and receives for a while, once the caller has begun something. step: does so in place of ``fast_round``
-        or ``plain_round``, and returns whether anything came. Raises as ``exchange``."""
+        """Sends and receives for a while, after the caller has begun an iteration or pieces. step: replaces
+        ``fast_round`` or ``plain_round``, and returns whether anything arrived. Raises as ``exchange``."""
         protocol = self._joined
         if step is not None:
             anything = step(protocol)
@@ -386,7 +388,8 @@ class Client:
             self._heard_at = now
         elif now - self._heard_at > WAITING_S:
             self.while_waiting()
-        # A worker that waits for others hears nothing either: a WELCOME of its session shows that the session goes on.
+        # A worker that waits for others receives nothing, either: a WELCOME of its session shows that the session
+        # continues.
         self._ask(max(self._heard_at, self._asked_at))
         if now - self._heard_at > self._give_up_s:
             silent = f"nothing from the switch for {self._give_up_s:g} s, and no answer to HELLO"
@@ -396,28 +399,28 @@ class Client:
             raise TransportError(f"cannot send to the switch for {self._give_up_s:g} s: {trouble}")
 
     def _trouble(self) -> str:
-        """For the end of a message: why packets cannot be sent, if they cannot."""
+        """For the end of a message: the reason why packets cannot be sent, or ""."""
         trouble = self._transport.trouble()
         return f" (cannot send: {trouble})" if trouble else ""
 
     def skip_catch_up(self) -> None:
-        """For a pool (serene.client.allreduce.pool), which has nothing to catch up with, whatever the epoch."""
+        """For a pool (serene.client.allreduce.pool), which needs no catching up in any epoch."""
         self._caught_up = True
 
     def expect_answers(self, announced: int) -> None:
         """A pool's collective begins (allreduce/pool.py): silence counts from now on. announced: the newest epoch that
-        the pool has heard of."""
+        the pool knows."""
         self._contributing.exchange.restart(self.clock())
         self._contributing.exchange.announced = announced
         self._heard_at = self._asked_at = self.clock()
 
     def begin_slots(self, slots: np.ndarray) -> None:
-        """Contributes what was written to ``protocol.values`` of these slots. slots: their numbers, int[n]."""
+        """Contributes ``protocol.values`` of these slots. slots: their numbers, int[n]."""
         self._contributing.begin_slots(slots)
         self.contributions_sent += len(slots)
 
     def plain_round(self, protocol: Protocol) -> bool:
-        """Sends what the protocol has to send, and receives once. Whether anything came."""
+        """Sends the protocol's packets, and receives once. Returns whether anything arrived."""
         now = self.clock()
         self._transport.send(protocol.packets(now))
         payloads, lengths = self._transport.receive((protocol.deadline() or now) - self.clock())
@@ -426,7 +429,7 @@ class Client:
         return bool(len(payloads))
 
     def fast_round(self, protocol: Protocol, fast: FastPath) -> bool:
-        """Sends and receives in C, until something happens that the protocol has to decide. Whether anything came."""
+        """Sends and receives in C until the protocol has to decide. Returns whether anything arrived."""
         self._transport.send(protocol.retransmissions(self.clock()))
         sent, received = protocol.counts.sent, protocol.counts.received
         try:
@@ -440,8 +443,8 @@ class Client:
         return outcome is Outcome.ODD_PACKETS or protocol.counts.received > received
 
     def _hand_over(self, payloads: np.ndarray, lengths: np.ndarray) -> None:
-        """Gives the protocol answers and nudges; what the controller or a new session says is looked at here. payloads:
-        uint8[n, bytes]; lengths: int[n]."""
+        """Passes answers and nudges to the protocol. Messages of the controller or of a new session are handled here.
+        payloads: uint8[n, bytes]; lengths: int[n]."""
         protocol, now = self._joined, self.clock()
         width = HEADER.itemsize + 4 * protocol.membership.lanes
         whole = lengths == width
@@ -454,8 +457,8 @@ class Client:
                 self._check_session(payload.tobytes(), answered=protocol.done)
 
     def _check_session(self, payload: bytes, *, answered: bool = False) -> None:
-        """Raises SessionLost on a newer session's WELCOME, unless what was under way is ``answered``, and so has to be
-        read first; Refused or BadWelcome as `Requests.welcome`."""
+        """Raises SessionLost on a newer session's WELCOME, unless the iteration is ``answered`` and has to be read
+        first; Refused or BadWelcome as `Requests.welcome`."""
         if not self._requests.is_answered_by(payload):
             return
         welcome = self._requests.welcome(payload)

@@ -1,4 +1,4 @@
-"""How a worker leaves its job: it says LEAVE until the controller answers with BYE, or until all workers have left."""
+"""Leaving a job: a worker sends LEAVE until the controller answers with BYE, or until all workers have left."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from serene.wire import HEADER, Op
 LOG = logging.getLogger("serene")
 LEAVE_EVERY_S = 0.2
 WARN_AFTER_S = 3.0  # of LEAVEs without a BYE
-# Over racks, a leaf answers though the root, behind which the controller decides, may be gone: a worker that leaves
-# waits this long for its last read, and again this long for a BYE.
+# Over racks, a leaf answers although the root may be down. A leaving worker waits this long for its last read, and
+# again this long for a BYE.
 PATIENCE_S = 7.5
 
 
 class Leaving:
     """One worker's departure.
 
-    clock: in seconds. contributions_sent: packets in this session, which the controller is told, as are ``died``, the
-    workers of the job whose processes this one knows to have died: nobody waits for their LEAVE. hello: says HELLO;
-    called every ``hello_every_s`` seconds. check_session: is shown every answer, and may raise what ends the departure.
-    why: why there may be no answer, for who reads the warning.
+    clock: in seconds. contributions_sent: packets in this session, for the controller. died: the workers of the job
+    whose processes have died, for the controller: nobody waits for their LEAVE. hello: sends HELLO; called every
+    ``hello_every_s`` seconds. check_session: called with every answer; may raise an error that ends the departure. why:
+    returns the possible reason of a missing answer, for the warning.
     """
 
     def __init__(
@@ -44,14 +44,14 @@ class Leaving:
         self._hello, self._hello_every_s = hello, hello_every_s
         self._check_session, self._why = check_session, why
         self._has_left = False
-        # A switch that answers HELLO while the controller says WAIT: the root, which decides, is out of its reach.
-        self._confirmations = requests.confirmations  # when a BYE came last, or at the beginning
+        # A switch answers HELLO while the controller answers WAIT: the root is unreachable for the leaf.
+        self._confirmations = requests.confirmations  # at the last BYE, or at the beginning
         self._waits_since = math.inf
         self._warned = False
 
     def run(self, timeout_s: float, *, wait_for_others: bool) -> bool:
-        """Whether the whole job is over, as the controller says. Returns at the first BYE, or, where the worker waits
-        for the others, at the one that says that the job is over; or when the time is up. Raises as ``check_session``.
+        """Returns whether the whole job is over, by the controller's BYE: at the first BYE, or, if the worker waits for
+        the others, at the BYE that ends the job; or when the time is up. Raises as ``check_session``.
         """
         began = greeted = self._clock()
         until = began + timeout_s
@@ -65,17 +65,17 @@ class Leaving:
                 return False
             self._requests.say(Op.LEAVE, self._body)
             if asked - greeted > self._hello_every_s:
-                # A switch that has lost its state does not know this worker any more; and the controller goes on
-                # answering LEAVE after the others have begun a new session, in which they wait for this worker.
+                # A switch that has lost its state does not know this worker any more. And the controller still answers
+                # LEAVE after the others have begun a new session, in which they wait for this worker.
                 greeted = asked
                 self._hello()
-            # One LEAVE each time, however many packets come: each of them is answered.
+            # One LEAVE each time, for any number of packets: each LEAVE is answered.
             while self._clock() < asked + LEAVE_EVERY_S:
                 for payload in self._requests.answers(asked + LEAVE_EVERY_S - self._clock()):
                     try:
                         job_over = self._job_over(payload)
                     except Refused as refused:
-                        if not self._has_left:
+                        if not (self._has_left or refused.has_left):
                             raise
                         LOG.warning("worker %d of job %d stops waiting: %s", worker, job, refused)
                         return False
@@ -87,7 +87,7 @@ class Leaving:
         return now - self._waits_since > PATIENCE_S and self._requests.confirmations > self._confirmations
 
     def _job_over(self, payload: bytes) -> bool | None:
-        """What a BYE says; None for another answer."""
+        """Whether a BYE ends the job; None for another answer."""
         self._check_session(payload)
         if payload[1] == Op.WAIT:
             self._waits_since = min(self._waits_since, self._clock())

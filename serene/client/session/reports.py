@@ -1,4 +1,4 @@
-"""What a worker tells the controller about itself, so that `serenectl watch` and automatic strategies can see it."""
+"""A worker's reports to the controller, for `serenectl watch` and automatic strategies."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from serene.client.session.client import Client
 from serene.report import Report
 
 REPORT_EVERY_S = 0.2  # the shortest time between reports of the same state
-CHANGE_EVERY_S = 0.05  # and of different ones, but for the beginnings and ends that matter
+CHANGE_EVERY_S = 0.05  # and of different ones, except for important beginnings and ends
 
 
 class Reports:
-    """The REPORTs of one client. telemetry: gives what is reported beside the state, as JSON can hold it."""
+    """The REPORTs of one client. telemetry: returns the fields beside the state, for JSON."""
 
     def __init__(self, client: Client, telemetry: Callable[[], Report]) -> None:
         self._client = client
@@ -24,8 +24,8 @@ class Reports:
         """Reports the state, unless the last report is too recent. state: computing, exchanging, waiting, paused,
         finished or stopped. force: reports it in any case."""
         now = self._client.clock()
-        # An exchange's end is always reported, or a worker would seem to exchange all the time; so is the beginning of
-        # a wait, or a worker that waits would be shown as computing.
+        # An exchange's end is always reported; otherwise a worker would seem to exchange all the time. So is the
+        # beginning of a wait; otherwise a waiting worker would be shown as computing.
         ended = self._said in ("exchanging", "waiting") and state == "computing"
         begun = state == "waiting" != self._said
         pause = REPORT_EVERY_S if state == self._said else CHANGE_EVERY_S

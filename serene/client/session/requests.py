@@ -1,4 +1,4 @@
-"""A worker's requests, HELLO, REPORT and LEAVE, and what answers them: WELCOME, REFUSED, WAIT and BYE."""
+"""A worker's requests (HELLO, REPORT and LEAVE) and their answers (WELCOME, REFUSED, WAIT and BYE)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ FROM_THE_CONTROLLER = (Op.REFUSED, Op.WAIT, Op.BYE)  # answers to requests; WELC
 
 
 class NoAnswer(SereneError):
-    """No answer from the switch for too long."""
+    """The switch has not answered within the time."""
 
 
 class SessionLost(SereneError):
-    """The job's session has ended: the switch lost its state, or the job was started again.
+    """The job's session has ended: the switch lost its state, or the job was restarted.
 
     ``join`` and ``catch_up`` bring the worker into the new one.
     """
@@ -33,15 +33,20 @@ class BadWelcome(SereneError):
 
 
 class Refused(SereneError):
-    """The controller does not admit this worker; the message is its reason."""
+    """The controller does not admit this worker; the message is its reason. has_left: the job is over, and the
+    controller had accepted this worker's LEAVE."""
+
+    def __init__(self, reason: str, has_left: bool = False) -> None:
+        super().__init__(reason)
+        self.has_left = has_left
 
 
 class Requests:
-    """The requests of one worker of one job, and what answers them.
+    """The requests of one worker of one job, and their answers.
 
-    incarnation: 1 to 2^32 - 1, tells this process from others that were, or will be, the same worker; drawn at random
-    unless given. rack: where the worker believes it is; in another rack the controller refuses it. None: it does not
-    say. Raises SereneError for a number that its header field does not hold.
+    incarnation: 1 to 2^32 - 1, distinguishes this process from other processes of the same worker; random by default.
+    rack: the worker's rack; in another rack the controller refuses it. None: not named. Raises SereneError for a number
+    that its header field does not hold.
     """
 
     def __init__(
@@ -59,24 +64,24 @@ class Requests:
         self.job = in_header("job", job, 0, 2**8 - 1)
         self.worker = in_header("worker", worker, 0, 2**8 - 1)
         self._rack = None if rack is None else in_header("rack", rack, 0, MAX_RACKS - 1)
-        self._racks, self._first = 1, 0  # as the controller says: the job's racks, and the workers in those before ours
+        self._racks, self._first = 1, 0  # from the controller: the job's racks, and the workers in those before ours
         self.vector_length = in_header("vector_length", vector_length, 1, 2**32 - 1)
         self.incarnation = 0
         self.begin_incarnation(incarnation)
-        self.session = 0  # the one that the worker joined last
-        self.epoch = 0  # in it, as far as it was said here
+        self.session = 0  # the last one that the worker joined
+        self.epoch = 0  # in it, from the last HELLO or WELCOME
         self.confirmations = 0  # WELCOMEs of that session since
         self.joining = False
-        self.missing = ""  # what the controller said last about what this worker waits for: others, or a switch
-        self._proof = 0  # what a HELLO has to repeat, by which the controller knows that it is not an old one
+        self.missing = ""  # the controller's last reason why this worker waits: others, or a switch
+        self._proof = 0  # a number that a HELLO has to repeat, which proves that it is new
 
     def begin_incarnation(self, incarnation: int | None = None) -> None:
-        """Takes the given incarnation, or draws one: answers to earlier requests are not for this worker any more."""
+        """Takes the given incarnation, or draws one. Answers to earlier requests are ignored from now on."""
         self.incarnation = incarnation or 1 + secrets.randbelow(2**32 - 1)
 
     def hello(self, epoch: int) -> None:
-        """Asks for a place, or, where the worker has one, whether it still has it. epoch: the one that the worker is
-        in; 0 when it asks for a place."""
+        """Asks for a place, or, if the worker has one, whether it still has it. epoch: the worker's; 0 when it asks for
+        a place."""
         body = membership(vector_length=self.vector_length)
         rack = 0 if self._rack is None else self._rack + 1
         self.epoch = epoch
@@ -91,15 +96,15 @@ class Requests:
         self._transport.send(np.frombuffer(payload, np.uint8)[None, :])
 
     def answers(self, timeout_s: float) -> list[bytes]:
-        """The answers to this worker's requests among the packets that come first, UDP payloads; [] if none comes
-        within the time."""
+        """The answers to this worker's requests among the next packets, UDP payloads; [] if none arrives within the
+        time."""
         payloads, lengths = self._transport.receive(timeout_s)
         whole = [payloads[row, : lengths[row]].tobytes() for row in np.flatnonzero(lengths >= HEADER.itemsize)]
         return [payload for payload in whole if self.is_answered_by(payload)]
 
     def is_answered_by(self, payload: bytes) -> bool:
-        """Whether a payload answers a request of this incarnation. What the controller says also has to be of this
-        session, for an answer of an earlier one may come late; a WELCOME may tell of a new session."""
+        """Whether a payload answers a request of this incarnation. The controller's messages also have to be of this
+        session, because an answer of an earlier one may come late. A WELCOME may be of a new session."""
         header = np.frombuffer(payload, HEADER, 1)[0]
         ours = (self.job, self.worker, self.incarnation)
         if (int(header["job"]), int(header["worker"]), int(header["incarnation"])) != ours:
@@ -107,10 +112,11 @@ class Requests:
         return header["op"] not in FROM_THE_CONTROLLER or int(header["session"]) == self.session
 
     def welcome(self, payload: bytes) -> Membership | None:
-        """The membership, if this is a WELCOME, else None; takes note of a WAIT. Raises Refused if it is a refusal or
+        """The membership, if this is a WELCOME, else None. Stores a WAIT's reason. Raises Refused if it is a refusal or
         the job's vectors have another length, and BadWelcome."""
         if payload[1] == Op.REFUSED:
-            raise Refused(payload[HEADER.itemsize :].decode(errors="replace"))
+            has_left = bool(np.frombuffer(payload, HEADER, 1)[0]["seq"])
+            raise Refused(payload[HEADER.itemsize :].decode(errors="replace"), has_left)
         if payload[1] == Op.WAIT:
             self._wait(np.frombuffer(payload, HEADER, 1)[0], payload[HEADER.itemsize :])
         if payload[1] != Op.WELCOME or len(payload) < HEADER.itemsize + MEMBERSHIP.itemsize:
@@ -122,8 +128,8 @@ class Requests:
         return replace(welcome, racks=self._racks, first=self._first)
 
     def _wait(self, header: np.void, text: bytes) -> None:
-        """The controller's answer to a HELLO or LEAVE: a number with which to say HELLO again, who is missing, or why
-        it cannot do now what it was asked."""
+        """The controller's answer to a HELLO or LEAVE: a number for the next HELLO, the missing workers, or the reason
+        why the request must wait."""
         proof = int(header["seq"])
         if not proof:
             self.missing = text.decode(errors="replace")
@@ -131,11 +137,11 @@ class Requests:
         self._racks, self._first = max(int(header["slot"]), 1), int(header["round"])
         if proof != self._proof:
             self._proof = proof
-            self.hello(self.epoch)  # it asks for a place only while it joins; else this may answer an old HELLO
+            self.hello(self.epoch)  # a worker asks for a place only while it joins; else this may answer an old HELLO
 
 
 def parse_welcome(payload: bytes) -> Membership:
-    """The membership in a WELCOME's UDP payload, which has its body. Raises BadWelcome."""
+    """The membership in a complete WELCOME's UDP payload. Raises BadWelcome."""
     header = np.frombuffer(payload, HEADER, 1)[0]
     body = np.frombuffer(payload, MEMBERSHIP, 1, HEADER.itemsize)[0]
     for name in ("vector_length", "scale", "limit", "lanes"):

@@ -1,22 +1,23 @@
-"""After a switch has lost its state, the workers restore the sums and go on.
+"""After a switch has lost its state, the workers restore the sums and continue.
 
-A switch that starts anew knows nothing; the job begins a new session, and every worker still holds the cumulative sum
-of the old one as it read it last. One worker, the donor, contributes the sum that it holds as if it were a gradient;
-after that the switch has what the donor had, differences of two reads mean what they always meant, and parameters that
-were behind (or ahead) are corrected by their first difference. It takes two rounds under BSP, whose snapshots show
-everybody the same:
+A restarted switch has no state. The job begins a new session, and every worker still holds the cumulative sum that it
+read last. One worker, the donor, contributes its sum like a gradient. After that the switch has the donor's sum,
+differences of two reads keep their meaning, and the first difference corrects parameters that were behind or ahead. It
+takes two or three rounds under BSP, whose snapshots are the same for all workers:
 
 1. the vote: each worker writes what it has into lanes of its own, from slot 0 on, and reads everybody's. Which lanes
    these are depends on its number alone: earlier workers may have left, and numbers do not move up;
-2. the return: each worker subtracts its vote again, and the donor adds the sum that it holds.
+2. the return: each worker subtracts its vote again, and the donor adds the sum that it holds;
+3. over racks, a contribution of nothing. The controller, which ends the restoration, counts contributions at leaves. A
+   leaf may have all its workers' returns and lack other racks': under ASP its workers would read votes as gradients.
+   The third contribution shows that its worker has read the restored sum, so its leaf has it.
 
-The donor is the worker whose sum holds most contributions. What the others had read beyond it is lost and counted;
-an iteration that was under way is either in the donor's sum already or is repeated.
+The donor is the worker whose sum holds most contributions. Contributions that its sum lacks are lost and counted. An
+unfinished iteration is either in the donor's sum already or is repeated.
 
-A session may be lost before all have read what the second round restored. A worker that has read it votes with the
-newer session and is the donor; its counts of contributions and rounds began anew, so the others cannot compare theirs
-with them. But nobody has read the second round before all have read the first: the others go by what that vote meant
-for them.
+A session may be lost before all have read the restored sum. A worker that has read it votes with the newer session and
+is the donor. Its counts of contributions and rounds restarted, so the others cannot compare theirs with them. But no
+worker has read the second round before all have read the first, so the others use their result of that vote.
 """
 
 from __future__ import annotations
@@ -30,9 +31,13 @@ from serene.client.protocol.protocol import MOST_WORKERS, Protocol
 from serene.errors import SereneError
 from serene.wire import ReadMode
 
-ROUNDS = 2  # with which a session begins that follows a lost one
 LANES_PER_WORKER = 8
-ALL = 2**32 - 1  # as a mask of workers; over racks, of those with larger numbers too
+ALL = 2**32 - 1  # as a mask of workers; over racks, also of those with larger numbers
+
+
+def rounds(racks: int) -> int:
+    """With how many rounds a session begins that follows a lost one, in a job over so many racks."""
+    return 2 if racks < 2 else 3
 
 
 class NoRoomToVote(SereneError):
@@ -41,13 +46,13 @@ class NoRoomToVote(SereneError):
 
 @dataclass(frozen=True)
 class Vote:
-    """What one worker has of the lost session.
+    """One worker's state of the lost session.
 
-    finished: iterations whose answers it has all read. held: contributions in the sum that it holds (in the slot with
-    fewest). epoch, round: of the iteration finished last; 0 and -1 for none. session: the lost one; 0 for none.
+    finished: iterations of which it has read all answers. held: contributions in the sum that it holds (in the slot
+    with fewest). epoch, round: of the last finished iteration; 0 and -1 for none. session: the lost one; 0 for none.
     under_way: epoch of its unfinished iteration; 0 for none. counted: if its last read was a snapshot with every
-    counted worker's contribution, the mask of these workers; else 0. voted: the newest session of which it has read the
-    votes; 0 for none.
+    counted worker's contribution, the mask of these workers; else 0. voted: the newest session whose votes it has read;
+    0 for none.
     """
 
     finished: int = 0
@@ -65,7 +70,7 @@ class Vote:
         return [*sums, self.under_way, self.counted, self.voted]
 
     def contains(self, unfinished: Vote) -> bool:
-        """Whether this snapshot, the donor's, has the unfinished iteration of a worker that was counted."""
+        """Whether this snapshot, the donor's, has the unfinished iteration of a counted worker."""
         round_ = unfinished.round + 1 if unfinished.under_way == unfinished.epoch else 0
         return unfinished.under_way == self.epoch and round_ <= self.round
 
@@ -76,15 +81,14 @@ class Vote:
 
 @dataclass(frozen=True)
 class Restored:
-    """How a worker goes on.
+    """How a worker continues.
 
     donor: the number of the worker whose sum was restored; None if this worker joined after that. contained: this
     worker's unfinished iteration is in the restored sum and must not be contributed again. repeated: it may be in that
-    sum, and is contributed again all the same, because nobody can tell. lost: contributions per slot (of all workers
-    together) that the restored sum lacks, less those that it holds and that are contributed again: so it is negative if
-    more are repeated than lost. missed: contributions per slot that the restored sum holds beyond what this worker had
-    read; negative if it holds fewer. apart: by how many contributions per slot the two sums may differ at most, those
-    that only one of them holds.
+    sum, and is contributed again nevertheless, because this is not known. lost: contributions per slot (of all workers
+    together) that the restored sum lacks, minus those that it holds and that are contributed again; negative if more
+    are repeated than lost. missed: contributions per slot in the restored sum minus those that this worker had read.
+    apart: the largest number of contributions per slot that only one of the two sums holds.
     """
 
     donor: int | None
@@ -97,7 +101,7 @@ class Restored:
 
 def ballot(vote: Vote, worker: int, workers: int, slots: int, lanes: int) -> np.ndarray:
     """The first round's contribution of worker number ``worker`` of ``workers``, int32[slots, lanes]: its vote in its
-    lanes, elsewhere 0. Raises NoRoomToVote."""
+    lanes, 0 in the others. Raises NoRoomToVote."""
     voters = max(workers, worker + 1)
     needed, there = LANES_PER_WORKER * voters, slots * lanes
     if needed > there:
@@ -113,8 +117,8 @@ def ballot(vote: Vote, worker: int, workers: int, slots: int, lanes: int) -> np.
 
 
 def count(sums: np.ndarray) -> list[Vote]:
-    """The votes by worker number, from the first round's sum; a worker that is not there any more has an empty one.
-    sums: uint32[slots, lanes]."""
+    """The votes by worker number, from the first round's sum; an absent worker has an empty one. sums: uint32[slots,
+    lanes]."""
     voters = min(MOST_WORKERS, sums.size // LANES_PER_WORKER)
     lanes = sums.reshape(-1)[: LANES_PER_WORKER * voters].reshape(voters, LANES_PER_WORKER)
     said = [Vote(*(int(lane) for lane in row)) for row in lanes]
@@ -122,8 +126,8 @@ def count(sums: np.ndarray) -> list[Vote]:
 
 
 def donor_of(votes: list[Vote]) -> int:
-    """The number of the worker whose sum is restored: of those with the newest session, the one that holds most
-    contributions; of equals, the first."""
+    """The number of the donor: of the workers with the newest session, the one that holds most contributions; of
+    equals, the first."""
 
     def rank(worker: int) -> tuple[int, int, int, int]:
         vote = votes[worker]
@@ -132,14 +136,13 @@ def donor_of(votes: list[Vote]) -> int:
     return max(range(len(votes)), key=rank)
 
 
-def outcome(votes: list[Vote], worker: int, known: Mapping[int, Restored] | None = None) -> Restored:
-    """What the votes mean for worker number ``worker``. known: what earlier votes meant for it, by the session that
-    began with them."""
+def outcome(votes: list[Vote], worker: int, known: Mapping[int, Restored] | None = None, racks: int = 1) -> Restored:
+    """The result of the votes for worker number ``worker``. known: its results of earlier votes, by the session that
+    began with them. racks: the job's."""
     donor = donor_of(votes)
     given = votes[donor]
-    # A worker whose vote is of an earlier session has contributed two rounds in the donor's, if it took part: a vote,
-    # and its return.
-    finished = sum(ROUNDS for vote in votes if vote.session < given.session <= vote.voted)
+    # A worker whose vote is of an earlier session has contributed these rounds in the donor's, if it took part.
+    finished = sum(rounds(racks) for vote in votes if vote.session < given.session <= vote.voted)
     repeats = 0
     for number, vote in enumerate(votes):
         if vote.session == given.session:
@@ -147,7 +150,7 @@ def outcome(votes: list[Vote], worker: int, known: Mapping[int, Restored] | None
             finished += vote.finished + (certain and given.contains(vote))
             repeats += bool(vote.under_way) and not certain
     lost = finished - given.held
-    if lost < -repeats:  # the sum holds contributions of workers that do not vote: nobody knows how many
+    if lost < -repeats:  # the sum holds an unknown number of contributions of workers that do not vote
         lost = 0
     apart = 2 * (max(lost, 0) + repeats)
     ours = votes[worker]
@@ -175,10 +178,10 @@ def outcome(votes: list[Vote], worker: int, known: Mapping[int, Restored] | None
 
 @dataclass(frozen=True)
 class Remains:
-    """What a worker keeps of a lost session.
+    """A worker's data of a lost session.
 
-    held: uint32[slots, lanes], the sum as it was read last. known: by session, what the votes meant in later sessions,
-    which were lost before this worker had read the restored sum.
+    held: uint32[slots, lanes], the last read sum. known: by session, the results of the votes in later sessions, which
+    were lost before this worker had read the restored sum.
     """
 
     held: np.ndarray
@@ -187,10 +190,10 @@ class Remains:
 
     @classmethod
     def of(cls, protocol: Protocol) -> Remains:
-        """protocol: as it was when the session was lost."""
+        """protocol: that of the lost session."""
         last, unfinished = protocol.last, protocol.iterating
-        # A snapshot of round r, when everybody was waited for, holds every counted worker's contribution up to r. Over
-        # racks, sync_mask tells of the worker's own rack alone.
+        # If the barrier waited for all workers, a snapshot of round r holds every counted worker's contributions up to
+        # r. Over racks, sync_mask covers the worker's own rack only.
         everybody, counted = protocol.membership.workers, ALL
         if last is not None and protocol.membership.racks < 2:
             everybody, counted = last.sync_mask.bit_count(), last.sync_mask
@@ -209,10 +212,10 @@ class Remains:
 
 
 def restore(protocol: Protocol, remains: Remains | None, contribute: Callable[[np.ndarray], None]) -> Restored:
-    """The vote and the return, at the beginning of a session. remains: of the session before, if the worker was in it.
-    contribute: exchanges an iteration's values, int32[slots, lanes]. Raises NoRoomToVote, or SereneError where nobody
-    can know what to restore; and as ``contribute``."""
-    slots, lanes = protocol.held_values.shape
+    """The rounds at the beginning of a session. remains: of the session before, if the worker was in it.
+    contribute: exchanges an iteration's values, int32[slots, lanes]. Raises NoRoomToVote, SereneError if the votes do
+    not determine the sum to restore, and as ``contribute``."""
+    (slots, lanes), racks = protocol.held_values.shape, protocol.membership.racks
     vote = replace(remains.vote, voted=max(remains.known, default=0)) if remains else Vote()
     mine = ballot(vote, protocol.number, protocol.membership.workers, slots, lanes)
     contribute(mine)
@@ -222,11 +225,13 @@ def restore(protocol: Protocol, remains: Remains | None, contribute: Callable[[n
             "votes"
         )
     votes = count(protocol.held_values)
-    restored = outcome(votes, protocol.number, remains.known if remains else None)
+    restored = outcome(votes, protocol.number, remains.known if remains else None, racks)
     back = -mine.view(np.uint32)
     if remains:
         remains.known[protocol.membership.session] = restored
         if restored.donor == protocol.number:
             back = back + remains.held
     contribute(back.view(np.int32))
+    if rounds(racks) > 2:
+        contribute(np.zeros_like(mine))
     return restored

@@ -1,4 +1,4 @@
-"""A worker's part in a job from its first HELLO to its last read, across the sessions that the switch loses.
+"""A worker's part in a job, from its first HELLO to its last read, across lost sessions.
 
     session = Session(Client(UdpTransport(), job=0, worker=2, vector_length=79510), apply=trainer.apply)
     with session:
@@ -7,7 +7,7 @@
             session.exchange(trainer.gradient(step))    # contributes, and applies what was read
         session.finish()
 
-It also tells the controller how the worker is doing, so that `serenectl watch` and automatic strategies can see it.
+It also reports the worker's state to the controller, for `serenectl watch` and automatic strategies.
 """
 
 from __future__ import annotations
@@ -37,13 +37,12 @@ LOG = logging.getLogger("serene")
 class Session:
     """One worker's training, over a client that the session closes.
 
-    apply: is given each sum of contributions that was read, float32[vector_length] in gradient units, to change the
-    worker's parameters by. join_timeout_s: for every join.
-    on_lost: is told when the switch has lost the session, before the worker joins the next one. on_members: is told
-    how many workers take part, once it has joined, and whenever a read says that somebody has come or gone.
-    ``facts``: what the program adds to the reports; it may write loss, accuracy, the optimiser's momentum (0 to less
-    than 1) and compute_s (seconds) there. If it does not write compute_s, all the time between exchanges counts as
-    computing.
+    apply: called with each read sum of contributions, float32[vector_length] in gradient units, to change the worker's
+    parameters. join_timeout_s: for every join. on_lost: called when the switch has lost the session, before the worker
+    joins the next one. on_members: called with the number of members after joining, and after a read with another
+    number. ``facts``: fields that the program adds to the reports. It may write loss, accuracy, the optimiser's
+    momentum (0 to less than 1) and compute_s (seconds) there. Without compute_s, all the time between exchanges counts
+    as computing.
     """
 
     def __init__(
@@ -59,20 +58,20 @@ class Session:
         self._apply = apply
         self._join_timeout_s = join_timeout_s
         self._on_lost, self._on_members = on_lost, on_members
-        self.members = 0  # how many workers take part, as it was heard last; 0 before ``join``
+        self.members = 0  # number of members, by the last answer; 0 before ``join``
         client.while_waiting = lambda: self.report("waiting")
         self.facts: Report = {"loss": None, "accuracy": None, "compute_s": 0.0}
         self._compute_s = 0.0  # facts["compute_s"] when the last exchange ended
-        self._ended_at: float | None = None  # when that was, on the client's clock; None during an exchange
-        self.iteration = 0  # the last one that was contributed, from 1
+        self._ended_at: float | None = None  # the time of that, on the client's clock; None during an exchange
+        self.iteration = 0  # the last contributed one, from 1
         self.epoch: int | None = None  # that iteration's
         self.round: int | None = None  # that iteration's
         self.network_s = 0.0
         self.waiting_s = 0.0
-        self.reads_at_risk = 0  # reads that may have held more than 32 bits can
+        self.reads_at_risk = 0  # reads that may have held more contributions than fit 32 bits
         self.sessions_lost = 0  # sessions that the switch has lost
-        self.contributions_lost = 0  # with them, per slot, of all workers together, less those in the sum twice
-        self.iterations_repeated = 0  # contributed again though the restored sums may hold them
+        self.contributions_lost = 0  # with them, per slot, of all workers together, minus those in the sum twice
+        self.iterations_repeated = 0  # contributed again although the restored sums may hold them
         self._agreement = Agreement()
         self._reports = Reports(client, self.telemetry)
         self._steps = StepTimes()
@@ -86,7 +85,7 @@ class Session:
         self.client.close()
 
     def join(self) -> Membership:
-        """Joins, and catches up with what the job did before. Raises as `Client.join` and `Client.exchange`."""
+        """Joins, and catches up with the job's earlier contributions. Raises as `Client.join` and `Client.exchange`."""
         membership = self.client.join(self._join_timeout_s)
         self._take(self.catch_up())
         self._note_members()
@@ -98,12 +97,11 @@ class Session:
             self._on_members(self.members)
 
     def exchange(self, gradient: np.ndarray) -> Update | None:
-        """Contributes a gradient, as `Client.exchange` takes it, and applies what was read. Returns None where the
-        switch lost its state meanwhile, and the contribution is in the sum that was restored and applied.
+        """Contributes a gradient, as of `Client.exchange`, and applies the read. Returns None if the switch lost its
+        state meanwhile and the restored and applied sum contains the contribution.
 
-        Interrupts that are held (`serene.process.interrupts`) may come while it waits: then the iteration does not
-        count.
-        Raises as `Client.exchange` and, where the session is lost, as `join`; never SessionLost.
+        Held interrupts (`serene.process.interrupts`) may come while it waits: then the iteration does not count. Raises
+        as `Client.exchange` and, if the session is lost, as `join`; never SessionLost.
         """
         counts_itself = self.facts["compute_s"] != self._compute_s
         if not counts_itself and self._ended_at is not None:
@@ -143,22 +141,22 @@ class Session:
         return update
 
     def finish(self, timeout_s: float) -> bool:
-        """Leaves and, when all have left, reads once more, after which all workers have applied every contribution.
-        Whether it came to that within the time, and before the controller had cleared the job. Raises as `exchange`,
-        but once it has left not Refused."""
+        """Leaves and, when all have left, reads once more. Then all workers have applied every contribution. Returns
+        whether it succeeded within the time and before the controller had cleared the job. Raises as `exchange`, but
+        not Refused after it has left."""
         self.report("finished", force=True)
         while True:
             try:
                 if self.client.membership.racks > 1:
-                    # A leaf's last packet to the root may be lost, and nobody repeats it: a read makes the leaf send it
-                    # again, so that all can read everything at the end.
+                    # A leaf's last packet to the root may be lost, and no timer repeats it. A read makes the leaf send
+                    # it again, so that all workers can read the whole sum at the end.
                     self._read()
                 return self.client.leave_and_wait(timeout_s) and self._read_at_the_end()
             except SessionLost as lost:
                 self._take(self.resume(lost))
 
     def _read_at_the_end(self) -> bool:
-        """Whether it could: the controller clears a job that has been over for a while."""
+        """Returns whether it succeeded: the controller clears a job that has been over for a while."""
         try:
             return self._read()
         except Refused as refused:
@@ -166,7 +164,7 @@ class Session:
             return False
 
     def _read(self) -> bool:
-        """Whether it could: a leaf whose root is gone answers HELLO, and no read."""
+        """Returns whether it succeeded: a leaf whose root is down answers HELLO, but no read."""
         over_racks = self.client.membership.racks > 1
         try:
             read = self.client.pull(PATIENCE_S if over_racks else math.inf)
@@ -179,8 +177,8 @@ class Session:
         return True
 
     def leave(self) -> None:
-        """Leaves without waiting for the others; but where the switch has lost its state, restores the sums with them
-        first."""
+        """Leaves without waiting for the others. If the switch has lost its state, it first restores the sums with
+        them."""
         self.report("finished", force=True)
         while True:
             try:
@@ -190,8 +188,8 @@ class Session:
                 self.resume(lost)
 
     def abandon(self) -> None:
-        """Leaves in the middle of the training, so that the others do not wait for this worker forever. Where the
-        switch has lost its state, joins the session that follows, in which they would, to leave that."""
+        """Leaves in the middle of the training, so that the others do not wait for this worker for ever. If the switch
+        has lost its state, joins the next session, because the others wait for it there, and leaves that."""
         self.report("stopped", force=True)
         while True:
             try:
@@ -203,14 +201,15 @@ class Session:
     # -- lost sessions -----------------------------------------------------------------------------------------
 
     def resume(self, lost: SessionLost) -> CaughtUp | None:
-        """Joins the session after the one that the switch has lost, and catches up; returns as ``catch_up``."""
+        """Joins the session after a lost one, and catches up; returns as ``catch_up``."""
         self._on_lost(lost)
         self.sessions_lost += 1
         self.client.join(self._join_timeout_s)
         return self.catch_up()
 
     def catch_up(self) -> CaughtUp | None:
-        """What the worker has to apply, as `Client.catch_up`; joins the next session if this one is lost meanwhile."""
+        """The sum that the worker has to apply, as `Client.catch_up`; joins the next session if this one is lost
+        meanwhile."""
         while True:
             try:
                 missed = self.client.catch_up()
@@ -225,7 +224,7 @@ class Session:
         return missed
 
     def _take(self, missed: CaughtUp | None) -> bool:
-        """Applies what was missed. Whether the iteration under way is in it."""
+        """Applies the missed contributions. Returns whether the unfinished iteration is among them."""
         if missed is None:
             return False
         self._apply(missed.delta)
@@ -235,11 +234,11 @@ class Session:
     # -- telemetry ---------------------------------------------------------------------------------------------
 
     def report(self, state: str, *, force: bool = False) -> None:
-        """Tells the controller what the worker does: computing, exchanging, waiting, paused, finished or stopped."""
+        """Reports the worker's state: computing, exchanging, waiting, paused, finished or stopped."""
         self._reports.say(state, force=force)
 
     def telemetry(self) -> Report:
-        """What `serenectl` shows of the worker. Times in seconds. Times and counts are totals since the worker began,
+        """The worker's data for `serenectl`. Times in seconds. Times and counts are totals since the worker began,
         those of packets since it joined."""
         client = self.client
         return {

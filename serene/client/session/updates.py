@@ -1,4 +1,4 @@
-"""What a worker gets back from an exchange."""
+"""The results of an exchange."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from serene.wire import ReadMode
 
 @dataclass(frozen=True)
 class Update:
-    """What an exchange brought.
+    """The result of an exchange.
 
-    delta: float32[vector_length], the sum of all contributions since the last read, in gradient units; or, where the
-    contribution was given in fixed-point units, int32[vector_length] in these.
-    contributions: how many of them the slot with most has. read_at_risk: these are more than a 32-bit difference
-    is certain to hold. epoch, round: of the own contribution. sync_mask, staleness, quorum, read_mode: fields of the
-    policy in force. members: workers that take part. network_s, waiting_s: seconds of this exchange. clipped: values of
-    the own gradient that were clipped.
+    delta: float32[vector_length], the sum of all contributions since the last read, in gradient units. If the
+    contribution was in fixed-point units, it is int32[vector_length] in these. contributions: their number in the slot
+    with most. read_at_risk: there are more than a 32-bit difference certainly holds. epoch, round: of the own
+    contribution. sync_mask, staleness, quorum, read_mode: fields of the policy in force. members: workers that take
+    part. network_s, waiting_s: seconds of this exchange. clipped: values of the own gradient that were clipped.
     """
 
     delta: np.ndarray
@@ -40,11 +39,11 @@ class Update:
 
 @dataclass(frozen=True)
 class CaughtUp:
-    """What a worker that joined late, or again, has to apply to its parameters: delta, contributions and
+    """The sum that a worker that joined late or again has to apply to its parameters: delta, contributions and
     read_at_risk as in `Update`.
 
-    restored: how the sums of a lost session were restored, or that this was done without this worker; None if it was in
-    no lost session.
+    restored: how the sums of a lost session were restored, perhaps without this worker; None if it was in no lost
+    session.
     """
 
     delta: np.ndarray

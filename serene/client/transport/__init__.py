@@ -1,1 +1,1 @@
-"""How a worker's packets reach the switch."""
+"""Transports of a worker's packets."""

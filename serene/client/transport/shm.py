@@ -1,7 +1,7 @@
 """A port of the embedded switch that is memory shared with it: frames without system calls, on one machine.
 
 The switch listens at the port's path. A process that connects gets the port's memory, and has the port until its
-connection ends, which the kernel sees to if the process dies. (``shm.c``, ``serene/embedded/runtime/shm.h``)
+connection ends. If the process dies, the kernel ends it. (``shm.c``, ``serene/embedded/runtime/shm.h``)
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from serene.client.compiled.fastpath import Link, library
 from serene.client.transport.transport import Framed, PortTaken, TransportError, Trouble, next_trouble
 from serene.wire import SWITCH_IP, SWITCH_MAC
 
-FIRST_TIMEOUT_MS, AGAIN_TIMEOUT_MS = 5000, 200  # for the switch to hand over the memory
+FIRST_TIMEOUT_MS, AGAIN_TIMEOUT_MS = 5000, 200  # for the switch to pass the memory
 BATCH = 128  # frames that one call receives
 LARGEST_FRAME = 65536  # bytes
 
@@ -36,9 +36,9 @@ class End(ctypes.Structure):
 
 
 class SharedMemory:
-    """This process's end of the port at a path. When the switch has gone, each call tries to attach to a new one; until
-    then packets are lost, and ``trouble`` says why. Raises TransportError, PortTaken where another process has the
-    port."""
+    """This process's end of the port at a path. When the switch has ended, each call tries to attach to a new one.
+    Until then packets are lost, and ``trouble`` has the reason. Raises TransportError, PortTaken if another process has
+    the port."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         compiled = library()
@@ -71,7 +71,7 @@ class SharedMemory:
         return -int(self._compiled.shm_attach(ctypes.byref(self._end), os.fsencode(self._path), timeout_ms))
 
     def _attached(self, size: int) -> bool:
-        """Whether the switch is there, or is there again."""
+        """Whether the switch is connected, perhaps after attaching again."""
         if not self._compiled.shm_attached(ctypes.byref(self._end)):
             self._compiled.shm_detach(ctypes.byref(self._end))
             self.note(self._attach(AGAIN_TIMEOUT_MS), size)
@@ -83,7 +83,7 @@ class SharedMemory:
         return ctypes.addressof(self._end)
 
     def send_rows(self, rows: np.ndarray) -> None:
-        """rows: uint8[n, bytes], frames. Those for which the ring to the switch has no room are lost."""
+        """rows: uint8[n, bytes], frames. Frames for which the ring to the switch has no room are lost."""
         if self._attached(rows.shape[1]) and len(rows):
             rows = np.ascontiguousarray(rows)
             data = ctypes.c_void_p(rows.ctypes.data)
@@ -113,7 +113,7 @@ class ShmTransport(Framed):
     """Ethernet frames through a shared-memory port of an embedded switch on this machine.
 
     path: the port's. worker, switch_ip, switch_mac, udp_port: as of `FrameTransport`. Raises TransportError, PortTaken
-    where another process has the port.
+    if another process has the port.
     """
 
     def __init__(

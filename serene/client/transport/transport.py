@@ -1,4 +1,4 @@
-"""How a worker's packets reach the switch: the kernel's UDP, or whole frames to the embedded switch's UDP ports."""
+"""Transports of a worker's packets: the kernel's UDP, or whole frames to the embedded switch's UDP ports."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ from serene.wire import (
 
 LARGEST_PAYLOAD = 9216  # bytes
 BATCH = 128  # packets that one call receives
-MOST_HOSTS = 256  # made-up ones
+MOST_HOSTS = 256  # virtual hosts
 SOCKET_BUFFER = 8 << 20  # bytes
 # <linux/in.h>; the socket module has no names for them. PROBE: the interface decides how large packets may be, not an
 # ICMP message, which any host could send.
 _IP_MTU_DISCOVER, _IP_PMTUDISC_PROBE = 10, 3
 
 
-# Errors of a network that may be down for a moment: to the protocol, lost packets. Any other is a programming error.
+# Errors of a network that may be down for a moment. The protocol treats them as lost packets. Any other is a
+# programming error.
 TRANSIENT = frozenset(
     getattr(errno, name)
     for name in (
@@ -55,8 +56,8 @@ class PortTaken(TransportError):
 
 @dataclass(frozen=True)
 class Trouble:
-    """The network refuses packets. errno: why; payload_bytes: their size; since: from when on it has taken none of that
-    size, in seconds on the monotonic clock."""
+    """The network refuses packets. errno: the reason; payload_bytes: their size; since: the time since which it has
+    accepted none of that size, in seconds on the monotonic clock."""
 
     errno: int
     payload_bytes: int
@@ -73,8 +74,8 @@ class Trouble:
 
 
 def next_trouble(before: Trouble | None, refused: int, size: int) -> Trouble | None:
-    """What is in the way after packets of ``size`` bytes were sent. before: what was in the way until then; refused:
-    the errno that they met, or 0 if they were taken."""
+    """The trouble after packets of ``size`` bytes were sent. before: the trouble until then; refused: their errno, or 0
+    if they were accepted."""
     if not refused:
         return None if before is not None and size >= before.payload_bytes else before
     if refused not in _NOT_WORTH_TELLING and (before is None or before.errno != refused):
@@ -86,39 +87,39 @@ class Transport(Protocol):
     """Sends and receives UDP payloads of Serene's packets."""
 
     def send(self, payloads: np.ndarray) -> None:
-        """payloads: uint8[n, bytes]. What does not fit the socket's queue is lost, as on any network. Raises
-        TransportError where the socket cannot be used any more."""
+        """payloads: uint8[n, bytes]. Payloads that do not fit the socket's queue are lost, as on any network. Raises
+        TransportError if the socket cannot be used any more."""
 
     def receive(self, timeout_s: float) -> tuple[np.ndarray, np.ndarray]:
-        """What has arrived, after waiting up to ``timeout_s`` for the first packet: uint8[n, bytes], and the lengths
+        """The arrived packets, after waiting up to ``timeout_s`` for the first one: uint8[n, bytes], and the lengths
         int64[n].
 
         The rows are valid until the next call. Raises as ``send``.
         """
 
     def link(self, payload_bytes: int) -> Link | None:
-        """The socket itself, for the fast path; None where there is none."""
+        """The socket itself, for the fast path, or None."""
 
     def trouble(self) -> Trouble | None:
-        """Why packets cannot be sent at present; None where they can."""
+        """The reason why packets cannot be sent at present, or None."""
 
     def note(self, refused: int, payload_bytes: int) -> None:
-        """Takes note of how packets of this size fared on the fast path. refused: an errno, or 0 if they were sent."""
+        """Records the fast path's result for packets of this size. refused: an errno, or 0 if they were sent."""
 
     def close(self) -> None:
         """Closes the socket."""
 
 
 def readable(descriptor: int, timeout_s: float) -> bool:
-    """Waits until there is something to read, and no longer than that. Whether there is. `select.select` would do for
-    descriptors below 1024 alone, and a training may have more files open."""
+    """Waits for data to read, at most for the timeout. Returns whether there is any. `select.select` only supports
+    descriptors below 1024, and a training may have more files open."""
     waiting = select.poll()
     waiting.register(descriptor, select.POLLIN)
     return bool(waiting.poll(max(timeout_s, 0) * 1e3))
 
 
 def _reason(error: Exception) -> str:
-    """What is wrong with an address or a descriptor."""
+    """The error of an address or a descriptor, as a text."""
     if isinstance(error, OSError):
         return str(error.strerror)
     example = f"expected (HOST, PORT), for example ('127.0.0.1', {SERENE_UDP_PORT}), or a socket's descriptor"
@@ -127,9 +128,8 @@ def _reason(error: Exception) -> str:
 
 class _Socket:
     """A non-blocking socket with a batch of receive buffers. local: the address of a UDP socket, or the descriptor of a
-    socket that is bound already. remote: where to connect it to; None for a descriptor that needs no address to send.
-    whole: refuses packets that would have to be fragmented. Raises TransportError; PortTaken where another process has
-    the address."""
+    bound socket. remote: the address to connect to; None for a descriptor that needs no address to send. whole: refuses
+    packets that would have to be fragmented. Raises TransportError; PortTaken if another process has the address."""
 
     def __init__(self, local: tuple[str, int] | int, remote: tuple[str, int] | None, *, whole: bool) -> None:
         try:
@@ -185,7 +185,7 @@ class _Socket:
                     lengths.append(self._socket.recv_into(view))
                 except BlockingIOError:
                     break
-                except OSError as error:  # that an earlier send has met
+                except OSError as error:  # of an earlier send
                     if error.errno not in TRANSIENT:
                         raise TransportError(f"cannot receive from the switch: {error.strerror}") from error
         return self._rows[: len(lengths)], np.array(lengths, np.int64)
@@ -195,14 +195,14 @@ class _Socket:
 
 
 class UdpTransport:
-    """UDP by the host's own network stack: for workers on machines, or on Mininet's hosts.
+    """UDP by the host's network stack: for workers on machines or Mininet hosts.
 
-    switch_ip: the switch's address. bind_ip, port: where to send from; by default the kernel chooses. Raises
-    TransportError, PortTaken where another process has the port.
+    switch_ip: the switch's address. bind_ip, port: the source; by default the kernel chooses. Raises TransportError,
+    PortTaken if another process has the port.
     """
 
     def __init__(self, switch_ip: str = SWITCH_IP, *, bind_ip: str = "0.0.0.0", port: int = 0) -> None:
-        # The switch adds up whole packets; fragments would only pass through it.
+        # The switch adds up whole packets; it would only forward fragments.
         if not switch_ip or not bind_ip:  # to the kernel, "" is any address of this host
             raise TransportError(f"switch_ip {switch_ip!r}, bind_ip {bind_ip!r}: expected the addresses of hosts")
         self._socket = _Socket((bind_ip, port), (switch_ip, SERENE_UDP_PORT), whole=True)
@@ -228,7 +228,7 @@ class UdpTransport:
 
 
 class Frames(Protocol):
-    """What carries whole Ethernet frames, uint8[n, bytes]; the methods as of `Transport`."""
+    """A carrier of whole Ethernet frames, uint8[n, bytes]; the methods as of `Transport`."""
 
     trouble: Trouble | None
 
@@ -242,7 +242,7 @@ class Frames(Protocol):
 
 
 class Framed:
-    """Payloads in Ethernet frames, which this process writes itself, with the addresses of a made-up host: worker w is
+    """Payloads in Ethernet frames, which this process writes itself, with the addresses of a virtual host: worker w is
     10.0.0.(w + 1), or 10.0.1.x and so on beyond 127 workers. Raises TransportError for other numbers and addresses."""
 
     def __init__(self, frames: Frames, worker: int, switch_ip: str, switch_mac: str, udp_port: int) -> None:
@@ -258,8 +258,8 @@ class Framed:
         self._source = (f"02:00:00:00:{net:02x}:{host:02x}", f"10.0.{net}.{host}", udp_port)
         self._destination = (switch_mac, switch_ip, SERENE_UDP_PORT)
         self._heads: dict[int, np.ndarray] = {}
-        # A switch port also carries ordinary frames. Ours are IPv4 and UDP, from the switch's address and port, to this
-        # worker's port.
+        # A switch port also carries ordinary frames. Serene's are IPv4 and UDP, from the switch's address and port, to
+        # this worker's port.
         self._expected = {
             12: b"\x08\x00",
             23: b"\x11",
@@ -305,13 +305,13 @@ class Framed:
 
 
 class FrameTransport(Framed):
-    """Ethernet frames in UDP datagrams, for the embedded switch's ``udp:`` ports: no root, no interfaces. Or in the
-    packets of a socket that is given, such as a packet socket at an interface: for any switch.
+    """Ethernet frames in UDP datagrams, for the embedded switch's ``udp:`` ports, without root or interfaces. Or in the
+    packets of a given socket, such as a packet socket at an interface, for any switch.
 
-    worker: the made-up host's number, from 0, which gives its addresses (`Framed`). local: an address to send from, or
-    the descriptor of a socket that is bound already; switch: the address of the switch's port, None for a descriptor
-    that needs none. switch_ip, switch_mac, udp_port: the frames' addresses. Raises TransportError, PortTaken where
-    another process has the address.
+    worker: the virtual host's number, from 0, which determines its addresses (`Framed`). local: the source address, or
+    the descriptor of a bound socket; switch: the address of the switch's port, None for a descriptor that needs none.
+    switch_ip, switch_mac, udp_port: the frames' addresses. Raises TransportError, PortTaken if another process has the
+    address.
     """
 
     def __init__(

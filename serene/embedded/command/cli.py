@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import grpc
@@ -100,11 +101,23 @@ def _log_to(options: argparse.Namespace) -> None:
             )
         except OSError as error:
             raise Usage(f"--log-file: cannot write {path}: {error.strerror}") from None
+    for handler in handlers:
+        handler.handleError = partial(_end_log, handler)  # type: ignore[method-assign]
     logging.basicConfig(
         level=LOG_LEVELS[options.log_level],
         format="%(asctime)s %(name)s %(levelname)s %(message)s",
         handlers=handlers or [logging.StreamHandler(sys.stderr)],
     )
+
+
+def _end_log(handler: logging.Handler, _: logging.LogRecord) -> None:
+    """Ends a log that cannot be written, as on a full disk: otherwise each packet would print a traceback."""
+    if handler not in (root := logging.getLogger()).handlers:
+        return  # another thread has been here
+    root.removeHandler(handler)
+    where = getattr(handler, "baseFilename", "standard output")
+    with contextlib.suppress(OSError):
+        print(f"cannot write the log to {where}: {sys.exc_info()[1]}; it ends here", file=sys.stderr, flush=True)
 
 
 def _program(options: argparse.Namespace) -> str | bytes | None:

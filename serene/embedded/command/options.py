@@ -105,7 +105,7 @@ class _ShowCompletion(argparse.Action):
 
 
 def _add_left_out(parser: argparse.ArgumentParser, options: dict[str, str]) -> None:
-    group = parser.add_argument_group("accepted without effect; the log says what is missing")
+    group = parser.add_argument_group("accepted without effect; the log names the missing part")
     for option, missing in options.items():
         if option in WITHOUT_VALUE:
             group.add_argument(option, action="store_true", help=missing)
@@ -130,8 +130,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--join-udp", action="store_true",
         help="pass runs of equal UDP packets to the kernel as one buffer (segmentation offload)")  # fmt: skip
     add("--crc", action="append", type=_crc, default=[], metavar=CRC_USAGE,
-        help="CRC parameters of a crc16_custom or crc32_custom calculation, named as in the JSON. With the "
-        "polynomial alone, the rest is BMv2's default; repeatable")  # fmt: skip
+        help="CRC parameters of a crc16_custom or crc32_custom calculation, named as in the JSON. With a "
+        "polynomial alone, other parameters have BMv2's defaults; repeatable")  # fmt: skip
     add("--slots", type=int, metavar="N",
         help="slots of a Serene program given here; for a pushed program use the controller's --slots")  # fmt: skip
     add("--no-p4", action="store_true", help="start without a program")

@@ -73,3 +73,5 @@ class PacketPrinter:
                     return
         except BrokenPipeError:
             sys.stderr.write("the reader has gone: packets are no longer printed\n")
+        except OSError as error:
+            sys.stderr.write(f"cannot print packets: {error.strerror}; they are no longer printed\n")

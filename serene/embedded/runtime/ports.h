@@ -417,7 +417,7 @@ static void *ports_thread(void *argument) {
         int count = ports_waits(runtime, waits);
         if (!busy) busy = !ports_sleep(runtime);
         pthread_mutex_unlock(&runtime->lock);
-        if (poll(waits, (nfds_t)count, busy ? 0 : -1) < 0 && errno != EINTR) break;
+        if (poll(waits, (nfds_t)count, busy ? 0 : -1) < 0 && errno != EINTR) usleep(10000);   /* no memory now */
 
         uint64_t ignored;
         while (waits[0].revents && read(ports->wake, &ignored, sizeof ignored) > 0) {}

@@ -52,16 +52,18 @@ static void shm_unlisten(struct shm_port *shm) {
         unlink(shm->address.sun_path);
 }
 
-/* Memory that cannot shrink under us. NULL: there is none. */
+/* Memory that cannot shrink under us. NULL: there is none, and errno says why. */
 static struct shm_memory *shm_make(int *fd) {
     *fd = memfd_create("serene-port", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (*fd < 0) return NULL;
     void *memory = MAP_FAILED;
-    if (!posix_fallocate(*fd, 0, sizeof(struct shm_memory))
+    if (!(errno = posix_fallocate(*fd, 0, sizeof(struct shm_memory)))
         && !fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
         memory = mmap(NULL, sizeof(struct shm_memory), PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
     if (memory != MAP_FAILED) return memory;
+    int error = errno;
     close(*fd);
+    errno = error;
     return NULL;
 }
 
@@ -69,6 +71,8 @@ static void shm_accept_one(struct shm_port *shm, int connection) {
     int fd;
     struct shm_memory *memory = shm_make(&fd);
     if (!memory) {
+        uint32_t why[2] = {SHM_GREETING, (uint32_t)errno};
+        if (send(connection, why, sizeof why, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) { /* it has gone again */ }
         close(connection);
         return;
     }
