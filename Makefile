@@ -86,7 +86,7 @@ help:
 	@echo "make clean         remove build output, caches and environments"
 	@echo
 	@echo "A run's settings and their defaults:"
-	@echo "  WORKERS=4 STRATEGY=bsp (bsp, ssp:S, asp, quorum:K, mixed:W,W, auto) STEPS=200 SEED=1"
+	@echo "  WORKERS=4 STRATEGY=bsp (bsp, ssp:S, asp, quorum:K, mixed:W,W, auto, auto:NAME, auto:FILE.py:NAME) STEPS=200 SEED=1"
 	@echo "  STRAGGLER=none (none, slow_worker, heterogeneous, failure; as slow_worker:probability=0.3 or trace:FILE)"
 	@echo "  TARGET=auto (auto, embedded, bmv2)  MODEL=mlp (mlp, cnn, cnn-large)"
 	@echo "  DATASET=digits (digits, fashion-mnist, mnist, cifar10)  BATCH_SIZE=32 LEARNING_RATE= (the authors': 256, 0.04)"

@@ -208,9 +208,10 @@ def strategy_from_dict(data: Mapping[str, Any]) -> Strategy:
     return cls(**parameters)
 
 
-def parse(text: str, worker: Callable[[str], int] = int) -> Strategy:
+def parse(text: str, worker: Callable[[str], int] = int, also: Sequence[str] = ()) -> Strategy:
     """A strategy as one writes it on a command line: bsp, ssp:3, asp, quorum:3, mixed:3,5 or mixed:3,5:2. Raises
-    BadStrategy, and what ``worker`` raises: the number of a worker by its name, as `serene.racks.Racks.worker`."""
+    BadStrategy, and what ``worker`` raises: the number of a worker by its name, as `serene.racks.Racks.worker`.
+    also: what the caller takes as well, for the error."""
     name, _, rest = text.strip().lower().partition(":")
     try:
         if name in ("bsp", "asp") and not rest:
@@ -224,7 +225,7 @@ def parse(text: str, worker: Callable[[str], int] = int) -> Strategy:
             return Mixed(tuple(worker(each) for each in workers.split(",")), int(staleness or 0))
     except ValueError:
         pass
-    raise BadStrategy(f"no strategy {text!r}; expected {choices(NAMES)}")
+    raise BadStrategy(f"no strategy {text!r}; expected {choices((*NAMES, *also))}")
 
 
 def to_text(strategy: Strategy) -> str:

@@ -33,7 +33,7 @@ Url = Annotated[
         help=f"Address of the controller: http://HOST:PORT or unix:/PATH; default ${CONTROLLER}, else http://127.0.0.1:8559.",
     ),
 ]
-JobOption = Annotated[int | None, typer.Option("--job", metavar="ID", help="Job; default: the only one.")]
+JobOption = Annotated[str | None, typer.Option("--job", metavar="ID", help="Job's id or name; default: the only one.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the controller's JSON.")]
 
 
@@ -63,13 +63,26 @@ def only_job(client: ControllerClient, made_by: str) -> int:
     raise SereneError(f"{what}; create one with {made_by}")
 
 
+def job_number(client: ControllerClient, named: str) -> int:
+    """A job's id, by that number or by the name that its programs gave it. Raises BadChoice."""
+    if named.isdecimal() and len(named) <= 9:
+        return int(named)
+    there = client.jobs()
+    same = [job for job in there if job.name == named]
+    found = [job for job in same if job.state is not JobState.FINISHED] or same
+    if len(found) == 1:
+        return found[0].job
+    known = ", ".join(f"{job.job} ({job.name})" if job.name else str(job.job) for job in there) or "none"
+    raise BadChoice(f"there {f'are {len(found)} jobs' if found else 'is no job'} {named!r} (jobs: {known})")
+
+
 @contextmanager
 def job_of(
-    controller: str | None, job: int | None, made_by: str = "'serenectl jobs create --workers N'"
+    controller: str | None, job: str | None, made_by: str = "'serenectl jobs create --workers N'"
 ) -> Iterator[tuple[ControllerClient, int]]:
     """A client of the controller, and the chosen job: the named one, else `only_job`."""
     with ControllerClient(controller) as client:
-        yield client, only_job(client, made_by) if job is None else job
+        yield client, only_job(client, made_by) if job is None else job_number(client, job)
 
 
 def worker_of(client: ControllerClient, job: int, named: str) -> int:

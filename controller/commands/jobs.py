@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from serene.controller.commands import view
-from serene.controller.commands.common import AsJson, Url, console, make, number_of, print_json
+from serene.controller.commands.common import AsJson, Url, console, job_of, make, number_of, print_json
 from serene.controller.commands.groups import BadChoice, group
 from serene.controller.http.client import ControllerClient
 from serene.racks import Racks
@@ -103,9 +103,9 @@ def _by_rack(workers: int, racks: str | None, client: ControllerClient) -> Racks
 
 @jobs.command("delete")
 def delete_job(
-    job: Annotated[int, typer.Option(metavar="ID", help="The job to delete.")], controller: Url = None
+    job: Annotated[str, typer.Option(metavar="ID", help="The job to delete, by id or name.")], controller: Url = None
 ) -> None:
     """Delete a job and refuse its workers."""
-    with ControllerClient(controller) as client:
-        client.delete_job(job)
-    print(f"job {job} deleted")
+    with job_of(controller, job) as (client, chosen):
+        client.delete_job(chosen)
+    print(f"job {chosen} deleted")

@@ -71,7 +71,7 @@ def sync_mixed(
         raise BadChoice(f"--async-workers {given!r}: expected worker ids, for example 3,5")
     with job_of(controller, job) as (client, chosen):
         asynchronous = tuple(worker_of(client, chosen, worker) for worker in named)
-    _swap(chosen, controller, lambda: Mixed(asynchronous, staleness))
+    _swap(str(chosen), controller, lambda: Mixed(asynchronous, staleness))
 
 
 @sync.command("auto", context_settings={"ignore_unknown_options": True})
@@ -119,7 +119,7 @@ def required(option: str, value: T | None, expected: str) -> T:
     return value
 
 
-def _swap(job: int | None, controller: str | None, strategy_of: Callable[[], Strategy]) -> None:
+def _swap(job: str | None, controller: str | None, strategy_of: Callable[[], Strategy]) -> None:
     strategy = make(strategy_of)
     with job_of(controller, job) as (client, chosen):
         print(view.swap_line(chosen, client.set_strategy(chosen, strategy)))

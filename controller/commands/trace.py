@@ -1,5 +1,5 @@
-"""``serenectl trace``: the steps of packets in a running serene-switch. It connects to the switch, not the
-controller."""
+"""``serenectl trace``: the steps of packets in a running serene-switch. It connects to the switch; a controller only
+names it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from typing import Annotated
 
 import typer
 
+from serene.controller.commands.common import Url
+from serene.controller.commands.groups import BadChoice
+from serene.controller.http.client import ControllerClient, NoController
 from serene.controller.settings import DEFAULT_SWITCH, BadSettings, Settings, host_and_port, port_numbers, settings
-from serene.errors import SereneError
+from serene.errors import SereneError, choices
 
 
 class Format(str, Enum):
@@ -23,7 +26,13 @@ class Format(str, Enum):
 
 
 def trace(
-    switch: Annotated[str, typer.Option(metavar="HOST:PORT", help="The switch's P4Runtime server.")] = DEFAULT_SWITCH,
+    switch: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help=f"The switch's P4Runtime server; default: the controller's, else {DEFAULT_SWITCH}.",
+        ),
+    ] = None,
     switch_ca: Annotated[str, typer.Option(metavar="FILE", help=Settings.model_fields["switch_ca"].description)] = "",
     switch_cert: Annotated[str, typer.Option(metavar="FILE", help="TLS: this command's certificate.")] = "",
     switch_key: Annotated[str, typer.Option(metavar="FILE", help="TLS: the key of --switch-cert.")] = "",
@@ -46,6 +55,7 @@ def trace(
     form: Annotated[
         Format, typer.Option("--format", help="json: an object per packet; proto: BMv2's PacketTrace, a line per copy.")
     ] = Format.TEXT,
+    controller: Url = None,
 ) -> None:
     """Trace packets through the switch: parser states, tables, actions, registers, drops."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's own log, beside the error that it returns
@@ -61,6 +71,7 @@ def trace(
         raise BadSettings("--json with --format proto: expected one of them")
     # Checks that the files exist and fit together.
     tls = settings(switch_ca=switch_ca, switch_cert=switch_cert, switch_key=switch_key)
+    switch = switch or _switch_of(controller)
     try:
         host_and_port(switch)
         ports = None if port is None else port_numbers(port, 0, MAX_PORTS - 1)
@@ -99,3 +110,20 @@ def trace(
                 traced += 1
         except NoTraces as error:
             raise SereneError(f"{switch}: {error}") from None
+
+
+def _switch_of(controller: str | None) -> str:
+    """The address of the controller's switch; the default one where no controller was named and none runs. Raises
+    BadChoice if it has several."""
+    try:
+        with ControllerClient(controller) as client:
+            switches = client.status().switches
+    except NoController:
+        if controller is not None:
+            raise
+        return DEFAULT_SWITCH
+    if len(switches) > 1:
+        raise BadChoice(
+            f"--switch is missing: expected {choices(f'{each.address} ({each.name})' for each in switches)}"
+        )
+    return switches[0].address

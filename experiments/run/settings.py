@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from serene.controller.automatic import AUTOMATIC, automatic_parts
+from serene.controller.automatic import AUTOMATIC, automatic_parts, load
 from serene.experiments.shared.build import commit
 from serene.faults import Faults
 from serene.faults import load as load_faults
@@ -193,7 +193,11 @@ def check(**settings: object) -> Settings:
     automatic = automatic_parts(given.strategy) if given.strategy.partition(":")[0] == "auto" else None
     if automatic is not None and given.exchange != "switch":
         raise BadSetting(f"STRATEGY={given.strategy}: automatic strategies need EXCHANGE=switch")
-    strategy = parse(given.strategy, by_rack.worker) if automatic is None else BSP()
+    if automatic is None:
+        strategy = parse(given.strategy, by_rack.worker, ("auto", f"{AUTOMATIC}NAME", f"{AUTOMATIC}FILE.py:NAME"))
+    else:
+        load(*automatic)  # so that what is wrong with it is noticed before anything starts
+        strategy = BSP()
     fields = strategy.compile(range(given.workers))
     if given.racks > 1:
         policies(fields, [by_rack.mask(rack) for rack in range(given.racks)])

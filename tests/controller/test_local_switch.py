@@ -182,6 +182,11 @@ def test_up_on_a_taken_local_switch_suggests_a_second_one(running: Local) -> Non
     assert running.client.status().switch.connected
 
 
+def test_trace_asks_the_switch_of_the_named_controller(running: Local) -> None:
+    refused = running.serenectl("trace", "--match", "x.y == 1")
+    assert refused.returncode == 1 and refused.stderr.startswith(f"error: {running.switch}: no header 'x'"), refused
+
+
 def test_precision_command_explains_that_there_is_no_job(running: Local) -> None:
     refused = running.serenectl("precision", "8")
     assert (refused.returncode, refused.stderr) == (

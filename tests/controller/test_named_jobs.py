@@ -298,6 +298,26 @@ def test_places_are_requested_over_http(start: StartController) -> None:
         assert isinstance(ask("a", strategy={"name": "asp"}).json()["waits"], str)
 
 
+@pytest.mark.targets("embedded")
+def test_commands_take_a_job_by_its_name(start: StartController) -> None:
+    controller = start("--gone-after", "600")
+
+    def is_made() -> bool:
+        for process in "ab":
+            httpx.post(f"{controller.url}/v1/places", json=body(process), trust_env=False, timeout=120.0)
+        return bool(controller.client.jobs())
+
+    until(is_made, "both processes have places")
+    controller.client.create_job(2, BSP())
+    for command, status, out, err in (
+        ("sync asp --job gpt", 0, "job 0: BSP -> ASP, when it starts\n", ""),
+        ("sync asp --job gtp", 2, "", "error: there is no job 'gtp' (jobs: 0 (gpt), 1)\n"),
+        ("jobs delete --job gpt", 0, "job 0 deleted\n", ""),
+    ):
+        ended = serenectl(*command.split(), "--controller", controller.url)
+        assert (ended.returncode, ended.stdout, ended.stderr) == (status, out, err), ended
+
+
 def test_newcomer_gets_a_dead_members_place_rather_than_a_left_one() -> None:
     """Everybody waits for the dead member. Whether it is dead is known after a while only."""
     office = Office()

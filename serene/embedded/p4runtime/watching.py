@@ -131,6 +131,7 @@ def watch(channel: grpc.Channel, wanted: dict[str, Any], ready: Callable[[], Non
             raise NoTraces(
                 "this switch cannot trace; only serene-switch can (with BMv2 use --log-console -L trace)"
             ) from None
-        raise NoTraces(str(error.details() or error.code())) from None
+        hint = ": check that the switch runs, and --switch HOST:PORT" if error.code() is Code.UNAVAILABLE else ""
+        raise NoTraces(f"{error.details() or error.code()}{hint}") from None
     finally:
         call.cancel()
