@@ -32,7 +32,7 @@ from serene.errors import SereneError
 from serene.process.spawn import module
 from serene.program import Program
 from serene.strategy import ASP, BSP, SSP, Quorum
-from serene.topologies.processes import controller, embedded_switch, free_ports
+from serene.topologies.processes import controller, embedded_switch, free_ports, set_up_turn
 
 PERIOD = 1021  # of the numbers that workers contribute, so that what their sum has to be takes no memory
 PART = 1 << 20  # values that are checked at a time
@@ -105,15 +105,16 @@ def run(values: int, workers: int, exchanges: int, folder: Path, slots: int | No
     worker, and the switch's memory."""
     loaded = Program.load()
     needed = -(-values // loaded.lanes) if slots is None else slots
-    grpc, http = free_ports(9559, 8559)
-    udp = free_ports(*[24300] * 2 * workers, kind=socket.SOCK_DGRAM)
-    pairs = list(zip(udp[::2], udp[1::2], strict=True))
-    ports = {number: f"udp:{switch}:{local}" for number, (switch, local) in enumerate(pairs, 1)}
     with contextlib.ExitStack() as stack:
-        switch = embedded_switch(ports, grpc, folder / "switch.log")
-        stack.callback(switch.stop)
-        commanding = controller(grpc, http, workers, folder / "controller.log", "--slots", str(needed))
-        stack.callback(commanding.stop)
+        with set_up_turn():
+            grpc, http = free_ports(9559, 8559)
+            udp = free_ports(*[24300] * 2 * workers, kind=socket.SOCK_DGRAM)
+            pairs = list(zip(udp[::2], udp[1::2], strict=True))
+            ports = {number: f"udp:{switch}:{local}" for number, (switch, local) in enumerate(pairs, 1)}
+            switch = embedded_switch(ports, grpc, folder / "switch.log")
+            stack.callback(switch.stop)
+            commanding = controller(grpc, http, workers, folder / "controller.log", "--slots", str(needed))
+            stack.callback(commanding.stop)
         client = stack.enter_context(ControllerClient(f"http://127.0.0.1:{http}"))
         client.create_job(workers, Quorum(workers - 1))
         each = ["--values", str(values), "--workers", str(workers), "--exchanges", str(exchanges)]
