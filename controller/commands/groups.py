@@ -29,10 +29,12 @@ class Choices(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-def group(help: str, *, invoke_without_command: bool = False, add_completion: bool = False) -> typer.Typer:
+def group(
+    help: str, *, cls: type[Choices] = Choices, invoke_without_command: bool = False, add_completion: bool = False
+) -> typer.Typer:
     """A group of commands, as `typer.Typer`."""
     return typer.Typer(
-        cls=Choices,
+        cls=cls,
         help=help,
         add_completion=add_completion,
         rich_markup_mode=None,

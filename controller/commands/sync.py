@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from serene.controller.automatic import BEST, SHIPPED
 from serene.controller.commands import view
 from serene.controller.commands.common import JobOption, Url, job_of, make, worker_of
-from serene.controller.commands.groups import BadChoice, group
+from serene.controller.commands.groups import BadChoice, Choices, group
 from serene.errors import choices
 from serene.strategy import ASP, BSP, MAX_STALENESS, SSP, Mixed, Quorum, Strategy
 
@@ -20,7 +21,23 @@ T = TypeVar("T")
 STALENESS = f"0 to {MAX_STALENESS}"
 STALENESS_HELP = f"Rounds a worker may be ahead, {STALENESS}."
 
-sync = group("Change the strategy of a running job.")
+OPTIONS = {"ssp": ("--staleness",), "quorum": ("--k",), "mixed": ("--async-workers", "--staleness"), "auto": ()}
+
+
+class Texts(Choices):
+    """Takes a strategy as other commands do, too: ssp:3, quorum:3, mixed:3,5:2, auto:NAME."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, colon, rest = args[0].partition(":") if args else ("", "", "")
+        if colon and name in OPTIONS:
+            options = OPTIONS[name]
+            values = rest.split(":", len(options) - 1) if options else [rest]  # what is too much is no number
+            pairs = itertools.zip_longest(options[: len(values)], values)
+            args = [name, *(word for pair in pairs for word in pair if word is not None), *args[1:]]
+        return super().resolve_command(ctx, args)
+
+
+sync = group("Change the strategy of a running job.", cls=Texts)
 
 
 @sync.command("bsp")

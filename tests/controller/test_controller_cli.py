@@ -14,8 +14,10 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import pytest
+import typer
 
 from serene.controller.commands.cli import main
+from serene.controller.commands.sync import sync
 from serene.distribution import version
 from serene.strategy import BSP
 from tests.controller.hosts import Host, join
@@ -111,6 +113,23 @@ def test_command_without_arguments_prints_help() -> None:
         assert f"\n  {command} " in said.stdout
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("ssp:3", "ssp --staleness 3"),
+        ("ssp:3:4", "ssp --staleness 3:4"),  # refused as no number
+        ("quorum:2 --job 1", "quorum --k 2 --job 1"),
+        ("mixed:3,5", "mixed --async-workers 3,5"),
+        ("mixed:3,5:2", "mixed --async-workers 3,5 --staleness 2"),
+        ("auto:my.py:Mine", "auto my.py:Mine"),
+    ],
+)
+def test_sync_takes_the_texts_of_strategies(text: str, words: str) -> None:
+    command = typer.main.get_command(sync)
+    name, _, rest = command.resolve_command(typer.Context(command), text.split())  # type: ignore[attr-defined]
+    assert [name, *rest] == words.split()
+
+
 def test_commands_manage_a_job_from_creation_to_deletion(
     run: Run, switch: SwitchProcess, controller: ControllerProcess, hosts: list[Host]
 ) -> None:
@@ -121,7 +140,7 @@ def test_commands_manage_a_job_from_creation_to_deletion(
 
     assert said("jobs") == "no jobs; create one with 'serenectl jobs create --workers N'\n"
     assert said("jobs create --workers 2 --strategy ssp:2") == "job 0: waiting, SSP(2), 0 of 2 workers here\n"
-    assert said("sync ssp --staleness 2") == "job 0: already SSP(2), no change\n"
+    assert said("sync ssp --staleness 2") == said("sync ssp:2") == "job 0: already SSP(2), no change\n"
     assert said("sync bsp") == "job 0: SSP(2) -> BSP, when it starts\n"
     session = join(hosts[:2], 0, 700)[0]["session"]
     swap = said("sync ssp --staleness 3")
