@@ -3,9 +3,9 @@
 A run has the workers' real code and the P4 program, with a network between them that loses, duplicates, reorders and
 delays packets. Workers pause, die, join twice and are evicted; the controller dies and comes back with another clock;
 the switch, or one of a tree's, restarts without its state; jobs are deleted and their ids used again; and a hostile
-host sends forged packets. Each run is checked for contributions that are missing from the sums or in them
-twice, for stuck workers, for workers beyond their staleness bound, and for workers that read another BSP sum than the
-others. Its pair and its number determine a run, which can be played again alone.
+host sends forged packets. Each run is checked for contributions that are missing from the sums or in them twice, for
+stuck workers, for workers beyond their staleness bound, and for workers that read another BSP sum than the others. Its
+pair and its number determine a run, which can be played again alone.
 
 ``make schedules RACKS=3 FIRST=2000 RUNS=1000 OUT=part.json`` plays some of them, on a tree of switches;
 `serene.experiments.correctness.tallies` adds up parts.

@@ -166,7 +166,7 @@ def test_model_restarts_worker_refused_for_an_ended_process() -> None:
     run.run_until(0.2)
     first = place.present
     place.start(udp_port=first.host.udp_port + 1)
-    while not run._holds_its_place(place.present):
+    while not run.holds_its_place(place.present):
         assert first.process.alive and run.time.step()
     place.present.die()
     run.refused(first, "another process has its place")
@@ -181,11 +181,11 @@ def test_first_process_ends_only_after_the_other_has_its_place() -> None:
     run.run_until(0.2)
     first = place.present
     place.start(udp_port=first.host.udp_port + 1)
-    run._end_first(first, 100.0)
+    run.events.end_first(first, 100.0)
     assert first.process.alive
-    while not run._holds_its_place(place.present):
+    while not run.holds_its_place(place.present):
         assert run.time.step()
-    run._end_first(first, 100.0)
+    run.events.end_first(first, 100.0)
     assert not first.process.alive
     run.close()
 

@@ -126,7 +126,7 @@ class ElasticSchedule(Schedule):
 
     def _goes(self, place: Place, away_s: float | None) -> None:
         incarnation = place.present
-        if not self._at_work(incarnation):
+        if not self.at_work(incarnation):
             return
         incarnation.die()
         if away_s is not None:

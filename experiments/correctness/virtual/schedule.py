@@ -26,25 +26,23 @@ from serene.controller.switch.switch import Switch, SwitchOptions
 from serene.entries import CPU_PORT, OWN, Entry
 from serene.experiments.correctness.virtual.checks import Violation
 from serene.experiments.correctness.virtual.controller import VirtualController
+from serene.experiments.correctness.virtual.events import WELCOMED_S, Events
 from serene.experiments.correctness.virtual.hostile import PORT as HOSTILE_PORT
 from serene.experiments.correctness.virtual.hostile import Hostile
 from serene.experiments.correctness.virtual.ledger import Ledger
-from serene.experiments.correctness.virtual.plan import Happening, Outcome, Plan, What
+from serene.experiments.correctness.virtual.plan import Outcome, Plan
 from serene.experiments.correctness.virtual.switch import CommandedSwitch, Plane
 from serene.experiments.correctness.virtual.timeline import Due, Timeline
 from serene.experiments.correctness.virtual.watch import INCARNATION, OP, Watch, field
 from serene.experiments.correctness.virtual.worker import Incarnation, Place
-from serene.faults import Action, Direction, Event, Links
+from serene.faults import Direction, Links
 from serene.strategy import PolicyFields, Strategy, shrunk
 from serene.wire import Op
 
 WIRE_S = 0.001  # time that a packet takes over a link without faults
 PACKET_IN_LATE_S = 0.05  # by which a tenth of the packet-ins are late
 BACK_S = 0.3  # mean time until a worker whose job was deleted is started again
-WELCOMED_S = 0.3  # from the beginning of a job until its workers have their WELCOME, unless packets are lost
-RESTARTS_AGAIN, RESTORED_S = 0.3, 5.0  # how often the switch restarts again, before its sums are restored perhaps
 JOBS = 2  # ids that the jobs of a run may have
-WRITES = 8  # at one of which a controller dies
 
 _OF_JOBS = frozenset(("member", "address", "job", "known_source", "forward", "root", "prepared"))  # tables
 _SEQ, _SESSION = field("seq"), field("session")
@@ -72,13 +70,12 @@ class Schedule:
         self.job = 0
         self._ledgers: dict[int, Ledger] = {}  # by session
         self.ledger = self._new_ledger()
-        self._events: list[Event | Happening] = [*plan.faults.events, *plan.happenings]
-        self._clock_steps = list(plan.clock_steps_s)
         self._deleting = False  # whether its user is about to delete the job
-        self._next_too = False  # whether to delete also the job that follows a deleted one, while its workers join
+        self.next_too = False  # whether to delete also the job that follows a deleted one, while its workers join
         self.places = [self.place(worker) for worker in range(plan.workers)]
         self._port_of = {worker + 1: worker for worker in range(plan.workers)}
         self.controller = VirtualController(self)
+        self.events = Events(self, plan, self._rng)
         self._failure: BaseException | None = None
         self._hostile = Hostile(self, plan.hostile_every_s) if plan.hostile_every_s else None
 
@@ -292,7 +289,7 @@ class Schedule:
         another one for the next job. Raises Violation if it should not have been refused."""
         place = incarnation.place
         others = [other for other in place.incarnations if other is not incarnation]
-        if self._holds_its_place(incarnation) and not self._deleting:
+        if self.holds_its_place(incarnation) and not self._deleting:
             raise Violation("nobody is stopped", f"worker {place.id} is a member, and was refused: {reason}")
         if incarnation.started_for is not self.ledger or self._deleting:
             self.happened["sent away"] += 1
@@ -301,7 +298,7 @@ class Schedule:
         elif self._was_left_out(place):
             self.happened["evicted, and back when the job was over"] += 1
             self.ledger.finals[place.id] = None
-        elif any(self._holds_its_place(other) and not other.process.alive for other in others):
+        elif any(self.holds_its_place(other) and not other.process.alive for other in others):
             # The other one asked, was ended, and then got the place: nobody can tell, and its user starts another one.
             self.happened["the place went to a process that had ended"] += 1
             if not place.awaited:
@@ -353,22 +350,22 @@ class Schedule:
             raise Violation("no wrong read", f"session {session} after {sorted(self._ledgers)}")
         self._ledgers[session] = self.ledger
         self.ledger.sessions.add(session)
-        if self._next_too:
-            self._next_too = False
-            self.time.at(self._rng.uniform(0.0, WELCOMED_S), lambda: self.controller.command(self._delete))
+        if self.next_too:
+            self.next_too = False
+            self.time.at(self._rng.uniform(0.0, WELCOMED_S), lambda: self.controller.command(self.delete_job))
 
     def install(self, strategy: Strategy) -> None:
         """Commands a live swap."""
         self.controller.command(lambda coordinator: self._install(coordinator, strategy))
 
-    def _running(self, coordinator: Coordinator) -> Job | None:
+    def running(self, coordinator: Coordinator) -> Job | None:
         """The job, if it runs and has members."""
         job = coordinator.jobs.get(self.job)
         return job if job is not None and job.state is JobState.RUNNING and job.members() else None
 
     async def _install(self, coordinator: Coordinator, strategy: Strategy) -> None:
         """Swaps the strategy, restricted to the members that are left."""
-        job = self._running(coordinator)
+        job = self.running(coordinator)
         if job is not None and (await coordinator.set_strategy(self.job, shrunk(strategy, job.members()))).changed:
             self.strategy = strategy
 
@@ -378,17 +375,17 @@ class Schedule:
 
     async def _swap_now(self, coordinator: Coordinator) -> None:
         try:
-            if self._running(coordinator) is not None:
+            if self.running(coordinator) is not None:
                 self.swaps += 1
                 await self._install(coordinator, next(self._strategies))
         finally:
             self.time.at(self._rng.expovariate(1 / self.plan.swap_every_s), self._swap)
 
-    async def _delete(self, coordinator: Coordinator) -> None:
+    async def delete_job(self, coordinator: Coordinator) -> None:
         """Deletes the job, and creates another one, perhaps with the same id. Where the controller dies meanwhile, its
         user does the rest by the next one."""
         if not self._deleting:
-            if self._running(coordinator) is None:
+            if self.running(coordinator) is None:
                 return
             self.happened["jobs deleted"] += 1
             self._deleting = True
@@ -403,120 +400,19 @@ class Schedule:
 
     def happen(self, place: Place) -> None:
         """Plays the events that are due now that a worker has finished an iteration."""
-        if not self._events:
-            return
-        least = min(self.ledger.done)
-        for event in list(self._events):
-            if event.worker == place.id and event.iteration <= self.ledger.done[place.id]:
-                self._events.remove(event)
-                self._befall(place, event)
-            elif event.worker is None and event.iteration <= least:
-                self._events.remove(event)
-                self._befall_all(event)
-
-    def _befall_all(self, event: Event | Happening) -> None:
-        if isinstance(event, Happening) and event.what is What.DELETED:
-            self.controller.command(self._delete)
-            self._next_too = True
-            return
-        if isinstance(event, Happening):
-            return self.time.at(self._rng.uniform(0.0, WELCOMED_S), lambda: self._restart_switch(event.seconds))
-        if self._clock_steps:
-            step = self._clock_steps.pop()
-            self.controller.clock_s += step
-            self.happened["clock set back" if step < 0 else "clock set ahead"] += 1
-        # Most of the time it dies when it is about to write. In plans with evictions it does not die in the middle of
-        # anything: the next controller would take an evicted worker that was being admitted for one that has left.
-        if What.EVICTED in {happening.what for happening in self.plan.happenings}:
-            self.time.at(0.0, lambda: self.controller.die_in_quiet(event.seconds))
-        elif self._rng.random() < 0.75:
-            self.controller.die_at_write(self._rng.randint(1, WRITES), event.seconds)
-        else:
-            self.time.at(0.0, lambda: self.controller.die(event.seconds))
-
-    def _befall(self, place: Place, event: Event | Happening) -> None:
-        # The worker has just begun an iteration: an event that comes `soon` finds it computing, or exchanging.
-        soon = self.plan.mean_s[place.id]
-        if isinstance(event, Event):
-            if event.action is Action.PAUSE_WORKER:
-                self.happened["stood still"] += 1
-                process = place.present.process
-                process.still_until = max(process.still_until, self.time.now + event.seconds)
-            else:
-                self.time.at(soon, lambda: self._kill(place, event.seconds))
-        elif event.what is What.JOINS_AGAIN:
-            self.happened["joined again"] += 1
-            place.present.joins_again = True
-        elif event.what is What.GIVES_UP:
-            place.present.gives_up = True
-        elif event.what is What.SECOND_PROCESS:
-            self.time.at(soon, lambda: self._second(place, event.seconds))
-        elif event.what is What.TAKES_BACK:
-            self.time.at(event.seconds, lambda: self._take_back(place))
-        else:
-            self._command_eviction(place.id, True)
-            self.time.at(event.seconds, lambda: self._command_eviction(place.id, False))
-
-    def _command_eviction(self, worker: int, evicted: bool) -> None:
-        async def command(coordinator: Coordinator) -> None:
-            job = self._running(coordinator)
-            if job is not None and (worker in job.evicted()) != evicted:
-                await coordinator.set_evicted(self.job, worker, evicted)
-                self.happened["evicted" if evicted else "readmitted"] += 1
-
-        self.controller.command(command)
-
-    def _restart_switch(self, away_s: float) -> None:
-        """Unless the job is just deleted."""
-        job = self.controller.known(self.job)
-        if job is not None:
-            over = job.state is JobState.FINISHED
-            self.happened["switch restarts when the job is over" if over else "switch restarts"] += 1
-            self.restarted_at = self.time.now
-            self.lose_switch(self._rng.randrange(len(self.switches)) if len(self.switches) > 1 else 0, away_s)
-            if self._rng.random() < RESTARTS_AGAIN:
-                self.time.at(self._rng.uniform(away_s, away_s + RESTORED_S), lambda: self._restart_switch(away_s))
+        self.events.happen(place)
 
     def lose_switch(self, number: int, away_s: float) -> None:
         """A switch restarts."""
+        self.restarted_at = self.time.now
         self.controller.restart_switch(number, away_s)
 
-    def _at_work(self, incarnation: Incarnation) -> bool:
+    def at_work(self, incarnation: Incarnation) -> bool:
         """Whether a process is alive, in the present job, and not leaving."""
         return incarnation.process.alive and incarnation.ledger is self.ledger and not incarnation.leaving
 
-    def _kill(self, place: Place, away_s: float) -> None:
-        incarnation = place.present
-        if self._at_work(incarnation):
-            self.happened["restarted"] += 1
-            incarnation.die()
-            place.start_after(away_s)
-
-    def _second(self, place: Place, both_s: float) -> None:
-        incarnation = place.present
-        if self._at_work(incarnation):
-            self.happened["second processes"] += 1
-            place.start(udp_port=incarnation.host.udp_port + 1)
-            self.time.at(both_s, lambda: self._end_first(incarnation, both_s))
-
-    def _take_back(self, place: Place) -> None:
-        older = [process for process in place.incarnations[:-1] if self._at_work(process)]
-        if older and place.present.process.alive:
-            self.happened["took its place back"] += 1
-            older[0].take_back()
-
-    def _holds_its_place(self, process: Incarnation) -> bool:
+    def holds_its_place(self, process: Incarnation) -> bool:
         """Whether the controller holds a process for its worker: one that joins again may have taken the place back."""
         job = self.controller.known(self.job)
         at = job.workers[process.place.id].endpoint if job is not None and process.ledger is self.ledger else None
         return at is not None and at.incarnation == process.client.incarnation
-
-    def _end_first(self, first: Incarnation, again_s: float) -> None:
-        """Has the user end the first of two processes, as soon as another one has its place."""
-        if not first.process.alive or first.leaving:
-            return
-        others = [incarnation for incarnation in first.place.incarnations if incarnation is not first]
-        if any(other.process.alive and self._holds_its_place(other) for other in others):
-            first.die()
-        else:
-            self.time.at(again_s, lambda: self._end_first(first, again_s))
