@@ -20,7 +20,7 @@ from serene.experiments.network_study.flows.model import LV08, model
 from serene.experiments.network_study.methods import method
 from serene.experiments.network_study.switch import SwitchSizes
 from serene.experiments.network_study.training import BY_SERVERS, SWITCH, Training, train
-from serene.experiments.shared.machine import observed
+from serene.experiments.shared.machine import CONDITIONS, observed
 from serene.experiments.shared.store import JsonStore
 from serene.program import Program
 from serene.strategy import Quorum, parse
@@ -29,7 +29,6 @@ from serene.workers import stragglers
 ENGINES = {solver.NAME: solver.run, simgrid_engine.NAME: simgrid_engine.run}
 MB, GB = 1e6, 1e9
 QUORUM_SHARE = 0.9  # of the workers, for the strategy "quorum" without a number
-CONDITIONS = "conditions"  # an answer's key for the conditions it was found in; older answers have none
 VERSION = 2  # of answers; to be raised when earlier ones are wrong
 
 

@@ -12,13 +12,14 @@ from rich.console import Console
 
 from serene.arguments import Parser
 from serene.experiments.network_study import emulation
-from serene.experiments.network_study.cells import CONDITIONS, Cell, ExchangeCell, Store, TrainingCell, answer
-from serene.experiments.network_study.emulated.rows import CLOS
+from serene.experiments.network_study.cells import Cell, ExchangeCell, Store, TrainingCell, answer
+from serene.experiments.network_study.emulated.plan import FOLDER
 from serene.experiments.network_study.grid import GRIDS
 from serene.experiments.network_study.methods import METHODS
 from serene.experiments.network_study.training import BY_SERVERS
 from serene.experiments.shared import studies
 from serene.experiments.shared.clusters import Cluster
+from serene.experiments.shared.machine import CONDITIONS
 from serene.experiments.shared.store import alone
 from serene.experiments.shared.studies import Failed, Group
 from serene.palette import look
@@ -56,7 +57,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
         store = Store(options.out / ANSWERS)
         ask(cells, store, console, options.parallel, cluster)
         if options.emulated:
-            _emulate(options.out / CLOS, console)
+            _emulate(options.out / FOLDER, console)
         from serene.experiments.network_study.page import write
 
         found = {cell: result for cell in cells if (result := store.get(cell)) is not None}
@@ -90,16 +91,15 @@ def _took(result: dict[str, object]) -> tuple[float, str | None]:
 
 
 def _emulate(folder: Path, console: Console) -> None:
-    """Measures on emulated networks what is missing, in child processes, with which the networks end. Raises Failed."""
+    """Measures on emulated networks what is missing, in a child process, with which the networks end. Raises Failed."""
     reason = emulation.why_not()
     if reason:
         raise Failed(f"--emulated: {reason}")
-    for what, name in (("an emulated Clos network of 32 hosts", "measure"), ("emulated racks", "leaf_spine")):
-        console.print(f"measuring: the methods on {what}", highlight=False)
-        command = module(f"serene.experiments.network_study.emulated.{name}", "--out", str(folder))
-        status = subprocess.run(mortal(command), check=False).returncode
-        if status:
-            raise Failed(f"the measurement of the emulated network is incomplete (status {status}); rerun to resume")
+    console.print("measuring: the methods on an emulated Clos network of 32 hosts, and on racks", highlight=False)
+    command = module("serene.experiments.network_study.emulated", "--out", str(folder))
+    status = subprocess.run(mortal(command), check=False).returncode
+    if status:
+        raise Failed(f"the measurement of the emulated networks is incomplete (status {status}); rerun to resume")
 
 
 def _label(cell: Cell) -> str:

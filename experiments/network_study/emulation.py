@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 
 from serene.experiments.network_study.cells import our_switch
 from serene.experiments.network_study.emulated.plan import FRAME, PAYLOAD
-from serene.experiments.network_study.emulated.rows import Row
 from serene.experiments.network_study.exchange import Exchange
 from serene.experiments.network_study.flows import solver
 from serene.experiments.network_study.flows.clos import Clos
 from serene.experiments.network_study.flows.model import IDEAL, Model
 from serene.experiments.network_study.schedules import leaf_spine_aggregation, ring
 from serene.experiments.network_study.switch import VALUE_BYTES
+from serene.experiments.shared.measurements import Row
 
 WORKERS = (4, 8, 16)
 VALUES = 100_000
@@ -64,4 +64,4 @@ def measure(case: Case) -> Row:
 
 def rows(kept: Iterable[Row]) -> list[Row]:
     """A row for each number of workers and method, of what was measured."""
-    return [{**row, **each} for row in kept for each in row["methods"]]
+    return [{"hosts": row["workers"], "ratio": 1.0, **row, **each} for row in kept for each in row["methods"]]

@@ -12,7 +12,7 @@ from matplotlib.ticker import NullFormatter
 
 from serene.experiments.network_study.cells import MB, QUORUM_SHARE, Answers, ExchangeCell, NetworkCell
 from serene.experiments.network_study.cost import PORTS
-from serene.experiments.network_study.emulated.rows import Row, title
+from serene.experiments.network_study.emulated.plan import title
 from serene.experiments.network_study.flows.clos import RATIOS, SIZES, Clos
 from serene.experiments.network_study.grid import (
     BASE_MS,
@@ -29,6 +29,7 @@ from serene.experiments.network_study.grid import (
 )
 from serene.experiments.network_study.methods import MAIN, METHODS
 from serene.experiments.network_study.training import SERVERS, SWITCH
+from serene.experiments.shared.measurements import Row
 from serene.experiments.shared.style import one_legend, panels, save
 from serene.palette import COLOURS, look
 
@@ -193,33 +194,6 @@ def _name(strategy: str) -> str:
     return look(strategy).name + (f" ({100 * QUORUM_SHARE:g} %)" if strategy == "quorum" else "")
 
 
-def emulation(rows: list[Row], path: Path) -> Path:
-    """An all-reduce on the emulated star, and in the simulation."""
-    figure, axes = panels(1, 1, width=9.0, height=3.6)
-    (each,) = axes[0]
-    methods = list(dict.fromkeys(row["method"] for row in rows))
-    workers = sorted({row["workers"] for row in rows})
-    for number, method in enumerate(methods):
-        mine = [row for row in rows if row["method"] == method]
-        places = np.arange(len(workers)) + 0.4 * number - 0.2
-        middle = np.array([1e3 * row["emulated_s"] for row in mine])
-        spread = [
-            [1e3 * (row["emulated_s"] - min(row["samples_s"])) for row in mine],
-            [1e3 * (max(row["samples_s"]) - row["emulated_s"]) for row in mine],
-        ]
-        each.bar(places - 0.09, middle, width=0.17, color=COLOURS[number], label=f"{method}, emulated")
-        each.errorbar(places - 0.09, middle, yerr=spread, fmt="none", ecolor="#222222", linewidth=1)
-        each.bar(
-            places + 0.09, [1e3 * row["simulated_s"] for row in mine], width=0.17, color=COLOURS[number], alpha=0.45,
-            label=f"{method}, simulated",
-        )  # fmt: skip
-    each.set_xticks(range(len(workers)), [f"{count} hosts" for count in workers])
-    each.set_ylabel("all-reduce [ms]")
-    each.grid(axis="x", visible=False)
-    one_legend(figure, axes)
-    return save(_signed(figure, "Mininet and the embedded switch; NumPy max-min solver, ideal model"), path)
-
-
 def scaling(rows: list[Row], path: Path) -> Path:
     """The simulator's own time and memory, over the number of hosts."""
     figure, axes = panels(1, 2, width=4.4, height=3.3)
@@ -239,14 +213,16 @@ def scaling(rows: list[Row], path: Path) -> Path:
     return save(_signed(figure), path)
 
 
-def on_clos(rows: list[Row], path: Path) -> Path:
-    """An exchange on the emulated Clos network, and in the simulation, with a panel for each bisection ratio."""
-    ratios = sorted({row["ratio"] for row in rows}, reverse=True)
-    figure, axes = panels(1, len(ratios), width=5.2, height=3.0, sharey=True)
-    for each, ratio in zip(axes[0], ratios, strict=True):
-        mine = [row for row in rows if row["ratio"] == ratio]
+def emulated(rows: list[Row], by: str, titles: str, text: str, path: Path) -> Path:
+    """Exchanges on an emulated network, and in the simulation, with a panel for each value of ``by``. titles: of the
+    panels, a format for that value. text: the engines."""
+    values = sorted({row[by] for row in rows}, reverse=by == "ratio")
+    figure, axes = panels(1, len(values), width=5.2, height=3.0, sharey=True)
+    for each, value in zip(axes[0], values, strict=True):
+        mine = [row for row in rows if row[by] == value]
         places = np.arange(len(mine))
-        colours = [METHODS[row["method"]].colour for row in mine]
+        colours = [METHODS[row["method"]].colour if row["method"] in METHODS else COLOURS[place]
+                   for place, row in enumerate(mine)]  # fmt: skip
         each.bar(places - 0.2, [row["simulated_s"] for row in mine], width=0.38, color=colours, alpha=0.45)
         each.bar(places + 0.2, [row["emulated_s"] for row in mine], width=0.38, color=colours)
         for place, row in zip(places, mine, strict=True):
@@ -257,10 +233,10 @@ def on_clos(rows: list[Row], path: Path) -> Path:
             for row in mine
         ]  # fmt: skip
         each.set_xticks(places, names, fontsize=7)
-        each.set_title(f"r = {ratio_name(ratio)}; pale: simulated, full: emulated", fontsize=10)
+        each.set_title(f"{titles.format(ratio_name(value) if by == 'ratio' else value)}; pale: simulated", fontsize=10)
         each.grid(axis="x", visible=False)
     axes[0][0].set_ylabel("an exchange [s]")
-    return save(_signed(figure, "Mininet, TCP and the embedded switch; NumPy max-min solver, ideal model"), path)
+    return save(_signed(figure, f"{text}; NumPy max-min solver, ideal model"), path)
 
 
 # -- the paper's ---------------------------------------------------------------------------------------------------

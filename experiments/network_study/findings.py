@@ -10,7 +10,7 @@ import pandas as pd
 
 from serene.experiments.network_study import cost
 from serene.experiments.network_study.cells import MB, Answers, ExchangeCell, NetworkCell, our_switch
-from serene.experiments.network_study.emulated.rows import Row, title
+from serene.experiments.network_study.emulated.plan import title
 from serene.experiments.network_study.exchange import Exchange
 from serene.experiments.network_study.flows import solver
 from serene.experiments.network_study.flows.clos import RATIOS, SIZES, Clos
@@ -28,6 +28,7 @@ from serene.experiments.network_study.methods import MAIN, METHODS, VARIANTS
 from serene.experiments.network_study.reference import Pair
 from serene.experiments.network_study.schedules import leaf_spine_aggregation, ring
 from serene.experiments.network_study.training import SERVERS, SWITCH
+from serene.experiments.shared.measurements import Row
 
 Table = tuple[list[str], list[list[str]]]  # head, rows
 At = Callable[[str, float], float]  # a time, by method and ratio
@@ -219,12 +220,6 @@ def agreement(pairs: Sequence[Pair]) -> Table:
     ]
 
 
-def emulated(rows: Sequence[Row]) -> Table:
-    """The emulated star, compared with the simulated one."""
-    head = ["hosts", "method", "emulated [ms]", "spread", "simulated [ms]", "emulated / simulated"]
-    return head, [[str(row["workers"]), row["method"], *_measured(row, _ms)] for row in rows]
-
-
 def scaled(rows: Sequence[Row]) -> Table:
     """The simulator's own time and memory."""
     return ["hosts", "method", "seconds", "peak memory [MB]", "of which libraries"], [
@@ -234,32 +229,30 @@ def scaled(rows: Sequence[Row]) -> Table:
     ]  # fmt: skip
 
 
-def on_clos(rows: Sequence[Row]) -> Table:
-    """The emulated Clos network, compared with the simulated one."""
-    head = ["r", "method", "emulated", "spread", "simulated", "emulated / simulated",
-            "longest wait of a host for a processor", "processors idle, least"]  # fmt: skip
-    return head, [
-        [ratio_name(row["ratio"]), title(row), *_measured(row, lambda s: f"{s:.2f} s"), f"{row['waited_s']:.2f} s",
-         f"{row['idle']:.0%}"]
-        for row in rows
-    ]  # fmt: skip
+# What some measurements have beside the times: a column's heading, and its form.
+BESIDE: dict[str, tuple[str, Callable[[Any], str]]] = {
+    "waited_s": ("longest wait of a host for a processor", lambda seconds: f"{seconds:.2f} s"),
+    "idle": ("processors idle, least", lambda share: f"{share:.0%}"),
+    "measured": ("measured", str),
+}
 
 
-def on_racks(rows: Sequence[Row]) -> Table:
-    """Emulated racks, compared with the simulated network."""
-    head = ["racks", "hosts", "r", "method", "emulated", "spread", "simulated", "emulated / simulated"]
-    return head, [
-        [str(row["racks"]), str(row["hosts"]), ratio_name(row["ratio"]), row["method"], *_measured(row, _ms)]
-        for row in sorted(rows, key=lambda row: (row["racks"], -row["ratio"]))
-    ]
+def emulated(rows: Sequence[Row]) -> Table:
+    """Exchanges on emulated networks, compared with the simulation."""
+    beside = [name for name in BESIDE if any(name in row for row in rows)]
+    head = ["hosts", "r", "method", "simulated", "emulated", "spread", "emulated / simulated"]
+    told = []
+    for row in rows:
+        samples = row.get("samples_s") or [row["least_s"], row["most_s"]]
+        hosts = row["hosts"] if "hosts" in row else row["ports"] // 2 * row["leaves"]  # older measurements
+        told.append([
+            str(hosts), ratio_name(row["ratio"]), title(row), seconds(row["simulated_s"]),
+            seconds(row["emulated_s"]), f"{seconds(min(samples))} to {seconds(max(samples))}",
+            f"{row['emulated_s'] / row['simulated_s']:.2f}", *(BESIDE[name][1](row[name]) for name in beside),
+        ])  # fmt: skip
+    return [*head, *(BESIDE[name][0] for name in beside)], told
 
 
-def _measured(row: Row, form: Callable[[float], str]) -> list[str]:
-    """A row's emulated time, its spread, the simulated time, and the ratio."""
-    least, most = min(row["samples_s"]), max(row["samples_s"])
-    ratio = row["emulated_s"] / row["simulated_s"]
-    return [form(row["emulated_s"]), f"{form(least)} to {form(most)}", form(row["simulated_s"]), f"{ratio:.2f}"]
-
-
-def _ms(seconds: Any) -> str:
-    return f"{1e3 * seconds:.0f} ms"
+def seconds(time: float) -> str:
+    """A time as text."""
+    return f"{time:.2f} s" if time >= 1 else f"{1e3 * time:.0f} ms"

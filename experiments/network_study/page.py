@@ -11,39 +11,40 @@ from rich.console import Console
 
 from serene.errors import SereneError
 from serene.experiments.network_study import cost, drawings, emulation, figures, findings, reference, scaling
-from serene.experiments.network_study.cells import CONDITIONS, MB, Answers, our_switch
+from serene.experiments.network_study.cells import MB, Answers, our_switch
 from serene.experiments.network_study.conclusions import RULES, Times
-from serene.experiments.network_study.emulated.rows import CLOS, RACK_ROWS, ROWS, Row, complete, read
+from serene.experiments.network_study.emulated.plan import FOLDER, NETWORKS
 from serene.experiments.network_study.findings import Findings
 from serene.experiments.network_study.flows import simgrid_engine
 from serene.experiments.network_study.grid import Grid, ratio_name
 from serene.experiments.network_study.switch import VALUE_BYTES
 from serene.experiments.shared import studies
-from serene.experiments.shared.machine import NOT_RECORDED, Conditions, summary
+from serene.experiments.shared.machine import CONDITIONS, NOT_RECORDED, Conditions, summary
+from serene.experiments.shared.measurements import Row, complete, read
 
 
 def write(grid: Grid, answers: Answers, out: Path, console: Console, *, emulate: bool) -> Path:
     """Writes report.html, pictures and CSV files into ``out``; returns the report's path. Measures what belongs to it
     and is missing: the simulator's time and memory, and, if ``emulate``, the emulated star. Raises SereneError."""
-    on_clos, on_racks = read(out / CLOS / ROWS), read(out / CLOS / RACK_ROWS)
+    on = {name: read(out / FOLDER / file) for name, file in NETWORKS.items()}
     star, why_no_star = _star(out, console, emulate)
     scaled = complete(out / "scaling.json", scaling.cases(), scaling.measure,
                       lambda case: console.print(f"measuring the simulator: {case}", highlight=False))  # fmt: skip
     pairs = reference.recorded()
     if simgrid_engine.installed():
         pairs = reference.simulate([pair.cell for pair in pairs if pair.cell.network.hosts <= 128])
-    found, switch, rows = Findings(answers, grid), our_switch(), {"clos": on_clos, "racks": on_racks}
+    found, switch = Findings(answers, grid), our_switch()
     concluded = [(rule.main, rule.concluded(Times(found.seconds, grid))) for rule in RULES]
     tables = {
         "times": found.times(), "networks": findings.networks(), "agreement": findings.agreement(pairs),
-        "clos": findings.on_clos(on_clos), "racks": findings.on_racks(on_racks),
+        **{name: findings.emulated(rows) for name, rows in on.items()},
     }  # fmt: skip
     for name, (head, lines) in tables.items():
         if lines:
             pd.DataFrame(lines, columns=head).to_csv(out / f"{name}.csv", index=False)
     runs = _runs(grid, answers, out)
     return studies.write_report(
-        Path(__file__).with_name("report.html"), out, _pictures(grid, answers, out, scaled, star, on_clos),
+        Path(__file__).with_name("report.html"), out, _pictures(grid, answers, out, scaled, star, on["clos"]),
         grid=grid.name,
         count=len(runs),
         worst=max(pair.error() for pair in pairs),
@@ -54,11 +55,11 @@ def write(grid: Grid, answers: Answers, out: Path, console: Console, *, emulate:
         conclusions=[conclusion for main, conclusion in concluded if main],
         others=[conclusion for main, conclusion in concluded if not main],
         conditions=summary(runs),
-        conditions_of={name: _conditions(kept) for name, kept in {**rows, "star": star, "scaling": scaled}.items()},
+        conditions_of={name: _conditions(kept) for name, kept in {**on, "star": star, "scaling": scaled}.items()},
         comparison=findings.comparison(),
         break_even_nodes=[f"{cost.break_even(ratio):.0f} (r = {ratio_name(ratio)})" for ratio in (1.0, 0.125)],
-        on_clos=on_clos,
-        clos_kb=on_clos[0]["values"] * VALUE_BYTES / 1e3 if on_clos else 0,
+        on_clos=on["clos"],
+        clos_kb=on["clos"][0]["values"] * VALUE_BYTES / 1e3 if on["clos"] else 0,
         linearity=found.linearity(),
         routing=found.routing(),
         savings=found.savings(),
@@ -108,9 +109,11 @@ def _pictures(
     for _, hosts in grid.compared:
         drawn[f"training-{hosts}"] = figures.training(answers, grid, hosts, out / f"training-{hosts}.png")
     if star:
-        drawn["emulation"] = figures.emulation(star, out / "emulation.png")
+        text = "Mininet and the embedded switch"
+        drawn["emulation"] = figures.emulated(star, "hosts", "{} hosts", text, out / "emulation.png")
     if on_clos:
-        drawn["clos"] = figures.on_clos(on_clos, out / "clos.png")
+        text = "Mininet, TCP and the embedded switch"
+        drawn["clos"] = figures.emulated(on_clos, "ratio", "r = {}", text, out / "clos.png")
     return drawn
 
 

@@ -24,8 +24,8 @@ from serene.errors import SereneError
 from serene.experiments.network_study import efficiency
 from serene.experiments.network_study.cells import Answers, Cell, ExchangeCell, NetworkCell, Store, TrainingCell
 from serene.experiments.network_study.command import ANSWERS
-from serene.experiments.network_study.findings import Findings, Table
-from serene.experiments.network_study.grid import GRIDS, Grid, ratio_name
+from serene.experiments.network_study.findings import Findings, emulated
+from serene.experiments.network_study.grid import GRIDS, Grid
 from serene.experiments.network_study.thinness import Thinness, efficiency_table
 from serene.experiments.shared import machine, page_tables, terminal
 from serene.process import outputs
@@ -98,26 +98,13 @@ def parts(folder: Path = FOLDER) -> dict[str, str]:
         "speeds": thin.speeds(),
         "thinness": thin.table(),
         "rounds": efficiency_table(thin.costs),
-        **{f"emulated-{name}": _emulated(mine) for name, mine in read(folder / EMULATED).groupby("network")},
-    }
+        **{f"emulated-{name}": emulated(mine.to_dict("records"))
+           for name, mine in read(folder / EMULATED).groupby("network")},
+    }  # fmt: skip
     return {
         **{name: page_tables.markdown(*table) for name, table in tables.items()},
         "made": f"    {made['command']}    # {made['date']}, commit {made['commit']}, {made['machine']}",
     }
-
-
-def _emulated(rows: pd.DataFrame) -> Table:
-    head = ["hosts", "r", "method", "simulated", "emulated", "spread", "emulated / simulated", "measured"]
-    return head, [
-        [str(row["hosts"]), ratio_name(row["ratio"]), row["method"], _s(row["simulated_s"]), _s(row["emulated_s"]),
-         f"{_s(row['least_s'])} to {_s(row['most_s'])}", f"{row['emulated_s'] / row['simulated_s']:.2f}",
-         row["measured"]]
-        for row in rows.to_dict("records")
-    ]  # fmt: skip
-
-
-def _s(seconds: float) -> str:
-    return f"{seconds:.2f} s" if seconds >= 1 else f"{1e3 * seconds:.0f} ms"
 
 
 def main() -> int:

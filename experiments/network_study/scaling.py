@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from serene.experiments.network_study.cells import BadCell, ExchangeCell, NetworkCell
-from serene.experiments.network_study.emulated.rows import Row
 from serene.experiments.network_study.flows.clos import SIZES
+from serene.experiments.shared.measurements import Row
 from serene.process.spawn import module
 
 METHODS = ("flat-butterfly", "servers-distributed", "leaf-spine-aggregation")

@@ -6,15 +6,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from serene.errors import SereneError
 from serene.experiments.shared.store import JsonStore
 
 SHARED, DDP, POST_LOCAL = "shared training", "DDP, gloo", "PostLocalSGD, gloo"
 VERSION = 2  # of results; to be raised when earlier ones are wrong
-
-
-class NotTrained(SereneError):
-    """A training failed; the message says why."""
 
 
 @dataclass(frozen=True)

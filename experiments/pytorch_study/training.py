@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
 import os
 import random
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from datetime import date
-from multiprocessing.connection import Connection, wait
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +21,9 @@ from torch.distributed.algorithms.model_averaging.averagers import PeriodicModel
 from torch.distributed.optim import PostLocalSGDOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
-from serene.experiments.pytorch_study.cells import DDP, SHARED, Cell, NotTrained
+from serene.experiments.pytorch_study.cells import DDP, SHARED, Cell
 from serene.experiments.pytorch_study.tasks import TASKS, Task
-from serene.experiments.shared.pool import end_with_owner
+from serene.experiments.shared.together import CONTEXT, results
 from serene.http import CONTROLLER
 from serene.torch.optimizer import DistributedOptimizer
 from serene.wire import ENCAPSULATION_BYTES, HEADER
@@ -50,27 +48,17 @@ def train(controller: str, cell: Cell) -> dict[str, Any]:
     """Trains: ``losses`` of worker 0, its ``accuracies`` as [seconds, step, accuracy] until the task's target is
     reached, its accuracy at the end ``accuracy``, ``seconds`` until the last worker has done its steps, ``sent`` bytes
     of a worker (mean), whether all replicas are ``equal``, and the machine's ``load`` at the beginning. controller: its
-    address. Raises NotTrained."""
+    address. Raises CallFailed."""
     os.environ[CONTROLLER] = controller
     torch.set_num_threads(1)  # before anything is computed: the workers are forked from this process
-    task, context = TASKS[cell.task](), multiprocessing.get_context("fork")
-    together = context.Barrier(cell.workers)
+    task, together = TASKS[cell.task](), CONTEXT.Barrier(cell.workers)
     load = os.getloadavg()[0]
-    pipes, processes = [], []
     with tempfile.TemporaryDirectory() as folder:
-        for number in range(cell.workers):
-            ours, theirs = context.Pipe(duplex=False)
-            given = (cell, task, number, str(Path(folder, "store")), together, theirs)
-            processes.append(context.Process(target=_in_process, args=given))
-            processes[-1].start()
-            theirs.close()
-            pipes.append(ours)
-        try:
-            told = _answers(pipes, time.monotonic() + PATIENCE_S)
-        finally:
-            for process in processes:
-                process.kill()
-                process.join()
+        calls = {
+            f"worker {number}": partial(_work, cell, task, number, str(Path(folder, "store")), together)
+            for number in range(cell.workers)
+        }
+        told = [*results(calls, PATIENCE_S).values()]
     return {
         **told[0],
         "seconds": max(each["seconds"] for each in told),
@@ -79,37 +67,6 @@ def train(controller: str, cell: Cell) -> dict[str, Any]:
         "load": load,
         "date": date.today().isoformat(),
     }
-
-
-def _answers(pipes: list[Connection], until: float) -> list[dict[str, Any]]:
-    """What each worker has sent. Raises NotTrained as soon as one has failed."""
-    told: dict[int, dict[str, Any]] = {}
-    while len(told) < len(pipes):
-        waiting = [pipe for number, pipe in enumerate(pipes) if number not in told]
-        ready = wait(waiting, max(until - time.monotonic(), 0.0))
-        if not ready:
-            raise NotTrained(f"did not end within {PATIENCE_S:g} s")
-        for pipe in ready:
-            assert isinstance(pipe, Connection)
-            try:
-                answer = pipe.recv()
-            except EOFError:
-                answer = "a worker died"
-            if isinstance(answer, str):
-                raise NotTrained(answer)
-            told[pipes.index(pipe)] = answer
-    return [told[number] for number in range(len(pipes))]
-
-
-def _in_process(cell: Cell, task: Task, number: int, store: str, together: Any, answers: Connection) -> None:
-    threading.Thread(target=end_with_owner, daemon=True).start()
-    try:
-        told: object = _work(cell, task, number, store, together)
-    except Exception as error:
-        told = f"worker {number}: {type(error).__name__}: {error}"
-    answers.send(told)
-    answers.close()
-    os._exit(0)  # gloo's threads may abort at the interpreter's end: docs/pytorch.md, At the end
 
 
 def _work(cell: Cell, task: Task, number: int, store: str, together: Any) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def start(
         reset_handlers()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         if host is not None:
-            _enter_network(host)
+            enter_network(host)
         os.environ.update(environment)
         return _run(command[3], command[4:])
 
@@ -127,7 +127,7 @@ def _run(name: str, arguments: Sequence[str]) -> int:
     return 0
 
 
-def _enter_network(host: int) -> None:
+def enter_network(host: int) -> None:
     """Moves this process to the network namespace of another one. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
     with open(f"/proc/{host}/ns/net") as network:

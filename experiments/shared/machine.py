@@ -18,6 +18,7 @@ from serene.clock import unix_s
 
 PRESSURE, MEMORY = Path("/proc/pressure/cpu"), Path("/proc/meminfo")
 NOT_RECORDED = "not recorded"
+CONDITIONS = "conditions"  # the key of a result for the conditions it was found in; older results have none
 PACKAGES = ("numpy", "torch")  # those that decide the bits of a gradient
 
 R = TypeVar("R")

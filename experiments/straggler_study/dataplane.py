@@ -3,7 +3,7 @@ tree."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -134,19 +134,12 @@ class Tree(DataPlane):
         for worker in range(workers):
             self._place(*racks.place(worker))
         for rack, (switch, size) in enumerate(zip(leaves, racks.sizes, strict=True)):
-            hosts = {number: Host.of(number) for number in range(size)}
             switch.put(job_of(JOB, workers=workers, **sizes))
-            switch.put(entries.uplink(JOB, rack, 0, UPLINK))
-            switch.put(entries.member(JOB, ROOT, entries.root_at(UPLINK, SESSION)))
-            for number, host in hosts.items():
-                switch.admit(number, host, JOB)
-            switch.set_group(entries.leaf_group(JOB, hosts, UPLINK))
-            self.root.admit(rack, entries.leaf_at(rack, 0, SESSION), JOB)
+            admit_rack(switch, rack, {number: Host.of(number) for number in range(size)}, UPLINK)
             self.ends[rack, UPLINK] = (len(leaves), rack + 1)
             self.ends[len(leaves), rack + 1] = (rack, UPLINK)
         self.root.put(job_of(JOB, workers=len(leaves), **sizes))
-        ports = [rack + 1 for rack in range(len(leaves))]
-        self.root.set_group(entries.root_group(JOB, enumerate(ports)))
+        admit_leaves(self.root, len(leaves))
         self.install(FIRST_EPOCH, strategy, list(range(workers)))
 
     def install(self, epoch: int, strategy: Strategy, members: list[int]) -> None:
@@ -162,3 +155,19 @@ class Tree(DataPlane):
     @staticmethod
     def _tell(switch: ProgramSwitch, epoch: int, fields: PolicyFields) -> None:
         switch.put(entries.policy(JOB, SESSION, epoch, fields))
+
+
+def admit_rack(leaf: ProgramSwitch, rack: int, hosts: Mapping[int, Host], uplink: int) -> None:
+    """Writes who is at a leaf: the workers of its rack, by their ids in packets, and the root, at port uplink."""
+    leaf.put(entries.uplink(JOB, rack, 0, uplink))
+    leaf.put(entries.member(JOB, ROOT, entries.root_at(uplink, SESSION)))
+    for number, host in hosts.items():
+        leaf.admit(number, host, JOB)
+    leaf.set_group(entries.leaf_group(JOB, hosts, uplink))
+
+
+def admit_leaves(root: ProgramSwitch, racks: int) -> None:
+    """Writes who is at a root: the leaves, at the ports from 1 on."""
+    for rack in range(racks):
+        root.admit(rack, entries.leaf_at(rack, 0, SESSION), JOB)
+    root.set_group(entries.root_group(JOB, enumerate(range(1, racks + 1))))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from serene.experiments.network_study.emulated.plan import NETWORKS
 from tests.controller.processes import until
 from tests.endtoend.stopped import is_kept
 from tests.runs import Marked, Run, interfaces
@@ -89,14 +90,16 @@ exec {sysctl} "$@"
 """
 
 
-@pytest.mark.parametrize("module", ["emulated.leaf_spine", "emulated.measure"])
-def test_ctrl_c_while_a_study_builds_its_network_cleans_up(module: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("network", NETWORKS)
+def test_ctrl_c_while_a_study_builds_its_network_cleans_up(network: str, tmp_path: Path) -> None:
     """A node with a link is running a command then, and takes no other command to remove the link."""
     sysctl, calls = tmp_path / "sysctl", tmp_path / "calls"
     sysctl.write_text(INTERRUPTING.format(calls=calls, sysctl=shutil.which("sysctl")))
     sysctl.chmod(0o755)
-    command = [sys.executable, "-m", f"serene.experiments.network_study.{module}", "--out", str(tmp_path / "out")]
-    study = Marked(command, tmp_path / "log", PATH=f"{tmp_path}:{os.environ['PATH']}")
+    command = [sys.executable, "-m", "serene.experiments.network_study.emulated", "--only", network]
+    study = Marked(
+        [*command, "--out", str(tmp_path / "out")], tmp_path / "log", PATH=f"{tmp_path}:{os.environ['PATH']}"
+    )
     try:
         assert study.wait(240) == 130
         assert "Traceback" not in study.output and calls.exists()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,8 @@ import pytest
 
 from serene.experiments.network_study.emulated.hosts import gradient
 from serene.experiments.network_study.emulated.plan import EMULATED, Emulated
-from serene.experiments.network_study.emulated.rows import BadRows, complete, read
 from serene.experiments.shared import machine
+from serene.experiments.shared.measurements import BadRows, complete, read
 
 OVER_TCP = EMULATED[:-1]
 
@@ -56,10 +55,10 @@ def test_simulated_clos_times_match_closed_form() -> None:
 
 def test_simulated_rack_times_match_closed_form() -> None:
     """Aggregating leaves need no more of an uplink than of a link; a root alone needs a whole rack's."""
-    leaf_spine = pytest.importorskip("serene.experiments.network_study.emulated.leaf_spine", exc_type=ImportError)
-    unit = leaf_spine.VALUES * 4 * 1362 / 1280 * 8 / (leaf_spine.LINK_MBIT * 1e6)
-    combined, alone, ring = leaf_spine.METHODS
-    cases = leaf_spine.cases()
+    racks = pytest.importorskip("serene.experiments.network_study.emulated.racks", exc_type=ImportError)
+    unit = racks.VALUES * 4 * 1362 / 1280 * 8 / (racks.LINK_MBIT * 1e6)
+    combined, alone, ring = racks.METHODS
+    cases = racks.cases()
     assert len({case.racks for case in cases}) >= 3 and {case.ratio for case in cases} == {1.0, 0.25}
     for case in cases:
         times = case.simulated_s() / unit
@@ -68,10 +67,10 @@ def test_simulated_rack_times_match_closed_form() -> None:
         elif case.method == alone:
             assert times == pytest.approx(1 / case.ratio, rel=0.03)
         else:
-            hosts = case.racks * leaf_spine.HOSTS
+            hosts = case.racks * racks.HOSTS
             assert case.method == ring
             assert times == pytest.approx(2 * (hosts - 1) / hosts, rel=0.05)
-        assert case.question.uplink_mbit == case.ratio * leaf_spine.HOSTS * leaf_spine.LINK_MBIT
+        assert case.question.uplink_mbit == case.ratio * racks.HOSTS * racks.LINK_MBIT
 
 
 def test_emulated_cases_already_measured_are_not_rerun(tmp_path: Path) -> None:
@@ -91,28 +90,3 @@ def test_emulated_cases_already_measured_are_not_rerun(tmp_path: Path) -> None:
     path.write_text("[")
     with pytest.raises(BadRows, match=r"rows\.json: .*; remove the file"):
         read(path)
-
-
-class Here:
-    """Instead of an emulated host: this machine."""
-
-    name = "h1"
-
-    def popen(self, command: list[str], **options: Any) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(command, **options)
-
-
-@pytest.mark.parametrize(
-    ("module", "within_s", "said"),
-    [("code", 1.0, "no output from h1 within 1 s: "), ("sched", 60.0, "h1 ended with status 0: ")],
-    ids=["half a line, and then nothing", "ended"],
-)
-def test_silent_emulated_host_times_out(module: str, within_s: float, said: str, tmp_path: Path) -> None:
-    measure = pytest.importorskip("serene.experiments.network_study.emulated.measure", exc_type=ImportError)
-    with (tmp_path / "log").open("wb") as log:
-        part = measure.Part(Here(), (module,), log)
-        try:
-            with pytest.raises(measure.NotMeasured, match=said):
-                part.answer(within_s)
-        finally:
-            part.kill()

@@ -27,14 +27,15 @@ from serene.experiments.network_study import (
     scaling,
 )
 from serene.experiments.network_study import command as study
-from serene.experiments.network_study.cells import CONDITIONS, Cell, ExchangeCell, NetworkCell, Store, TrainingCell, key
-from serene.experiments.network_study.emulated.rows import CLOS, RACK_ROWS
+from serene.experiments.network_study.cells import Cell, ExchangeCell, NetworkCell, Store, TrainingCell, key
+from serene.experiments.network_study.emulated.plan import FOLDER, NETWORKS
 from serene.experiments.network_study.flows import simgrid_engine
 from serene.experiments.network_study.flows.clos import SIZES
 from serene.experiments.network_study.grid import GRIDS, Grid
 from serene.experiments.network_study.methods import MAIN
 from serene.experiments.network_study.switch import SwitchSizes
 from serene.experiments.shared import machine
+from serene.experiments.shared.machine import CONDITIONS
 from tests.controller.processes import until
 from tests.runs import Marked
 
@@ -126,8 +127,8 @@ def test_quick_runningwrites_its_page(small: Grid, tmp_path: Path, monkeypatch: 
         "racks": 2, "hosts": 8, "ratio": 0.25, "method": "ring (gloo)", "simulated_s": 0.3, "emulated_s": 0.33,
         "samples_s": [0.32, 0.35], CONDITIONS: {"machine": "this one", "load_before": 0.1},
     }  # fmt: skip
-    (tmp_path / CLOS).mkdir()
-    (tmp_path / CLOS / RACK_ROWS).write_text(json.dumps([on_racks]))
+    (tmp_path / FOLDER).mkdir()
+    (tmp_path / FOLDER / NETWORKS["racks"]).write_text(json.dumps([on_racks]))
     study.run(options, Console(file=said, width=300))
     html = (tmp_path / "report.html").read_text()
     assert str(tmp_path / "report.html") in said.getvalue()

@@ -15,13 +15,14 @@ from rich.console import Console
 
 from serene.experiments.pytorch_study import __main__ as study
 from serene.experiments.pytorch_study import report, training
-from serene.experiments.pytorch_study.cells import DDP, POST_LOCAL, SHARED, Cell, NotTrained
+from serene.experiments.pytorch_study.cells import DDP, POST_LOCAL, SHARED, Cell
 from serene.experiments.pytorch_study.cells import results as kept
 from serene.experiments.pytorch_study.grid import Grid
 from serene.experiments.pytorch_study.switch import local_switch
 from serene.experiments.shared import page_tables
 from serene.experiments.shared.clusters import HERE
 from serene.experiments.shared.store import Busy, JsonStore, alone
+from serene.experiments.shared.together import CallFailed
 from serene.http import CONTROLLER
 from tests.controller.processes import ROOT, missing
 
@@ -65,7 +66,7 @@ def test_study_replicas_are_equal_at_the_end(trained: Any, cell: Cell) -> None:
 
 
 def test_failed_training_raises_with_the_workers_error(trained: Any) -> None:
-    with pytest.raises(NotTrained, match=r"worker \d: .*no strategy 'bps'; expected bsp"):
+    with pytest.raises(CallFailed, match=r"worker \d: .*no strategy 'bps'; expected bsp"):
         trained(Cell("fashion", "sgd", SHARED, "bps", steps=4, workers=2))
 
 

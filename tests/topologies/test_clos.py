@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -55,7 +53,7 @@ def test_spine_ratio_of_a_third_may_be_a_decimal() -> None:
 @pytest.mark.parametrize(
     ("method", "small_first"), [("flat-butterfly", False), ("flat-butterfly", True), ("leaf-spine-aggregation", False)]
 )
-def test_hosts_exchange_over_clos(method: str, small_first: bool, tmp_path: Path) -> None:
+def test_hosts_exchange_over_clos(method: str, small_first: bool) -> None:
     """Eight hosts of the network study; each checks its sum."""
     if lacking := missing():
         pytest.skip(f"needs {lacking}")
@@ -63,9 +61,7 @@ def test_hosts_exchange_over_clos(method: str, small_first: bool, tmp_path: Path
     from serene.experiments.network_study.emulated.plan import Emulated
 
     with private_network():
-        row = measure(
-            Emulated(method, 0.5, 10.0, 5000, ports=8, leaves=2, small_first=small_first), tmp_path, repeats=1
-        )
+        row = measure(Emulated(method, 0.5, 10.0, 5000, ports=8, leaves=2, small_first=small_first), repeats=1)
         assert interfaces() == set()
     # Links let nothing pass faster than they are, but for two packets of each after a pause.
     assert row["emulated_s"] > 0.8 * row["simulated_s"] > 0

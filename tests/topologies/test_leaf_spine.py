@@ -117,16 +117,16 @@ def test_racks_of_the_study_are_measured(tmp_path: Path) -> None:
     """One case for each ratio, on the study's smallest network."""
     if lacking := missing():
         pytest.skip(f"needs {lacking}")
-    from serene.experiments.network_study.emulated import leaf_spine
-    from serene.experiments.network_study.emulated.rows import complete
-    from serene.experiments.network_study.findings import on_racks
+    from serene.experiments.network_study import findings
+    from serene.experiments.network_study.emulated.racks import METHODS, Case, measure
+    from serene.experiments.shared.measurements import complete
 
-    chosen = [leaf_spine.Case(2, ratio, method) for ratio, method in zip((1.0, 0.25), leaf_spine.METHODS, strict=False)]
+    chosen = [Case(2, ratio, method) for ratio, method in zip((1.0, 0.25), METHODS, strict=False)]
     with private_network():
-        rows = complete(tmp_path / "racks.json", chosen, leaf_spine.measure, print)
+        rows = complete(tmp_path / "racks.json", chosen, measure, print)
         assert interfaces() == set()
-    assert [row["method"] for row in rows] == list(leaf_spine.METHODS)[:2] and len(rows[0]["samples_s"]) == 5
-    head, lines = on_racks(rows)
+    assert [row["method"] for row in rows] == list(METHODS)[:2] and len(rows[0]["samples_s"]) == 5
+    head, lines = findings.emulated(rows)
     assert [len(line) for line in lines] == [len(head)] * 2
     for row in rows:  # a link's rate cannot be beaten
         assert min(row["samples_s"]) > 0.9 * row["simulated_s"]

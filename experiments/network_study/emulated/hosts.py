@@ -1,34 +1,32 @@
-"""The program in each host of the emulated network, which does the host's part of an exchange as often as it is told.
-
-python -m serene.experiments.network_study.emulated.hosts OPTIONS
-
-It prints ``ready``. For each exchange it reads a line, the time to begin on the machine's monotonic clock, and prints a
-line of JSON: when it had its sum, when each of its steps ended, and how long it waited for a processor. If there is a
-barrier after steps, it prints ``step`` after each but the last and goes on when it has read a line.
-"""
+"""What each host of the emulated network does: its part of an exchange, several times."""
 
 from __future__ import annotations
 
-import json
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from serene.client import Client, UdpTransport
+from serene.errors import SereneError
 from serene.experiments.network_study.emulated.plan import Emulated
 from serene.experiments.network_study.emulated.rules import BYTES, Flow
+from serene.experiments.run.forked import enter_network
+from serene.experiments.shared.together import CONTEXT
+from serene.sim.hosts import Host
 
 PORT = 24200
 ARRIVED = b"."
-UDP_PORT, INCARNATION = 40000, 1  # of every worker, as the switches admit them
 CONNECT_S = 120.0
-STEP = "step"
+
+
+class WrongSum(SereneError):
+    """A host's sum differs from that of all workers' values."""
 
 
 def gradient(host: int, values: int) -> np.ndarray:
@@ -39,7 +37,7 @@ def gradient(host: int, values: int) -> np.ndarray:
 class Way(Protocol):
     """How a host exchanges: over TCP with other hosts, or through switches."""
 
-    def exchange(self, mine: np.ndarray, stepped: Callable[[], None]) -> np.ndarray:
+    def exchange(self, mine: np.ndarray, stepped: Callable[[], object]) -> np.ndarray:
         """The sum of all workers' values, float32[values]. mine: this host's. stepped: called after each step."""
 
     def waited_s(self) -> float:
@@ -62,7 +60,7 @@ class OverTcp:
         sources = {flow.source for step in self._steps for flow in step if flow.target == host}
         self._to, self._from = _connect(host, targets, sources, addresses)
 
-    def exchange(self, mine: np.ndarray, stepped: Callable[[], None]) -> np.ndarray:
+    def exchange(self, mine: np.ndarray, stepped: Callable[[], object]) -> np.ndarray:
         result: np.ndarray = mine.copy()
         for step in self._steps:
             arrived: dict[int, np.ndarray] = {}
@@ -145,10 +143,10 @@ class ThroughSwitches:
     """Exchanges through leaves and a root that add up, as a worker of their job."""
 
     def __init__(self, host: int, values: int) -> None:
-        self._client = Client(UdpTransport(port=UDP_PORT), 0, host, values, incarnation=INCARNATION)
+        self._client = Client(UdpTransport(port=Host.udp_port), 0, host, values, incarnation=Host.incarnation)
         self._client.join(CONNECT_S)
 
-    def exchange(self, mine: np.ndarray, stepped: Callable[[], None]) -> np.ndarray:
+    def exchange(self, mine: np.ndarray, stepped: Callable[[], object]) -> np.ndarray:
         result = np.asarray(self._client.exchange(mine).delta)
         stepped()
         return result
@@ -162,42 +160,62 @@ def _waited_s() -> float:
     return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
 
 
-class Steps:
-    """Notes when steps end, in seconds since ``begin``. barriers: the number of steps, if hosts wait for each other
-    after each; else 0."""
+class Meetings:
+    """Where the processes of a measurement wait for each other. all: hosts and switches. hosts: after a step.
+    exchange: hosts, before each exchange, whose beginning in monotonic seconds is then ``began``."""
 
-    def __init__(self, begin: float, barriers: int) -> None:
-        self.ended_s: list[float] = []
-        self._begin, self._barriers = begin, barriers
+    def __init__(self, hosts: int, switches: int) -> None:
+        self.all, self.hosts = CONTEXT.Barrier(hosts + switches), CONTEXT.Barrier(hosts)
+        self.exchange = CONTEXT.Barrier(hosts, self._begin)
+        self._began: Any = CONTEXT.Value("d")
 
-    def ended(self) -> None:
-        self.ended_s.append(time.monotonic() - self._begin)
-        if len(self.ended_s) < self._barriers:
-            print(STEP, flush=True)
-            sys.stdin.readline()
+    def _begin(self) -> None:
+        self._began.value = time.monotonic()
+
+    @property
+    def began(self) -> float:
+        return float(self._began.value)
 
 
-def main(options: dict[str, Any]) -> int:
-    emulated, host = Emulated(**options["emulated"]), int(options["host"])
-    steps = emulated.flows()
-    way: Way
-    way = ThroughSwitches(host, emulated.values) if steps is None else OverTcp(host, steps, emulated.addresses)
-    workers = emulated.workers
+@dataclass(frozen=True)
+class Exchanged:
+    """An exchange as a host has seen it. waited_s: for a processor. idle: the share of the time, 0 to 1, in which
+    processors of this machine were idle."""
+
+    seconds: float
+    waited_s: float
+    idle: float
+
+
+def exchanges(emulated: Emulated, host: int, node: int, repeats: int, meetings: Meetings) -> list[Exchanged]:
+    """What the process of a host does, and what it has measured. node: a process in the host's network. Raises
+    WrongSum or OSError."""
+    enter_network(node)
+    steps, workers = emulated.flows(), emulated.workers
     mine = gradient(host, emulated.values) if host in workers else np.zeros(emulated.values, np.float32)
     total = np.sum([gradient(worker, emulated.values) for worker in workers], axis=0, dtype=np.float32)
-    print("ready", flush=True)
-    while line := sys.stdin.readline():
-        begin = float(line)
-        time.sleep(max(begin - time.monotonic(), 0))
-        waited, clock = way.waited_s(), Steps(begin, len(steps) if emulated.barrier and steps is not None else 0)
-        result = way.exchange(mine, clock.ended)
-        seconds = time.monotonic() - begin
-        waited = way.waited_s() - waited
+    meetings.all.wait()
+    way: Way
+    way = ThroughSwitches(host, emulated.values) if steps is None else OverTcp(host, steps, emulated.addresses)
+    found = []
+    for _ in range(1 + repeats):
+        meetings.exchange.wait()
+        waited, processors = way.waited_s(), _processors()
+        result = way.exchange(mine, meetings.hosts.wait if emulated.barrier else lambda: None)
+        seconds = time.monotonic() - meetings.began
+        found.append(Exchanged(seconds, way.waited_s() - waited, _idle(processors, _processors())))
         if host in workers and not np.array_equal(result, total):
-            raise SystemExit(f"host {host}: a sum is wrong by {np.abs(result - total).max():g}")
-        print(json.dumps({"seconds": seconds, "waited_s": waited, "ended_s": clock.ended_s}), flush=True)
-    return 0
+            raise WrongSum(f"a sum is wrong by {np.abs(result - total).max():g}")
+    meetings.all.wait()
+    return found[1:]  # the first one warms up
 
 
-if __name__ == "__main__":
-    raise SystemExit(main(json.loads(sys.argv[1])))
+def _processors() -> list[int]:
+    """Time of all processors together, in ticks: user, nice, system, idle, waiting for a disk and so on."""
+    return [int(part) for part in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+
+
+def _idle(before: Sequence[int], after: Sequence[int]) -> float:
+    """The share of the time between two `_processors` in which processors were idle, 0 to 1."""
+    spent = [b - a for a, b in zip(before, after, strict=True)]
+    return (spent[3] + spent[4]) / max(sum(spent), 1)

@@ -12,7 +12,10 @@ from serene.experiments.network_study.flows import solver
 from serene.experiments.network_study.flows.clos import Clos
 from serene.experiments.network_study.flows.model import IDEAL, Model
 from serene.experiments.network_study.methods import METHODS, Origin, names
+from serene.experiments.shared.measurements import Row
 
+FOLDER = "clos"  # in the study's
+NETWORKS = {"clos": "clos.json", "racks": "leaf-spine.json"}  # the files of measurements in it
 PORTS, LEAVES = 16, 4  # 32 hosts
 AGGREGATION = "leaf-spine-aggregation"
 EMULATED = (*names(lambda method: method.origin is Origin.PAPER), AGGREGATION)
@@ -75,3 +78,9 @@ class Emulated:
         """Seconds in the simulation, with the emulation's links and headers, and no fitted constants."""
         method = METHODS[self.method]
         return solver.run(self.network, method.steps(self.exchange), IDEAL if method.in_network else TCP)
+
+
+def title(row: Row) -> str:
+    """The method of a measurement, and what is other than on a plain network."""
+    others = {"small_first": "acknowledgements first", "barrier": "a barrier after each step"}
+    return ", ".join([str(row["method"]), *(text for name, text in others.items() if row.get(name))])

@@ -1,41 +1,28 @@
 """Measures all-reduces over racks of Mininet hosts, and compares them with the simulation of the same network.
 
-    python -m serene.experiments.network_study.emulated.leaf_spine --out FOLDER
-
 Three methods: our leaf and root programs with our controller; the root alone, above bridges; and gloo's ring over
 bridges. The last two depend on the uplinks, which carry either all that a rack's hosts can send together, or a quarter.
-The simulation has the same links and headers, and no fitted constants. What was measured before is kept.
+The simulation has the same links and headers, and no fitted constants.
 """
 
 from __future__ import annotations
 
-from serene.process.interrupts import end_quietly, ended
-
-if __name__ == "__main__":
-    end_quietly()
-
 import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from serene.arguments import Parser
-from serene.experiments.network_study.cells import CONDITIONS, our_switch
+from serene.experiments.network_study.cells import our_switch
 from serene.experiments.network_study.emulated.plan import TCP
-from serene.experiments.network_study.emulated.rows import RACK_ROWS, Row, complete
 from serene.experiments.network_study.exchange import Exchange
-from serene.experiments.network_study.findings import on_racks
 from serene.experiments.network_study.flows import solver
 from serene.experiments.network_study.flows.clos import Clos
 from serene.experiments.network_study.flows.model import IDEAL, Model
 from serene.experiments.network_study.flows.steps import Step
 from serene.experiments.network_study.schedules import leaf_spine_aggregation, ring
 from serene.experiments.performance.racks import Measured, Question, combining, gloo, relaying
-from serene.experiments.shared import isolated, terminal
-from serene.experiments.shared.machine import Conditions, summary
-from serene.experiments.shared.store import alone
+from serene.experiments.shared.measurements import Row
 
 RACKS = (2, 4, 6)
 HOSTS = 4  # in each rack: of a leaf with eight ports
@@ -44,7 +31,6 @@ LINK_MBIT = 20.0  # so low that two cores can run 24 hosts and their switches
 VALUES = 100_000
 REPEATS, SERIES = 5, 2
 PATIENCE_S = 300.0
-SUMMARY = "Measures an all-reduce over emulated racks with and without our switches, and compares with the simulation."
 
 
 @dataclass(frozen=True)
@@ -107,30 +93,3 @@ def measure(case: Case) -> Row:
         "emulated_s": statistics.median(found.seconds), "samples_s": list(found.seconds),
         "simulated_s": case.simulated_s(),
     }  # fmt: skip
-
-
-def main() -> int:
-    parser = Parser(prog="python -m serene.experiments.network_study.emulated.leaf_spine", description=SUMMARY)
-    parser.add_argument(
-        "--out", type=Path, required=True, help="folder for measurements; existing ones are not repeated"
-    )
-    parser.add_argument(
-        "--racks", type=int, action="append", choices=RACKS, help="only networks with this number of racks; repeatable"
-    )
-    options = parser.parse_args()
-    chosen = [case for case in cases() if not options.racks or case.racks in options.racks]
-    console = terminal.console(160, highlight=False)
-
-    def work() -> None:
-        with alone(options.out):
-            rows = complete(options.out / RACK_ROWS, chosen, measure, lambda case: console.print(f"measuring: {case}"))
-        head, lines = on_racks(rows)
-        console.print(terminal.table(head, lines))
-        conditions = summary([Conditions.of(row.get(CONDITIONS)) for row in rows])
-        console.print(f"{VALUES:,} float32, links of {LINK_MBIT:g} Mbit/s, median of {REPEATS}. {conditions}")
-
-    return isolated.command(work, "emulated hosts need root")
-
-
-if __name__ == "__main__":
-    raise SystemExit(ended(main))

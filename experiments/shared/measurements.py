@@ -10,13 +10,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from serene.errors import SereneError
-from serene.experiments.network_study.cells import CONDITIONS
-from serene.experiments.shared.machine import observed
+from serene.experiments.shared.machine import CONDITIONS, observed
 from serene.process import outputs
-
-CLOS = "clos"  # the folder of the next two files, in the study's
-ROWS = "clos.json"  # on the Clos network
-RACK_ROWS = "leaf-spine.json"  # on racks
 
 Row = dict[str, Any]
 T = TypeVar("T")
@@ -35,22 +30,19 @@ def read(path: Path) -> list[Row]:
 
 
 def complete(path: Path, cases: Iterable[T], measure: Callable[[T], Row], say: Callable[[T], object]) -> list[Row]:
-    """Measures the cases, dataclasses, that are not in the file yet, and adds them to it; returns all rows. say: called
-    before each. Raises BadRows, CannotWrite, and what ``measure`` raises."""
+    """Measures the cases, dataclasses, that are not in the file yet, and adds them to it; returns all rows. A row with
+    a reason why it ``failed`` is measured again. say: called before each. Raises BadRows, CannotWrite, and what
+    ``measure`` raises."""
     rows = read(path)
     for case in cases:
         asked = asdict(case)  # type: ignore[call-overload]
-        if any(all(row.get(name) == value for name, value in asked.items()) for row in rows):
+        known = [row for row in rows if all(row.get(name) == value for name, value in asked.items())]
+        if any(not row.get("failed") for row in known):
             continue
         say(case)
         found, conditions = observed(partial(measure, case))
+        rows = [row for row in rows if row not in known]
         rows.append({**asked, **found, CONDITIONS: conditions.to_dict()})
         path.parent.mkdir(parents=True, exist_ok=True)
         outputs.write_text(path, json.dumps(rows, indent=1))
     return rows
-
-
-def title(row: Row) -> str:
-    """The method of a row, and what is other than on a plain network."""
-    others = {"small_first": "acknowledgements first", "barrier": "a barrier after each step"}
-    return ", ".join([str(row["method"]), *(text for name, text in others.items() if row.get(name))])
