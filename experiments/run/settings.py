@@ -11,6 +11,7 @@ from pydantic import Field
 
 from serene.controller.automatic import AUTOMATIC, automatic_parts, load
 from serene.experiments.shared.build import commit
+from serene.experiments.shared.machine import BMV2 as BMV2
 from serene.faults import Faults
 from serene.faults import load as load_faults
 from serene.process.memory import free_bytes
@@ -25,7 +26,6 @@ from serene.workers import architectures, data, stragglers
 from serene.workers.recipe import Recipe, check_exchange
 
 TARGETS = ("auto", "embedded", "bmv2")
-BMV2 = "simple_switch_grpc"
 BASELINE_TARGETS = {True: "bridge", False: "loopback"}  # a baseline's, with Mininet and without it
 
 

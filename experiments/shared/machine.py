@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import statistics
+import subprocess
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +20,7 @@ from serene.clock import unix_s
 PRESSURE, MEMORY = Path("/proc/pressure/cpu"), Path("/proc/meminfo")
 NOT_RECORDED = "not recorded"
 CONDITIONS = "conditions"  # the key of a result for the conditions it was found in; older results have none
+BMV2 = "simple_switch_grpc"
 PACKAGES = ("numpy", "torch")  # those that decide the bits of a gradient
 
 R = TypeVar("R")
@@ -84,7 +86,16 @@ def here() -> str:
     """This machine: the processor and how many there are, memory, and versions."""
     told = machine()
     versions = f"Linux {platform.release()}, Python {told['python']}, PyTorch {told.get('torch', '-')}"
-    return f"{told['processor']}, {os.cpu_count()} processors, {_memory()}; {versions}"
+    return ", ".join([f"{told['processor']}, {os.cpu_count()} processors, {_memory()}; {versions}", *_bmv2()])
+
+
+def _bmv2() -> list[str]:
+    """BMv2's version, if it is installed."""
+    try:
+        said = subprocess.run([BMV2, "--version"], capture_output=True, text=True, timeout=30, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return [f"{BMV2} {line}" for line in said.strip().splitlines()[-1:]]
 
 
 def _memory() -> str:

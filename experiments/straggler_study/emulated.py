@@ -29,10 +29,9 @@ from serene.experiments.run import forked, launch
 from serene.experiments.run.forked import ForkedProcess
 from serene.experiments.run.results import Json, Results, Work
 from serene.experiments.run.settings import Settings, check
-from serene.experiments.shared.machine import Conditions, Stalls, load
+from serene.experiments.shared.machine import Conditions, Stalls, here, load
 from serene.experiments.shared.store import SCRATCH
 from serene.experiments.straggler_study.cell import Cell
-from serene.experiments.straggler_study.machine import here
 from serene.experiments.straggler_study.trace import STEP, BadTrace, Swap, Trace
 from serene.topologies.isolation import in_child
 from serene.workers import stragglers

@@ -11,6 +11,7 @@ import pandas as pd
 
 from serene.experiments.shared import studies
 from serene.experiments.shared.machine import NOT_RECORDED, summary
+from serene.experiments.shared.measurements import read
 from serene.experiments.straggler_study import agreement, grid, headline, names, side_by_side
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.measures import curve, row
@@ -93,7 +94,7 @@ def write(study: Study, out: Path) -> Path:
         maps=maps,
         agreement_summary=agreement.summary(pairs),
         agrees=agrees,
-        together=side_by_side.rows(side_by_side.known(out)),
+        together=side_by_side.rows(read(out / side_by_side.FILE)),
         **tables,
     )  # fmt: skip
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tempfile
@@ -14,17 +13,19 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
+from serene.experiments.shared import machine
 from serene.experiments.shared.clusters import HERE
 from serene.experiments.shared.driver import work_off
 from serene.experiments.shared.machine import load
-from serene.experiments.straggler_study import grid, machine
+from serene.experiments.shared.measurements import Row, complete
+from serene.experiments.straggler_study import grid
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.grid import Together
 from serene.experiments.straggler_study.measures import numbers
 from serene.experiments.straggler_study.names import percent
 from serene.experiments.straggler_study.store import Store
+from serene.experiments.straggler_study.study import Table
 from serene.experiments.straggler_study.sweep import BMV2, LIGHT, run_cell
-from serene.process import outputs
 
 STEPS = 15
 ALLOWED = 1.05  # the time of a step, at most, relative to that of a run alone
@@ -33,26 +34,19 @@ FILE, SCRATCH = "side-by-side.json", ".copies-"
 
 @dataclass(frozen=True)
 class Copies:
-    """A measurement: so many runs of a cell at once. share, kind: of the cell. step_s: each run's time per step.
-    stalled: the share of the time in which something waited for a processor, None if it is not known. load: the
-    machine's, before. cell: the cell's digest. machine: measurements of other machines are not used. failed: why not
-    all runs have a result.
-    """
+    """What is measured: so many runs of a cell at once. share, kind: of the cell. cell: its digest. machine: what was
+    measured on other machines is not used."""
 
     share: float
     kind: str
     together: int
-    step_s: list[float]
-    stalled: float | None
-    load: float
     cell: str
     machine: str
-    failed: str = ""
 
-    @property
-    def middle(self) -> float:
-        """The median time per step in seconds; infinite if a run failed."""
-        return float(np.median(self.step_s)) if not self.failed else float("inf")
+    @classmethod
+    def of(cls, share: float, kind: str, together: int) -> Copies:
+        """So many runs on this machine."""
+        return cls(share, kind, together, cell(share, kind).digest, machine.here())
 
 
 def cell(share: float, kind: str) -> Cell:
@@ -78,87 +72,68 @@ def agree(wanted: Mapping[float, Together], directory: Path, console: Console) -
     use, and made again only if they failed."""
     for left in directory.glob(f"{SCRATCH}*"):  # left by a process that was killed
         shutil.rmtree(left, ignore_errors=True)
-    found = known(directory)
+
+    def step_s(share: float, kind: str, together: int) -> float:
+        asked = Copies.of(share, kind, together)
+        rows = complete(directory / FILE, [asked], partial(_measure, directory, console), lambda _: None)
+        return middle(next(row for row in rows if asdict(asked).items() <= row.items()))
+
     chosen = {}
     for (share, kind), most in planned(wanted).items():
-        together = most
-        alone = _measured(found, share, kind, 1, directory, console) if together > 1 else None
-        if alone is not None and alone.failed:
-            together = 1  # there is nothing to compare others with
-        while alone is not None and together > 1:
-            copies = _measured(found, share, kind, together, directory, console)
-            if copies.middle <= ALLOWED * alone.middle < float("inf"):
-                break
+        alone = step_s(share, kind, 1) if most > 1 else np.inf
+        together = most if np.isfinite(alone) else 1  # or there is nothing to compare others with
+        while together > 1 and step_s(share, kind, together) > ALLOWED * alone:
             together = together * 3 // 4
         chosen[share, kind] = together
     return chosen
 
 
-def _measured(found: list[Copies], share: float, kind: str, together: int, directory: Path, console: Console) -> Copies:
-    """The measurement of so many runs at once: an earlier one in ``found``, or a new one, which is added and kept."""
-    one = cell(share, kind)
-    for known_ in found:
-        if (known_.cell, known_.machine, known_.together) == (one.digest, machine.here(), together):
-            if not known_.failed:
-                return known_
-            found.remove(known_)  # why it failed may not apply any more
-            break
-    before = load()
-    failed = ""
+def middle(row: Row) -> float:
+    """The median time per step of a measurement, in seconds; infinite if a run failed."""
+    return float(np.median(row["step_s"])) if not row["failed"] else float("inf")
+
+
+def _measure(directory: Path, console: Console, asked: Copies) -> Row:
+    """step_s: each run's time per step. stalled: the share of the time in which something waited for a processor, None
+    if it is not known. load: the machine's, before. failed: why not all runs have a result."""
+    one, before, failed = cell(asked.share, asked.kind), load(), ""
     with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=directory) as scratch:
-        stores = [Store(Path(scratch, str(number))) for number in range(together)]
-        with HERE.executor(together, directory, (__name__,)) as executor:
+        stores = [Store(Path(scratch, str(number))) for number in range(asked.together)]
+        with HERE.executor(asked.together, directory, (__name__,)) as executor:
             for copy in work_off(stores, partial(_run, one), executor):
                 failed = failed or (copy.trouble or "").partition("\n")[0]
         measured = [numbers(trace, float("nan")) for store in stores if (trace := store.get(one)) is not None]
     stalled = float(np.median([each.stalled for each in measured])) if measured else float("nan")
-    steps = [each.step_s for each in measured]
-    known_stalled = stalled if np.isfinite(stalled) else None
-    found.append(Copies(share, kind, together, steps, known_stalled, before, one.digest, machine.here(), failed))
-    outputs.write_text(directory / FILE, json.dumps([asdict(each) for each in found], indent=2) + "\n")
-    said = failed or f"{1e3 * found[-1].middle:.1f} ms per step"
+    row = {
+        "step_s": [each.step_s for each in measured], "stalled": stalled if np.isfinite(stalled) else None,
+        "load": before, "failed": failed,
+    }  # fmt: skip
     console.print(
-        f"exchange {percent(share)} of a step, {kind}, {together} at once: {said}, load {before:.1f}", highlight=False
+        f"exchange {percent(asked.share)} of a step, {asked.kind}, {asked.together} at once: "
+        f"{failed or f'{1e3 * middle(row):.1f} ms per step'}, load {before:.1f}",
+        highlight=False,
     )
-    return found[-1]
+    return row
 
 
 def _run(one: Cell, store: Store) -> None:
     store.keep(one, run_cell(store.directory, one))
 
 
-def known(directory: Path) -> list[Copies]:
-    """Earlier measurements in a directory; none if there are none, or another version of this program wrote them."""
-    try:
-        return [Copies(**each) for each in json.loads((directory / FILE).read_text())]
-    except (FileNotFoundError, ValueError, TypeError):
-        return []
-
-
-def rows(found: list[Copies]) -> tuple[list[str], list[list[str]]]:
-    """A table, head and rows, of measurements: time per step, and its change against one run alone."""
-    alone = {(each.cell, each.machine): each.middle for each in found if each.together == 1}
-    head = [
-        "wanted share",
-        "runs",
-        "at once",
-        "time per step [ms], each",
-        "against one alone",
-        "stalled",
-        "load before",
-        "",
-    ]
-    return head, [
-        [
-            percent(each.share),
-            each.kind,
-            str(each.together),
-            ", ".join(f"{1e3 * value:.1f}" for value in each.step_s) + (f" ({each.failed})" if each.failed else ""),
-            f"{100 * (each.middle / base - 1):+.1f} %" if np.isfinite(each.middle / base) else "-",
-            "-" if each.stalled is None else percent(each.stalled),
-            f"{each.load:.1f}",
-            "" if each.together == 1 else "done" if each.middle <= ALLOWED * base < float("inf") else "refused",
-        ]
-        for each in found
-        for base in [alone.get((each.cell, each.machine), float("inf"))]
-    ]
+def rows(found: list[Row]) -> Table:
+    """A table of measurements: time per step, and its change against one run alone."""
+    alone = {(each["cell"], each["machine"]): middle(each) for each in found if each["together"] == 1}
+    told = []
+    for each in found:
+        base = alone.get((each["cell"], each["machine"]), np.inf)
+        times = ", ".join(f"{1e3 * value:.1f}" for value in each["step_s"])
+        compared = "done" if middle(each) <= ALLOWED * base < np.inf else "refused"
+        told.append([
+            percent(each["share"]), each["kind"], str(each["together"]),
+            f"{times} ({each['failed']})" if each["failed"] else times,
+            f"{100 * (middle(each) / base - 1):+.1f} %" if np.isfinite(middle(each) / base) else "-",
+            "-" if each["stalled"] is None else percent(each["stalled"]), f"{each['load']:.1f}",
+            "" if each["together"] == 1 else compared,
+        ])  # fmt: skip
+    head = ["wanted share", "runs", "at once", "time per step [ms], each", "against one alone", "stalled"]
+    return [*head, "load before", ""], told

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from io import StringIO
 from pathlib import Path
 
@@ -15,17 +15,18 @@ import pytest
 from rich.console import Console
 
 from serene.experiments.shared.clusters import Cluster
-from serene.experiments.straggler_study import grid, machine, side_by_side
+from serene.experiments.shared.measurements import Row, read
+from serene.experiments.straggler_study import grid, side_by_side
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.grid import Together
-from serene.experiments.straggler_study.side_by_side import FILE, Copies, agree, cell, known, rows
+from serene.experiments.straggler_study.side_by_side import FILE, Copies, agree, rows
 from serene.experiments.straggler_study.store import Store
 from serene.experiments.straggler_study.sweep import BMV2, LIGHT
 
 
-def copies(share: float, kind: str, *step_s: float, failed: str = "") -> Copies:
-    digest = cell(share, kind).digest
-    return Copies(share, kind, len(step_s), list(step_s), 0.1, 1.0, digest, machine.here(), failed)
+def copies(share: float, kind: str, *step_s: float, failed: str = "") -> Row:
+    row = {"step_s": list(step_s), "stalled": 0.1, "load": 1.0, "failed": failed}
+    return {**asdict(Copies.of(share, kind, len(step_s))), **row}
 
 
 MEASURED = [
@@ -35,7 +36,7 @@ MEASURED = [
     copies(0.65, LIGHT, 0.150, 0.150, 0.150),
     copies(0.65, LIGHT, 0.106, 0.107),
     copies(0.65, BMV2, 0.100),
-    replace(copies(0.65, BMV2, 0.100, 0.100), failed="RunFailed: the run ended with status 1"),
+    copies(0.65, BMV2, 0.100, 0.100, failed="RunFailed: the run ended with status 1"),
 ]
 
 
@@ -44,7 +45,6 @@ def two(monkeypatch: pytest.MonkeyPatch) -> None:
     """Processors, and everything installed."""
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     monkeypatch.setattr(grid, "why_not", lambda _: "")
-    machine.here.cache_clear()
 
 
 class InThisProcess(Cluster):
@@ -69,10 +69,9 @@ def test_side_by_side_counts_runs_that_do_not_disturb_others(tmp_path: Path, mon
     """After a refusal three quarters of the number are tried."""
     monkeypatch.setattr(side_by_side, "_run", nothing_runs)
     wanted = {0.05: Together(6, 1), 0.65: Together(3, 1)}
-    (tmp_path / FILE).write_text(json.dumps([asdict(each) for each in MEASURED]))
+    (tmp_path / FILE).write_text(json.dumps(MEASURED))
     left = tmp_path / ".copies-killed"
     left.mkdir()
-    assert known(tmp_path) == MEASURED
     chosen = agree(wanted, tmp_path, quiet())
     assert chosen == {(0.05, LIGHT): 6, (0.05, BMV2): 1, (0.65, LIGHT): 1, (0.65, BMV2): 1}
     verdicts = [row[-1] for row in rows(MEASURED)[1]]
@@ -87,38 +86,33 @@ def test_failed_copies_are_refused_and_measured_again(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(side_by_side, "run_cell", fails)
     monkeypatch.setattr(side_by_side, "HERE", InThisProcess())
-    (tmp_path / FILE).write_text(json.dumps([asdict(each) for each in MEASURED]))
+    (tmp_path / FILE).write_text(json.dumps(MEASURED))
     assert agree({0.65: Together(3, 2)}, tmp_path, quiet()) == {(0.65, LIGHT): 1, (0.65, BMV2): 1}
-    assert known(tmp_path)[:-1] == MEASURED[:-1], "and nothing else is"
-    assert known(tmp_path)[-1].together == 2
-    assert known(tmp_path)[-1].failed.startswith("OSError: failed again")
+    assert read(tmp_path / FILE)[:-1] == MEASURED[:-1], "and nothing else is"
+    assert read(tmp_path / FILE)[-1]["together"] == 2
+    assert read(tmp_path / FILE)[-1]["failed"].startswith("OSError: failed again")
 
 
 @pytest.mark.usefixtures("two")
 @pytest.mark.parametrize(
     "others",
     [
-        [replace(each, machine="another one") for each in MEASURED[:2]],
-        [replace(each, cell="of another program") for each in MEASURED[:2]],
+        [{**each, "machine": "another one"} for each in MEASURED[:2]],
+        [{**each, "cell": "of another program"} for each in MEASURED[:2]],
     ],
     ids=["machine", "cell"],
 )
 def test_side_by_side_ignores_other_machine_or_cell_results(
-    others: list[Copies], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    others: list[Row], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(scratch: Path, one: Cell) -> None:
         raise OSError("no Mininet here")
 
     monkeypatch.setattr(side_by_side, "run_cell", fails)
     monkeypatch.setattr(side_by_side, "HERE", InThisProcess())
-    (tmp_path / FILE).write_text(json.dumps([asdict(each) for each in others]))
+    (tmp_path / FILE).write_text(json.dumps(others))
     said = StringIO()
     assert agree({0.05: Together(6, 1)}, tmp_path, Console(file=said, width=300))[0.05, LIGHT] == 1
     assert "1 at once: OSError: no Mininet here" in said.getvalue()
-    assert [each.together for each in known(tmp_path)[2:]] == [1], "nothing to compare others with"
-    assert all(each.failed.startswith("OSError: no Mininet here") for each in known(tmp_path)[2:])
-
-
-def test_measurement_file_of_other_version_is_discarded(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_text('[{"share": 0.05, "together": 1, "step_s": [0.1], "load": 1.0}]')
-    assert known(tmp_path) == []
+    assert [each["together"] for each in read(tmp_path / FILE)[2:]] == [1], "nothing to compare others with"
+    assert read(tmp_path / FILE)[2]["failed"].startswith("OSError: no Mininet here")
