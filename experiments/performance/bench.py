@@ -168,7 +168,7 @@ def pool(
     options = {"workers": workers, "values": values, "repeats": repeats, "bits": bits, "compression": compression}
     options |= {"slots": POOL_SLOTS, "lanes": lanes, "series": math.ceil(SERIES_S / limit)}
     ours = slowest_of(through_switch("pool", options, workers, link_mbit, program))
-    theirs = slowest_of(over_bridge("gloo_large", options, workers, link_mbit, program))
+    theirs = slowest_of(over_bridge("gloo", options, workers, link_mbit, program))
     what = "float32" if bits == 32 else f"float32 in {bits} bits"
     hosts = "" if workers == 4 else f"{workers} hosts, "
     peer = "gloo, Linux bridge" if bits == 32 else f"gloo, {compression} compression"
@@ -203,21 +203,21 @@ def ddp(workers: int) -> Iterator[Row]:
     """Seconds of an iteration of DistributedDataParallel by the process group `serene`, and of shared training under
     BSP without and with the exchange in the background; the peer of all is DistributedDataParallel by gloo."""
     options = {"workers": workers, "repeats": 2 * REPEATS, "bucket_mb": 1}
-    ways: dict[str, tuple[str, Json]] = {
-        "DistributedDataParallel": ("ddp", {"backend": "serene"}),
-        "shared training": ("shared", {"overlap": False}),
-        "shared training, overlap": ("shared", {"overlap": True}),
+    ways: dict[str, Json] = {
+        "DistributedDataParallel": {"backend": "serene"},
+        "shared training": {"overlap": False},
+        "shared training, overlap": {"overlap": True},
     }
     measured = {}
     with (
         tempfile.TemporaryDirectory() as work,
         serene_network("embedded", "serene", workers, LINK_MBIT, Path(work)) as network,
     ):
-        for number, (name, (part, more)) in enumerate(ways.items()):
+        for number, (name, more) in enumerate(ways.items()):
             given = {**options, **more, "environment": {CONTROLLER: network.unix_url}}
             (folder := Path(work) / str(number)).mkdir()
-            measured[name] = run_parts(network, dict.fromkeys(range(workers), (part, given)), folder, PATIENCE_S)
-    theirs = over_bridge("ddp", {**options, "backend": "gloo", "environment": {}}, workers, LINK_MBIT)
+            measured[name] = run_parts(network, dict.fromkeys(range(workers), ("training", given)), folder, PATIENCE_S)
+    theirs = over_bridge("training", {**options, "backend": "gloo", "environment": {}}, workers, LINK_MBIT)
     for name, ours in measured.items():
         values = ours[0]["values"]
         for mine, peer in zip(ours, theirs, strict=True):

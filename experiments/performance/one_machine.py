@@ -88,7 +88,7 @@ def measure(kind: str, program: Program, workers: int, values: int, repeats: int
         if kind == "gloo":
             (port,) = free_ports(29500)
             options |= {"interface": "lo", "meet_at": f"127.0.0.1:{port}"}
-            parts = {worker: ("gloo_large", options) for worker in range(workers)}
+            parts = {worker: ("gloo", options) for worker in range(workers)}
             return run_parts(Loopback(), parts, work, PATIENCE_S)
         options |= {"slots": SLOTS, "lanes": program.lanes, "incarnation": 1}
         with OneMachine(program, workers, kind, work) as machine:

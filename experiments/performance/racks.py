@@ -14,7 +14,7 @@ from typing import Any
 from mininet.node import Switch
 
 from serene.controller.http.client import ControllerClient
-from serene.experiments.performance.hosts import WARM_UP
+from serene.experiments.performance.hosts import all_reduces
 from serene.experiments.performance.networks import MininetHosts, started
 from serene.experiments.performance.parts import Json, run_parts
 from serene.process.interrupts import held
@@ -49,12 +49,6 @@ class Question:
     @property
     def workers(self) -> int:
         return self.racks * self.hosts
-
-    @property
-    def all_reduces(self) -> int:
-        """How many all-reduces each host takes part in, with those that are not timed: some to warm up, and one before
-        each repeat."""
-        return WARM_UP + self.repeats * (1 + self.series)
 
     @property
     def options(self) -> Json:
@@ -126,7 +120,7 @@ def _measure(net: Any, question: Question, kind: str, work: Path, places: Sequen
     frame = ENCAPSULATION_BYTES + HEADER.itemsize + 4 * Program.load().lanes
     return Measured(
         tuple(max(times) for times in zip(*(result["seconds"] for result in results), strict=True)),
-        tuple(count / frame / question.all_reduces for count in passed),
+        tuple(count / frame / all_reduces(question.repeats, question.series) for count in passed),
     )
 
 
