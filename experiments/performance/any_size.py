@@ -10,16 +10,12 @@ from serene.process.interrupts import end_quietly, ended
 if __name__ == "__main__":
     end_quietly()
 
-import argparse
 import contextlib
-import json
 import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +25,8 @@ from serene.arguments import Parser, whole
 from serene.client import Client, FrameTransport, Session
 from serene.controller.http.client import ControllerClient
 from serene.errors import SereneError
-from serene.process.spawn import module
+from serene.experiments.performance.one_machine import Loopback
+from serene.experiments.performance.parts import Json, run_parts
 from serene.program import Program
 from serene.strategy import ASP, BSP, SSP, Quorum
 from serene.topologies.processes import controller, embedded_switch, free_ports, set_up_turn
@@ -66,31 +63,29 @@ def wrong_values(held: np.ndarray, values: int, period: np.ndarray) -> int:
     return wrong
 
 
-def work(options: argparse.Namespace) -> int:
-    """One worker. Prints what it measured as a line of JSON."""
-    gradient = np.empty(options.values, np.float32)
-    transport = FrameTransport(
-        options.worker + 1, local=("127.0.0.1", options.local), switch=("127.0.0.1", options.switch)
-    )
+def work(options: Json) -> Json:
+    """One worker, and what it measured (experiments.performance.hosts)."""
+    worker, values, (local, switch) = options["worker"], options["values"], options["ends"][options["worker"]]
+    gradient = np.empty(values, np.float32)
+    transport = FrameTransport(worker + 1, local=("127.0.0.1", local), switch=("127.0.0.1", switch))
     seconds = []
     before = peak_bytes()
-    with Session(Client(transport, 0, options.worker, options.values), join_timeout_s=PATIENCE_S) as session:
+    with Session(Client(transport, 0, worker, values), join_timeout_s=PATIENCE_S) as session:
         session.join()
-        for exchange in range(options.exchanges):
-            numbers(options.worker, exchange, options.values, gradient)
+        for exchange in range(options["exchanges"]):
+            numbers(worker, exchange, values, gradient)
             began = time.monotonic()
             session.exchange(gradient)
             seconds.append(time.monotonic() - began)
         complete = session.finish(PATIENCE_S)
         wrong = wrong_values(
-            session.client.protocol.held_values, options.values, expected(options.workers, options.exchanges)
+            session.client.protocol.held_values, values, expected(options["workers"], options["exchanges"])
         )
         repeated = session.client.counts.retransmissions
-    print(json.dumps({
+    return {
         "seconds": seconds, "complete": complete, "wrong": wrong, "memory": peak_bytes(), "before": before,
         "retransmissions": repeated,
-    }))  # fmt: skip
-    return 0
+    }  # fmt: skip
 
 
 def peak_bytes(pid: int | str = "self") -> int:
@@ -117,49 +112,33 @@ def run(values: int, workers: int, exchanges: int, folder: Path, slots: int | No
             stack.callback(commanding.stop)
         client = stack.enter_context(ControllerClient(f"http://127.0.0.1:{http}"))
         client.create_job(workers, Quorum(workers - 1))
-        each = ["--values", str(values), "--workers", str(workers), "--exchanges", str(exchanges)]
-        processes = [
-            subprocess.Popen(
-                module(
-                    "serene.experiments.performance.any_size", *each,
-                    "--worker", str(worker), "--local", str(local), "--switch", str(port),
-                ),
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            for worker, (port, local) in enumerate(pairs)
-        ]  # fmt: skip
-        for process in processes:
-            stack.callback(process.wait)
-            stack.callback(process.kill)
-        swaps = _swap_while_they_run(client, processes, workers, exchanges)
-        results = [json.loads(process.communicate()[0] or "{}") for process in processes]
-        if any(process.returncode for process in processes):
-            raise SereneError(f"workers ended with {[process.returncode for process in processes]}")
+        ends = [(local, switch) for switch, local in pairs]
+        options = {"values": values, "workers": workers, "exchanges": exchanges, "ends": ends}
+        swapping = Swapping(client, workers, exchanges)
+        parts = dict.fromkeys(range(workers), ("any_size", options))
+        results = run_parts(Loopback(), parts, folder, PATIENCE_S, swapping.look)
         job = client.job(0)
         return {
-            "slots": needed, "bytes_per_value": (loaded.bytes_per_slot or 0) / loaded.lanes, "swaps": swaps,
+            "slots": needed, "bytes_per_value": (loaded.bytes_per_slot or 0) / loaded.lanes, "swaps": swapping.done,
             "workers": results, "switch": peak_bytes(switch.pid),
             "applied": [worker.contributions for worker in job.workers],
         }  # fmt: skip
 
 
-def _swap_while_they_run(
-    client: ControllerClient, processes: Sequence[subprocess.Popen[str]], workers: int, exchanges: int
-) -> int:
-    """Swaps the strategy each time when all have got on by an exchange. How often."""
-    turns = [BSP(), SSP(2), Quorum(workers - 1), ASP(), Quorum(workers - 1)]
-    done = 0
-    while any(process.poll() is None for process in processes):
-        job = client.job(0)
+class Swapping:
+    """Swaps the strategy each time when all have got on by an exchange. done: how often."""
+
+    def __init__(self, client: ControllerClient, workers: int, exchanges: int) -> None:
+        self._client, self._exchanges = client, exchanges
+        self._turns = [BSP(), SSP(2), Quorum(workers - 1), ASP(), Quorum(workers - 1)]
+        self.done = 0
+
+    def look(self) -> None:
+        job = self._client.job(0)
         least = min(worker.iteration for worker in job.workers)
-        if job.state.value == "finished" or least >= exchanges - 1:
-            break
-        if job.state.value == "running" and least > done:
-            client.set_strategy(0, turns[done % len(turns)])
-            done += 1
-        time.sleep(0.05)
-    return done
+        if job.state.value == "running" and self.done < least < self._exchanges - 1:
+            self._client.set_strategy(0, self._turns[self.done % len(self._turns)])
+            self.done += 1
 
 
 def main() -> int:
@@ -169,11 +148,7 @@ def main() -> int:
     parser.add_argument("--values", type=whole(1), default=11_200_000, help="number of values (%(default)s)")
     parser.add_argument("--workers", type=whole(1), default=4, help="number of workers (%(default)s)")
     parser.add_argument("--exchanges", type=whole(1), default=6, help="number of exchanges (%(default)s)")
-    for hidden in ("--worker", "--local", "--switch"):
-        parser.add_argument(hidden, type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.worker is not None:
-        return work(options)
     with tempfile.TemporaryDirectory() as folder:
         try:
             done = run(options.values, options.workers, options.exchanges, Path(folder))

@@ -75,8 +75,8 @@ def all_reduces(repeats: int, series: int) -> int:
 
 
 def serene(options: Json) -> Json:
-    """All-reduces through the switch, with a vector of fixed length, up to SHORT values. place: the worker's rack and its number in it, if
-    there are racks."""
+    """All-reduces through the switch, of vectors with a fixed length of up to SHORT. place: the worker's rack and its
+    number in it, if there are racks."""
     carried = PACKETS[options.get("packets", "compiled")](UdpTransport())
     rack, number = options.get("place", (None, options["worker"]))
     with Client(carried, 0, number, options["values"], rack=rack) as client:
@@ -242,7 +242,15 @@ def frames(options: Json) -> Json:
     return tables.host_part(options)
 
 
+def any_size(options: Json) -> Json:
+    """Contributions of any size; see `any_size`."""
+    from serene.experiments.performance import any_size
+
+    return any_size.work(options)
+
+
 PARTS = {
+    "any_size": any_size,
     "serene": serene,
     "gloo": gloo,
     "pool": pool,

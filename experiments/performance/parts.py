@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -27,8 +27,12 @@ class Hosts(Protocol):
     def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]: ...
 
 
-def run_parts(hosts: Hosts, parts: Mapping[int, tuple[str, Json]], work: Path, timeout_s: float) -> list[Json]:
+def run_parts(
+    hosts: Hosts, parts: Mapping[int, tuple[str, Json]], work: Path, timeout_s: float,
+    meanwhile: Callable[[], object] = lambda: None,
+) -> list[Json]:  # fmt: skip
     """Runs a part in each worker's host, and returns what they measured. parts: by worker, a part's name and options.
+    meanwhile: called every POLL_S seconds or so.
 
     Raises BenchFailed with the logs as soon as a part fails, or if they take longer than so many seconds; the others
     are killed then, for they may wait for those that failed.
@@ -50,6 +54,7 @@ def run_parts(hosts: Hosts, parts: Mapping[int, tuple[str, Json]], work: Path, t
                 raise BenchFailed("\n".join(f"{name}: {log}" for name, log in logs))
             if running and time.monotonic() > until:
                 raise BenchFailed(f"did not finish within {timeout_s:g} s: {', '.join(running)}")
+            meanwhile()
             time.sleep(POLL_S)
     finally:
         for process in processes.values():
