@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from serene.errors import SereneError, choices
-from serene.experiments.network_study.exchange import SERVER_SHARE, Exchange
+from serene.experiments.network_study.exchange import SERVER_SHARE, Exchange, SwitchSizes
 from serene.experiments.network_study.flows import simgrid_engine, solver
 from serene.experiments.network_study.flows.clos import Clos
-from serene.experiments.network_study.flows.model import LV08, model
+from serene.experiments.network_study.flows.solver import LV08, model
 from serene.experiments.network_study.methods import method
-from serene.experiments.network_study.switch import SwitchSizes
 from serene.experiments.network_study.training import BY_SERVERS, SWITCH, Training, train
 from serene.experiments.shared.machine import CONDITIONS, observed
 from serene.experiments.shared.store import JsonStore

@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import log2
 
 from serene.experiments.network_study.exchange import SERVER_SHARE, Exchange
-from serene.experiments.network_study.flows.model import Model
+from serene.experiments.network_study.flows.solver import Model
 
 
 def _unit(exchange: Exchange, model: Model) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 from serene.experiments.network_study.cells import our_switch
 from serene.experiments.network_study.exchange import Exchange
 from serene.experiments.network_study.flows.clos import Clos, Ints
-from serene.experiments.network_study.flows.steps import Step
+from serene.experiments.network_study.flows.solver import Step
 from serene.experiments.network_study.grid import ratio_name
 from serene.experiments.network_study.methods import METHODS
 from serene.experiments.shared.style import panels, save

@@ -29,7 +29,7 @@ from serene.arguments import Parser
 from serene.errors import SereneError
 from serene.experiments.network_study.cells import MB, NetworkCell, our_switch
 from serene.experiments.network_study.exchange import Exchange
-from serene.experiments.network_study.flows.model import LV08
+from serene.experiments.network_study.flows.solver import LV08
 from serene.experiments.network_study.training import SWITCH, Training, lateness, simulated
 from serene.experiments.shared import terminal
 from serene.experiments.straggler_study.cases import OPTIMISERS, STRAGGLERS

@@ -14,12 +14,11 @@ from dataclasses import dataclass, replace
 
 from serene.experiments.network_study.cells import our_switch
 from serene.experiments.network_study.emulated.plan import FRAME, PAYLOAD
-from serene.experiments.network_study.exchange import Exchange
+from serene.experiments.network_study.exchange import VALUE_BYTES, Exchange
 from serene.experiments.network_study.flows import solver
 from serene.experiments.network_study.flows.clos import Clos
-from serene.experiments.network_study.flows.model import IDEAL, Model
+from serene.experiments.network_study.flows.solver import IDEAL, Model
 from serene.experiments.network_study.schedules import leaf_spine_aggregation, ring
-from serene.experiments.network_study.switch import VALUE_BYTES
 from serene.experiments.shared.measurements import Row
 
 WORKERS = (4, 8, 16)

@@ -14,7 +14,7 @@ from serene.experiments.network_study.emulated.plan import title
 from serene.experiments.network_study.exchange import Exchange
 from serene.experiments.network_study.flows import solver
 from serene.experiments.network_study.flows.clos import RATIOS, SIZES, Clos
-from serene.experiments.network_study.flows.model import LV08
+from serene.experiments.network_study.flows.solver import LV08
 from serene.experiments.network_study.grid import (
     BASE_MS,
     LOCK_STEP,

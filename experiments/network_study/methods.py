@@ -12,8 +12,7 @@ from enum import Enum
 from serene.errors import choices
 from serene.experiments.network_study import closed_forms, schedules
 from serene.experiments.network_study.exchange import BadMethod, Exchange
-from serene.experiments.network_study.flows.model import Model
-from serene.experiments.network_study.flows.steps import Schedule
+from serene.experiments.network_study.flows.solver import Model, Schedule
 from serene.palette import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, YELLOW
 
 

@@ -14,10 +14,10 @@ from serene.experiments.network_study import cost, drawings, emulation, figures,
 from serene.experiments.network_study.cells import MB, Answers, our_switch
 from serene.experiments.network_study.conclusions import RULES, Times
 from serene.experiments.network_study.emulated.plan import FOLDER, NETWORKS
+from serene.experiments.network_study.exchange import VALUE_BYTES
 from serene.experiments.network_study.findings import Findings
 from serene.experiments.network_study.flows import simgrid_engine
 from serene.experiments.network_study.grid import Grid, ratio_name
-from serene.experiments.network_study.switch import VALUE_BYTES
 from serene.experiments.shared import studies
 from serene.experiments.shared.machine import CONDITIONS, NOT_RECORDED, Conditions, summary
 from serene.experiments.shared.measurements import Row, complete, read

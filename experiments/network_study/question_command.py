@@ -16,12 +16,11 @@ from rich.table import Table
 from serene.arguments import Parser, add_version
 from serene.errors import SereneError, choices
 from serene.experiments.network_study.cells import ENGINES, MB, ExchangeCell, NetworkCell, TrainingCell, our_switch
-from serene.experiments.network_study.exchange import BadMethod
+from serene.experiments.network_study.exchange import BadMethod, SwitchSizes
 from serene.experiments.network_study.flows import simgrid_engine, solver
 from serene.experiments.network_study.flows.clos import ROUTINGS, SIZES
-from serene.experiments.network_study.flows.model import MODELS
+from serene.experiments.network_study.flows.solver import MODELS
 from serene.experiments.network_study.methods import MAIN, METHODS
-from serene.experiments.network_study.switch import SwitchSizes
 from serene.experiments.network_study.training import SERVERS, SWITCH, BadTraining
 from serene.experiments.shared import terminal
 from serene.palette import look

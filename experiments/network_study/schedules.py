@@ -8,7 +8,7 @@ import numpy as np
 
 from serene.experiments.network_study.exchange import SERVER_SHARE, BadMethod, Exchange
 from serene.experiments.network_study.flows.clos import Ints
-from serene.experiments.network_study.flows.steps import Step
+from serene.experiments.network_study.flows.solver import Step
 
 # The paper's four.
 

@@ -22,8 +22,7 @@ from serene.errors import SereneError, choices
 from serene.experiments.network_study.exchange import SERVER_SHARE, BadMethod, Exchange
 from serene.experiments.network_study.flows import solver
 from serene.experiments.network_study.flows.clos import Clos, Ints
-from serene.experiments.network_study.flows.maxmin import rates
-from serene.experiments.network_study.flows.model import Model
+from serene.experiments.network_study.flows.solver import Model, rates
 from serene.experiments.network_study.methods import METHODS, SYNCHRONOUS
 from serene.strategy import Strategy
 from serene.workers.stragglers import Straggler

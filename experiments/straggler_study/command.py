@@ -19,9 +19,9 @@ from serene.experiments.shared.store import alone
 from serene.experiments.shared.studies import Failed
 from serene.experiments.straggler_study import side_by_side
 from serene.experiments.straggler_study.grid import GRIDS, Grid
-from serene.experiments.straggler_study.store import Store
 from serene.experiments.straggler_study.study import Incomplete, Study
 from serene.experiments.straggler_study.sweep import Parallel, announced, sweep
+from serene.experiments.straggler_study.trace import Store
 from serene.process import outputs
 
 REPORT_BYTES = 5 * outputs.MB  # about

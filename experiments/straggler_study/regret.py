@@ -34,10 +34,9 @@ from serene.experiments.straggler_study.cases import IN_MININET, OPTIMISERS, STE
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.measures import curve, row
 from serene.experiments.straggler_study.regret_table import NEVER, regrets, summary, worth, write_page
-from serene.experiments.straggler_study.store import Store
 from serene.experiments.straggler_study.strategies import check_strategy
 from serene.experiments.straggler_study.sweep import Parallel, sweep
-from serene.experiments.straggler_study.trace import Trace
+from serene.experiments.straggler_study.trace import Store, Trace
 from serene.process import outputs
 from serene.workers.stragglers import parse
 

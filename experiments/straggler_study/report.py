@@ -12,11 +12,10 @@ import pandas as pd
 from serene.experiments.shared import studies
 from serene.experiments.shared.machine import NOT_RECORDED, summary
 from serene.experiments.shared.measurements import read
-from serene.experiments.straggler_study import agreement, grid, headline, names, side_by_side
+from serene.experiments.straggler_study import agreement, grid, headline, names, pictures, side_by_side
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.measures import curve, row
 from serene.experiments.straggler_study.names import percent, straggler_name
-from serene.experiments.straggler_study.pictures import answer, choice, learning, waiting
 from serene.experiments.straggler_study.study import Study, Table
 from serene.workers import data
 
@@ -55,13 +54,13 @@ def write(study: Study, out: Path) -> Path:
         cases.setdefault((cell.model, cell.straggler), {})[cell.share] = None
     sections = [_section(study, drawn, *case, list(shares)) for case, shares in cases.items()]
     counts = sorted({cell.workers for cell in study.grid.map})
-    maps = [drawn(f"map-{workers}", partial(choice.strategy_map, study, workers)) for workers in counts]
+    maps = [drawn(f"map-{workers}", partial(pictures.strategy_map, study, workers)) for workers in counts]
     if study.grid.scale:
-        maps.append(drawn("scale", partial(choice.scale, study)))
+        maps.append(drawn("scale", partial(pictures.scale, study)))
     agrees = [drawn(f"agreement-{name}", partial(agreement.draw, pairs, name))
               for name in agreement.MEASURES if len(pairs)]  # fmt: skip
     tables = {
-        "claims": headline.claims(study), "map": choice.map_rows(study), "agreement": agreement.rows(pairs),
+        "claims": headline.claims(study), "map": pictures.map_rows(study), "agreement": agreement.rows(pairs),
     }  # fmt: skip
     _write_csv(study, tables, out)
     done = study.runs[study.runs["cell"].isin(study.grid.headline)]
@@ -101,26 +100,26 @@ def write(study: Study, out: Path) -> Path:
 
 def _section(study: Study, drawn: Drawn, model: str, straggler: str, shares: list[float]) -> Section:
     key = f"{model}-{straggler.partition(':')[0]}"
-    pictures: dict[str, list[str]] = {}
+    found: dict[str, list[str]] = {}
     if straggler != grid.NONE:
         for wide, name in ((True, f"answer-{key}"), (False, f"answer-{key}-narrow")):
-            drawn(name, partial(answer.answer, study, model, straggler, shares, wide=wide))
+            drawn(name, partial(pictures.answer, study, model, straggler, shares, wide=wide))
         for share in shares:
             cells, title = study.headline(model, straggler, share), f"exchange {percent(share)} of a step"
             waits = [cell for cell in cells if names.way(cell) in (names.EMBEDDED, names.SERVER)]
             for what, name, how in (
-                ("time", "accuracy-time", partial(learning.accuracy, study, _curves(cells), "t", title)),
-                ("steps", "accuracy-steps", partial(learning.accuracy, study, _curves(cells), "steps", title)),
-                ("split", "split", partial(waiting.split, study, cells, title)),
-                ("waiting", "waiting", partial(waiting.cumulative, study, waits, title)),
+                ("time", "accuracy-time", partial(pictures.accuracy, study, _curves(cells), "t", title)),
+                ("steps", "accuracy-steps", partial(pictures.accuracy, study, _curves(cells), "steps", title)),
+                ("split", "split", partial(pictures.split, study, cells, title)),
+                ("waiting", "waiting", partial(pictures.cumulative, study, waits, title)),
             ):
-                pictures.setdefault(what, []).append(drawn(f"{name}-{key}-{100 * share:.0f}", how))
+                found.setdefault(what, []).append(drawn(f"{name}-{key}-{100 * share:.0f}", how))
         if shown := _compared(study, model, straggler, shares):
             until_s = TIMELINE_STEPS * study.of(shown[0])["step_s"][shown[0].seed]
-            line = partial(waiting.timeline, study, shown, until_s=until_s)
-            pictures["timeline"] = [drawn(f"timeline-{key}", line)]
+            line = partial(pictures.timeline, study, shown, until_s=until_s)
+            found["timeline"] = [drawn(f"timeline-{key}", line)]
     title = f"{model}, {straggler_name(straggler)}"
-    return Section(title, pictures, headline.rows(study, model, straggler, shares))
+    return Section(title, found, headline.rows(study, model, straggler, shares))
 
 
 def _curves(cells: Sequence[Cell]) -> list[Cell]:

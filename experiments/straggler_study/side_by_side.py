@@ -23,9 +23,9 @@ from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.grid import Together
 from serene.experiments.straggler_study.measures import numbers
 from serene.experiments.straggler_study.names import percent
-from serene.experiments.straggler_study.store import Store
 from serene.experiments.straggler_study.study import Table
 from serene.experiments.straggler_study.sweep import BMV2, LIGHT, run_cell
+from serene.experiments.straggler_study.trace import Store
 
 STEPS = 15
 ALLOWED = 1.05  # the time of a step, at most, relative to that of a run alone

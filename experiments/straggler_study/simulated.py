@@ -16,7 +16,7 @@ few packets again, not all (``PROBES``).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -24,18 +24,21 @@ import numpy as np
 import simpy
 
 from serene.client.protocol.protocol import Membership, Protocol
+from serene.client.session.agreement import Agreement
+from serene.client.session.reports import REPORT_EVERY_S
+from serene.controller.automatic import Automatic, Decision, Observation, Observer
+from serene.controller.switch.silence import Silence, spoken
 from serene.errors import SereneError
-from serene.experiments.straggler_study.automatic import Reports, RunningStrategy
 from serene.experiments.straggler_study.cell import LANES, Cell
 from serene.experiments.straggler_study.dataplane import FIRST_EPOCH, SESSION, DataPlane, OneSwitch, Port, Tree
 from serene.experiments.straggler_study.learners import Learner, learner
 from serene.experiments.straggler_study.measures import SMOOTHING
-from serene.experiments.straggler_study.queues import Queue
 from serene.experiments.straggler_study.strategies import automatic, first_strategy
 from serene.experiments.straggler_study.trace import STEP, Swap, Trace
 from serene.fixedpoint import FixedPoint
 from serene.program import Program
 from serene.racks import Racks
+from serene.report import Report
 from serene.strategy import Strategy, shrunk
 from serene.wire import ENCAPSULATION_BYTES, headers_of
 from serene.workers import architectures, data
@@ -325,3 +328,83 @@ def simulate(cell: Cell) -> Trace:
     if cell.model in architectures.MODELS:
         data.keep(cell.dataset)  # all workers use it, and so will this process's next cells
     return Simulation(cell).run()
+
+
+@dataclass
+class Queue:
+    """The queue of a link or a switch, without a limit. service_s: seconds that it takes for each packet. through_s:
+    how long after its arrival a packet leaves at the earliest. It is less than service_s for a packet that stands for
+    many that come one after another: the first of them go on while the last ones are still on their way here."""
+
+    service_s: float
+    through_s: float | None = None
+    _free_at: float = field(default=0.0, init=False)
+
+    def serve(self, ready: np.ndarray, parts: np.ndarray | float = 1.0) -> np.ndarray:
+        """When packets leave, float64[n], that arrive at these times, float64[n], ascending. parts: what part of
+        service_s each of them takes, float64[n] or one number, 0 to 1."""
+        if not self.service_s or not ready.size:
+            return ready
+        takes = np.broadcast_to(self.service_s * np.asarray(parts), ready.shape)
+        through = takes if self.through_s is None else np.minimum(takes, self.through_s)
+        before = np.cumsum(takes) - takes
+        # A packet begins when the last one is through, or so early that it leaves in time after its arrival.
+        begins = np.maximum.accumulate(np.maximum(ready + through - takes, self._free_at) - before) + before
+        left = begins + takes
+        self._free_at = float(left[-1])
+        return np.asarray(left)
+
+
+@dataclass
+class Reports:
+    """A worker's reports, as `serene.client.Session` sends them. sums: seconds since the run began, which the
+    simulation adds to, as to agreement. momentum: of the optimiser. latest: the last report that was sent."""
+
+    momentum: float = 0.0
+    agreement: Agreement = field(default_factory=Agreement)
+    sums: Report = field(default_factory=lambda: Report(compute_s=0.0, network_s=0.0, waiting_s=0.0))
+    latest: Report | None = None
+    _sent_at: float = -REPORT_EVERY_S
+
+    def send(self, state: str, now: float, iteration: int, loss: float, *, force: bool = False) -> None:
+        """Sends a report, unless the last one was sent only just before; always if an exchange has ended, or by
+        force."""
+        ended = self.latest is not None and self.latest["state"] == "exchanging" != state
+        if force or ended or now - self._sent_at >= REPORT_EVERY_S:
+            self._sent_at = now
+            self.latest = {
+                "state": state, "iteration": iteration, "loss": loss, "momentum": self.momentum,
+                **self.sums, **self.agreement.facts(),
+            }  # fmt: skip
+
+
+class RunningStrategy:
+    """An automatic strategy with what is remembered of a job, as `serene.controller.automatic.runner` keeps it."""
+
+    def __init__(self, automatic: Automatic) -> None:
+        self.automatic = automatic
+        self._observer = Observer()
+        self._silence = Silence()
+
+    def decide(
+        self,
+        now: float,
+        epoch: int,
+        since_swap_s: float,
+        strategy: Strategy,
+        evicted: frozenset[int],
+        workers: Sequence[tuple[int, Mapping[str, int], int, Reports]],
+    ) -> Decision:
+        """Shows the strategy the job, and returns the strategy and the evicted workers that are to be in force.
+        workers: for each that has not left, its number, its counters, how many rounds it has done, and its reports."""
+        views = []
+        for worker, counters, rounds, reports in workers:
+            report = reports.latest or {}
+            self._silence.note(worker, (spoken(counters), report.get("iteration"), report.get("state")), now)
+            self._observer.note(worker, report)
+            silent_s = self._silence.seconds(worker, now)
+            views.append(self._observer.view(worker, rounds=rounds, is_member=worker not in evicted, silent_s=silent_s))
+        decided = self.automatic.decide(Observation(now, epoch, since_swap_s, strategy, views))
+        if decided is None:
+            return Decision(strategy, evicted)
+        return decided if isinstance(decided, Decision) else Decision(decided, evicted)

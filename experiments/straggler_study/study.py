@@ -13,8 +13,7 @@ from serene.errors import SereneError
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.grid import Grid
 from serene.experiments.straggler_study.measures import Numbers, numbers
-from serene.experiments.straggler_study.store import Store
-from serene.experiments.straggler_study.trace import Trace
+from serene.experiments.straggler_study.trace import Store, Trace
 
 SAME = 0.03  # a relative change below this counts as none
 Table = tuple[list[str], list[list[str]]]  # head, rows

@@ -17,8 +17,7 @@ from serene.experiments.shared.machine import observed
 from serene.experiments.shared.studies import Group
 from serene.experiments.straggler_study import grid, names
 from serene.experiments.straggler_study.cell import Cell
-from serene.experiments.straggler_study.store import Store
-from serene.experiments.straggler_study.trace import STEP, Trace
+from serene.experiments.straggler_study.trace import STEP, Store, Trace
 from serene.process import outputs
 from serene.workers import stragglers
 from serene.workers.results import BYTES_PER_STEP

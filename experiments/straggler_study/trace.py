@@ -13,6 +13,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from serene.experiments.shared import store
 from serene.experiments.shared.machine import Conditions
 from serene.experiments.shared.store import DAMAGED, BadResult, contents
 from serene.experiments.straggler_study.cell import Cell
@@ -110,3 +111,18 @@ def _conditions(head: Mapping[str, Any]) -> Conditions:
     facts = head["facts"]
     stalled = facts.get("stalled", np.nan)
     return Conditions(head.get("machine") or None, facts.get("load"), None, None if np.isnan(stalled) else stalled)
+
+
+class Store(store.Store[Cell, Trace]):
+    """A directory of traces."""
+
+    suffix = ".npz"
+
+    def name(self, cell: Cell) -> str:
+        return cell.digest
+
+    def read(self, path: Path) -> Trace:
+        return Trace.load(path)
+
+    def write(self, path: Path, cell: Cell, result: Trace) -> None:
+        result.save(path)

@@ -19,8 +19,8 @@ from serene.experiments.shared.driver import BadUsage, ClusterFailed
 from serene.experiments.shared.studies import Failed
 from serene.experiments.straggler_study.cell import Cell, RackNetwork
 from serene.experiments.straggler_study.simulated import simulate
-from serene.experiments.straggler_study.store import Store
 from serene.experiments.straggler_study.sweep import sweep
+from serene.experiments.straggler_study.trace import Store
 from tests.clusters.dask import Dask
 from tests.ports import some_port
 

@@ -15,8 +15,7 @@ from serene.experiments.network_study.flows.clos import Clos
 from serene.experiments.network_study.grid import GRIDS
 from serene.experiments.network_study.methods import MAIN, METHODS
 from serene.experiments.shared import style
-from serene.experiments.straggler_study import agreement, grid
-from serene.experiments.straggler_study.pictures import choice, learning
+from serene.experiments.straggler_study import agreement, grid, pictures
 from tests.straggler_study.studies import SHARE, paced_study
 
 UNIT_S = 0.025  # of 100 MB over 4 GB/s
@@ -141,7 +140,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         plt.close(figure)
         return path
 
-    for module in (figures, learning, choice, agreement):
+    for module in (figures, pictures, agreement):
         monkeypatch.setattr(module, "save", save)
     return found
 
@@ -173,7 +172,7 @@ def test_legend_is_complete_and_hides_no_curve(drawn: list[Any], tmp_path: Path)
     figures.gradients(answers, tmp_path / "gradients.png")
     figures.exchanges(answers, tmp_path / "exchanges.png")
     made = paced_study(tmp_path, {})
-    learning.accuracy(made, made.headline("mlp", grid.SLOW, SHARE)[:5], "t", "title", tmp_path / "accuracy.png")
+    pictures.accuracy(made, made.headline("mlp", grid.SLOW, SHARE)[:5], "t", "title", tmp_path / "accuracy.png")
     assert [fits(figure) for figure in drawn] == [True] * 5
 
 

@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 from serene.experiments.network_study import cost
 from serene.experiments.network_study.flows import simgrid_engine, solver
 from serene.experiments.network_study.flows.clos import RATIOS, ROUTINGS, SIZES, BadNetwork, Clos
-from serene.experiments.network_study.flows.maxmin import rates
-from serene.experiments.network_study.flows.model import IDEAL, LV08, NoSuchModel, model
-from serene.experiments.network_study.flows.steps import BadStep, Step
+from serene.experiments.network_study.flows.solver import IDEAL, LV08, BadStep, NoSuchModel, Step, model, rates
 
 NETWORK = Clos(2, 4, 4, bandwidth=1e9, switch_latency=1e-6)  # 8 hosts, 2 a leaf
 needs_simgrid = pytest.mark.skipif(not simgrid_engine.installed(), reason="needs SimGrid (make simgrid)")

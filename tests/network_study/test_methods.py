@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from serene.experiments.network_study import closed_forms, reference
-from serene.experiments.network_study.exchange import BadMethod, Exchange
+from serene.experiments.network_study.exchange import BadMethod, BadSwitch, Exchange, SwitchSizes
 from serene.experiments.network_study.flows import simgrid_engine, solver
 from serene.experiments.network_study.flows.clos import SIZES, Clos
-from serene.experiments.network_study.flows.model import IDEAL, LV08, Model
+from serene.experiments.network_study.flows.solver import IDEAL, LV08, Model
 from serene.experiments.network_study.methods import METHODS, Origin, method, names
-from serene.experiments.network_study.switch import BadSwitch, SwitchSizes
 from serene.program import Program
 
 SIZE = 100e6

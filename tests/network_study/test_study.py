@@ -29,11 +29,11 @@ from serene.experiments.network_study import (
 from serene.experiments.network_study import command as study
 from serene.experiments.network_study.cells import Cell, ExchangeCell, NetworkCell, Store, TrainingCell, key
 from serene.experiments.network_study.emulated.plan import FOLDER, NETWORKS
+from serene.experiments.network_study.exchange import SwitchSizes
 from serene.experiments.network_study.flows import simgrid_engine
 from serene.experiments.network_study.flows.clos import SIZES
 from serene.experiments.network_study.grid import GRIDS, Grid
 from serene.experiments.network_study.methods import MAIN
-from serene.experiments.network_study.switch import SwitchSizes
 from serene.experiments.shared import machine
 from serene.experiments.shared.machine import CONDITIONS
 from tests.controller.processes import until

@@ -3,13 +3,11 @@
 import numpy as np
 import pytest
 
-from serene.experiments.network_study.exchange import BadMethod, Exchange
+from serene.experiments.network_study.exchange import BadMethod, Exchange, SwitchSizes
 from serene.experiments.network_study.flows import solver
 from serene.experiments.network_study.flows.clos import Clos
-from serene.experiments.network_study.flows.maxmin import rates
-from serene.experiments.network_study.flows.model import IDEAL, LV08
+from serene.experiments.network_study.flows.solver import IDEAL, LV08, rates
 from serene.experiments.network_study.methods import METHODS
-from serene.experiments.network_study.switch import SwitchSizes
 from serene.experiments.network_study.training import (
     PACKED,
     SERVERS,

@@ -12,9 +12,8 @@ from serene.experiments.shared.machine import Conditions
 from serene.experiments.straggler_study import grid, names
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.grid import Grid, Length
-from serene.experiments.straggler_study.store import Store
 from serene.experiments.straggler_study.study import Study
-from serene.experiments.straggler_study.trace import STEP, Swap, Trace
+from serene.experiments.straggler_study.trace import STEP, Store, Swap, Trace
 
 SHARE, STEPS = 0.65, 12
 COMPUTED_S = 0.4

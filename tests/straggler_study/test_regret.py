@@ -21,8 +21,8 @@ from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.measures import curve, row
 from serene.experiments.straggler_study.regret import AUTOMATIC, automatic_of, chosen_cases, main, targets
 from serene.experiments.straggler_study.regret_table import OF_A_CELL, read, regrets, summary, took_s, worth, write_page
-from serene.experiments.straggler_study.store import Store
 from serene.experiments.straggler_study.sweep import Parallel, sweep
+from serene.experiments.straggler_study.trace import Store
 from serene.strategy import BadStrategy
 from serene.workers import stragglers
 from tests.controller.processes import ROOT

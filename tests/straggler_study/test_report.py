@@ -10,9 +10,8 @@ import pytest
 from serene.experiments.straggler_study import names, sweep
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.report import write
-from serene.experiments.straggler_study.store import Store
 from serene.experiments.straggler_study.study import Incomplete, Study
-from serene.experiments.straggler_study.trace import Trace
+from serene.experiments.straggler_study.trace import Store, Trace
 from serene.workers.data import DataError
 from tests.straggler_study.studies import paced_study, trace
 

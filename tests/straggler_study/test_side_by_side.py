@@ -20,8 +20,8 @@ from serene.experiments.straggler_study import grid, side_by_side
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.grid import Together
 from serene.experiments.straggler_study.side_by_side import FILE, Copies, agree, rows
-from serene.experiments.straggler_study.store import Store
 from serene.experiments.straggler_study.sweep import BMV2, LIGHT
+from serene.experiments.straggler_study.trace import Store
 
 
 def copies(share: float, kind: str, *step_s: float, failed: str = "") -> Row:

@@ -15,9 +15,8 @@ from serene.experiments.shared.store import Busy, CannotRead
 from serene.experiments.straggler_study import cell as cell_module
 from serene.experiments.straggler_study.cell import Cell, Network, RackNetwork
 from serene.experiments.straggler_study.simulated import Simulation, simulate
-from serene.experiments.straggler_study.store import Store
 from serene.experiments.straggler_study.sweep import run_cell
-from serene.experiments.straggler_study.trace import BadTrace, Trace
+from serene.experiments.straggler_study.trace import BadTrace, Store, Trace
 
 CELL = Cell(model="softmax", steps=4, straggler="slow_worker", strategy="ssp:1")
 OTHERS = {

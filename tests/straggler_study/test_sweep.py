@@ -18,7 +18,6 @@ from serene.experiments.shared.driver import ClusterFailed, work_off
 from serene.experiments.shared.machine import Conditions
 from serene.experiments.straggler_study import grid
 from serene.experiments.straggler_study.cell import Cell
-from serene.experiments.straggler_study.store import Store
 from serene.experiments.straggler_study.sweep import (
     BMV2,
     EMULATED_S,
@@ -30,6 +29,7 @@ from serene.experiments.straggler_study.sweep import (
     run_cell,
     sweep,
 )
+from serene.experiments.straggler_study.trace import Store
 from serene.process.interrupts import ended
 from serene.process.outputs import CannotWrite
 from tests.disks import disk, fill

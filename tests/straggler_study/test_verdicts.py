@@ -10,14 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from serene.experiments.straggler_study import agreement, grid, headline, names
+from serene.experiments.straggler_study import agreement, grid, headline, names, pictures
 from serene.experiments.straggler_study.cell import SOFTMAX, Cell
 from serene.experiments.straggler_study.grid import CHOOSING, REPORTED, Grid
 from serene.experiments.straggler_study.measures import numbers
-from serene.experiments.straggler_study.pictures import choice
-from serene.experiments.straggler_study.store import Store
 from serene.experiments.straggler_study.study import Spread, Study
-from serene.experiments.straggler_study.trace import Trace
+from serene.experiments.straggler_study.trace import Store, Trace
 from tests.straggler_study import studies
 from tests.straggler_study.studies import SHARE, STEPS, trace
 
@@ -208,7 +206,7 @@ def test_map_chooses_and_reports_with_different_seeds(tmp_path: Path) -> None:
             store.keep(cell, trace(cell, step_s))
             cells.append(cell)
     study = Study(Grid("small", (), (), tuple(cells), (), {SOFTMAX: 0.5}, {}), store)
-    _, (row,) = choice.map_rows(study)
+    _, (row,) = pictures.map_rows(study)
     assert row[3:] == ["ASP", "+20.0 % [+20.0, +20.0]"]
 
 

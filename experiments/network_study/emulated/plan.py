@@ -10,7 +10,7 @@ from serene.experiments.network_study.emulated.rules import BYTES, Flow
 from serene.experiments.network_study.exchange import Exchange
 from serene.experiments.network_study.flows import solver
 from serene.experiments.network_study.flows.clos import Clos
-from serene.experiments.network_study.flows.model import IDEAL, Model
+from serene.experiments.network_study.flows.solver import IDEAL, Model
 from serene.experiments.network_study.methods import METHODS, Origin, names
 from serene.experiments.shared.measurements import Row
 

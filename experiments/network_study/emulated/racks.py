@@ -18,8 +18,7 @@ from serene.experiments.network_study.emulated.plan import TCP
 from serene.experiments.network_study.exchange import Exchange
 from serene.experiments.network_study.flows import solver
 from serene.experiments.network_study.flows.clos import Clos
-from serene.experiments.network_study.flows.model import IDEAL, Model
-from serene.experiments.network_study.flows.steps import Step
+from serene.experiments.network_study.flows.solver import IDEAL, Model, Step
 from serene.experiments.network_study.schedules import leaf_spine_aggregation, ring
 from serene.experiments.performance.racks import Measured, Question, combining, gloo, relaying
 from serene.experiments.shared.measurements import Row

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from serene.experiments.network_study.flows.steps import Step
+from serene.experiments.network_study.flows.solver import Step
 
 BYTES = 4  # of a float32
 

@@ -16,8 +16,7 @@ import numpy as np
 
 from serene.errors import SereneError
 from serene.experiments.network_study.flows.clos import Clos
-from serene.experiments.network_study.flows.model import Model
-from serene.experiments.network_study.flows.steps import Schedule, Step
+from serene.experiments.network_study.flows.solver import Model, Schedule, Step
 from serene.process.spawn import module
 
 NAME = "simgrid"
