@@ -1,4 +1,4 @@
-"""The paper's conclusions, in its own words, and whether they hold here. Every verdict is computed from answers."""
+"""The paper's conclusions, in its own words, and the cases in which they hold here, computed from answers."""
 
 from __future__ import annotations
 
@@ -37,27 +37,8 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Conclusion:
-    """A conclusion of the paper. ``quote``: its words. ``asked``: what decides whether a case holds."""
-
-    quote: str
-    asked: str
-    cases: tuple[Case, ...]
-
-    @property
-    def verdict(self) -> str:
-        """In how many cases the conclusion holds."""
-        held = sum(case.holds for case in self.cases)
-        if not self.cases:
-            return "not asked"
-        if 0 < held < len(self.cases):
-            return f"holds in {held} of {len(self.cases)} cases"
-        return "holds" if held else "fails"
-
-
-@dataclass(frozen=True)
 class Times:
-    """What verdicts follow from. ``seconds``: of an exchange."""
+    """What cases follow from. ``seconds``: of an exchange."""
 
     seconds: Callable[[ExchangeCell], float]
     grid: Grid
@@ -72,15 +53,13 @@ class Times:
 
 @dataclass(frozen=True)
 class Rule:
-    """A conclusion before it is asked. ``main``: whether it is one of the four of the paper's section 4."""
+    """A conclusion of the paper. ``quote``: its words. ``asked``: what decides whether a case holds. ``main``: whether
+    it is one of the four of the paper's section 4."""
 
     quote: str
     asked: str
     cases: Callable[[Times], Iterable[Case]]
     main: bool = False
-
-    def concluded(self, times: Times) -> Conclusion:
-        return Conclusion(self.quote, self.asked, tuple(self.cases(times)))
 
 
 def _name(size: Size) -> str:

@@ -34,7 +34,6 @@ def write(grid: Grid, answers: Answers, out: Path, console: Console, *, emulate:
     if simgrid_engine.installed():
         pairs = reference.simulate([pair.cell for pair in pairs if pair.cell.network.hosts <= 128])
     found, switch = Findings(answers, grid), our_switch()
-    concluded = [(rule.main, rule.concluded(Times(found.seconds, grid))) for rule in RULES]
     tables = {
         "times": found.times(), "networks": findings.networks(), "agreement": findings.agreement(pairs),
         **{name: findings.emulated(rows) for name, rows in on.items()},
@@ -52,8 +51,7 @@ def write(grid: Grid, answers: Answers, out: Path, console: Console, *, emulate:
         source="SimGrid on this machine" if simgrid_engine.installed() else "SimGrid 3.32's recorded answers",
         answer=found.answer(),
         paper=found.of_the_paper(),
-        conclusions=[conclusion for main, conclusion in concluded if main],
-        others=[conclusion for main, conclusion in concluded if not main],
+        conclusions=[(rule, [*rule.cases(Times(found.seconds, grid))]) for rule in RULES],
         conditions=summary(runs),
         conditions_of={name: _conditions(kept) for name, kept in {**on, "star": star, "scaling": scaled}.items()},
         comparison=findings.comparison(),
