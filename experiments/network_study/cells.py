@@ -70,6 +70,11 @@ class ExchangeCell:
     model: str = LV08.name
     kind: str = "exchange"
 
+    @property
+    def unit_s(self) -> float:
+        """Seconds of the gradient over a link: gradient / bandwidth."""
+        return self.gradient_mb * MB / (self.network.bandwidth_gb * GB)
+
     def answer(self, sizes: SwitchSizes | None = None) -> dict[str, Any]:
         """``seconds`` of the exchange; ``closed_form_s``, the same by a formula, None if there is none; ``engine_s``
         that the engine took. sizes: the switch's, by default our program's. Raises SereneError."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from matplotlib.ticker import NullFormatter
 
-from serene.experiments.network_study.cells import MB, QUORUM_SHARE, Answers, ExchangeCell, NetworkCell
+from serene.experiments.network_study.cells import QUORUM_SHARE, Answers, ExchangeCell, NetworkCell
 from serene.experiments.network_study.cost import PORTS
 from serene.experiments.network_study.emulated.plan import title
 from serene.experiments.network_study.flows.clos import RATIOS, SIZES, Clos
@@ -75,7 +75,8 @@ def _by_network(answers: Answers, methods: tuple[str, ...], path: Path, *, worth
         each.set_ylabel("exchange [gradient / bandwidth]")
         places = [Clos.of_size(hosts, ratio, layers=layers).equivalents / hosts for ratio in RATIOS]
         for method in methods:
-            times = [_units(answers, ExchangeCell(NetworkCell(layers, hosts, ratio), method)) for ratio in RATIOS]
+            cells = [ExchangeCell(NetworkCell(layers, hosts, ratio), method) for ratio in RATIOS]
+            times = [float(answers[cell]["seconds"]) / cell.unit_s for cell in cells]
             _line(each, method, places if worth else range(len(RATIOS)), times)
         if worth:
             each.set_xlabel("2x2-switch equivalents a host (r = 1/8 ... 1)")
@@ -96,10 +97,6 @@ def exchange(answers: Answers, path: Path) -> Path:
 def value(answers: Answers, path: Path) -> Path:
     """The time of the fast methods over what the network is worth, with a point for each bisection ratio."""
     return _by_network(answers, FAST, path, worth=True)
-
-
-def _units(answers: Answers, cell: ExchangeCell) -> float:
-    return float(answers[cell]["seconds"]) / (cell.gradient_mb * MB / (cell.network.bandwidth_gb * 1e9))
 
 
 def bandwidth(answers: Answers, grid: Grid, path: Path) -> Path:

@@ -50,7 +50,7 @@ class Findings:
     def units(self, layers: int, hosts: int, ratio: float, method: str) -> float:
         """The time of an exchange, in units of gradient / bandwidth."""
         cell = ExchangeCell(NetworkCell(layers, hosts, ratio), method)
-        return self.seconds(cell) / (cell.gradient_mb * MB / (cell.network.bandwidth_gb * 1e9))
+        return self.seconds(cell) / cell.unit_s
 
     def seconds(self, cell: ExchangeCell) -> float:
         """The simulated time of an exchange in seconds."""
@@ -110,8 +110,7 @@ class Findings:
         for (layers, hosts), method in ((size, method) for size in SIZES for method in (*MAIN, *VARIANTS)):
             cells = [ExchangeCell(NetworkCell(layers, hosts, ratio), method) for ratio in RATIOS]
             known = [self._answers[cell]["closed_form_s"] for cell in cells]
-            unit = cells[0].gradient_mb * MB / (cells[0].network.bandwidth_gb * 1e9)
-            closed, gap = "", ""
+            closed, gap, unit = "", "", cells[0].unit_s
             if known[0] is not None:
                 gaps = [self.seconds(cell) / form - 1 for cell, form in zip(cells, known, strict=True)]
                 closed, gap = f"{known[0] / unit:.2f}", f"{max(gaps, key=abs):+.1%}".replace("-0.0%", "+0.0%")

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from serene.arguments import Parser, add_version
 from serene.errors import SereneError, choices
-from serene.experiments.network_study.cells import ENGINES, MB, ExchangeCell, NetworkCell, TrainingCell, our_switch
+from serene.experiments.network_study.cells import ENGINES, ExchangeCell, NetworkCell, TrainingCell, our_switch
 from serene.experiments.network_study.exchange import BadMethod, SwitchSizes
 from serene.experiments.network_study.flows import simgrid_engine, solver
 from serene.experiments.network_study.flows.clos import ROUTINGS, SIZES
@@ -73,14 +73,14 @@ def answer(options: argparse.Namespace, console: Console) -> None:
         options.layers, options.hosts, options.bisection, options.bandwidth_gb, options.latency_us, options.routing
     )
     clos = network.clos()
-    unit = options.gradient_mb * MB / clos.bandwidth
     rows = []
     for name in MAIN if options.method == "all" else (options.method,):
-        found = ExchangeCell(network, name, options.gradient_mb, options.engine, options.model).answer(sizes)
+        cell = ExchangeCell(network, name, options.gradient_mb, options.engine, options.model)
+        found = cell.answer(sizes)
         seconds, closed = found["seconds"], found["closed_form_s"]
         apart = "" if closed is None else f"{seconds / closed - 1:+.1%}".replace("-0.0%", "+0.0%")
         known = "" if closed is None else f"{closed * 1e3:.2f} ms"
-        rows.append([name, f"{seconds * 1e3:.2f} ms", f"{seconds / unit:.2f}", known, apart])
+        rows.append([name, f"{seconds * 1e3:.2f} ms", f"{seconds / cell.unit_s:.2f}", known, apart])
     training = _training(options, network, sizes) if options.strategy else None
     console.print(
         f"{clos.hosts} hosts, {clos.layers} layers of {clos.ports}-port switches, bisection ratio {clos.ratio:g}: "
@@ -88,7 +88,7 @@ def answer(options: argparse.Namespace, console: Console) -> None:
         terminal.table(["method", "time", "gradient / bandwidth", "closed form", "apart"], rows, ["method"]),
         f"\na gradient of {options.gradient_mb:g} MB, links of {options.bandwidth_gb:g} GB/s, switches of "
         f"{options.latency_us:g} us, {options.routing}; engine {options.engine}, model {options.model}; gradient / "
-        f"bandwidth = {unit * 1e3:g} ms",
+        f"bandwidth = {cell.unit_s * 1e3:g} ms",
         *(["", training] if training else []),
         sep="\n", highlight=False,
     )  # fmt: skip
