@@ -163,10 +163,6 @@ class Cost:
         """How many times as many rounds as BSP. sigmas: so many errors more than expected."""
         return float(np.exp(self.slope * late + sigmas * max(self.error, 0 if np.isnan(self.far) else self.far)))
 
-    def rounds(self, workers: int, late: float) -> float:
-        """The rounds to the optimiser's target."""
-        return float(np.exp(self.constant + self.noise / workers + self.slope * late))
-
 
 def _excess(runs: pd.DataFrame) -> pd.DataFrame:
     """The runs without BSP, with ``excess``, the logarithm of their rounds over those of BSP in the same setting."""

@@ -78,15 +78,3 @@ def _accuracy(some: pd.Series) -> str:
 
 def _to_target(some: pd.Series) -> str:
     return "-" if some.empty else "never" if np.isinf(some.median()) else f"{some.median():.1f}"
-
-
-def worse_than_ddp(found: pd.DataFrame) -> list[str]:
-    """Of shared training under BSP with an exchange each step: tasks and optimizers whose mean accuracy is further
-    below DDP's than the two spreads of the seeds together. Says nothing where fewer than two seeds of each are done."""
-    alike = found[(found["every"] == 1) & (found["stragglers"] == "none") & (found["strategy"] == "bsp")]
-    said = []
-    for (task, optimizer), mine in alike.groupby(["task", "optimizer"], sort=False):
-        ours, theirs = (mine["accuracy"][mine["way"].str.startswith(way)] for way in ("shared", "DDP"))
-        if min(len(ours), len(theirs)) > 1 and ours.mean() < theirs.mean() - ours.std() - theirs.std():
-            said.append(f"{task} with {optimizer}")
-    return said

@@ -9,7 +9,7 @@ import subprocess
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -44,13 +44,6 @@ class Conditions:
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
-
-    def columns(self) -> tuple[object, ...]:
-        """A row of a table, in the order of COLUMNS."""
-        return tuple(NOT_RECORDED if value is None else value for value in astuple(self))
-
-
-COLUMNS = tuple(each.name for each in fields(Conditions))
 
 
 def machine() -> dict[str, Any]:

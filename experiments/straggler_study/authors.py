@@ -108,10 +108,6 @@ def read(root: Path) -> Iterator[AuthorsRun]:
                 yield run
 
 
-def _change(new: float, old: float) -> str:
-    return f"{100 * (new / old - 1):+.1f} %"
-
-
 def table(runs: list[AuthorsRun], root: Path) -> Table:
     """The table to print, with a row for each run. Runs with a staleness bound are compared with the BSP run of the
     same series. root: the directory of all runs."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -98,19 +97,10 @@ class Trace:
                 tuple(Swap(**swap) for swap in head["swaps"]),
                 head["initial_accuracy"],
                 head["facts"],
-                _conditions(head),
+                Conditions.of(head["conditions"]),
             )
         except (*DAMAGED, *DAMAGED_ZIP, BadResult) as error:
             raise BadTrace(f"{path} is not a result: {error}") from error
-
-
-def _conditions(head: Mapping[str, Any]) -> Conditions:
-    """The conditions in a file. Older results of emulated runs have some of them under other names."""
-    if "conditions" in head:
-        return Conditions.of(head["conditions"])
-    facts = head["facts"]
-    stalled = facts.get("stalled", np.nan)
-    return Conditions(head.get("machine") or None, facts.get("load"), None, None if np.isnan(stalled) else stalled)
 
 
 class Store(store.Store[Cell, Trace]):

@@ -154,14 +154,6 @@ def test_path_follows_existing_links_from_source_to_target(layers: int, hosts: i
         assert network.latencies[links].sum() == pytest.approx(len(switches) * network.switch_latency)
 
 
-def test_reverse_returns_the_other_direction_of_a_link() -> None:
-    network = Clos.of_size(128)
-    links = np.array([0, 5, network.links - 1, -1])
-    back = network.reverse(links)
-    assert back.tolist() == [network.links // 2, network.links // 2 + 5, network.links // 2 - 1, -1]
-    assert network.reverse(back).tolist() == links.tolist()
-
-
 def test_each_link_has_a_path_of_its_own() -> None:
     """Aggregating switches communicate over single links."""
     for layers, hosts in SIZES:

@@ -64,7 +64,6 @@ def test_cost_model_fits_runs_and_reports_its_error() -> None:
     found = costs(made(0.4, 0.4))["it"]
     assert (found.slope, found.constant, found.noise) == pytest.approx((0.4, 3, 2))
     assert (found.error, found.far) == pytest.approx((0, 0), abs=1e-9)
-    assert found.rounds(128, 1.0) == pytest.approx(np.exp(3 + 2 / 128 + 0.4))
     assert costs(made(0.4, 0.1))["it"].far == pytest.approx(0.3 * np.sqrt((1 + 0.25) / 2))
     bent = made(0.4, 0.4)
     bent.loc[bent["strategy"] == "asp", "rounds"] *= 2

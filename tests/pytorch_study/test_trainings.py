@@ -129,5 +129,9 @@ def test_study_page_matches_the_committed_results() -> None:
     found = report.read_csv(RESULTS)
     assert page_tables.filled(PAGE, report.parts(found, GRID)) == PAGE.read_text()
     assert set(found["equal"][found["way"] == SHARED]) == {"yes"}
-    for said in report.worse_than_ddp(found):
-        assert f"Worse than DistributedDataParallel: {said}." in PAGE.read_text()
+    # The page names where shared training with an exchange each step is worse than DDP, by more than both spreads.
+    alike = found[(found["every"] == 1) & (found["stragglers"] == "none") & (found["strategy"] == "bsp")]
+    for (task, optimizer), mine in alike.groupby(["task", "optimizer"]):
+        ours, theirs = (mine["accuracy"][mine["way"] == way] for way in (SHARED, DDP))
+        if min(len(ours), len(theirs)) > 1 and ours.mean() < theirs.mean() - ours.std() - theirs.std():
+            assert f"Worse than DistributedDataParallel: {task} with {optimizer}." in PAGE.read_text()

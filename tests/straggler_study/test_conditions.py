@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from serene.experiments.shared import machine
 from serene.experiments.shared.machine import Conditions, Stalls, observed, summary
 from serene.experiments.straggler_study.cell import Cell
-from serene.experiments.straggler_study.sweep import run_cell
-from serene.experiments.straggler_study.trace import Trace
 
 CELL = Cell(model="nothing", steps=3)
 
@@ -59,31 +55,6 @@ def test_stall_time_is_parsed_from_kernel_pressure(tmp_path: Path, monkeypatch: 
     assert machine.stalled_s() == 2.5
     path.unlink()
     assert machine.stalled_s() is None
-
-
-@pytest.mark.parametrize(
-    ("head", "conditions"),
-    [
-        ({}, Conditions()),
-        ({"machine": ""}, Conditions()),
-        (
-            {"machine": "other", "facts": {"load": 1.2, "stalled": 0.3}},
-            Conditions("other", 1.2, None, 0.3),
-        ),
-        ({"machine": "other", "facts": {"stalled": np.nan}}, Conditions("other")),
-    ],
-)
-def test_older_result_files_load_with_partial_conditions(
-    head: dict[str, object], conditions: Conditions, tmp_path: Path
-) -> None:
-    path = tmp_path / "old.npz"
-    run_cell(None, CELL).save(path)
-    with np.load(path) as parts:
-        whole = json.loads(str(parts["head"]))
-        steps, staleness = parts["steps"], parts["staleness"]
-    del whole["conditions"]
-    np.savez(path, steps=steps, staleness=staleness, head=np.array(json.dumps({**whole, **head})))
-    assert Trace.load(path).conditions == conditions
 
 
 def test_conditions_summary_counts_missing_records() -> None:

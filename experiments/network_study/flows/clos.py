@@ -163,11 +163,6 @@ class Clos:
     def links(self) -> int:
         return 2 * self._levels[-1]
 
-    def reverse(self, links: Ints) -> Ints:
-        """For each link, the one in the other direction; -1 stays -1."""
-        half = self._levels[-1]
-        return np.where(links < 0, -1, (links + half) % (2 * half))
-
     def ends(self) -> tuple[Ints, Ints]:
         """The lower and the upper nodes of all links up, in the links' order."""
         lower, upper = [np.arange(self.hosts)], [self.hosts + np.arange(self.hosts) // self.half]
