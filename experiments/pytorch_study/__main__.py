@@ -19,8 +19,7 @@ from rich.console import Console
 
 from serene.arguments import Parser
 from serene.experiments.pytorch_study import report
-from serene.experiments.pytorch_study.cells import Cell, results
-from serene.experiments.pytorch_study.grid import Grid
+from serene.experiments.pytorch_study.grid import Cell, Grid, results
 from serene.experiments.pytorch_study.switch import local_switch
 from serene.experiments.shared import page_tables, studies
 from serene.experiments.shared.store import Store

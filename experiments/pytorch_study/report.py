@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from serene.experiments.pytorch_study.cells import Cell
-from serene.experiments.pytorch_study.grid import Grid
+from serene.experiments.pytorch_study.grid import Cell, Grid
 from serene.experiments.pytorch_study.tasks import TARGETS
 from serene.experiments.shared import page_tables
 from serene.experiments.shared.store import Store

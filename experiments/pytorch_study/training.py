@@ -21,7 +21,7 @@ from torch.distributed.algorithms.model_averaging.averagers import PeriodicModel
 from torch.distributed.optim import PostLocalSGDOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
-from serene.experiments.pytorch_study.cells import DDP, SHARED, Cell
+from serene.experiments.pytorch_study.grid import DDP, SHARED, Cell
 from serene.experiments.pytorch_study.tasks import TASKS, Task
 from serene.experiments.shared.together import CONTEXT, results
 from serene.http import CONTROLLER

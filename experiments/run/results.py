@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 import shutil
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,10 +15,11 @@ from typing import Any
 
 from rich.table import Table
 
+from serene import distribution
 from serene.controller.status.model import EpochStatus, JobStatus
 from serene.errors import SereneError
-from serene.experiments.run.rerun import rerun
 from serene.experiments.run.settings import Settings
+from serene.experiments.shared.machine import machine
 from serene.process import outputs
 from serene.workers import architectures
 
@@ -24,6 +27,7 @@ Json = dict[str, Any]
 ACCURACIES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.82, 0.84, 0.85, 0.86, 0.88, 0.9, 0.91, 0.92, 0.95)
 
 UNITS = {"t": "t_s", "t_unix": "t_unix_s"}  # names of columns in metrics.csv that say their units
+TO_REPEAT = ("seed", "compute_ms", "racks", "link_mbit", "uplink_mbit", "mininet", "commit")  # settings
 AS_THEY_ARE = ("target", "exchange", "workers", "model", "dataset", "batch_size", "straggler", "steps")  # settings
 
 
@@ -243,3 +247,26 @@ def table(results: Results) -> Table:
 
 def _count(number: int | None) -> str:
     return "-" if number is None else f"{number:,}"
+
+
+def rerun(settings: Settings) -> dict[str, Any]:
+    """Fields of summary.json. ``commit`` and ``faults``, the text of the fault file, are as they were when the run
+    began: the files may have changed since."""
+    return {
+        **{name: getattr(settings, name) for name in TO_REPEAT},
+        "program": settings.program.name,
+        "slots": settings.program.slots,
+        "data_dir": None if settings.data_dir is None else str(settings.data_dir),
+        "faults": settings.faults.text,
+        "command": _command(),
+        "version": distribution.version(),
+        "machine": machine(),
+    }
+
+
+def _command() -> str:
+    """The command line of this process. What a user gave to make is among its options."""
+    spec = sys.modules["__main__"].__spec__
+    return shlex.join(
+        [*(("python", "-m", spec.name.removesuffix(".__main__")) if spec else sys.argv[:1]), *sys.argv[1:]]
+    )

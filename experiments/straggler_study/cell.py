@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import cache, lru_cache
 from typing import Any
 
-from serene.controller.automatic import AUTOMATIC
+from serene.controller.automatic import AUTOMATIC, Automatic, automatic_parts, load, source
 from serene.errors import SereneError, choices
-from serene.experiments.straggler_study.strategies import automatic_source, check_strategy
 from serene.program import Program
 from serene.racks import Racks
+from serene.strategy import BSP, NAMES, BadStrategy, Strategy, parse
 from serene.workers import architectures, data, stragglers
 from serene.workers.packets import check_packets
 from serene.workers.recipe import Recipe, check_exchange
@@ -205,3 +205,29 @@ def _compiled(data_plane: str) -> str:
         return NO_SWITCH
     programs = Program.tree() if data_plane == TREE else (Program.load(data_plane),)
     return hashlib.sha256(b"".join(program.config_path.read_bytes() for program in programs)).hexdigest()
+
+
+def automatic(text: str) -> Automatic | None:
+    """The automatic strategy that a text names; None for a fixed one. Raises BadStrategy or BadAutomatic."""
+    return load(*automatic_parts(text)) if text.startswith(AUTOMATIC) else None
+
+
+def automatic_source(text: str) -> str:
+    """The program text of the automatic strategy that a text names. Raises as ``automatic``."""
+    return source(automatic_parts(text)[0])
+
+
+def first_strategy(text: str) -> Strategy:
+    """The strategy that the job begins with: BSP, if it is an automatic one. Raises BadStrategy."""
+    if text.startswith(AUTOMATIC):
+        return BSP()
+    try:
+        return parse(text)
+    except BadStrategy:
+        raise BadStrategy(f"no strategy {text!r}; expected {choices([*NAMES, AUTOMATIC + 'NAME'])}") from None
+
+
+def check_strategy(text: str, workers: int) -> None:
+    """Raises BadStrategy or BadAutomatic for a strategy that does not exist, or that so many workers cannot have."""
+    automatic(text)
+    first_strategy(text).compile(range(workers))

@@ -28,18 +28,19 @@ from serene.arguments import Parser, whole
 from serene.controller.automatic import AUTOMATIC as PREFIX
 from serene.errors import SereneError, choices, plural
 from serene.experiments.run.launch import with_sudo
-from serene.experiments.shared import studies, terminal
+from serene.experiments.shared import page_tables, studies, terminal
 from serene.experiments.straggler_study import grid, side_by_side
 from serene.experiments.straggler_study.cases import IN_MININET, OPTIMISERS, STEPS, STRAGGLERS, Case, cases, in_mininet
-from serene.experiments.straggler_study.cell import Cell
+from serene.experiments.straggler_study.cell import Cell, check_strategy
 from serene.experiments.straggler_study.measures import curve, row
-from serene.experiments.straggler_study.regret_table import NEVER, regrets, summary, worth, write_page
-from serene.experiments.straggler_study.strategies import check_strategy
+from serene.experiments.straggler_study.study import Table
 from serene.experiments.straggler_study.sweep import Parallel, sweep
 from serene.experiments.straggler_study.trace import Store, Trace
 from serene.process import outputs
 from serene.workers.stragglers import parse
 
+NEVER = 2.0  # a run that does not reach the target counts as so many times its length
+OF_A_CELL = ["engine", "target", "model", "learning_rate", "momentum", "share", "straggler", "workers"]
 SEEDS, TARGET_SEEDS = (1, 2, 3), (101, 102)
 TARGET_AT = 0.6  # the target is what BSP without stragglers has after this part of its steps, with TARGET_SEEDS
 
@@ -108,6 +109,78 @@ def chosen_cases(text: str, names: str, straggler: str = "", *, mininet: bool = 
             f"like {example!r}"
         )
     return found
+
+
+def read(path: Path) -> pd.DataFrame:
+    """A CSV file of results. Raises OSError."""
+    return pd.read_csv(path)
+
+
+def took_s(runs: pd.DataFrame) -> pd.Series:
+    """Seconds of each run to the accuracy; NEVER times the run's length, if it is not reached."""
+    return pd.to_numeric(runs["s_to_until"]).fillna(NEVER * runs["whole_s"])
+
+
+def regrets(runs: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
+    """Columns ``cell``, ``strategy`` and ``regret``: each strategy's mean time over that of the best fixed strategy of
+    the same cell. runs: with the columns ``cell``, the cell's name, and ``took_s``. names: of strategies, if they are
+    called otherwise; k-of-n for k = 3/4 n is "quorum"."""
+    means = runs.groupby(["cell", "workers", "strategy"], sort=False)["took_s"].mean().reset_index()
+    is_fixed = [
+        strategy in grid.fixed(workers) for workers, strategy in zip(means["workers"], means["strategy"], strict=True)
+    ]
+    best = means["cell"].map(means[is_fixed].groupby("cell")["took_s"].min())
+    called = {text: name for name, text in names.items()}
+    strategy = [called.get(text, "quorum" if text.startswith("quorum") else text) for text in means["strategy"]]
+    return pd.DataFrame({"cell": means["cell"], "strategy": strategy, "regret": (means["took_s"] / best).round(3)})
+
+
+def summary(found: pd.DataFrame) -> Table:
+    """A table with a row for each strategy, the best mean first. Its last columns are means by straggler."""
+    by = found.groupby("strategy", sort=False)["regret"]
+    kinds = found.assign(kind=found["cell"].str.split(", ").str[2]).pivot_table("regret", "strategy", "kind")
+    shown = kinds.reindex(columns=[kind for kind in STRAGGLERS if kind in kinds])
+    rows = [
+        [name, str(len(mine)), f"{mine.mean():.2f}", f"{mine.max():.2f}", f"{(mine <= 1.05).mean():.0%}",
+         *(f"{mean:.2f}" if np.isfinite(mean) else "-" for mean in shown.loc[name])]
+        for name, mine in sorted(by, key=lambda each: each[1].mean())
+    ]  # fmt: skip
+    return ["strategy", "cells", "mean", "worst", "at most 1.05", *shown], rows
+
+
+def worth(runs: pd.DataFrame, strategy: str) -> Table:
+    """A table of what an automatic strategy is worth in all cells together, beside its targets, and of what regret the
+    seeds' scatter alone makes ("-": of one seed). strategy: as in ``runs``; cells that lack it do not count."""
+    times, regret, scatter, changing = [], [], [], []
+    for cell, mine in runs.assign(took_s=took_s(runs)).groupby(OF_A_CELL, sort=False):
+        by = mine.pivot(index="seed", columns="strategy", values="took_s")
+        if strategy not in by:
+            continue
+        others = by[[*grid.fixed(int(cell[-1]))]]
+        own, means = by[strategy].mean(), others.mean()
+        times.append([own, *means])
+        regret.append(own / means.min())
+        if len(others) > 1:
+            # For each seed, the fixed strategy with the shortest time by the other seeds.
+            chosen = (others.sum() - others).idxmin(axis=1)
+            scatter.append(np.mean([others.at[seed, name] for seed, name in chosen.items()]) / means.min())
+        if cell[-2] == STRAGGLERS["changing"]:
+            changing.append(own < means.min())
+    own_s, *fixed_s = np.sum(times, axis=0)
+    head = [f"over {len(regret)} cells", strategy.partition(":")[2], "target", "the fixed one best by other seeds"]
+    return head, [
+        ["regret, mean", f"{np.mean(regret):.2f}", "1.05", f"{np.mean(scatter):.2f}" if scatter else "-"],
+        ["regret, worst cell", f"{max(regret):.2f}", "1.15", f"{max(scatter):.2f}" if scatter else "-"],
+        ["time of all cells over that of the best single fixed strategy", f"{own_s / min(fixed_s):.2f}", "0.90", ""],
+        ["faster than the best fixed strategy where the regime changes", f"{sum(changing)} of {len(changing)} cells",
+         "90 %", ""],
+    ]  # fmt: skip
+
+
+def write_page(page: Path, found: pd.DataFrame, runs: pd.DataFrame, strategy: str, part: str = "regret") -> None:
+    """Writes the tables into this part of the page. Raises SereneError if there is none."""
+    tables = [*([worth(runs, strategy)] if strategy in set(runs["strategy"]) else []), summary(found)]
+    page_tables.write(page, {part: "\n\n".join(page_tables.markdown(*table) for table in tables)})
 
 
 def run(options: argparse.Namespace, console: Console) -> None:

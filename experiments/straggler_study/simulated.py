@@ -29,11 +29,10 @@ from serene.client.session.reports import REPORT_EVERY_S
 from serene.controller.automatic import Automatic, Decision, Observation, Observer
 from serene.controller.switch.silence import Silence, spoken
 from serene.errors import SereneError
-from serene.experiments.straggler_study.cell import LANES, Cell
+from serene.experiments.straggler_study.cell import LANES, Cell, automatic, first_strategy
 from serene.experiments.straggler_study.dataplane import FIRST_EPOCH, SESSION, DataPlane, OneSwitch, Port, Tree
 from serene.experiments.straggler_study.learners import Learner, learner
 from serene.experiments.straggler_study.measures import SMOOTHING
-from serene.experiments.straggler_study.strategies import automatic, first_strategy
 from serene.experiments.straggler_study.trace import STEP, Swap, Trace
 from serene.fixedpoint import FixedPoint
 from serene.program import Program

@@ -11,7 +11,7 @@ import pytest
 
 from serene.experiments.run import cli as run
 from serene.experiments.run import settings
-from serene.experiments.run.rerun import rerun
+from serene.experiments.run.results import rerun
 from serene.strategy import Mixed
 
 

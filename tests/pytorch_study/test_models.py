@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from serene.errors import SereneError
-from serene.experiments.pytorch_study.models import CONTEXT, Transformer, cnn
-from serene.experiments.pytorch_study.tasks import EVERY, PASSAGE, licenses
+from serene.experiments.pytorch_study.tasks import CONTEXT, EVERY, PASSAGE, Transformer, cnn, licenses
 
 
 def test_transformer_is_causal() -> None:

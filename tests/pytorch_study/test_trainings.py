@@ -15,9 +15,8 @@ from rich.console import Console
 
 from serene.experiments.pytorch_study import __main__ as study
 from serene.experiments.pytorch_study import report, training
-from serene.experiments.pytorch_study.cells import DDP, POST_LOCAL, SHARED, Cell
-from serene.experiments.pytorch_study.cells import results as kept
-from serene.experiments.pytorch_study.grid import Grid
+from serene.experiments.pytorch_study.grid import DDP, POST_LOCAL, SHARED, Cell, Grid
+from serene.experiments.pytorch_study.grid import results as kept
 from serene.experiments.pytorch_study.switch import local_switch
 from serene.experiments.shared import page_tables
 from serene.experiments.shared.clusters import HERE

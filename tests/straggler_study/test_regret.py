@@ -19,8 +19,20 @@ from serene.experiments.straggler_study import late, regret
 from serene.experiments.straggler_study.cases import STEPS, STRAGGLERS, Case, cases, in_mininet
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.measures import curve, row
-from serene.experiments.straggler_study.regret import AUTOMATIC, automatic_of, chosen_cases, main, targets
-from serene.experiments.straggler_study.regret_table import OF_A_CELL, read, regrets, summary, took_s, worth, write_page
+from serene.experiments.straggler_study.regret import (
+    AUTOMATIC,
+    OF_A_CELL,
+    automatic_of,
+    chosen_cases,
+    main,
+    read,
+    regrets,
+    summary,
+    targets,
+    took_s,
+    worth,
+    write_page,
+)
 from serene.experiments.straggler_study.sweep import Parallel, sweep
 from serene.experiments.straggler_study.trace import Store
 from serene.strategy import BadStrategy

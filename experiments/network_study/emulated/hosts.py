@@ -14,8 +14,7 @@ import numpy as np
 
 from serene.client import Client, UdpTransport
 from serene.errors import SereneError
-from serene.experiments.network_study.emulated.plan import Emulated
-from serene.experiments.network_study.emulated.rules import BYTES, Flow
+from serene.experiments.network_study.emulated.plan import BYTES, Emulated, Flow
 from serene.experiments.run.forked import enter_network
 from serene.experiments.shared.together import CONTEXT
 from serene.sim.hosts import Host

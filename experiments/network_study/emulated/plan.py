@@ -1,16 +1,18 @@
-"""One emulated exchange, and the simulation of the same one."""
+"""One emulated exchange: which values its flows carry, so that every host has the sum at the end; and the simulation of
+the same exchange."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from serene.experiments.network_study.cells import our_switch
-from serene.experiments.network_study.emulated import rules
-from serene.experiments.network_study.emulated.rules import BYTES, Flow
 from serene.experiments.network_study.exchange import Exchange
 from serene.experiments.network_study.flows import solver
 from serene.experiments.network_study.flows.clos import Clos
-from serene.experiments.network_study.flows.solver import IDEAL, Model
+from serene.experiments.network_study.flows.solver import IDEAL, Model, Step
 from serene.experiments.network_study.methods import METHODS, Origin, names
 from serene.experiments.shared.measurements import Row
 
@@ -64,7 +66,7 @@ class Emulated:
         if method.in_network:
             return None
         steps = list(method.steps(self.exchange))
-        return (rules.servers if method.servers else rules.butterfly)(steps, self.values)
+        return (servers if method.servers else butterfly)(steps, self.values)
 
     @property
     def workers(self) -> list[int]:
@@ -84,3 +86,51 @@ def title(row: Row) -> str:
     """The method of a measurement, and what is other than on a plain network."""
     others = {"small_first": "acknowledgements first", "barrier": "a barrier after each step"}
     return ", ".join([str(row["method"]), *(text for name, text in others.items() if row.get(name))])
+
+
+BYTES = 4  # of a float32
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A flow from one host to another. ``first``, ``count``: which values it carries. ``whole``: whether these are sums
+    over all workers, which replace what the receiver has; else they are added to it."""
+
+    source: int
+    target: int
+    first: int
+    count: int
+    whole: bool
+
+
+def butterfly(steps: Sequence[Step], values: int) -> list[list[Flow]]:
+    """The flows of a butterfly, step by step: a sender sends all values that it has, as they were before the step."""
+    hosts = {int(host) for step in steps for host in (*step.source, *step.target)}
+    have = {host: {host} for host in hosts}
+    played = []
+    for step in steps:
+        before = {host: set(contributors) for host, contributors in have.items()}
+        flows = []
+        for source, target in zip(step.source.tolist(), step.target.tolist(), strict=True):
+            whole = before[source] == hosts
+            flows.append(Flow(source, target, 0, values, whole))
+            have[target] = have[target] | before[source]
+        played.append(flows)
+    return played
+
+
+def servers(steps: Sequence[Step], values: int) -> list[list[Flow]]:
+    """The flows of parameter servers, step by step: in the first half of the steps workers push, in the second they
+    pull. Each server has a part of the vector."""
+    pushes = len(steps) // 2
+    of_server = {host: part for part, host in enumerate(np.unique(np.concatenate([s.target for s in steps[:pushes]])))}
+    each = -(-values // len(of_server))
+    played = []
+    for number, step in enumerate(steps):
+        pull = number >= pushes
+        flows = []
+        for source, target in zip(step.source.tolist(), step.target.tolist(), strict=True):
+            first = each * of_server[source if pull else target]
+            flows.append(Flow(source, target, first, min(each, values - first), pull))
+        played.append(flows)
+    return played
