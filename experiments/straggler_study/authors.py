@@ -16,12 +16,8 @@ from serene.process.interrupts import end_quietly, ended
 if __name__ == "__main__":
     end_quietly()
 
-import hashlib
 import json
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -41,26 +37,6 @@ class BadLogs(SereneError):
     """There are no logs, or files are not such logs; the message says which."""
 
 
-@dataclass(frozen=True)
-class AuthorsRun:
-    """A run. staleness: the bound, 0 for BSP. evaluations: how many the worker that was first above the target did
-    until then. seconds: from the first of these to the last. exchanging: the share of their time, 0 to 1, that the
-    workers spent in READ and CLOCK, on average."""
-
-    directory: Path
-    workers: int
-    staleness: int
-    straggler: str
-    evaluations: int
-    seconds: float
-    exchanging: float
-
-    @property
-    def step_s(self) -> float:
-        """Seconds of a step."""
-        return self.seconds / (self.evaluations * STEPS_PER_EVALUATION)
-
-
 def _worker(path: Path) -> tuple[pd.DataFrame, float] | None:
     """A worker's evaluations and the share of its time in the exchange; None if its log has no times, or does not reach
     the end of the run. Raises ValueError."""
@@ -71,11 +47,10 @@ def _worker(path: Path) -> tuple[pd.DataFrame, float] | None:
     return log.iloc[:-1][["time_refs", "val_acc"]].astype(float), exchange_s / total_s
 
 
-def _run(directory: Path) -> AuthorsRun | None:
-    """The run in a directory; None if it did not reach the target, or its logs have no times."""
+def _run(directory: Path) -> dict[str, object] | None:
+    """The run in a directory, as a row of `read`; None if it did not reach the target, or its logs have no times."""
     settings = json.loads((directory / "settings.json").read_text())
-    found = [_worker(path) for path in sorted(directory.glob("worker-*-stats.csv"))]
-    workers = [worker for worker in found if worker is not None]
+    workers = [found for path in sorted(directory.glob("worker-*-stats.csv")) if (found := _worker(path)) is not None]
     ends = []
     for log, _ in workers:
         reached = np.flatnonzero(log["val_acc"] > TARGET)
@@ -85,43 +60,50 @@ def _run(directory: Path) -> AuthorsRun | None:
         return None
     ended, evaluations, began = min(ends)
     pattern = settings.get("straggling_pattern")
-    return AuthorsRun(
-        directory, settings["workers"], settings["stale"], pattern["args"]["pattern"] if pattern else "none",
-        evaluations, ended - began, float(np.mean([exchanging for _, exchanging in workers])),
-    )  # fmt: skip
+    return {
+        "workers": settings["workers"], "straggler": pattern["args"]["pattern"] if pattern else "none",
+        "s": settings["stale"], "evaluations": evaluations,
+        "step_s": (ended - began) / (evaluations * STEPS_PER_EVALUATION), "seconds": ended - began,
+        "exchanging": np.mean([exchanging for _, exchanging in workers]),
+    }  # fmt: skip
 
 
-def read(root: Path) -> Iterator[AuthorsRun]:
-    """Every run below a directory, copies of the same run only once. Raises BadLogs."""
-    seen = set()
+def read(root: Path) -> pd.DataFrame:
+    """A row for every run below a directory, copies of the same run only once. series: the directory above the run's.
+    s:
+    the staleness bound, 0 for BSP. evaluations: how many the worker that was first above the target did until then.
+    seconds: from the first of these to the last. exchanging: the share of their time, 0 to 1, that the workers spent in
+    READ and CLOCK, on average. Raises BadLogs."""
+    rows, seen = [], set()
     for settings in sorted(root.rglob("settings.json")):
         directory = settings.parent
         logs = b"".join(path.read_bytes() for path in sorted(directory.glob("worker-*-stats.csv")))
-        digest = hashlib.sha256(logs).digest()
-        if logs and digest not in seen and ".ipynb_checkpoints" not in directory.parts:
-            seen.add(digest)
-            try:
-                run = _run(directory)
-            except (ValueError, KeyError, TypeError) as error:
-                raise BadLogs(f"{directory}: not a run of the authors' ({type(error).__name__}: {error})") from None
-            if run is not None:
-                yield run
+        if not logs or logs in seen or ".ipynb_checkpoints" in directory.parts:
+            continue
+        seen.add(logs)
+        try:
+            if (run := _run(directory)) is not None:
+                rows.append({"series": str(directory.parent.relative_to(root)), **run})
+        except (ValueError, KeyError, TypeError) as error:
+            raise BadLogs(f"{directory}: not a run of the authors' ({type(error).__name__}: {error})") from None
+    if not rows:
+        raise BadLogs(f"{root}: no settings.json with worker-N-stats.csv beside it; expected the authors' logs")
+    return pd.DataFrame(rows).sort_values(["series", "s"], kind="stable")
 
 
-def table(runs: list[AuthorsRun], root: Path) -> Table:
+def table(runs: pd.DataFrame) -> Table:
     """The table to print, with a row for each run. Runs with a staleness bound are compared with the BSP run of the
-    same series. root: the directory of all runs."""
+    same series."""
+    compared = ["evaluations", "step_s", "seconds"]
+    changes = 100 * (runs[compared] / runs.groupby("series")[compared].transform("first") - 1)
+    bsp = runs.groupby("series")["s"].transform("first") == 0
     rows = []
-    for series, together in groupby(runs, key=lambda run: run.directory.parent):
-        group = sorted(together, key=lambda run: run.staleness)
-        base = group[0]
-        for run in group:
-            rows.append([
-                str(series.relative_to(root)), str(run.workers), run.straggler, str(run.staleness),
-                str(run.evaluations), f"{run.step_s:.1f}", f"{run.seconds / 3600:.2f}", f"{100 * run.exchanging:.0f} %",
-                *(f"{100 * (getattr(run, name) / getattr(base, name) - 1):+.1f} %"
-                  for name in ("evaluations", "step_s", "seconds") if base.staleness == 0 and run is not base),
-            ])  # fmt: skip
+    for run, change in zip(runs.itertuples(), changes.where(bsp & (runs["s"] != 0)).to_numpy(), strict=True):
+        rows.append([
+            run.series, str(run.workers), run.straggler, str(run.s), str(run.evaluations), f"{run.step_s:.1f}",
+            f"{run.seconds / 3600:.2f}", f"{100 * run.exchanging:.0f} %",
+            *("" if np.isnan(value) else f"{value:+.1f} %" for value in change),
+        ])  # fmt: skip
     head = ["series", "workers", "straggler", "s", "evaluations", "s a step", "hours", "in READ and CLOCK"]
     return terminal.table([*head, "evaluations", "a step", "time"], rows, ["series", "straggler"])
 
@@ -159,13 +141,11 @@ def main() -> int:
         if options.trace is not None:
             outputs.write_text(options.trace, delays(root).to_csv(index=False))
             return 0
-        runs = list(read(root))
-        if not runs:
-            raise BadLogs(f"{root}: no settings.json with worker-N-stats.csv beside it; expected the authors' logs")
+        runs = read(root)
     except SereneError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    terminal.console(200, highlight=False).print(table(runs, root))
+    terminal.console(200, highlight=False).print(table(runs))
     print("The last three columns: against s = 0 (BSP) in the same series. One run each: no spread is known.")
     return 0
 
