@@ -28,6 +28,7 @@ from serene.workers import stragglers
 ENGINES = {solver.NAME: solver.run, simgrid_engine.NAME: simgrid_engine.run}
 MB, GB = 1e6, 1e9
 QUORUM_SHARE = 0.9  # of the workers, for the strategy "quorum" without a number
+ANSWERS = "answers"  # the folder of answers in the study's
 VERSION = 2  # of answers; to be raised when earlier ones are wrong
 
 

@@ -22,8 +22,15 @@ import pandas as pd
 from serene.arguments import Parser
 from serene.errors import SereneError
 from serene.experiments.network_study import efficiency
-from serene.experiments.network_study.cells import Answers, Cell, ExchangeCell, NetworkCell, Store, TrainingCell
-from serene.experiments.network_study.command import ANSWERS
+from serene.experiments.network_study.cells import (
+    ANSWERS,
+    Answers,
+    Cell,
+    ExchangeCell,
+    NetworkCell,
+    Store,
+    TrainingCell,
+)
 from serene.experiments.network_study.findings import Findings, emulated
 from serene.experiments.network_study.grid import GRIDS, Grid
 from serene.experiments.network_study.thinness import Thinness, efficiency_table

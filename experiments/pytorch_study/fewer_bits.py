@@ -32,7 +32,6 @@ from serene.experiments.run.settings import computing_ms
 from serene.experiments.shared import machine, page_tables, studies
 from serene.experiments.shared.driver import BadUsage
 from serene.experiments.shared.store import JsonStore
-from serene.experiments.shared.studies import Group
 from serene.process import outputs
 from serene.program import Program
 from serene.workers.training import Recipe, Trainer
@@ -132,11 +131,6 @@ def store(out: Path) -> JsonStore[Training]:
     return JsonStore(out / "trainings", VERSION)
 
 
-def processes() -> int:
-    """How many trainings are done at a time: one for each processor."""
-    return len(os.sched_getaffinity(0))
-
-
 def expected_s(training: Training) -> float:
     """Seconds that a training takes, about."""
     return STEP_S[training.model] * training.workers * training.steps
@@ -196,15 +190,9 @@ def run(options: argparse.Namespace, console: Console) -> None:
     outputs.check_directory(options.out, ROOM)
     kept = store(options.out)
     with kept.alone():
-        trainings, at_once = grid.trainings(), processes()
-        console.print(
-            studies.announced(trainings, kept, expected_s, lambda result: (result["engine_s"], result["machine"]),
-                              lambda training: at_once),
-            highlight=False, soft_wrap=True,
-        )  # fmt: skip
-        if missing := kept.missing(trainings):
-            group = Group("trainings", missing, train, at_once, preload=(Trainer.__module__,))
-            studies.sweep([group], kept, console)
+        studies.complete("trainings", grid.trainings(), kept, train, console, expected_s,
+                         lambda result: (result["engine_s"], result["machine"]), len(os.sched_getaffinity(0)),
+                         preload=(Trainer.__module__,))  # fmt: skip
     table = report(grid, kept)
     outputs.write_text(options.out / "report.md", table)
     print(table)

@@ -181,6 +181,28 @@ def announced(
     )
 
 
+def complete(
+    title: str,
+    cells: Iterable[T],
+    store: Store[T, R],
+    do: Callable[[T], R],
+    console: Console,
+    expected_s: Callable[[T], float],
+    took: Callable[[R], tuple[float, str | None]],
+    processes: int,
+    where: Cluster = HERE,
+    preload: tuple[str, ...] = (),
+    label: Callable[[T], str] = str,
+) -> None:
+    """Says how many cells are done, and runs the others. Arguments as of `announced` and `Group`. Raises Failed."""
+    cells = list(cells)
+    said = announced(cells, store, expected_s, took, lambda cell: processes)
+    console.print(said, highlight=False, soft_wrap=True)
+    missing = sorted(store.missing(cells), key=expected_s, reverse=True)  # or a long one might run alone at the end
+    if missing:
+        sweep([Group(title, missing, do, processes, where, preload)], store, console, label)
+
+
 def in_words(seconds: float) -> str:
     """A rounded length of time, for people: "about 3 minutes"."""
     if seconds < MINUTE:

@@ -70,8 +70,7 @@ def _run(directory: Path) -> dict[str, object] | None:
 
 def read(root: Path) -> pd.DataFrame:
     """A row for every run below a directory, copies of the same run only once. series: the directory above the run's.
-    s:
-    the staleness bound, 0 for BSP. evaluations: how many the worker that was first above the target did until then.
+    s: the staleness bound, 0 for BSP. evaluations: how many the worker that was first above the target did until then.
     seconds: from the first of these to the last. exchanging: the share of their time, 0 to 1, that the workers spent in
     READ and CLOCK, on average. Raises BadLogs."""
     rows, seen = [], set()

@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from serene.experiments.network_study.cells import ExchangeCell, NetworkCell
+from serene.experiments.network_study.cells import ExchangeCell, NetworkCell, answer
 from serene.experiments.network_study.cells import Store as Answers
-from serene.experiments.network_study.command import ask
-from serene.experiments.shared import clusters
+from serene.experiments.shared import clusters, studies
 from serene.experiments.shared.clusters import Cluster, MissingExtra
 from serene.experiments.shared.driver import BadUsage, ClusterFailed
-from serene.experiments.shared.studies import Failed
+from serene.experiments.shared.studies import Failed, Group
 from serene.experiments.straggler_study.cell import Cell, RackNetwork
 from serene.experiments.straggler_study.simulated import simulate
 from serene.experiments.straggler_study.sweep import sweep
@@ -41,7 +40,7 @@ def test_cells_on_dask_give_the_same_results_as_here(tmp_path: Path) -> None:
         assert sweep(CELLS[:2], store, quiet(), cluster=cluster) == 2
         with pytest.raises(Failed, match=r"1 of 3 cells failed:\n.*DataError: .* \(on worker .*, process \d+\)"):
             sweep([*CELLS, RACKS, NOWHERE], store, quiet(), cluster=cluster)
-        ask(QUESTIONS, answers, quiet(), 1, cluster)
+        studies.sweep([Group("simulations", QUESTIONS, answer, 1, cluster)], answers, quiet())
     assert store.missing([*CELLS, RACKS, NOWHERE]) == [NOWHERE], "what is done stays, whatever fails"
     for cell in (CELLS[2], RACKS):
         found = store.get(cell)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from serene.experiments.network_study import __main__ as study
 from serene.experiments.network_study import (
     cells,
     conclusions,
@@ -26,7 +27,6 @@ from serene.experiments.network_study import (
     reference,
     scaling,
 )
-from serene.experiments.network_study import command as study
 from serene.experiments.network_study.cells import Cell, ExchangeCell, NetworkCell, Store, TrainingCell, key
 from serene.experiments.network_study.emulated.plan import FOLDER, NETWORKS
 from serene.experiments.network_study.exchange import SwitchSizes
@@ -150,7 +150,7 @@ def test_quick_runningwrites_its_page(small: Grid, tmp_path: Path, monkeypatch: 
     assert {row["machine"] for row in rows} == {machine.here()}
     assert all(float(row["load_before"]) >= 0 for row in rows), "an idle machine's is 0"
     # A second run asks nothing; what was answered before conditions were kept says that they were not.
-    files = sorted((tmp_path / study.ANSWERS).glob("*.json"))
+    files = sorted((tmp_path / cells.ANSWERS).glob("*.json"))
     for path in files:
         kept = json.loads(path.read_text())
         assert kept["result"].pop("conditions")["machine"] == machine.here()
@@ -167,7 +167,7 @@ def test_quick_runningwrites_its_page(small: Grid, tmp_path: Path, monkeypatch: 
 def test_ended_runningkeeps_finished_answers_and_leaves_no_process(number: signal.Signals, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "serene.experiments.network_study", "--out", str(tmp_path), "--no-emulation"]
     running = Marked(command, tmp_path / "log")
-    answers = tmp_path / study.ANSWERS
+    answers = tmp_path / cells.ANSWERS
     try:
         until(lambda: running.process.poll() is not None or any(answers.glob("*.json")), "an answer", 120)
         assert running.process.poll() is None, running.output

@@ -138,7 +138,7 @@ def test_commands_start_without_importing_heavy_packages() -> None:
     """These are the operator's commands, and those that start other processes."""
     programs = (
         "serene.controller.commands.cli, serene.embedded.command.cli, serene.experiments.run.cli, "
-        "serene.experiments.straggler_study.command"
+        "serene.experiments.straggler_study.__main__"
     )
     asked = f"import sys, {programs}; print(sorted({{'torch', 'sklearn', 'matplotlib'}} & {{*sys.modules}}))"
     said = subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True, check=True).stdout

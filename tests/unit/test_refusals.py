@@ -25,7 +25,7 @@ from serene.controller.http.client import ControllerClient
 from serene.controller.jobs.elastic import elastic
 from serene.controller.settings import settings
 from serene.errors import SereneError
-from serene.experiments.network_study import command as network_study
+from serene.experiments.network_study import __main__ as network_study
 from serene.experiments.network_study import question_command
 from serene.experiments.performance import swaps
 from serene.experiments.run import cli
