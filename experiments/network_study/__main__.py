@@ -57,6 +57,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
     outputs.check_directory(options.out, PAGE_BYTES + ANSWER_BYTES * len(cells))
     with alone(options.out):
         store = Store(options.out / ANSWERS)
+        cells.sort(key=expected_s, reverse=True)  # or a long one might run alone at the end
         studies.complete("simulations", cells, store, answer, console, expected_s, _took, options.parallel, cluster,
                          (answer.__module__,), _label)  # fmt: skip
         if options.emulated:

@@ -6,10 +6,10 @@ import json
 import subprocess
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 from serene.experiments.network_study.cells import BadCell, ExchangeCell, NetworkCell
 from serene.experiments.network_study.flows.clos import SIZES
+from serene.experiments.shared.machine import memory_bytes
 from serene.experiments.shared.measurements import Row
 from serene.process.spawn import module
 
@@ -40,15 +40,9 @@ def measure(case: Case) -> Row:
 
 
 def _one(layers: int, hosts: int, method: str) -> Row:
-    libraries = _peak_mb()
+    libraries = memory_bytes() / 2**20
     answer = ExchangeCell(NetworkCell(layers, hosts, RATIO), method).answer()
-    return {"engine_s": answer["engine_s"], "memory_mb": _peak_mb(), "of_it_libraries_mb": libraries}
-
-
-def _peak_mb() -> float:
-    """The peak memory of this process. Not by getrusage, whose value begins with the parent's."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return float(next(line.split()[1] for line in lines if line.startswith("VmHWM:"))) / 1024
+    return {"engine_s": answer["engine_s"], "memory_mb": memory_bytes() / 2**20, "of_it_libraries_mb": libraries}
 
 
 if __name__ == "__main__":

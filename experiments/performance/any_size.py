@@ -27,6 +27,7 @@ from serene.controller.http.client import ControllerClient
 from serene.errors import SereneError
 from serene.experiments.performance.one_machine import Loopback
 from serene.experiments.performance.parts import Json, run_parts
+from serene.experiments.shared.machine import memory_bytes
 from serene.program import Program
 from serene.strategy import ASP, BSP, SSP, Quorum
 from serene.topologies.processes import controller, embedded_switch, free_ports, set_up_turn
@@ -69,7 +70,7 @@ def work(options: Json) -> Json:
     gradient = np.empty(values, np.float32)
     transport = FrameTransport(worker + 1, local=("127.0.0.1", local), switch=("127.0.0.1", switch))
     seconds = []
-    before = peak_bytes()
+    before = memory_bytes()
     with Session(Client(transport, 0, worker, values), join_timeout_s=PATIENCE_S) as session:
         session.join()
         for exchange in range(options["exchanges"]):
@@ -83,15 +84,9 @@ def work(options: Json) -> Json:
         )
         repeated = session.client.counts.retransmissions
     return {
-        "seconds": seconds, "complete": complete, "wrong": wrong, "memory": peak_bytes(), "before": before,
+        "seconds": seconds, "complete": complete, "wrong": wrong, "memory": memory_bytes(), "before": before,
         "retransmissions": repeated,
     }  # fmt: skip
-
-
-def peak_bytes(pid: int | str = "self") -> int:
-    """The most memory that a process has had resident."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 
 
 def run(values: int, workers: int, exchanges: int, folder: Path, slots: int | None = None) -> dict[str, Any]:
@@ -120,7 +115,7 @@ def run(values: int, workers: int, exchanges: int, folder: Path, slots: int | No
         job = client.job(0)
         return {
             "slots": needed, "bytes_per_value": (loaded.bytes_per_slot or 0) / loaded.lanes, "swaps": swapping.done,
-            "workers": results, "switch": peak_bytes(switch.pid),
+            "workers": results, "switch": memory_bytes(switch.pid),
             "applied": [worker.contributions for worker in job.workers],
         }  # fmt: skip
 

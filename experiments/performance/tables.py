@@ -24,6 +24,7 @@ from serene.embedded import Lpm, Switch, Ternary
 from serene.experiments.performance import router
 from serene.experiments.performance.networks import MininetHosts, started
 from serene.experiments.performance.parts import BenchFailed, Json, run_parts
+from serene.experiments.shared.machine import memory_bytes
 from serene.topologies.nodes import Bmv2Switch, EmbeddedSwitch
 from serene.topologies.star import Star
 
@@ -151,8 +152,7 @@ class RouterNetwork:
         self._net, self.controller, self._work = net, controller, work
 
     def resident_bytes(self) -> int:
-        status = Path(f"/proc/{self._net['s1'].process.pid}/status").read_text().splitlines()
-        return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmRSS"))
+        return memory_bytes(self._net["s1"].process.pid, "VmRSS")
 
     def _processor_s(self) -> float:
         words = Path(f"/proc/{self._net['s1'].process.pid}/stat").read_text().rpartition(")")[2].split()

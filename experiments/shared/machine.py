@@ -99,6 +99,13 @@ def _memory() -> str:
         return "memory not known"
 
 
+def memory_bytes(pid: int | str = "self", what: str = "VmHWM") -> int:
+    """The memory that a process has had resident at most, or with ``VmRSS`` has now. Not by getrusage, whose value
+    begins with the parent's."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(f"{what}:"))
+
+
 def load() -> float:
     """How many tasks ran or waited for a processor, the kernel's mean over the last minute."""
     return os.getloadavg()[0]

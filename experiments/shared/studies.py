@@ -198,8 +198,7 @@ def complete(
     cells = list(cells)
     said = announced(cells, store, expected_s, took, lambda cell: processes)
     console.print(said, highlight=False, soft_wrap=True)
-    missing = sorted(store.missing(cells), key=expected_s, reverse=True)  # or a long one might run alone at the end
-    if missing:
+    if missing := store.missing(cells):
         sweep([Group(title, missing, do, processes, where, preload)], store, console, label)
 
 
