@@ -203,7 +203,8 @@ def _rms(values: pd.Series) -> float:
     return float(np.sqrt((values**2).mean()))
 
 
-def main() -> int:
+@terminal.command
+def main() -> None:
     parser = Parser(
         prog="python -m serene.experiments.network_study.efficiency", description="Rounds that training needs."
     )
@@ -230,7 +231,6 @@ def main() -> int:
     outputs.write_text(options.csv, runs.to_csv(index=False))
     for name, cost in costs(runs.reset_index(drop=True)).items():
         console.print(f"{name}: {cost}", highlight=False)
-    return 0
 
 
 if __name__ == "__main__":

@@ -43,9 +43,6 @@ class Grid:
         """The networks on which all strategies are compared at TRAINING_RATIO: with one seed, the smallest alone."""
         return self.training if len(self.seeds) > 1 else self.training[:1]
 
-    def networks(self) -> list[tuple[int, int]]:
-        return list(SIZES)
-
     def main(self) -> list[ExchangeCell]:
         """Every method on every network, and the variants."""
         return [

@@ -12,7 +12,6 @@ if __name__ == "__main__":
     end_quietly()
 
 import argparse
-import sys
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from itertools import product
@@ -24,6 +23,7 @@ from serene.errors import SereneError
 from serene.experiments.network_study.cells import ExchangeCell, NetworkCell
 from serene.experiments.network_study.flows import simgrid_engine
 from serene.experiments.network_study.methods import names
+from serene.experiments.shared import terminal
 from serene.process import outputs
 
 RECORD = Path(__file__).with_name("simgrid.csv")
@@ -101,27 +101,23 @@ def write(pairs: list[Pair]) -> None:
     outputs.write_text(RECORD, pd.DataFrame(rows).to_csv(index=False))
 
 
-def main() -> int:
+@terminal.command
+def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m serene.experiments.network_study.reference", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("--write", action="store_true", help="record SimGrid's results")
     options = parser.parse_args()
-    try:
-        if options.write:
-            outputs.check_file(RECORD, outputs.MB)
-        live = options.write or simgrid_engine.installed()
-        pairs = simulate(cells()) if live else recorded()
-        if options.write:
-            write(pairs)
-        worst = max(pairs, key=Pair.error)
-    except SereneError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    if options.write:
+        outputs.check_file(RECORD, outputs.MB)
+    live = options.write or simgrid_engine.installed()
+    pairs = simulate(cells()) if live else recorded()
+    if options.write:
+        write(pairs)
+    worst = max(pairs, key=Pair.error)
     print(
         f"{len(pairs)} exchanges, {'SimGrid' if live else 'recorded'}: at most {worst.error():.1e} apart ({worst.cell})"
     )
-    return 0
 
 
 if __name__ == "__main__":

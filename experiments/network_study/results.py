@@ -114,7 +114,8 @@ def parts(folder: Path = FOLDER) -> dict[str, str]:
     }
 
 
-def main() -> int:
+@terminal.command
+def main() -> None:
     parser = Parser(
         prog="python -m serene.experiments.network_study.results", description=(__doc__ or "").partition("\n")[0]
     )
@@ -127,7 +128,6 @@ def main() -> int:
         thinness(FOLDER, recorded(FOLDER)).picture(PICTURE)
     page_tables.write(PAGE, parts())
     terminal.console().print(f"{PAGE}", highlight=False)
-    return 0
 
 
 if __name__ == "__main__":

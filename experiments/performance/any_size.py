@@ -13,7 +13,6 @@ if __name__ == "__main__":
 import contextlib
 import socket
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -24,9 +23,9 @@ import numpy as np
 from serene.arguments import Parser, whole
 from serene.client import Client, FrameTransport, Session
 from serene.controller.http.client import ControllerClient
-from serene.errors import SereneError
 from serene.experiments.performance.one_machine import Loopback
 from serene.experiments.performance.parts import Json, run_parts
+from serene.experiments.shared import terminal
 from serene.experiments.shared.machine import memory_bytes
 from serene.program import Program
 from serene.strategy import ASP, BSP, SSP, Quorum
@@ -136,6 +135,7 @@ class Swapping:
             self.done += 1
 
 
+@terminal.command
 def main() -> int:
     parser = Parser(
         prog="python -m serene.experiments.performance.any_size", description=(__doc__ or "").partition("\n")[0]
@@ -145,11 +145,7 @@ def main() -> int:
     parser.add_argument("--exchanges", type=whole(1), default=6, help="number of exchanges (%(default)s)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        try:
-            done = run(options.values, options.workers, options.exchanges, Path(folder))
-        except SereneError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 1
+        done = run(options.values, options.workers, options.exchanges, Path(folder))
     vector = 4 * options.values
     print(
         f"{options.values:,} values, {options.workers} workers, {options.exchanges} exchanges each, "

@@ -11,16 +11,18 @@ from serene.process.interrupts import end_quietly, ended
 if __name__ == "__main__":
     end_quietly()
 
-import csv
 import io
 import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
+
+import pandas as pd
 
 from serene.arguments import Parser
 from serene.errors import SereneError
+from serene.experiments.shared import terminal
 
 
 def row(path: Path) -> dict[str, Any]:
@@ -49,16 +51,8 @@ def rows(folders: Iterable[Path]) -> Iterator[dict[str, Any]]:
         yield from map(row, found)
 
 
-def write(found: Iterable[dict[str, Any]], file: TextIO) -> None:
-    """Writes the rows as CSV. Columns are those of all rows, since some settings exist only in some runs."""
-    table = list(found)
-    columns = dict.fromkeys(name for each in table for name in each)
-    writer = csv.DictWriter(file, list(columns), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(table)
-
-
-def main() -> int:
+@terminal.command
+def main() -> None:
     parser = Parser(
         prog="python -m serene.experiments.run.table", description="Prints the runs in folders as one CSV table."
     )
@@ -66,12 +60,8 @@ def main() -> int:
     options = parser.parse_args()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="surrogateescape")  # a run's name need not be UTF-8
-    try:
-        write(list(rows(options.folders)), sys.stdout)
-    except SereneError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    return 0
+    # As objects: a whole number stays one in a column that other runs lack.
+    print(pd.DataFrame(rows(options.folders), dtype=object).to_csv(index=False), end="")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ if __name__ == "__main__":
     end_quietly()
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -25,15 +24,15 @@ import pandas as pd
 from rich.table import Table
 
 from serene.arguments import Parser
-from serene.errors import SereneError
 from serene.experiments.shared import terminal
+from serene.experiments.shared.driver import BadUsage
 from serene.process import outputs
 
 TARGET = 0.91
 STEPS_PER_EVALUATION = 10
 
 
-class BadLogs(SereneError):
+class BadLogs(BadUsage):
     """There are no logs, or files are not such logs; the message says which."""
 
 
@@ -127,7 +126,8 @@ def delays(run: Path) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["worker", "iteration", "factor"])
 
 
-def main() -> int:
+@terminal.command
+def main() -> None:
     parser = Parser(
         prog="python -m serene.experiments.straggler_study.authors",
         description="The paper's authors' figures from a copy of their logs (github.com/RicardoParizotto/serener).",
@@ -136,17 +136,11 @@ def main() -> int:
     parser.add_argument("--trace", type=Path, help="write the delays of the run in the directory to this file")
     options = parser.parse_args()
     root = options.directory
-    try:
-        if options.trace is not None:
-            outputs.write_text(options.trace, delays(root).to_csv(index=False))
-            return 0
-        runs = read(root)
-    except SereneError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    terminal.console(200, highlight=False).print(table(runs))
+    if options.trace is not None:
+        outputs.write_text(options.trace, delays(root).to_csv(index=False))
+        return
+    terminal.console(200, highlight=False).print(table(read(root)))
     print("The last three columns: against s = 0 (BSP) in the same series. One run each: no spread is known.")
-    return 0
 
 
 if __name__ == "__main__":

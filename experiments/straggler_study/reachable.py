@@ -13,7 +13,6 @@ from serene.process.interrupts import end_quietly, ended
 if __name__ == "__main__":
     end_quietly()
 
-import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -21,8 +20,9 @@ import torch
 from rich.table import Table
 
 from serene.arguments import Parser
-from serene.errors import SereneError, choices
+from serene.errors import choices
 from serene.experiments.shared import terminal
+from serene.experiments.shared.driver import BadUsage
 from serene.experiments.straggler_study import grid
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.measures import Curve
@@ -54,7 +54,8 @@ def cells(chosen: grid.Grid) -> Iterator[Cell]:
     yield from {(cell.model, cell.seed): cell for cell in chosen.headline}.values()
 
 
-def main() -> int:
+@terminal.command
+def main() -> None:
     parser = Parser(
         prog="python -m serene.experiments.straggler_study.reachable",
         description="Prints the accuracies that training without a network reaches; a grid's targets follow from them.",
@@ -62,18 +63,12 @@ def main() -> int:
     parser.add_argument("--grid", default="full", help=f"{choices(grid.GRIDS)} (default full)")
     options = parser.parse_args()
     if options.grid not in grid.GRIDS:
-        print(f"error: --grid {options.grid}: expected {choices(grid.GRIDS)}", file=sys.stderr)
-        return 2
+        raise BadUsage(f"--grid {options.grid}: expected {choices(grid.GRIDS)}")
     torch.set_num_threads(1)
     chosen, console = grid.GRIDS[options.grid](), terminal.console(highlight=False)
-    try:
-        data.keep(grid.DATASET)
-        for model in dict.fromkeys(cell.model for cell in cells(chosen)):
-            console.print(_table(chosen, model))
-    except SereneError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    return 0
+    data.keep(grid.DATASET)
+    for model in dict.fromkeys(cell.model for cell in cells(chosen)):
+        console.print(_table(chosen, model))
 
 
 def _table(chosen: grid.Grid, model: str) -> Table:

@@ -24,12 +24,14 @@ def a_run(folder: Path, **values: object) -> None:
     (folder / "summary.json").write_text(json.dumps(summary))
 
 
-def test_run_table_has_one_row_of_plain_values_per_run(tmp_path: Path) -> None:
+def test_run_table_has_one_row_of_plain_values_per_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     a_run(tmp_path / "a")
     a_run(tmp_path / "deep" / "b", strategy="auto:pacing", links="12 lost")
-    text = StringIO()
-    table.write(table.rows([tmp_path]), text)
-    first, second = csv.DictReader(StringIO(text.getvalue()))
+    monkeypatch.setattr("sys.argv", ["table", str(tmp_path)])
+    assert table.main() == 0
+    first, second = csv.DictReader(StringIO(capsys.readouterr().out))
     assert (first["run"], first["strategy"], first["swaps"], first["waiting_s"]) == ("a", "ssp:3", "1", "1.25")
     assert (first["s_to_0.50"], first["s_to_0.60"], first["links"]) == ("2.5", "", "")
     assert (second["run"], second["strategy"], second["links"]) == ("b", "auto:pacing", "12 lost")
