@@ -17,7 +17,7 @@ import math
 import random
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,20 +58,6 @@ class Commanded:
     write_ms: float
 
 
-@dataclass(frozen=True)
-class Swap:
-    """A swap as the workers saw it. t: seconds since the start of training. latency_ms: from the command to the last
-    worker under the new epoch. iterations: how many a worker still finished under an older epoch, at most."""
-
-    t: float
-    epoch: int
-    before: str
-    strategy: str
-    write_ms: float
-    latency_ms: float
-    iterations: int
-
-
 class Swapper:
     """The companion of a run that commands so many swaps, ``every_s`` apart on average, each to another family of
     strategies."""
@@ -84,7 +70,7 @@ class Swapper:
         self._strategies = alternating(walk(self._random), seed, workers)
         self.commanded: list[Commanded] = []
         self.failed: list[str] = []  # swaps that were refused, or whose command got no answer
-        self.swaps: list[Swap] = []
+        self.swaps = pd.DataFrame()  # as `latencies` returns it
 
     def look(self, job: JobStatus, controller: ControllerClient) -> None:
         """Commands a swap, if it is time for one."""
@@ -107,25 +93,24 @@ class Swapper:
 
     def keep(self, results: Results, directory: Path) -> None:
         """Writes swaps.csv and swaps.png, if there were swaps."""
-        self.swaps = list(latencies(self.commanded, results.rows))
-        if not self.swaps:
+        self.swaps = latencies(self.commanded, results.rows)
+        if self.swaps.empty:
             return
-        pd.DataFrame(self.swaps).to_csv(directory / "swaps.csv", index=False)
+        self.swaps.to_csv(directory / "swaps.csv", index=False)
         draw(self.swaps, results.summary, directory / "swaps.png")
 
     def told(self) -> list[str]:
         """Lines on the distribution of the latencies. Raises SereneError if there was no swap."""
         failed = [f"not done, or without an answer: {line}" for line in self.failed]
-        if not self.swaps:
+        if self.swaps.empty:
             why = "the run ended before the first swap: give it more --swaps, or a longer --compute-ms"
             raise SereneError("\n".join([*failed, why]))
-        late = np.array([swap.latency_ms for swap in self.swaps])
-        finished = np.array([swap.iterations for swap in self.swaps])
+        late, finished = self.swaps["latency_ms"], self.swaps["iterations"]
         counts = ", ".join(f"{(finished == number).sum()} after {number}" for number in range(finished.max() + 1))
-        written = np.median([swap.write_ms for swap in self.swaps])
+        written = self.swaps["write_ms"].median()
         return [
             f"{len(self.swaps)} swaps, from the command to the last worker under the new epoch: "
-            f"median {np.median(late):.0f} ms, 95 % within {np.percentile(late, 95):.0f} ms, "
+            f"median {late.median():.0f} ms, 95 % within {late.quantile(0.95):.0f} ms, "
             f"longest {late.max():.0f} ms",
             f"in iterations that a worker still finished under the old epoch: {counts}",
             f"the controller's writes to its switch or switches: median {written:.1f} ms",
@@ -149,41 +134,32 @@ def walk(rng: random.Random) -> tuple[str, ...]:
     return tuple(reversed(found[:-1]))
 
 
-def latencies(commanded: Iterable[Commanded], rows: Sequence[Json]) -> Iterator[Swap]:
-    """The swaps as the workers saw them. rows: of metrics.csv. A swap is left out if a worker ended before it adopted
-    the epoch."""
-    steps: dict[str, list[tuple[float, int]]] = {}
-    for row in rows:
-        steps.setdefault(row["worker"], []).append((float(row["t_unix"]), int(row["epoch"])))
-    start = min(float(row["t_unix"]) - row["t"] for row in rows)
-    for swap in commanded:
-        seen = [_seen(sorted(of_worker), swap) for of_worker in steps.values()]
-        if all(seen):
-            yield Swap(
-                t=round(swap.t_unix - start, 3),
-                epoch=swap.epoch,
-                before=swap.before,
-                strategy=swap.strategy,
-                write_ms=round(swap.write_ms, 3),
-                latency_ms=round(max(when - swap.t_unix for when, _ in filter(None, seen)) * 1e3, 3),
-                iterations=max(finished for _, finished in filter(None, seen)),
-            )
-
-
-def _seen(steps: Sequence[tuple[float, int]], swap: Commanded) -> tuple[float, int] | None:
-    """When a worker began to compute under the new epoch, or a newer one, in Unix seconds, and how many iterations it
-    finished between the command and then; None if it never did. steps: (end, epoch) of its iterations, in order.
+def latencies(commanded: Iterable[Commanded], rows: Sequence[Json]) -> pd.DataFrame:
+    """The swaps as the workers saw them: ``t``, seconds since the start of training, ``epoch``, ``before``,
+    ``strategy`` and ``write_ms``; ``latency_ms`` from the command to the last worker under the new epoch; and
+    ``iterations``, how many a worker still finished under an older epoch, at most. rows: of metrics.csv. A swap is left
+    out if a worker ended before it adopted the epoch.
 
     A worker adopts an epoch at the end of an iteration, so it computes under it from the end of the last older one.
     """
-    first = next((number for number, (_, epoch) in enumerate(steps) if epoch >= swap.epoch), None)
-    if first is None:
-        return None
-    adopted = max(steps[first - 1][0], swap.t_unix) if first else swap.t_unix
-    return adopted, sum(when > swap.t_unix for when, _ in steps[:first])
+    steps = pd.DataFrame(rows).astype({"t_unix": float, "epoch": int})
+    start = (steps["t_unix"] - steps["t"]).min()
+    found = []
+    for swap in commanded:
+        older = steps["epoch"] < swap.epoch
+        if steps[~older]["worker"].nunique() == steps["worker"].nunique():
+            after = steps[older & (steps["t_unix"] > swap.t_unix)]
+            adopted = max([swap.t_unix, *after["t_unix"]])
+            found.append({
+                "t": round(swap.t_unix - start, 3), "epoch": swap.epoch, "before": swap.before,
+                "strategy": swap.strategy, "write_ms": round(swap.write_ms, 3),
+                "latency_ms": round((adopted - swap.t_unix) * 1e3, 3),
+                "iterations": max(after["worker"].value_counts(), default=0),
+            })  # fmt: skip
+    return pd.DataFrame(found)
 
 
-def draw(swaps: Sequence[Swap], summary: Json, path: Path) -> None:
+def draw(swaps: pd.DataFrame, summary: Json, path: Path) -> None:
     """Draws the distribution of the latencies, and of the iterations, into an image file."""
     from serene.experiments.shared.style import panels, save  # matplotlib takes a second to import
 
@@ -194,13 +170,13 @@ def draw(swaps: Sequence[Swap], summary: Json, path: Path) -> None:
         f"straggler {summary['straggler']}",
         fontsize=11,
     )
-    late = np.sort([swap.latency_ms for swap in swaps])
+    late = np.sort(swaps["latency_ms"])
     left.step([0, *late], np.arange(len(late) + 1) / len(late) * 100, where="post", color=COLOURS[0], linewidth=1.6)
     left.set_xlabel("command to the last worker under the new epoch [ms]")
     left.set_ylabel("swaps [%]")
     left.set_xlim(0, late[-1] * 1.03)
     left.set_ylim(0, 101)
-    numbers, counts = np.unique([swap.iterations for swap in swaps], return_counts=True)
+    numbers, counts = np.unique(swaps["iterations"], return_counts=True)
     right.bar(numbers, counts, color=COLOURS[0], width=0.6)
     right.set_xticks(range(numbers.max() + 1))
     right.set_xlabel("iterations finished under the old epoch")

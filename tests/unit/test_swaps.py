@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-from dataclasses import astuple
 
 import pytest
 
@@ -35,8 +34,8 @@ def command(t: float, epoch: int) -> Commanded:
 def test_swap_latency_is_that_of_the_last_worker() -> None:
     # Worker 0 adopts epoch 2 at 0.2 s, worker 1, whose iterations take twice as long, at 0.4 s.
     seen = rows(0, [1, 1, 2, 2, 2]) + rows(1, [1, 1, 2], 0.2)
-    (swap,) = latencies([command(0.15, 2)], seen)
-    assert astuple(swap) == (0.15, 2, "BSP", "ASP", 0.5, pytest.approx(250.0), 2)
+    (swap,) = latencies([command(0.15, 2)], seen).to_numpy().tolist()
+    assert swap == [0.15, 2, "BSP", "ASP", 0.5, pytest.approx(250.0), 2]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +50,7 @@ def test_swap_latency_is_counted_in_time_and_iterations(
     commanded: list[tuple[float, int]], seen: list[dict[str, object]], expected: list[tuple[float, int]]
 ) -> None:
     found = latencies([command(t, epoch) for t, epoch in commanded], seen)
-    assert [(round(swap.latency_ms, 6), swap.iterations) for swap in found] == expected
+    assert [(round(swap.latency_ms, 6), swap.iterations) for swap in found.itertuples()] == expected
 
 
 @pytest.mark.parametrize("seed", range(20))
