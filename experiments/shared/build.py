@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import subprocess
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -17,29 +16,15 @@ PARTS = ("controller", "experiments", "topologies", "workers")  # the rest of th
 ENDINGS = ("*.py", "*.c", "*.h")
 
 
-@dataclass(frozen=True)
-class Build:
-    """version: the package's. programs, sources: hashes, 16 hex digits, of the compiled P4 programs and of the Python
-    and C files."""
-
-    version: str
-    programs: str
-    sources: str
-
-    def differences(self, other: Build) -> str:
-        """What differs, with both values, this one's first; empty if nothing does."""
-        pairs = [(each.name, getattr(self, each.name), getattr(other, each.name)) for each in fields(self)]
-        return ", ".join(f"{name} {here} and {there}" for name, here, there in pairs if here != there)
-
-
 @lru_cache(maxsize=1)
-def this_build() -> Build:
-    """The build that this process runs, by the files as they are on the disk now."""
+def this_build() -> str:
+    """The build that this process runs, by the files as they are on the disk now: the package's version, and digests of
+    the compiled P4 programs and of the Python and C files."""
     try:
         known = version()
     except PackageNotFoundError:  # run from the sources, without being installed
         known = "unknown"
-    return Build(known, digest(programs()), digest(sources(*PARTS)))
+    return f"version {known}, programs {digest(programs())}, sources {digest(sources(*PARTS))}"
 
 
 def programs() -> list[Path]:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from serene.errors import SereneError
-from serene.experiments.shared.build import Build, this_build
+from serene.experiments.shared.build import this_build
 from serene.experiments.shared.pool import Processes, WorkerLost
 from serene.process.outputs import CannotWrite
 
@@ -127,13 +127,13 @@ def _outcome(future: Future[Outcome[R]]) -> Outcome[R]:
         raise
 
 
-def _attempt(do: Callable[[T], R], driver: Build | None, task: T) -> Outcome[R]:
+def _attempt(do: Callable[[T], R], driver: str | None, task: T) -> Outcome[R]:
     """Runs on the worker. driver: the driver's build, which has to be the worker's, too; None if both are on the same
     machine."""
     here = f"worker {socket.gethostname()}, process {os.getpid()}"
-    if driver is not None and (different := driver.differences(this_build())):
-        return Outcome(refused=f"another Serene than the driver's runs on {here}: {different} (the driver's first); "
-                               "install the same on both")  # fmt: skip
+    if driver is not None and driver != this_build():
+        return Outcome(refused=f"another Serene than the driver's runs on {here}: {this_build()}; the driver's is "
+                               f"{driver}; install the same on both")  # fmt: skip
     try:
         return Outcome(do(task))
     except CannotWrite as error:  # the next task could not write either
