@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 from collections.abc import Iterator
@@ -46,7 +47,7 @@ class Cluster:
             raise BadUsage(f"--cluster-options {self.options}: options are for --cluster {SLURM}")
         if self.where == SLURM:
             _options(self.options)
-            _submitit()
+            _library("submitit")
         elif self.where:
             try:
                 parts = urlsplit(self.where)
@@ -55,7 +56,7 @@ class Cluster:
                 is_address = False
             if not is_address:
                 raise BadUsage(f"--cluster {self.where}: expected tcp://host:port of a dask scheduler, or {SLURM}")
-            _distributed()
+            _library("distributed")
 
     @contextmanager
     def executor(self, processes: int, scratch: Path, preload: tuple[str, ...] = ()) -> Iterator[Executor]:
@@ -107,7 +108,7 @@ def chosen(options: argparse.Namespace) -> Cluster:
 @contextmanager
 def _dask(address: str) -> Iterator[Executor]:
     try:
-        client = _distributed().Client(address, timeout=PATIENCE_S, set_as_default=False)
+        client = _library("distributed").Client(address, timeout=PATIENCE_S, set_as_default=False)
     except (OSError, ValueError) as error:
         raise ClusterFailed(f"no dask scheduler answers at {address} within {PATIENCE_S} s: {error}") from error
     with client:
@@ -128,21 +129,8 @@ def _options(path: Path | None) -> dict[str, Any]:
     return found
 
 
-def _distributed() -> Any:
+def _library(name: str) -> Any:
     try:
-        import distributed
+        return importlib.import_module(name)
     except ImportError as error:
-        raise _missing("dask.distributed", error) from error
-    return distributed
-
-
-def _submitit() -> Any:
-    try:
-        import submitit
-    except ImportError as error:
-        raise _missing("submitit", error) from error
-    return submitit
-
-
-def _missing(name: str, error: ImportError) -> MissingExtra:
-    return MissingExtra(f"a cluster needs {name} ({error}): {distribution.to_install('cluster')}")
+        raise MissingExtra(f"a cluster needs {name} ({error}): {distribution.to_install('cluster')}") from error
