@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from serene.experiments.network_study.cells import Cell as Question
 from serene.experiments.network_study.cells import ExchangeCell, NetworkCell, answer
 from serene.experiments.network_study.cells import Store as Answers
 from serene.experiments.shared import clusters, studies
@@ -26,7 +27,7 @@ from tests.ports import some_port
 CELLS = [Cell(model="nothing", steps=3, seed=seed) for seed in range(1, 4)]
 RACKS = Cell(model="nothing", steps=3, workers=6, racks=RackNetwork(2))
 NOWHERE = Cell(model="mlp", dataset="mnist", steps=3)  # nobody has its pictures
-QUESTIONS = [ExchangeCell(NetworkCell(2, 128), "ring", gradient_mb=size) for size in (1.0, 2.0)]
+QUESTIONS: list[Question] = [ExchangeCell(NetworkCell(2, 128), "ring", gradient_mb=size) for size in (1.0, 2.0)]
 
 
 def quiet() -> Console:
