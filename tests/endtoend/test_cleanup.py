@@ -90,13 +90,13 @@ exec {sysctl} "$@"
 """
 
 
-@pytest.mark.parametrize("network", NETWORKS)
-def test_ctrl_c_while_a_study_builds_its_network_cleans_up(network: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("which", NETWORKS)
+def test_ctrl_c_while_a_study_builds_its_network_cleans_up(which: str, tmp_path: Path) -> None:
     """A node with a link is running a command then, and takes no other command to remove the link."""
     sysctl, calls = tmp_path / "sysctl", tmp_path / "calls"
     sysctl.write_text(INTERRUPTING.format(calls=calls, sysctl=shutil.which("sysctl")))
     sysctl.chmod(0o755)
-    command = [sys.executable, "-m", "serene.experiments.network_study.emulated", "--only", network]
+    command = [sys.executable, "-m", "serene.experiments.network_study.emulated", "--only", which]
     study = Marked(
         [*command, "--out", str(tmp_path / "out")], tmp_path / "log", PATH=f"{tmp_path}:{os.environ['PATH']}"
     )
