@@ -2,7 +2,7 @@
 
     tshark -X lua_script:serene.lua -r captures/s1-eth1_in.pcap -V
 
-Wireshark itself loads it from its folder of personal Lua plugins.
+Wireshark loads it from its folder of personal Lua plugins.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Serene's packets as scapy layers, to build odd ones in tests and to read captures.
+"""Serene's packets as scapy layers, to build unusual packets in tests and to read captures.
 
 >>> from serene.layers import Serene
 >>> Ether() / IP() / UDP(dport=24142) / Serene(op="PUSH", worker=2) / Values(values=[1] * 320)
@@ -41,7 +41,7 @@ class Membership(Packet):
     fields_desc = _fields(MEMBERSHIP_FIELDS)
 
 
-MOST_VALUES = 4096  # scapy stops at 100 by default
+MOST_VALUES = 4096  # scapy's default is 100
 
 
 class Values(Packet):

@@ -1,9 +1,8 @@
-"""What happens to a packet on a worker's link or a rack's uplink. Decided here for every way of running, without
-sockets or a clock.
+"""Decides which faults a packet gets on a worker's link or a rack's uplink. It needs neither sockets nor a clock.
 
-The same class serves the shim between two interfaces and the network of virtual time. Each link has a random sequence
-of its own in each direction, with the same number of draws for every packet: what happens to a link's fifth packet does
-not depend on what the other links carry.
+The shim between two interfaces and the network of virtual time use the same class. Each link has its own random
+sequence in each direction, with the same number of draws for every packet. So the faults of a link's fifth packet do
+not depend on the other links' packets.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class Links:
         self.lost = self.duplicated = self.reordered = self.carried = 0
 
     def fate(self, packet: bytes, link: int, direction: Direction, now: float) -> list[tuple[float, bytes]]:
-        """What arrives at the other end: (delay in seconds, packet) for each copy, nothing if it is lost.
+        """The copies that arrive at the other end, as (delay in seconds, packet); none if the packet is lost.
 
         ``link``: a worker, or ``uplink`` of a rack. ``now``: seconds since the beginning of the run.
         """
@@ -64,7 +63,7 @@ class Links:
         return [(delay, packet)]
 
     def _stream(self, link: int, direction: Direction) -> Callable[[], float]:
-        # Seeded with a text, the sequence is the same on every machine and in every process.
+        # The seed is a text, so that the sequence is the same on every machine and in every process.
         draw = random.Random(f"{self._faults.seed}/{link}/{direction.value}").random
         self._draws[link, direction] = draw
         return draw

@@ -1,4 +1,4 @@
-"""Fault files: from TOML to `Faults`, with errors that name the place, what is wrong and what is valid."""
+"""Reads fault files: from TOML to `Faults`. Errors name the place, what is wrong, and the valid choices."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def parse(text: str) -> Faults:
     """The faults that a file's text describes. Raises BadFaults."""
     try:
         document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # also numbers of thousands of digits, and what is nested too deeply
+    except (ValueError, RecursionError) as error:  # also numbers of thousands of digits, and text nested too deeply
         raise BadFaults(f"not TOML: {error}") from None
     fields = _checked(document, {"seed": _whole, "packets": _list, "events": _list}, "the file")
     return Faults(
@@ -52,7 +52,7 @@ def parse(text: str) -> Faults:
 
 
 Reader = Callable[[object], Any]
-WHOLE = 2**63  # TOML's whole numbers are smaller; Python's parser takes any
+WHOLE = 2**63  # TOML's whole numbers are smaller; Python's parser accepts any
 
 
 class _Wrong(Exception):
@@ -156,5 +156,5 @@ def _checked(table: Mapping[str, object], readers: Mapping[str, Reader], where: 
 def _shown(value: object) -> str:
     try:
         return repr(value)
-    except ValueError:  # Python writes no number of so many digits, though it reads them from hexadecimal ones
+    except ValueError:  # Python does not format numbers of thousands of digits, but reads them in hexadecimal
         return "..."

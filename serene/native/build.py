@@ -1,11 +1,11 @@
 """Compiles C code to a shared library, once per content.
 
-The library's name is a digest of everything that shapes it: the source, the headers it may include, the compiler and
-its flags, and the processor (the code is built for the machine it runs on). Builders that race produce the same file
-and rename it into place.
+The library's name is a digest of all its inputs: the source, the headers that it may include, the compiler, its flags,
+and the processor. The code is built for this machine's processor. Processes that build it at the same time produce the
+same file and rename it into place.
 
-The compiler gets an empty environment, a directory of its own and limits; root starts it under a user id that nobody
-has (confined.py). Its output is copied into the cache by this process.
+The compiler runs with an empty environment, in a directory of its own, and with limits. Root starts it under an unused
+user id (confined.py). This process copies its output into the cache.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from serene.native.errors import CompileFailed, CompilerMissing
 
 CONFINED = Path(__file__).with_name("confined.py")
 FREE_USERS = (61184, 65519)  # user ids for temporary users, by systemd's convention
-TRIAL = {"source.c": b"int nothing;"}  # what any C compiler compiles
+TRIAL = {"source.c": b"int nothing;"}  # any C compiler compiles this
 OURSELVES = "-"  # the same as in confined.py
 TIME_LIMIT_S = 300
 log = logging.getLogger("serene.native")
@@ -104,10 +104,10 @@ def _run(user: str, command: Sequence[str], scratch: Path) -> subprocess.Complet
 
 
 def compile_source(source: str, extra_flags: tuple[str, ...] = (), headers: Path | None = None) -> Path:
-    """The shared library for a source, which may include what lies in the directory ``headers``; compiles it when the
-    cache has none (some seconds).
+    """The shared library for a source. It is compiled if it is not in the cache, which takes some seconds. headers: a
+    directory of files that the source may include.
 
-    Raises CompilerMissing, CompileFailed, or UnsafeCache where others could have put something into the cache.
+    Raises CompilerMissing, CompileFailed, or UnsafeCache if other users could have written to the cache.
     """
     path = compiler()
     flags = (*FLAGS, *extra_flags)
@@ -140,7 +140,7 @@ def compile_source(source: str, extra_flags: tuple[str, ...] = (), headers: Path
 
 
 def _compile(path: str, user: str, flags: Sequence[str], sources: Mapping[str, bytes], scratch: Path) -> bytes:
-    """Compiles; returns the library's bytes. The compiler sees a directory with these sources, never the cache."""
+    """Compiles and returns the library's bytes. The compiler sees a directory with these sources, never the cache."""
     for name, content in sources.items():
         (scratch / name).write_bytes(content)
     if user != OURSELVES:
@@ -165,7 +165,7 @@ def _compile(path: str, user: str, flags: Sequence[str], sources: Mapping[str, b
 
 
 def _try(path: str, user: str) -> None:
-    """Compiles next to nothing. Raises CompileFailed or OSError."""
+    """Compiles a minimal source. Raises CompileFailed or OSError."""
     with tempfile.TemporaryDirectory(prefix="serene-") as scratch:
         _compile(path, user, ("-shared", "-fPIC"), TRIAL, Path(scratch))
 

@@ -1,8 +1,8 @@
 """Runs a command with as few rights as it needs: ``python -I confined.py UID SECONDS COMMAND ...``.
 
-A program of its own, because limits and user ids belong to the process, and changing them between fork and exec is not
-safe in a process with threads. UID is a user id that nobody has, or - to keep ours. Exits with 126 if the command
-cannot be started.
+It is a program of its own, because limits and user ids belong to the process. Changing them between fork and exec is
+not safe in a process with threads. UID is an unused user id, or - for the present one. The exit status is 126 if the
+command cannot be started.
 """
 
 import ctypes
