@@ -1,4 +1,4 @@
-"""What all functions of one generated program share: its constants, and the limits on its size."""
+"""The constants of one generated program, which its functions share, and the limits on its size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Budget:
         self._written = 0
 
     def spend(self, limbs: int) -> None:
-        """Counts what a function puts on the stack. Generated functions run in threads, whose stacks are small."""
+        """Counts a function's use of the stack. Generated functions run in threads, whose stacks are small."""
         self._stack_limbs += limbs
         if self._stack_limbs > MAX_STACK_LIMBS:
             raise UnsupportedProgram(f"intermediate values of more than {8 * MAX_STACK_LIMBS} bytes in all")

@@ -1,4 +1,4 @@
-"""What happens to a packet around its pipelines: checksums, deparsing, copied metadata and digests."""
+"""Generates C for checksums, deparsing, copied metadata and digests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stands in for BMv2's Thrift port: tools wait until it is open before they use P4Runtime."""
+"""A replacement for BMv2's Thrift port: tools wait until it is open before they use P4Runtime."""
 
 from __future__ import annotations
 
@@ -37,6 +37,6 @@ class ClosedDoor:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._socket.shutdown(socket.SHUT_RDWR)  # wakes the thread up
+        self._socket.shutdown(socket.SHUT_RDWR)  # wakes the thread
         self._socket.close()
         self._thread.join()

@@ -1,4 +1,4 @@
-"""Counters, meters and registers, read and written by the control plane."""
+"""The control plane's access to counters, meters and registers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from serene.embedded.program.crcs import DEFAULTS, WIDTHS, Crc
 from serene.embedded.program.ir import Array, limbs_of, mask
 from serene.embedded.program.limits import MOST_VALUES
 
-PART_BYTES = 1 << 20  # copied or searched at a time, so that a large array is never held twice
+PART_BYTES = 1 << 20  # copied or searched at a time, so that memory never has a large array twice
 
 
 def _register_type(width: int) -> type[np.unsignedinteger]:
@@ -47,11 +47,11 @@ class ArrayControl(Loaded):
             yield first, self._counter_rows(counter, first, count)
 
     def counter_used(self, counter: str) -> bool:
-        """Whether any cell has counted."""
+        """Whether any cell of the counter is not 0."""
         return any(rows.any() for _, rows in self._counter_parts(counter))
 
     def counter_copy(self, counter: str, source: ArrayControl) -> None:
-        """All cells of another switch's counter of the same name and size."""
+        """Copies all cells of another switch's counter of the same name and size."""
         array = named(self.program.counters, counter, "counter")
         if named(source.program.counters, counter, "counter").size != array.size:
             raise ControlError(f"counter {counter!r} has another size in the other program")

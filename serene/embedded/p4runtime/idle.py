@@ -1,4 +1,4 @@
-"""Idle timeouts: tells the controller of entries that no packet has hit for the time it gave them."""
+"""Idle timeouts: notifies the controller of entries that no packet has hit for their timeout."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from serene.embedded.p4runtime.parts import parts_of
 
 @dataclass
 class _Entry:
-    told: p4r.TableEntry  # the entry as a notification shows it
-    last_hit_ns: int  # or when it was inserted
+    told: p4r.TableEntry  # the entry in a notification
+    last_hit_ns: int  # time of the last hit, or of the insertion
     due_ns: int  # 0: never
 
 
 class IdleTimeouts:
-    """The entries with idle timeouts of one program. Controllers change them while the switch's own thread polls them.
-    A hit is noticed at the next poll, so times are as precise as polls are frequent."""
+    """One program's entries with idle timeouts. Controllers change them while the switch's own thread polls them. A hit
+    is detected at the next poll, so the interval of polls is the precision of times."""
 
     def __init__(self, switch: Switch, deliver: Deliver) -> None:
         self._switch = switch
@@ -32,7 +32,7 @@ class IdleTimeouts:
         self._lock = threading.Lock()
 
     def set(self, table: str, handle: int, entry: p4r.TableEntry, *, new: bool) -> None:
-        """Records an inserted or modified entry; its timeout starts again."""
+        """Records an inserted or modified entry, whose timeout starts again."""
         now = time.monotonic_ns()
         told = p4r.TableEntry()
         told.CopyFrom(entry)
@@ -47,13 +47,13 @@ class IdleTimeouts:
             self._entries.get(table, {}).pop(handle, None)
 
     def timeout_ns(self, table: str, handle: int) -> int:
-        """0: never."""
+        """An entry's timeout; 0: never."""
         with self._lock:
             entry = self._entries.get(table, {}).get(handle)
             return int(entry.told.idle_timeout_ns) if entry is not None else 0
 
     def look(self, table: str) -> None:
-        """Polls which entries were hit. It visits a whole table, so poll once for many entries."""
+        """Polls which entries were hit. It reads a whole table, so poll once for many entries."""
         with self._lock:
             self._look(table)
 

@@ -78,7 +78,7 @@ class Schema:
     # -- the same as in another program? ---------------------------------------------------------------------
 
     def check_same(self, old: Schema, entity: p4r.Entity) -> None:
-        """Raises INVALID_ARGUMENT if an id that entities of the old program use means something else in this one."""
+        """Raises INVALID_ARGUMENT if an id in the old program's entities means another object in this program."""
         kind = str(entity.WhichOneof("entity"))
         known: dict[str, tuple[str, str, Mapping[int, Any], Mapping[int, Any]]] = {
             "action_profile_member": ("action profile", "action_profile_id", self.profiles, old.profiles),
@@ -88,7 +88,7 @@ class Schema:
             "digest_entry": ("digest", "digest_id", self.digests, old.digests),
         }
         if kind not in known:
-            return  # multicast groups and clone sessions belong to no program
+            return  # multicast groups and clone sessions do not belong to a program
         what, field, objects, others = known[kind]
         id_ = getattr(getattr(entity, kind), field)
         names = [_known(held, id_, what).preamble.name for held in (others, objects)]
@@ -236,7 +236,7 @@ def _check_arrays(what: str, items: Iterable[Any], arrays: Mapping[str, Array]) 
 
 
 def _as_in_json(keys: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
-    """The match type in the JSON: p4c writes optional keys as ternary ones."""
+    """The keys with their match types in the JSON: p4c writes optional keys as ternary ones."""
     return [(width, "ternary" if kind == "optional" else kind) for width, kind in keys]
 
 

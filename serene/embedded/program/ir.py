@@ -1,4 +1,4 @@
-"""A P4 program as data: headers, actions, tables and the rest of what the control plane sees. loading.py reads it."""
+"""A P4 program as data: headers, actions, tables, and all other objects of the control plane. loading.py reads it."""
 
 from __future__ import annotations
 
