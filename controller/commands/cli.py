@@ -120,8 +120,8 @@ def up(
     if local and "=" in at:
         raise BadChoice("--local starts one switch: expected a single --switch")
     chosen = settings(switch=at, **given)
-    # Alone: a second `up` at the same time would use the first one's switch, which the first one stops if it fails.
-    # Held: no interrupt while the switch runs and is not recorded yet.
+    # alone: a second `up` at the same time would use the first one's switch, which the first one stops if it fails.
+    # held: no interrupt while the switch runs and is not recorded yet.
     with held(), nullcontext() if foreground else background.alone(background.Files.of(chosen.http)):
         if local and (summary := _switch_again(chosen)):
             pass
@@ -130,8 +130,8 @@ def up(
                 summary = _start(there, foreground)
         else:
             summary = _start(chosen, foreground)
-    # Only here: our output may be closed (`serenectl up --local | head -1`), and an error in printing must not stop the
-    # switch of a running controller.
+    # Printed only here, because standard output may be closed (`serenectl up --local | head -1`). An error in printing
+    # must not stop the switch of a running controller.
     if summary:
         print(summary)
 
@@ -341,7 +341,7 @@ def explain(
 
 
 def _not_made(status: Status) -> JobExplanation | None:
-    """If no job runs: what the present processes wait for; None without processes."""
+    """If no job runs, a text of what the present processes wait for; None without processes."""
     if not status.gathering or any(job.state is not JobState.FINISHED for job in status.jobs):
         return None
     return JobExplanation(headline="; ".join(view.gathering_lines(status)), workers=[])
@@ -399,7 +399,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     given = sys.argv[1:] if arguments is None else arguments
     if sys.stdout is None:  # the caller has closed it
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (until the process ends)
-    elif isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may lack letters; a path may be no text
+    elif isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may lack characters; a path may not be valid text
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = app(given or ["--help"], standalone_mode=False, prog_name="serenectl") or 0

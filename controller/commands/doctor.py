@@ -34,7 +34,7 @@ from serene.program import Program
 from serene.wire import ENCAPSULATION_BYTES, HEADER, SERENE_UDP_PORT, SWITCH_IP
 
 OLDEST_PYTHON = (3, 10)
-IP_BYTES = ENCAPSULATION_BYTES - 14 + HEADER.itemsize  # of a PUSH, beside its values
+IP_BYTES = ENCAPSULATION_BYTES - 14 + HEADER.itemsize  # of a PUSH, in addition to its values
 PROBE_TIMEOUT_S = 20
 # Commands for the probe's own network namespace, which ends with the probe.
 VETH = "ip link add probe0 type veth peer name probe1"
@@ -61,7 +61,7 @@ class Finding:
 
 
 def either(good: bool, what: str, text: str, otherwise: str, advice: str, mark: Mark = Mark.ABSENT) -> Finding:
-    """``text`` if it is good; else ``otherwise`` with this mark and advice."""
+    """A finding with ``text`` if ``good``, else with ``otherwise``, this mark and advice."""
     return Finding(Mark.GOOD, what, text) if good else Finding(mark, what, otherwise, advice)
 
 

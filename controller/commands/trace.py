@@ -58,7 +58,7 @@ def trace(
     controller: Url = None,
 ) -> None:
     """Trace packets through the switch: parser states, tables, actions, registers, drops."""
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's own log, beside the error that it returns
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC would log errors that it also returns
     import grpc  # imported here: it would double the start-up time of every command
 
     from serene.embedded.control.loaded import MAX_PORTS

@@ -127,7 +127,7 @@ class _Job:
         state = doing(worker.report) or "not reporting"
         at = "" if position is None else f" in round {position.round} of epoch {position.epoch}"
         if worker.silent_s > SILENT_S:
-            text = f"worker {name} has not been heard for {worker.silent_s:.0f} s; it was {state}{at}"
+            text = f"worker {name} has been silent for {worker.silent_s:.0f} s; before that it was {state}{at}"
             advice = f"if it is dead: restart it, or 'serenectl evict --job {self.id} --worker {name}'"
             if self.pool:
                 advice = "if it is dead: start all ranks again; a process group's job cannot continue with fewer ranks"
@@ -151,17 +151,17 @@ class _Job:
             return state, " is evicted; it votes in the restoration", None
         if worker.port is None:
             return state, " is evicted, and has not joined since the switch lost its state", None
-        heard = f"not heard for {worker.silent_s:.0f} s" if worker.silent_s > SILENT_S else "it still sends"
+        sends = f"silent for {worker.silent_s:.0f} s" if worker.silent_s > SILENT_S else "it still sends"
         back = f"'serenectl readmit --job {self.id} --worker {name}' makes the barrier wait for it again"
         if self.evict_after is not None and worker.silent_s > self.evict_after:
             back = "if it is dead: restart it; a new process gets a free place"
-        return state, f" is evicted: nobody waits for it ({heard})", back
+        return state, f" is evicted: nobody waits for it ({sends})", back
 
     def _waiting(self, number: int, position: _Position) -> Explanation:
         policy = self.policy
         assert policy is not None
         who = f"worker {self.racks.name(number)} waits in round {position.round} of epoch {position.epoch}"
-        needed = position.round - policy.staleness  # the round that has to be complete
+        needed = position.round - policy.staleness  # the round that has to complete
         counted = [other for other in self.members if policy.sync_mask >> other & 1 and other != number]
         positions = {other: _position(self.workers[other]) for other in counted}
         holding = tuple(
@@ -199,7 +199,7 @@ class _Job:
         state = doing(self.workers[other].report) or "not reporting"
         if there is not None and there.epoch == position.epoch:
             state += f" in round {there.round}"
-        return f"{self.racks.name(other)} is {state}, heard {silent:.1f} s ago"
+        return f"{self.racks.name(other)} is {state}, last packet {silent:.1f} s ago"
 
     def _advice(self, position: _Position, positions: dict[int, _Position | None], holding: tuple[int, ...]) -> str:
         if self.pool:

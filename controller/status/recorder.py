@@ -66,9 +66,9 @@ class _Worker:
         self._sums: list[float] | None = None  # in the last report
         self._heard = t  # time of the last report
         self._settled = t  # the time until which bins are filled
-        self._exchange: tuple[float, list[float]] | None = None  # when the one under way began, and the sums then
-        self._corrections: deque[tuple[float, float]] = deque(maxlen=TURNS)  # when, and of all time since when
-        self._turns: deque[tuple[float, int]] = deque(maxlen=TURNS)  # when a state began, and which
+        self._exchange: tuple[float, list[float]] | None = None  # its beginning, and the sums then
+        self._corrections: deque[tuple[float, float]] = deque(maxlen=TURNS)  # when, and since when
+        self._turns: deque[tuple[float, int]] = deque(maxlen=TURNS)  # pairs: a state's beginning, and the state
         self._last = int(t // BIN_S)  # the number of the newest bin
         self._seconds = [array("f", bytes(4 * BINS)) for _ in range(SHARES)]  # of each bin, by SHARES
         self._loss, self._accuracy = (array("f", [math.nan]) * BINS for _ in range(2))
@@ -133,7 +133,7 @@ class _Worker:
         assert self._exchange is not None
         began = self._exchange[0]
         noticed = end  # the time at which the worker reported waiting
-        if self._turns and self._turns[-1][1] == WAITING:  # a sample from before the exchange: bins use the sums
+        if self._turns and self._turns[-1][1] == WAITING:  # a sample from before the exchange; bins use the sums
             noticed = max(self._turns[-1][0], began)
             if self._turns[-1][0] >= began:
                 self._turns.pop()
