@@ -115,8 +115,8 @@ class Failure(Straggler):
     def __post_init__(self) -> None:
         if not 0 <= self.pause_s <= LONGEST_PAUSE_S or self.iteration < 1:
             raise BadStraggler(
-                f"failure: pause_s {self.pause_s} at iteration {self.iteration}; expected >= 0 and >= 1, and a pause "
-                f"of at most {LONGEST_PAUSE_S} s"
+                f"failure: pause_s {self.pause_s} at iteration {self.iteration}; expected a pause of 0 to "
+                f"{LONGEST_PAUSE_S} s, at iteration 1 or later"
             )
 
     def delay(self, worker: int, iteration: int, mean_s: float, seed: int) -> float:
@@ -191,7 +191,7 @@ def parse(text: str) -> Straggler:
     for item in filter(None, rest.split(",")):
         key, equals, value = item.partition("=")
         if key not in known or not equals:
-            raise BadStraggler(f"{name}: {item!r} is not a parameter; it has {choices(known) or 'none'}, as key=value")
+            raise BadStraggler(f"{name}: no parameter {item!r}; expected {choices(known) or 'none'}, as key=value")
         try:
             default = known[key]
             if isinstance(default, tuple):
@@ -199,7 +199,7 @@ def parse(text: str) -> Straggler:
             else:
                 given[key] = type(default)(value)
         except ValueError:
-            raise BadStraggler(f"{name}: {key}={value}; expected something like {known[key]}") from None
+            raise BadStraggler(f"{name}: {key}={value}; expected a value like {known[key]}") from None
     return cls(**given)
 
 

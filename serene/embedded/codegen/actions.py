@@ -43,7 +43,7 @@ class ActionWriter:
     def _parameter(self, index: int) -> Place:
         parameters = self._action.parameters
         if index >= len(parameters):
-            raise NotBmv2Json(f"parameter {index} of {len(parameters)}")
+            raise NotBmv2Json(f"there is no parameter {index}: the action has {len(parameters)}")
         at = sum(limbs_of(parameter.width) for parameter in parameters[:index])
         width = parameters[index].width
         return Place(f"d[{at}]" if width <= 64 else f"(d + {at})", width)
@@ -53,7 +53,7 @@ class ActionWriter:
         jumps = [(at, Operands(p["parameters"])) for at, p in enumerate(primitives) if p["op"] in JUMPS]
         targets = {operands.integer(len(operands) - 1) for _, operands in jumps if len(operands)}
         if max(targets, default=0) > len(primitives):
-            raise NotBmv2Json(f"a jump to primitive {max(targets)} of {len(primitives)}")
+            raise NotBmv2Json(f"a jump to primitive {max(targets)}; the action has {len(primitives)} primitives")
         lines = [
             f"static void {self._scope.action(self._action.id)}(struct packet *packet, const uint64_t *d) {{",
             "    struct phv *const h = &packet->h;",
@@ -122,7 +122,7 @@ class ActionWriter:
         field = self._scope.program.field
         size = min(field(to, to_field).most_bytes, field(source, source_field).most_bytes)
         if not size:
-            raise NotBmv2Json("a field that is no varbit")
+            raise NotBmv2Json("a field that is not a varbit field")
         names = self._scope.field_name
         left = f"{self._scope.header(to)}.{names(to, to_field)}"
         right = f"{self._scope.header(source)}.{names(source, source_field)}"

@@ -16,9 +16,9 @@ class Budget:
         """Counts a function's use of the stack. Generated functions run in threads, whose stacks are small."""
         self._stack_limbs += limbs
         if self._stack_limbs > MAX_STACK_LIMBS:
-            raise UnsupportedProgram(f"intermediate values of more than {8 * MAX_STACK_LIMBS} bytes in all")
+            raise UnsupportedProgram(f"intermediate values of more than {8 * MAX_STACK_LIMBS} bytes in total")
 
     def wrote(self, size: int) -> None:
         self._written += size
         if self._written > MAX_SOURCE_BYTES:
-            raise UnsupportedProgram(f"it takes more than {MAX_SOURCE_BYTES} bytes of C")
+            raise UnsupportedProgram(f"the generated C code has more than {MAX_SOURCE_BYTES} bytes")

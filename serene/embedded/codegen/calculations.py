@@ -58,7 +58,7 @@ class CalculationWriter:
         for piece in pieces:
             if isinstance(piece, Varying):
                 if at % 8:
-                    raise UnsupportedProgram(f"calculation {name!r}: a varbit field within a byte is not supported")
+                    raise UnsupportedProgram(f"calculation {name!r}: a varbit field begins inside a byte")
                 emitter.line(f"memcpy({start} + {at // 8}, {piece.code}, {piece.code}_bytes);")
                 emitter.line(f"before += {at // 8} + {piece.code}_bytes;")
                 at = 0
@@ -74,7 +74,7 @@ class CalculationWriter:
         size = f"{'before + ' if varies else ''}{(at + 7) // 8}"
         if payload:
             if at % 8:
-                raise UnsupportedProgram(f"calculation {name!r}: a payload after a broken byte is not supported")
+                raise UnsupportedProgram(f"calculation {name!r}: the payload begins inside a byte")
             emitter.line("const uint32_t payload = packet->length - packet->parsed;")
             emitter.line(f"memcpy(bytes + {size}, packet->data + packet->parsed, payload);")
             size += " + payload"

@@ -97,7 +97,7 @@ class DeparserWriter:
             if field.most_bytes:
                 flush()
                 if at % 8:
-                    raise UnsupportedProgram(f"header {header.name!r}: varbit field {field.name!r} within a byte")
+                    raise UnsupportedProgram(f"header {header.name!r}: varbit {field.name!r} begins inside a byte")
                 code = f"{self._scope.header(header.name)}.{self._scope.field_name(header.name, field.name)}"
                 lines.append(f"        memcpy(to + at + {at // 8}, {code}, {code}_bytes);")
                 lines.append(f"        at += {at // 8} + {code}_bytes;")

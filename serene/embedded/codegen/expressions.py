@@ -83,7 +83,7 @@ def _with_ones(op: str, low: int, high: int, args: tuple[Any, ...]) -> Expr:
 def binary(op: str, a: Expr, b: Expr) -> Expr:
     """The node for a binary integer operation, with the range that follows from its operands."""
     if op in ("<<", ">>") and b.op == "constant" and not 0 <= b.value <= MAX_EXPRESSION_BITS:
-        raise UnsupportedProgram(f"{op!r} by {b.value}")
+        raise UnsupportedProgram(f"operator {op!r} by {b.value} bits; expected 0 to {MAX_EXPRESSION_BITS}")
     if op == "+":
         low, high = a.low + b.low, a.high + b.high
     elif op == "-":

@@ -24,7 +24,7 @@ class Operands:
 
     def __getitem__(self, at: int) -> Operand:
         if at >= len(self._items):
-            raise NotBmv2Json(f"{len(self._items)} operands, of which number {at + 1} is missing")
+            raise NotBmv2Json(f"operand number {at + 1} is missing: there are {len(self._items)}")
         return self._items[at]
 
     def name(self, at: int, *kinds: str) -> str:

@@ -91,7 +91,7 @@ class ParserWriter:
             target = f"to->{names[field.name]}"
             if field.most_bytes:
                 if at % 8:
-                    raise UnsupportedProgram(f"header type {header_type.name!r}: a varbit field within a byte")
+                    raise UnsupportedProgram(f"header type {header_type.name!r}: a varbit field begins inside a byte")
                 lines += [f"    {target}_bytes = size;", f"    memcpy({target}, data + {at // 8}, size);"]
                 lines.append("    data += size;")
             elif not field.width:
@@ -294,7 +294,7 @@ def _constant(value: object, base: int = 16) -> int:
     try:
         number = int(str(value), base)
     except ValueError:
-        raise NotBmv2Json(f"{value!r} is no number") from None
+        raise NotBmv2Json(f"{value!r} is not a number") from None
     if number < 0:
         raise NotBmv2Json(f"{value!r} is negative")
     return number

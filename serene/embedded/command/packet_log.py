@@ -73,6 +73,6 @@ class PacketPrinter:
                 if ending and not batch.packets:
                     return
         except BrokenPipeError:
-            sys.stderr.write("the reader has gone: packets are no longer printed\n")
+            sys.stderr.write("the reader of the output has closed it: packets are no longer printed\n")
         except OSError as error:
             sys.stderr.write(f"cannot print packets: {error.strerror}; they are no longer printed\n")

@@ -127,7 +127,7 @@ class Arbitration:
             session.end(
                 Failure(
                     Code.RESOURCE_EXHAUSTED,
-                    f"{MAX_STREAMS} controllers are connected, the most: only a new primary may still connect",
+                    f"{MAX_STREAMS} controllers are connected, the maximum: only a new primary may still connect",
                 )
             )
 

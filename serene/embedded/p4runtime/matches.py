@@ -24,7 +24,9 @@ def match_of(table: p4i.Table, given: Sequence[p4r.FieldMatch]) -> Match:
     known = {field.id: field for field in table.match_fields}
     if len(by_id) != len(given) or not set(by_id) <= set(known):
         names = ", ".join(f"{id_} ({field.name})" for id_, field in known.items()) or "none"
-        raise invalid(f"table {name!r}: match fields {[field.field_id for field in given]}; each once of {names}")
+        raise invalid(
+            f"table {name!r}: match fields {[field.field_id for field in given]}; expected each of {names} at most once"
+        )
     return tuple(_field(name, field, by_id.get(id_)) for id_, field in known.items())
 
 
@@ -68,7 +70,7 @@ def _field(table: str, field: p4i.MatchField, given: p4r.FieldMatch | None) -> c
     if kind == "ternary":
         value, keep = decode(given.ternary.value, width, what), decode(given.ternary.mask, width, what)
         if not keep:
-            raise invalid(f"{what}: a mask of 0; leave the field out to match all")
+            raise invalid(f"{what}: a mask of 0; leave the field out to match everything")
         if value & ~keep:
             raise invalid(f"{what}: {value:#x} has bits beyond its mask {keep:#x}")
         return control.Ternary(value, keep)
@@ -76,7 +78,7 @@ def _field(table: str, field: p4i.MatchField, given: p4r.FieldMatch | None) -> c
     if low > high:
         raise invalid(f"{what}: the range {low} to {high} is empty")
     if low == 0 and high == mask(width):
-        raise invalid(f"{what}: a range of everything; leave the field out")
+        raise invalid(f"{what}: a range that matches everything; leave the field out")
     return control.Range(low, high)
 
 

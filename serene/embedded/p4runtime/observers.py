@@ -138,7 +138,7 @@ class Observers:
         """Logs captures that have ended. Only the event thread may call it, without the lock."""
         for port in self._capturing:
             assert self._switch is not None
-            for how, why in zip(("come in by", "leave by"), self._switch.captures_ended(port.number), strict=True):
+            for how, why in zip(("arrive at", "leave at"), self._switch.captures_ended(port.number), strict=True):
                 if why:
                     log.error("packets that %s port %s are not captured any more: %s", how, port, why)
 
@@ -151,7 +151,7 @@ class Observers:
 
     def add(self, watcher: Watcher) -> None:
         if len(self._watchers) >= MAX_WATCHERS:
-            raise TooManyWatchers(f"{MAX_WATCHERS} clients already watch, the most")
+            raise TooManyWatchers(f"{MAX_WATCHERS} clients already watch, the maximum")
         self._watchers.append(watcher)
         if self._switch is None:
             return

@@ -209,7 +209,7 @@ def _by_id(items: Iterable[T], what: str) -> dict[int, T]:
     for item in items:
         preamble = item.preamble  # type: ignore[attr-defined]
         if preamble.id in result or not preamble.id:
-            raise invalid(f"the P4Info gives {what} {preamble.name!r} the id {preamble.id}, which is another's or 0")
+            raise invalid(f"the P4Info gives {what} {preamble.name!r} the id {preamble.id}, which is 0 or already used")
         result[preamble.id] = item
     return result
 

@@ -43,7 +43,7 @@ class StringType:
 
     def _map(self, text: str, number: int) -> None:
         if number >> self.width or text in self._numbers or number in self._strings:
-            raise invalid(f"type {self.name!r}: {text!r} cannot stand for {number} of {self.width} bits")
+            raise invalid(f"type {self.name!r}: {text!r} cannot be mapped to {number} in {self.width} bits")
         self._assign(text, number)
         self._fixed.add(number)
 

@@ -114,7 +114,7 @@ class Tables:
         """Performs one update. If it raises Failure, nothing has changed."""
         table = self._schema.table(entry.table_id)
         if entry.is_const:
-            raise invalid(f"table {table.preamble.name!r}: only the program makes constant entries")
+            raise invalid(f"table {table.preamble.name!r}: only the program defines constant entries")
         if kind != DELETE:
             self._check_idle(table, entry)
             if len(entry.metadata) > MAX_METADATA_BYTES:

@@ -84,7 +84,8 @@ def _field(header: str, given: str, fields: list[str]) -> str:
         name for name in fields if _abbreviates(given, name)
     ]
     if len(meant) != 1:
-        raise BadFilter(f"header {header!r}: {given!r} is {choices(meant) or 'no field'}; expected {choices(fields)}")
+        found = choices(meant) or "no field"
+        raise BadFilter(f"header {header!r}: {given!r} matches {found}; expected {choices(fields)}")
     return meant[0]
 
 
