@@ -102,8 +102,8 @@ class Racks:
         """A policy restricted to a rack's workers, by their numbers in the rack."""
         first = self.first(rack)
         member_mask, sync_mask = ((mask & self.mask(rack)) >> first for mask in (fields.member_mask, fields.sync_mask))
-        told = min(fields.quorum, MAX_QUORUM)  # the largest number that an answer's field can carry
-        return replace(fields, member_mask=member_mask, sync_mask=sync_mask, quorum=told)
+        quorum = min(fields.quorum, MAX_QUORUM)  # the largest number that an answer's field can carry
+        return replace(fields, member_mask=member_mask, sync_mask=sync_mask, quorum=quorum)
 
     def compile(
         self, strategy: Strategy, members: Sequence[int], flush_every: int = FLUSH_EVERY

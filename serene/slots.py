@@ -56,7 +56,7 @@ class SlotState:
         by_slot = _indexed_by_slot(program)
         arrays = {array["name"]: array for array in program["register_arrays"] if array["name"] in by_slot}
         if not arrays:
-            raise NotBySlot(f"no register of the program is indexed by what follows from {FIRST_SLOT}")
+            raise NotBySlot(f"no register of the program has an index that is computed from {FIRST_SLOT}")
         slots = min(array["size"] for array in arrays.values())
         for name, array in arrays.items():
             if slots < 1 or array["size"] % slots:
@@ -69,9 +69,9 @@ class SlotState:
 
 def _indexed_by_slot(program: Mapping[str, Any]) -> set[str]:
     """The registers that an action reads or writes at an index that is computed from the job's first slot."""
-    follows: set[tuple[str, ...]] = set()  # fields that are computed from it
+    from_first_slot: set[tuple[str, ...]] = set()  # fields that are computed from it
     assigned: list[tuple[tuple[str, ...], set[tuple[str, ...]]]] = []  # a field, and the fields in its expression
-    at: list[tuple[str, set[tuple[str, ...]]]] = []  # a register, and the fields in its index
+    indexed: list[tuple[str, set[tuple[str, ...]]]] = []  # a register, and the fields in its index
     for action in program["actions"]:
         parameters = [parameter["name"] for parameter in action["runtime_data"]]
         for primitive in action["primitives"]:
@@ -80,16 +80,16 @@ def _indexed_by_slot(program: Mapping[str, Any]) -> set[str]:
                 target = tuple(given[0]["value"])
                 assigned.append((target, set(_fields(given[1]))))
                 if any(parameters[number] == FIRST_SLOT for number in _parameters(given[1])):
-                    follows.add(target)
+                    from_first_slot.add(target)
             elif primitive["op"] == "register_read":
-                at.append((given[1]["value"], set(_fields(given[2]))))
+                indexed.append((given[1]["value"], set(_fields(given[2]))))
             elif primitive["op"] == "register_write":
-                at.append((given[0]["value"], set(_fields(given[1]))))
+                indexed.append((given[0]["value"], set(_fields(given[1]))))
     known = -1
-    while known < len(follows):
-        known = len(follows)
-        follows |= {target for target, sources in assigned if sources & follows}
-    return {register for register, fields in at if fields & follows}
+    while known < len(from_first_slot):
+        known = len(from_first_slot)
+        from_first_slot |= {target for target, sources in assigned if sources & from_first_slot}
+    return {register for register, fields in indexed if fields & from_first_slot}
 
 
 def _fields(expression: Any) -> Iterator[tuple[str, ...]]:

@@ -146,12 +146,12 @@ class Bridge(Switch):  # type: ignore[misc]
         super().__init__(name, **{**params, "inNamespace": True})
 
     def start(self, controllers: list[Node]) -> None:
-        said = self.cmd("ip link add", self.name, "type bridge && ip link set dev", self.name, "up")
+        output = self.cmd("ip link add", self.name, "type bridge && ip link set dev", self.name, "up")
         for interface in self.intfs.values():
             if interface.name != "lo":
-                said += self.cmd("ip link set dev", interface.name, "master", self.name)
-        if said.strip():
-            raise NotReady(f"cannot make a bridge: {said.strip()}")
+                output += self.cmd("ip link set dev", interface.name, "master", self.name)
+        if output.strip():
+            raise NotReady(f"cannot make a bridge: {output.strip()}")
 
 
 NEXT_HOP = "169.254.0.1"  # stands for the node at the other end of any link
@@ -200,9 +200,9 @@ def _neighbour(interface: Any) -> str:
 def _succeed(node: Node, command: list[str], lines: Sequence[str] = ()) -> None:
     """Runs a command in the node. lines: its input. Raises NotReady with its output if it fails."""
     process = node.popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    said, _ = process.communicate("".join(f"{line}\n" for line in lines).encode())
+    output, _ = process.communicate("".join(f"{line}\n" for line in lines).encode())
     if process.returncode:
-        raise NotReady(f"{node.name}: {' '.join(command)}: {said.decode(errors='replace').strip()}")
+        raise NotReady(f"{node.name}: {' '.join(command)}: {output.decode(errors='replace').strip()}")
 
 
 class SereneController(Controller):  # type: ignore[misc]

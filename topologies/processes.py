@@ -38,8 +38,8 @@ def program(name: str) -> str:
 @cache
 def _has_thrift(path: str) -> bool:
     """Whether this simple_switch_grpc was built with Thrift. Without Thrift it has no option for Thrift's port."""
-    said = subprocess.run([path, "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    return "--thrift-port" in said.stdout
+    shown = subprocess.run([path, "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return "--thrift-port" in shown.stdout
 
 
 def bmv2(thrift_port: int, device_id: int = 0) -> list[str]:

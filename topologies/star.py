@@ -42,16 +42,16 @@ class SwitchInterface(Intf):  # type: ignore[misc]
             # Not Mininet's TCIntf, which sets neither quantum nor cburst. From about 20 Mbit/s, tc's default quantum
             # causes a warning. With its default cburst, the delay of the kernel's timer lowers the rate: at 1 Gbit/s by
             # 5 %.
-            said = self.cmd("tc qdisc add dev", self, f"root handle 5: htb default {3 if small_first else 1}")
-            said += self._class("parent 5: classid 5:1", bw, burst)
+            output = self.cmd("tc qdisc add dev", self, f"root handle 5: htb default {3 if small_first else 1}")
+            output += self._class("parent 5: classid 5:1", bw, burst)
             if small_first:
-                said += self._class("parent 5:1 classid 5:2", bw / 10, burst, f"ceil {bw}Mbit prio 0")
-                said += self._class("parent 5:1 classid 5:3", bw * 9 / 10, burst, f"ceil {bw}Mbit prio 1")
+                output += self._class("parent 5:1 classid 5:2", bw / 10, burst, f"ceil {bw}Mbit prio 0")
+                output += self._class("parent 5:1 classid 5:3", bw * 9 / 10, burst, f"ceil {bw}Mbit prio 1")
                 short = "u32 match u16 0x0000 0xff80 at 2"  # the length, in the IP header
-                said += self.cmd("tc filter add dev", self, f"parent 5: protocol ip {short} flowid 5:2")
-            if said.strip():
+                output += self.cmd("tc filter add dev", self, f"parent 5: protocol ip {short} flowid 5:2")
+            if output.strip():
                 raise NotReady(
-                    f"cannot limit the rate of {self.name} to {bw:g} Mbit/s (no sch_htb here?): {said.strip()}"
+                    f"cannot limit the rate of {self.name} to {bw:g} Mbit/s (no sch_htb here?): {output.strip()}"
                 )
         return result
 

@@ -77,8 +77,8 @@ class ScapyPackets(NumpyPackets):
         header, rest = payload[:size].view(HEADER)[0], payload[size:]
         packet = layers.Serene(**{name: int(header[name]) for name, _ in SERENE_FIELDS})
         if header["op"] in _WITH_MEMBERSHIP and len(rest) == MEMBERSHIP.itemsize:
-            told = rest.view(MEMBERSHIP)[0]
-            packet /= layers.Membership(**{name: int(told[name]) for name, _ in MEMBERSHIP_FIELDS})
+            membership = rest.view(MEMBERSHIP)[0]
+            packet /= layers.Membership(**{name: int(membership[name]) for name, _ in MEMBERSHIP_FIELDS})
         elif header["op"] in _WITH_VALUES:
             packet /= layers.Values(values=rest.view(">i4").tolist())
         elif len(rest):

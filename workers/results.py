@@ -82,34 +82,34 @@ class WorkerFiles:
         names the place."""
         assert self._file is not None
 
-        def rest(directory: Path) -> None:
+        def write_rest(directory: Path) -> None:
             with outputs.whole(directory / f"parameters-{self._worker}.npy") as file:
                 np.save(file, parameters)
             with outputs.whole(directory / f"worker-{self._worker}.json") as file:
                 file.write(json.dumps(results, indent=2).encode() + b"\n")
 
-        def everything(directory: Path) -> None:
+        def write_everything(directory: Path) -> None:
             place, lines = self._unwritten
             with outputs.whole(directory / self._steps.name) as file, self._steps.open("rb") as written:
                 file.write(written.read(place) + lines)
-            rest(directory)
+            write_rest(directory)
 
         self._append(b"")
         self._file.close()
         try:
             if self._unwritten[1]:
-                everything(self._directory)
+                write_everything(self._directory)
             else:
-                rest(self._directory)
+                write_rest(self._directory)
             return self._directory
         except OSError as error:
             if self._instead is not None:
                 try:
                     self._instead.mkdir(mode=0o700, exist_ok=True)
-                    everything(self._instead)
+                    write_everything(self._instead)
                     return self._instead
                 except OSError:
                     pass
-            where = outputs.elsewhere(everything, self._directory)
+            where = outputs.elsewhere(write_everything, self._directory)
             place = f"the results are in {where} instead" if where else "nor anywhere else"
             raise CannotWrite(f"cannot write {self._directory}: {error.strerror}; {place}", where is None) from error

@@ -79,7 +79,7 @@ class Worker:
                 Client(transport(options), options.job, worker, self._trainer.size, rack=rack),
                 apply,
                 join_timeout_s=options.join_timeout,
-                on_lost=lambda lost: say(f"worker {options.worker}: {lost}; joining again"),
+                on_lost=lambda lost: log_line(f"worker {options.worker}: {lost}; joining again"),
             )
         place = Place(options.worker, options.workers, self._trainer.size)
         strategy = parse(options.strategy)
@@ -194,7 +194,7 @@ class Worker:
         }
         where = self._files.finish(results, self._trainer.parameters)
         if where != self._options.out:
-            say(f"worker {worker}: cannot write {self._options.out}; the results are in {where}")
+            log_line(f"worker {worker}: cannot write {self._options.out}; the results are in {where}")
 
 
 def policy_text(update: Update) -> str:
@@ -204,7 +204,7 @@ def policy_text(update: Update) -> str:
     return f"{update.sync_mask.bit_count()} counted, quorum {update.quorum}, staleness {update.staleness}"
 
 
-def say(line: str) -> None:
+def log_line(line: str) -> None:
     """Writes a line to standard error, which is the worker's log. A full disk does not end the training."""
     with suppress(OSError):
         print(line, file=sys.stderr, flush=True)

@@ -296,10 +296,10 @@ def watch(controller: Url = None) -> None:
             try:
                 with Live(look, console=screen, auto_refresh=False, screen=True) as live:
                     for message in client.events():
-                        look.hear(message, time.monotonic())
+                        look.add(message, time.monotonic())
                         live.refresh()
             finally:
-                if look.has_heard:
+                if look.has_status:
                     screen.print(look)  # it was on the terminal's alternate screen, which was closed
         else:
             shown = ""
@@ -317,7 +317,7 @@ def watch(controller: Url = None) -> None:
 @app.command()
 def doctor() -> None:
     """Check this machine: list problems and how to fix them. Exit status 1 if nothing can run."""
-    doctors.tell()
+    doctors.print_findings()
 
 
 @app.command()

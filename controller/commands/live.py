@@ -51,11 +51,11 @@ class LiveView:
         self._events: deque[Event] = deque(maxlen=EVENTS)
 
     @property
-    def has_heard(self) -> bool:
+    def has_status(self) -> bool:
         """Whether there is anything to show."""
         return self._status is not None
 
-    def hear(self, told: Snapshot | Event, now: float) -> None:
+    def add(self, told: Snapshot | Event, now: float) -> None:
         """Adds a message of the controller's stream. now: in seconds, on any monotonic clock."""
         if isinstance(told, Event):
             self._events.append(told)

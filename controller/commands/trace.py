@@ -101,12 +101,12 @@ def trace(
                     )
                     continue
                 if as_json or form is Format.JSON:
-                    said = json.dumps(answer)
+                    shown = json.dumps(answer)
                 elif form is Format.PROTO:
-                    said = "\n".join(lines(step_from_json(answer), traced))
+                    shown = "\n".join(lines(step_from_json(answer), traced))
                 else:
-                    said = text(step_from_json(answer))
-                print(said, flush=True)
+                    shown = text(step_from_json(answer))
+                print(shown, flush=True)
                 traced += 1
         except NoTraces as error:
             raise SereneError(f"{switch}: {error}") from None

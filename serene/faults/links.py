@@ -41,10 +41,10 @@ class Links:
 
         ``link``: a worker, or ``uplink`` of a rack. ``now``: seconds since the beginning of the run.
         """
-        draw = self._draws.get((link, direction)) or self._stream(link, direction)
+        draw = self._draws.get((link, direction)) or self._random_numbers(link, direction)
         lost, twice, late, jitter, lateness = draw(), draw(), draw(), draw(), draw()
         self.carried += 1
-        faults = self._decisive(link, direction, kind_of(packet), now)
+        faults = self._first_match(link, direction, kind_of(packet), now)
         if faults is None:
             return [(0.0, packet)]
         if lost < faults.loss:
@@ -62,13 +62,13 @@ class Links:
             return [(delay, packet), (behind, packet)]
         return [(delay, packet)]
 
-    def _stream(self, link: int, direction: Direction) -> Callable[[], float]:
+    def _random_numbers(self, link: int, direction: Direction) -> Callable[[], float]:
         # The seed is a text, so that the sequence is the same on every machine and in every process.
         draw = random.Random(f"{self._faults.seed}/{link}/{direction.value}").random
         self._draws[link, direction] = draw
         return draw
 
-    def _decisive(self, link: int, direction: Direction, kind: str, now: float) -> PacketFaults | None:
+    def _first_match(self, link: int, direction: Direction, kind: str, now: float) -> PacketFaults | None:
         key = link, direction, kind
         if key not in self._fitting:
             self._fitting[key] = tuple(faults for faults in self._faults.packets if faults.fits(link, direction, kind))

@@ -130,10 +130,10 @@ class Shim:
                 for key, _ in ready.select(wait):
                     if key.data is None:
                         return
-                    self._take(key.data)
+                    self._receive(key.data)
                 self._send_due()
 
-    def _take(self, end: End) -> None:
+    def _receive(self, end: End) -> None:
         for _ in range(BATCH):
             try:
                 packet, address = end.packets.recvfrom(LARGEST_FRAME)
@@ -191,10 +191,10 @@ def main() -> int:
     parser.add_argument("faults", type=Path, help="a fault file, docs/faults.md")
     parser.add_argument("links", type=_link, nargs="+", metavar=LINK)
     options = parser.parse_args()
-    return ended(lambda: _carry(options.faults, options.links))
+    return ended(lambda: _run(options.faults, options.links))
 
 
-def _carry(path: Path, links: list[Link]) -> int:
+def _run(path: Path, links: list[Link]) -> int:
     with contextlib.suppress(Interrupted), held():
         try:
             shim = Shim(load(path), links)

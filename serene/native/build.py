@@ -70,9 +70,9 @@ def compiler_user(path: str) -> str:
         return OURSELVES
     user = str(random.SystemRandom().randint(*FREE_USERS))
     try:
-        _try(path, user)
+        _compile_trial(path, user)
     except (CompileFailed, OSError) as error:
-        if _compiles(path, OURSELVES):
+        if _compiles_trial(path, OURSELVES):
             log.warning("the C compiler does not run as an ordinary user, so it runs as root: %s", error)
         return OURSELVES
     return user
@@ -134,8 +134,8 @@ def compile_source(source: str, extra_flags: tuple[str, ...] = (), headers: Path
                 written.replace(target)
         prune(directory)
     except (OSError, RuntimeError) as error:  # a RuntimeError means that there is no home directory
-        told = f"cannot build in {place}: {error}; {variable}=/PATH chooses another place"
-        raise CompileFailed(told) from error
+        message = f"cannot build in {place}: {error}; {variable}=/PATH chooses another place"
+        raise CompileFailed(message) from error
     return library
 
 
@@ -155,7 +155,7 @@ def _compile(path: str, user: str, flags: Sequence[str], sources: Mapping[str, b
     if run.returncode or not library.exists():
         head = "\n".join(run.stderr.splitlines()[:20])[:2000]
         ended = f"it ended with status {run.returncode} and said" + (f":\n{head}" if head else " nothing")
-        if sources != TRIAL and _compiles(path, user):
+        if sources != TRIAL and _compiles_trial(path, user):
             raise CompileFailed(f"{path} refuses Serene's code (please report it): {ended}")
         chosen = ", which $CC names," if shutil.which(os.environ.get("CC", "")) == path else ""
         raise CompileFailed(f"{path}{chosen} compiles no C program: {ended}")
@@ -164,16 +164,16 @@ def _compile(path: str, user: str, flags: Sequence[str], sources: Mapping[str, b
         return file.read()
 
 
-def _try(path: str, user: str) -> None:
+def _compile_trial(path: str, user: str) -> None:
     """Compiles a minimal source. Raises CompileFailed or OSError."""
     with tempfile.TemporaryDirectory(prefix="serene-") as scratch:
         _compile(path, user, ("-shared", "-fPIC"), TRIAL, Path(scratch))
 
 
-def _compiles(path: str, user: str) -> bool:
+def _compiles_trial(path: str, user: str) -> bool:
     """Whether the compiler compiles anything at all."""
     try:
-        _try(path, user)
+        _compile_trial(path, user)
     except CompileFailed:
         return False
     return True

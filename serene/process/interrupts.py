@@ -34,33 +34,33 @@ class _Interrupts:
 
     def __init__(self) -> None:
         self.held = False
-        self.has_come = False
+        self.was_raised = False
         self._waiting: int | None = None  # a signal that arrived in a `held` block
         self._terminals = [stream for stream in (1, 2) if os.isatty(stream)]
 
-    def take(self) -> None:
+    def install(self) -> None:
         """Installs the handlers. Ignored signals stay ignored, such as after nohup or in a shell's background job."""
         for number in SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, self._come)
-        sys.unraisablehook = self._dropped
+                signal.signal(number, self._on_signal)
+        sys.unraisablehook = self._send_again
 
-    def _come(self, number: int, frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if number == signal.SIGHUP and self._terminals:
             with open(os.devnull, "w") as nobody:  # writing to a closed terminal would fail
                 for stream in self._terminals:
                     os.dup2(nobody.fileno(), stream)
-        if self.held or (self.has_come and number != signal.SIGINT):
-            if not self.has_come:
+        if self.held or (self.was_raised and number != signal.SIGINT):
+            if not self.was_raised:
                 self._waiting = number
             return
-        self.held = self.has_come = True
+        self.held = self.was_raised = True
         raise Interrupted(number)
 
-    def come_if_due(self) -> None:
+    def raise_waiting(self) -> None:
         if not self.held and self._waiting is not None:
             number, self._waiting = self._waiting, None
-            self._come(number, None)
+            self._on_signal(number, None)
 
     def wake(self, descriptor: int) -> None:
         """Writes a byte to the descriptor when a signal arrives, and at once if one is waiting."""
@@ -68,61 +68,61 @@ class _Interrupts:
         if self._waiting is not None:
             os.write(descriptor, b"\0")
 
-    def _dropped(self, unraisable: Any) -> None:
+    def _send_again(self, unraisable: Any) -> None:
         """Sends the signal again if it interrupted a destructor or a callback, because Python drops such exceptions."""
         error = unraisable.exc_value
         if not isinstance(error, Interrupted):
             sys.__unraisablehook__(unraisable)
             return
-        self.held = self.has_come = False
+        self.held = self.was_raised = False
         threading.Timer(AGAIN_S, os.kill, (os.getpid(), error.number)).start()
 
 
-_now = _Interrupts()
+_current = _Interrupts()
 
 
-class _Within:
+class _Block:
     """A block in which interrupts wait, or in which they are raised."""
 
     def __init__(self, *, held: bool) -> None:
         self._held = held
 
     def __enter__(self) -> None:
-        self._ours = threading.current_thread() is threading.main_thread()
-        if self._ours:
-            self._before, _now.held = _now.held, self._held
-            _now.come_if_due()
+        self._in_main_thread = threading.current_thread() is threading.main_thread()
+        if self._in_main_thread:
+            self._before, _current.held = _current.held, self._held
+            _current.raise_waiting()
 
     def __exit__(self, *_: object) -> None:
-        if self._ours:
-            _now.held = self._before or _now.has_come
-            _now.come_if_due()
+        if self._in_main_thread:
+            _current.held = self._before or _current.was_raised
+            _current.raise_waiting()
 
 
-def held() -> _Within:
+def held() -> _Block:
     """``with held():`` interrupts are raised only at the end of the block."""
-    return _Within(held=True)
+    return _Block(held=True)
 
 
-def allowed() -> _Within:
+def allowed() -> _Block:
     """``with allowed():`` interrupts are raised inside a ``held`` block. After the first interrupt, Ctrl-C is raised
     again."""
-    return _Within(held=False)
+    return _Block(held=False)
 
 
 def ended(main: Callable[[], int | None]) -> int:
     """Runs ``main`` so that signals interrupt it. Returns its exit status, or that of a process that a signal has
     ended."""
-    global _now
-    outside, hook = _now, sys.unraisablehook
+    global _current
+    outside, hook = _current, sys.unraisablehook
     handlers = {number: signal.getsignal(number) for number in SIGNALS}
-    _now = _Interrupts()
+    _current = _Interrupts()
     try:
-        _now.take()
+        _current.install()
         try:
             return main() or 0
         finally:
-            _now.held = True  # ``main`` has ended, so there is nothing left to interrupt
+            _current.held = True  # ``main`` has ended, so there is nothing left to interrupt
     except Interrupted as interrupted:
         return 128 + interrupted.number
     except KeyboardInterrupt:
@@ -130,7 +130,7 @@ def ended(main: Callable[[], int | None]) -> int:
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-        _now, sys.unraisablehook = outside, hook
+        _current, sys.unraisablehook = outside, hook
 
 
 def coming() -> int:
@@ -140,10 +140,10 @@ def coming() -> int:
     Python runs its handlers when the main thread next executes an instruction. If a signal arrived just before the
     wait, or in another thread, the handler would run only after the wait.
     """
-    heard, tell = os.pipe()
-    os.set_blocking(tell, False)
-    _now.wake(tell)
-    return heard
+    readable, writable = os.pipe()
+    os.set_blocking(writable, False)
+    _current.wake(writable)
+    return readable
 
 
 def end_quietly() -> None:

@@ -297,9 +297,9 @@ class ActionWriter:
     def _cell(self, name: str, access: list[str], kind: str) -> None:
         """Reads or writes element ``at`` of a register; an index out of bounds reads and writes nothing."""
         array = self._scope.program.registers[name]
-        told = event(kind, array.id, "at", *place_words(self._scope.register(name)))
+        traced = event(kind, array.id, "at", *place_words(self._scope.register(name)))
         outside = f"TRACED(else {event(kind, array.id, 'at')})"
-        self._line(f"if (at < {array.size}) {{ {' '.join(access)} {told} }} {outside}")
+        self._line(f"if (at < {array.size}) {{ {' '.join(access)} {traced} }} {outside}")
 
     def count(self, operands: Operands) -> None:
         counter = known(self._scope.program.counters, operands.name(0, "counter_array"), "counter")

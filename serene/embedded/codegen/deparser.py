@@ -65,8 +65,8 @@ class DeparserWriter:
             header = scope.packet_header(name)
             if header.type.bits % 8:
                 raise UnsupportedProgram(f"header {name!r} is not a whole number of bytes")
-            told = event("EMIT", scope.header_number(name))
-            lines += [f"    if ({scope.valid(name)}) {{", *self._emit(header), f"        {told}", "    }"]
+            traced = event("EMIT", scope.header_number(name))
+            lines += [f"    if ({scope.valid(name)}) {{", *self._emit(header), f"        {traced}", "    }"]
         return "\n".join([*lines, "    return at;", "}"])
 
     def _emit(self, header: Header) -> list[str]:

@@ -18,7 +18,7 @@ import grpc
 from serene.distribution import version
 from serene.embedded.command.options import LOG_LEVELS, Usage, left_out, parse
 from serene.embedded.command.packet_log import PacketPrinter
-from serene.embedded.command.thrift import ClosedDoor
+from serene.embedded.command.thrift import ClosingListener
 from serene.embedded.engine import Switch
 from serene.embedded.p4runtime.ports import InterfacePort
 from serene.embedded.p4runtime.service import P4RuntimeServer
@@ -68,7 +68,7 @@ def run(arguments: Sequence[str]) -> None:
         # Before the program is compiled, because the process that started this one waits for the port.
         stack.enter_context(server)
         if options.thrift_port is not None:
-            stack.enter_context(ClosedDoor(options.thrift_port))
+            stack.enter_context(ClosingListener(options.thrift_port))
         if program is not None:
             switch = Switch.load(program, cpu_port=target.cpu_port, drop_port=target.drop_port)
             for calculation, crc in options.crc:

@@ -9,7 +9,7 @@ from types import TracebackType
 from serene.embedded.control.types import PortError
 
 
-class ClosedDoor:
+class ClosingListener:
     """Listens and closes every connection at once, so that a Thrift client gets an error instead of waiting."""
 
     def __init__(self, port: int) -> None:
@@ -30,7 +30,7 @@ class ClosedDoor:
             except OSError:
                 return
 
-    def __enter__(self) -> ClosedDoor:
+    def __enter__(self) -> ClosingListener:
         self._thread.start()
         return self
 

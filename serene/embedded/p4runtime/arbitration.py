@@ -20,7 +20,7 @@ from serene.errors import choices
 ElectionId = tuple[int, int]  # high, low 64 bits
 
 MAX_STREAMS = 32  # in addition to the default role's primary
-AT_THE_DOOR = 8  # more streams that have not sent an election id yet
+MAX_UNIDENTIFIED = 8  # more streams that have not sent an election id yet
 WAITING_MESSAGES = 4096  # queued messages for one controller; a slower one loses packet-ins and digests
 WAITING_BYTES = 16 << 20
 MAX_ROLES = 64  # roles that have controllers, or for which an election id is stored
@@ -115,14 +115,14 @@ class Arbitration:
     def enter(self, session: Session) -> None:
         """Adds a stream that begins."""
         self._streams.append(session)
-        self._turn_away()
+        self._end_surplus_streams()
 
-    def _turn_away(self) -> None:
+    def _end_surplus_streams(self) -> None:
         """Ends the streams for which there is no room. A stream that has not sent its election id may be the primary's.
-        So it stays until AT_THE_DOOR later streams have begun."""
+        So it stays until MAX_UNIDENTIFIED later streams have begun."""
         beyond = [session for session in self._streams[MAX_STREAMS:] if session is not self._roles[""].primary]
         silent = [session for session in beyond if not session.introduced]
-        for session in [*silent[:-AT_THE_DOOR], *(session for session in beyond if session.introduced)]:
+        for session in [*silent[:-MAX_UNIDENTIFIED], *(session for session in beyond if session.introduced)]:
             self._streams.remove(session)
             session.end(
                 Failure(
@@ -150,7 +150,7 @@ class Arbitration:
         session.election_id = election_id
         self._elect(session, role, election_id)
         self._primaries = self._all_primaries()
-        self._turn_away()
+        self._end_surplus_streams()
 
     def _elect(self, session: Session, role: _Role, election_id: ElectionId | None) -> None:
         if election_id and (role.highest is None or election_id >= role.highest):

@@ -44,9 +44,9 @@ class Types:
             raise invalid(f"the P4Info does not fit the program: digest {name!r}: {error}") from None
         held = [self._program.field(*field).width for field in fields]
         if len(widths) != len(held) or any(want not in (None, width) for want, width in zip(widths, held, strict=True)):
-            told = ", ".join("any" if width is None else str(width) for width in widths)
+            wanted = ", ".join("any" if width is None else str(width) for width in widths)
             raise invalid(
-                f"the P4Info does not fit the program: digest {name!r} has ({told}) bits in the P4Info and "
+                f"the P4Info does not fit the program: digest {name!r} has ({wanted}) bits in the P4Info and "
                 f"({', '.join(map(str, held))}) bits in the program"
             )
         for spec, width in zip(self._leaves(digest.type_spec), held, strict=True):

@@ -68,7 +68,7 @@ class Device:
         self._switch: Switch | None = None  # the running program
         self._pipeline: Pipeline | None = None  # the running program, if a controller has set it
         self._saved: Pipeline | None = None
-        self._pump: threading.Thread | None = None
+        self._event_thread: threading.Thread | None = None
         self._stopping = threading.Event()
 
     # -- programs --------------------------------------------------------------------------------------------
@@ -172,21 +172,23 @@ class Device:
             raise Failure(Code.UNAVAILABLE, f"no program is running: {error}") from error
         self._switch, self._pipeline = switch, pipeline
         self._stopping.clear()
-        pump = threading.Thread(target=self._pump_events, args=(switch, pipeline), name="p4runtime-events", daemon=True)
-        pump.start()
-        self._pump = pump  # only now: a thread that has not started cannot be joined
+        event_thread = threading.Thread(
+            target=self._read_events, args=(switch, pipeline), name="p4runtime-events", daemon=True
+        )
+        event_thread.start()
+        self._event_thread = event_thread  # only now: a thread that has not started cannot be joined
 
     def _stop_running(self) -> None:
         self._stopping.set()
-        if self._pump is not None:
-            self._pump.join()
+        if self._event_thread is not None:
+            self._event_thread.join()
         if self._switch is not None:
             self._switch.stop()  # before the observers end, so that they get every packet
             self._hand_over(self._switch.wait_events(0), self._pipeline)  # events since the thread's last read
         self.observers.end()
         if self._switch is not None:
             self._switch.close()
-        self._switch = self._pipeline = self._pump = None
+        self._switch = self._pipeline = self._event_thread = None
 
     def _drop_saved(self) -> None:
         if self._saved is not None:
@@ -240,13 +242,13 @@ class Device:
 
     # -- from the data plane ---------------------------------------------------------------------------------
 
-    def _pump_events(self, switch: Switch, pipeline: Pipeline | None) -> None:
+    def _read_events(self, switch: Switch, pipeline: Pipeline | None) -> None:
         wait_s: float = POLL_S
         lost, tell_at = 0, 0.0
         while not self._stopping.is_set():
             self._hand_over(switch.wait_events(wait_s), pipeline)
             wait_s = self._send_due(pipeline)
-            self.observers.tell_of_captures()
+            self.observers.log_ended_captures()
             if pipeline is not None and switch.lost_events > lost and time.monotonic() >= tell_at:
                 log.warning(
                     "%d packet-ins, packet-outs or digests were lost: too many at once",
@@ -260,7 +262,7 @@ class Device:
         if pipeline is None:
             return
         try:
-            self._tell(events, pipeline)
+            self._send_to_controllers(events, pipeline)
         except Exception:
             log.exception("packets and digests for controllers are lost")
 
@@ -276,7 +278,7 @@ class Device:
             return POLL_S
         return POLL_S if due_s is None else min(due_s, POLL_S)
 
-    def _tell(self, events: Events, pipeline: Pipeline) -> None:
+    def _send_to_controllers(self, events: Events, pipeline: Pipeline) -> None:
         header = pipeline.schema.translation.packet_in
         for data in events.cpu_packets:
             if len(data) < header.bytes:

@@ -129,9 +129,11 @@ class DigestLists:
         spec = self._infos[digest_id].type_spec
         waiting = iter(stream.waiting)
         for data in parts_of(self._value(spec, values) for values in stream.waiting):
-            told = p4r.DigestList(digest_id=digest_id, list_id=self._next_list_id, timestamp=time.time_ns(), data=data)
+            digest_list = p4r.DigestList(
+                digest_id=digest_id, list_id=self._next_list_id, timestamp=time.time_ns(), data=data
+            )
             values = frozenset(islice(waiting, len(data)))
-            if self._deliver(p4r.StreamMessageResponse(digest=told)) and stream.entry.config.ack_timeout_ns:
+            if self._deliver(p4r.StreamMessageResponse(digest=digest_list)) and stream.entry.config.ack_timeout_ns:
                 stream.unacknowledged[self._next_list_id] = (stream.forgotten_at(time.monotonic()), values)
                 if len(stream.unacknowledged) > UNACKNOWLEDGED_LISTS:
                     del stream.unacknowledged[next(iter(stream.unacknowledged))]

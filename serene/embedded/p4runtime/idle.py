@@ -16,7 +16,7 @@ from serene.embedded.p4runtime.parts import parts_of
 
 @dataclass
 class _Entry:
-    told: p4r.TableEntry  # the entry in a notification
+    notified: p4r.TableEntry  # the entry in a notification
     last_hit_ns: int  # time of the last hit, or of the insertion
     due_ns: int  # 0: never
 
@@ -34,13 +34,15 @@ class IdleTimeouts:
     def set(self, table: str, handle: int, entry: p4r.TableEntry, *, new: bool) -> None:
         """Records an inserted or modified entry, whose timeout starts again."""
         now = time.monotonic_ns()
-        told = p4r.TableEntry()
-        told.CopyFrom(entry)
-        told.ClearField("action")
+        notified = p4r.TableEntry()
+        notified.CopyFrom(entry)
+        notified.ClearField("action")
         with self._lock:
             entries = self._entries.setdefault(table, {})
             last_hit = now if new or handle not in entries else entries[handle].last_hit_ns
-            entries[handle] = _Entry(told, last_hit, now + told.idle_timeout_ns if told.idle_timeout_ns else 0)
+            entries[handle] = _Entry(
+                notified, last_hit, now + notified.idle_timeout_ns if notified.idle_timeout_ns else 0
+            )
 
     def forget(self, table: str, handle: int) -> None:
         with self._lock:
@@ -50,7 +52,7 @@ class IdleTimeouts:
         """An entry's timeout; 0: never."""
         with self._lock:
             entry = self._entries.get(table, {}).get(handle)
-            return int(entry.told.idle_timeout_ns) if entry is not None else 0
+            return int(entry.notified.idle_timeout_ns) if entry is not None else 0
 
     def look(self, table: str) -> None:
         """Polls which entries were hit. It reads a whole table, so poll once for many entries."""
@@ -72,8 +74,8 @@ class IdleTimeouts:
                 now = time.monotonic_ns()
                 due = [entry for entry in entries.values() if entry.due_ns and entry.due_ns <= now]
                 for entry in due:
-                    entry.due_ns = now + entry.told.idle_timeout_ns
-                for message in _notifications(entry.told for entry in due):
+                    entry.due_ns = now + entry.notified.idle_timeout_ns
+                for message in _notifications(entry.notified for entry in due):
                     self._deliver(message)
 
     def _look(self, table: str) -> None:
@@ -84,7 +86,7 @@ class IdleTimeouts:
                 entry = entries[handle]
                 entry.last_hit_ns = now
                 if entry.due_ns:
-                    entry.due_ns = now + entry.told.idle_timeout_ns
+                    entry.due_ns = now + entry.notified.idle_timeout_ns
 
 
 def _notifications(entries: Iterable[p4r.TableEntry]) -> Iterator[p4r.StreamMessageResponse]:

@@ -92,8 +92,8 @@ class Watcher:
 
 
 class Observers:
-    """All watchers and captures. Callers have the service's lock, except for ``prepare`` and ``tell_of_captures``, and
-    for ``is_prepared`` if its answer may be outdated."""
+    """All watchers and captures. Callers have the service's lock, except for ``prepare`` and ``log_ended_captures``.
+    For ``is_prepared`` they need it only if its answer must be current."""
 
     def __init__(self, captures: Path | None) -> None:
         self._captures = captures
@@ -134,7 +134,7 @@ class Observers:
         except PortError as error:  # such as on a full disk: forwarding is more important than captures
             log.error("%s: packets of port %s are not captured", error, port)
 
-    def tell_of_captures(self) -> None:
+    def log_ended_captures(self) -> None:
         """Logs captures that have ended. Only the event thread may call it, without the lock."""
         for port in self._capturing:
             assert self._switch is not None
@@ -144,7 +144,7 @@ class Observers:
 
     def end(self) -> None:
         """Called after the program has stopped; its ports still exist."""
-        self.tell_of_captures()
+        self.log_ended_captures()
         self._capturing = ()
         self._stop_reading()
         self._switch = None

@@ -129,7 +129,7 @@ class Schema:
             name, bits = value_set.preamble.name, sum(field.bitwidth for field in value_set.match)
             _check_name("value set", name, program.value_sets)
             if bits != program.value_sets[name]:
-                raise _misfit(
+                raise _mismatch(
                     f"value set {name!r} has {bits} bits in the P4Info and {program.value_sets[name]} in the program"
                 )
         _check_arrays("counter", self.p4info.counters, program.counters)
@@ -147,10 +147,12 @@ class Schema:
         given = [(field.bitwidth, MATCH_KINDS.get(field.match_type, "other")) for field in table.match_fields]
         held = [(key.width, "exact" if key.match_type == "valid" else key.match_type) for key in program.keys]
         if _as_in_json(given) != _as_in_json(held):
-            raise _misfit(f"table {name!r} matches on {_keys(given)} in the P4Info and on {_keys(held)} in the program")
+            raise _mismatch(
+                f"table {name!r} matches on {_keys(given)} in the P4Info and on {_keys(held)} in the program"
+            )
         profile = self.profiles.get(table.implementation_id)
         if (profile.preamble.name if profile else None) != program.profile:
-            raise _misfit(
+            raise _mismatch(
                 f"table {name!r} has the action profile {program.profile!r} in the program, not in the P4Info"
             )
         for reference in table.action_refs:
@@ -158,11 +160,11 @@ class Schema:
             label = action.preamble.name if action else str(reference.id)
             if action is None or label not in program.actions:
                 names = choices(program.actions)
-                raise _misfit(f"table {name!r}: action {label!r} is not one of the program's, which are {names}")
+                raise _mismatch(f"table {name!r}: action {label!r} is not one of the program's, which are {names}")
             widths = [parameter.bitwidth for parameter in action.params]
             expected = [parameter.width for parameter in program.actions[label].parameters]
             if widths != expected:
-                raise _misfit(
+                raise _mismatch(
                     f"action {label!r} takes parameters of {_bits(widths)} in the P4Info "
                     f"and of {_bits(expected)} in the program"
                 )
@@ -172,9 +174,9 @@ class Schema:
         _check_name("action profile", name, self.program.action_profiles)
         held = self.program.action_profiles[name]
         if profile.with_selector != (held.selector is not None):
-            raise _misfit(f"action profile {name!r} has a selector only in the P4Info or only in the program")
+            raise _mismatch(f"action profile {name!r} has a selector only in the P4Info or only in the program")
         if profile.size != held.size:
-            raise _misfit(
+            raise _mismatch(
                 f"action profile {name!r} has {profile.size} members in the P4Info and {held.size} in the program"
             )
 
@@ -185,7 +187,7 @@ class Schema:
             table = self.tables.get(item.direct_table_id)
             if table is None or table.preamble.name != arrays[name].direct_table:
                 label = table.preamble.name if table else item.direct_table_id
-                raise _misfit(f"{what} {name!r} belongs to table {arrays[name].direct_table!r}, not {label!r}")
+                raise _mismatch(f"{what} {name!r} belongs to table {arrays[name].direct_table!r}, not {label!r}")
 
     def _check_digest(self, digest: p4i.Digest) -> None:
         name = digest.preamble.name
@@ -224,7 +226,7 @@ def _known(items: Mapping[int, T], id_: int, what: str) -> T:
 def _check_name(what: str, name: str, known: Iterable[str]) -> None:
     names = sorted(known)
     if name not in names:
-        raise _misfit(f"{what} {name!r} is not in the program, which has {choices(names) or 'none'}")
+        raise _mismatch(f"{what} {name!r} is not in the program, which has {choices(names) or 'none'}")
 
 
 def _check_arrays(what: str, items: Iterable[Any], arrays: Mapping[str, Array]) -> None:
@@ -232,7 +234,9 @@ def _check_arrays(what: str, items: Iterable[Any], arrays: Mapping[str, Array]) 
         name = item.preamble.name
         _check_name(what, name, arrays)
         if item.size != arrays[name].size:
-            raise _misfit(f"{what} {name!r} has {item.size} cells in the P4Info and {arrays[name].size} in the program")
+            raise _mismatch(
+                f"{what} {name!r} has {item.size} cells in the P4Info and {arrays[name].size} in the program"
+            )
 
 
 def _as_in_json(keys: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
@@ -248,5 +252,5 @@ def _bits(widths: Iterable[int]) -> str:
     return f"({', '.join(str(width) for width in widths)}) bits"
 
 
-def _misfit(message: str) -> Failure:
+def _mismatch(message: str) -> Failure:
     return invalid(f"the P4Info does not fit the program: {message}")

@@ -25,7 +25,7 @@ INSERT, MODIFY = p4r.Update.INSERT, p4r.Update.MODIFY
 def carry_over_entries(old: Entities, new: Entities) -> None:
     """Copies all controllers' writes except counters and registers. If it raises INVALID_ARGUMENT, the new program has
     a part of them."""
-    with _refusing():
+    with _errors_as_refusals():
         new.take_over_strings(old)
         _carry(old, new, INSERT, old.read(p4r.Entity(action_profile_member=p4r.ActionProfileMember())))
         _carry(old, new, INSERT, old.read(p4r.Entity(action_profile_group=p4r.ActionProfileGroup())))
@@ -47,7 +47,7 @@ def _carry(old: Entities, new: Entities, kind: p4r.Update.Type.ValueType, entiti
 
 def check_counts(old: Switch, new: Switch, tables: tuple[Tables, Tables] | None) -> None:
     """Raises INVALID_ARGUMENT if counters or registers that the new program lacks are not 0."""
-    with _refusing():
+    with _errors_as_refusals():
         _shared_registers(old, new)
         _shared_counters(old, new)
         if tables is not None:
@@ -57,7 +57,7 @@ def check_counts(old: Switch, new: Switch, tables: tuple[Tables, Tables] | None)
 def carry_over_counts(old: Switch, new: Switch, tables: tuple[Tables, Tables] | None) -> None:
     """Copies counters and registers, including direct ones, while neither program runs. tables: the old program's and
     the new program's. Raises the same errors as ``check_counts``, because packets may have arrived since that check."""
-    with _refusing():
+    with _errors_as_refusals():
         for register in _shared_registers(old, new):
             new.register_copy(register, old)
         for counter in _shared_counters(old, new):
@@ -91,7 +91,7 @@ def _shared(
 
 
 @contextlib.contextmanager
-def _refusing() -> Iterator[None]:
+def _errors_as_refusals() -> Iterator[None]:
     try:
         yield
     except (Failure, ControlError) as error:

@@ -109,7 +109,7 @@ class TraceReader:
             REQUEST: lambda id_, words: Step("request", REQUESTS[id_], {"number": words[0]} if words else {}),
             EMIT: lambda id_, _: Step("emit", self._headers[id_].name),
             OUTPUT: lambda id_, words: Step("output", "", {"port": id_, "length": words[0], "instance": words[1]}),
-            LOG: lambda id_, words: Step("log", _filled(self._messages[id_], words)),
+            LOG: lambda id_, words: Step("log", _formatted(self._messages[id_], words)),
             DIGEST: self._digest,
             BYTES: lambda id_, words: Step("bytes", ("in", "out")[id_], {"hex": _bytes(words)}),
         }
@@ -210,7 +210,7 @@ class TraceReader:
         return Step("meter", self._arrays["meter"][id_].name, {"index": words[0], "colour": colour})
 
 
-def _flag(expression: Any) -> str | None:
+def _tested_variable(expression: Any) -> str | None:
     """The variable that an expression tests, if it does nothing else. p4c has no P4 text for its own variables
     (hasReturned, hasExited)."""
     match expression:
@@ -227,7 +227,7 @@ def _condition_sources(program: Program) -> dict[str, str]:
     found = {}
     for pipeline in program.json["pipelines"]:
         for item in pipeline.get("conditionals") or ():
-            source = (item.get("source_info") or {}).get("source_fragment") or _flag(item["expression"])
+            source = (item.get("source_info") or {}).get("source_fragment") or _tested_variable(item["expression"])
             if source:
                 found[item["name"]] = source
     return found
@@ -306,7 +306,7 @@ def _match(key: Key, value: int, keep: int) -> Value:
     return value
 
 
-def _filled(message: str, words: Sequence[int]) -> str:
+def _formatted(message: str, words: Sequence[int]) -> str:
     """A log_msg's text with its values inserted. Each value is (bits, two words)."""
     said, *rest = message.split("{}")
     for place, following in enumerate(rest):
