@@ -45,7 +45,8 @@ MOST_VALUES = 4096  # scapy's default is 100
 
 
 class Values(Packet):
-    """Follows PUSH, PULL and ANSWER, and between switches UP, DOWN and GRANT: as many values as the packet holds."""
+    """The values after the header in PUSH, PULL and ANSWER, and between switches in UP, DOWN and GRANT. The packet's
+    length determines their number."""
 
     name = "Serene values"
     fields_desc: ClassVar[list[Any]] = [FieldListField("values", [], SignedIntField("", 0), max_count=MOST_VALUES)]

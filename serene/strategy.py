@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from serene.errors import SereneError, choices, numbers
 from serene.wire import UNBOUNDED, ReadMode, members_field
 
-MAX_STALENESS = 15  # the switch's ring of round counters holds 16 rounds
+MAX_STALENESS = 15  # the switch's ring of round counters has 16 places
 NAMES = ("bsp", "ssp:S", "asp", "quorum:K", "mixed:W,W,...[:S]")
 
 

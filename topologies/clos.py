@@ -4,8 +4,7 @@
 
 Leaves have ``ports`` ports, half of them for hosts. Worker w is host h(w + 1) with address 10.0.0.(w + 1). It is at
 port w mod (ports / 2) + 1 of leaf(w div (ports / 2) + 1). After the ports of its hosts, a leaf has a port for each
-spine. A spine has a port for each leaf. Routes are static (D-mod-k): a packet to worker w goes up to spine(w mod spines
-+ 1).
+spine. A spine has a port for each leaf. Routes are static (D-mod-k): packets to worker w use spine(w mod spines + 1).
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import os
 import sys
 from typing import Any
 
-# `mn --custom FILE` executes this file without __file__; the code's own file says where `serene` can be imported from.
+# `mn --custom FILE` executes this file without __file__, so the code object's file name locates the package `serene`.
 if "__file__" not in globals():
     _above = os.path.dirname(os.path.dirname(os.path.abspath(sys._getframe().f_code.co_filename)))  # may be `serene`
     sys.path.insert(0, _above if os.path.isdir(os.path.join(_above, "serene")) else os.path.dirname(_above))
@@ -42,7 +41,7 @@ def spines_of(ports: int, ratio: float) -> int:
     if not isinstance(ports, int) or ports < 2 or ports % 2:
         raise NotReady(f"switches of {ports} ports: expected an even number")
     for spines in range(1, ports // 2 + 1):
-        # With a tolerance: on Mininet's command line 2/3 can only be given as a rounded decimal.
+        # With a tolerance, because on Mininet's command line 2/3 can only be written as a rounded decimal.
         if isinstance(ratio, (int, float)) and math.isclose(ratio, 2 * spines / ports, rel_tol=1e-5):
             return spines
     valid = ", ".join(f"{2 * spines / ports:g}" for spines in range(1, ports // 2 + 1))

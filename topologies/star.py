@@ -11,7 +11,7 @@ import os
 import sys
 from typing import Any
 
-# `mn --custom FILE` executes this file without __file__; the code's own file says where `serene` can be imported from.
+# `mn --custom FILE` executes this file without __file__, so the code object's file name locates the package `serene`.
 if "__file__" not in globals():
     _above = os.path.dirname(os.path.dirname(os.path.abspath(sys._getframe().f_code.co_filename)))  # may be `serene`
     sys.path.insert(0, _above if os.path.isdir(os.path.join(_above, "serene")) else os.path.dirname(_above))

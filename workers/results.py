@@ -21,7 +21,7 @@ import numpy as np
 from serene.process import outputs
 from serene.process.outputs import CannotWrite
 
-ROOM = 64 * 1024  # upper bound of the bytes that a worker writes besides steps and parameters
+ROOM = 64 * 1024  # upper bound of the bytes that a worker writes in addition to steps and parameters
 BYTES_PER_STEP = 200  # upper bound, of worker-N.csv
 
 

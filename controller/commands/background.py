@@ -80,7 +80,7 @@ def place() -> Path:
         return Path(runtime) / "serene"
     try:
         return Path.home().absolute() / ".local" / "state" / "serene"
-    except RuntimeError:  # a user that the machine does not know, as in some containers
+    except RuntimeError:  # an unknown user, as in some containers
         raise NoFolder(Path("~"), "this user has no home directory") from None
 
 

@@ -71,7 +71,7 @@ def common(
 
 
 def _from_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command an option for each setting with a description."""
+    """Adds an option to a command for each setting that has a description."""
     options = [
         inspect.Parameter(
             name, inspect.Parameter.KEYWORD_ONLY, default=field.default,
@@ -153,7 +153,7 @@ def _switch_again(chosen: Settings) -> str:
     if list(ports) != list(had):
         local_switch.stop(switch.address, ports)
         raise local_switch.NoLocalSwitch(
-            "another program has taken ports of the switch, which has ended: 'serenectl down --force', then start anew"
+            "another program has taken ports of the switch, which has ended: 'serenectl down --force', then start again"
         )
     return f"the switch at {switch.address} had ended and runs again; the controller at {client.url} continues"
 

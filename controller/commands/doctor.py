@@ -224,7 +224,7 @@ def _gloo() -> Finding:
         advice = f"expected {choices(there)}, or unset it to use the interface towards the switch"
         return Finding(Mark.ABSENT, "gloo's interface", f"GLOO_SOCKET_IFNAME: no interface {named!r}", advice)
     if named:
-        return Finding(Mark.GOOD, "gloo's interface", f"{named}, as GLOO_SOCKET_IFNAME says")
+        return Finding(Mark.GOOD, "gloo's interface", f"{named}, from GLOO_SOCKET_IFNAME")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect((SWITCH_IP, SERENE_UDP_PORT))
@@ -235,8 +235,8 @@ def _gloo() -> Finding:
 
 def _optional() -> Iterator[Finding]:
     for command, use in (
-        ("simple_switch_grpc", "TARGET=bmv2; docs/switches.md says where to get it"),
-        ("p4c-bm2-ss", "'make p4', to change the data plane; docs/switches.md says where to get it"),
+        ("simple_switch_grpc", "TARGET=bmv2; docs/switches.md names its source"),
+        ("p4c-bm2-ss", "'make p4', to change the data plane; docs/switches.md names its source"),
         ("chromium", "the tests of the controller's page; scripts/setup --browser"),
     ):
         path = shutil.which(command)

@@ -74,7 +74,7 @@ def _check_time(name: str, value: float) -> None:
 
 
 def _check_numbers(where: str, what: str, named: Iterable[int], count: int) -> None:
-    """what: "worker" or "rack", of which the run has so many."""
+    """what: "worker" or "rack". count: their number in the run."""
     absent = sorted({number for number in named if not 0 <= number < count})
     if absent:
         raise BadFaults(f"{where}: {what} {choices(absent)} is not in the run; it has {what}s 0 to {count - 1}")

@@ -56,7 +56,7 @@ WHOLE = 2**63  # TOML's whole numbers are smaller; Python's parser accepts any
 
 
 class _WrongValue(Exception):
-    """A wrong value; the message says what was expected."""
+    """A wrong value. The message names the expected one."""
 
 
 def _whole_number(value: object) -> int:

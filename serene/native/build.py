@@ -154,7 +154,7 @@ def _compile(path: str, user: str, flags: Sequence[str], sources: Mapping[str, b
     library = scratch / "library.so"
     if run.returncode or not library.exists():
         head = "\n".join(run.stderr.splitlines()[:20])[:2000]
-        ended = f"it ended with status {run.returncode} and said" + (f":\n{head}" if head else " nothing")
+        ended = f"it ended with status {run.returncode}, with " + (f"this output:\n{head}" if head else "no output")
         if sources != TRIAL and _compiles_trial(path, user):
             raise CompileFailed(f"{path} refuses Serene's code (please report it): {ended}")
         chosen = ", which $CC names," if shutil.which(os.environ.get("CC", "")) == path else ""

@@ -30,7 +30,7 @@ def main() -> None:
     limit(resource.RLIMIT_CORE, 0)
     libc = ctypes.CDLL(None)
     if user != "-":
-        libc.unshare(CLONE_NEWNET | CLONE_NEWIPC)  # some containers refuse this; the command then keeps the network
+        libc.unshare(CLONE_NEWNET | CLONE_NEWIPC)  # some containers refuse this; the command then has network access
         os.setgroups([])
         os.setresgid(int(user), int(user), int(user))
         os.setresuid(int(user), int(user), int(user))

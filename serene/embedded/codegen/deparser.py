@@ -55,7 +55,7 @@ class DeparserWriter:
     def deparser(self) -> str:
         scope = self._scope
         lines = [
-            "/* Writes the valid headers in order; their length in bytes. */",
+            "/* Writes the valid headers in order. Returns their length in bytes. */",
             "STAGE_FUNCTION uint32_t deparse(struct packet *packet, uint8_t *to) {",
             "    struct phv *const h = &packet->h;",
             "    uint32_t at = 0;",

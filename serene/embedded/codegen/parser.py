@@ -56,7 +56,7 @@ class ParserWriter:
         return "\n".join([*lines, "}"])
 
     def _go(self, name: str, to: str | None) -> str:
-        """C that goes to a state. A backward jump counts as a step, and a packet has a limited number of steps.
+        """C that jumps to a state. A backward jump counts as a step, and a packet has a limited number of steps.
         Otherwise a state that consumes nothing could loop for ever."""
         if not to:
             return "goto done;"

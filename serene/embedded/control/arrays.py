@@ -59,14 +59,14 @@ class ArrayControl(Loaded):
             self._lib.switch_count(self._state, array.id, first, len(rows), 2, rows.ctypes.data_as(ctypes.c_void_p))
 
     def counter_write(self, counter: str, index: int, value: CounterValue, count: int = 1) -> None:
-        """Gives ``count`` cells from ``index`` on this value."""
+        """Sets ``count`` cells to this value, from ``index`` on."""
         array = self._indexed(self.program.counters, "counter", counter, index, count)
         pair = (ctypes.c_uint64 * 2)(value.packets, value.bytes)
         self._lib.switch_count(self._state, array.id, index, count, 1, pair)
 
     def meter_set(self, meter: str, index: int, rates: MeterRates | None, count: int = 1) -> None:
-        """Configures cells of a meter from ``index`` on; ``None`` lets everything pass as green. Direct meters: by
-        entry handle."""
+        """Configures ``count`` cells of a meter, from ``index`` on. With ``None`` everything passes as green. For a
+        direct meter the index is an entry handle."""
         array = self._indexed(self.program.meters, "meter", meter, index, count)
         if rates is None:
             self._lib.switch_meter(self._state, array.id, index, count, None, None)
@@ -77,7 +77,7 @@ class ArrayControl(Loaded):
 
     def crc_set(self, calculation: str, crc: Crc | int) -> None:
         """Sets the CRC of a hash of algorithm crc16_custom or crc32_custom, by the calculation's name in the JSON. With
-        the polynomial alone the rest is as before any was set."""
+        only a polynomial, the other parameters have their initial values."""
         crcs = self.program.crcs
         algorithm = named(crcs, calculation, "calculation with a CRC of its own")
         bits = WIDTHS[algorithm]
@@ -124,7 +124,7 @@ class ArrayControl(Loaded):
             self._lib.switch_register(self._state, array.id, first, len(rows), 2, pointer)
 
     def register_write(self, register: str, index: int, value: int, count: int = 1) -> None:
-        """Gives ``count`` cells from ``index`` on this value."""
+        """Sets ``count`` cells to this value, from ``index`` on."""
         array = self._indexed(self.program.registers, "register", register, index, count)
         if value < 0 or value > mask(array.width):
             raise ControlError(f"register {register!r}: {value} does not fit {array.width} bits")
