@@ -48,11 +48,11 @@ static uint32_t vlan_tag(uint32_t status, uint32_t type, uint32_t tag) {
 
 /* The same, from the control message beside a frame. */
 static uint32_t tag_beside(struct msghdr *message) {
-    struct tpacket_auxdata said;
+    struct tpacket_auxdata auxdata;
     struct cmsghdr *control = CMSG_FIRSTHDR(message);
     if (!control || control->cmsg_level != SOL_PACKET || control->cmsg_type != PACKET_AUXDATA) return 0;
-    memcpy(&said, CMSG_DATA(control), sizeof said);
-    return vlan_tag(said.tp_status, said.tp_vlan_tpid, said.tp_vlan_tci);
+    memcpy(&auxdata, CMSG_DATA(control), sizeof auxdata);
+    return vlan_tag(auxdata.tp_status, auxdata.tp_vlan_tpid, auxdata.tp_vlan_tci);
 }
 
 /* Processes a frame or a large buffer of an interface. Returns 0 if it was dropped. */

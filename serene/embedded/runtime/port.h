@@ -39,7 +39,7 @@ struct ports {
     struct ring injected;        /* packet-outs for the thread */
 
     uint8_t (*frames)[TAG_ROOM + FRAME_ROOM];   /* of a received batch of frames */
-    _Alignas(struct cmsghdr) uint8_t said[BATCH][CMSG_SPACE(sizeof(struct tpacket_auxdata))];   /* control messages */
+    _Alignas(struct cmsghdr) uint8_t control[BATCH][CMSG_SPACE(sizeof(struct tpacket_auxdata))];
     struct virtio_net_hdr virtio[BATCH];
     struct mmsghdr received[BATCH];
     struct iovec received_parts[BATCH][2];

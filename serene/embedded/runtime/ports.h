@@ -307,8 +307,8 @@ static int port_receive_socket(struct state *state, struct port *port, int most)
         ports->received[i].msg_hdr = (struct msghdr){
             .msg_iov = ports->received_parts[i] + !port->is_packet,
             .msg_iovlen = port->is_packet ? 2 : 1,
-            .msg_control = port->is_packet ? ports->said[i] : NULL,
-            .msg_controllen = port->is_packet ? sizeof ports->said[i] : 0,
+            .msg_control = port->is_packet ? ports->control[i] : NULL,
+            .msg_controllen = port->is_packet ? sizeof ports->control[i] : 0,
             .msg_name = port->is_packet ? NULL : &ports->from[i],
             .msg_namelen = port->is_packet ? 0 : sizeof ports->from[i]};
     }

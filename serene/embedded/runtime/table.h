@@ -40,7 +40,7 @@ struct entry {
 
 struct masked_limb {
     uint64_t mask;
-    uint64_t only;               /* of a group with one entry: its masked key, so that no other memory is read */
+    uint64_t only;               /* of a group with one entry: this limb of its masked key, for locality */
     uint32_t at;
 };
 

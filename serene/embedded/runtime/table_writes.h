@@ -10,7 +10,7 @@ static uint32_t power_of_two(uint64_t least, uint32_t most) {
     return power;
 }
 
-/* The number of these bits for a number of slots. Most bits are 0. */
+/* The number of bits of `homes` for a number of slots. Most bits are 0. */
 static uint32_t home_bits(uint32_t slots) {
     if (slots < 64) return 64;
     return slots <= CACHED_SLOTS || slots > 1u << 28 ? slots : 4 * slots;
