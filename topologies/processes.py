@@ -268,8 +268,8 @@ def embedded_switch(ports: Mapping[int, str], port: int, log: Path) -> Server:
 
 
 def controller(switch_port: int, http_port: int, ports: int, log: Path, *options: str) -> Server:
-    """Starts a controller of a switch on loopback that has ports 1 to ``ports``. options: more options of `serenectl
-    up`. Raises NotReady."""
+    """Starts a controller of a switch on loopback that has ports 1 to ``ports``. options: additional options of
+    `serenectl up`. Raises NotReady."""
     command = [
         program("serenectl"), "up", "--foreground", "--switch", f"127.0.0.1:{switch_port}", "--ports", f"1-{ports}",
         "--http", f"127.0.0.1:{http_port}", *options,
