@@ -155,7 +155,7 @@ def test_bad_trace_requests_are_refused(server: P4RuntimeServer) -> None:
     for wanted, words in (
         ({"match": "udp.port == 1"}, "no header 'udp'; expected "),
         ({"match": "probe.zz == 1"}, "'zz' matches no field; expected a, b"),
-        ({"match": "probe.by == 1"}, "'by' is by_exact, by_lpm"),
+        ({"match": "probe.by == 1"}, "'by' matches by_exact, by_lpm"),
         ({"match": "probe.a"}, "expected HEADER.FIELD OPERATOR NUMBER"),
         ({"match": "probe.a == x"}, "expected a number, an IP address or a MAC address"),
         ({"match": " and ".join(["probe.a == 1"] * 33)}, "32 at most"),

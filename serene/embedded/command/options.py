@@ -235,7 +235,7 @@ def _check_program(options: argparse.Namespace) -> None:
 
 def _check_log(options: argparse.Namespace) -> None:
     if options.pcap is not None and not (Path(options.pcap).is_dir() and os.access(options.pcap, os.W_OK | os.X_OK)):
-        raise Usage(f"--pcap {options.pcap}: expected an existing directory that can be written")
+        raise Usage(f"--pcap {options.pcap}: expected a directory that exists and can be written")
     if not 0 <= options.dump_packet_data <= MOST_DUMPED_BYTES:
         raise Usage(f"--dump-packet-data {options.dump_packet_data}: expected 0 to {MOST_DUMPED_BYTES}")
     for option in ("log_file_max_size", "log_file_max_files"):
