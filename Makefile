@@ -64,7 +64,7 @@ help:
 	@echo "make pytorch-study shared training against PyTorch's DDP and PostLocalSGD: 540 trainings, hours; can be resumed"
 	@echo "make compare       automatic strategies' time to accuracy against the best fixed strategy, in virtual time (an hour); can be resumed"
 	@echo "                   STRATEGIES=auto,ssp:2,my.py:Mine (beside the fixed ones) MODELS=softmax CELLS='none, 4 workers; changing' STRAGGLER=trace:FILE"
-	@echo "                   SEEDS=1,2,3 CSV=regret.csv RUNS=runs.csv MININET=1 (16 cells in Mininet, needs root)"
+	@echo "                   SEEDS=4,5,6 CSV=regret.csv RUNS=runs.csv MININET=1 (16 cells in Mininet, needs root)"
 	@echo "make simgrid       installs SimGrid (Debian), the reference engine, and compares with it"
 	@echo "make schedules     random runs with faults and swaps, 10,000 for each pair of strategies (an hour or more); RACKS=3 over a tree"
 	@echo "                   RUNS=1000 FIRST=2000 OUT=part.json (a part; python -m serene.experiments.correctness.tallies adds up parts)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import sys
 import typing
@@ -101,11 +102,21 @@ def load(name: str, parameters: Mapping[str, object] | None = None) -> Automatic
 
 @cache
 def source(name: str) -> str:
-    """The program text of an automatic strategy, named as for ``load``. Stored results are valid for the same text
-    only. Raises BadAutomatic."""
+    """The program of an automatic strategy, named as for ``load``, without its comments and docstrings. Stored results
+    are valid for the same program only. Raises BadAutomatic."""
     if name in SHIPPED:
-        return inspect.getsource(sys.modules[SHIPPED[name].__module__])
-    return trusted_source(name.rpartition(":")[0]).decode()
+        tree = ast.parse(inspect.getsource(sys.modules[SHIPPED[name].__module__]))
+    else:
+        file = name.rpartition(":")[0]
+        try:
+            tree = ast.parse(trusted_source(file))
+        except (SyntaxError, ValueError) as error:  # ValueError: a null byte
+            raise BadAutomatic(f"{file}: {error}") from None
+    for node in ast.walk(tree):
+        described = isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+        if described and ast.get_docstring(node, clean=False) is not None:
+            del node.body[0]
+    return ast.unparse(tree)
 
 
 def _made(name: str, made: Any, given: Mapping[str, object]) -> Automatic:

@@ -19,6 +19,7 @@ from serene.experiments.straggler_study import late, regret
 from serene.experiments.straggler_study.cases import STEPS, STRAGGLERS, Case, cases, in_mininet
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.measures import curve, row
+from serene.experiments.straggler_study.recorded import Recorded
 from serene.experiments.straggler_study.regret import AUTOMATIC, automatic_of, chosen_cases, main, targets
 from serene.experiments.straggler_study.regret_table import OF_A_CELL, read, regrets, summary, took_s, worth, write_page
 from serene.experiments.straggler_study.store import Store
@@ -53,7 +54,13 @@ def test_best_fixed_strategy_has_zero_regret(
     out, csv_file, runs_file, mine = (tmp_path / name for name in ("runs", "regret.csv", "runs.csv", "mine.py"))
     mine.write_text("from serene.strategy import Quorum\ndef Mine(seen):\n    return Quorum(3)\n")
     case, name = Case("softmax", "mild", 0.65, "always", 4), f"{mine}:Mine"
-    options = {"--strategies": f"auto,ssp:2,{name}", "--cells": case.name, "--seeds": "1", "--out": out}
+    options = {
+        "--strategies": f"auto,ssp:2,{name}",
+        "--cells": case.name,
+        "--seeds": "1",
+        "--out": out,
+        "--recorded": "",
+    }
     command = ["regret", *(str(part) for pair in options.items() for part in pair), "--parallel", "2"]
     for more in ([], ["--csv", str(csv_file), "--runs", str(runs_file)]):
         monkeypatch.setattr("sys.argv", [*command, *more])
@@ -65,7 +72,7 @@ def test_best_fixed_strategy_has_zero_regret(
         min(value for key, value in found.items() if key in ("bsp", "ssp:1", "ssp:3", "ssp:10", "asp", "quorum")) == 1
     )
     store = Store(out)
-    until = targets([case], store)[case]
+    until = targets([case], store, Recorded(None))[case]
 
     def took(strategy: str) -> float:
         trace = store.get(case.cell(strategy, 1, until))
@@ -81,17 +88,52 @@ def test_best_fixed_strategy_has_zero_regret(
     assert runs["asp"]["seed"] == "1" and float(runs["asp"]["share"]) == 0.65
 
 
+def test_recorded_runs_are_used_only_if_one_of_them_has_the_same_result_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a published cell only the user's own strategy runs. A record of another program is not mixed with runs of this
+    one."""
+    mine = tmp_path / "mine.py"
+    mine.write_text("from serene.strategy import Quorum\ndef Mine(seen):\n    return Quorum(3)\n")
+    case = Case("softmax", "mild", 0.65, "always", 4)
+
+    def compare(out: str, recorded: Path) -> str:
+        options = {"--strategies": f"auto,{mine}:Mine", "--cells": case.name, "--out": tmp_path / out,
+                   "--recorded": recorded, "--csv": tmp_path / f"{out}.csv"}  # fmt: skip
+        monkeypatch.setattr("sys.argv", ["regret", *(str(part) for pair in options.items() for part in pair)])
+        assert main() == 0
+        return capsys.readouterr().out
+
+    published = PARTS["regret"].runs
+    assert "21 of 24 runs are in" in compare("first", published).replace("\n", " ")
+    assert len(list((tmp_path / "first").glob("*.npz"))) == 4, "the user's own three seeds, and the repeated run"
+    found = read(tmp_path / "first.csv").set_index("strategy")["regret"]
+    known = read(PARTS["regret"].results).query("cell == @case.name").set_index("strategy")["regret"]
+    assert found[["bsp", "asp", "quorum", "auto"]].to_dict() == known[["bsp", "asp", "quorum", "auto"]].to_dict()
+
+    other = tmp_path / "other.csv"
+    runs = pd.read_csv(published, dtype=str, keep_default_na=False)
+    other.write_text(runs.assign(whole_s=runs["whole_s"] + "1").to_csv(index=False))
+    monkeypatch.setattr(regret, "sweep", lambda cells, *_: swept.extend(cells))
+    swept: list[Cell] = []
+    store = Store(tmp_path / "first")
+    assert not regret._repeats(Recorded(other), [case], [4, 5, 6], store, Console(file=StringIO()), Parallel(1))
+    assert regret._repeats(Recorded(published), [case], [4, 5, 6], store, Console(file=StringIO()), Parallel(1))
+    other.write_text("run,strategy\n1,bsp\n")
+    with pytest.raises(SereneError, match="not a file that --runs wrote"):
+        Recorded(other)
+
+
 def test_run_that_misses_its_target_counts_double_its_length(tmp_path: Path) -> None:
     cell, store = Cell(model="softmax", steps=6, workers=2, until=1.0), Store(tmp_path)
     sweep([cell], store, Console(file=StringIO()), Parallel(1))
     trace = store.get(cell)
     assert trace is not None
-    assert regret.seconds(trace) == pytest.approx(2 * trace.steps["ended"].max())
     runs = pd.DataFrame([row(trace)])
     assert runs["s_to_until"].tolist() == [""]
     assert took_s(runs).tolist() == pytest.approx([2 * trace.steps["ended"].max()], abs=0.002)
     with pytest.raises(SereneError, match="was not run"):
-        targets([Case("softmax", "mild", 0.65, "always", 4)], store)
+        targets([Case("softmax", "mild", 0.65, "always", 4)], store, Recorded(None))
 
 
 def test_unknown_strategies_and_cells_are_named() -> None:

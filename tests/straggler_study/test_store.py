@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from serene.controller.automatic import source
+from serene.controller.automatic import BadAutomatic, source
 from serene.experiments.shared import machine
 from serene.experiments.shared.store import Busy, CannotRead
 from serene.experiments.straggler_study import cell as cell_module
@@ -37,14 +37,21 @@ def test_each_setting_changes_the_cells_digest() -> None:
     assert replace(CELL).digest == CELL.digest
 
 
-def test_digest_covers_the_text_of_an_automatic_strategy(tmp_path: Path) -> None:
+def test_digest_covers_the_program_of_an_automatic_strategy_without_its_comments(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
-    digests = []
-    for bound in (1, 2):
-        file.write_text(f"from serene.strategy import SSP\ndef Mine(seen):\n    return SSP({bound})\n")
+
+    def digest(program: str) -> str:
+        file.write_text(program)
         source.cache_clear()
-        digests.append(replace(CELL, strategy=f"auto:{file}:Mine").digest)
-    assert digests[0] != digests[1]
+        return replace(CELL, strategy=f"auto:{file}:Mine").digest
+
+    program = 'from serene.strategy import SSP\ndef Mine(seen):\n    """Why."""\n    return SSP(1)\n'
+    plain = digest(program)
+    assert digest("# Mine.\n" + program.replace("Why", "Why not")) == plain
+    assert digest(program.replace("SSP(1)", "SSP(2)")) != plain
+    for wrong in ("def Mine(seen:\n", "\0"):
+        with pytest.raises(BadAutomatic, match=r"mine\.py: "):
+            digest(wrong)
 
 
 @pytest.mark.parametrize("model", ["mlp", "softmax", "nothing"])

@@ -166,13 +166,12 @@ def main(settings: Settings) -> None:
             if step == settings.bad_at:
                 loss = loss * float("nan")
             loss.backward()  # type: ignore[no-untyped-call]
+            # Before the exchange: a process that dies meanwhile has lost this time, and its successor spends it again.
+            time.sleep(settings.compute_s + 0.03 * (slow.random() < settings.pauses))
             optimizer.step()
             if ledger is not None:
                 ledger.over()
             losses.write(f"{loss.item()}\n")
-            if slow.random() < settings.pauses:
-                time.sleep(0.03)
-            time.sleep(settings.compute_s)
         all_left = optimizer.close()
     save(settings, model, optimizer, start)
     print(
