@@ -1,10 +1,10 @@
-# Serene: training through a P4 switch. `make help` lists what there is.
+# Serene: training through a P4 switch. `make help` lists the targets.
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run-mininet run-local test bench reproduce network-study pytorch-study pytorch-suites simgrid compare schedules soak \
 	chaos swaps profile fuzz mutants p4 p4-tofino p4-suites shell docs lint clean
 
-# The environment of all targets. PYTHON= names the interpreter with which set-up makes it.
+# The environment of all targets. PYTHON= names the interpreter with which set-up creates it.
 VENV_PYTHON := .venv/bin/python
 
 # The settings of each target. Other settings are refused: otherwise a run would silently ignore them.
@@ -42,26 +42,26 @@ ifneq ($(UNREAD),)
 $(warning $(UNREAD): in the environment, which is ignored; give settings after make, as in make $(GOALS) $(firstword $(UNREAD))=...)
 endif
 
-# A setting that is not given is empty, even if the environment has it: then the programs' own defaults hold.
+# A setting that is not given is empty, even if the environment has it. Then the programs' defaults apply.
 $(foreach name,$(TAKEN),$(if $(filter $(name),$(GIVEN)),,$(eval $(name) :=)))
 
-# A setting as one word for the shell, as it was given: neither make nor the shell expands it.
+# A given setting as one word for the shell: neither make nor the shell expands it.
 quoted = '$(subst ','\'',$(value $(1)))'
 
-# The options of a program, of settings that are given: BATCH_SIZE=64 is --batch-size '64'.
+# A program's options for the given settings: BATCH_SIZE=64 becomes --batch-size '64'.
 options = $(foreach name,$(1),$(if $(value $(name)),--$(subst _,-,$(shell echo $(name) | tr A-Z a-z)) $(call quoted,$(name))))
 
 help:
-	@echo "make run-mininet   train on an emulated network, live view, results in runs/ (sets up what it needs)"
+	@echo "make run-mininet   train on an emulated network, live view, results in runs/ (runs set-up first)"
 	@echo "make run-local     the same without root or Mininet: UDP on loopback, the embedded switch"
-	@echo "make test          all tests that this machine can run (sets up what it needs)"
+	@echo "make test          all tests that this machine can run (runs set-up first)"
 	@echo "                   TORCH=2.15.0 (the tests of PyTorch's process group on that version, in a separate environment)"
 	@echo "make pytorch-suites  PyTorch's own tests on gloo and on the process group serene (an hour); TORCH=2.15.0 PYTORCH= (a checkout)"
 	@echo "make bench         speed as ratios to gloo, BMv2 and scapy (needs root); SEED_JSON= the authors' program;"
 	@echo "                   PINS_JSON= p4c's pins_middleblock.p4, compiled"
 	@echo "make reproduce     the paper's experiment in Mininet, and a report: under 20 min; FULL=1 hours; can be resumed"
-	@echo "make network-study how much network training needs, with and without the switch: minutes; FULL=1 up to an hour; EMULATED=1 in Mininet, too"
-	@echo "make pytorch-study shared training beside PyTorch's DDP and PostLocalSGD: 540 trainings, hours; can be resumed"
+	@echo "make network-study the network that training needs, with and without the switch: minutes; FULL=1 up to an hour; EMULATED=1 in Mininet, too"
+	@echo "make pytorch-study shared training against PyTorch's DDP and PostLocalSGD: 540 trainings, hours; can be resumed"
 	@echo "make compare       automatic strategies' time to accuracy against the best fixed strategy, in virtual time (an hour); can be resumed"
 	@echo "                   STRATEGIES=auto,ssp:2,my.py:Mine (beside the fixed ones) MODELS=softmax CELLS='none, 4 workers; changing' STRAGGLER=trace:FILE"
 	@echo "                   SEEDS=4,5,6 CSV=regret.csv RUNS=runs.csv MININET=1 (16 cells in Mininet, needs root)"
@@ -69,19 +69,19 @@ help:
 	@echo "make schedules     random runs with faults and swaps, 10,000 for each pair of strategies (an hour or more); RACKS=3 over a tree"
 	@echo "                   RUNS=1000 FIRST=2000 OUT=part.json (a part; python -m serene.experiments.correctness.tallies adds up parts)"
 	@echo "                   TAKE_OVERS=1 (probability that two processes compete for one worker's place; default 0.5)"
-	@echo "make chaos         deaths of workers, controller and switch in one shared training (DEATHS=1000: half an hour of deaths)"
+	@echo "make chaos         deaths of workers, controller and switch in one shared training (DEATHS=1000: half an hour)"
 	@echo "make soak          a million packets with loss, duplication and reordering in one run (minutes)"
 	@echo "make swaps         200 live swaps in one training run, with the time of each (needs root); RACKS=4 WORKERS=8 over a tree"
-	@echo "make profile       where a packet's time goes, on both switches (needs root)"
+	@echo "make profile       the time of each stage of a packet's processing, on both switches (needs root)"
 	@echo "make fuzz          mutated packets, programs and P4Runtime messages to the embedded switch (PACKETS=100000 SEED=1)"
 	@echo "make mutants       breaks the compiled programs in 96 ways and names the test that detects each (about 15 min)"
-	@echo "make setup         only the set-up: Debian packages, and .venv"
-	@echo "make p4            compile p4src with p4c-bm2-ss, where it is installed"
+	@echo "make setup         install Debian packages and .venv"
+	@echo "make p4            compile p4src with p4c-bm2-ss, if installed"
 	@echo "make p4-suites     run other projects' P4 test suites on BMv2 and serene-switch, from the checkouts P4_GUIDE=, TUTORIALS=,"
 	@echo "                   UP4=, NGSDN=, P4_LEARNING=, P4C=, BMV2=, DASH=, PINS=, FABRIC= and ONOS= (as root)"
-	@echo "make p4-tofino     compile p4src/tna with p4c-barefoot and bfas, where they are installed; FRONTIER=1 all variants"
+	@echo "make p4-tofino     compile p4src/tna with p4c-barefoot and bfas, if installed; FRONTIER=1 all variants"
 	@echo "make shell         p4runtime-shell on the running switch (in a separate environment)"
-	@echo "make docs          these pages as a site with search, in build/site"
+	@echo "make docs          the documentation as a site with search, in build/site"
 	@echo "make lint          ruff and mypy"
 	@echo "make clean         remove build output, caches and environments"
 	@echo

@@ -1,8 +1,8 @@
 """Compiles all variants of the data plane for v1model into p4src/build, with digests of the sources and the output.
 
 python scripts/compile_p4.py          # needs p4c-bm2-ss
-python scripts/compile_p4.py --check  # do the sources and the output still have those digests? And, where p4c-bm2-ss is
-                                      # installed, does it make the same output again? Says which of the two it did.
+python scripts/compile_p4.py --check  # compares the sources and the output with these digests; if p4c-bm2-ss is
+                                      # installed, also compares the output with p4c's. Prints what it compared.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ COMPILER = "p4c-bm2-ss"
 
 
 def output(variant: str) -> list[str]:
-    """The names of the files that p4c writes for a variant."""
+    """The names of p4c's output files for a variant."""
     return [f"{variant}.json", f"{variant}.p4info.txtpb"]
 
 
 def stamp(variant: str) -> str:
-    """The text of a variant's .sha256 file: SHA-256 of what its output follows from (the sources, the top file and
-    FIELDS), and of the output."""
+    """The text of a variant's .sha256 file: SHA-256 of the inputs (the sources, the top file and FIELDS), and of the
+    output."""
     main, fields = VARIANTS[variant]
     sources = hashlib.sha256(f"{main} FIELDS={fields}\n".encode())
     for folder in ("include", "v1model"):
@@ -50,25 +50,27 @@ def stamp(variant: str) -> str:
 
 
 def stale(variant: str) -> str:
-    """What is missing, or has changed since p4c wrote a variant's output; empty if nothing has."""
+    """A text about files that are missing or have changed since p4c wrote a variant's output; empty if there are
+    none."""
     files = [BUILD / f"{variant}.sha256", *(BUILD / name for name in output(variant))]
     missing = [path.name for path in files if not path.is_file()]
     if missing:
         return f"{' and '.join(missing)} of {variant} missing"
     recorded, expected = files[0].read_text().split("\n"), stamp(variant).split("\n")
     if recorded[0] != expected[0]:
-        return f"the sources of {variant} changed, its output did not"
-    return "" if recorded == expected else f"the output of {variant} is not as the compiler wrote it"
+        return f"the sources of {variant} have changed since it was compiled"
+    return "" if recorded == expected else f"the output of {variant} has changed since it was compiled"
 
 
 @contextlib.contextmanager
 def compiled(compiler: str, variant: str, within: Path | None = None) -> Iterator[list[Path]]:
-    """Compiles a variant. Yields the files of its output, which are deleted after the block unless they were moved.
-    within: where to make a folder for them, None for where temporary files go. Raises CalledProcessError."""
+    """Compiles a variant. Yields its output files, which are deleted after the block unless they were moved. within:
+    where to create a folder for them; None: where temporary files are. Raises CalledProcessError."""
     main, fields = VARIANTS[variant]
     with tempfile.TemporaryDirectory(dir=within) as scratch:
         json, p4info = (Path(scratch, name) for name in output(variant))
-        # From p4src, so that the output names no path of this machine. --Wdisable: the root does not use all sizes.
+        # Run in p4src, so that the output contains no path of this machine. --Wdisable: the root does not use all
+        # sizes.
         subprocess.run(
             [compiler, "--target", "bmv2", "--arch", "v1model", f"-DFIELDS={fields}", "--Wdisable=unused",
              "--p4runtime-files", str(p4info), "-o", str(json), main],
@@ -78,7 +80,7 @@ def compiled(compiler: str, variant: str, within: Path | None = None) -> Iterato
 
 
 def compile_all(compiler: str) -> None:
-    """Compiles every variant, and replaces its output once all of it is written. Raises CalledProcessError."""
+    """Compiles every variant. A variant's output is replaced after all of it is written. Raises CalledProcessError."""
     for variant in VARIANTS:
         with compiled(compiler, variant, BUILD) as written:
             for path in written:
@@ -88,14 +90,15 @@ def compile_all(compiler: str) -> None:
 
 
 def differing(compiler: str, variant: str) -> str:
-    """The output of a variant that the compiler now makes otherwise; empty if none. Raises CalledProcessError."""
+    """A text about output of a variant that the compiler now writes differently; empty if there is none. Raises
+    CalledProcessError."""
     with compiled(compiler, variant) as written:
         names = [path.name for path in written if path.read_bytes() != (BUILD / path.name).read_bytes()]
-    return f"{' and '.join(names)} of {variant} not as {compiler} makes it now" if names else ""
+    return f"{compiler} now writes a different {' and '.join(names)}" if names else ""
 
 
 def check(compiler: str | None) -> int:
-    """Compares digests, and compiles where there is a compiler; prints what was done. Returns the exit status. Raises
+    """Compares digests, and the output if there is a compiler. Prints what it compared. Returns the exit status. Raises
     CalledProcessError."""
     found = [what for variant in VARIANTS if (what := stale(variant))]
     if compiler is not None and not found:
@@ -103,8 +106,8 @@ def check(compiler: str | None) -> int:
     if found:
         print(f"error: p4src/build: {'; '.join(found)}: run 'make p4'", file=sys.stderr)
         return 1
-    done = f"{compiler} makes this output again" if compiler else f"nothing was compiled: {COMPILER} is not installed"
-    print(f"p4src/build: sources and output have the digests that were recorded; {done}")
+    done = f"{compiler} writes the same output" if compiler else f"nothing was compiled: {COMPILER} is not installed"
+    print(f"p4src/build: sources and output have the recorded digests; {done}")
     return 0
 
 
@@ -114,7 +117,7 @@ def main() -> int:
         if sys.argv[1:] == ["--check"]:
             return check(compiler)
         if compiler is None:
-            print(f"error: {COMPILER} is not installed (p4lang's p4c, its BMv2 backend); p4src/build is as it was",
+            print(f"error: {COMPILER} is not installed (p4lang's p4c, its BMv2 backend); p4src/build is unchanged",
                   file=sys.stderr)  # fmt: skip
             return 1
         compile_all(compiler)

@@ -1,7 +1,7 @@
-"""Hooks of MkDocs: pages of the site that are not files in docs/.
+"""MkDocs hooks that add pages to the site which are not files in docs/.
 
 README.md is the first page. CONTRIBUTING.md, CHANGELOG.md, and every source file that a page links to are pages, too.
-So no link leaves the site. `commands.md` is written from the commands' own help at each build.
+So every link leads to a page of the site. `commands.md` is generated from the commands' help at each build.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from serene.controller.commands.cli import app
 ROOT = Path(__file__).resolve().parents[1]
 TOP = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 LANGUAGES = {".py": "python", ".json": "json", ".toml": "toml", ".c": "c", ".h": "c", ".p4": "c"}
-MOST_BYTES = 200_000  # of a source that is shown as a page
+MOST_BYTES = 200_000  # of a source file that becomes a page
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
 FENCE = re.compile(r"(^```.*?^```)", re.MULTILINE | re.DOTALL)
 
-# Command lines of argparse, by their module. `serenectl` describes itself.
+# Commands with argparse, and their modules. `serenectl` uses typer.
 OTHERS = {
     "serene-switch": "serene.switch_command",
     "serene-shim": "serene.faults.shim",
@@ -39,7 +39,7 @@ OTHERS = {
 
 
 def commands() -> str:
-    """The page of commands: what they say of themselves."""
+    """The page of commands, generated from their help."""
     serenectl = get_docs_for_click(
         obj=get_command(app), ctx=typer.Context(get_command(app)), name="serenectl", indent=1
     )
@@ -59,7 +59,7 @@ def commands() -> str:
 
 
 def notebook(path: Path) -> str:
-    """A Jupyter notebook as a page, with the outputs that are stored in it."""
+    """A Jupyter notebook as a page, with its stored outputs."""
     parts = []
     for cell in json.loads(path.read_text())["cells"]:
         source = "".join(cell["source"])
@@ -73,20 +73,20 @@ def notebook(path: Path) -> str:
 
 
 def source_page(path: Path) -> str:
-    """A source file as a page, which the search leaves out: it would stand before the pages that explain it."""
+    """A source file as a page. It is not searched: otherwise it would rank above the pages that explain it."""
     name = path.relative_to(ROOT)
     hidden = "---\nsearch:\n  exclude: true\n---\n\n"
     return f"{hidden}# `{name}`\n\n````{LANGUAGES.get(path.suffix, 'text')}\n{path.read_text().rstrip()}\n````\n"
 
 
 def targets(text: str) -> list[str]:
-    """What a page links to, without images and without code."""
+    """The targets of a page's links, without images and code."""
     outside = [part for part in FENCE.split(text) if not part.startswith("```")]
     return [found[2] for part in outside for found in LINK.findall(part)]
 
 
 def place(path: Path) -> str | None:
-    """Where in the site a file of the repository is; None: nowhere."""
+    """The site's path of a file of the repository; None if the site does not have it."""
     name = path.relative_to(ROOT).as_posix()
     if name in TOP:
         return TOP[name]
@@ -96,7 +96,7 @@ def place(path: Path) -> str | None:
 
 
 def home(src_uri: str) -> Path:
-    """The folder in the repository by which a page's links go."""
+    """The folder in the repository that a page's links are relative to."""
     for name, uri in TOP.items():
         if uri == src_uri:
             return (ROOT / name).parent
@@ -133,14 +133,15 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Links by the repository's folders become links by the site's. What is in no page of the site stays as text."""
+    """Converts links that are relative to the repository's folders to the site's. Links to files outside of the site
+    become plain text."""
     own = page.file.src_uri
 
     def moved(found: re.Match[str]) -> str:
         image, label, target, anchor = found[1], found[2], found[3], found[4] or ""
         path = (home(own) / target).resolve()
         if not path.is_relative_to(ROOT) or not path.exists():
-            return found[0]  # MkDocs says that it leads nowhere
+            return found[0]  # MkDocs will report a broken link
         there = place(path)
         if there is None or files.get_file_from_path(there) is None:
             return label

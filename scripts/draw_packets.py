@@ -1,6 +1,6 @@
 """Draws docs/images/packet.svg and slot.svg from the code. `python scripts/draw_packets.py` writes both.
 
-serene/wire.py has the packet's fields, p4c's output the slot's registers.
+The packet's fields are in serene/wire.py, the slot's registers in p4c's output.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ OUTER = (("Ethernet", 14), ("IPv4", 20), ("UDP, to port 24142", 8))
 
 
 class Picture:
-    """Boxes with a text each, row under row."""
+    """Rows of boxes with texts."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
         self._y = MARGIN
 
     def row(self, boxes: list[tuple[float, str, str]], height: int = ROW) -> None:
-        """boxes: the part of the width, 0 to 1, the text and the colour of each."""
+        """Adds a row. boxes: share of the width (0 to 1), text and colour of each."""
         x, whole = float(MARGIN), WIDTH - 2 * MARGIN
         for share, text, colour in boxes:
             width = share * whole
@@ -84,7 +84,7 @@ def packet() -> str:
 
 
 def registers() -> dict[str, tuple[int, int]]:
-    """Of each register array of the program: bits of a cell, and cells a slot. Parts of one vector are one."""
+    """Bits of a cell and cells of a slot, for each register array of the program. Parts of one vector are merged."""
     arrays = json.loads((BUILD / "serene.json").read_text())["register_arrays"]
     slots = Program.load().slots
     of: dict[str, tuple[int, int]] = {}

@@ -1,18 +1,18 @@
-"""Prints make's message about settings that its targets do not take. Each argument is a list of words, as `message`
-takes them."""
+"""Prints make's error for settings that its targets do not have. Each argument of the command is a list of words for an
+argument of `message`."""
 
 from __future__ import annotations
 
 import difflib
 import sys
 
-# Settings that people may expect, and what they are called here.
+# Settings that users may expect, and the settings to use instead.
 MEANT = {"STALENESS": "STRATEGY=ssp:3", "QUORUM": "STRATEGY=quorum:3", "K": "STRATEGY=quorum:3", "SYNC": "STRATEGY"}
 
 
 def message(targets: list[str], refused: list[str], taken: list[str], known: list[str]) -> str:
-    """targets: that make was asked for. refused: settings given that none of them takes. taken: settings that they
-    take. known: all settings of a run, which are not misspelt."""
+    """targets: make's goals. refused: given settings that no goal has. taken: the goals' settings. known: all settings
+    of a run, for which no spelling is suggested."""
     what = f"{' '.join(refused)}: no setting of make {' '.join(targets)}"
     if not taken:
         return f"{what}, which takes none"

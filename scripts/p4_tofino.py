@@ -1,12 +1,12 @@
-"""Compiles the data plane for Tofino, p4src/tna, into p4src/build: tofino for Tofino 1 and tofino2 for Tofino 2, each
-with a table of what it takes of the chip; and variants with other sizes, of which only what they take is kept.
+"""Compiles the data plane for Tofino, p4src/tna, into p4src/build/tofino (Tofino 1) and tofino2 (Tofino 2). Each has a
+table of the chip's resources that it uses. It also compiles variants with other sizes, of which only the table is kept.
 
 python scripts/p4_tofino.py             # needs p4c-barefoot and bfas on the PATH
 python scripts/p4_tofino.py --frontier  # also what other numbers of lanes, workers and slots take (many compilations)
 python scripts/p4_tofino.py --check     # needs no compiler: do the output and the sources have the recorded digests?
 
-core.p4, tna.p4 and t2na.p4 are looked for where p4c-barefoot was installed with them; if they are elsewhere, say where:
-P4C_INCLUDE=DIRECTORY:DIRECTORY.
+core.p4, tna.p4 and t2na.p4 are looked for in p4c-barefoot's installation; P4C_INCLUDE=DIRECTORY:DIRECTORY names other
+directories.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ VALUE_BITS = (32, 16, 8)  # a lane of 32 bits carries one value, two or four: do
 
 @dataclass(frozen=True)
 class Chip:
-    """What a program is compiled for."""
+    """A chip, and the program's sizes on it."""
 
     name: str
     target: str  # p4c's name of it
     architecture: str
     generation: int  # the sources' __TARGET_TOFINO__
     stages: int
-    containers: int  # of packet headers and metadata, in both directions together
-    lanes: int  # these three as tna/sizes.p4 has them
+    containers: int  # of packet headers and metadata, both directions together
+    lanes: int  # these three as in tna/sizes.p4
     slots: int
     worker_bits: int = 4
 
@@ -78,12 +78,12 @@ FRONTIER: list[tuple[Chip, dict[str, int]]] = [  # the sizes that differ from th
 
 
 class CannotCompile(Exception):
-    """The program does not compile, takes more than the chip has, or the compiler got it wrong; the message says
-    which."""
+    """The program does not compile, or uses more than the chip has, or the compiler's output is wrong. The message
+    gives the reason."""
 
 
 def source_digest(text: Callable[[Path], bytes], start: bytes = b"") -> str:
-    """SHA-256 of all sources that the output follows from. text: what of a source counts."""
+    """SHA-256 of all sources. text: returns the part of a source that the digest includes."""
     total = hashlib.sha256(start)
     for folder in ("include", "tna"):
         for path in sorted((SOURCES / folder).glob("*.p4")):
@@ -103,7 +103,7 @@ def stamp(chip: Chip) -> str:
 
 def frontier_stamp() -> str:
     """The text of frontier.sha256: the digests of the variants and the sources, and of the table. Comments in the
-    sources do not count: nobody should have to compile all variants again for their sake."""
+    sources do not count, so that a changed comment does not require compiling all variants again."""
 
     def words(path: Path) -> bytes:
         return " ".join(re.sub(r"//.*", "", path.read_text()).split()).encode() + b"\n"
@@ -114,8 +114,8 @@ def frontier_stamp() -> str:
 
 
 def stale() -> str:
-    """What is missing, or has changed since the output was written, and the command that writes it; empty if nothing
-    has."""
+    """A text about output that is missing or has changed since it was written, with the command that writes it; empty
+    if there is none."""
     for chip in CHIPS:
         output = [chip.build / name for name in (*OUTPUT, "serene.sha256")]
         if found := _stale(output, partial(stamp, chip)):
@@ -125,31 +125,31 @@ def stale() -> str:
 
 
 def _stale(paths: Sequence[Path], expect: Callable[[], str]) -> str:
-    """The same of some files, the last of which is to hold what ``expect`` returns."""
+    """The same for these files. The last file has to contain the text that ``expect`` returns."""
     there = paths[-1].parent.relative_to(SOURCES.parent)
     missing = [path.name for path in paths if not path.is_file()]
     if missing:
         return f"{there}: {' and '.join(missing)} missing"
     recorded, expected = paths[-1].read_text().split("\n"), expect().split("\n")
     if recorded[0] != expected[0]:
-        return f"{there}: the sources changed, the output did not"
-    return "" if recorded == expected else f"{there}: the output is not as it was written"
+        return f"{there}: the sources have changed since they were compiled"
+    return "" if recorded == expected else f"{there}: the output has changed since it was compiled"
 
 
 @dataclass
 class Cost:
-    """What a program takes of its chip, whose number of stages it may exceed."""
+    """The resources of a chip that a program uses. It may use more stages than the chip has."""
 
     stages: int
     table: list[list[int]]  # a row for each stage, a column for each of KINDS
-    containers: int  # of headers and metadata, both directions, without those that only the deparser reads
+    containers: int  # of headers and metadata, both directions; not those that only the deparser reads
 
     def total(self, kind: str) -> int:
-        """How many of a kind all stages take together."""
+        """The number of a kind of resource that all stages use together."""
         return sum(row[list(KINDS).index(kind)] for row in self.table)
 
 
-# How many a stage has, and the two keys by which bfas's resources.json lists those in use.
+# The number in a stage, and the two keys of the used ones in bfas's resources.json.
 KINDS = {
     "stateful ALUs": (4, "meter_alus", "meters"),
     "counters": (4, "statistic_alus", "stats"),
@@ -162,9 +162,9 @@ KINDS = {
 
 
 def includes(out: Path) -> list[str]:
-    """The include directories: the sources', and those of core.p4 and tna.p4 by way of links in ``out``. In the program
-    that p4c dumps, files of its own directory would be mere `#include` lines; found through links they are spelt
-    out."""
+    """The include directories: the sources', and those of core.p4 and tna.p4 through links in ``out``. When p4c prints
+    the program, it writes `#include` lines for files of its own directory. Files that it finds through links are
+    printed in full."""
     compiler = Path(shutil.which("p4c-barefoot") or "").resolve()
     named = os.environ.get("P4C_INCLUDE", str(compiler.parents[1] / "share" / "p4c" / "p4include"))
     folders = [Path(folder).resolve() for folder in filter(None, named.split(":"))]
@@ -175,8 +175,8 @@ def includes(out: Path) -> list[str]:
 
 
 def compile_variant(out: Path, chip: Chip, sizes: dict[str, int]) -> str:
-    """Compiles and assembles the program with these sizes into ``out``; what went wrong, empty if nothing did. Raises
-    CannotCompile if it is the compiler that is wrong."""
+    """Compiles and assembles the program with these sizes into ``out``. Returns an error's text, empty on success.
+    Raises CannotCompile if the compiler's output is wrong."""
     (out / "dump").mkdir(parents=True)
     compiler = [
         "p4c-barefoot", "--target", chip.target, "--arch", chip.architecture,
@@ -189,7 +189,7 @@ def compile_variant(out: Path, chip: Chip, sizes: dict[str, int]) -> str:
     assembler = ["bfas", "-o", str(out), str(out / "pipe" / "serene.bfa")]
     for command in (compiler, assembler):
         try:
-            # From p4src, so that the output names no path of this machine.
+            # Run in p4src, so that the output contains no path of this machine.
             done = subprocess.run(command, cwd=SOURCES, capture_output=True, text=True, timeout=1800, check=False)
         except subprocess.TimeoutExpired:
             return f"{command[0]}: no result after 30 minutes"
@@ -208,7 +208,7 @@ def compile_variant(out: Path, chip: Chip, sizes: dict[str, int]) -> str:
         )
     selects = dumped.count("transition select(")
     matches = len(re.findall(r"^ +match: \[", assembly, re.MULTILINE))
-    if matches < selects:  # a fault of p4c's backend that docs/tofino.md describes
+    if matches < selects:  # docs/tofino.md describes this error of p4c's backend
         raise CannotCompile(
             f"the assembly has {matches} of the parsers' {selects} selects: the compiler lacks our patch "
             "(docs/tofino.md)"
@@ -217,18 +217,18 @@ def compile_variant(out: Path, chip: Chip, sizes: dict[str, int]) -> str:
 
 
 def frontend_text(out: Path) -> str:
-    """The program in ``out``, where ``compile_variant`` wrote it, as p4c's frontend printed it."""
+    """The program as p4c's frontend printed it. out: as for ``compile_variant``."""
     (dumped,) = (out / "dump").glob("*FrontEndLast.p4")
     return dumped.read_text()
 
 
 def assembly_text(out: Path) -> str:
-    """The same as assembly."""
+    """The program's assembly. out: as for ``compile_variant``."""
     return (out / "pipe" / "serene.bfa").read_text()
 
 
 def cost(out: Path, chip: Chip) -> Cost:
-    """What the program in ``out``, where ``compile_variant`` wrote it, takes of the chip."""
+    """The chip's resources that the program uses. out: as for ``compile_variant``."""
     resources = json.loads((out / "pipe" / "logs" / "resources.json").read_text())["resources"]["mau"]["mau_stages"]
     table = [[len(stage[part].get(what) or []) for _, part, what in KINDS.values()] for stage in resources]
     used = [number for number, row in enumerate(table) if any(row)]
@@ -254,7 +254,7 @@ def report(found: Cost, chip: Chip) -> str:
 
 
 def stateful(assembly: str) -> str:
-    """The registers' instructions, picked out of the whole assembly."""
+    """The registers' instructions, extracted from the assembly."""
     blocks = re.findall(r"^  stateful .*\n(?:    .*\n)*", assembly, re.MULTILINE)
     kept = r" +(p4: |exact group|format: |pred_|actions:|\w+:$|- (?!\[))"
     parts = [[line for line in block.splitlines() if re.match(kept, line)] for block in blocks]
@@ -263,8 +263,8 @@ def stateful(assembly: str) -> str:
 
 
 def compile_default(chip: Chip) -> Cost:
-    """Compiles the program with the sources' own sizes and replaces the output for a chip. Raises CannotCompile, with
-    the output as it was."""
+    """Compiles the program with the sources' own sizes and replaces the output for a chip. If it raises CannotCompile,
+    the output is unchanged."""
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch, "out")
         failure = compile_variant(out, chip, {})
@@ -283,8 +283,8 @@ def compile_default(chip: Chip) -> Cost:
 
 
 def frontier() -> str:
-    """The table for frontier.md, in Markdown: the sizes of each variant, how many values of each size a packet carries,
-    and what it takes. Compiles as many variants at a time as there are processors, and prints each row when it is
+    """The table for frontier.md, in Markdown: the sizes of each variant, the number of values in a packet by their
+    bits, and the resources. Compiles as many variants at a time as there are processors, and prints each row when it is
     known."""
     formats = "/".join(map(str, VALUE_BITS))
     rows = [
@@ -300,7 +300,7 @@ def frontier() -> str:
 
 
 def frontier_row(chip: Chip, variant: dict[str, int]) -> str:
-    """Compiles a variant; its row. Raises CannotCompile."""
+    """Compiles a variant and returns its row. Raises CannotCompile."""
     lanes, slots = variant.get("FIELDS", chip.lanes), variant.get("SLOTS_IN_USE", chip.slots)
     values = "/".join(str(32 // bits * lanes) for bits in VALUE_BITS)
     workers = 1 << variant.get("WORKER_BITS", chip.worker_bits)
@@ -323,7 +323,7 @@ def main() -> int:
         return 1 if found else 0
     for tool, what in TOOLS.items():
         if shutil.which(tool) is None:
-            print(f"error: {tool} is not installed ({what}); what it made is as it was", file=sys.stderr)
+            print(f"error: {tool} is not installed ({what}); the output is unchanged", file=sys.stderr)
             return 1
     try:
         for chip in CHIPS:

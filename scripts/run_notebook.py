@@ -1,8 +1,8 @@
-"""Runs a notebook's cells in this process and stores what they print and draw.
+"""Runs a notebook's cells in this process and stores their texts and figures.
 
 python scripts/run_notebook.py examples/stragglers.ipynb
 
-The cells are plain Python, without magics, so no Jupyter is needed for it, nor for the test that runs it.
+The cells are plain Python without magics, so neither this script nor its test needs Jupyter.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from matplotlib import pyplot as plt
 
 
 def run(notebook: dict[str, Any]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Runs the code cells in their order. Yields each with its outputs: what it printed, and the figures that it left
-    open. Raises what a cell raises."""
+    """Runs the code cells in their order. Yields each cell with its outputs: the printed text, and the open figures. A
+    cell's exceptions are not caught."""
     names: dict[str, Any] = {"__name__": "__main__"}
     open_before = set(plt.get_fignums())
     for cell in notebook["cells"]:

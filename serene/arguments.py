@@ -1,4 +1,4 @@
-"""Command lines that say in one line what was wrong, and exit with status 2."""
+"""Command line parsers whose errors are one line, with exit status 2."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def add_version(parser: argparse.ArgumentParser) -> None:
 
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:
-    """The type of an option that takes a whole number in these bounds."""
+    """The type of an option whose value is a whole number in these bounds."""
     expected = f"{least} or more" if most is None else f"from {least} to {most}"
 
     def number(text: str) -> int:
@@ -37,7 +37,7 @@ def whole(least: int, most: int | None = None) -> Callable[[str], int]:
 
 
 def probability(text: str) -> float:
-    """The type of an option that takes a number from 0 to 1."""
+    """The type of an option whose value is a number from 0 to 1."""
     try:
         number = float(text)
     except ValueError:

@@ -2,7 +2,7 @@
 
     tshark -X lua_script:serene.lua -r captures/s1-eth1_in.pcap -V
 
-Wireshark itself loads it from its folder of personal Lua plugins.
+Wireshark loads it from its folder of personal Lua plugins.
 """
 
 from __future__ import annotations
@@ -99,12 +99,12 @@ def _layout(name: str, layer: Any) -> Iterator[str]:
     """A Lua table of a layer's fields with their sizes, and the names of their values."""
     yield f"layouts.{name} = {{}}"
     for each in layer.fields_desc:
-        said = ""
+        names = ""
         if values := getattr(each, "i2s", None):
             pairs = ", ".join(f"[{key}] = {json.dumps(text)}" for key, text in values.items())
             yield f"names.{each.name} = {{ {pairs} }}"
-            said = f", names.{each.name}"
-        made = f'ProtoField.uint{8 * each.sz}("serene.{each.name}", "{each.name}", base.DEC{said})'
+            names = f", names.{each.name}"
+        made = f'ProtoField.uint{8 * each.sz}("serene.{each.name}", "{each.name}", base.DEC{names})'
         yield f"fields[#fields + 1] = {made}"
         yield f"table.insert(layouts.{name}, {{ field = fields[#fields], size = {each.sz} }})"
 

@@ -1,4 +1,4 @@
-"""What is installed: the distribution's name and version, and the package's folder."""
+"""The installed distribution's name and version, and the package's folder."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ def version() -> str:
 
 
 def to_install(extra: str) -> str:
-    """The command that installs what an extra of pyproject.toml lists."""
+    """The command that installs the packages of an extra of pyproject.toml."""
     return f"pip install '{NAME}[{extra}]'"

@@ -1,7 +1,7 @@
-"""The program's table entries, by the names that the P4 program gives its tables, keys, actions and parameters.
+"""The program's table entries, with the P4 program's names of tables, keys, actions and parameters.
 
-They are values: the controller encodes them for P4Runtime (`serene.controller.switch.encoding`), and `serene.sim`
-writes them to a switch in its own process.
+The controller encodes them for P4Runtime (`serene.controller.switch.encoding`); `serene.sim` writes them to a switch in
+its own process.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CPU_PORT = 255
 
 
 class Kind(Enum):
-    """What an update does. All three are errors of the switch where they do not fit what is there."""
+    """The type of an update. The switch answers with an error if the update does not fit its present entries."""
 
     INSERT = "insert"
     MODIFY = "modify"
@@ -31,7 +31,7 @@ class Kind(Enum):
 
 
 class Entity:
-    """What a controller writes: +x inserts it, ~x replaces what is there under its key, -x deletes that."""
+    """An entity that a controller writes: +x inserts it, ~x modifies the entity with the same key, -x deletes that."""
 
     def __pos__(self) -> Update:
         return Update(Kind.INSERT, self)
@@ -54,8 +54,8 @@ Updates = list[Update]
 @dataclass(frozen=True)
 class Entry(Entity):
     """A table's entry; every match is exact. table, action: the last part of their names. match, params: by name, in
-    the program's order. action: empty where only the key matters. note: of the controller to itself, which the data
-    plane does not see (P4Runtime's ``metadata``)."""
+    the program's order. action: empty if only the key matters. note: data that the controller stores with the entry and
+    the data plane ignores (P4Runtime's ``metadata``)."""
 
     table: str
     match: Mapping[str, int]
@@ -65,7 +65,7 @@ class Entry(Entity):
 
     @property
     def key(self) -> tuple[str, tuple[int, ...]]:
-        """What tells it from other entries."""
+        """The table and the match key, which identify the entry."""
         return self.table, tuple(self.match.values())
 
 
@@ -79,7 +79,7 @@ class Group(Entity):
 
 @dataclass(frozen=True)
 class Cell(Entity):
-    """A cell of a counter. Only ~cell is of use: it sets the counter to zero."""
+    """A cell of a counter. Only ~cell is useful: it resets the counter to zero."""
 
     counter: str
     index: int = 0
@@ -87,7 +87,7 @@ class Cell(Entity):
 
 @dataclass(frozen=True)
 class Digest(Entity):
-    """A type of digests that the switch is to send."""
+    """A type of digests that the switch has to send."""
 
     name: str
 
@@ -97,7 +97,7 @@ class Digest(Entity):
 
 @dataclass(frozen=True)
 class SwitchAddress:
-    """The address under which a data plane answers, as text."""
+    """The addresses of a data plane, as text."""
 
     ip: str
     mac: str
@@ -108,9 +108,9 @@ OWN = SwitchAddress(SWITCH_IP, SWITCH_MAC)
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a worker is: the number of its port at the switch, its addresses as text, and its incarnation, the number
-    that its process drew when it joined. rack: with several switches, the number of the leaf that has the port; else
-    0."""
+    """A worker's place in the network: its port at the switch, its addresses as text, and its incarnation. The
+    incarnation is a random number that its process drew when it joined. rack: with several switches, the number of the
+    leaf that has the port; else 0."""
 
     port: int
     mac: str
@@ -126,7 +126,7 @@ class Endpoint:
 
     @property
     def host(self) -> tuple[int, int, str, str]:
-        """What stays the same when a worker's process starts anew."""
+        """The part that does not change when a worker's process restarts."""
         return (self.rack, self.port, self.mac, self.ip)
 
     def __str__(self) -> str:
@@ -150,7 +150,7 @@ def mac_text(mac: int) -> str:
 
 
 def own_addresses(own: SwitchAddress = OWN) -> list[Entry]:
-    """The switch's own addresses, which nobody else may use: workers believe what comes from them."""
+    """The switch's own addresses. No host may send from them, because workers trust packets from these addresses."""
     return [
         Entry("switch_address", {"ip": number(own.ip)}, "answer_arp", {"mac": number(own.mac)}),
         Entry("switch_mac", {"mac": number(own.mac)}, "impostor"),
@@ -194,7 +194,7 @@ def address(job: int, worker: int, at: Endpoint, own: SwitchAddress = OWN) -> En
 
 
 def job_group(job: int, members: Mapping[int, Endpoint], *others: tuple[int, int]) -> Group:
-    """Who gets the copies of a release. others: further (port, replica) pairs."""
+    """The receivers of a release's copies. others: further (port, replica) pairs."""
     return Group(JOB_GROUPS + job, (*((at.port, worker + 1) for worker, at in members.items()), *others))
 
 
@@ -202,7 +202,7 @@ def job(
     job: int, *, first_slot: int, slots: int, vector_length: int, scale: int, limit: int, workers: int,
     lost_sessions: int, note: bytes = b"",
 ) -> Entry:  # fmt: skip
-    """limit: in units of 1 / scale. workers: up to 256, which is 0 in the entry."""
+    """limit: in units of 1 / scale. workers: up to 256; the entry has 0 for 256."""
     params = {
         "first_slot": first_slot,
         "slots": slots,
@@ -217,13 +217,13 @@ def job(
 
 
 def policy(job: int, session: int, epoch: int, fields: PolicyFields, members: int | None = None) -> Entry:
-    """members: how many workers take part, at other switches too; by default, those of ``fields``."""
+    """members: the number of members at all switches; by default, those of ``fields``."""
     params = {"session": session, "epoch": epoch, **_fields(fields, "staleness", members)}
     return Entry("policy", {"job": job}, "set_policy", params)
 
 
 def _fields(fields: PolicyFields, staleness: str, members: int | None) -> dict[str, int]:
-    """staleness: the name of that parameter."""
+    """staleness: the name of the parameter for the staleness bound."""
     return {
         "member_mask": fields.member_mask,
         "sync_mask": fields.sync_mask,
@@ -238,31 +238,33 @@ def _fields(fields: PolicyFields, staleness: str, members: int | None) -> dict[s
 
 
 def leaf_address(rack: int, size: int) -> SwitchAddress:
-    """The address from which a leaf sends to the root. size: the job's workers in that rack, which a controller that
-    takes over reads from the address."""
+    """The address from which a leaf sends to the root. size: the number of the job's workers in that rack; a controller
+    that takes over reads it from the address."""
     return SwitchAddress(f"10.0.253.{rack + 1}", f"02:00:00:{size:02x}:fd:{rack:02x}")
 
 
 def leaf_at(rack: int, size: int, session: int) -> Endpoint:
-    """A leaf as the root sees it, whose ports to the leaves are 1, 2, ... A switch's incarnation is the session."""
+    """A leaf's endpoint at the root, whose ports to the leaves are 1, 2, ... A switch's incarnation is the session."""
     own = leaf_address(rack, size)
     return Endpoint(rack + 1, own.mac, own.ip, SERENE_UDP_PORT, session)
 
 
 def root_at(port: int, session: int, own: SwitchAddress = OWN) -> Endpoint:
-    """The root as a leaf sees it."""
+    """The root's endpoint at a leaf."""
     return Endpoint(port, own.mac, own.ip, SERENE_UDP_PORT, session)
 
 
 def uplink(job: int, rack: int, size: int, port: int, root: SwitchAddress = OWN) -> Entry:
-    """Tells a leaf where the root is, and which rack is its own. size: the job's workers in it; port: to the root."""
+    """A leaf's entry with the root's addresses and the leaf's own rack. size: the job's workers in the rack; port: to
+    the root."""
     own = leaf_address(rack, size)
     params = {"port": port, "rack": rack, "mac": number(root.mac), "ip": number(root.ip)}
     return Entry("root", {"job": job}, "set_root", {**params, "own_mac": number(own.mac), "own_ip": number(own.ip)})
 
 
 def prepared(job: int, session: int, epoch: int, policy: LeafPolicy, members: int | None = None) -> Entry:
-    """An epoch's policy at a leaf, in force as soon as the root says so. members: of the whole job."""
+    """An epoch's policy at a leaf. The leaf puts it in force when the root announces the epoch. members: of the whole
+    job."""
     params = {
         **_fields(policy.fields, "staleness_bound", members),
         "enough": policy.enough,
@@ -282,5 +284,6 @@ def leaf_group(job: int, here: Mapping[int, Endpoint], port: int) -> Group:
 
 
 def root_group(job: int, ports: Iterable[tuple[int, int]]) -> Group:
-    """The leaves, twice: one copy may echo a worker's request. ports: (rack, the root's port to its leaf)."""
+    """The leaves, two replicas each: one copy may echo a worker's request. ports: (rack, the root's port to its
+    leaf)."""
     return Group(JOB_GROUPS + job, tuple((port, first + rack + 1) for rack, port in ports for first in (0, ECHOES)))

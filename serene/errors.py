@@ -1,7 +1,7 @@
 """Errors that a user can act on.
 
-Every message says what was wrong, what was expected and, where there is a choice, the valid choices; command lines
-print it after ``error:`` and exit without a traceback.
+Every message names what was wrong, what was expected and, if there is a choice, the valid choices. Commands print it
+after ``error:`` and exit without a traceback.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def choices(values: Iterable[object]) -> str:
 
 
 def numbers(values: Sequence[int]) -> str:
-    """Numbers in ascending order as they appear in a message: those of a large job are told by the first and the last,
-    ``0 to 127``, where none between them is missing."""
+    """Numbers as text for a message. values: in ascending order. If there are many and none is missing, only the first
+    and the last appear: ``0 to 127``."""
     few = 8
     if len(values) <= few or values[-1] - values[0] != len(values) - 1:
         return choices(values)
@@ -36,7 +36,7 @@ def plural(number: int, what: str) -> str:
 
 
 def one_line(text: str, longest: int) -> str:
-    """A text from elsewhere as one line that any terminal can show, of at most ``longest`` characters."""
+    """A text of another program as one line that any terminal can show, with at most ``longest`` characters."""
     line = "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in text[: longest + 1]

@@ -1,7 +1,7 @@
-"""Gradients as integers: what a switch can add, exactly and in any order.
+"""Gradients as integers, which a switch adds exactly and in any order.
 
-A contribution is ``round(g * scale)``, half to even, clipped at ``limit``; the error is at most 0.5 / scale for each
-value that was not clipped. Sums are exact modulo 2**32, and a difference of two reads is a signed 32-bit number.
+A contribution is ``round(g * scale)``, half to even, clipped at ``limit``. The error is at most 0.5 / scale for each
+value that was not clipped. Sums are exact modulo 2**32. A difference of two reads is a signed 32-bit number.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from serene.errors import SereneError
 DEFAULT_SCALE = 2**20
 DEFAULT_LIMIT = 8.0
 LARGEST = 2**31 - 1
-POOL_SCALE = 2**32 - 1  # stands for "each block has a scale of its own"; larger than any scale shared by a job's values
+POOL_SCALE = 2**32 - 1  # means that each block has its own scale; larger than any job's scale
 
 
 class BadGradient(SereneError):
@@ -24,7 +24,8 @@ class BadGradient(SereneError):
 
 @dataclass(frozen=True)
 class FixedPoint:
-    """The mapping between float32 and int32. ``scale``: units in 1.0; ``limit``: the largest |value| that is kept."""
+    """The mapping between float32 and int32. ``scale``: units in 1.0; ``limit``: the largest |value| that is not
+    clipped."""
 
     scale: int = DEFAULT_SCALE
     limit: float = DEFAULT_LIMIT
@@ -38,8 +39,8 @@ class FixedPoint:
 
     @classmethod
     def of(cls, workers: int) -> FixedPoint:
-        """The default mapping. With so many workers that a sum of one contribution each might not fit, its scale is a
-        smaller power of two."""
+        """The default mapping. For many workers its scale is a smaller power of two, so that a sum of one contribution
+        of each fits."""
         scale = DEFAULT_SCALE
         while cls(scale).capacity < workers and scale > 1:
             scale //= 2
@@ -47,7 +48,7 @@ class FixedPoint:
 
     @property
     def capacity(self) -> int:
-        """How many contributions a difference of two reads is certain to hold."""
+        """The number of contributions that a difference of two reads can certainly hold."""
         return int(LARGEST / (self.scale * self.limit))
 
     def quantise(self, gradient: np.ndarray) -> tuple[np.ndarray, int]:

@@ -1,5 +1,5 @@
-"""How to reach a controller's HTTP interface: its address and token, the same for the command line, the process group,
-experiments and tests.
+"""Access to a controller's HTTP interface: its address and token. The command line, the process group, experiments and
+tests use them.
 
     SERENE_CONTROLLER=http://HOST:PORT      or unix:/PATH, which reaches it from any network namespace of its machine
     SERENE_TOKEN=...                        the token that the controller was started with
@@ -24,11 +24,11 @@ DEFAULT_HTTP = "127.0.0.1:8559"
 DEFAULT_URL = f"http://{DEFAULT_HTTP}"
 UNIX = "unix:"
 LONGEST_PATH = 107  # the longest path of a Unix socket, in bytes
-_TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")  # what HTTP allows after Bearer, long enough not to be guessed
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")  # characters that HTTP allows after Bearer; too long to be guessed
 
 
 def token() -> str | None:
-    """The token in the environment. Raises SereneError if it cannot be one."""
+    """The token in the environment. Raises SereneError if its form is invalid."""
     given = os.environ.get(TOKEN)
     if given and not _TOKEN.fullmatch(given):
         raise SereneError(
@@ -44,11 +44,11 @@ def controller_url(given: str | None = None) -> str:
 
 
 class NoController(SereneError):
-    """No controller answers at this address, or not in time."""
+    """No controller answers at this address in time."""
 
 
 class NotAController(SereneError):
-    """Something else answers at this address."""
+    """Another program answers at this address."""
 
 
 class Rejected(SereneError):
@@ -60,8 +60,8 @@ class Rejected(SereneError):
 
 
 class Connection:
-    """A connection to one controller. url: as `controller_url` takes it. timeout_s: for an answer. start: the command
-    that starts a controller, for the message where there is none. Raises SereneError if the URL is not valid."""
+    """A connection to one controller. url: as for `controller_url`. timeout_s: for an answer. start: the command that
+    starts a controller, for the message if none answers. Raises SereneError if the URL is not valid."""
 
     def __init__(self, url: str | None = None, *, timeout_s: float = 15.0, start: str = "serenectl up") -> None:
         self.url = controller_url(url)
@@ -78,8 +78,8 @@ class Connection:
         self._http.close()
 
     def ask(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Any:
-        """The JSON that the controller answers with. Raises NoController, NotAController, Rejected, or SereneError
-        where the body has a number that is not finite."""
+        """The JSON that the controller answers with. Raises NoController, NotAController, Rejected, or SereneError if
+        the body has a number that is not finite."""
         try:
             content = None if body is None else json.dumps(body, allow_nan=False).encode()
         except ValueError:
@@ -87,7 +87,7 @@ class Connection:
         headers = {} if body is None else {"Content-Type": "application/json"}
         try:
             response = self._http.request(method, path, content=content, headers=headers)
-        except (httpx.TransportError, httpx.InvalidURL, UnicodeError) as error:  # the last: a name too long for DNS
+        except (httpx.TransportError, httpx.InvalidURL, UnicodeError) as error:  # UnicodeError: too long for DNS
             raise self.nobody(error) from None
         return self.read(response)
 
@@ -104,7 +104,7 @@ class Connection:
         raise Rejected(answer["error"], response.status_code)
 
     def nobody(self, error: Exception) -> NoController:
-        """What to raise where a request has failed."""
+        """The error for a failed request."""
         if isinstance(error, httpx.ReadTimeout):
             return NoController(
                 f"the controller at {self.url} did not answer within {self._timeout_s:g} s; it may be stopped or busy"
@@ -112,7 +112,7 @@ class Connection:
         return NoController(f"no controller at {self.url}: start one with '{self._start}', or set ${CONTROLLER}")
 
     def somebody_else(self) -> NotAController:
-        """What to raise where an answer is no controller's."""
+        """The error for an answer that is not a controller's."""
         return NotAController(
             f"{self.url} answers, but is not a Serene controller of this version. Start one elsewhere with "
             f"'serenectl up --http HOST:PORT', and set ${CONTROLLER} to it"
@@ -135,8 +135,8 @@ def _client(url: str, timeout_s: float) -> httpx.Client:
             raise _no_address(url) from None
         if named.scheme not in ("http", "https") or not named.host:
             raise _no_address(url)
-        encrypted = named.scheme == "https"  # else certificates, which take 20 ms to load, are not needed
-    # Never through a proxy from the environment: the token is for the controller alone.
+        encrypted = named.scheme == "https"  # without TLS no certificates are needed, which take 20 ms to load
+    # Never through the environment's proxy: only the controller may see the token.
     return httpx.Client(
         base_url=base, transport=transport, headers=headers, timeout=timeout_s, trust_env=False, verify=encrypted
     )

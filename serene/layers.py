@@ -1,4 +1,4 @@
-"""Serene's packets as scapy layers, to build odd ones in tests and to read captures.
+"""Serene's packets as scapy layers, to build unusual packets in tests and to read captures.
 
 >>> from serene.layers import Serene
 >>> Ether() / IP() / UDP(dport=24142) / Serene(op="PUSH", worker=2) / Values(values=[1] * 320)
@@ -41,11 +41,12 @@ class Membership(Packet):
     fields_desc = _fields(MEMBERSHIP_FIELDS)
 
 
-MOST_VALUES = 4096  # scapy stops at 100 by default
+MOST_VALUES = 4096  # scapy's default is 100
 
 
 class Values(Packet):
-    """Follows PUSH, PULL and ANSWER, and between switches UP, DOWN and GRANT: as many values as the packet holds."""
+    """The values after the header in PUSH, PULL and ANSWER, and between switches in UP, DOWN and GRANT. The packet's
+    length determines their number."""
 
     name = "Serene values"
     fields_desc: ClassVar[list[Any]] = [FieldListField("values", [], SignedIntField("", 0), max_count=MOST_VALUES)]

@@ -1,4 +1,4 @@
-"""Colours, and how pictures, tables and the controller's page name and draw a strategy."""
+"""Colours and names of strategies in figures, tables and the controller's page."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 from serene.strategy import parse
 
-# Okabe and Ito's palette: distinct also for colour-blind readers.
+# Okabe and Ito's palette, which colour-blind readers can distinguish.
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
 GREY = "#888888"
-# From Paul Tol's muted palette, for automatic strategies, so that each has a colour of its own.
+# From Paul Tol's muted palette, so that each automatic strategy has its own colour.
 TEAL, FOREST, MAGENTA, INDIGO = "#44AA99", "#117733", "#AA4499", "#332288"
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK, YELLOW)
 
-# A worker's states: from Paul Tol's palettes, of different brightness, and none of them a strategy's colour.
+# A worker's states: from Paul Tol's palettes, with different brightness, and different from strategies' colours.
 COMPUTING, SENDING, WAITING = "#999933", "#882255", "#DDCC77"
 
-# By a strategy's text, or by the beginning of its text.
+# The key is a strategy's text, or the beginning of its text.
 COLOUR_OF = {
     "bsp": BLACK,
     "ssp:1": SKY,
@@ -35,7 +35,8 @@ COLOUR_OF = {
 
 @dataclass(frozen=True)
 class Look:
-    """How a strategy looks in tables and pictures. ``kind``: its name without parameters that depend on the workers."""
+    """A strategy's name and colour in tables and figures. ``kind``: the name without parameters that depend on the
+    workers."""
 
     name: str
     kind: str
@@ -50,14 +51,14 @@ def look(text: str) -> Look:
     if head == "auto":
         name = f"auto: {rest.partition(':')[0]}"
         return Look(name, name, colour, "--")
-    if text == "quorum":  # of as many as a study chooses
+    if text == "quorum":  # a study chooses k
         return Look("k-of-n", "k-of-n", colour)
     name = str(parse(text))
     return Look(name, {"quorum": "k-of-n", "mixed": "Mixed"}.get(head, name), colour)
 
 
 def colour_of(name: str) -> str:
-    """The colour of a strategy written as it prints itself, ``SSP(3)``."""
+    """The colour of a strategy by its printed name, ``SSP(3)``."""
     if name.endswith("-of-n"):
         return COLOUR_OF["quorum"]
     head, _, rest = name.lower().partition("(")

@@ -1,4 +1,4 @@
-"""The compiled data plane: where p4c's output lies, and the sizes that Python takes from it."""
+"""The compiled data plane: the paths of p4c's output, and the sizes that Python reads from it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _HERE = Path(__file__).resolve().parent
 # In the repository, or inside the package in a wheel.
 BUILD = next((path for path in (_HERE.parent / "p4src" / "build", _HERE / "p4") if path.is_dir()), _HERE / "p4")
 VARIANTS = ("serene", "serene_jumbo")  # 320 lanes (MTU 1500), 896 lanes (jumbo frames)
-TREE = ("serene_leaf", "serene_root")  # the two levels of a tree of switches; neither is of use alone
+TREE = ("serene_leaf", "serene_root")  # the two levels of a tree of switches; they work only together
 
 
 class NoSuchProgram(SereneError):
-    """There is no compiled program of that name, or it is not Serene's."""
+    """There is no compiled program with that name, or it is not Serene's."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Program:
     """p4c's output for one variant, and its sizes: lanes a slot, slots, jobs, workers a job.
 
     ``config_path``, ``p4info_path``: the files as the compiler wrote them; for BMv2 and the embedded switch the former
-    is p4c's JSON. A switch is given `config` and `p4info`, which have ``slots`` slots.
-    ``counted_workers``: how many places for each job the counters by worker have. A root's workers are leaves.
+    is p4c's JSON. A switch gets `config` and `p4info`, which have ``slots`` slots. ``counted_workers``: number of cells
+    that per-worker counters have for each job. A root's workers are leaves.
     """
 
     name: str
@@ -38,12 +38,12 @@ class Program:
     max_jobs: int
     max_workers: int
     counted_workers: int
-    bytes_per_slot: int | None = None  # that a switch keeps; None where the compiled program does not say
-    resized: bool = False  # ``slots`` are not those that it was compiled with
+    bytes_per_slot: int | None = None  # of a switch's state; None if the compiled program does not have that number
+    resized: bool = False  # whether ``slots`` differs from the number that it was compiled with
 
     def with_slots(self, slots: int) -> Program:
-        """The same program with another number of slots. Raises NoSuchProgram for what is no JSON, whose sizes stay as
-        they were compiled, and NotBySlot."""
+        """The same program with another number of slots. Raises NotBySlot, or NoSuchProgram if the program is not in
+        JSON: then its sizes are fixed."""
         check_number(slots)
         if slots == self.slots:
             return self
@@ -52,7 +52,7 @@ class Program:
                 f"{slots} slots: {self.config_path.name} was compiled with {self.slots}. Only programs for BMv2 or "
                 "the embedded switch can change it"
             )
-        resized_p4info(self.p4info_path.read_text(), self._state, slots)  # raises where they cannot be counted
+        resized_p4info(self.p4info_path.read_text(), self._state, slots)  # raises if slots cannot be counted
         return replace(self, slots=slots, resized=True)
 
     @property
@@ -65,7 +65,7 @@ class Program:
 
     @property
     def config(self) -> bytes:
-        """What a switch is given."""
+        """The program in the form that a switch gets."""
         compiled = self.config_path.read_bytes()
         return resized(compiled, self.slots) if self.resized else compiled
 
@@ -77,14 +77,14 @@ class Program:
 
     @classmethod
     def load(cls, variant: str | Path = "serene") -> Program:
-        """Loads a variant by name, or any build of Serene's program by its JSON's path, which needs its P4Info beside
+        """Loads a variant by its name, or any build of Serene's program by its JSON's path. The P4Info has to be beside
         it: mine.json and mine.p4info.txtpb."""
         path = BUILD / f"{variant}.json" if str(variant) in VARIANTS else Path(variant)
         if not path.suffix:
             raise NoSuchProgram(f"no program {str(variant)!r}; expected {choices(VARIANTS)}, or a path to a .json")
         p4info = path.with_suffix(".p4info.txtpb")
         try:
-            with path.open("rb"):  # read when a switch is given it
+            with path.open("rb"):  # only checked here; it is read when a switch gets it
                 text = p4info.read_text()
             kept = None
             if path.suffix == ".json":
@@ -104,14 +104,14 @@ class Program:
 
     @classmethod
     def tree(cls, slots: int | None = None) -> tuple[Program, Program]:
-        """The programs of a tree's leaves and root. Neither is a variant, since neither is of use alone. slots: by
-        default as many as they were compiled with."""
+        """The programs of a tree's leaves and root. They work only together, so neither is a variant. slots: by default
+        the number that they were compiled with."""
         leaf, root = (chosen_program(BUILD / f"{name}.json", slots) for name in TREE)
         return leaf, root
 
 
 def chosen_program(variant: str | Path, slots: int | None) -> Program:
-    """A program as `Program.load`, and `Program.with_slots` where a number is given. Raises NoSuchProgram or
+    """A program, loaded as by `Program.load`, and by `Program.with_slots` if a number is given. Raises NoSuchProgram or
     NotBySlot."""
     program = Program.load(variant)
     return program if slots is None else program.with_slots(slots)
@@ -122,6 +122,7 @@ _SIZED = r'alias: "(\w+)"\n  }\n(?:(?!alias:).)*?\n  size: (\d+)'
 
 
 def _lanes(p4info: str) -> int:
-    """Lanes a slot, by the registers of its sums: each of 64 lanes in v1model, of a lane and its snapshot on Tofino."""
+    """Lanes of a slot, from the registers of its sums. Each register has 64 lanes in v1model, and one lane and its
+    snapshot on Tofino."""
     wide = re.findall(r'alias: "sum_\d+".*?bitwidth: (\d+)', p4info, re.DOTALL)
     return sum(int(bits) // 32 for bits in wide) or len(re.findall(r'alias: "lanes_of_\d+"', p4info))

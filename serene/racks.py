@@ -1,7 +1,7 @@
-"""A strategy over several racks: the policies of each leaf switch and of the root (docs/hierarchy.md).
+"""Compiles a strategy over several racks to the policies of each leaf switch and of the root (docs/hierarchy.md).
 
-A leaf gets the job's policy and when to inform the root; the root gets which racks to wait for. Workers see the same
-policy as behind a single switch.
+A leaf gets the job's policy and the condition for sending an UP to the root. The root gets the racks to wait for.
+Workers get the same policy as with a single switch.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from serene.strategy import BadStrategy, PolicyFields, Strategy
 
 MAX_RACKS = 8  # LEAVES in p4src/include/sizes.p4
-RACK_WORKERS = 32  # workers: a leaf's barrier is one word, with a bit for each
-MAX_QUORUM = 255  # k of a k-of-n strategy: the root's policy has 8 bits for it
+RACK_WORKERS = 32  # workers of a rack: a leaf's barrier is a 32-bit word with a bit for each
+MAX_QUORUM = 255  # largest k of a k-of-n strategy: the root's policy has 8 bits for it
 FLUSH_EVERY = 1  # contributions
 
 
@@ -21,9 +21,10 @@ FLUSH_EVERY = 1  # contributions
 class LeafPolicy:
     """An epoch's policy at one leaf.
 
-    fields: the job's policy. enough: how many arrivals in the rack make a round concern the root. by_arrivals: set for
-    k-of-n, in which the root adds up arrivals; otherwise a rack reports rounds that all its counted workers have
-    completed. flush_mask: under latest reads the rack's sum goes to the root whenever total & flush_mask is 0.
+    fields: the job's policy. enough: the number of a round's arrivals in the rack with which the leaf informs the root.
+    by_arrivals: set for k-of-n, in which the root adds up arrivals; otherwise a leaf reports rounds that all counted
+    workers of its rack have completed. flush_mask: if reads get the latest sum, the leaf sends the rack's sum to the
+    root whenever total & flush_mask is 0.
     """
 
     fields: PolicyFields
@@ -34,14 +35,15 @@ class LeafPolicy:
 
 @dataclass(frozen=True)
 class Racks:
-    """A job's workers by rack. In packets and masks a worker has its number in its rack, everywhere else its number in
-    the job, which counts the racks' workers one rack after the other. sizes: workers in each rack."""
+    """A job's workers by rack. Packets and leaves' masks have a worker's number in its rack. All other places have its
+    number in the job, which counts the workers of all racks in order. sizes: workers in each rack."""
 
     sizes: tuple[int, ...]
 
     @classmethod
     def even(cls, workers: int, racks: int) -> Racks:
-        """Racks of equal size, the first with one worker more if need be. Raises BadStrategy if they do not fit."""
+        """Racks of equal size; if the division leaves a remainder, the first racks have one worker more. Raises
+        BadStrategy if the workers do not fit."""
         if not 1 <= racks <= MAX_RACKS:
             raise BadStrategy(f"{racks} racks: expected 1 to {MAX_RACKS}")
         if not racks <= workers <= racks * RACK_WORKERS:
@@ -50,7 +52,7 @@ class Racks:
 
     @classmethod
     def of(cls, sizes: Sequence[int]) -> Racks:
-        """Racks of these sizes. Raises BadStrategy for too many racks or workers, or none."""
+        """Racks of these sizes. Raises BadStrategy for too many racks or workers, or for none."""
         if not 1 <= len(sizes) <= MAX_RACKS:
             raise BadStrategy(f"{len(sizes)} racks: expected 1 to {MAX_RACKS}")
         if not sizes or not any(sizes) or not all(0 <= size <= RACK_WORKERS for size in sizes):
@@ -100,13 +102,13 @@ class Racks:
         """A policy restricted to a rack's workers, by their numbers in the rack."""
         first = self.first(rack)
         member_mask, sync_mask = ((mask & self.mask(rack)) >> first for mask in (fields.member_mask, fields.sync_mask))
-        told = min(fields.quorum, MAX_QUORUM)  # all that an answer has room for
-        return replace(fields, member_mask=member_mask, sync_mask=sync_mask, quorum=told)
+        quorum = min(fields.quorum, MAX_QUORUM)  # the largest number that an answer's field can carry
+        return replace(fields, member_mask=member_mask, sync_mask=sync_mask, quorum=quorum)
 
     def compile(
         self, strategy: Strategy, members: Sequence[int], flush_every: int = FLUSH_EVERY
     ) -> tuple[list[LeafPolicy], PolicyFields]:
-        """As ``compile_for_racks``, with numbers in the rack in the leaves' policies. members: numbers in the job."""
+        """As ``compile_for_racks``, but the leaves' policies have numbers in the rack. members: numbers in the job."""
         leaves, root = policies(
             strategy.compile(members), [self.mask(rack) for rack in range(len(self.sizes))], flush_every
         )
@@ -119,11 +121,11 @@ NO_RACKS = Racks(())
 def compile_for_racks(
     strategy: Strategy, racks: Sequence[Sequence[int]], flush_every: int = FLUSH_EVERY
 ) -> tuple[list[LeafPolicy], PolicyFields]:
-    """The policies of each leaf and of the root. The root's workers are racks; its quorum counts arrivals in all racks
-    (k-of-n), or is 0 if every counted rack has to complete a round.
+    """The policies of each leaf and of the root. The root's workers are racks. For k-of-n its quorum counts arrivals in
+    all racks. Otherwise it is 0: every counted rack has to complete a round.
 
-    racks: the members' ids, which are the whole job's, by rack; a rack may have none. flush_every: a power of two.
-    Raises BadStrategy if the strategy does not suit these workers.
+    racks: the members' numbers in the job, by rack; a rack may have none. flush_every: a power of two. Raises
+    BadStrategy if the strategy is not valid for these workers.
     """
     fields = strategy.compile([worker for rack in racks for worker in rack])
     return policies(fields, [sum(1 << worker for worker in rack) for rack in racks], flush_every)
@@ -146,7 +148,7 @@ def policies(
         )
     if by_arrivals and fields.quorum > MAX_QUORUM:
         raise BadStrategy(f"a quorum of {fields.quorum}: over racks expected at most {MAX_QUORUM}, or all workers")
-    # At least so many of a round's arrivals come from this rack, whatever the others send.
+    # At least `least + here` of a round's arrivals come from a rack, because the other racks have too few workers.
     least = fields.quorum - sum(counted) if by_arrivals else 0
     leaves = [
         LeafPolicy(fields, max(least + here, 1) if by_arrivals else here, by_arrivals, flush_every - 1)

@@ -1,6 +1,6 @@
-"""What a worker reports of itself: in REPORT and LEAVE packets, in the controller's status, and in its results.
+"""A worker's report, in REPORT and LEAVE packets, in the controller's status, and in the worker's results.
 
-Workers make a `Report`. The controller keeps `Facts`, since a process may report anything: `number`, `whole` and
+Workers create a `Report`. The controller stores `Facts`, because a process may report anything. `number`, `whole` and
 `doing` read them.
 """
 
@@ -12,24 +12,24 @@ from typing import Literal, TypedDict
 
 
 class Report(TypedDict, total=False):
-    """Times in seconds. Times and counts are totals since the worker began, those of packets since it joined. None: not
-    known (yet)."""
+    """Times in seconds. Times and counts are totals since the worker began; counts of packets since it joined. None:
+    unknown, or not known yet."""
 
     state: str  # computing, exchanging, waiting, paused, finished or stopped
-    iteration: int  # how many are done; of a process group: collectives
+    iteration: int  # number of iterations done; in a process group: collectives
     epoch: int | None  # of the last read
     round: int | None
-    at_epoch: int  # where the worker is
+    at_epoch: int  # the worker's present round
     at_round: int
     loss: float | None  # of the last batch
     accuracy: float | None  # of the last test
     momentum: float  # of the optimiser, 0 to less than 1
-    agreement: float  # sums of cosines (serene/client/session/agreement.py), before and after the update
+    agreement: float  # sum of cosines (serene/client/session/agreement.py), before and after the update
     agreement_after: float
     compute_s: float
     network_s: float
     waiting_s: float
-    copying_s: float  # from and to an accelerator
+    copying_s: float  # copies from and to an accelerator
     retransmissions: int | None
     packets_sent: int | None
     packets_received: int | None
@@ -53,7 +53,7 @@ Whole = Literal["iteration", "epoch", "at_epoch", "at_round"]
 
 
 def number(report: Mapping[str, object] | None, name: Number) -> float | None:
-    """The finite number that a report has under this name; None for anything else."""
+    """A report's finite number with this name; None for any other value."""
     value = (report or {}).get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -64,16 +64,16 @@ def number(report: Mapping[str, object] | None, name: Number) -> float | None:
 
 
 def values(report: Mapping[str, object] | None, *names: Number) -> list[float | None]:
-    """The numbers that a report has under these names, as `number` reads them."""
+    """A report's numbers with these names, read by `number`."""
     return [number(report, name) for name in names]
 
 
 def whole(report: Mapping[str, object] | None, name: Whole) -> int | None:
-    """The whole number that a report has under this name; None for anything else."""
+    """A report's whole number with this name; None for any other value."""
     value = (report or {}).get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def doing(report: Mapping[str, object] | None) -> str:
-    """The state that a report tells, empty if it tells none."""
+    """The state in a report, empty if it has none."""
     return str((report or {}).get("state") or "")

@@ -1,4 +1,4 @@
-"""Settings as a model: its fields make a command line's options, their checks, and the line that refuses one."""
+"""Settings as a model. Its fields define a command line's options, their checks, and their error messages."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pydantic.fields import FieldInfo
 
 from serene.errors import SereneError, choices
 
-Called = Callable[[str, object], str]  # how users write a setting and its value: --steps 0, or STEPS=0
+Called = Callable[[str, object], str]  # formats a setting and its value as users write it: --steps 0, or STEPS=0
 
 
 class BadSetting(SereneError):
-    """A setting is invalid, or does not go with another; the message names the valid choices."""
+    """A setting is invalid, or cannot be combined with another one. The message names the valid choices."""
 
 
 class Settings(BaseModel):
-    """What all models of settings have in common. A field's description is its option's help."""
+    """The base of all models of settings. A field's description is its option's help."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, arbitrary_types_allowed=True)
 
@@ -29,12 +29,13 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def option(name: str, value: object = None) -> str:
-    """``--batch-size``, and the value after it."""
+    """``--batch-size``, followed by the value."""
     return f"--{name.replace('_', '-')}" + ("" if value is None else f" {value}")
 
 
 def add_options(parser: argparse.ArgumentParser, model: type[BaseModel]) -> None:
-    """Adds an option for each field but switches. Values stay text for `checked`, and what is not given is left out."""
+    """Adds an option for each field that is not boolean. Values stay texts, for `checked`. Options that are not given
+    are absent."""
     for name, field in model.model_fields.items():
         if field.annotation is not bool:
             default = "" if field.is_required() or field.default in (None, "", ()) else f" (default {field.default})"
@@ -60,13 +61,13 @@ def checked(model: type[M], given: Mapping[str, object], called: Called = option
 
 
 def expect(called: Called, name: str, value: int, low: int, high: int) -> None:
-    """Raises BadSetting unless a number, whose bounds depend on other settings, is within them."""
+    """Raises BadSetting unless a number is within bounds that depend on other settings."""
     if not low <= value <= high:
         raise BadSetting(f"{called(name, value)}: expected a whole number from {low:,} to {high:,}")
 
 
 def one_of(valid: Iterable[str]) -> AfterValidator:
-    """For the annotation of a text that has to be one of these."""
+    """A validator for the annotation of a text: it has to be one of these."""
 
     def check(value: str) -> str:
         if value not in valid:
@@ -77,7 +78,7 @@ def one_of(valid: Iterable[str]) -> AfterValidator:
 
 
 def _valid(field: FieldInfo) -> str:
-    """The numbers that a field may be, in words."""
+    """A text about a field's valid numbers."""
     kind = "a whole number" if int in (field.annotation, *get_args(field.annotation)) else "a number"
     low = next((each.ge for each in field.metadata if isinstance(each, Ge)), None)
     high = next((each.le for each in field.metadata if isinstance(each, Le)), None)

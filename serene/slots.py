@@ -1,7 +1,7 @@
-"""How many slots a compiled program has, as a setting: in p4c's output it is the size of some registers, no more.
+"""Sets the number of slots of a compiled program. In p4c's output this number is only the size of some registers.
 
-Which registers these are follows from the program: those that it indexes by a number which it computes from the job's
-first slot. So no compiler is needed for another number of slots, and no list of names has to follow the P4 sources.
+These are the registers whose index the program computes from the job's first slot. They are found in the compiled
+program. So another number of slots needs no compiler, and no list of register names has to match the P4 sources.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Any
 
 from serene.errors import SereneError
 
-FIRST_SLOT = "first_slot"  # the parameter of the table `job` from which a packet's place among all slots follows
-BMV2_CELL_BYTES = 172  # beside the value; simple_switch_grpc 1.15 grew by 426 MB for 40,000 slots of 62 cells
-MAX_SLOTS = 1 << 23  # the register with most cells a slot has 32 of them, and 2^28 cells are the most of one register
+FIRST_SLOT = "first_slot"  # the parameter of the table `job` from which a packet's slot is computed
+BMV2_CELL_BYTES = 172  # in addition to the value; simple_switch_grpc 1.15 grew by 426 MB for 40,000 slots of 62 cells
+MAX_SLOTS = 1 << 23  # a register has at most 2^28 cells, and one register has 32 cells for each slot
 
 
 class NotBySlot(SereneError):
-    """A program's slots cannot be counted, or their number cannot be changed."""
+    """A program's number of slots cannot be determined or changed."""
 
 
 @dataclass(frozen=True)
 class SlotRegister:
-    """A register with cells for each slot. cells: how many a slot has; bits: of a cell."""
+    """A register with cells for each slot. cells: of a slot; bits: of a cell."""
 
     name: str
     cells: int
@@ -34,7 +34,8 @@ class SlotRegister:
 
 @dataclass(frozen=True)
 class SlotState:
-    """A program's state by slot: how many slots it was compiled with, and the registers that have cells for each."""
+    """A program's state per slot: the number of slots that it was compiled with, and the registers that have cells for
+    each."""
 
     slots: int
     registers: tuple[SlotRegister, ...]
@@ -45,17 +46,17 @@ class SlotState:
 
     @property
     def bmv2_bytes_per_slot(self) -> int:
-        """What BMv2 takes for it, which keeps every cell as a number of its own."""
+        """BMv2's memory for it. BMv2 stores every cell as a separate number."""
         return self.bytes_per_slot + BMV2_CELL_BYTES * sum(register.cells for register in self.registers)
 
     @classmethod
     def of(cls, program: Mapping[str, Any]) -> SlotState:
-        """program: p4c's JSON for BMv2. Raises NotBySlot where no register is indexed by slot, or where one that is has
-        no whole number of cells a slot."""
+        """program: p4c's JSON for BMv2. Raises NotBySlot if no register is indexed by slot, or if the cells of one are
+        not a multiple of the slots."""
         by_slot = _indexed_by_slot(program)
         arrays = {array["name"]: array for array in program["register_arrays"] if array["name"] in by_slot}
         if not arrays:
-            raise NotBySlot(f"no register of the program is indexed by what follows from {FIRST_SLOT}")
+            raise NotBySlot(f"no register of the program has an index that is computed from {FIRST_SLOT}")
         slots = min(array["size"] for array in arrays.values())
         for name, array in arrays.items():
             if slots < 1 or array["size"] % slots:
@@ -67,10 +68,10 @@ class SlotState:
 
 
 def _indexed_by_slot(program: Mapping[str, Any]) -> set[str]:
-    """The registers that an action reads or writes at an index which follows from the job's first slot."""
-    follows: set[tuple[str, ...]] = set()  # the fields that do
-    assigned: list[tuple[tuple[str, ...], set[tuple[str, ...]]]] = []  # a field, and those of which it is computed
-    at: list[tuple[str, set[tuple[str, ...]]]] = []  # a register, and the fields of which its index is computed
+    """The registers that an action reads or writes at an index that is computed from the job's first slot."""
+    from_first_slot: set[tuple[str, ...]] = set()  # fields that are computed from it
+    assigned: list[tuple[tuple[str, ...], set[tuple[str, ...]]]] = []  # a field, and the fields in its expression
+    indexed: list[tuple[str, set[tuple[str, ...]]]] = []  # a register, and the fields in its index
     for action in program["actions"]:
         parameters = [parameter["name"] for parameter in action["runtime_data"]]
         for primitive in action["primitives"]:
@@ -79,25 +80,25 @@ def _indexed_by_slot(program: Mapping[str, Any]) -> set[str]:
                 target = tuple(given[0]["value"])
                 assigned.append((target, set(_fields(given[1]))))
                 if any(parameters[number] == FIRST_SLOT for number in _parameters(given[1])):
-                    follows.add(target)
+                    from_first_slot.add(target)
             elif primitive["op"] == "register_read":
-                at.append((given[1]["value"], set(_fields(given[2]))))
+                indexed.append((given[1]["value"], set(_fields(given[2]))))
             elif primitive["op"] == "register_write":
-                at.append((given[0]["value"], set(_fields(given[1]))))
+                indexed.append((given[0]["value"], set(_fields(given[1]))))
     known = -1
-    while known < len(follows):
-        known = len(follows)
-        follows |= {target for target, sources in assigned if sources & follows}
-    return {register for register, fields in at if fields & follows}
+    while known < len(from_first_slot):
+        known = len(from_first_slot)
+        from_first_slot |= {target for target, sources in assigned if sources & from_first_slot}
+    return {register for register, fields in indexed if fields & from_first_slot}
 
 
 def _fields(expression: Any) -> Iterator[tuple[str, ...]]:
-    """The fields that an expression of the JSON is computed of."""
+    """The fields in an expression of the JSON."""
     yield from (tuple(value) for value in _of_type("field", expression))
 
 
 def _parameters(expression: Any) -> Iterator[int]:
-    """The numbers of the action's parameters that an expression is computed of."""
+    """The numbers of the action's parameters in an expression."""
     yield from _of_type("runtime_data", expression)
 
 
@@ -112,13 +113,13 @@ def _of_type(kind: str, expression: Any) -> Iterator[Any]:
 
 
 def check_number(slots: int) -> None:
-    """Raises NotBySlot for a number of slots that no program can have."""
+    """Raises NotBySlot unless a program can have this number of slots."""
     if not 1 <= slots <= MAX_SLOTS:
         raise NotBySlot(f"{slots} slots: expected 1 to {MAX_SLOTS}")
 
 
 def resized(config: bytes, slots: int) -> bytes:
-    """p4c's JSON with so many slots; unchanged where it has them. Raises NotBySlot."""
+    """p4c's JSON with this number of slots; unchanged if it has that already. Raises NotBySlot."""
     check_number(slots)
     program = json.loads(config)
     state = SlotState.of(program)
@@ -132,7 +133,7 @@ def resized(config: bytes, slots: int) -> bytes:
 
 
 def resized_p4info(p4info: str, state: SlotState, slots: int) -> str:
-    """A P4Info text with so many slots. state: of the JSON beside it. Raises NotBySlot where they do not agree."""
+    """A P4Info text with this number of slots. state: of the JSON beside it. Raises NotBySlot if they do not match."""
     for register in state.registers:
         size = re.compile(
             rf'(\n    name: "{re.escape(register.name)}"\n(?:(?!\n}}).)*?\n  size: ){register.cells * state.slots}\n',

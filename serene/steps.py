@@ -1,7 +1,7 @@
-"""How long a worker's latest steps took, as its reports carry it: a short text, which a packet has room for.
+"""The times of a worker's latest steps in its reports: a text that is short enough for a packet.
 
-Steps shorter than `SHORTEST_S` are averaged over 2, 4, 8, ... of them, which begin at multiples of that number: so
-those of different workers can be compared, whenever each of them reports.
+Steps shorter than `SHORTEST_S` are averaged over groups of 2, 4, 8, ... steps. A group begins at a multiple of its
+size. So averages of different workers can be compared, even if they report at different times.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from typing import Final
 
 import numpy as np
 
-REPORTED: Final = "step_times"  # the fact's name in a report
+REPORTED: Final = "step_times"  # the name in a report
 SHORTEST_S = 0.05
-MOST = 8  # averages in a report; and the most steps that one is of is LONGEST
+MOST = 8  # averages in a report; each is over at most LONGEST steps
 LONGEST = 128
-PARTS = 3  # of a step: computing, exchanging, of that waiting
+PARTS = 3  # times of a step: computing, exchanging, and the part of exchanging that was waiting
 _HEAD = struct.Struct("<IIH")
 _LARGEST_MS = float(np.finfo(np.float16).max)
 
 
 @dataclass(frozen=True)
 class Steps:
-    """A worker's latest steps. epoch, first: of the first one, and its number in the epoch. each: how many steps each
-    row is the mean of. times: float64[n, PARTS], seconds."""
+    """A worker's latest steps. epoch, first: the first step's epoch, and its number in the epoch. each: number of steps
+    that a row is the mean of. times: float64[n, PARTS], seconds."""
 
     epoch: int
     first: int
@@ -37,21 +37,21 @@ class Steps:
 
 
 class StepTimes:
-    """Remembers one worker's latest steps."""
+    """Stores one worker's latest steps."""
 
     def __init__(self) -> None:
         self._epoch = self._next = 0
         self._latest: deque[tuple[float, float, float]] = deque(maxlen=(MOST + 1) * LONGEST)
 
     def add(self, number: int, compute_s: float, exchange_s: float, waiting_s: float, epoch: int = 0) -> None:
-        """Takes note of a step that has ended. number: in its epoch. exchange_s: includes waiting_s."""
+        """Adds a step that has ended. number: in its epoch. exchange_s: includes waiting_s."""
         if (epoch, number) != (self._epoch, self._next):
             self._latest.clear()
         self._epoch, self._next = epoch, number + 1
         self._latest.append((compute_s, exchange_s, waiting_s))
 
     def text(self) -> str | None:
-        """The latest ones, up to 100 characters; None before there are any."""
+        """The latest steps as text, up to 100 characters; None before there are any."""
         known = len(self._latest)
         if not known:
             return None
@@ -59,7 +59,7 @@ class StepTimes:
         each = 1
         while each * typical < SHORTEST_S and each < LONGEST:
             each *= 2
-        end = self._next // each * each  # whole averages alone
+        end = self._next // each * each  # only complete groups
         count = min((end - (self._next - known)) // each, MOST)
         if count < 1:
             return None
@@ -71,7 +71,7 @@ class StepTimes:
 
 
 def steps_in(text: object) -> Steps | None:
-    """What a report's text says; None for anything else, since a worker may report anything."""
+    """The steps in a report's text; None if it is invalid, because a worker may report anything."""
     if not isinstance(text, str):
         return None
     try:

@@ -15,18 +15,18 @@ from typing import Any, ClassVar
 from serene.errors import SereneError, choices, numbers
 from serene.wire import UNBOUNDED, ReadMode, members_field
 
-MAX_STALENESS = 15  # the switch's ring of round counters holds 16 rounds
+MAX_STALENESS = 15  # the switch's ring of round counters has 16 places
 NAMES = ("bsp", "ssp:S", "asp", "quorum:K", "mixed:W,W,...[:S]")
 
 
 class BadStrategy(SereneError):
-    """The strategy is not valid, at all or for this job's workers."""
+    """The strategy is not valid, or not valid for this job's workers."""
 
 
 @dataclass(frozen=True)
 class PolicyFields:
-    """The fields of the switch's policy entry, for the workers in member_mask. precision: the bits of a pool's values
-    in packets, which no strategy decides."""
+    """The fields of the switch's policy entry, for the workers in member_mask. precision: bits of a pool's values in
+    packets, independent of the strategy."""
 
     member_mask: int
     sync_mask: int
@@ -37,12 +37,12 @@ class PolicyFields:
 
     @property
     def members(self) -> int:
-        """How many workers take part."""
+        """The number of members."""
         return self.member_mask.bit_count()
 
     @property
     def members_field(self) -> int:
-        """The field `members` of the entry and of answers."""
+        """The field `members` of the entry and of answers (`serene.wire.members_field`)."""
         return members_field(self.members, self.precision)
 
 
@@ -56,18 +56,19 @@ def _check_staleness(staleness: int) -> None:
 
 
 class Strategy(ABC):
-    """When a worker may go on."""
+    """A synchronisation strategy: it decides when a worker may continue."""
 
     name: ClassVar[str]
 
     @abstractmethod
     def compile(self, members: Sequence[int]) -> PolicyFields:
-        """The policy for these workers' ids. Raises BadStrategy if the strategy does not suit them."""
+        """The policy for these workers. members: their ids. Raises BadStrategy if the strategy is not valid for
+        them."""
 
 
 @dataclass(frozen=True)
 class BSP(Strategy):
-    """Bulk synchronous: everybody waits for everybody, every round."""
+    """Bulk synchronous: in every round, all workers wait for each other."""
 
     name: ClassVar[str] = "bsp"
 
@@ -81,7 +82,7 @@ class BSP(Strategy):
 
 @dataclass(frozen=True)
 class SSP(Strategy):
-    """Stale synchronous: nobody gets more than ``staleness`` rounds ahead of the slowest."""
+    """Stale synchronous: no worker gets more than ``staleness`` rounds ahead of the slowest."""
 
     staleness: int
     name: ClassVar[str] = "ssp"
@@ -99,7 +100,7 @@ class SSP(Strategy):
 
 @dataclass(frozen=True)
 class ASP(Strategy):
-    """Asynchronous: nobody waits."""
+    """Asynchronous: no worker waits."""
 
     name: ClassVar[str] = "asp"
 
@@ -112,7 +113,7 @@ class ASP(Strategy):
 
 @dataclass(frozen=True)
 class Quorum(Strategy):
-    """A round is complete when k workers have contributed; the others' gradients count when they come."""
+    """A round is complete when k workers have contributed. Later gradients of the others are still added."""
 
     k: int
     name: ClassVar[str] = "quorum"
@@ -134,7 +135,7 @@ class Quorum(Strategy):
 
 @dataclass(frozen=True)
 class Mixed(Strategy):
-    """Some workers are asynchronous, the others are BSP (or SSP) among themselves."""
+    """Some workers are asynchronous; the others use BSP, or SSP, among themselves."""
 
     async_workers: tuple[int, ...]
     staleness: int = 0
@@ -162,7 +163,7 @@ class Mixed(Strategy):
 
 
 def shrunk(strategy: Strategy, members: Sequence[int]) -> Strategy:
-    """The same strategy among fewer workers: the barrier must not wait for one that has left."""
+    """The same strategy for fewer workers, so that the barrier does not wait for a worker that has left."""
     if isinstance(strategy, Quorum):
         return Quorum(min(strategy.k, len(members)))
     if isinstance(strategy, Mixed):
@@ -209,9 +210,9 @@ def strategy_from_dict(data: Mapping[str, Any]) -> Strategy:
 
 
 def parse(text: str, worker: Callable[[str], int] = int, also: Sequence[str] = ()) -> Strategy:
-    """A strategy as one writes it on a command line: bsp, ssp:3, asp, quorum:3, mixed:3,5 or mixed:3,5:2. Raises
-    BadStrategy, and what ``worker`` raises: the number of a worker by its name, as `serene.racks.Racks.worker`.
-    also: what the caller takes as well, for the error."""
+    """A strategy from its text on a command line: bsp, ssp:3, asp, quorum:3, mixed:3,5 or mixed:3,5:2. worker: returns
+    a worker's number by its name, as `serene.racks.Racks.worker`. also: other texts that the caller accepts, for the
+    error. Raises BadStrategy, and the errors of ``worker``."""
     name, _, rest = text.strip().lower().partition(":")
     try:
         if name in ("bsp", "asp") and not rest:

@@ -1,4 +1,4 @@
-"""The entry point of ``serene-switch``, which runs before its imports do."""
+"""The entry point of ``serene-switch``. It runs before the command's modules are imported."""
 
 import os
 import sys
@@ -15,8 +15,8 @@ def main() -> int:
 
 
 def _leave_others_modules() -> None:
-    """Ignores $PYTHONPATH, which is meant for the caller's programs: tutorials have a package ``google`` there, which
-    hides protobuf."""
+    """Ignores $PYTHONPATH, which is meant for the caller's programs. With the P4 tutorials it contains a package
+    ``google``, which hides protobuf."""
     ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     others = {os.path.abspath(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path} - {ours}
     sys.path[:] = [path for path in sys.path if path not in others]

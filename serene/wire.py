@@ -1,7 +1,7 @@
-"""Packets as bytes, fast: headers and whole batches of packets as NumPy arrays.
+"""Fast encoding of packets: headers and whole batches of packets as NumPy arrays.
 
-The layout is that of p4src/include/headers.p4; a test compares the two. ``serene.layers`` builds scapy's layers from
-the same lists, so what is dissected there is what is sent from here. All numbers are big-endian.
+The layout is that of p4src/include/headers.p4; a test compares them. ``serene.layers`` builds scapy's layers from the
+same lists, so both have the same format. All numbers are big-endian.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from serene.errors import SereneError
 
 SERENE_UDP_PORT = 24142
 PROTOCOL_VERSION = 2
-UNBOUNDED = 255  # the staleness that stands for "nobody waits"
+UNBOUNDED = 255  # the staleness bound that means: no worker waits
 ROOT = 255  # the root's worker id at a leaf
 PRECISIONS = (32, 16, 8)  # bits of a pool's values in packets, by their code
-MEMBER_BITS = 6  # bits of a pool's field `members`; the two bits above are that code
+MEMBER_BITS = 6  # bits of a pool's field `members`; the two bits above them are the code of its precision
 MOST_IN_POOL = (1 << MEMBER_BITS) - 1  # workers
 SWITCH_IP = "10.0.0.254"
 SWITCH_MAC = "02:00:00:00:fe:fe"
@@ -99,14 +99,14 @@ def _with_alias(layout: np.dtype, alias: str, name: str) -> np.dtype:
     )
 
 
-# 40 bytes. A request carries its worker's incarnation where an ANSWER says what was `seen`.
+# 40 bytes. A request has its worker's incarnation in the bytes in which an ANSWER has `seen`.
 HEADER = _with_alias(_layout(SERENE_FIELDS), "incarnation", "seen")
 MEMBERSHIP = _layout(MEMBERSHIP_FIELDS)  # 20 bytes
 ENCAPSULATION_BYTES = 14 + 20 + 8  # Ethernet, IPv4, UDP
 
 
 def push_payloads(values: np.ndarray, *, op: Op = Op.PUSH, **header: int | np.ndarray) -> np.ndarray:
-    """UDP payloads that carry a whole vector, one row a slot.
+    """UDP payloads that carry a whole vector, one row for each slot.
 
     values: int32[slots, lanes]. ``header`` sets fields of every packet (job, worker, session, epoch, round, seq).
     Returns uint8[slots, 40 + 4 * lanes].
@@ -124,7 +124,7 @@ def push_payloads(values: np.ndarray, *, op: Op = Op.PUSH, **header: int | np.nd
 
 
 def control_payload(op: Op, body: bytes = b"", **header: int) -> bytes:
-    """One packet's UDP payload: a header, and whatever follows it (a membership, JSON, a text)."""
+    """One packet's UDP payload: a header, and its body (a membership, JSON, or a text)."""
     packet = np.zeros((), HEADER)
     packet["version"], packet["op"] = PROTOCOL_VERSION, op
     for name, value in header.items():
@@ -141,8 +141,8 @@ def membership(**fields: int) -> bytes:
 
 
 def members_field(members: int, precision: int) -> int:
-    """A policy's field `members`: how many workers take part (0 stands for 256) and, for a pool, which has fewer than
-    64 members, how many bits its values have. The switch passes it on to workers and decides nothing by it."""
+    """A policy's field `members`: the number of members (0 means 256). A pool has fewer than 64 members, and its field
+    also has the precision of its values. The switch only copies the field to answers."""
     return members & 0xFF | PRECISIONS.index(precision) << MEMBER_BITS
 
 
@@ -206,7 +206,8 @@ def encapsulation(payload_bytes: int, *, source: tuple[str, str, int], destinati
 
 
 def in_header(what: str, value: int, low: int, high: int) -> int:
-    """What a packet's header can carry; which of them the job has, the controller says."""
+    """The value if it fits the header's field; otherwise raises SereneError. The controller checks whether the job has
+    it."""
     if not hasattr(value, "__index__") or not low <= value <= high:
         raise SereneError(f"{what} {value!r}: expected a whole number from {low} to {high}")
     return int(value)

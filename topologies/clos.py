@@ -2,9 +2,9 @@
 
     sudo mn --custom topologies/clos.py --topo clos,8,4,0.5 --switch router --controller none --test pingall
 
-Leaves have ``ports`` ports, half of them for hosts. Worker w is host h(w + 1), with address 10.0.0.(w + 1), at port
-w mod (ports / 2) + 1 of leaf(w div (ports / 2) + 1); after its hosts' ports a leaf has one for each spine, and a spine
-has one for each leaf. Routes are static and follow D-mod-k: a packet to worker w goes up to spine(w mod spines + 1).
+Leaves have ``ports`` ports, half of them for hosts. Worker w is host h(w + 1) with address 10.0.0.(w + 1). It is at
+port w mod (ports / 2) + 1 of leaf(w div (ports / 2) + 1). After the ports of its hosts, a leaf has a port for each
+spine. A spine has a port for each leaf. Routes are static (D-mod-k): packets to worker w use spine(w mod spines + 1).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 import sys
 from typing import Any
 
-# `mn --custom FILE` executes this file without __file__; the code's own file says where `serene` can be imported from.
+# `mn --custom FILE` executes this file without __file__, so the code object's file name locates the package `serene`.
 if "__file__" not in globals():
     _above = os.path.dirname(os.path.dirname(os.path.abspath(sys._getframe().f_code.co_filename)))  # may be `serene`
     sys.path.insert(0, _above if os.path.isdir(os.path.join(_above, "serene")) else os.path.dirname(_above))
@@ -25,7 +25,7 @@ from serene.topologies.nodes import Router
 from serene.topologies.processes import NotReady
 from serene.topologies.star import HostInterface, SwitchInterface
 
-LARGEST = 127  # hosts, at most: their addresses are in half of 10.0.0.0/24
+LARGEST = 127  # most hosts: their addresses are in half of 10.0.0.0/24
 
 Routes = list[tuple[str, int]]  # (destination's IP address, port)
 
@@ -36,11 +36,12 @@ def address(worker: int) -> str:
 
 
 def spines_of(ports: int, ratio: float) -> int:
-    """How many spines make a bisection ratio with switches of so many ports. Raises NotReady, naming valid ratios."""
+    """The number of spines for a bisection ratio. ports: of each switch. Raises NotReady, which names the valid
+    ratios."""
     if not isinstance(ports, int) or ports < 2 or ports % 2:
         raise NotReady(f"switches of {ports} ports: expected an even number")
     for spines in range(1, ports // 2 + 1):
-        # With a tolerance: on Mininet's command line 2/3 can only be given as a rounded decimal.
+        # With a tolerance, because on Mininet's command line 2/3 can only be written as a rounded decimal.
         if isinstance(ratio, (int, float)) and math.isclose(ratio, 2 * spines / ports, rel_tol=1e-5):
             return spines
     valid = ", ".join(f"{2 * spines / ports:g}" for spines in range(1, ports // 2 + 1))
@@ -48,7 +49,7 @@ def spines_of(ports: int, ratio: float) -> int:
 
 
 def leaf_routes(leaf: int, ports: int, leaves: int, spines: int) -> Routes:
-    """A leaf's route to every host: its own are at their ports, the others behind a spine's."""
+    """A leaf's route to every host: its own hosts at their ports, the others through a spine's port."""
     half = ports // 2
     here = range(leaf * half, leaf * half + half)
     return [
@@ -58,15 +59,15 @@ def leaf_routes(leaf: int, ports: int, leaves: int, spines: int) -> Routes:
 
 
 def spine_routes(ports: int, leaves: int) -> Routes:
-    """A spine's route to every host: behind the port of its leaf."""
+    """A spine's route to every host: through the port of the host's leaf."""
     half = ports // 2
     return [(address(worker), worker // half + 1) for worker in range(leaves * half)]
 
 
 class Clos(Topo):  # type: ignore[misc]
-    """So many ``leaves`` of ``ports // 2`` hosts each, and the spines of a bisection ``ratio``. ``link_mbit``: rate of
-    every link, each way; None: unlimited. ``small_first``: whether links carry small packets first, see
-    `SwitchInterface`. Raises NotReady."""
+    """A Clos network. ``leaves``: their number; each has ``ports // 2`` hosts. ``ratio``: the bisection ratio, which
+    determines the number of spines. ``link_mbit``: rate of every link in each direction; None: unlimited.
+    ``small_first``: whether links send small packets first, see `SwitchInterface`. Raises NotReady."""
 
     def build(
         self, ports: int = 8, leaves: int = 4, ratio: float = 1.0, link_mbit: float | None = None,
@@ -78,7 +79,7 @@ class Clos(Topo):  # type: ignore[misc]
         spines, half = spines_of(ports, ratio), ports // 2
         if not isinstance(leaves, int) or not 1 <= leaves <= min(ports, LARGEST // half):
             raise NotReady(f"{leaves} leaves of {half} hosts: expected 1 to {min(ports, LARGEST // half)}")
-        # What may pass at once after a pause is kept small, two full frames, so that short transfers keep to the rate.
+        # The burst is small, two full frames, so that short transfers do not exceed the rate.
         shaped = {"bw": link_mbit, "burst": "3028", "small_first": small_first} if link_mbit else {}
         ends = {"cls1": HostInterface, "cls2": SwitchInterface, "params1": shaped, "params2": shaped}
         for spine in range(spines):

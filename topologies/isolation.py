@@ -1,9 +1,9 @@
-"""Keeps a run's processes in a PID namespace of their own, so that no host is left behind, not even after SIGKILL.
+"""Runs a run's processes in a PID namespace of their own, so that no host remains, not even after SIGKILL.
 
-When the first process of the namespace ends, for whatever reason, the kernel kills the others. With the processes in
-the Mininet hosts their network namespaces disappear, and with those both ends of every host's link. The first process
-itself is killed when the process that started the run ends. A link between two switches, which share the caller's
-network, stays after SIGKILL.
+When the first process of the namespace ends, for whatever reason, the kernel kills the others. When the Mininet hosts'
+processes end, their network namespaces and both ends of every host's link disappear. The first process is killed when
+the process that started the run ends. A link between two switches remains after SIGKILL, because switches share the
+caller's network namespace.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ def _check(result: int, what: str) -> None:
 
 
 def die_with(parent: int) -> None:
-    """Has this process, a child of ``parent``, killed when ``parent`` ends; ends it at once if that has ended
-    already."""
+    """Makes the kernel kill this process, a child of ``parent``, when ``parent`` ends. If ``parent`` has ended already,
+    this process exits at once."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() not in (0, parent):  # 0: the parent, seen from inside a new PID namespace
         os._exit(1)
 
 
 def in_child(run: Callable[[], int]) -> int:
-    """Calls ``run`` in a forked child, which exits with what that returns and is killed when this process ends. Returns
-    the child's process id."""
+    """Calls ``run`` in a forked child, whose exit status is the result. The child is killed when this process ends.
+    Returns the child's process id."""
     sys.stdout.flush()
     sys.stderr.flush()
     parent = os.getpid()
@@ -62,7 +62,8 @@ def in_child(run: Callable[[], int]) -> int:
 
 
 def reset_handlers() -> None:
-    """In a child: the handlers are the parent's, and would clear up what belongs to it. Ignored signals stay so."""
+    """Resets a child's signal handlers: the parent's handlers would remove what belongs to the parent. Ignored signals
+    stay ignored."""
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
@@ -71,20 +72,20 @@ def reset_handlers() -> None:
 def run_isolated(main: Callable[[], int]) -> int:
     """Calls ``main`` as the first process of a new PID namespace and returns its exit status. Needs root.
 
-    SIGINT, SIGTERM and SIGHUP are passed on to ``main``, which runs in `interrupts.ended`. When the caller dies,
-    ``main`` and everything that it started are killed. Raises OSError where no namespace can be made.
+    SIGINT, SIGTERM and SIGHUP are forwarded to ``main``, which runs in `interrupts.ended`. When the caller dies,
+    ``main`` and all processes that it started are killed. Raises OSError if no namespace can be created.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     _check(libc.unshare(CLONE_NEWPID | CLONE_NEWNS), "cannot make a PID namespace")
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until both processes have their handlers
 
     def first() -> int:
-        os.setpgid(0, 0)  # or a terminal's Ctrl-C would also end the commands that clear up
-        # The kernel does not deliver signals with the default action to a namespace's first process: so interrupts
-        # come only in `ended`, which has handlers.
+        os.setpgid(0, 0)  # otherwise a terminal's Ctrl-C would also end the commands that clean up
+        # The kernel does not deliver signals with the default action to a namespace's first process. So interrupts come
+        # only in `ended`, which has handlers.
         reset_handlers()
-        # The namespace's /proc is mounted over the old one, which must stay as it is outside. Asked of /proc and not of
-        # /, as usual, because in a chroot / need not be a mount.
+        # The namespace's /proc is mounted over the old one, which must not change outside. So /proc becomes private;
+        # usually one makes / private, but in a chroot / need not be a mount.
         _check(libc.mount(b"none", b"/proc", None, MS_PRIVATE_RECURSIVE, None), "cannot make /proc private")
         _check(libc.mount(b"proc", b"/proc", b"proc", 0, None), "cannot mount /proc")
         return ended(lambda: _unblocked(main, before))
@@ -94,7 +95,7 @@ def run_isolated(main: Callable[[], int]) -> int:
 
     def forward(number: int, _: object) -> None:
         nonlocal forwarding
-        if forwarding:  # the child is interrupted once; and one handler in another fills the stack where signals rain
+        if forwarding:  # the child is interrupted only once; nested handlers would fill the stack under many signals
             return
         forwarding = True
         with contextlib.suppress(ProcessLookupError):

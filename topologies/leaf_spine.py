@@ -1,11 +1,11 @@
-"""Workers in racks: a leaf switch for each, and one root above them. Also for Mininet's own command:
+"""Workers in racks: a leaf switch for each rack, and one root above the leaves. Also for Mininet's own command:
 
     sudo mn --custom topologies/leaf_spine.py --topo leaf_spine,8,2 --switch embedded --controller serene --test pingall
 
 The workers are divided among the racks in order and as evenly as possible (serene/racks.py). Worker w is host h(w + 1)
-with address 10.0.0.(w + 1); from the 128th host on, addresses go on at 10.0.1.0. A worker whose number in its rack is i
-is at port i + 1 of its leaf, whose port 33 is the uplink. Rack r's leaf is leaf(r + 1), at port r + 1 of the root. A
-server, where there is one, is the host after the last worker, in the first rack.
+with address 10.0.0.(w + 1); from the 128th host on, addresses continue at 10.0.1.0. A worker with number i in its rack
+is at port i + 1 of its leaf. A leaf's port 33 is the uplink. Rack r's leaf is leaf(r + 1), at port r + 1 of the root.
+If there is a server, it is the host after the last worker, in the first rack.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-# `mn --custom FILE` executes this file without __file__; the code's own file says where `serene` can be imported from.
+# `mn --custom FILE` executes this file without __file__, so the code object's file name locates the package `serene`.
 if "__file__" not in globals():
     _above = os.path.dirname(os.path.dirname(os.path.abspath(sys._getframe().f_code.co_filename)))  # may be `serene`
     sys.path.insert(0, _above if os.path.isdir(os.path.join(_above, "serene")) else os.path.dirname(_above))
@@ -26,23 +26,23 @@ from serene.topologies.nodes import UPLINK, Bmv2Switch, Bridge, EmbeddedSwitch, 
 from serene.topologies.processes import NotReady
 from serene.topologies.star import HostInterface, SwitchInterface
 
-# The same as in serene/racks.py, which `mn` cannot import: the system's Python lacks what it needs.
+# The same as in serene/racks.py, which `mn` cannot import: the system's Python lacks its dependencies.
 MAX_RACKS, RACK_WORKERS = 8, 32
 
 SERVER = UPLINK + 1  # the leaf's port for the server's host
-ROOT_DPID = "ff"  # given, because Mininet derives it from the number in a switch's name, and the root's has none
+ROOT_DPID = "ff"  # Mininet would derive it from the number in a switch's name, but the root's name has none
 
 
 def addresses(worker: int) -> tuple[str, str]:
-    """A host's MAC and IP address. 10.0.0.128 to 255 are not used: the switch has an address among them."""
+    """A host's MAC and IP address. 10.0.0.128 to 255 are not used, because one of them is the switch's address."""
     high, low = (worker + 1) >> 7, (worker + 1) & 0x7F
     return f"02:00:00:00:{high:02x}:{low:02x}", f"10.0.{high}.{low}"
 
 
 def links_at(sizes: Sequence[int], level: str) -> dict[int, str]:
-    """What a fault file calls the link at each port of a switch: a worker's number in the job, or at the uplink
-    ``rack0`` and so on. None for the root: an uplink's faults are played at its leaf. sizes: workers in each rack.
-    level: "root", "leaf1" and so on."""
+    """The name of the link at each port of a switch in a fault file: a worker's number in the job, or ``rack0`` for an
+    uplink. Empty for the root: an uplink's faults are injected at its leaf. sizes: workers in each rack. level: "root",
+    "leaf1" and so on."""
     if level == "root":
         return {}
     rack = int(level.removeprefix("leaf")) - 1
@@ -51,12 +51,12 @@ def links_at(sizes: Sequence[int], level: str) -> dict[int, str]:
 
 
 class LeafSpine(Topo):  # type: ignore[misc]
-    """So many ``workers``, a host each, in so many ``racks``. ``link_mbit``, ``uplink_mbit``: rate of every host's and
-    every leaf's link, in Mbit/s, each way; None: unlimited.
+    """A tree of switches. ``workers``, ``racks``: their numbers; each worker has a host. ``link_mbit``,
+    ``uplink_mbit``: rate of every host's link and of every uplink, in Mbit/s in each direction; None: unlimited.
 
-    ``mtu`` and ``offload`` as in ``Star``. ``prefix``: what the switches' names begin with; the rest of the name is the
-    switch's parameter ``level``. ``server``: whether there is one more host, in the first rack, with a link like a
-    worker's. Raises NotReady.
+    ``mtu`` and ``offload`` as in ``Star``. ``prefix``: begins the switches' names; the rest of a name is the switch's
+    parameter ``level``. ``server``: whether the first rack has one more host, with a link like a worker's. Raises
+    NotReady.
     """
 
     def build(

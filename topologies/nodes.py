@@ -1,6 +1,6 @@
 """Mininet nodes: the embedded switch, BMv2's simple_switch_grpc, Serene's controller, a Linux bridge and a router.
 
-The two P4 switches are interchangeable: both serve P4Runtime on loopback, have interfaces as ports, and get their
+The two P4 switches are interchangeable: both serve P4Runtime on loopback, use interfaces as ports, and get their
 program from the controller.
 """
 
@@ -32,14 +32,14 @@ P4RUNTIME_PORT = 9559
 THRIFT_PORT = 9090
 HTTP_PORT = 8559
 START_TIMEOUT_S = 60.0
-UPLINK = 33  # a leaf's port to the root, after those of a rack's 32 workers at most
+UPLINK = 33  # a leaf's port to the root; a rack has at most 32 workers, whose ports come first
 
 
 class P4Switch(Switch):  # type: ignore[misc]
-    """A switch that a P4Runtime controller commands. ``p4runtime_port``: where it listens, by default a free port.
+    """A switch that a P4Runtime controller commands. ``p4runtime_port``: its TCP port, by default a free one.
 
     ``faults``: a fault file (docs/faults.md); packets then pass a shim between the links and the switch's ports.
-    ``links``: what the fault file calls the link at each port, for the ports that get a shim; by default all, with
+    ``links``: the link's name in the fault file for each port that gets a shim. By default all ports get one, with
     worker w at port w + 1. ``log``: for the switch's output, by default a temporary file. Raises NotReady.
     """
 
@@ -64,7 +64,7 @@ class P4Switch(Switch):  # type: ignore[misc]
         self._links = links
 
     def command(self) -> list[str]:
-        """The program and the flags before the ports."""
+        """The command line before the ports."""
         raise NotImplementedError
 
     def start(self, controllers: list[Node]) -> None:
@@ -86,8 +86,8 @@ class P4Switch(Switch):  # type: ignore[misc]
                 controller.bring_up(self)
 
     def _behind_shim(self, interfaces: dict[int, str], faults: Path) -> dict[int, str]:
-        """Starts the shim between these interfaces and new ones, and returns the interfaces that the switch is to open,
-        by port."""
+        """Starts the shim between these interfaces and new ones. Returns the interfaces that the switch has to open, by
+        port."""
         links = {port: str(port - 1) for port in interfaces} if self._links is None else self._links
         if not links:
             return interfaces
@@ -104,7 +104,7 @@ class P4Switch(Switch):  # type: ignore[misc]
         return interfaces | inner
 
     def start_again(self) -> None:
-        """Starts the switch after ``process.kill()``; it has no program, no entries and no state."""
+        """Restarts the switch after ``process.kill()``. It then has no program, no entries and no state."""
         assert self.process is not None
         self.process.start_again()
 
@@ -116,22 +116,22 @@ class P4Switch(Switch):  # type: ignore[misc]
         super().stop(deleteIntfs)
 
     def defaultIntf(self) -> Any:
-        return None  # or Mininet would give the switch an address, which belongs to the data plane
+        return None  # otherwise Mininet would configure the switch's IP address, which belongs to the data plane
 
 
 class EmbeddedSwitch(P4Switch):
-    """Serene's own switch: the same BMv2 JSON, compiled."""
+    """Serene's own switch: it compiles the same BMv2 JSON to native code."""
 
     target = "embedded"
 
     def command(self) -> list[str]:
-        # The hosts' kernels take several packets joined in one buffer; the shim does not.
+        # The hosts' kernels accept several packets merged into one buffer; the shim does not.
         join = ["--join-udp"] if self._faults is None else []
         return [program("serene-switch"), "--no-p4", *join, "--device-id", str(DEVICE_ID)]
 
 
 class Bmv2Switch(P4Switch):
-    """BMv2's simple_switch_grpc. Raises NotReady where it is not installed."""
+    """BMv2's simple_switch_grpc. Raises NotReady if it is not installed."""
 
     target = "bmv2"
 
@@ -146,21 +146,21 @@ class Bridge(Switch):  # type: ignore[misc]
         super().__init__(name, **{**params, "inNamespace": True})
 
     def start(self, controllers: list[Node]) -> None:
-        said = self.cmd("ip link add", self.name, "type bridge && ip link set dev", self.name, "up")
+        output = self.cmd("ip link add", self.name, "type bridge && ip link set dev", self.name, "up")
         for interface in self.intfs.values():
             if interface.name != "lo":
-                said += self.cmd("ip link set dev", interface.name, "master", self.name)
-        if said.strip():
-            raise NotReady(f"cannot make a bridge: {said.strip()}")
+                output += self.cmd("ip link set dev", interface.name, "master", self.name)
+        if output.strip():
+            raise NotReady(f"cannot make a bridge: {output.strip()}")
 
 
-NEXT_HOP = "169.254.0.1"  # stands for the node at the other end of a link, whichever that is
+NEXT_HOP = "169.254.0.1"  # stands for the node at the other end of any link
 
 
 class Router(Switch):  # type: ignore[misc]
-    """A router: the kernel forwards along static routes, to neighbours whose MAC addresses are set, too, so that
-    nothing is learned or flooded. ``routes``: pairs of a destination's IP address and a port. Hosts at its ports get a
-    default route through it. Raises NotReady."""
+    """A router: the kernel forwards along static routes. The neighbours' MAC addresses are static, too, so nothing is
+    learned or flooded. ``routes``: pairs of a destination's IP address and a port. Hosts at its ports get a default
+    route through it. Raises NotReady."""
 
     def __init__(self, name: str, routes: Sequence[tuple[str, int]] = (), **params: Any) -> None:
         super().__init__(name, **{**params, "inNamespace": True})
@@ -169,11 +169,12 @@ class Router(Switch):  # type: ignore[misc]
     def start(self, controllers: list[Node]) -> None:
         ports = {port: interface for port, interface in self.intfs.items() if interface.name != "lo"}
         settings = ["net.ipv4.ip_forward=1", "net.ipv4.conf.all.send_redirects=0"]
-        # Packets to a host may come another way than packets from it go; the kernel would drop them as spoofed.
+        # Without this the kernel would drop packets as spoofed: packets to a host may take another path than packets
+        # from it.
         names = ("all", *(interface.name for interface in ports.values()))
         settings += [f"net.ipv4.conf.{name}.rp_filter=0" for name in names]
         _succeed(self, ["sysctl", "-qw", *settings])
-        ours = ["link set lo up"]  # for its address: without any, the kernel refuses every gateway
+        ours = ["link set lo up"]  # loopback has an address; without any address the kernel refuses every gateway
         ours += [
             f"route replace {target} via {NEXT_HOP} dev {ports[port].name} onlink" for target, port in self._routes
         ]
@@ -197,17 +198,17 @@ def _neighbour(interface: Any) -> str:
 
 
 def _succeed(node: Node, command: list[str], lines: Sequence[str] = ()) -> None:
-    """Runs a command in the node, with these lines as its input. Raises NotReady with its output if it fails."""
+    """Runs a command in the node. lines: its input. Raises NotReady with its output if it fails."""
     process = node.popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    said, _ = process.communicate("".join(f"{line}\n" for line in lines).encode())
+    output, _ = process.communicate("".join(f"{line}\n" for line in lines).encode())
     if process.returncode:
-        raise NotReady(f"{node.name}: {' '.join(command)}: {said.decode(errors='replace').strip()}")
+        raise NotReady(f"{node.name}: {' '.join(command)}: {output.decode(errors='replace').strip()}")
 
 
 class SereneController(Controller):  # type: ignore[misc]
-    """``serenectl up`` for a P4 switch, as soon as it has started, or for a tree of them (topologies/leaf_spine.py), as
-    soon as all have. ``http_port``: by default a free port. Processes in the hosts, which have loopback interfaces of
-    their own, reach it at ``unix_url``. Raises NotReady."""
+    """Runs ``serenectl up`` when its P4 switch has started, or all switches of a tree (topologies/leaf_spine.py).
+    ``http_port``: by default a free port. Processes in the hosts, which have their own loopback interfaces, reach it at
+    ``unix_url``. Raises NotReady."""
 
     def __init__(
         self,
@@ -240,7 +241,7 @@ class SereneController(Controller):  # type: ignore[misc]
         """Does nothing: Mininet starts controllers first, and this one needs its switches (`bring_up`)."""
 
     def bring_up(self, switch: P4Switch) -> None:
-        """Called by each P4 switch when it has started. Starts the controller if that was the last one it needs."""
+        """Called by each P4 switch when it has started. Starts the controller when all its switches have started."""
         if self.process is not None:
             raise NotReady("the topology has more than one switch or tree; the controller commands one")
         if "level" not in switch.params:
@@ -272,7 +273,7 @@ class SereneController(Controller):  # type: ignore[misc]
         info(f"\n*** In the hosts: SERENE_CONTROLLER={self.unix_url}\n")
 
     def start_again(self) -> None:
-        """Starts it after ``process.kill()``; it takes over the jobs that it finds in the switch."""
+        """Restarts it after ``process.kill()``. It takes over the jobs that it finds in the switch."""
         assert self.process is not None
         self.process.start_again()
 

@@ -1,4 +1,4 @@
-"""Our own programs as background processes: where they are installed, which ports they get, and when they are ready."""
+"""Serene's programs as background processes: their paths, their ports, and when they are ready."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ BINARIES = ROOT / ".venv" / "bin"
 
 
 class NotReady(Exception):
-    """A part of a network cannot be started or set up, or did not become ready; the message says why, if need be by the
+    """A part of a network cannot be started or set up, or did not become ready. The message gives the reason, or the
     end of its log."""
 
 
 def program(name: str) -> str:
-    """Path of one of our commands, from the checkout's environment or else from the PATH. Raises NotReady."""
+    """Path of one of Serene's commands, in the checkout's environment or else on the PATH. Raises NotReady."""
     ours = BINARIES / name
     path = str(ours) if ours.exists() else shutil.which(name)
     if path is None:
@@ -37,14 +37,14 @@ def program(name: str) -> str:
 
 @cache
 def _has_thrift(path: str) -> bool:
-    """Whether this simple_switch_grpc was built with Thrift; without it, there is no option for its port."""
-    said = subprocess.run([path, "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    return "--thrift-port" in said.stdout
+    """Whether this simple_switch_grpc was built with Thrift. Without Thrift it has no option for Thrift's port."""
+    shown = subprocess.run([path, "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return "--thrift-port" in shown.stdout
 
 
 def bmv2(thrift_port: int, device_id: int = 0) -> list[str]:
-    """The command of a simple_switch_grpc without a program, before its ports and ``--``. thrift_port: a free port for
-    Thrift, if it was built with that; the default may be another switch's. Raises NotReady where it is not
+    """The command that starts simple_switch_grpc without a program, before its ports and ``--``. thrift_port: a free
+    port for Thrift, if it was built with Thrift; another switch may use the default. Raises NotReady if it is not
     installed."""
     path = shutil.which("simple_switch_grpc")
     if path is None:
@@ -54,9 +54,10 @@ def bmv2(thrift_port: int, device_id: int = 0) -> list[str]:
 
 
 def free_ports(*preferred: int, kind: socket.SocketKind = socket.SOCK_STREAM) -> list[int]:
-    """A free port of loopback for each preferred one: the port itself, or the next free one above it. No two are equal.
+    """A free port of loopback for each preferred one: the port itself, or the next free one above it. All are
+    different.
 
-    The kernel is not asked for a port, because it may name the same one to two processes that have not bound it yet.
+    The kernel is not asked for a port, because it may give the same one to two processes that have not bound it yet.
     Raises NotReady if no port is free.
     """
     chosen: list[int] = []
@@ -71,7 +72,7 @@ def free_ports(*preferred: int, kind: socket.SocketKind = socket.SOCK_STREAM) ->
 
 def _is_free(port: int, kind: socket.SocketKind) -> bool:
     with socket.socket(socket.AF_INET, kind) as probe:
-        if kind == socket.SOCK_STREAM:  # with this option only a port that somebody listens on is not free
+        if kind == socket.SOCK_STREAM:  # with this option a port is in use only if a program listens on it
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         with contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
@@ -84,9 +85,9 @@ LISTENING = "0A"  # TCP_LISTEN, as /proc/net/tcp writes a socket's state
 
 @contextlib.contextmanager
 def set_up_turn(timeout_s: float = 120.0) -> Iterator[None]:
-    """Lets one process at a time set up its network, so that a port or name that is free stays free until it is used.
+    """Lets one process at a time set up its network, so that a free port or name stays free until this process uses it.
 
-    It is a lock that the kernel releases when its holder dies. Raises NotReady if it cannot be had within the time.
+    It is a lock that the kernel releases when its process dies. Raises NotReady if the lock is not free in time.
     """
     until = time.monotonic() + timeout_s
     with socket.socket(socket.AF_UNIX) as turn:
@@ -102,11 +103,11 @@ def set_up_turn(timeout_s: float = 120.0) -> Iterator[None]:
 
 
 class OwnFolder:
-    """A folder of this process's in the machine's temporary one. Those whose owners were killed are removed when the
-    next one is made.
+    """A folder of this process, in the machine's folder for temporary files. Folders of killed processes are removed
+    when the next one is created.
 
-    Its lock is held for as long as its owner lives, and the kernel frees it: an owner's process id would mean another
-    process outside of its namespace.
+    The process locks a file in it while it lives, and the kernel releases the lock. A process id would not do: outside
+    its PID namespace it means another process.
     """
 
     PREFIX, LOCK = "serene-", ".lock"
@@ -117,7 +118,7 @@ class OwnFolder:
         made = self.path / f"{self.LOCK}.new"
         self._lock = made.open("w")
         locked(self._lock, None)
-        made.rename(self.path / self.LOCK)  # who finds it finds it locked
+        made.rename(self.path / self.LOCK)  # renamed after locking: a process that finds the file finds it locked
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
@@ -126,7 +127,7 @@ class OwnFolder:
     @classmethod
     def _remove_abandoned(cls) -> None:
         for path in Path(tempfile.gettempdir()).glob(f"{cls.PREFIX}*/{cls.LOCK}"):
-            with contextlib.suppress(OSError):  # its owner lives, or another process was faster
+            with contextlib.suppress(OSError):  # its owner lives, or another process removed it first
                 lock = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
                 try:
                     if os.fstat(lock).st_uid == os.geteuid() and locked(lock):
@@ -136,7 +137,7 @@ class OwnFolder:
 
 
 def mortal(command: Sequence[str]) -> list[str]:
-    """The same command, but the kernel kills it when the process that starts it ends."""
+    """The same command; the kernel kills it when the process that started it ends."""
     return ["setpriv", "--pdeathsig", "KILL", "--", *command]
 
 
@@ -148,7 +149,7 @@ class Background:
 
     def __init__(self, name: str, command: Sequence[str], log: Path | None = None) -> None:
         self.name = name
-        if log is None:  # not named after the process id, which a process of another PID namespace may have as well
+        if log is None:  # not named after the process id: a process of another PID namespace may have the same one
             descriptor, made = tempfile.mkstemp(".log", f"serene-{name}-")
             os.close(descriptor)
             self.log = Path(made)
@@ -157,7 +158,7 @@ class Background:
             self.log.unlink(missing_ok=True)
         self._keep_log = log is not None
         self._command = command
-        self.killed = False  # by ``kill``, and not started again yet
+        self.killed = False  # by ``kill``, and not restarted yet
         self._process = self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -171,7 +172,7 @@ class Background:
         return self._process.pid
 
     def poll(self) -> int | None:
-        """The exit status, or None while it runs."""
+        """The exit status; None while it runs."""
         return self._process.poll()
 
     def tail(self, lines: int = 15) -> str:
@@ -181,8 +182,8 @@ class Background:
         return ""
 
     def serves(self, port: int) -> bool:
-        """Whether this program itself listens on a TCP port. Raises NotReady if another program listens there as well:
-        gRPC's servers, and so BMv2, set SO_REUSEPORT, with which several can have the same port."""
+        """Whether this program listens on a TCP port. Raises NotReady if another program listens on the same port. That
+        is possible because gRPC's servers, and so BMv2, set SO_REUSEPORT."""
         ours, others = set[str](), set[str]()  # addresses
         with contextlib.suppress(OSError):
             open_files = {os.readlink(file) for file in Path(f"/proc/{self.pid}/fd").iterdir()}
@@ -198,8 +199,8 @@ class Background:
         return bool(ours)
 
     def wait_until(self, ready: Callable[[], bool], timeout_s: float) -> None:
-        """Polls until it is ready; interrupts are allowed meanwhile. Raises NotReady when the program ends before, or
-        when the time is up."""
+        """Polls until the program is ready. Interrupts are allowed meanwhile. Raises NotReady if it ends first or is
+        not ready in time."""
         until = time.monotonic() + timeout_s
         while not ready():
             if self.poll() is not None:
@@ -210,18 +211,18 @@ class Background:
                 time.sleep(0.05)
 
     def kill(self) -> None:
-        """Kills it with SIGKILL. It counts as killed on purpose until ``start_again``."""
+        """Kills it with SIGKILL. ``killed`` is then true until ``start_again``."""
         self.killed = True
         self._process.kill()
         self._process.wait()
 
     def start_again(self) -> None:
-        """Runs the same command again; the output goes on in the same log."""
+        """Runs the same command again. The output is appended to the same log."""
         self._process = self._start()
         self.killed = False
 
     def stop(self, timeout_s: float = 5.0) -> None:
-        """Ends it with SIGTERM, and with SIGKILL if it has not ended in time."""
+        """Ends it with SIGTERM, or with SIGKILL if it has not ended in time."""
         if self.poll() is None:
             self._process.send_signal(signal.SIGTERM)
             try:
@@ -234,8 +235,8 @@ class Background:
 
 
 class Server(Background):
-    """A program in the background that listens on a TCP port of loopback, at once and whenever it is started again.
-    Starting raises NotReady where it has not within ``timeout_s`` seconds."""
+    """A program in the background that listens on a TCP port of loopback. Each start waits until it listens, and raises
+    NotReady if it does not within ``timeout_s`` seconds."""
 
     def __init__(self, name: str, command: Sequence[str], port: int, timeout_s: float, log: Path | None = None) -> None:
         super().__init__(name, command, log)
@@ -255,19 +256,19 @@ class Server(Background):
 
 
 def p4runtime(ports: Mapping[int, str], port: int) -> list[str]:
-    """Arguments of serene-switch and simple_switch_grpc alike: the interfaces that are their ports, and the TCP port of
-    loopback on which they serve P4Runtime."""
+    """Arguments for serene-switch or simple_switch_grpc: the interfaces that are its ports, and the TCP port of
+    loopback for P4Runtime."""
     interfaces = [argument for number, name in ports.items() for argument in ("-i", f"{number}@{name}")]
     return [*interfaces, "--", "--grpc-server-addr", f"127.0.0.1:{port}", "--cpu-port", "255"]
 
 
 def embedded_switch(ports: Mapping[int, str], port: int, log: Path) -> Server:
-    """Starts an embedded switch whose P4Runtime server is at this TCP port of loopback. Raises NotReady."""
+    """Starts an embedded switch that serves P4Runtime on this TCP port of loopback. Raises NotReady."""
     return Server("switch", [program("serene-switch"), "--no-p4", *p4runtime(ports, port)], port, 90, log)
 
 
 def controller(switch_port: int, http_port: int, ports: int, log: Path, *options: str) -> Server:
-    """Starts a controller of a switch on loopback, which has ports 1 to ``ports``. options: further ones of
+    """Starts a controller of a switch on loopback that has ports 1 to ``ports``. options: additional options of
     `serenectl up`. Raises NotReady."""
     command = [
         program("serenectl"), "up", "--foreground", "--switch", f"127.0.0.1:{switch_port}", "--ports", f"1-{ports}",
@@ -277,7 +278,7 @@ def controller(switch_port: int, http_port: int, ports: int, log: Path, *options
 
 
 def listens(port: int) -> bool:
-    """Whether somebody accepts connections on a TCP port of loopback."""
+    """Whether a program accepts connections on a TCP port of loopback."""
     with socket.socket() as probe:
         probe.settimeout(0.5)
         return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -11,7 +11,7 @@ import os
 import sys
 from typing import Any
 
-# `mn --custom FILE` executes this file without __file__; the code's own file says where `serene` can be imported from.
+# `mn --custom FILE` executes this file without __file__, so the code object's file name locates the package `serene`.
 if "__file__" not in globals():
     _above = os.path.dirname(os.path.dirname(os.path.abspath(sys._getframe().f_code.co_filename)))  # may be `serene`
     sys.path.insert(0, _above if os.path.isdir(os.path.join(_above, "serene")) else os.path.dirname(_above))
@@ -26,9 +26,9 @@ MAX_HOSTS = 253  # in 10.0.0.0/24, where the switch is 10.0.0.254
 
 
 class SwitchInterface(Intf):  # type: ignore[misc]
-    """A switch's end of a link, without IPv6, so that the kernel sends nothing of its own. ``bw``: limit of its rate,
-    in Mbit/s; ``burst``: what may pass at once after a pause, as tc takes it. ``small_first``: whether packets of less
-    than 128 bytes, such as acknowledgements, pass before others that wait. Raises NotReady if tc cannot limit it."""
+    """A switch's end of a link. It has no IPv6, so that the kernel sends no packets of its own. ``bw``: limit of its
+    rate, in Mbit/s. ``burst``: tc's burst size. ``small_first``: whether packets of less than 128 bytes, such as
+    acknowledgements, overtake waiting packets. Raises NotReady if tc cannot limit the rate."""
 
     def config(
         self, mtu: int | None = None, bw: float | None = None, *, burst: str = "15k", small_first: bool = False,
@@ -39,19 +39,19 @@ class SwitchInterface(Intf):  # type: ignore[misc]
         if mtu is not None:
             self.cmd("ip link set dev", self, "mtu", str(mtu))
         if bw is not None:
-            # Not Mininet's TCIntf, which sets neither quantum nor cburst. tc's default quantum draws a warning from
-            # some 20 Mbit/s up; with its default cburst, time by which the kernel's timer is late is lost: at 1 Gbit/s,
+            # Not Mininet's TCIntf, which sets neither quantum nor cburst. From about 20 Mbit/s, tc's default quantum
+            # causes a warning. With its default cburst, the delay of the kernel's timer lowers the rate: at 1 Gbit/s by
             # 5 %.
-            said = self.cmd("tc qdisc add dev", self, f"root handle 5: htb default {3 if small_first else 1}")
-            said += self._class("parent 5: classid 5:1", bw, burst)
+            output = self.cmd("tc qdisc add dev", self, f"root handle 5: htb default {3 if small_first else 1}")
+            output += self._class("parent 5: classid 5:1", bw, burst)
             if small_first:
-                said += self._class("parent 5:1 classid 5:2", bw / 10, burst, f"ceil {bw}Mbit prio 0")
-                said += self._class("parent 5:1 classid 5:3", bw * 9 / 10, burst, f"ceil {bw}Mbit prio 1")
+                output += self._class("parent 5:1 classid 5:2", bw / 10, burst, f"ceil {bw}Mbit prio 0")
+                output += self._class("parent 5:1 classid 5:3", bw * 9 / 10, burst, f"ceil {bw}Mbit prio 1")
                 short = "u32 match u16 0x0000 0xff80 at 2"  # the length, in the IP header
-                said += self.cmd("tc filter add dev", self, f"parent 5: protocol ip {short} flowid 5:2")
-            if said.strip():
+                output += self.cmd("tc filter add dev", self, f"parent 5: protocol ip {short} flowid 5:2")
+            if output.strip():
                 raise NotReady(
-                    f"cannot limit the rate of {self.name} to {bw:g} Mbit/s (no sch_htb here?): {said.strip()}"
+                    f"cannot limit the rate of {self.name} to {bw:g} Mbit/s (no sch_htb here?): {output.strip()}"
                 )
         return result
 
@@ -61,8 +61,8 @@ class SwitchInterface(Intf):  # type: ignore[misc]
 
 
 class HostInterface(SwitchInterface):
-    """A host's end of a link. Without ``offload`` the host computes checksums and cuts segments itself, for a switch
-    that forwards bytes as they are."""
+    """A host's end of a link. Without ``offload`` the host computes checksums and segments packets itself, for a switch
+    that forwards bytes unchanged."""
 
     def config(
         self,
@@ -78,11 +78,11 @@ class HostInterface(SwitchInterface):
 
 
 class Star(Topo):  # type: ignore[misc]
-    """So many ``workers``, a host each, and one switch. ``link_mbit``: rate of each link, each way; None: unlimited.
-    ``mtu``: in bytes, by default the kernel's; 9000 for jumbo frames.
+    """One switch and a host for each worker. ``workers``: their number. ``link_mbit``: rate of each link in each
+    direction; None: unlimited. ``mtu``: in bytes, by default the kernel's; 9000 for jumbo frames.
 
     ``offload``: whether hosts leave checksums and segmentation to the switch. The embedded switch and a Linux bridge
-    take large buffers with incomplete checksums; BMv2 and the shim do not. Raises NotReady.
+    accept large buffers with incomplete checksums; BMv2 and the shim do not. Raises NotReady.
     """
 
     def build(

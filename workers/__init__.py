@@ -1,2 +1,2 @@
-"""The training programs: the loop, models, data and stragglers, and the baselines that exchange gradients by other
-means than the switch."""
+"""The training programs: the loop, models, data and straggler profiles, and the baselines, which exchange gradients
+without the switch."""

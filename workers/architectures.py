@@ -1,6 +1,6 @@
 """The models that workers train, by name: their layers and their sizes.
 
-This module does without PyTorch, which takes more than a second to import; workers/models.py builds the modules."""
+This module does not import PyTorch, which takes more than a second. workers/models.py builds the modules."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Linear:
 
 @dataclass(frozen=True)
 class Convolution:
-    """A convolution with 3x3 kernels, padded so that height and width stay. inputs, outputs: channels."""
+    """A convolution with 3x3 kernels, padded so that height and width stay the same. inputs, outputs: channels."""
 
     inputs: int
     outputs: int
@@ -61,8 +61,8 @@ def _mlp(shape: Shape, classes: int) -> list[Layer]:
 
 
 def _convolutions(shape: Shape, first: int, second: int) -> tuple[list[Layer], int]:
-    """Two convolutions of so many channels, each followed by ReLU and pooling, and the number of values, flattened,
-    that they hand to the next layer."""
+    """Two convolutions, each followed by ReLU and pooling, and the number of values that they output. first, second:
+    output channels of each convolution."""
     channels, height, width = shape
     between: list[Layer] = [Parameterless.RELU, Parameterless.MAX_POOL]
     layers = [Convolution(channels, first), *between, Convolution(first, second), *between, Parameterless.FLATTEN]
@@ -83,7 +83,7 @@ def _cnn_large(shape: Shape, classes: int) -> list[Layer]:
 
 MODELS: Mapping[str, Callable[[Shape, int], list[Layer]]] = {"mlp": _mlp, "cnn": _cnn, "cnn-large": _cnn_large}
 
-# Learning rates with which 4 workers, batches of 32 and 200 steps reach an accuracy above 0.9 on the digits.
+# With these learning rates, 4 workers with batches of 32 reach an accuracy above 0.9 on the digits in 200 steps.
 LEARNING_RATES: Mapping[str, float] = {"mlp": 0.1, "cnn": 0.1, "cnn-large": 0.1}
 
 

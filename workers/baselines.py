@@ -1,8 +1,8 @@
-"""The baselines: parameter servers over TCP, and gloo's all-reduce, for the same training loop as through the switch.
+"""The baselines: parameter servers over TCP, and gloo's all-reduce. The training loop is the same as with the switch.
 
-They take the place of `serene.client.Session`, with the same numbers (32-bit fixed point) and the same strategies, so
-that a run differs from one through the switch in the network alone. If a worker or a server goes away, every worker
-ends with an error.
+They replace `serene.client.Session` and use the same number format (32-bit fixed point) and the same strategies. So
+only the network differs from a run through the switch. If a worker or a server disconnects, every worker ends with an
+error.
 """
 
 from __future__ import annotations
@@ -31,17 +31,18 @@ from serene.workers.messages import END, HELLO, PUSH, READ, REFUSED, receive_exa
 
 EXCHANGES = ("switch", "server", "sharded", "gloo")
 RETRY_S = 0.1
-# Of struct tcp_info in <linux/tcp.h>: bytes up to segs_in, and where total_retrans and the pair segs_out, segs_in are.
+# struct tcp_info in <linux/tcp.h>: its size up to segs_in, and the offsets of total_retrans and of the pair segs_out,
+# segs_in.
 _TCP_INFO_BYTES, _RETRANSMITTED, _SEGMENTS = 144, 100, 136
 
 
 class ExchangeFailed(SereneError):
-    """A parameter server or another worker went away, or the server refused this worker."""
+    """A parameter server or another worker disconnected, or the server refused this worker."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A worker's place in a job of so many ``workers``, whose vector has so many ``values``."""
+    """A worker's place in a job. workers: their number in the job. values: length of the job's vector."""
 
     worker: int
     workers: int
@@ -49,8 +50,8 @@ class Place:
 
 
 class Baseline(ABC):
-    """What parameter servers and gloo have in common. apply: as of `serene.client.Session`, called with each sum that
-    is read, float32[values]."""
+    """The common part of parameter servers and gloo. apply: called with each sum that is read, float32[values], as in
+    `serene.client.Session`."""
 
     def __init__(self, place: Place, strategy: Strategy, apply: Callable[[np.ndarray], None]) -> None:
         self.place = place
@@ -60,7 +61,7 @@ class Baseline(ABC):
         self._policy = strategy.compile(range(place.workers))
         self._apply = apply
         self._fixed = FixedPoint()
-        self._messages = 1  # in an iteration: one for each server's range of the vector, each a contribution
+        self._messages = 1  # contributions in an iteration: one for each server's range of the vector
         self._sent = self._clipped = 0
         self._network_s = self._waiting_s = 0.0
 
@@ -78,21 +79,21 @@ class Baseline(ABC):
 
     @abstractmethod
     def _contribute(self, values: np.ndarray) -> tuple[np.ndarray, int, float]:
-        """Contributes int32[values] and reads. Returns the difference to the last read, int32[values]; how many
-        contributions it holds (gloo does not count: as many as there are workers); and for how many seconds this worker
-        waited for others. Raises ExchangeFailed."""
+        """Contributes int32[values] and reads. Returns the difference to the last read, int32[values]; the number of
+        contributions in it; and the seconds that this worker waited for others. gloo does not count contributions:
+        there the number is that of the workers. Raises ExchangeFailed."""
 
     @abstractmethod
     def finish(self, timeout_s: float) -> bool:
-        """Waits until all workers have done their steps, and reads once more: then all have the same parameters.
-        Whether that was possible. Raises ExchangeFailed."""
+        """Waits until all workers have done their steps, and reads once more, so that all have the same parameters.
+        Returns whether that was possible. Raises ExchangeFailed."""
 
     @abstractmethod
     def abandon(self) -> None:
-        """Closes the connections, without a last read."""
+        """Closes the connections without a last read."""
 
     def report(self, state: str, *, force: bool = False) -> None:
-        """Keeps the state. A baseline has no controller that it could be reported to."""
+        """Stores the state. A baseline has no controller to report it to."""
         self.state = state
 
     def exchange(self, gradient: np.ndarray) -> Update:
@@ -120,7 +121,7 @@ class Baseline(ABC):
         )  # fmt: skip
 
     def telemetry(self) -> Report:
-        """The counts and sums so far, as `serene.client.Session.telemetry`; None where they cannot be known."""
+        """The counts and sums so far, as in `serene.client.Session.telemetry`; None where they are unknown."""
         return {
             "iteration": self.iteration, **self.facts, "network_s": self._network_s, "waiting_s": self._waiting_s,
             "clipped_values": self._clipped, "contributions_sent": self._sent,
@@ -129,7 +130,7 @@ class Baseline(ABC):
 
 
 class ServerExchange(Baseline):
-    """Through parameter servers at these addresses, each with a range of the vector (`ranges`, workers/server.py)."""
+    """Exchanges gradients through parameter servers. Each has a range of the vector (`ranges`, workers/server.py)."""
 
     def __init__(
         self,
@@ -144,10 +145,10 @@ class ServerExchange(Baseline):
         self._messages = len(servers)
         self._join_timeout_s = join_timeout_s
         self._connections: list[socket.socket] = []
-        self._closed = (0, 0, 0)  # `_tcp_counts` of the connections that are closed
-        self._last = np.zeros(place.values, np.int32)  # the last read, and how many contributions it held
+        self._closed = (0, 0, 0)  # `_tcp_counts` of closed connections
+        self._last = np.zeros(place.values, np.int32)  # the last read; _last_total: the number of contributions in it
         self._last_total = 0
-        self._now = np.empty(place.values, np.int32)  # the present read, while it comes in
+        self._now = np.empty(place.values, np.int32)  # buffer for the read that is being received
         self._ranges = ranges(place.values, len(servers))
 
     def join(self) -> Place:
@@ -182,11 +183,11 @@ class ServerExchange(Baseline):
         return self._send_and_read(push)
 
     def _send_and_read(self, send: Callable[[socket.socket, slice], None]) -> tuple[np.ndarray, int, float]:
-        """Calls ``send`` for each server and its range of the vector, then reads from each; returns as
+        """Calls ``send`` for each server and its range of the vector, then reads from each. Returns the same as
         `_contribute`."""
         totals, waits = [], []
         try:
-            # Worker w begins with server w, or all workers would send to the same server at the same time.
+            # Worker w begins with server w. Otherwise all workers would send to the same server at the same time.
             ends = list(zip(self._connections, self._ranges, strict=True))
             first = self.place.worker % len(ends)
             ends = ends[first:] + ends[:first]
@@ -221,7 +222,7 @@ class ServerExchange(Baseline):
         self._connections = []
 
     def _tcp_counts(self) -> tuple[int, int, int]:
-        """TCP segments retransmitted, sent in all, and received, as the kernel counts them."""
+        """Numbers of TCP segments retransmitted, sent (in total) and received, as the kernel counts them."""
         again, sent, received = self._closed
         for connection in self._connections:
             info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
@@ -238,8 +239,8 @@ class ServerExchange(Baseline):
 
 
 class GlooExchange(Baseline):
-    """Through gloo's all-reduce, by torch.distributed, which is synchronous. The time in which a worker waits for
-    others cannot be told apart from the network's, so all of it counts as the network's."""
+    """Exchanges gradients through gloo's all-reduce (torch.distributed), which is synchronous. The time in which a
+    worker waits for others cannot be separated from network time, so all of it counts as network time."""
 
     def __init__(
         self,
@@ -278,7 +279,7 @@ class GlooExchange(Baseline):
         return values, self.place.workers, 0.0
 
     def finish(self, timeout_s: float) -> bool:
-        return True  # after an all-reduce every worker has everything
+        return True  # after an all-reduce every worker has the whole sum
 
     def abandon(self) -> None:
         if self._group is not None:
@@ -293,7 +294,7 @@ def ranges(values: int, servers: int) -> list[slice]:
 
 
 def _connect(address: tuple[str, int], until: float) -> socket.socket:
-    """A connection to a server, which may only be starting. until: in monotonic seconds. Raises NoAnswer."""
+    """A connection to a server, which may still be starting. until: deadline in monotonic seconds. Raises NoAnswer."""
     while True:
         try:
             connection = socket.create_connection(address, timeout=max(until - time.monotonic(), RETRY_S))

@@ -1,5 +1,5 @@
-"""The data sets: images to learn from. ``digits`` comes with scikit-learn, ``fashion-mnist`` with a Debian package; the
-others are read from files that the user has downloaded."""
+"""The data sets of images. ``digits`` comes with scikit-learn, ``fashion-mnist`` with a Debian package. The others are
+read from files that the user has downloaded."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ FASHION_PACKAGE, FASHION_DIRECTORY = "dataset-fashion-mnist", Path("/usr/share/d
 
 
 class DataError(SereneError):
-    """No data set has that name, or its files are missing or damaged; the message says which, and where they belong."""
+    """No data set has that name, or its files are missing or damaged. The message names the files and their folder."""
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Images, float32[n, channels, height, width] from 0 to 1, and labels, int64[n], for training and for the test."""
+    """Images, float32[n, channels, height, width] from 0 to 1, and labels, int64[n], for training and for testing."""
 
     name: str
     train_images: torch.Tensor
@@ -50,14 +50,15 @@ class Dataset:
         return int(channels), int(height), int(width)
 
     def shard(self, worker: int, workers: int) -> Dataset:
-        """A worker's own training images, every N-th, so that it has images of all classes; the whole test set."""
+        """A worker's own training images, and the whole test set. A worker gets every N-th image, and so images of all
+        classes."""
         part = slice(worker, None, workers)
-        # Copies: a view would keep the whole of a large data set in every worker's memory.
+        # Copies: with a view, the whole data set would stay in every worker's memory.
         return replace(self, train_images=self.train_images[part].clone(), train_labels=self.train_labels[part].clone())
 
     def batch(self, size: int, seed: int, worker: int, iteration: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """``size`` images, drawn with replacement, and their labels. They follow from seed, worker and iteration alone,
-        so that a worker which is started again goes on with the batches it would have had."""
+        """``size`` images, drawn with replacement, and their labels. They depend only on seed, worker and iteration. So
+        a restarted worker gets the batches that it would have had without the restart."""
         import torch
 
         chosen = np.random.default_rng((seed, worker, iteration)).integers(len(self.train_labels), size=size)
@@ -67,22 +68,22 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Pictures:
-    """Images as their file has them: whole numbers from 0 (black) to ``white``, [n, channels, height, width], and their
+    """Images as they are in their file: integers from 0 (black) to ``white``, [n, channels, height, width], and their
     labels, [n]."""
 
     images: np.ndarray
     labels: np.ndarray
     white: int = 255
-    side: int | None = None  # height and width that `tensors` scales them to; None: as they are
+    side: int | None = None  # `tensors` scales height and width to this; None: no scaling
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Channels, height and width of an image, scaled."""
+        """Channels, height and width of an image after scaling."""
         channels, height, width = self.images.shape[1:]
         return channels, self.side or height, self.side or width
 
     def tensors(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Images and labels as a `Dataset` has them."""
+        """Images and labels in the format of `Dataset`."""
         import torch
 
         scaled = self.images.astype(np.float32)
@@ -94,11 +95,11 @@ class Pictures:
         return images, labels
 
 
-Files = tuple[Pictures, Pictures]  # for training and for the test
+Files = tuple[Pictures, Pictures]  # for training and for testing
 
 
 def data_directory() -> Path:
-    """Where files are looked for unless --data-dir says: $SERENE_DATA, or .local/share/serene/data of the home."""
+    """The folder of data sets without --data-dir: $SERENE_DATA, by default ~/.local/share/serene/data."""
     try:
         return Path(os.environ.get(ENVIRONMENT) or Path.home() / ".local/share/serene/data")
     except RuntimeError:
@@ -106,21 +107,21 @@ def data_directory() -> Path:
 
 
 def _digits(directory: Path) -> Files:
-    """The 1,797 scanned digits of the UCI repository as scikit-learn ships them, 8x8, scaled to 28x28."""
+    """The 1,797 scanned digits of the UCI repository, which scikit-learn includes. They are 8x8 and scaled to 28x28."""
     # sklearn.datasets.load_digits reads the same file, but importing it takes as long as importing PyTorch.
     package = importlib.util.find_spec("sklearn")
     if package is None or package.origin is None:
         raise DataError("the digits come with scikit-learn, which is not installed: pip install scikit-learn")
     rows = np.loadtxt(Path(package.origin).parent / "datasets" / "data" / "digits.csv.gz", delimiter=",")
     images, labels = rows[:, :-1].reshape(-1, 1, 8, 8), rows[:, -1]  # a row: 64 pixels from 0 to 16, and the digit
-    # Shuffled, because the file has one writer's digits after the other's: the test needs some of all writers.
+    # Shuffled, because the file is sorted by writer, and the test set needs digits of all writers.
     order = np.random.default_rng(0).permutation(len(labels))
     test, train = order[:DIGITS_FOR_TEST], order[DIGITS_FOR_TEST:]
     return Pictures(images[train], labels[train], 16, 28), Pictures(images[test], labels[test], 16, 28)
 
 
 def _read(path: Path) -> bytes:
-    """A file's content, from its .gz if there is no other. Raises DataError."""
+    """A file's content; if only its .gz exists, that file's, decompressed. Raises DataError."""
     for candidate, opener in ((path, open), (path.with_name(path.name + ".gz"), gzip.open)):
         if candidate.is_file():
             try:
@@ -132,7 +133,8 @@ def _read(path: Path) -> bytes:
 
 
 def _idx(path: Path, dimensions: int) -> np.ndarray:
-    """The array in a file of MNIST's IDX format, uint8. Raises DataError if it has not so many dimensions."""
+    """The uint8 array in a file of MNIST's IDX format. Raises DataError if it does not have this number of
+    dimensions."""
     data = _read(path)
     head = 4 + 4 * dimensions
     if len(data) < head or data[:4] != bytes([0, 0, 8, dimensions]):
@@ -144,7 +146,7 @@ def _idx(path: Path, dimensions: int) -> np.ndarray:
 
 
 def _idx_files(folder: Path) -> Files:
-    """The four files of MNIST, under the names that data sets in its format use, too."""
+    """MNIST's four files. Other data sets in its format use the same file names."""
 
     def part(part: str) -> Pictures:
         images = _idx(folder / f"{part}-images-idx3-ubyte", 3)
@@ -159,7 +161,8 @@ def _mnist(directory: Path) -> Files:
 
 
 def _fashion_mnist(directory: Path) -> Files:
-    """60,000 and 10,000 pictures of clothes in MNIST's format; the user's own copy is preferred to the package's."""
+    """60,000 and 10,000 images of clothes in MNIST's format. The user's own copy takes precedence over the
+    package's."""
     own = directory / "fashion-mnist"
     if not own.is_dir() and not FASHION_DIRECTORY.is_dir():
         raise DataError(
@@ -170,7 +173,7 @@ def _fashion_mnist(directory: Path) -> Files:
 
 
 def _cifar10(directory: Path) -> Files:
-    """CIFAR-10's binary version: records of a label, one byte, and 3 x 32 x 32 bytes of image."""
+    """CIFAR-10's binary version. A record is a label of one byte and an image of 3 x 32 x 32 bytes."""
     folder = directory / "cifar-10-batches-bin"
 
     def part(names: list[str]) -> Pictures:
@@ -200,7 +203,7 @@ DATASETS: Mapping[str, Callable[[Path], Files]] = {
 
 
 def check_dataset(name: str) -> None:
-    """Checks a data set's name. Raises DataError, which names those that exist."""
+    """Checks a data set's name. Raises DataError, which names the valid ones."""
     if name not in DATASETS:
         raise DataError(f"no dataset {name!r}; expected {choices(DATASETS)}")
 
@@ -214,14 +217,14 @@ def _files(name: str, directory: Path | None) -> Files:
 
 
 def shape(name: str, directory: Path | None = None) -> tuple[int, int, int]:
-    """Channels, height and width of a data set's images. Reads its files as `load` does, with the same errors, but does
+    """Channels, height and width of a data set's images. Reads its files and raises the same errors as `load`, but does
     not import PyTorch."""
     kept = _KEPT.get((name, directory or data_directory()))
     return kept.shape if kept is not None else _files(name, directory)[0].shape
 
 
 def load(name: str, directory: Path | None = None) -> Dataset:
-    """A data set by name. Raises DataError, naming the file that is missing and where it is looked for."""
+    """A data set by name. Raises DataError, which names a missing file and its folder."""
     kept = _KEPT.get((name, directory or data_directory()))
     if kept is not None:
         return kept
@@ -230,5 +233,5 @@ def load(name: str, directory: Path | None = None) -> Dataset:
 
 
 def keep(name: str, directory: Path | None = None) -> None:
-    """Reads a data set and keeps it: `load` returns it from memory, here and in processes forked from this one."""
+    """Reads a data set into memory. `load` then returns it from there, also in processes forked from this one."""
     _KEPT[name, directory or data_directory()] = load(name, directory)

@@ -60,7 +60,7 @@ class Model:
         return torch.cat(gradients).numpy(), float(loss.detach())
 
     def accuracy(self, images: torch.Tensor, labels: torch.Tensor) -> float:
-        """Share of the images that are classified right, 0 to 1; images and labels as in `gradient`."""
+        """Share of correctly classified images, 0 to 1. images, labels: as in `gradient`."""
         self._network.eval()
         with torch.no_grad():
             return float((self._network(images).argmax(dim=1) == labels).float().mean())

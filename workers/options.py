@@ -1,4 +1,4 @@
-"""A worker's command line: its options, their checks, and the transport that they ask for."""
+"""A worker's command line: its options, their checks, and the transport that they select."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIRST_EPHEMERAL_PORT = 49152  # RFC 6335
 
 
 def _two_ports(text: str) -> tuple[tuple[str, int] | int, tuple[str, int]]:
-    """The worker's end, an address or an inherited file descriptor, and the switch's address."""
+    """Two ends: the worker's, an address or an inherited file descriptor; and the switch's address."""
     given = re.fullmatch(r"(fd)?(\d+):(\d+)", text)
     if given:
         inherited, local, switch = bool(given[1]), int(given[2]), int(given[3])
@@ -77,20 +77,20 @@ class Options(Recipe):
 
     @property
     def place(self) -> tuple[int | None, int]:
-        """The worker's rack, None for a job in one switch, and its number in the rack, which packets have as its
-        id."""
+        """The worker's rack, and its number in the rack, which is its id in packets. The rack is None if the job has
+        one switch."""
         return (None, self.worker) if self.racks is None else self.racks.place(self.worker)
 
 
 def options() -> Options:
-    """This process's. Raises SereneError, which names the option and what was expected."""
+    """This process's options. Raises SereneError, which names the invalid option and what was expected."""
     parser = Parser(prog="python -m serene.workers.train", description="One worker of a training job.")
     add_options(parser, Options)
     given = checked(Options, vars(parser.parse_args()))
     check_exchange(given.exchange, given.strategy, given.workers)
     if given.exchange != "switch" and not given.servers:
         raise BadSetting(f"--exchange {given.exchange} needs --servers: expected ADDRESS:PORT,...")
-    # Only the limits of the packets' fields: those of the switch's program are known to the controller.
+    # Only the limits of packet fields are checked. The controller checks the limits of the switch's program.
     expect(option, "workers", given.workers, 1, MAX_RACKS * RACK_WORKERS if given.racks else RACK_WORKERS)
     if given.racks is not None and sum(given.racks.sizes) != given.workers:
         raise BadSetting(
@@ -102,7 +102,7 @@ def options() -> Options:
 
 
 def transport(options: Options) -> Transport:
-    """The way to the switch that --frame-udp asks for, with packets made as --packets says."""
+    """The connection to the switch that --frame-udp selects, with the packet encoder that --packets names."""
     return packets.PACKETS[options.packets](_carrier(options))
 
 
@@ -115,6 +115,6 @@ def _carrier(options: Options) -> Transport:
         local=local,
         switch=switch,
         switch_ip=options.switch_ip,
-        # As the kernel would choose one: a worker that is started again has another port than before.
+        # Depends on the process id: a restarted worker has a new port, as if the kernel had chosen it.
         udp_port=FIRST_EPHEMERAL_PORT + os.getpid() % 16384,
     )

@@ -1,8 +1,8 @@
-"""How a worker builds and dissects its packets: ``PACKETS=compiled``, ``numpy`` or ``scapy``.
+"""A worker's packet encoders: ``PACKETS=compiled``, ``numpy`` or ``scapy``.
 
-The packets are the same on the wire, bit for bit. The C code and NumPy are fast; scapy's layers (serene/layers.py) are
-the readable definition, and with ``scapy`` they build and dissect every packet of the worker, field by field. What
-carries the packets, UDP sockets or whole frames in UDP, is the same for all three.
+The packets on the wire are identical bit for bit. The C code and NumPy are fast. scapy's layers (serene/layers.py) are
+the readable definition: with ``scapy`` they build and dissect every packet of the worker, field by field. The
+transport, UDP sockets or whole frames in UDP, is the same for all three.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WITH_MEMBERSHIP, _WITH_VALUES = (Op.HELLO, Op.WELCOME), (Op.PUSH, Op.PULL, Op.A
 
 
 class NumpyPackets:
-    """Another transport without its link for the fast path in C: the protocol runs in Python, on NumPy's arrays."""
+    """A transport without the C fast path: the protocol runs in Python on NumPy arrays."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -72,13 +72,13 @@ class ScapyPackets(NumpyPackets):
         return self._rows[: len(rows)], lengths
 
     def build(self, payload: np.ndarray) -> bytes:
-        """A packet's bytes as scapy builds them. payload: the same packet as the protocol wrote it, uint8[bytes]."""
+        """A packet's bytes as scapy builds them. payload: the same packet as the protocol built it, uint8[bytes]."""
         layers, size = self._layers, HEADER.itemsize
         header, rest = payload[:size].view(HEADER)[0], payload[size:]
         packet = layers.Serene(**{name: int(header[name]) for name, _ in SERENE_FIELDS})
         if header["op"] in _WITH_MEMBERSHIP and len(rest) == MEMBERSHIP.itemsize:
-            told = rest.view(MEMBERSHIP)[0]
-            packet /= layers.Membership(**{name: int(told[name]) for name, _ in MEMBERSHIP_FIELDS})
+            membership = rest.view(MEMBERSHIP)[0]
+            packet /= layers.Membership(**{name: int(membership[name]) for name, _ in MEMBERSHIP_FIELDS})
         elif header["op"] in _WITH_VALUES:
             packet /= layers.Values(values=rest.view(">i4").tolist())
         elif len(rest):
@@ -86,8 +86,8 @@ class ScapyPackets(NumpyPackets):
         return bytes(packet)
 
     def dissect(self, payload: bytes) -> bytes:
-        """A packet's bytes, put together from the fields that scapy found in it, for the protocol to read. What is too
-        short for one of our packets is returned as it is."""
+        """A packet's bytes, assembled from the fields that scapy dissected, for the protocol to read. A packet that is
+        too short for one of Serene's is returned unchanged."""
         layers = self._layers
         if len(payload) < HEADER.itemsize:
             return payload

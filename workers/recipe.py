@@ -1,4 +1,4 @@
-"""The settings that all workers of a job have in common."""
+"""The settings that are the same for all workers of a job."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _profile(text: str) -> str:
 
 
 class Recipe(Settings):
-    """``learning_rate`` None: the model's own. ``compute_ms``: emulated by sleeping."""
+    """``learning_rate``: None means the model's default. ``compute_ms``: emulated by sleeping."""
 
     workers: int = Field(default=4, description="workers of the job")
     exchange: Annotated[str, one_of(EXCHANGES)] = Field(
@@ -55,7 +55,7 @@ class Recipe(Settings):
 
 
 def check_exchange(exchange: str, strategy: str, workers: int) -> None:
-    """Raises SereneError for a strategy that a baseline cannot do."""
+    """Raises SereneError for a strategy that a baseline does not support."""
     if exchange != "switch":
         parse(strategy).compile(range(workers))
     if exchange == "gloo" and strategy != "bsp":

@@ -1,7 +1,8 @@
-"""A worker's results: worker-N.csv, a row as each step is done; and at the end worker-N.json and parameters-N.npy.
+"""A worker's results: worker-N.csv gets a row after each step; worker-N.json and parameters-N.npy are written at the
+end.
 
-A disk that fills up does not end the training. Rows that cannot be written are kept in memory until they can be, and
-what cannot be written at the end goes to another directory.
+A full disk does not end the training. Rows that cannot be written stay in memory until they can be. Files that cannot
+be written at the end go to another directory.
 """
 
 from __future__ import annotations
@@ -20,26 +21,26 @@ import numpy as np
 from serene.process import outputs
 from serene.process.outputs import CannotWrite
 
-ROOM = 64 * 1024  # bytes that a worker writes besides steps and parameters, at most
-BYTES_PER_STEP = 200  # of worker-N.csv, at most
+ROOM = 64 * 1024  # upper bound of the bytes that a worker writes in addition to steps and parameters
+BYTES_PER_STEP = 200  # upper bound, of worker-N.csv
 
 
 class WorkerFiles:
-    """One worker's files, in ``directory``; if that cannot be written to at the end, in ``instead``, if it is given, or
-    wherever there is room. columns: of worker-N.csv."""
+    """One worker's files, in ``directory``. If that cannot be written at the end, they go to ``instead``, if given, or
+    to any place with enough room. columns: of worker-N.csv."""
 
     def __init__(self, directory: Path, instead: Path | None, worker: int, columns: Sequence[str]) -> None:
         self._directory, self._instead, self._worker = directory, instead, worker
         self._columns = list(columns)
-        # How many bytes of worker-N.csv are written for certain, and the whole lines that have to follow them. One
-        # attribute for both, because an interrupt may come between any two statements: lines that are written once more
-        # then take the same place in the file.
+        # The number of bytes of worker-N.csv that are certainly written, and the whole lines that have to follow them.
+        # Both are in one attribute, because an interrupt may come between any two statements. Lines that are written a
+        # second time then overwrite the first copy.
         self._unwritten = 0, b""
         self._steps = directory / f"worker-{worker}.csv"
         self._file: io.FileIO | None = None
 
     def begin(self, steps: int, parameters: int) -> None:
-        """Makes worker-N.csv. Raises CannotWrite if that fails, or if there is no room for so many steps and
+        """Creates worker-N.csv. Raises CannotWrite if that fails, or if there is no room for this number of steps and
         parameters."""
         outputs.check(self._directory, ROOM + BYTES_PER_STEP * steps + 4 * parameters)
         try:
@@ -50,7 +51,7 @@ class WorkerFiles:
         self._append(self._line(self._columns))
 
     def step(self, row: Mapping[str, Any]) -> None:
-        """Adds a step's row, by column; a column that the row lacks stays empty."""
+        """Adds a step's row. row: values by column; missing columns stay empty."""
         self._append(self._line([row.get(name) for name in self._columns]))
 
     @staticmethod
@@ -60,7 +61,7 @@ class WorkerFiles:
         return text.getvalue().encode()
 
     def _append(self, line: bytes) -> None:
-        """Writes a line after those that could not be written before; keeps them all in memory if that fails again."""
+        """Writes a line after those that could not be written before. If that fails again, all stay in memory."""
         assert self._file is not None
         place, lines = self._unwritten
         lines += line
@@ -70,45 +71,45 @@ class WorkerFiles:
             while written < len(lines):
                 written += os.pwrite(self._file.fileno(), lines[written:], place + written)
         except OSError:
-            with suppress(OSError):  # no half a line; a full disk does not keep a file from being shortened
+            with suppress(OSError):  # removes an incomplete line; truncating works on a full disk, too
                 self._file.truncate(place)
             return
         self._unwritten = place + written, b""
 
     def finish(self, results: Mapping[str, Any], parameters: np.ndarray) -> Path:
         """Writes ``results`` as worker-N.json and ``parameters``, float32[size], as parameters-N.npy. Returns the
-        directory in which all files are. Raises CannotWrite if that is neither ``directory`` nor ``instead``; the
-        message says where they are then."""
+        directory that has all files. Raises CannotWrite if that is neither ``directory`` nor ``instead``; the message
+        names the place."""
         assert self._file is not None
 
-        def rest(directory: Path) -> None:
+        def write_rest(directory: Path) -> None:
             with outputs.whole(directory / f"parameters-{self._worker}.npy") as file:
                 np.save(file, parameters)
             with outputs.whole(directory / f"worker-{self._worker}.json") as file:
                 file.write(json.dumps(results, indent=2).encode() + b"\n")
 
-        def everything(directory: Path) -> None:
+        def write_everything(directory: Path) -> None:
             place, lines = self._unwritten
             with outputs.whole(directory / self._steps.name) as file, self._steps.open("rb") as written:
                 file.write(written.read(place) + lines)
-            rest(directory)
+            write_rest(directory)
 
         self._append(b"")
         self._file.close()
         try:
             if self._unwritten[1]:
-                everything(self._directory)
+                write_everything(self._directory)
             else:
-                rest(self._directory)
+                write_rest(self._directory)
             return self._directory
         except OSError as error:
             if self._instead is not None:
                 try:
                     self._instead.mkdir(mode=0o700, exist_ok=True)
-                    everything(self._instead)
+                    write_everything(self._instead)
                     return self._instead
                 except OSError:
                     pass
-            where = outputs.elsewhere(everything, self._directory)
+            where = outputs.elsewhere(write_everything, self._directory)
             place = f"the results are in {where} instead" if where else "nor anywhere else"
             raise CannotWrite(f"cannot write {self._directory}: {error.strerror}; {place}", where is None) from error

@@ -1,14 +1,14 @@
-"""A parameter server over TCP: the baseline that aggregates on a host instead of in the network.
+"""A parameter server over TCP. This baseline aggregates on a host instead of in the network.
 
     python -m serene.workers.server --workers 4 --strategy ssp:3 --values 79510 --listen 10.0.0.5:7000 --out server.json
 
-It adds up what the workers contribute and answers each when the strategy lets it go on, by the switch's rules and with
-the switch's numbers (32-bit fixed point), so that nothing differs but the way of the packets. A vector may be spread
-over several servers, each with a range of its values. A worker that goes away in the middle ends the server and the
-job: the server cannot know whether it comes back, and the others would wait for ever.
+It adds up the workers' contributions and answers each worker when the strategy lets it continue. Rules and number
+format (32-bit fixed point) are the switch's, so only the packets' path differs. A vector may be spread over several
+servers, each with a range of its values. If a worker disconnects before the end, the server and the job end. The server
+cannot know whether that worker returns, and the others would wait for ever.
 
-On a connection the worker sends a `HELLO`, and the server a `READ` without values when the job is complete. Then, for
-each iteration, the worker sends a `PUSH` and its contribution, and the server a `READ` and the sum
+On a connection the worker sends a `HELLO`. The server answers with a `READ` without values when all workers have
+joined. Then, for each iteration, the worker sends a `PUSH` and its contribution, and the server a `READ` and the sum
 (workers/messages.py).
 """
 
@@ -40,16 +40,16 @@ from serene.workers.messages import END, HELLO, PUSH, READ, REFUSED, receive_exa
 
 HELLO_TIMEOUT_S = 10.0
 MOST_WORKERS = MAX_RACKS * RACK_WORKERS
-MOST_VALUES = 2**32  # more than any model of ours has
+MOST_VALUES = 2**32  # more than any of our models has
 
 
 class WorkerGone(SereneError):
-    """A worker's connection broke in the middle of the job."""
+    """A worker disconnected before the end of the job."""
 
 
 class Barrier:
-    """The sum, and the rule that decides when a worker may go on: the switch's (docs/protocol.md), without epochs.
-    values: length of the sum, int32. Thread-safe."""
+    """The sum, and the rule that decides when a worker may continue. It is the switch's rule (docs/protocol.md) without
+    epochs. values: length of the sum, int32. Thread-safe."""
 
     def __init__(self, values: int, policy: PolicyFields) -> None:
         self._policy = policy
@@ -57,18 +57,18 @@ class Barrier:
         self._sum = np.zeros(values, np.int32)
         self._snapshot = self._sum
         self._total = self._snapshot_total = 0
-        self._counted: Counter[int] = Counter()  # by round: contributions of counted workers
-        self._base = 0  # rounds complete
+        self._counted: Counter[int] = Counter()  # contributions of counted workers in each round
+        self._base = 0  # number of complete rounds
         self._failed: SereneError | None = None
-        self.contributions: Counter[int] = Counter()  # by worker: contributions accepted
+        self.contributions: Counter[int] = Counter()  # accepted contributions of each worker
 
     def contribute(self, worker: int, round_: int, values: np.ndarray) -> tuple[np.ndarray, int, float]:
-        """Adds a contribution, int32[values], and blocks until the worker may go on. Returns the sum that it reads,
-        int32[values], how many contributions that holds, and for how many seconds the worker waited. Raises the error
-        that ``fail`` was called with."""
+        """Adds a contribution, int32[values], and blocks until the worker may continue. Returns the sum that it reads,
+        int32[values], the number of contributions in it, and the seconds that the worker waited. Raises the error that
+        ``fail`` was called with."""
         policy = self._policy
         with self._changed:
-            self._sum = self._sum + values  # a new array: an earlier one may be on its way to a worker
+            self._sum = self._sum + values  # a new array: the old one may still be being sent to a worker
             self._total += 1
             self.contributions[worker] += 1
             is_counted = bool(policy.sync_mask >> worker & 1)
@@ -90,12 +90,13 @@ class Barrier:
             return self._sum, self._total, waited
 
     def last(self) -> tuple[np.ndarray, int]:
-        """The latest sum, int32[values], and how many contributions it holds."""
+        """The latest sum, int32[values], and the number of contributions in it."""
         with self._changed:
             return self._sum, self._total
 
     def fail(self, error: SereneError) -> None:
-        """Whoever waits in ``contribute``, or comes to it, gets this error; the first one if there are several."""
+        """Makes ``contribute`` raise this error, in present and future calls. If called several times, the first error
+        stays."""
         with self._changed:
             self._failed = self._failed or error
             self._changed.notify_all()
@@ -117,7 +118,7 @@ class Server:
         self.barrier = Barrier(values, strategy.compile(range(workers)))
 
     def run(self) -> None:
-        """Returns when all workers have read the last sum. Raises WorkerGone."""
+        """Serves until all workers have read the last sum. Raises WorkerGone."""
         threads = []
         while len(self._connections) < self._workers:
             connection, _ = self._listening.accept()
@@ -125,7 +126,7 @@ class Server:
             if worker is not None:
                 self._connections[worker] = connection
         for worker, connection in self._connections.items():
-            connection.sendall(READ.pack(0, 0.0))  # the answer to HELLO: all workers are there
+            connection.sendall(READ.pack(0, 0.0))  # the answer to HELLO: all workers have joined
             threads.append(threading.Thread(target=self._serve, args=(worker, connection), daemon=True))
             threads[-1].start()
         for thread in threads:
@@ -134,9 +135,9 @@ class Server:
             raise self.barrier.failed
 
     def _welcome(self, connection: socket.socket) -> int | None:
-        """The worker that a new connection belongs to; None, and the connection is closed, if it is no worker's."""
+        """The worker that a new connection belongs to. If it belongs to none: None, and the connection is closed."""
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection.settimeout(HELLO_TIMEOUT_S)  # a connection without a HELLO must not keep the workers out
+        connection.settimeout(HELLO_TIMEOUT_S)  # a connection without a HELLO must not block the workers
         try:
             worker, workers, values = HELLO.unpack(receive_exactly(connection, HELLO.size))
             connection.settimeout(None)
@@ -172,7 +173,7 @@ class Server:
         finally:
             if self.barrier.failed is not None:
                 self._left.abort()
-                for each in self._connections.values():  # wakes the threads that are sending or receiving, too
+                for each in self._connections.values():  # also wakes the threads that send or receive
                     with suppress(OSError):
                         each.shutdown(socket.SHUT_RDWR)
             connection.close()

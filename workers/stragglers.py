@@ -1,8 +1,8 @@
 """Straggler profiles: which workers are slow, when, and by how much.
 
-A delay follows from seed, worker and iteration alone, so that a run can be repeated and a simulator has the same
-delays. A profile is written as ``slow_worker``, or with parameters as ``slow_worker:probability=0.3,workers=0+2``, or
-as ``trace:FILE``.
+A delay depends only on seed, worker and iteration. So a run can be repeated, and a simulator has the same delays. A
+profile is written as ``slow_worker``, with parameters as ``slow_worker:probability=0.3,workers=0+2``, or as
+``trace:FILE``.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ import numpy as np
 
 from serene.errors import SereneError, choices
 
-# More than any study needs, and less than a sleep can last.
+# More than any study needs, and short enough for time.sleep.
 MOST = 10**6  # times the mean compute time
 LONGEST_PAUSE_S = 10**6
 
 
 class BadStraggler(SereneError):
-    """No profile has that name, or a parameter is unknown or out of range; the message says what is valid."""
+    """No profile has that name, or a parameter is unknown or out of range. The message names the valid choices."""
 
 
 @dataclass(frozen=True)
 class Straggler(ABC):
-    """A straggler profile; its fields are the parameters that ``parse`` takes. Raises BadStraggler."""
+    """A straggler profile. Its fields are the parameters that ``parse`` accepts. Raises BadStraggler."""
 
     name: ClassVar[str]
 
     @abstractmethod
     def delay(self, worker: int, iteration: int, mean_s: float, seed: int) -> float:
-        """By how many seconds an iteration (counted from 1) takes longer than ``mean_s``, the mean compute time."""
+        """Seconds that an iteration takes in addition to ``mean_s``, the mean compute time. iteration: from 1."""
 
 
 def _random(seed: int, worker: int, iteration: int) -> np.random.Generator:
@@ -62,7 +62,7 @@ class NoStraggler(Straggler):
 
 @dataclass(frozen=True)
 class SlowWorker(Straggler):
-    """With this probability, an iteration of these workers takes ``low`` to ``high`` times the mean longer."""
+    """With this probability, an iteration of these workers takes ``low`` to ``high`` times the mean in addition."""
 
     probability: float = 0.15
     low: float = 0.5
@@ -115,8 +115,8 @@ class Failure(Straggler):
     def __post_init__(self) -> None:
         if not 0 <= self.pause_s <= LONGEST_PAUSE_S or self.iteration < 1:
             raise BadStraggler(
-                f"failure: pause_s {self.pause_s} at iteration {self.iteration}; expected >= 0 and >= 1, and a pause "
-                f"of at most {LONGEST_PAUSE_S} s"
+                f"failure: pause_s {self.pause_s} at iteration {self.iteration}; expected a pause of 0 to "
+                f"{LONGEST_PAUSE_S} s, at iteration 1 or later"
             )
 
     def delay(self, worker: int, iteration: int, mean_s: float, seed: int) -> float:
@@ -125,7 +125,7 @@ class Failure(Straggler):
 
 @dataclass(frozen=True)
 class Recorded(Straggler):
-    """Delays from a CSV file with the columns ``worker``, ``iteration`` and ``factor``: from that iteration to the
+    """Delays from a CSV file with the columns ``worker``, ``iteration`` and ``factor``. From that iteration until the
     worker's next row, an iteration takes ``factor`` times the mean. Before a worker's first row the factor is 1."""
 
     file: str
@@ -179,7 +179,7 @@ PROFILES: Mapping[str, type[Straggler]] = {
 
 
 def parse(text: str) -> Straggler:
-    """The profile that a text names. Raises BadStraggler, naming the valid choices."""
+    """The profile that a text names. Raises BadStraggler, which names the valid choices."""
     name, _, rest = text.strip().partition(":")
     if name not in PROFILES:
         raise BadStraggler(f"no straggler profile {name!r}; expected {choices(PROFILES)}")
@@ -191,7 +191,7 @@ def parse(text: str) -> Straggler:
     for item in filter(None, rest.split(",")):
         key, equals, value = item.partition("=")
         if key not in known or not equals:
-            raise BadStraggler(f"{name}: {item!r} is not a parameter; it has {choices(known) or 'none'}, as key=value")
+            raise BadStraggler(f"{name}: no parameter {item!r}; expected {choices(known) or 'none'}, as key=value")
         try:
             default = known[key]
             if isinstance(default, tuple):
@@ -199,12 +199,13 @@ def parse(text: str) -> Straggler:
             else:
                 given[key] = type(default)(value)
         except ValueError:
-            raise BadStraggler(f"{name}: {key}={value}; expected something like {known[key]}") from None
+            raise BadStraggler(f"{name}: {key}={value}; expected a value like {known[key]}") from None
     return cls(**given)
 
 
 def check_workers(profile: Straggler, workers: int) -> None:
-    """Raises BadStraggler if the profile names a worker that a job of so many ``workers`` does not have."""
+    """Raises BadStraggler if the profile names a worker that the job does not have. workers: their number in the
+    job."""
     named = (profile.worker,) if isinstance(profile, Failure) else getattr(profile, "workers", ())
     for worker in named:
         if not 0 <= worker < workers:

@@ -1,7 +1,7 @@
 """One worker of a training job: ``python -m serene.workers.train --worker 2 --workers 4 ...``.
 
-It joins the job, does its steps (`Worker._train` is the loop), and leaves. A step computes a gradient, exchanges it for
-the sum of what all workers have contributed, and moves the parameters along that sum. With ``--out`` the worker writes
+It joins the job, does its steps (`Worker._train` is the loop), and leaves. A step computes a gradient, contributes it,
+reads the sum of all workers' contributions, and moves the parameters against that sum. With ``--out`` the worker writes
 worker-N.csv while it runs, and worker-N.json and parameters-N.npy at the end (workers/results.py).
 """
 
@@ -33,8 +33,7 @@ from serene.workers.options import Options, transport
 from serene.workers.results import WorkerFiles
 from serene.workers.training import Trainer
 
-# Test images that the accuracy is measured on while it trains: with a CNN, all 10,000 take as long as hundreds of
-# steps.
+# Test images for measuring the accuracy during training. With a CNN, all 10,000 take as long as hundreds of steps.
 EVALUATED = 2000
 COLUMNS = (
     "worker",
@@ -54,7 +53,7 @@ COLUMNS = (
 
 
 class Worker:
-    """One worker: its replica of the model, its way to the other workers, and its results."""
+    """One worker: its replica of the model, its session or baseline, and its results."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
@@ -72,7 +71,7 @@ class Worker:
         self._digest_when_left: str | None = None
 
     def _new_session(self) -> Session | Baseline:
-        """What the gradients go through, as --exchange says: the switch, parameter servers, or gloo."""
+        """The exchange of gradients that --exchange names: the switch, parameter servers, or gloo."""
         options, apply = self._options, self._trainer.apply
         if options.exchange == "switch":
             rack, worker = options.place
@@ -80,7 +79,7 @@ class Worker:
                 Client(transport(options), options.job, worker, self._trainer.size, rack=rack),
                 apply,
                 join_timeout_s=options.join_timeout,
-                on_lost=lambda lost: say(f"worker {options.worker}: {lost}; joining again"),
+                on_lost=lambda lost: log_line(f"worker {options.worker}: {lost}; joining again"),
             )
         place = Place(options.worker, options.workers, self._trainer.size)
         strategy = parse(options.strategy)
@@ -89,7 +88,7 @@ class Worker:
         return ServerExchange(place, strategy, apply, options.servers, options.join_timeout)
 
     def run(self) -> None:
-        """Joins the job, trains, leaves it, and writes the results, also when the training is interrupted or fails."""
+        """Joins the job, trains, leaves, and writes the results, even if the training is interrupted or fails."""
         with held(), self._session as session:
             with allowed():
                 self._join()
@@ -118,7 +117,7 @@ class Worker:
 
     @contextmanager
     def _recording(self) -> Iterator[None]:
-        """Notes when the training begins and ends, and the parameters that it ends with."""
+        """Records when the training begins and ends, and the digest of the final parameters."""
         self._started_at = unix_s()
         try:
             yield
@@ -127,39 +126,39 @@ class Worker:
             self._digest_when_left = self._trainer.digest()
 
     def _train(self) -> None:
-        """The training loop. Interrupts come only where it waits: for the compute time to pass, and in the exchange."""
+        """The training loop. Interrupts come only during the emulated compute time and in the exchange."""
         options, trainer, session = self._options, self._trainer, self._session
         for step in range(1, options.steps + 1):
             gradient, loss, compute_s = self._compute(step)
             self._facts["loss"] = loss
             self._facts["compute_s"] += compute_s
 
-            # Contributes the gradient, blocks until the strategy lets this worker go on, and calls `trainer.apply` with
-            # the sum of all contributions that have arrived since the last exchange.
+            # Contributes the gradient and blocks until the strategy lets this worker continue. Then it calls
+            # `trainer.apply` with the sum of all contributions that have arrived since the last exchange.
             update = session.exchange(gradient)
 
             evaluated = step % options.eval_every == 0 or step == options.steps
             if evaluated:
                 self._facts["accuracy"] = trainer.accuracy(EVALUATED)
             session.report("computing")
-            if update is not None and self._files is not None:  # no Update of a step in which the session was lost
+            if update is not None and self._files is not None:  # a step in which the session was lost has no Update
                 self._files.step(self._row(step, update, compute_s, evaluated))
 
     def _compute(self, step: int) -> tuple[np.ndarray, float, float]:
-        """The gradient of a step's batch, float32[size], its loss, and the seconds it took: at least the emulated
-        compute time, and what the straggler profile adds."""
+        """The gradient of a step's batch, float32[size], the loss, and the time in seconds. The time is at least the
+        emulated compute time and the straggler profile's delay together."""
         options, began = self._options, time.monotonic()
         gradient, loss = self._trainer.gradient(step)
-        mean_s = options.compute_ms / 1000 or time.monotonic() - began  # --compute-ms 0: what the gradient really took
+        mean_s = options.compute_ms / 1000 or time.monotonic() - began  # --compute-ms 0: the gradient's real time
         delay_s = self._straggler.delay(options.worker, step, mean_s, options.seed)
-        if delay_s > 1:  # stands for a failure, which the controller's views show as a pause, not as computing
+        if delay_s > 1:  # emulates a failure: the controller's views show a pause, not computing
             self._session.report("paused", force=True)
         with allowed():
-            time.sleep(max(began + mean_s + delay_s - time.monotonic(), 0))  # emulated, not a wait for something
+            time.sleep(max(began + mean_s + delay_s - time.monotonic(), 0))  # emulated compute time
         return gradient, loss, time.monotonic() - began
 
     def _row(self, step: int, update: Update, compute_s: float, evaluated: bool) -> dict[str, Any]:
-        """A step's row of worker-N.csv, by column. The accuracy is empty where it was not evaluated after the step."""
+        """A step's row of worker-N.csv, by column. The accuracy is empty if it was not evaluated after the step."""
         return {
             "worker": self._options.worker,
             "step": step,
@@ -195,18 +194,18 @@ class Worker:
         }
         where = self._files.finish(results, self._trainer.parameters)
         if where != self._options.out:
-            say(f"worker {worker}: cannot write {self._options.out}; the results are in {where}")
+            log_line(f"worker {worker}: cannot write {self._options.out}; the results are in {where}")
 
 
 def policy_text(update: Update) -> str:
-    """The policy that the answers carried, by its fields: the name of the strategy is known to the controller only."""
+    """The fields of the policy that the answers carried. Only the controller knows the strategy's name."""
     if update.staleness == UNBOUNDED:
         return "asynchronous"
     return f"{update.sync_mask.bit_count()} counted, quorum {update.quorum}, staleness {update.staleness}"
 
 
-def say(line: str) -> None:
-    """Writes a line to standard error, which is the worker's log; a full disk does not end the training."""
+def log_line(line: str) -> None:
+    """Writes a line to standard error, which is the worker's log. A full disk does not end the training."""
     with suppress(OSError):
         print(line, file=sys.stderr, flush=True)
 

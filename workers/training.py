@@ -1,7 +1,8 @@
 """The arithmetic of a training step, shared by the distributed worker and the single-process reference.
 
-Every contribution weighs lr / N (docs/decisions/constant-weight.md): after each read, parameters -= lr / N * delta, in
-float32 and in this order of operations, so that runs that read the same sums end with the same bits.
+Every contribution has the weight lr / N (docs/decisions/constant-weight.md): after each read, parameters -= lr / N *
+delta. It is computed in float32 and in this order of operations. So runs that read the same sums end with the same
+bits.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ class Trainer:
 
     def __init__(self, recipe: Recipe, worker: int) -> None:
         torch.set_num_threads(1)
-        # torch.use_deterministic_algorithms would also import PyTorch's compiler, to set a flag of it: a second more.
+        # torch.use_deterministic_algorithms would also import PyTorch's compiler, which takes a second, only to set a
+        # flag.
         torch.set_deterministic_debug_mode("error")
         whole = data.load(recipe.dataset, recipe.data_dir)
         self._recipe = recipe
@@ -48,7 +50,7 @@ class Trainer:
         self._model.load(self.parameters)
 
     def accuracy(self, images: int | None = None) -> float:
-        """Accuracy from 0 to 1 on the test images, or on so many of them (the first)."""
+        """Accuracy from 0 to 1 on the test images. images: only the first ones, this number of them; None: all."""
         return self._model.accuracy(self._shard.test_images[:images], self._shard.test_labels[:images])
 
     def digest(self) -> str:

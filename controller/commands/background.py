@@ -76,11 +76,11 @@ def folder() -> Path:
 def place() -> Path:
     """The folder's path; it need not exist. Raises NoFolder."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
-    if runtime and os.path.isabs(runtime):  # the XDG specification ignores other paths
+    if runtime and os.path.isabs(runtime):  # by the XDG specification, other paths are ignored
         return Path(runtime) / "serene"
     try:
         return Path.home().absolute() / ".local" / "state" / "serene"
-    except RuntimeError:  # a user that the machine does not know, as in some containers
+    except RuntimeError:  # an unknown user, as in some containers
         raise NoFolder(Path("~"), "this user has no home directory") from None
 
 
@@ -133,7 +133,7 @@ def launch(
             )
         try:
             ready(process)
-        except BaseException:  # also a full disk, and Ctrl-C, which does not reach the process
+        except BaseException:  # also for a full disk, and for Ctrl-C, which does not reach the process
             end(process)
             raise
     return process.pid
@@ -168,6 +168,6 @@ def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
 
 
 def last_error(log: Path, who: str) -> str:
-    """The last error that a process has logged; without one, the text that ``who`` ended."""
+    """The last error that a process has logged, or else a text that it ended. who: the process's name in this text."""
     errors = [line for line in log.read_text().splitlines() if line.startswith("error: ")]
     return errors[-1].removeprefix("error: ") if errors else f"{who} stopped right after its start; log: {log}"

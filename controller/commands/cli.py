@@ -71,7 +71,7 @@ def common(
 
 
 def _from_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command an option for each setting with a description."""
+    """Adds an option to a command for each setting that has a description."""
     options = [
         inspect.Parameter(
             name, inspect.Parameter.KEYWORD_ONLY, default=field.default,
@@ -120,8 +120,8 @@ def up(
     if local and "=" in at:
         raise BadChoice("--local starts one switch: expected a single --switch")
     chosen = settings(switch=at, **given)
-    # Alone: a second `up` at the same time would use the first one's switch, which the first one stops if it fails.
-    # Held: no interrupt while the switch runs and is not recorded yet.
+    # alone: a second `up` at the same time would use the first one's switch, which the first one stops if it fails.
+    # held: no interrupt while the switch runs and is not recorded yet.
     with held(), nullcontext() if foreground else background.alone(background.Files.of(chosen.http)):
         if local and (summary := _switch_again(chosen)):
             pass
@@ -130,8 +130,8 @@ def up(
                 summary = _start(there, foreground)
         else:
             summary = _start(chosen, foreground)
-    # Only here: our output may be closed (`serenectl up --local | head -1`), and an error in printing must not stop the
-    # switch of a running controller.
+    # Printed only here, because standard output may be closed (`serenectl up --local | head -1`). An error in printing
+    # must not stop the switch of a running controller.
     if summary:
         print(summary)
 
@@ -153,7 +153,7 @@ def _switch_again(chosen: Settings) -> str:
     if list(ports) != list(had):
         local_switch.stop(switch.address, ports)
         raise local_switch.NoLocalSwitch(
-            "another program has taken ports of the switch, which has ended: 'serenectl down --force', then start anew"
+            "another program has taken ports of the switch, which has ended: 'serenectl down --force', then start again"
         )
     return f"the switch at {switch.address} had ended and runs again; the controller at {client.url} continues"
 
@@ -296,10 +296,10 @@ def watch(controller: Url = None) -> None:
             try:
                 with Live(look, console=screen, auto_refresh=False, screen=True) as live:
                     for message in client.events():
-                        look.hear(message, time.monotonic())
+                        look.add(message, time.monotonic())
                         live.refresh()
             finally:
-                if look.has_heard:
+                if look.has_status:
                     screen.print(look)  # it was on the terminal's alternate screen, which was closed
         else:
             shown = ""
@@ -317,7 +317,7 @@ def watch(controller: Url = None) -> None:
 @app.command()
 def doctor() -> None:
     """Check this machine: list problems and how to fix them. Exit status 1 if nothing can run."""
-    doctors.tell()
+    doctors.print_findings()
 
 
 @app.command()
@@ -341,7 +341,7 @@ def explain(
 
 
 def _not_made(status: Status) -> JobExplanation | None:
-    """If no job runs: what the present processes wait for; None without processes."""
+    """If no job runs, a text of what the present processes wait for; None without processes."""
     if not status.gathering or any(job.state is not JobState.FINISHED for job in status.jobs):
         return None
     return JobExplanation(headline="; ".join(view.gathering_lines(status)), workers=[])
@@ -399,7 +399,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     given = sys.argv[1:] if arguments is None else arguments
     if sys.stdout is None:  # the caller has closed it
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (until the process ends)
-    elif isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may lack letters; a path may be no text
+    elif isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may lack characters; a path may not be valid text
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = app(given or ["--help"], standalone_mode=False, prog_name="serenectl") or 0

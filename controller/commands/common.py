@@ -91,7 +91,7 @@ def worker_of(client: ControllerClient, job: int, named: str) -> int:
 
 
 def number_of(named: str, racks: Callable[[], Racks]) -> int:
-    """As `worker_of`; ``racks`` is called if the worker is named by its rack."""
+    """As `worker_of`. racks: returns the job's racks; only called for a worker named by its rack."""
     number = named.strip()
     return int(number) if number.isdecimal() and len(number) <= 3 else make(lambda: racks().worker(named))
 
@@ -103,5 +103,5 @@ def print_json(answer: BaseModel | list[JobStatus]) -> None:
 
 def console() -> Console:
     """The terminal, or a wide one for a pipe, so that lines are not folded. Text is printed literally: workers' reports
-    are no markup."""
+    are not markup."""
     return Console(width=None if sys.stdout.isatty() else 200, markup=False, emoji=False)

@@ -34,7 +34,7 @@ from serene.program import Program
 from serene.wire import ENCAPSULATION_BYTES, HEADER, SERENE_UDP_PORT, SWITCH_IP
 
 OLDEST_PYTHON = (3, 10)
-IP_BYTES = ENCAPSULATION_BYTES - 14 + HEADER.itemsize  # of a PUSH, beside its values
+IP_BYTES = ENCAPSULATION_BYTES - 14 + HEADER.itemsize  # of a PUSH, in addition to its values
 PROBE_TIMEOUT_S = 20
 # Commands for the probe's own network namespace, which ends with the probe.
 VETH = "ip link add probe0 type veth peer name probe1"
@@ -60,12 +60,12 @@ class Finding:
     advice: str = ""
 
 
-def either(good: bool, what: str, text: str, otherwise: str, advice: str, mark: Mark = Mark.ABSENT) -> Finding:
-    """``text`` if it is good; else ``otherwise`` with this mark and advice."""
+def finding_if(good: bool, what: str, text: str, otherwise: str, advice: str, mark: Mark = Mark.ABSENT) -> Finding:
+    """A finding with ``text`` if ``good``, else with ``otherwise``, this mark and advice."""
     return Finding(Mark.GOOD, what, text) if good else Finding(mark, what, otherwise, advice)
 
 
-def tell() -> None:
+def print_findings() -> None:
     """Prints each finding in one line, its advice in a second. Raises SereneError if nothing can run."""
     found = list(findings())
     for one in found:
@@ -96,7 +96,7 @@ def _versions() -> Iterator[Finding]:
     yield Finding(Mark.GOOD, "Serene", f"{distribution.version()}, in {distribution.PACKAGE.parent}")
     python = platform.python_version()
     good = tuple(int(part) for part in platform.python_version_tuple()[:2]) >= OLDEST_PYTHON
-    yield either(good, "Python", python, python, "install Python 3.10 or later", Mark.MISSING)
+    yield finding_if(good, "Python", python, python, "install Python 3.10 or later", Mark.MISSING)
     for package, use in (("torch", "training, serene.torch"), ("matplotlib", "pictures"), ("scapy", "studies, tests")):
         try:
             yield Finding(Mark.GOOD, package, version(package))
@@ -111,9 +111,9 @@ def _compiler() -> Finding:
     except CompilerMissing:
         advice = "apt-get install gcc libc6-dev: the embedded switch and the workers' fast path are compiled"
         return Finding(Mark.MISSING, "C compiler", "none", advice)
-    said, headers = _first_line([cc, "--version"]), Path("/usr/include/stdio.h").exists()
-    otherwise, advice = f"{said}; libc's headers are missing", "apt-get install libc6-dev"
-    return either(headers, "C compiler", said, otherwise, advice, Mark.MISSING)
+    version_line, headers = _first_line([cc, "--version"]), Path("/usr/include/stdio.h").exists()
+    otherwise, advice = f"{version_line}; libc's headers are missing", "apt-get install libc6-dev"
+    return finding_if(headers, "C compiler", version_line, otherwise, advice, Mark.MISSING)
 
 
 def _cache() -> Finding:
@@ -160,7 +160,7 @@ def _kernel() -> Iterator[Finding]:
     ):
         trouble = _trouble(["unshare", "--net", "--pid", "--fork", "sh", "-c", probe])
         advice = f"{use} needs it: use a kernel with this feature, or a privileged container (--privileged)"
-        yield either(trouble is None, what, "yes", trouble or "", advice)
+        yield finding_if(trouble is None, what, "yes", trouble or "", advice)
 
 
 def _cards() -> Iterator[Finding]:
@@ -169,8 +169,8 @@ def _cards() -> Iterator[Finding]:
     if ip is None:
         yield Finding(Mark.ABSENT, "network cards", "not checked: needs ip", "apt-get install iproute2")
         return
-    told = subprocess.run([ip, "-json", "-details", "link"], capture_output=True, text=True, check=False)
-    for link in filter(None, json.loads(told.stdout or "[]")):
+    done = subprocess.run([ip, "-json", "-details", "link"], capture_output=True, text=True, check=False)
+    for link in filter(None, json.loads(done.stdout or "[]")):
         yield from as_port(link, _merges(link["ifname"]))
 
 
@@ -206,14 +206,14 @@ def _merges(name: str) -> bool:
     ethtool = _tool("ethtool")
     if ethtool is None:
         return False
-    told = subprocess.run([ethtool, "-k", name], capture_output=True, text=True, check=False)
-    return bool(re.search(r"^large-receive-offload: on", told.stdout, re.MULTILINE))
+    done = subprocess.run([ethtool, "-k", name], capture_output=True, text=True, check=False)
+    return bool(re.search(r"^large-receive-offload: on", done.stdout, re.MULTILINE))
 
 
 def _memory() -> Finding:
     none = "this kernel or sandbox has no shared memory (memfd_create)"
     advice = "'serenectl up --local' then uses UDP sockets, which are slower"
-    return either(shared_memory_works(), "shared memory", "for the ports of 'serenectl up --local'", none, advice)
+    return finding_if(shared_memory_works(), "shared memory", "for the ports of 'serenectl up --local'", none, advice)
 
 
 def _gloo() -> Finding:
@@ -224,7 +224,7 @@ def _gloo() -> Finding:
         advice = f"expected {choices(there)}, or unset it to use the interface towards the switch"
         return Finding(Mark.ABSENT, "gloo's interface", f"GLOO_SOCKET_IFNAME: no interface {named!r}", advice)
     if named:
-        return Finding(Mark.GOOD, "gloo's interface", f"{named}, as GLOO_SOCKET_IFNAME says")
+        return Finding(Mark.GOOD, "gloo's interface", f"{named}, from GLOO_SOCKET_IFNAME")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect((SWITCH_IP, SERENE_UDP_PORT))
@@ -235,12 +235,12 @@ def _gloo() -> Finding:
 
 def _optional() -> Iterator[Finding]:
     for command, use in (
-        ("simple_switch_grpc", "TARGET=bmv2; docs/switches.md says where to get it"),
-        ("p4c-bm2-ss", "'make p4', to change the data plane; docs/switches.md says where to get it"),
+        ("simple_switch_grpc", "TARGET=bmv2; docs/switches.md names its source"),
+        ("p4c-bm2-ss", "'make p4', to change the data plane; docs/switches.md names its source"),
         ("chromium", "the tests of the controller's page; scripts/setup --browser"),
     ):
         path = shutil.which(command)
-        yield either(path is not None, command, path or "", "not installed", use)
+        yield finding_if(path is not None, command, path or "", "not installed", use)
 
 
 def _ports() -> Iterator[Finding]:
@@ -264,7 +264,7 @@ def _ports() -> Iterator[Finding]:
         ("P4Runtime port", DEFAULT_SWITCH, "--switch"),
     ):
         advice = f"choose another with 'serenectl up {option} HOST:PORT'; 'ss -ltnp' shows the owner"
-        yield either(not _listens(address), what, f"{address} is free", f"{address} is taken", advice)
+        yield finding_if(not _listens(address), what, f"{address} is free", f"{address} is taken", advice)
 
 
 def _leftovers() -> Iterator[Finding]:

@@ -19,7 +19,7 @@ class Choices(TyperGroup):
 
     # Any, because the types belong to typer's private copy of click.
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if not args and not self.invoke_without_command and not ctx.resilient_parsing:  # resilient: shell completion
+        if not args and not self.invoke_without_command and not ctx.resilient_parsing:  # for completion
             raise BadChoice(f"{ctx.command_path}: expected {choices(self.commands)}")
         return super().parse_args(ctx, args)
 

@@ -33,7 +33,7 @@ from serene.report import Facts, Number, number
 WIDE = 110  # columns from which all columns of the table are shown
 BAR = 16  # characters of the bar of a worker's time
 RATE_OVER_S = 5.0
-EVENTS = 6  # that are shown
+EVENTS = 6  # shown events
 LEVELS = " ▁▂▃▄▅▆▇█"
 PARTS: tuple[tuple[Number, str, str], ...] = (
     ("compute_s", "█", "green"),
@@ -51,11 +51,11 @@ class LiveView:
         self._events: deque[Event] = deque(maxlen=EVENTS)
 
     @property
-    def has_heard(self) -> bool:
+    def has_status(self) -> bool:
         """Whether there is anything to show."""
         return self._status is not None
 
-    def hear(self, told: Snapshot | Event, now: float) -> None:
+    def add(self, told: Snapshot | Event, now: float) -> None:
         """Adds a message of the controller's stream. now: in seconds, on any monotonic clock."""
         if isinstance(told, Event):
             self._events.append(told)
@@ -79,8 +79,8 @@ class LiveView:
         going = [job for job in jobs if job.state is not JobState.FINISHED]
         finished, older = latest_finished(status)
         waiting = gathering_lines(status)
-        # Lines of other things than workers: one each for the switch, the counters, each event and each finished job;
-        # for each other job a headline, the table's heading and the epochs.
+        # Lines that are not workers' lines: one for the switch, the counters, each event and each finished job. Each
+        # other job has three: its headline, the table's heading and the epochs.
         fixed = 3 + len(self._events) + len(finished) + bool(older) + len(waiting) + 3 * len(going)
         lines = max((console.size.height - fixed) // max(len(going), 1), 2)
         for job in going:

@@ -27,7 +27,7 @@ from serene.process.interrupts import allowed
 from serene.process.locks import locked
 from serene.process.spawn import module
 
-FIRST_UDP_PORT, LAST_UDP_PORT = 24200, 31998  # below those that Linux gives to outgoing connections
+FIRST_UDP_PORT, LAST_UDP_PORT = 24200, 31998  # below Linux's ports for outgoing connections
 ATTEMPTS = 5  # another program may take a port between our check and the switch's
 START_TIMEOUT_S = 60.0
 LEASE_TIMEOUT_S = 5.0  # for a switch's answer whether a port is free
@@ -207,7 +207,7 @@ def _record(address: str) -> Path:
 
 def _of_the_living(file: IO[str]) -> tuple[int, Ports] | None:
     """The pid and the ports in a record whose switch runs. None: it does not run, and this process has the record's
-    lock now. Raises NoLocalSwitch if another process keeps the lock and has started none."""
+    lock now. Raises NoLocalSwitch if another process has the lock and has not started a switch."""
     end = time.monotonic() + RECORD_TIMEOUT_S
     while not _lock(file):
         pid, ports = _read(file)

@@ -25,13 +25,13 @@ OPTIONS = {"ssp": ("--staleness",), "quorum": ("--k",), "mixed": ("--async-worke
 
 
 class Texts(Choices):
-    """Takes a strategy as other commands do, too: ssp:3, quorum:3, mixed:3,5:2, auto:NAME."""
+    """A group of commands that also accepts the texts of strategies: ssp:3, quorum:3, mixed:3,5:2, auto:NAME."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, colon, rest = args[0].partition(":") if args else ("", "", "")
         if colon and name in OPTIONS:
             options = OPTIONS[name]
-            values = rest.split(":", len(options) - 1) if options else [rest]  # what is too much is no number
+            values = rest.split(":", len(options) - 1) if options else [rest]  # surplus parts are an invalid value
             pairs = itertools.zip_longest(options[: len(values)], values)
             args = [name, *(word for pair in pairs for word in pair if word is not None), *args[1:]]
         return super().resolve_command(ctx, args)

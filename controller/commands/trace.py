@@ -58,7 +58,7 @@ def trace(
     controller: Url = None,
 ) -> None:
     """Trace packets through the switch: parser states, tables, actions, registers, drops."""
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's own log, beside the error that it returns
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC would log errors that it also returns
     import grpc  # imported here: it would double the start-up time of every command
 
     from serene.embedded.control.loaded import MAX_PORTS
@@ -101,12 +101,12 @@ def trace(
                     )
                     continue
                 if as_json or form is Format.JSON:
-                    said = json.dumps(answer)
+                    shown = json.dumps(answer)
                 elif form is Format.PROTO:
-                    said = "\n".join(lines(step_from_json(answer), traced))
+                    shown = "\n".join(lines(step_from_json(answer), traced))
                 else:
-                    said = text(step_from_json(answer))
-                print(said, flush=True)
+                    shown = text(step_from_json(answer))
+                print(shown, flush=True)
                 traced += 1
         except NoTraces as error:
             raise SereneError(f"{switch}: {error}") from None

@@ -22,7 +22,7 @@ from serene.racks import Racks
 from serene.report import Fact, Facts, values
 
 NOT_YET = "-"
-LONGEST_LINE = 500  # characters, of texts that processes send
+LONGEST_LINE = 500  # characters of texts that processes send
 LATEST = 3  # finished jobs that are shown
 
 
@@ -85,8 +85,8 @@ def ports_line(switch: SwitchStatus) -> str:
 
 
 def room_line(switch: SwitchStatus) -> str:
-    """``room for 11,200,000 values, 9.7 bytes of memory each (108 MB)``; "" if the program does not have that number.
-    Over racks: of a leaf's memory."""
+    """``room for 11,200,000 values, 9.7 bytes of memory each (108 MB)``; "" if the size of a slot is unknown. Over
+    racks: a leaf's memory."""
     if switch.bytes_per_slot is None:
         return ""
     each, whole = switch.bytes_per_slot / switch.lanes, switch.bytes_per_slot * switch.slots

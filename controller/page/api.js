@@ -1,4 +1,4 @@
-// What the page asks of the controller that served it. Every answer is JSON; an error says what was wrong.
+// The page's requests to its controller. Every answer is JSON; an error's message names the cause.
 
 const PATIENCE_MS = 10000;
 
@@ -9,12 +9,12 @@ export class Refused extends Error {
   }
 }
 
-// No answer, or none that could be read.
+// No answer, or one that could not be read.
 export class NoAnswer extends Error {}
 
 async function ask(method, path, body) {
   const options = { method, cache: "no-store" };
-  if (method === "GET") options.signal = AbortSignal.timeout(PATIENCE_MS); // a tunnel may be frozen
+  if (method === "GET") options.signal = AbortSignal.timeout(PATIENCE_MS); // a tunnel may hang
   if (body !== undefined) {
     options.headers = { "Content-Type": "application/json" };
     options.body = JSON.stringify(body);
@@ -30,7 +30,7 @@ async function ask(method, path, body) {
   return told;
 }
 
-// Trades the token for a cookie, which the browser keeps and no page can read.
+// Exchanges the token for a cookie, which the browser stores and no script can read.
 export async function enter(token) {
   const answer = await fetch("/v1/session", { method: "POST", headers: { Authorization: `Bearer ${token}` } });
   if (!answer.ok) throw new Refused((await answer.json()).error, answer.status);

@@ -1,12 +1,12 @@
-// The barrier: who is waited for, in the controller's words, and how far each worker's contribution is, slot by slot.
+// The barrier: the workers that others wait for, with the controller's texts, and each worker's progress by slots.
 
 import { byId, keep, make, say } from "./dom.js";
 import { colourOfState, workerName, workers as named } from "./looks.js";
 import { BINS, BIN_S } from "./store.js";
 
-const OVER_S = 10; // what the headline sums up: moments change too fast to be read
-let samples = []; // [seconds, { worker: how many wait for it }, how many wait]
-let sampled = null; // of which job
+const OVER_S = 10; // the headline is over this time: single states change too fast to be read
+let samples = []; // [seconds, { worker: number that wait for it }, number that wait]
+let sampled = null; // the job of the samples
 
 export function headline(job, told, record, now) {
   if (job.state !== "running" || job.restoring) return told.headline.replace(/^job \d+:? /, "").replace(/^./, upper);
@@ -34,7 +34,7 @@ export function headline(job, told, record, now) {
   return `${start}, ${often}.${end}`;
 }
 
-// In per cent, over the last seconds.
+// In per cent, over the last OVER_S seconds.
 function waitingShare(records, now) {
   let sum = 0;
   let count = 0;
@@ -78,7 +78,7 @@ export function showBarrier(job, told) {
 
 const slotRow = () => make("div", { className: "slot-row" }, make("span"), make("div", { className: "bar" }, make("span")), make("span"));
 
-// How many of the job's slots have the worker's contribution to the round that is awaited.
+// The number of the job's slots that have the worker's contribution to the awaited round.
 function slotsDone(worker, at, slots, round, epoch) {
   if (round === null || at.epoch === null) return 0;
   if (at.epoch > epoch || (at.epoch === epoch && at.round > round) || at.state === "waiting") return slots;
@@ -93,8 +93,8 @@ function slotWords(worker, at, done, slots, round, epoch) {
   return `${done} of ${slots} slots`;
 }
 
-// What holds somebody up: those who wait, together by whom they wait for, and whoever is not simply at work. Those of
-// different racks may wait for the same workers at different switches.
+// The list's lines: waiting workers, in groups that wait for the same workers, and workers in unusual states. Workers
+// of different racks may wait for the same workers at different switches, so a group has one rack.
 function lines(job, told, none) {
   const groups = new Map();
   for (const worker of told.filter((one) => one.waits_for.length)) {

@@ -1,4 +1,4 @@
-// What all drawings share: sharp pixels, an axis of time, and the strategies in force above it.
+// Common parts of all drawings: sharp pixels, a time axis, and the strategies in force above it.
 
 import { colourOf, nameOf, theme } from "./looks.js";
 
@@ -21,7 +21,7 @@ export function open(canvas, height = canvas.clientHeight) {
 
 const STEPS = [5, 10, 15, 30, 60, 120, 300, 600, 900];
 
-// Seconds back from now, below a drawing that goes from left to right and down to y.
+// A time axis (seconds before now) below a drawing from `left` to `right` and down to y.
 export function timeAxis({ context, muted, line }, left, right, top, y, span) {
   const step = STEPS.find((s) => (s / span) * (right - left) > 75) ?? STEPS[STEPS.length - 1];
   for (let back = 0; back <= span + 1e-9; back += step) {
@@ -34,7 +34,7 @@ export function timeAxis({ context, muted, line }, left, right, top, y, span) {
   }
 }
 
-// Stretches of time under one strategy: [{ from, to, strategy }], within the time that is shown.
+// Periods under one strategy, within the time that is shown: [{ from, to, strategy }].
 export function stretches(swaps, from, to) {
   const found = [];
   for (const swap of swaps) {
@@ -46,7 +46,7 @@ export function stretches(swaps, from, to) {
   return found.filter((one) => one.to > from && one.from < to);
 }
 
-// A coloured line per stretch, and its name where there is room; a mark down to `bottom` where it began.
+// A coloured line for each period, its name if there is room, and a mark down to `marksTo` at its beginning.
 export function strategyBand({ context, text }, place, from, swaps, marksTo) {
   context.textAlign = "left";
   for (const one of stretches(swaps, from, from + place.seconds)) {

@@ -1,4 +1,4 @@
-// What can be commanded: the strategy by button or form, automatic strategies, jobs.
+// Commands: buttons and a form for the strategy, automatic strategies, and jobs.
 
 import * as api from "./api.js";
 import { byId, keep, make, say } from "./dom.js";
@@ -7,7 +7,7 @@ import { colourOf, nameOf, textOf, workerName } from "./looks.js";
 let current = null; // the job that is shown
 let shipped = [];
 
-// done(): something has changed. notice(text, bad): tell the user.
+// done(): called after a change. notice(text, bad): shows a message.
 export function setUp(choices, done, notice) {
   shipped = choices.automatic;
   const form = byId("other");
@@ -15,7 +15,8 @@ export function setUp(choices, done, notice) {
   form.elements.staleness.max = choices.max_staleness;
   const newJob = byId("new-job-form");
   newJob.elements.workers.max = choices.max_workers;
-  // What is wrong is answered by the controller, for all to see and read aloud; not every browser shows its own bubble.
+  // The controller checks the fields and answers with an error, which screen readers read, too. Not every browser shows
+  // its own message.
   for (const checked of [form, automatic, newJob]) checked.noValidate = true;
   automatic.elements["automatic-name"].append(...shipped.map(({ name }) => make("option", { value: name, textContent: name })));
 
@@ -84,7 +85,7 @@ async function move(worker, evict) {
   return `worker ${workerName(job, worker)} is ${evict ? "evicted" : "readmitted"}, epoch ${job.epoch}`;
 }
 
-// Of a field without a number, or with something that is none, the value is empty, and Number("") would be 0.
+// A field without a valid number has an empty value, and Number("") would be 0.
 function numberOf(field, what) {
   if (field.value === "") throw new Error(`${what}: expected a number`);
   return Number(field.value);

@@ -1,4 +1,4 @@
-// What the switch counted: packets of all workers, and drops by reason.
+// The switch's counters: packets of all workers, and drops by reason.
 
 import { byId, keep, make, say } from "./dom.js";
 

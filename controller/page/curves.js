@@ -1,4 +1,4 @@
-// Loss and accuracy over time: each worker thin, the mean in the colour of the strategy in force.
+// Loss and accuracy over time: a thin line for each worker, and the mean in the colour of the strategy in force.
 
 import { open, stretches, timeAxis } from "./canvas.js";
 import { colourOf } from "./looks.js";
@@ -62,7 +62,7 @@ export function drawCurve(canvas, record, workers, now, span, what) {
   return seen.length ? seen[seen.length - 1] : null;
 }
 
-// A value per bin from `first` on; where nothing was reported, what was before.
+// A value for each bin from `first` on. Bins without a reported value have the previous one.
 function values(known, what, first, count) {
   const line = new Float32Array(count).fill(NaN);
   let last = NaN;

@@ -1,8 +1,8 @@
-// Small helpers for the document. Nothing that came from elsewhere is ever read as HTML.
+// Small helpers for the document. Received texts are never parsed as HTML.
 
 export const byId = (id) => document.getElementById(id);
 
-// Writes only what changes: a text that stays is not laid out again.
+// Writes only changed texts: the layout of an unchanged text is not computed again.
 export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
@@ -13,7 +13,7 @@ export function make(tag, properties = {}, ...children) {
   return element;
 }
 
-// As many children as items; made once, and updated in place.
+// One child for each item; created once, and updated in place.
 export function keep(parent, items, create, update) {
   while (parent.children.length > items.length) parent.lastElementChild.remove();
   items.forEach((item, i) => {

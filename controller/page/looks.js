@@ -1,4 +1,5 @@
-// Names and colours of strategies and of what workers do; colours are serene/palette.py's, as in all pictures.
+// Names and colours of strategies and of workers' states. The colours are those of serene/palette.py, as in all
+// figures.
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
 let colours = {};
@@ -7,7 +8,7 @@ export const useColours = (given) => (colours = given);
 
 const visible = (colour) => (dark.matches && colour === "#000000" ? "#ffffff" : colour); // black is the text's colour
 
-// A strategy as {"name": "ssp", "staleness": 3} -> "ssp:3", as on command lines.
+// A strategy's text on command lines: {"name": "ssp", "staleness": 3} -> "ssp:3".
 export function textOf(strategy) {
   const { name, staleness, k, async_workers } = strategy;
   if (name === "ssp") return `ssp:${staleness}`;
@@ -16,7 +17,7 @@ export function textOf(strategy) {
   return name;
 }
 
-// As serene/strategy.py prints it: "SSP(3)".
+// A strategy's name, as in serene/strategy.py: "SSP(3)".
 export function nameOf(strategy) {
   const { name, staleness, k, async_workers } = strategy;
   if (name === "ssp") return `SSP(${staleness})`;
@@ -25,7 +26,7 @@ export function nameOf(strategy) {
   return name.toUpperCase();
 }
 
-// As `serenectl status` prints it: "BSP in 8 bits".
+// The strategy in force, as in `serenectl status`: "BSP in 8 bits".
 export const inForce = (job) => nameOf(job.strategy) + (job.pool ? ` in ${job.precision} bits` : "");
 
 export function colourOf(strategy) {
@@ -46,13 +47,13 @@ export const whenThemeChanges = (redraw) => dark.addEventListener("change", redr
 
 export const clock = (unix) => new Date(unix * 1000).toLocaleTimeString([], { hour12: false });
 
-// As serene/racks.py names a worker: 2, or over racks 1.0, the first one of rack 1.
+// A worker's name, as in serene/racks.py: 2, or over racks 1.0, the first worker of rack 1.
 export function workerName(job, number) {
   const { rack, place } = job.workers[number];
   return job.racks.length < 2 ? String(number) : `${rack}.${place}`;
 }
 
-// "worker 2", "workers 0, 1 and 3"; many are counted.
+// "worker 2", "workers 0, 1 and 3"; of many workers only the number.
 export function workers(job, numbers) {
   const names = numbers.map((number) => workerName(job, number));
   if (names.length === 1) return `worker ${names[0]}`;
@@ -60,7 +61,7 @@ export function workers(job, numbers) {
   return `workers ${names.slice(0, -1).join(", ")} and ${names[names.length - 1]}`;
 }
 
-// Whether a rack begins with this worker, and another is before it.
+// Whether this worker is the first of a rack, and not of the first one.
 export const beginsRack = (job, i) => i > 0 && job.workers[i].rack !== job.workers[i - 1].rack;
 
 export const fixed = (value, digits) => (typeof value === "number" ? value.toFixed(digits) : "–");

@@ -1,7 +1,6 @@
-// The controller's page: asks for what is new, remembers it, shows it.
-//
-// It asks again a moment after each answer: a slow machine is asked less often, a hidden page does not ask at all, and
-// one answer brings what was missed meanwhile. Drawings move on between the answers.
+// The controller's page: it requests new data, stores them, and shows them.
+// A new request follows PAUSE_MS after each answer. So a slow machine gets fewer requests, and a hidden page sends
+//none. One answer contains all data since the last one. Drawings move between the answers.
 
 import * as api from "./api.js";
 import { headline, showBarrier } from "./barrier.js";
@@ -15,15 +14,15 @@ import { Store } from "./store.js";
 import { drawTimeline, timelineInWords } from "./timeline.js";
 import { showWorkers } from "./workers.js";
 
-const PAUSE_MS = 400; // between an answer and the next question
-const PATIENCE_MS = 2000; // after none came
+const PAUSE_MS = 400; // between an answer and the next request
+const PATIENCE_MS = 2000; // before the next request if there was no answer
 const NOTICE_MS = 6000;
-const DRAWN_S = 1; // behind the controller's clock, so that what is drawn is known
+const DRAWN_S = 1; // behind the controller's clock, so that all drawn data have arrived
 const SPANS = [["30 s", 30], ["2 min", 120], ["10 min", 600], ["1 h", 3600]];
 
 const store = new Store();
 let controls = null;
-let chosen = null; // the job that the user wants to see
+let chosen = null; // the job that the user has chosen
 let span = 30;
 let timer = 0;
 let noticed = 0;
@@ -44,13 +43,13 @@ async function poll() {
       const choices = await api.choices();
       looks.useColours(choices.colours);
       colourLegend();
-      controls ??= setUp(choices, poll, notice); // another poll may have been as far meanwhile
+      controls ??= setUp(choices, poll, notice); // another poll may have done this meanwhile
     }
     store.hear(await api.live(store.since));
     for (const job of store.now.status.jobs) {
       const record = store.jobs.get(job.job);
       if (record.epochs.size < Math.min(job.epochs_begun, 1000) && job.epochs_begun > job.history.length && !record.asked) {
-        record.asked = true; // once: there were more than a status holds
+        record.asked = true; // only once: there were more epochs than a status contains
         record.hearEpochs((await api.job(job.job)).history);
       }
     }
@@ -154,7 +153,7 @@ function drawCurves() {
   }
 }
 
-// A finished job is shown as it ended.
+// A finished job is shown in its last state.
 function until(job) {
   if (job.state !== "finished") return store.clock - DRAWN_S;
   let end = 0;
@@ -162,7 +161,7 @@ function until(job) {
   return end || store.now.t;
 }
 
-// Often enough for each pixel to move, and no more often.
+// Just often enough to move the drawings pixel by pixel.
 function draw(moment) {
   requestAnimationFrame(draw);
   const job = store.now && shown();

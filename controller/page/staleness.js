@@ -1,4 +1,4 @@
-// How many rounds old contributions were when they arrived.
+// The staleness of contributions when they arrived, in rounds.
 
 import { open } from "./canvas.js";
 import { theme } from "./looks.js";

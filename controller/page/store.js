@@ -1,6 +1,6 @@
-// What is remembered of the jobs, bounded: an hour in bins, the latest changes of state exactly.
+// The stored data of the jobs, of bounded size: an hour in bins, and the latest changes of state exactly.
 
-export const BIN_S = 2; // as controller/status/recorder.py
+export const BIN_S = 2; // as in controller/status/recorder.py
 export const BINS = 1800;
 const MOST_TURNS = 3000;
 const MOST_EPOCHS = 2000;
@@ -10,16 +10,16 @@ class WorkerRecord {
   constructor() {
     this.turns = []; // [seconds, state], oldest first
     this.first = Infinity; // the number of the bin in which the worker began
-    this.last = -1; // the newest bin's
+    this.last = -1; // the number of the newest bin
     this.shares = [0, 1, 2].map(() => new Uint8Array(BINS)); // computing, exchanging, waiting, in per cent
     this.loss = new Float32Array(BINS).fill(NaN);
     this.accuracy = new Float32Array(BINS).fill(NaN);
-    this.iterations = []; // [seconds, iteration] of the last seconds
+    this.iterations = []; // [seconds, iteration] during the last seconds
   }
 
   hear(told) {
     if (told.turns.length) {
-      const known = this.turns.findIndex(([t]) => t >= told.turns[0][0]); // what the controller knows better by now
+      const known = this.turns.findIndex(([t]) => t >= told.turns[0][0]); // later ones are replaced by the controller's
       if (known >= 0) this.turns.length = known;
     }
     this.turns.push(...told.turns);
@@ -79,11 +79,11 @@ export class JobRecord {
     for (const begun of history) this.epochs.set(`${begun.session}:${begun.epoch}:${begun.t}`, begun);
     for (const key of this.epochs.keys()) {
       if (this.epochs.size <= MOST_EPOCHS) break;
-      this.epochs.delete(key); // the oldest that was heard of
+      this.epochs.delete(key); // the oldest one
     }
   }
 
-  // Epochs that are known, oldest first.
+  // The stored epochs, oldest first.
   get swaps() {
     return [...this.epochs.values()].sort((a, b) => a.t - b.t);
   }
@@ -111,7 +111,7 @@ export class Store {
         const before = record?.recording;
         record = new JobRecord(timeline.recording);
         this.jobs.set(timeline.job, record);
-        if (before) this.since = 0; // another job of this id: all of it, once
+        if (before) this.since = 0; // another job with this id: requests all its data once
       }
       for (const worker of timeline.workers) record.worker(worker.worker).hear(worker);
     }

@@ -1,14 +1,15 @@
-// Who computes, sends and waits: a lane a worker, now at the right. Short spans show every change of state that was
-// reported, long ones how the time of each bin divides; so do all, where steps are too short for every change to be told.
+// Workers' states over time: a row for each worker, with the present at the right. Short spans show every reported
+// change of state, long spans the shares of states in each bin. If steps are too short for workers to report every
+// change, all spans show shares.
 
 import { open, strategyBand, timeAxis } from "./canvas.js";
 import { beginsRack, colourOfState, workerName } from "./looks.js";
 import { BINS, BIN_S } from "./store.js";
 
-const STATES = ["unknown", "computing", "exchanging", "waiting", "paused"]; // as controller/status/recorder.py
+const STATES = ["unknown", "computing", "exchanging", "waiting", "paused"]; // as in controller/status/recorder.py
 const DRAWN = ["computing", "exchanging", "waiting"];
-const EXACT = 5; // pixels a second from which changes of state are drawn; below that, bins
-const MOST_STEPS = 6; // a second, of which workers report every change (serene/client/session/reports.py)
+const EXACT = 5; // pixels per second from which changes of state are drawn; below that, bins
+const MOST_STEPS = 6; // per second: up to this number, workers report every change (serene/client/session/reports.py)
 const SILENT_S = 3;
 const LEFT = 30;
 const BAND = 24;
@@ -65,7 +66,7 @@ function exact(paths, known, worker, now, from, place, y, lane) {
 
 function binned(paths, known, now, from, place, y, lane) {
   const width = place.x(BIN_S) - place.x(0);
-  const together = Math.max(1, Math.ceil(NARROWEST / width)); // bins a column
+  const together = Math.max(1, Math.ceil(NARROWEST / width)); // bins in a column
   const first = Math.floor(from / BIN_S / together) * together;
   for (let bin = first; bin * BIN_S < now; bin += together) {
     const sums = [0, 0, 0];
@@ -83,7 +84,7 @@ function binned(paths, known, now, from, place, y, lane) {
   }
 }
 
-// In words, for who does not see it.
+// A text for screen readers.
 export function timelineInWords(record, job, now, span) {
   const shares = job.workers.map((worker) => {
     const known = record.worker(worker.worker);

@@ -1,4 +1,4 @@
-// A row a worker: what it does, how far it is, how its time divides, and a button to evict or readmit it.
+// A row for each worker: its state, its progress, its shares of time, and a button to evict or readmit it.
 
 import { byId, keep, make, say } from "./dom.js";
 import { beginsRack, colourOfState, fixed, workerName } from "./looks.js";
@@ -8,7 +8,7 @@ const PARTS = [["compute_s", "computing"], ["network_s", "exchanging"], ["waitin
 const NAMES = ["worker", "", "iteration", "lead", "per s", "loss", "accuracy", "time", "staleness", ""];
 const LEVELS = { leaf: " at its leaf", root: " at the root" };
 
-// command(worker, evicted): asks for it.
+// command(worker, evicted): sends the command.
 export function showWorkers(job, told, record, command) {
   const going = job.workers.filter((worker) => worker.state === "running").map((worker) => worker.iteration);
   const least = going.length ? Math.min(...going) : 0;

@@ -123,18 +123,18 @@ class _Job:
         number, name, position = worker.worker, self.racks.name(worker.worker), _position(worker)
         if worker.state is not WorkerState.RUNNING:
             state, text, advice = self._not_running(worker, name)
-            return _said(number, state, f"worker {name}{text}", advice)
+            return _explanation(number, state, f"worker {name}{text}", advice)
         state = doing(worker.report) or "not reporting"
         at = "" if position is None else f" in round {position.round} of epoch {position.epoch}"
         if worker.silent_s > SILENT_S:
-            text = f"worker {name} has not been heard for {worker.silent_s:.0f} s; it was {state}{at}"
+            text = f"worker {name} has been silent for {worker.silent_s:.0f} s; before that it was {state}{at}"
             advice = f"if it is dead: restart it, or 'serenectl evict --job {self.id} --worker {name}'"
             if self.pool:
                 advice = "if it is dead: start all ranks again; a process group's job cannot continue with fewer ranks"
-            return _said(number, "silent", text, advice, position=position)
+            return _explanation(number, "silent", text, advice, position=position)
         if state == WAITING and position is not None and self.policy is not None:
             return self._waiting(number, position)
-        return _said(number, state, f"worker {name} is {state}{at}{_copying(worker.report)}", position=position)
+        return _explanation(number, state, f"worker {name} is {state}{at}{_copying(worker.report)}", position=position)
 
     def _not_running(self, worker: WorkerStatus, name: str) -> tuple[str, str, str | None]:
         """The state, the text after the worker's name, and advice."""
@@ -151,64 +151,64 @@ class _Job:
             return state, " is evicted; it votes in the restoration", None
         if worker.port is None:
             return state, " is evicted, and has not joined since the switch lost its state", None
-        heard = f"not heard for {worker.silent_s:.0f} s" if worker.silent_s > SILENT_S else "it still sends"
+        sends = f"silent for {worker.silent_s:.0f} s" if worker.silent_s > SILENT_S else "it still sends"
         back = f"'serenectl readmit --job {self.id} --worker {name}' makes the barrier wait for it again"
         if self.evict_after is not None and worker.silent_s > self.evict_after:
             back = "if it is dead: restart it; a new process gets a free place"
-        return state, f" is evicted: nobody waits for it ({heard})", back
+        return state, f" is evicted: nobody waits for it ({sends})", back
 
     def _waiting(self, number: int, position: _Position) -> Explanation:
         policy = self.policy
         assert policy is not None
         who = f"worker {self.racks.name(number)} waits in round {position.round} of epoch {position.epoch}"
-        needed = position.round - policy.staleness  # the round that has to be complete
+        needed = position.round - policy.staleness  # the round that has to complete
         counted = [other for other in self.members if policy.sync_mask >> other & 1 and other != number]
         positions = {other: _position(self.workers[other]) for other in counted}
-        holding = tuple(
+        awaited = tuple(
             other
             for other, there in positions.items()
             if there is None or not there.has_contributed_to(position.epoch, needed)
         )
-        missing = policy.quorum - (1 + len(counted) - len(holding))
+        missing = policy.quorum - (1 + len(counted) - len(awaited))
         if not policy.sync_mask >> number & 1 or missing <= 0:
-            return _said(number, WAITING, f"{who} for an answer in flight", position=position)
-        some = f"{missing} of " if missing < len(holding) else ""
-        details = "; ".join(self._lagging(other, positions[other], position) for other in holding)
+            return _explanation(number, WAITING, f"{who} for an answer in flight", position=position)
+        some = f"{missing} of " if missing < len(awaited) else ""
+        details = "; ".join(self._state_of(other, positions[other], position) for other in awaited)
         what = f"round {needed}" if policy.staleness else "its round"
-        names = workers(holding, self.racks.name)
-        said = _said(
+        names = workers(awaited, self.racks.name)
+        explained = _explanation(
             number, WAITING, f"{who} for {some}{names} to contribute to {what} ({details})",
-            self._advice(position, positions, holding), holding, position,
+            self._advice(position, positions, awaited), awaited, position,
         )  # fmt: skip
-        return said if len(self.racks.sizes) < 2 else self._by_rack(said)
+        return explained if len(self.racks.sizes) < 2 else self._by_rack(explained)
 
-    def _by_rack(self, said: Explanation) -> Explanation:
+    def _by_rack(self, explained: Explanation) -> Explanation:
         """Adds the racks of the awaited workers: its leaf waits for contributions of its own rack, the root for those
         of other racks."""
-        own = self.racks.place(said.worker)[0]
-        racks = sorted({self.racks.place(other)[0] for other in said.waits_for})
+        own = self.racks.place(explained.worker)[0]
+        racks = sorted({self.racks.place(other)[0] for other in explained.waits_for})
         elsewhere = [rack for rack in racks if rack != own]
         where = [f"at the leaf of its own rack {own}"] if own in racks else []
         if elsewhere:
             where.append(f"at the root for {'racks' if elsewhere[1:] else 'rack'} {', '.join(map(str, elsewhere))}")
-        text = f"{said.text}; {' and '.join(where)}"
-        return said.model_copy(update={"text": text, "racks": racks, "level": "root" if elsewhere else "leaf"})
+        text = f"{explained.text}; {' and '.join(where)}"
+        return explained.model_copy(update={"text": text, "racks": racks, "level": "root" if elsewhere else "leaf"})
 
-    def _lagging(self, other: int, there: _Position | None, position: _Position) -> str:
+    def _state_of(self, other: int, there: _Position | None, position: _Position) -> str:
         silent = self.workers[other].silent_s
         state = doing(self.workers[other].report) or "not reporting"
         if there is not None and there.epoch == position.epoch:
             state += f" in round {there.round}"
-        return f"{self.racks.name(other)} is {state}, heard {silent:.1f} s ago"
+        return f"{self.racks.name(other)} is {state}, last packet {silent:.1f} s ago"
 
-    def _advice(self, position: _Position, positions: dict[int, _Position | None], holding: tuple[int, ...]) -> str:
+    def _advice(self, position: _Position, positions: dict[int, _Position | None], awaited: tuple[int, ...]) -> str:
         if self.pool:
             return "no swap would help: the job belongs to a process group, which stays under BSP"
-        silent = [other for other in holding if self.workers[other].silent_s > SILENT_S]
-        if len(silent) == len(holding) == 1:
+        silent = [other for other in awaited if self.workers[other].silent_s > SILENT_S]
+        if len(silent) == len(awaited) == 1:
             return f"'serenectl evict --job {self.id} --worker {self.racks.name(silent[0])}' would let it continue"
         lead = 0
-        for other in holding:
+        for other in awaited:
             there = positions[other]
             same = there is not None and there.epoch == position.epoch
             reached = there.round - (not there.contributed) if there is not None and same else -1
@@ -250,7 +250,7 @@ def _policy(job: JobStatus, members: list[int]) -> PolicyFields | None:
     return None if fields.staleness == UNBOUNDED else fields
 
 
-def _said(
+def _explanation(
     number: int,
     state: str,
     text: str,

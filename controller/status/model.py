@@ -184,8 +184,9 @@ class JobStatus(Model):
 
 
 class PlaceStatus(Model):
-    """The place of a process in a job that it named: the job's id, the worker's number in the job, its rack, and its
-    number there. None if it has no place yet: then it has to ask again, and ``waits`` has the reason."""
+    """The place of a process in a job that it named. job: its id; worker: its number in the job; rack, place: its rack
+    and its number there. These are None if it has no place yet. Then it has to ask again, and ``waits`` has the
+    reason."""
 
     job: int | None = None
     worker: int | None = None
@@ -243,8 +244,8 @@ class PrecisionStatus(Model):
 class Explanation(Model):
     """An explanation of one worker's state. text: for people. advice: a command that would end its wait. waits_for: the
     workers that it waits for. round, epoch: its own, None when unknown. Over racks also racks: of the awaited workers;
-    and level: the switch that waits for their contributions, the worker's leaf, or the root if some are in other
-    racks."""
+    and level: the switch that waits for their contributions. That is the worker's leaf, or the root if some are in
+    other racks."""
 
     worker: int
     state: str  # expected, joined, free, left, evicted, silent, or the reported one: computing, waiting, ...

@@ -64,30 +64,30 @@ class _Worker:
         self._state = UNKNOWN
         self._parts = _parts(UNKNOWN)  # the state of the time since the last report, until more is known
         self._sums: list[float] | None = None  # in the last report
-        self._heard = t  # time of the last report
+        self._reported_at = t  # time of the last report
         self._settled = t  # the time until which bins are filled
-        self._exchange: tuple[float, list[float]] | None = None  # when the one under way began, and the sums then
-        self._corrections: deque[tuple[float, float]] = deque(maxlen=TURNS)  # when, and of all time since when
-        self._turns: deque[tuple[float, int]] = deque(maxlen=TURNS)  # when a state began, and which
+        self._exchange: tuple[float, list[float]] | None = None  # its beginning, and the sums then
+        self._corrections: deque[tuple[float, float]] = deque(maxlen=TURNS)  # when, and since when
+        self._turns: deque[tuple[float, int]] = deque(maxlen=TURNS)  # pairs: a state's beginning, and the state
         self._last = int(t // BIN_S)  # the number of the newest bin
         self._seconds = [array("f", bytes(4 * BINS)) for _ in range(SHARES)]  # of each bin, by SHARES
         self._loss, self._accuracy = (array("f", [math.nan]) * BINS for _ in range(2))
 
     def note(self, report: Facts, t: float) -> None:
         t = max(t, self._settled)
-        if t - self._heard > SILENT_S:  # a timeline made meanwhile has an unknown state
+        if t - self._reported_at > SILENT_S:  # a timeline made meanwhile has an unknown state
             self._corrections.append((t, self._settled))
-        state = STATES.index(said) if (said := doing(report)) in STATES else UNKNOWN
+        state = STATES.index(state_name) if (state_name := doing(report)) in STATES else UNKNOWN
         sums = _sums(report)
         spent = _spent(self._sums, sums)
         waited_s = self._waited(state, sums)
         explained = waited_s is not None or _explains(self._state, spent)
         if not explained:
-            self._parts = [part / max(sum(spent), t - self._heard) for part in spent]
+            self._parts = [part / max(sum(spent), t - self._reported_at) for part in spent]
         self._fill(t)
         if waited_s is not None:
             self._divide_exchange(t, waited_s)
-        self._heard, self._sums = t, sums
+        self._reported_at, self._sums = t, sums
         if explained:
             self._parts = _parts(state)
         if not explained or sums is None or state not in (EXCHANGING, WAITING):
@@ -102,7 +102,7 @@ class _Worker:
                 kept[self._last % BINS] = value
 
     def timeline(self, worker: int, since: float, now: float) -> WorkerTimeline:
-        self._fill(max(min(now, self._heard + SILENT_S), self._settled))
+        self._fill(max(min(now, self._reported_at + SILENT_S), self._settled))
         self._open(int(now // BIN_S))
         changed = min((begin for at, begin in self._corrections if at > since), default=math.inf)
         first = max(int(min(since, changed) // BIN_S), self._last - BINS + 1, int(self._began // BIN_S))
@@ -133,7 +133,7 @@ class _Worker:
         assert self._exchange is not None
         began = self._exchange[0]
         noticed = end  # the time at which the worker reported waiting
-        if self._turns and self._turns[-1][1] == WAITING:  # a sample from before the exchange: bins use the sums
+        if self._turns and self._turns[-1][1] == WAITING:  # a sample from before the exchange; bins use the sums
             noticed = max(self._turns[-1][0], began)
             if self._turns[-1][0] >= began:
                 self._turns.pop()

@@ -19,19 +19,19 @@ from serene.report import Facts
 from serene.steps import MOST, REPORTED, Steps, steps_in
 from serene.strategy import BSP
 
-# Each rule has four numbers. Of the first number of latest steps, a worker has to be the last in the second number, by
-# more than the third number of standard deviations of its lateness. Or its mean lateness in these steps has to be the
-# fourth number of deviations, where a step counts at most MOST_DEVIATIONS, early or late. The less it differs from
-# chance, the more steps are needed.
+# Rules (steps, late, deviations, mean). The latest `steps` steps count. A worker is slow if it was the last in at least
+# `late` of them, by more than `deviations` standard deviations of its lateness. It is also slow if its mean lateness in
+# them is at least `mean` deviations. One step counts at most MOST_DEVIATIONS, early or late. The less the lateness
+# differs from chance, the more steps are needed.
 RULES = ((10, 8, 1.5, 1.25), (20, 16, 0.75, 0.98), (40, 32, 0.25, 0.72))
 MOST_DEVIATIONS = 1.5
-SHARE = 0.03  # and in the median by so much of the step
+SHARE = 0.03  # a slow worker's median lateness is at least this share of the step
 WINDOW, NEEDED, *_ = RULES[0]
-HISTORY = RULES[-1][0]  # steps, by which the deviation is measured
-PASSED_OVER = 6  # one in this number of others may have been later, by chance
+HISTORY = RULES[-1][0]  # number of steps over which the deviation is measured
+PASSED_OVER = 6  # of this number of other workers, one may have been later by chance
 ENDED = 5  # a worker is no longer slow if it was clearly late in fewer of the last WINDOW steps
 REMEMBERED = 16 * MOST  # means of a worker's steps
-MEDIAN_OF_DIFFERENCES = 1.05  # of normal noise: its standard deviation over the median of |difference of two samples|
+MEDIAN_OF_DIFFERENCES = 1.05  # of normal noise: standard deviation / median of |difference of two samples|
 
 
 @dataclass(frozen=True)
@@ -126,13 +126,11 @@ class SlowWorkers:
         if not isinstance(job.strategy, BSP) or worker not in members:
             return None
         steps = steps_in(report.get(REPORTED))
-        if (
-            steps is None or steps.epoch > job.epoch
-        ):  # of an epoch that has not begun, for which all others would be late
+        if steps is None or steps.epoch > job.epoch:  # of an epoch that has not begun: all others would seem late
             return None
         known = self._jobs.get(job.id)
         if known is not None and known.session == job.session and steps.epoch < known.epoch:
-            return None  # of a worker that does not know the new epoch yet
+            return None  # the worker does not know the new epoch yet
         if known is None or (known.session, known.epoch, known.members) != (job.session, steps.epoch, members):
             slow = known.slow if known is not None and known.session == job.session else None
             known = self._jobs[job.id] = _Job(job.session, steps.epoch, members, slow=slow)
@@ -199,5 +197,5 @@ def _add(table: dict[tuple[int, int], np.ndarray], steps: Steps) -> None:
         pair = [table.get((each, first // twice * twice + half)) for half in (0, each)]
         if pair[0] is not None and pair[1] is not None:
             table[twice, first // twice * twice] = (pair[0] + pair[1]) / 2
-    while len(table) > REMEMBERED:  # the first ones, with any numbers: a worker may report any
+    while len(table) > REMEMBERED:  # removes the oldest: a worker may report steps with any numbers
         del table[next(iter(table))]

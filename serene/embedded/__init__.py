@@ -1,4 +1,4 @@
-"""The embedded switch: p4c's BMv2 JSON, compiled to native code and run in process, on UDP ports or on interfaces."""
+"""The embedded switch: p4c's BMv2 JSON, compiled to native code, with ports on UDP, shared memory or interfaces."""
 
 from serene.embedded.control.types import (
     ControlError,

@@ -2,10 +2,10 @@
 
     switch = Switch.load("p4src/build/serene.json")
     switch.process(1, frame)            # -> [(port, frame), ...]
-    switch.process(1, frame, trace=True)    # -> ([(port, frame), ...], what it met)
+    switch.process(1, frame, trace=True)    # -> ([(port, frame), ...], the trace)
 
-Names are those of the BMv2 JSON; numbers are ints of any width. Packets never pass through Python unless they come in
-by ``process`` or leave for the CPU port.
+Names are those of the BMv2 JSON; numbers are ints of any width. Only packets given to ``process``, and those to or from
+the CPU port, pass through Python.
 """
 
 from __future__ import annotations
@@ -44,13 +44,15 @@ OUTPUT = np.dtype([("port", np.uint32), ("length", np.uint32), ("offset", np.uin
 
 @lru_cache(maxsize=4)
 def _generated(label: str, json: bytes) -> tuple[Program, str]:
-    """A program and its C source, cached: the same program is often loaded again, as when the controller restarts."""
+    """A program and its C source. They are cached, because the same program is often loaded again, such as when the
+    controller restarts."""
     program = parse_program(label, json)
     return program, generate(program)
 
 
 class Switch(ProfileControl, ArrayControl, Tracing):
-    """A program with its state. Packets come from one thread at a time, control-plane calls at any time."""
+    """A program with its state. Only one thread at a time may process packets; control-plane calls are possible at any
+    time."""
 
     def __init__(self, program: Program, library: Path, *, cpu_port: int | None, drop_port: int, seed: int) -> None:
         super().__init__(program, library, cpu_port=cpu_port, drop_port=drop_port, seed=seed)
@@ -68,7 +70,7 @@ class Switch(ProfileControl, ArrayControl, Tracing):
         seed: int = 0,
         compiler_flags: tuple[str, ...] = (),
     ) -> Switch:
-        """Loads p4c's output for BMv2, compiling it on first sight.
+        """Loads p4c's output for BMv2, and compiles it when it is loaded for the first time.
 
         Raises NotBmv2Json, UnsupportedProgram, NoMemory, CompilerMissing or CompileFailed, all SereneError.
         """
@@ -99,10 +101,10 @@ class Switch(ProfileControl, ArrayControl, Tracing):
     def process(
         self, port: int, packet: bytes, *, trace: bool = False
     ) -> list[tuple[int, bytes]] | tuple[list[tuple[int, bytes]], Step]:
-        """One packet through the pipeline; everything it causes, packets to the CPU port included.
+        """Processes one packet. Returns all outputs, including packets to the CPU port.
 
-        With ``trace`` also what it met, as a tree of steps (trace/steps.py; trace/text.py prints it). The first
-        one takes seconds: the program is compiled a second time.
+        With ``trace``, also returns the trace as a tree of steps (trace/steps.py; trace/text.py prints it). The first
+        trace takes seconds, because the program is compiled a second time.
         """
         if not trace:
             return self.process_many([(port, packet)])[0]
@@ -118,7 +120,7 @@ class Switch(ProfileControl, ArrayControl, Tracing):
         return outputs, steps[-1]
 
     def process_many(self, packets: Sequence[tuple[int, bytes]]) -> list[list[tuple[int, bytes]]]:
-        """Packets one after the other; what each of them causes."""
+        """Processes packets in order. Returns each packet's outputs."""
         lengths = np.fromiter((len(packet) for _, packet in packets), np.uint32, len(packets))
         ports = np.fromiter((port for port, _ in packets), np.uint32, len(packets))
         data = np.frombuffer(b"".join(packet for _, packet in packets) + b"\0", np.uint8)
@@ -132,11 +134,11 @@ class Switch(ProfileControl, ArrayControl, Tracing):
     def process_batch(
         self, ports: np.ndarray, lengths: np.ndarray, data: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The same without a Python object per packet.
+        """As ``process_many``, without a Python object for each packet.
 
-        ports, lengths: uint32[n]; data: uint8, the packets end to end. Returns until: uint32[n], the number of
-        outputs after each packet; the outputs as a structured array (port, length, offset); and the bytes the
-        offsets point into, valid until the next call.
+        ports, lengths: uint32[n]; data: uint8, the packets end to end. Returns three arrays. The first is uint32[n],
+        the number of outputs after each packet. The second has the outputs (port, length, offset). The third has the
+        bytes that the offsets refer to, and is valid until the next call.
         """
         if len(lengths) and int(lengths.max()) > MAX_FRAME:
             raise ControlError(f"a packet of {int(lengths.max())} bytes; the largest is {MAX_FRAME}")
@@ -158,7 +160,7 @@ class Switch(ProfileControl, ArrayControl, Tracing):
     # -- replication -----------------------------------------------------------------------------------------
 
     def multicast_set(self, group: int, replicas: Sequence[tuple[int, int]]) -> None:
-        """Members of a multicast group as (port, egress_rid); replaces what was there."""
+        """Sets a multicast group's replicas, (port, egress_rid) pairs, in place of earlier ones."""
         if not 0 < group < MAX_GROUPS:
             raise ControlError(f"multicast groups are 1 to {MAX_GROUPS - 1}, not {group}")
         self._replicas(0, group, replicas, 0)
@@ -169,7 +171,8 @@ class Switch(ProfileControl, ArrayControl, Tracing):
     def clone_session_set(
         self, session: int, replicas: Sequence[tuple[int, int]], truncate: int = 0, class_of_service: int = 0
     ) -> None:
-        """Where clones of a session go, as (port, egress_rid). ``class_of_service`` has no meaning on this switch."""
+        """Sets a clone session's replicas, (port, egress_rid) pairs. ``class_of_service`` has no meaning on this
+        switch."""
         if not 0 < session < MAX_SESSIONS:
             raise ControlError(f"clone sessions are 1 to {MAX_SESSIONS - 1}, not {session}")
         self._replicas(1, session, replicas, truncate)
@@ -189,10 +192,10 @@ class Switch(ProfileControl, ArrayControl, Tracing):
     def add_interface(self, port: int, interface: str, *, join_udp: bool = False) -> None:
         """Attaches a network interface; needs CAP_NET_RAW.
 
-        With ``join_udp``, runs of UDP packets to one receiver that leave together, of one size and without a checksum,
-        are handed to the kernel as one buffer, as a sender with UDP segmentation offload would: far fewer calls. It
-        cuts them again where the receiver does not take them whole; their checksums are then filled in, and their
-        IPv4 ids count up.
+        With ``join_udp``, runs of UDP packets that leave together are passed to the kernel as one buffer, as with UDP
+        segmentation offload. This takes far fewer system calls. The packets of a run have the same receiver, the same
+        size and no checksum. The kernel segments the buffer if the receiver does not accept it. It then fills in
+        checksums and increasing IPv4 ids.
         """
         self._check_port(port)
         error = self._lib.switch_port_interface(self._state, port, interface.encode(), int(join_udp))
@@ -202,7 +205,7 @@ class Switch(ProfileControl, ArrayControl, Tracing):
             raise PortError(f"cannot open interface {interface!r}: {os.strerror(-error)}")
 
     def add_udp(self, port: int, local: tuple[str, int], peer: tuple[str, int] | None = None) -> None:
-        """A port whose frames travel in UDP datagrams; without ``peer`` the first sender becomes it."""
+        """Adds a port whose frames are in UDP datagrams. Without ``peer``, the first sender becomes the peer."""
         self._check_port(port)
         host, number = peer or ("", 0)
         error = self._lib.switch_port_udp(
@@ -212,7 +215,7 @@ class Switch(ProfileControl, ArrayControl, Tracing):
             raise PortError(f"cannot open UDP port {local[0]}:{local[1]}: {os.strerror(-error)}")
 
     def add_shm(self, port: int, path: str | Path) -> None:
-        """A port of memory shared with one process at a time, which comes to a UNIX socket at this path."""
+        """Adds a port of memory shared with one process at a time, which connects to a UNIX socket at this path."""
         self._check_port(port)
         error = self._lib.switch_port_shm(self._state, port, os.fsencode(path))
         if error:
@@ -226,13 +229,13 @@ class Switch(ProfileControl, ArrayControl, Tracing):
             raise PortError(f"port {port} is the {what} port: it leads to no interface")
 
     def packet_out(self, packet: bytes) -> None:
-        """Hands the running switch a packet on its CPU port."""
+        """Sends a packet to the running switch on its CPU port."""
         if len(packet) > MAX_FRAME:
             raise ControlError(f"a packet of {len(packet)} bytes; the largest is {MAX_FRAME}")
         self._lib.switch_inject(self._state, packet, len(packet))
 
     def wait_events(self, timeout_s: float) -> Events:
-        """Packets on the CPU port and digests since the last call; waits for the first one."""
+        """Packets on the CPU port and digests since the last call. If there are none, it waits for one."""
         sizes = [ctypes.c_size_t(), ctypes.c_size_t()]
         cpu, digests = self._event_buffers
         self._lib.switch_events(
@@ -244,7 +247,7 @@ class Switch(ProfileControl, ArrayControl, Tracing):
         )
 
     def poll_digests(self) -> list[Digest]:
-        """Digests since the last call, for switches used by ``process`` alone."""
+        """Digests since the last call, for a switch that only uses ``process``."""
         return list(self.wait_events(0).digests)
 
     def _decode_digest(self, record: bytes) -> Digest:
@@ -272,7 +275,8 @@ class Switch(ProfileControl, ArrayControl, Tracing):
 
     @property
     def lost_events(self) -> int:
-        """Packets to or from the control plane, and digests, that found their queue full."""
+        """Number of packets to or from the control plane, and of digests, that were lost because their queue was
+        full."""
         return int(self._lib.switch_lost_events(self._state))
 
 

@@ -1,4 +1,4 @@
-"""Faults as data: loss, duplication, reordering and delay of packets, and processes that stop or start anew."""
+"""Faults as data: loss, duplication, reordering and delay of packets, and processes that stop or restart."""
 
 from serene.faults.links import Links, kind_of
 from serene.faults.plan import KINDS, Action, BadFaults, Direction, Event, Faults, PacketFaults, uplink

@@ -1,9 +1,8 @@
-"""What happens to a packet on a worker's link or a rack's uplink. Decided here for every way of running, without
-sockets or a clock.
+"""Decides which faults a packet gets on a worker's link or a rack's uplink. It needs neither sockets nor a clock.
 
-The same class serves the shim between two interfaces and the network of virtual time. Each link has a random sequence
-of its own in each direction, with the same number of draws for every packet: what happens to a link's fifth packet does
-not depend on what the other links carry.
+The shim between two interfaces and the network of virtual time use the same class. Each link has its own random
+sequence in each direction, with the same number of draws for every packet. So the faults of a link's fifth packet do
+not depend on the other links' packets.
 """
 
 from __future__ import annotations
@@ -38,14 +37,14 @@ class Links:
         self.lost = self.duplicated = self.reordered = self.carried = 0
 
     def fate(self, packet: bytes, link: int, direction: Direction, now: float) -> list[tuple[float, bytes]]:
-        """What arrives at the other end: (delay in seconds, packet) for each copy, nothing if it is lost.
+        """The copies that arrive at the other end, as (delay in seconds, packet); none if the packet is lost.
 
         ``link``: a worker, or ``uplink`` of a rack. ``now``: seconds since the beginning of the run.
         """
-        draw = self._draws.get((link, direction)) or self._stream(link, direction)
+        draw = self._draws.get((link, direction)) or self._random_numbers(link, direction)
         lost, twice, late, jitter, lateness = draw(), draw(), draw(), draw(), draw()
         self.carried += 1
-        faults = self._decisive(link, direction, kind_of(packet), now)
+        faults = self._first_match(link, direction, kind_of(packet), now)
         if faults is None:
             return [(0.0, packet)]
         if lost < faults.loss:
@@ -63,13 +62,13 @@ class Links:
             return [(delay, packet), (behind, packet)]
         return [(delay, packet)]
 
-    def _stream(self, link: int, direction: Direction) -> Callable[[], float]:
-        # Seeded with a text, the sequence is the same on every machine and in every process.
+    def _random_numbers(self, link: int, direction: Direction) -> Callable[[], float]:
+        # The seed is a text, so that the sequence is the same on every machine and in every process.
         draw = random.Random(f"{self._faults.seed}/{link}/{direction.value}").random
         self._draws[link, direction] = draw
         return draw
 
-    def _decisive(self, link: int, direction: Direction, kind: str, now: float) -> PacketFaults | None:
+    def _first_match(self, link: int, direction: Direction, kind: str, now: float) -> PacketFaults | None:
         key = link, direction, kind
         if key not in self._fitting:
             self._fitting[key] = tuple(faults for faults in self._faults.packets if faults.fits(link, direction, kind))

@@ -1,10 +1,10 @@
-"""Faults as data: what a network does to packets, and what happens to the processes of a run.
+"""Faults as data: faults of packets in a network, and faults of a run's processes.
 
-One description serves every way to run the P4 program: in process and in virtual time, in Mininet on the embedded
-switch, and on BMv2. docs/faults.md shows how to write one.
+The same description works in virtual time and in Mininet, with the embedded switch and with BMv2. docs/faults.md shows
+how to write one.
 
     faults = load("faults.toml")
-    links = Links(faults)                                       # serene.faults.links: what becomes of each packet
+    links = Links(faults)                                       # serene.faults.links: decides about each packet
     links.fate(packet, worker, Direction.TO_SWITCH, now)        # -> [(delay in seconds, packet), ...]
 """
 
@@ -21,7 +21,7 @@ from serene.wire import Op
 
 
 class BadFaults(SereneError):
-    """A description of faults that is wrong; the message names the valid choices."""
+    """A description of faults is wrong. The message names the valid choices."""
 
 
 class Direction(str, Enum):
@@ -32,7 +32,7 @@ class Direction(str, Enum):
 
 
 RELEASE = "RELEASE"  # an ANSWER that echoes no seq
-OTHER = "OTHER"  # anything but Serene's packets: ARP, ping
+OTHER = "OTHER"  # not a packet of Serene, such as ARP or ping
 SERENE_KINDS = (*(op.name for op in Op), RELEASE)
 KINDS = (*SERENE_KINDS, OTHER)
 ON_UPLINKS = (Op.UP.name, Op.DOWN.name, Op.GRANT.name, OTHER)
@@ -40,10 +40,10 @@ ON_WORKERS_LINKS = tuple(kind for kind in KINDS if kind == OTHER or kind not in 
 
 
 class Action(str, Enum):
-    """What an event does."""
+    """The effect of an event."""
 
-    PAUSE_WORKER = "pause worker"  # the process is stopped for a time, then goes on
-    RESTART_WORKER = "restart worker"  # the process is killed, and a new one takes its place
+    PAUSE_WORKER = "pause worker"  # the process is stopped for a time, then continues
+    RESTART_WORKER = "restart worker"  # the process is killed and replaced by a new one
     RESTART_CONTROLLER = "restart controller"
     RESTART_SWITCH = "restart switch"
     RESTART_LEAF = "restart leaf"
@@ -59,7 +59,7 @@ class Action(str, Enum):
 
 
 def uplink(rack: int) -> int:
-    """What a rack's link to the root is called, among links that are called by their workers."""
+    """The number of a rack's link to the root; other links have their worker's number."""
     return -1 - rack
 
 
@@ -74,7 +74,7 @@ def _check_time(name: str, value: float) -> None:
 
 
 def _check_numbers(where: str, what: str, named: Iterable[int], count: int) -> None:
-    """what: "worker" or "rack", of which the run has so many."""
+    """what: "worker" or "rack". count: their number in the run."""
     absent = sorted({number for number in named if not 0 <= number < count})
     if absent:
         raise BadFaults(f"{where}: {what} {choices(absent)} is not in the run; it has {what}s 0 to {count - 1}")
@@ -82,14 +82,14 @@ def _check_numbers(where: str, what: str, named: Iterable[int], count: int) -> N
 
 @dataclass(frozen=True)
 class PacketFaults:
-    """What happens to some of the packets. The first description that fits a packet decides.
+    """Faults of some of the packets. If several descriptions match a packet, the first one applies.
 
-    Which: the links of ``workers`` and the uplinks of ``racks`` (none named: every link), ``direction`` (None: both),
-    ``kinds`` (none named: all of Serene's packets, not other traffic), and only from ``start_s`` to ``end_s`` seconds
-    after the beginning.
-    What: probabilities of ``loss``, ``duplication`` and ``reordering``. A packet that is reordered, and the second copy
-    of one that is duplicated, comes late by an exponential time of mean ``late_s``. Every packet takes ``delay_s``, and
-    an exponential time of mean ``jitter_s`` more; jitter reorders, too. Times in seconds.
+    Which packets: those on the links of ``workers`` and the uplinks of ``racks``; if both are empty, on every link. In
+    ``direction`` (None: both), and of ``kinds`` (empty: all of Serene's packets, not other traffic). Only from
+    ``start_s`` to ``end_s`` seconds after the beginning.
+    Which faults: ``loss``, ``duplication`` and ``reordering`` are probabilities. A reordered packet, and the second
+    copy of a duplicated one, is delayed by an exponential time of mean ``late_s``. Every packet is delayed by
+    ``delay_s`` and an exponential time of mean ``jitter_s``. Jitter reorders packets, too. Times in seconds.
     """
 
     workers: tuple[int, ...] = ()
@@ -120,12 +120,12 @@ class PacketFaults:
 
     @property
     def links(self) -> set[int]:
-        """The links named: workers, and ``uplink`` of racks."""
+        """The numbers of the links: workers, and ``uplink`` of racks."""
         return {*self.workers, *map(uplink, self.racks)}
 
     def check_kinds(self, there: Sequence[str], where: str = "") -> None:
-        """Raises BadFaults if it names a kind that is not among those on the links that it is for. where: what names
-        it, in the message."""
+        """Raises BadFaults if it names a kind of packet that its links never carry. there: the kinds on these links.
+        where: the place in the file, for the message."""
         absent = [kind for kind in self.kinds if kind not in there]
         if absent:
             link = "an uplink" if self.racks else "a worker's link"
@@ -146,8 +146,8 @@ class PacketFaults:
 class Event:
     """A fault of a process.
 
-    iteration: happens when this worker has done so many; for the controller and a switch, when every worker has.
-    seconds: for how long the process is stopped or absent. rack: whose leaf.
+    iteration: the event happens when this worker has done this number of iterations; for the controller or a switch,
+    when every worker has. seconds: the time for which the process is stopped or absent. rack: of the leaf.
     """
 
     iteration: int
@@ -177,8 +177,8 @@ class Event:
 
 @dataclass(frozen=True)
 class Faults:
-    """Everything that goes wrong in a run. Every random choice follows from ``seed``. text: the file's text; path:
-    where that was read."""
+    """All faults of a run. Every random choice depends only on ``seed``. text: the file's text; path: the file's
+    path."""
 
     seed: int = 0
     packets: tuple[PacketFaults, ...] = ()
@@ -187,8 +187,8 @@ class Faults:
     path: str | Path | None = field(default=None, compare=False, repr=False)
 
     def check(self, workers: int, racks: int = 1) -> None:
-        """Raises BadFaults if it names a worker, rack, switch or kind of packet that the run does not have, with the
-        place that does. racks: 1 for one switch."""
+        """Raises BadFaults if it names a worker, rack, switch or kind of packet that the run does not have. The message
+        names the place in the file. racks: 1 for one switch."""
         file = f"{self.path}: " if self.path is not None else ""
         switches = {Action.RESTART_SWITCH} if racks == 1 else {Action.RESTART_LEAF, Action.RESTART_ROOT}
         for number, event in enumerate(self.events, 1):

@@ -1,11 +1,12 @@
-"""A process between the switch and its links that drops, duplicates, reorders and delays packets as a fault file says.
+"""A process between the switch and its links. It drops, duplicates, reorders and delays packets according to a fault
+file.
 
     serene-shim faults.toml 0:s1-eth1:s1-in1 1:s1-eth2:s1-in2
 
-For each worker it takes over the interface at which the link arrives, creates the one that the switch opens instead,
-and carries packets between them. A leaf's uplink is the link of its rack: rack0:leaf1-eth33:leaf1-in33. (It does what
-netem does, but needs no kernel module and knows Serene's packets.) Its ends of the new pairs live in a network
-namespace of its own: however it dies, they vanish, and the interfaces that it created with them. Needs root.
+For each worker it opens the interface at the end of the link, creates another one for the switch, and forwards packets
+between them. A leaf's uplink is the link of its rack: rack0:leaf1-eth33:leaf1-in33. Unlike netem, it needs no kernel
+module and recognises Serene's packets. Its ends of the new veth pairs are in a network namespace of its own. So when it
+dies in any way, these ends and the interfaces that it created disappear. Needs root.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ SO_RCVBUFFORCE = 33
 SOCKET_BUFFER = 8 << 20
 LARGEST_FRAME = 65536
 LINK = "WORKER:HOST_SIDE:SWITCH_SIDE"
-BATCH = 64  # packets read from one socket before the others have their turn
+BATCH = 64  # packets read from one socket before the next one
 
 
 class ShimError(SereneError):
@@ -50,7 +51,7 @@ class ShimError(SereneError):
 
 @dataclass(frozen=True)
 class Link:
-    """A worker's link, or a rack's uplink: the interface at which it arrives, and the one that the switch opens."""
+    """A worker's link, or a rack's uplink: the interface at its end, and the interface that the switch opens."""
 
     number: int
     host_side: str
@@ -59,7 +60,7 @@ class Link:
 
 @dataclass(frozen=True)
 class End:
-    """One of a link's two ends; what arrives here leaves at the peer."""
+    """One of a link's two ends. Packets that arrive here leave at the peer."""
 
     link: int
     direction: Direction
@@ -92,20 +93,20 @@ def _ip(*arguments: str) -> None:
 
 
 class Shim:
-    """Opens its sockets, then moves this process into a namespace of its own."""
+    """Forwards packets with faults. It opens its sockets, then moves this process into a new network namespace."""
 
     def __init__(self, faults: Faults, links: Sequence[Link]) -> None:
         self._links = Links(faults)
         self._made = [f"shim{at}" for at in range(len(links))]
         self._late: list[tuple[float, int, socket.socket, bytes]] = []  # heap
         self._held = 0
-        self._began: float | None = None  # when the first of Serene's packets came: network and controller are up then
+        self._began: float | None = None  # time of Serene's first packet: by then network and controller are running
         self._ends: list[End] = []
         outside = [(_open(link.host_side), _mtu(link.host_side)) for link in links]
         libc = ctypes.CDLL(None, use_errno=True)
         with open("/proc/self/ns/net") as before:
             if libc.unshare(CLONE_NEWNET):
-                raise ShimError(f"no network namespace: {os.strerror(ctypes.get_errno())} (it needs root)")
+                raise ShimError(f"cannot create a network namespace: {os.strerror(ctypes.get_errno())} (it needs root)")
             Path("/proc/sys/net/ipv6/conf/default/disable_ipv6").write_text("1")
             there = f"/proc/{os.getpid()}/fd/{before.fileno()}"
             for link, name, (host, mtu) in zip(links, self._made, outside, strict=True):
@@ -114,12 +115,12 @@ class Shim:
                 _ip("link", "set", name, "up")
                 switch = _open(name)
                 inwards, outwards = Direction.TO_SWITCH, Direction.TO_WORKER
-                if link.number < 0:  # at an uplink it is the root that is outside
+                if link.number < 0:  # on an uplink, the outer end leads to the root
                     inwards, outwards = outwards, inwards
                 self._ends += [End(link.number, inwards, host, switch), End(link.number, outwards, switch, host)]
 
     def run(self, stop: int) -> None:
-        """Carries packets until something can be read from the descriptor ``stop``."""
+        """Forwards packets until the descriptor ``stop`` becomes readable."""
         with selectors.DefaultSelector() as ready:
             ready.register(stop, selectors.EVENT_READ)
             for end in self._ends:
@@ -129,14 +130,14 @@ class Shim:
                 for key, _ in ready.select(wait):
                     if key.data is None:
                         return
-                    self._take(key.data)
+                    self._receive(key.data)
                 self._send_due()
 
-    def _take(self, end: End) -> None:
+    def _receive(self, end: End) -> None:
         for _ in range(BATCH):
             try:
                 packet, address = end.packets.recvfrom(LARGEST_FRAME)
-            except (BlockingIOError, OSError):  # no more packets, or the interface is down for a moment
+            except (BlockingIOError, OSError):  # no more packets, or the interface is down at present
                 return
             if address[2] == PACKET_OUTGOING:
                 continue
@@ -170,7 +171,7 @@ class Shim:
 
 
 def _send(peer: socket.socket, packet: bytes) -> None:
-    with contextlib.suppress(OSError):  # the queue is full, or nobody listens: a loss, as on any network
+    with contextlib.suppress(OSError):  # a full queue, or no program listens: the packet is lost, as on a network
         peer.send(packet)
 
 
@@ -190,10 +191,10 @@ def main() -> int:
     parser.add_argument("faults", type=Path, help="a fault file, docs/faults.md")
     parser.add_argument("links", type=_link, nargs="+", metavar=LINK)
     options = parser.parse_args()
-    return ended(lambda: _carry(options.faults, options.links))
+    return ended(lambda: _run(options.faults, options.links))
 
 
-def _carry(path: Path, links: list[Link]) -> int:
+def _run(path: Path, links: list[Link]) -> int:
     with contextlib.suppress(Interrupted), held():
         try:
             shim = Shim(load(path), links)

@@ -1,4 +1,4 @@
-"""Fault files: from TOML to `Faults`, with errors that name the place, what is wrong and what is valid."""
+"""Reads fault files: from TOML to `Faults`. Errors name the place, what is wrong, and the valid choices."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ def parse(text: str) -> Faults:
     """The faults that a file's text describes. Raises BadFaults."""
     try:
         document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # also numbers of thousands of digits, and what is nested too deeply
+    except (ValueError, RecursionError) as error:  # also numbers of thousands of digits, and text nested too deeply
         raise BadFaults(f"not TOML: {error}") from None
-    fields = _checked(document, {"seed": _whole, "packets": _list, "events": _list}, "the file")
+    fields = _checked(document, {"seed": _whole_number, "packets": _list, "events": _list}, "the file")
     return Faults(
         seed=fields.get("seed", 0),
         packets=tuple(
-            _made(PacketFaults, table, PACKETS, f"[[packets]] number {number}")
+            _from_table(PacketFaults, table, PACKETS, f"[[packets]] number {number}")
             for number, table in enumerate(fields.get("packets", ()), 1)
         ),
         events=tuple(
-            _made(Event, table, EVENTS, f"[[events]] number {number}", needs=("iteration", "action"))
+            _from_table(Event, table, EVENTS, f"[[events]] number {number}", needs=("iteration", "action"))
             for number, table in enumerate(fields.get("events", ()), 1)
         ),
         text=text,
@@ -52,16 +52,16 @@ def parse(text: str) -> Faults:
 
 
 Reader = Callable[[object], Any]
-WHOLE = 2**63  # TOML's whole numbers are smaller; Python's parser takes any
+WHOLE = 2**63  # TOML's whole numbers are smaller; Python's parser accepts any
 
 
-class _Wrong(Exception):
-    """A wrong value; the message says what was expected."""
+class _WrongValue(Exception):
+    """A wrong value. The message names the expected one."""
 
 
-def _whole(value: object) -> int:
+def _whole_number(value: object) -> int:
     if type(value) is not int or not 0 <= value < WHOLE:
-        raise _Wrong("a whole number, 0 or more, below 2^63")
+        raise _WrongValue("a whole number, 0 or more, below 2^63")
     return value
 
 
@@ -69,40 +69,40 @@ def _number(value: object) -> float:
     if type(value) is int and abs(value) < WHOLE:
         return float(value)
     if type(value) is not float or math.isnan(value):
-        raise _Wrong("a number")
+        raise _WrongValue("a number")
     return value
 
 
 def _list(value: object) -> list[object]:
     if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
-        raise _Wrong("tables under [[packets]] or [[events]]")
+        raise _WrongValue("tables under [[packets]] or [[events]]")
     return value
 
 
 def _numbers(what: str) -> Reader:
     def read(value: object) -> tuple[int, ...]:
         if not isinstance(value, list) or not value:
-            raise _Wrong(f"a list of {what}, as [0, 2]")
-        return tuple(_whole(item) for item in value)
+            raise _WrongValue(f"a list of {what}, as [0, 2]")
+        return tuple(_whole_number(item) for item in value)
 
     return read
 
 
 def _kinds(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not value or not all(isinstance(item, str) for item in value):
-        raise _Wrong('a list of kinds of packets, as ["PUSH", "ANSWER"]')
+        raise _WrongValue('a list of kinds of packets, as ["PUSH", "ANSWER"]')
     return tuple(value)
 
 
 def _direction(value: object) -> Direction:
     if value not in list(Direction):
-        raise _Wrong(choices(f'"{direction.value}"' for direction in Direction))
+        raise _WrongValue(choices(f'"{direction.value}"' for direction in Direction))
     return Direction(value)
 
 
 def _action(value: object) -> Action:
     if value not in list(Action):
-        raise _Wrong(choices(f'"{action.value}"' for action in Action))
+        raise _WrongValue(choices(f'"{action.value}"' for action in Action))
     return Action(value)
 
 
@@ -115,15 +115,15 @@ PACKETS: dict[str, Reader] = {
     **dict.fromkeys(("late_s", "delay_s", "jitter_s", "start_s", "end_s"), _number),
 }
 EVENTS: dict[str, Reader] = {
-    "iteration": _whole,
+    "iteration": _whole_number,
     "action": _action,
-    "worker": _whole,
-    "rack": _whole,
+    "worker": _whole_number,
+    "rack": _whole_number,
     "seconds": _number,
 }
 
 
-def _made(
+def _from_table(
     kind: Callable[..., Any],
     table: Mapping[str, object],
     readers: dict[str, Reader],
@@ -148,13 +148,13 @@ def _checked(table: Mapping[str, object], readers: Mapping[str, Reader], where: 
     for name, value in table.items():
         try:
             fields[name] = readers[name](value)
-        except _Wrong as wrong:
-            raise BadFaults(f"{where}: {name} = {_shown(value)}: expected {wrong}") from None
+        except _WrongValue as wrong:
+            raise BadFaults(f"{where}: {name} = {_as_text(value)}: expected {wrong}") from None
     return fields
 
 
-def _shown(value: object) -> str:
+def _as_text(value: object) -> str:
     try:
         return repr(value)
-    except ValueError:  # Python writes no number of so many digits, though it reads them from hexadecimal ones
+    except ValueError:  # Python does not format numbers of thousands of digits, but reads them in hexadecimal
         return "..."

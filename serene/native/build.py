@@ -1,11 +1,11 @@
 """Compiles C code to a shared library, once per content.
 
-The library's name is a digest of everything that shapes it: the source, the headers it may include, the compiler and
-its flags, and the processor (the code is built for the machine it runs on). Builders that race produce the same file
-and rename it into place.
+The library's name is a digest of all its inputs: the source, the headers that it may include, the compiler, its flags,
+and the processor. The code is built for this machine's processor. Processes that build it at the same time produce the
+same file and rename it into place.
 
-The compiler gets an empty environment, a directory of its own and limits; root starts it under a user id that nobody
-has (confined.py). Its output is copied into the cache by this process.
+The compiler runs with an empty environment, in a directory of its own, and with limits. Root starts it under an unused
+user id (confined.py). This process copies its output into the cache.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from serene.native.errors import CompileFailed, CompilerMissing
 
 CONFINED = Path(__file__).with_name("confined.py")
 FREE_USERS = (61184, 65519)  # user ids for temporary users, by systemd's convention
-TRIAL = {"source.c": b"int nothing;"}  # what any C compiler compiles
+TRIAL = {"source.c": b"int nothing;"}  # any C compiler compiles this
 OURSELVES = "-"  # the same as in confined.py
 TIME_LIMIT_S = 300
 log = logging.getLogger("serene.native")
@@ -70,9 +70,9 @@ def compiler_user(path: str) -> str:
         return OURSELVES
     user = str(random.SystemRandom().randint(*FREE_USERS))
     try:
-        _try(path, user)
+        _compile_trial(path, user)
     except (CompileFailed, OSError) as error:
-        if _compiles(path, OURSELVES):
+        if _compiles_trial(path, OURSELVES):
             log.warning("the C compiler does not run as an ordinary user, so it runs as root: %s", error)
         return OURSELVES
     return user
@@ -104,10 +104,10 @@ def _run(user: str, command: Sequence[str], scratch: Path) -> subprocess.Complet
 
 
 def compile_source(source: str, extra_flags: tuple[str, ...] = (), headers: Path | None = None) -> Path:
-    """The shared library for a source, which may include what lies in the directory ``headers``; compiles it when the
-    cache has none (some seconds).
+    """The shared library for a source. It is compiled if it is not in the cache, which takes some seconds. headers: a
+    directory of files that the source may include.
 
-    Raises CompilerMissing, CompileFailed, or UnsafeCache where others could have put something into the cache.
+    Raises CompilerMissing, CompileFailed, or UnsafeCache if other users could have written to the cache.
     """
     path = compiler()
     flags = (*FLAGS, *extra_flags)
@@ -134,13 +134,13 @@ def compile_source(source: str, extra_flags: tuple[str, ...] = (), headers: Path
                 written.replace(target)
         prune(directory)
     except (OSError, RuntimeError) as error:  # a RuntimeError means that there is no home directory
-        told = f"cannot build in {place}: {error}; {variable}=/PATH chooses another place"
-        raise CompileFailed(told) from error
+        message = f"cannot build in {place}: {error}; {variable}=/PATH chooses another place"
+        raise CompileFailed(message) from error
     return library
 
 
 def _compile(path: str, user: str, flags: Sequence[str], sources: Mapping[str, bytes], scratch: Path) -> bytes:
-    """Compiles; returns the library's bytes. The compiler sees a directory with these sources, never the cache."""
+    """Compiles and returns the library's bytes. The compiler sees a directory with these sources, never the cache."""
     for name, content in sources.items():
         (scratch / name).write_bytes(content)
     if user != OURSELVES:
@@ -154,8 +154,8 @@ def _compile(path: str, user: str, flags: Sequence[str], sources: Mapping[str, b
     library = scratch / "library.so"
     if run.returncode or not library.exists():
         head = "\n".join(run.stderr.splitlines()[:20])[:2000]
-        ended = f"it ended with status {run.returncode} and said" + (f":\n{head}" if head else " nothing")
-        if sources != TRIAL and _compiles(path, user):
+        ended = f"it ended with status {run.returncode}, with " + (f"this output:\n{head}" if head else "no output")
+        if sources != TRIAL and _compiles_trial(path, user):
             raise CompileFailed(f"{path} refuses Serene's code (please report it): {ended}")
         chosen = ", which $CC names," if shutil.which(os.environ.get("CC", "")) == path else ""
         raise CompileFailed(f"{path}{chosen} compiles no C program: {ended}")
@@ -164,16 +164,16 @@ def _compile(path: str, user: str, flags: Sequence[str], sources: Mapping[str, b
         return file.read()
 
 
-def _try(path: str, user: str) -> None:
-    """Compiles next to nothing. Raises CompileFailed or OSError."""
+def _compile_trial(path: str, user: str) -> None:
+    """Compiles a minimal source. Raises CompileFailed or OSError."""
     with tempfile.TemporaryDirectory(prefix="serene-") as scratch:
         _compile(path, user, ("-shared", "-fPIC"), TRIAL, Path(scratch))
 
 
-def _compiles(path: str, user: str) -> bool:
+def _compiles_trial(path: str, user: str) -> bool:
     """Whether the compiler compiles anything at all."""
     try:
-        _try(path, user)
+        _compile_trial(path, user)
     except CompileFailed:
         return False
     return True

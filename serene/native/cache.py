@@ -1,7 +1,7 @@
-"""The cache of compiled libraries: a directory that nobody but this user can write to.
+"""The cache of compiled libraries: a directory that only this user can write to.
 
-Its libraries are loaded into switches and workers, which may run as root: whoever could write there could run code as
-root. The most recently used libraries are kept; a library's modification time is when it was last used.
+Switches and workers load its libraries and may run as root. So anyone who could write there could run code as root. The
+most recently used libraries are kept. A library's modification time is the time of its last use.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from serene.native.errors import UnsafeCache
 from serene.process import locks
 
 KEPT = 64  # libraries
-SPARED_S = 3600.0  # since its last use: long enough for whoever asked for a library to have loaded it
+SPARED_S = 3600.0  # since its last use: by then the process that requested a library has loaded it
 
 
 def cache_directory() -> Path:
@@ -27,7 +27,7 @@ def cache_directory() -> Path:
 
 
 def safe_cache() -> Path:
-    """The directory, created if need be. Raises UnsafeCache, or OSError if it cannot be created."""
+    """The directory, created if necessary. Raises UnsafeCache, or OSError if it cannot be created."""
     directory = cache_directory().absolute()
     missing = [path for path in (directory, *directory.parents) if not path.exists()]
     for path in reversed(missing):
@@ -39,7 +39,7 @@ def safe_cache() -> Path:
 
 
 def check(path: Path, *, is_ours: bool) -> None:
-    """Raises UnsafeCache if anybody else could modify ``path`` or replace it."""
+    """Raises UnsafeCache if another user could modify or replace ``path``."""
     status = path.stat(follow_symlinks=False)
     owners = {os.geteuid()} if is_ours else {os.geteuid(), *_root()}
     if status.st_uid not in owners:
@@ -58,7 +58,7 @@ def check(path: Path, *, is_ours: bool) -> None:
 
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Holds the cache's lock, so that no other process removes anything meanwhile."""
+    """Locks the cache, so that no other process removes anything meanwhile."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         with suppress(OSError):  # some network file systems cannot lock directories
@@ -80,7 +80,8 @@ def in_cache(library: Path) -> bool:
 
 
 def prune(directory: Path) -> None:
-    """Removes libraries not used for long, except the latest, and the remains of killed builds."""
+    """Removes files of killed builds, and libraries that have not been used for SPARED_S and are not among the KEPT
+    latest."""
     with locked(directory):
         found = {path: status for path in directory.iterdir() if (status := _status(path))}
         libraries = sorted((path for path in found if path.suffix == ".so"), key=lambda path: -found[path].st_mtime)

@@ -1,8 +1,8 @@
 """Runs a command with as few rights as it needs: ``python -I confined.py UID SECONDS COMMAND ...``.
 
-A program of its own, because limits and user ids belong to the process, and changing them between fork and exec is not
-safe in a process with threads. UID is a user id that nobody has, or - to keep ours. Exits with 126 if the command
-cannot be started.
+It is a program of its own, because limits and user ids belong to the process. Changing them between fork and exec is
+not safe in a process with threads. UID is an unused user id, or - for the present one. The exit status is 126 if the
+command cannot be started.
 """
 
 import ctypes
@@ -30,7 +30,7 @@ def main() -> None:
     limit(resource.RLIMIT_CORE, 0)
     libc = ctypes.CDLL(None)
     if user != "-":
-        libc.unshare(CLONE_NEWNET | CLONE_NEWIPC)  # some containers refuse this; the command then keeps the network
+        libc.unshare(CLONE_NEWNET | CLONE_NEWIPC)  # some containers refuse this; the command then has network access
         os.setgroups([])
         os.setresgid(int(user), int(user), int(user))
         os.setresuid(int(user), int(user), int(user))

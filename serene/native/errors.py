@@ -10,7 +10,7 @@ class CompilerMissing(SereneError):
 
 
 class CompileFailed(SereneError):
-    """The compiler refused the code or reached a limit, or there is no place to keep the result."""
+    """The compiler refused the code or reached a limit, or the result could not be stored."""
 
 
 class UnsafeCache(CompileFailed):

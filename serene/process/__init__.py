@@ -1,1 +1,1 @@
-"""What a process does with signals, files, locks, memory and children. `interrupts` needs nothing else of ours."""
+"""Signals, files, locks, memory and child processes. `interrupts` imports no other module of Serene."""

@@ -7,8 +7,8 @@ import gc
 
 
 def leave_garbage() -> None:
-    """Skips garbage collection when this program ends, since its memory is returned as a whole.
+    """Skips garbage collection when this program ends: the kernel frees all its memory anyway.
 
-    Python would traverse everything imported, several times: a third of a short command's time.
+    Python would traverse all imported objects several times, which takes a third of a short command's time.
     """
     atexit.register(gc.freeze)

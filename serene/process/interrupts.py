@@ -1,9 +1,9 @@
-"""Where a program may be interrupted: by Ctrl-C, by SIGTERM, and by the SIGHUP of a terminal that goes away.
+"""Restricts the places where Ctrl-C, SIGTERM, and a closed terminal's SIGHUP interrupt a program.
 
-A signal's handler that raises does so between any two instructions: where one half of something is done, and in the
-midst of clearing up. So a program that has something to clear up runs in ``ended``. An interrupt comes once there, as
-Interrupted; from then on nothing disturbs the clearing up. What has to be done as a whole is ``held``, and in it the
-interrupt comes only where it is ``allowed``, while the program waits for something.
+A signal handler may raise between any two instructions: in the middle of an operation, or during clean-up. So a program
+that has to clean up runs in ``ended``. There the first signal raises Interrupted, and no later signal disturbs the
+clean-up. A block that must not be interrupted runs in ``held``. Inside it, interrupts are only raised in ``allowed``
+blocks, where the program waits.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STATUS = 128 + signal.SIGINT
-AGAIN_S = 0.05  # until an interrupt that came where Python drops exceptions is sent again
+AGAIN_S = 0.05  # before a signal is sent again whose exception Python has dropped
 
 
 class Interrupted(KeyboardInterrupt):
-    """By this signal."""
+    """A signal has interrupted the program. number: the signal's."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -30,97 +30,99 @@ class Interrupted(KeyboardInterrupt):
 
 
 class _Interrupts:
-    """A program's; of its main thread, which is the one that Python interrupts."""
+    """The interrupts of a program's main thread. Python runs signal handlers only there."""
 
     def __init__(self) -> None:
         self.held = False
-        self.has_come = False
-        self._waiting: int | None = None  # a signal that came while they were held
+        self.was_raised = False
+        self._waiting: int | None = None  # a signal that arrived in a `held` block
         self._terminals = [stream for stream in (1, 2) if os.isatty(stream)]
 
-    def take(self) -> None:
-        """Signals that are ignored, as after nohup or in what a shell runs in the background, stay so."""
+    def install(self) -> None:
+        """Installs the handlers. Ignored signals stay ignored, such as after nohup or in a shell's background job."""
         for number in SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, self._come)
-        sys.unraisablehook = self._dropped
+                signal.signal(number, self._on_signal)
+        sys.unraisablehook = self._send_again
 
-    def _come(self, number: int, frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if number == signal.SIGHUP and self._terminals:
-            with open(os.devnull, "w") as nobody:  # what is said to a terminal that is gone fails
+            with open(os.devnull, "w") as nobody:  # writing to a closed terminal would fail
                 for stream in self._terminals:
                     os.dup2(nobody.fileno(), stream)
-        if self.held or (self.has_come and number != signal.SIGINT):
-            if not self.has_come:
+        if self.held or (self.was_raised and number != signal.SIGINT):
+            if not self.was_raised:
                 self._waiting = number
             return
-        self.held = self.has_come = True
+        self.held = self.was_raised = True
         raise Interrupted(number)
 
-    def come_if_due(self) -> None:
+    def raise_waiting(self) -> None:
         if not self.held and self._waiting is not None:
             number, self._waiting = self._waiting, None
-            self._come(number, None)
+            self._on_signal(number, None)
 
     def wake(self, descriptor: int) -> None:
-        """By a byte, as soon as one waits."""
+        """Writes a byte to the descriptor when a signal arrives, and at once if one is waiting."""
         signal.set_wakeup_fd(descriptor, warn_on_full_buffer=False)
         if self._waiting is not None:
             os.write(descriptor, b"\0")
 
-    def _dropped(self, unraisable: Any) -> None:
-        """A destructor was interrupted, or a callback: nobody has heard of it."""
+    def _send_again(self, unraisable: Any) -> None:
+        """Sends the signal again if it interrupted a destructor or a callback, because Python drops such exceptions."""
         error = unraisable.exc_value
         if not isinstance(error, Interrupted):
             sys.__unraisablehook__(unraisable)
             return
-        self.held = self.has_come = False
+        self.held = self.was_raised = False
         threading.Timer(AGAIN_S, os.kill, (os.getpid(), error.number)).start()
 
 
-_now = _Interrupts()
+_current = _Interrupts()
 
 
-class _Within:
-    """A block in which interrupts wait, or do not."""
+class _Block:
+    """A block in which interrupts wait, or in which they are raised."""
 
     def __init__(self, *, held: bool) -> None:
         self._held = held
 
     def __enter__(self) -> None:
-        self._ours = threading.current_thread() is threading.main_thread()
-        if self._ours:
-            self._before, _now.held = _now.held, self._held
-            _now.come_if_due()
+        self._in_main_thread = threading.current_thread() is threading.main_thread()
+        if self._in_main_thread:
+            self._before, _current.held = _current.held, self._held
+            _current.raise_waiting()
 
     def __exit__(self, *_: object) -> None:
-        if self._ours:
-            _now.held = self._before or _now.has_come
-            _now.come_if_due()
+        if self._in_main_thread:
+            _current.held = self._before or _current.was_raised
+            _current.raise_waiting()
 
 
-def held() -> _Within:
-    """``with held():`` an interrupt waits for the end of the block."""
-    return _Within(held=True)
+def held() -> _Block:
+    """``with held():`` interrupts are raised only at the end of the block."""
+    return _Block(held=True)
 
 
-def allowed() -> _Within:
-    """``with allowed():`` an interrupt may come in a block that is held; and, after one has come, another Ctrl-C."""
-    return _Within(held=False)
+def allowed() -> _Block:
+    """``with allowed():`` interrupts are raised inside a ``held`` block. After the first interrupt, Ctrl-C is raised
+    again."""
+    return _Block(held=False)
 
 
 def ended(main: Callable[[], int | None]) -> int:
-    """Runs what may be interrupted; its exit status, or that of a process which a signal has ended."""
-    global _now
-    outside, hook = _now, sys.unraisablehook
+    """Runs ``main`` so that signals interrupt it. Returns its exit status, or that of a process that a signal has
+    ended."""
+    global _current
+    outside, hook = _current, sys.unraisablehook
     handlers = {number: signal.getsignal(number) for number in SIGNALS}
-    _now = _Interrupts()
+    _current = _Interrupts()
     try:
-        _now.take()
+        _current.install()
         try:
             return main() or 0
         finally:
-            _now.held = True  # there is nothing left that one that comes now could end
+            _current.held = True  # ``main`` has ended, so there is nothing left to interrupt
     except Interrupted as interrupted:
         return 128 + interrupted.number
     except KeyboardInterrupt:
@@ -128,24 +130,24 @@ def ended(main: Callable[[], int | None]) -> int:
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-        _now, sys.unraisablehook = outside, hook
+        _current, sys.unraisablehook = outside, hook
 
 
 def coming() -> int:
-    """A descriptor that becomes readable when an interrupt comes, for who waits for other things, too: while they are
-    held, and once in a program.
+    """A descriptor that becomes readable when an interrupt arrives, for a program that waits for several descriptors.
+    Call it in a ``held`` block, and once in a program.
 
-    Python's own handlers run when the main thread next does something: of one that came just before it began to wait,
-    or to another thread, it would hear only when the wait is over.
+    Python runs its handlers when the main thread next executes an instruction. If a signal arrived just before the
+    wait, or in another thread, the handler would run only after the wait.
     """
-    heard, tell = os.pipe()
-    os.set_blocking(tell, False)
-    _now.wake(tell)
-    return heard
+    readable, writable = os.pipe()
+    os.set_blocking(writable, False)
+    _current.wake(writable)
+    return readable
 
 
 def end_quietly() -> None:
-    """While a program is imported, which takes seconds on a busy machine, Ctrl-C ends it with its status and no
-    traceback: nothing has begun that would have to be ended."""
+    """Makes Ctrl-C end the program without a traceback during its imports, which take seconds on a busy machine.
+    Nothing has to be cleaned up yet."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, lambda *_: os._exit(STATUS))

@@ -1,6 +1,6 @@
-"""Locks of files and folders between processes. The kernel releases one when its holder ends, however it ends.
+"""Locks of files and folders between processes. The kernel releases a lock when its process ends in any way.
 
-Beside these there is `serene.topologies.processes.set_up_turn`, whose lock is one for each network namespace.
+`serene.topologies.processes.set_up_turn` has another kind of lock, one for each network namespace.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ AGAIN_S = 0.02  # between two attempts
 
 
 def locked(file: int | IO[str] | IO[bytes], within_s: float | None = 0.0) -> bool:
-    """Whether this process got the lock of an open file or folder within the time (None: it waits as long as it takes).
-    It keeps the lock until it closes the file. Raises OSError where the file system has no locks."""
+    """Takes the lock of an open file or folder, and returns whether it succeeded in time. within_s: None waits without
+    limit. The process has the lock until it closes the file. Raises OSError if the file system has no locks."""
     if within_s is None:
         fcntl.flock(file, fcntl.LOCK_EX)
         return True

@@ -1,11 +1,11 @@
-"""How much memory this process may still take."""
+"""The amount of memory that this process can still allocate."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 CGROUP = Path("/sys/fs/cgroup")
-# A group's limit, what it uses, and how the file of its statistics calls what the kernel can take back: version 2, 1.
+# For cgroup versions 2 and 1: the files of a group's limit and use, and the statistic of memory that can be reclaimed.
 LIMITS = (
     ("memory.max", "memory.current", "inactive_file"),
     ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "total_inactive_file"),
@@ -13,8 +13,8 @@ LIMITS = (
 
 
 def free_bytes(meminfo: Path = Path("/proc/meminfo"), cgroup: Path = CGROUP) -> int | None:
-    """Bytes that can be taken without swapping, by the machine's memory and the limit of this process's control group;
-    None where the machine does not say."""
+    """Bytes that can be allocated without swapping, by the machine's memory and the limit of this process's control
+    group. None if the machine does not report its memory."""
     try:
         lines = dict(line.split(":", 1) for line in meminfo.read_text().splitlines())
         free = 1024 * int(lines["MemAvailable"].split()[0])
@@ -25,7 +25,7 @@ def free_bytes(meminfo: Path = Path("/proc/meminfo"), cgroup: Path = CGROUP) -> 
 
 
 def _free_in(cgroup: Path) -> int | None:
-    """What is left of a control group's limit; None where it has none."""
+    """Unused bytes of a control group's limit; None if it has no limit."""
     for limit, used, reclaimable in LIMITS:
         try:
             most, now = int((cgroup / limit).read_text()), int((cgroup / used).read_text())

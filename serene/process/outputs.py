@@ -1,8 +1,8 @@
-"""Output files of commands: checked before the work begins, and not lost when writing fails at the end.
+"""Output files of commands. They are checked before the work begins, and are not lost if writing fails at the end.
 
-Work takes from seconds to hours, and a directory may turn out to be read-only, or the disk full, before it begins or
-only at its end. So everything that writes results first calls ``check``, and at the end ``write`` or ``keep``; if the
-results cannot be written where they belong, these put them somewhere else, and say where.
+Work takes seconds to hours. A directory may be read-only, or the disk full, before it begins or only at its end. So a
+program that writes results first calls ``check``, and at the end ``write`` or ``keep``. If these cannot write the
+results to their place, they write them to another place and name it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ MB = 10**6
 
 
 class CannotWrite(SereneError):
-    """An output cannot be written; the message says why, and where the results are instead.
+    """An output cannot be written. The message gives the reason, and the place of the results.
 
-    nowhere: there were results, and they could not be saved anywhere else either.
+    nowhere: there were results, and they could not be written to any other place.
     """
 
     def __init__(self, message: str, nowhere: bool = False) -> None:
@@ -35,7 +35,7 @@ class CannotWrite(SereneError):
 
 
 def check(path: Path, room: int) -> None:
-    """Raises CannotWrite unless ``room`` bytes can be written to a file or directory of this name. Leaves nothing."""
+    """Raises CannotWrite unless ``room`` bytes can be written to a file or directory of this name. No files remain."""
     place = path
     try:
         while not place.exists():
@@ -54,8 +54,8 @@ def check(path: Path, room: int) -> None:
 
 @contextmanager
 def claimed(out: Path) -> Iterator[None]:
-    """Claims a directory of results, so that no other run on this machine writes to it meanwhile. The kernel releases
-    the claim however this process ends. Raises CannotWrite."""
+    """Locks a directory of results, so that no other run on this machine writes to it meanwhile. The kernel releases
+    the lock when this process ends in any way. Raises CannotWrite."""
     name = hashlib.sha256(os.fsencode(out.resolve())).hexdigest()[:32]
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as claim:
         try:
@@ -81,7 +81,8 @@ def check_directory(path: Path, room: int) -> None:
 
 @contextmanager
 def whole(path: Path) -> Iterator[IO[bytes]]:
-    """Opens a file that appears whole or not at all, replacing one of the same name. Raises OSError."""
+    """Opens a file for writing. It replaces one of the same name when it is complete; if writing fails, nothing
+    changes. Raises OSError."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with temporary.open("wb") as file:
@@ -93,7 +94,7 @@ def whole(path: Path) -> Iterator[IO[bytes]]:
 
 
 def write(path: Path, fill: Callable[[IO[bytes]], None]) -> None:
-    """Writes a finished result whole, in its place or else somewhere else. Raises CannotWrite, which says where."""
+    """Writes a complete result to its place, or else to another place. Raises CannotWrite, which names that place."""
 
     def into(directory: Path) -> None:
         with whole(directory / path.name) as file:
@@ -110,7 +111,7 @@ def write(path: Path, fill: Callable[[IO[bytes]], None]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """As ``write``, for text; if it can be written nowhere, it is printed."""
+    """As ``write``, for text. If it cannot be written to any place, it is printed."""
     try:
         write(path, lambda file: _write_all(file, text))
     except CannotWrite as error:
@@ -125,9 +126,9 @@ def _write_all(file: IO[bytes], text: str) -> None:
 
 
 def keep(fill: Callable[[Path], None], work: Path, out: Path) -> None:
-    """Makes a directory of finished results. ``fill`` writes them into the empty directory ``work``, which is beside
-    ``out`` and is then renamed to it in one step. If that fails they are written somewhere else. Raises CannotWrite,
-    which says where."""
+    """Creates a directory of finished results. ``fill`` writes them into the empty directory ``work`` beside ``out``,
+    which is then renamed to ``out`` in one step. If that fails, they are written to another place. Raises CannotWrite,
+    which names that place."""
     part = work / "results"
     try:
         part.mkdir()
@@ -146,7 +147,8 @@ def keep(fill: Callable[[Path], None], work: Path, out: Path) -> None:
 
 
 def elsewhere(fill: Callable[[Path], None], instead_of: Path) -> Path | None:
-    """Has ``fill`` write into a new directory on any place with enough room; None if there is none."""
+    """Calls ``fill`` with a new directory at any place with enough room, and returns it; None if there is no such
+    place."""
     for place in spare_places(instead_of):
         directory = None
         try:
@@ -162,7 +164,7 @@ def elsewhere(fill: Callable[[Path], None], instead_of: Path) -> Path | None:
 
 
 def spare_places(instead_of: Path) -> list[Path]:
-    """Directories to try when a place cannot be written, those on other devices first."""
+    """Directories to try if a place cannot be written, those on other devices first."""
     places = [Path(tempfile.gettempdir()), Path("/var/tmp"), Path.cwd(), Path(os.environ.get("HOME", "/"))]
     found = [place for place in dict.fromkeys(places) if place.is_dir()]
     device = next((_device(parent) for parent in (instead_of, *instead_of.absolute().parents) if _device(parent)), 0)
@@ -177,7 +179,7 @@ def _device(path: Path) -> int:
 
 
 def give_to_caller(path: Path) -> None:
-    """Gives a path, and everything below it, to the user who called sudo."""
+    """Makes the user who called sudo the owner of a path and of everything below it."""
     user, group = os.environ.get("SUDO_UID"), os.environ.get("SUDO_GID")
     if os.geteuid() != 0 or user is None or group is None:
         return

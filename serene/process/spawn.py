@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-# `python -m` looks for modules in the current folder first, and -P, which forbids it, is not in Python 3.10.
+# `python -m` looks for modules in the current folder first. The option -P forbids that, but Python 3.10 lacks it.
 RUN = (
     "import sys; sys.path[:] = filter(None, sys.path); import runpy; del sys.argv[0]; "
     "runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)"
@@ -12,5 +12,5 @@ RUN = (
 
 
 def module(name: str, *arguments: str) -> list[str]:
-    """The command that runs an installed module, whatever the current folder contains."""
+    """The command that runs an installed module, independent of the current folder's contents."""
     return [sys.executable, "-c", RUN, name, *arguments]

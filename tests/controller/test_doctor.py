@@ -71,7 +71,7 @@ def test_doctor_reports_a_missing_mininet(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("named", "mark", "text"),
     [
-        ("lo", Mark.GOOD, "lo, as GLOO_SOCKET_IFNAME says"),
+        ("lo", Mark.GOOD, "lo, from GLOO_SOCKET_IFNAME"),
         ("eth77", Mark.ABSENT, "GLOO_SOCKET_IFNAME: no interface 'eth77'"),
     ],
 )

@@ -41,8 +41,8 @@ OUT = worker(0, state="evicted", silent_s=9.0)
 EXPLAINED: list[tuple[str, int, list[WorkerStatus], dict[str, Any], str, str]] = [
     # case, whose explanation, workers, the job's fields, and what text and advice have in them
     ("BSP", 0, [WAITS, worker(1), worker(2, "exchanging"), worker(3, "waiting")], {},
-     "worker 0 waits in round 5 of epoch 1 for worker 1 to contribute to its round (1 is computing in round 5, heard "
-     "0.2 s ago)", "'serenectl sync ssp --job 0 --staleness 1' would let it continue"),
+     "worker 0 waits in round 5 of epoch 1 for worker 1 to contribute to its round (1 is computing in round 5, last "
+     "packet 0.2 s ago)", "'serenectl sync ssp --job 0 --staleness 1' would let it continue"),
     ("a process group's job", 0, [WAITS, worker(1), worker(2, "waiting")], {"pool": True},
      "worker 0 waits in round 5 of epoch 1 for worker 1", "no swap would help: the job belongs to a process group"),
     ("SSP", 0, [worker(0, "waiting", (1, 9)), worker(1, at=(1, 6)), worker(2, at=(1, 7))], {"strategy": SSP(3)},
@@ -53,15 +53,15 @@ EXPLAINED: list[tuple[str, int, list[WorkerStatus], dict[str, Any], str, str]] =
     ("a quorum", 0, [WAITS, worker(1), worker(2), worker(3)], {"strategy": Quorum(3)},
      "for 2 of workers 1, 2 and 3 to contribute", ""),
     ("earlier epochs only", 0, [worker(0, "waiting", (3, 0)), worker(1, at=(2, 40)), worker(2, at=(4, 0))], {},
-     "for worker 1 to contribute to its round (1 is computing, heard", ""),
+     "for worker 1 to contribute to its round (1 is computing, last packet", ""),
     ("asynchronous", 0, [WAITS, worker(1), worker(2)], {"strategy": ASP()}, "worker 0 is waiting in round 5", ""),
     ("itself asynchronous", 0, [WAITS, worker(1), worker(2)], {"strategy": Mixed((0,))}, "for an answer in flight", ""),
     ("another one asynchronous", 0, [WAITS, worker(1), worker(2)], {"strategy": Mixed((1,))}, "for worker 2 to", ""),
     ("waits for a silent one", 0, SILENT, {}, "for worker 1",
      "'serenectl evict --job 0 --worker 1' would let it continue"),
-    ("silent", 1, SILENT, {}, "worker 1 has not been heard for 8 s; it was computing in round 5 of epoch 1",
+    ("silent", 1, SILENT, {}, "worker 1 has been silent for 8 s; before that it was computing in round 5 of epoch 1",
      "if it is dead: restart it, or 'serenectl evict --job 0 --worker 1'"),
-    ("a silent rank", 1, SILENT, {"pool": True}, "worker 1 has not been heard for 8 s",
+    ("a silent rank", 1, SILENT, {"pool": True}, "worker 1 has been silent for 8 s",
      "if it is dead: start all ranks again; a process group's job cannot continue with fewer ranks"),
     ("evicted, of a job whose workers come and go", 0, [OUT, worker(1)], {"places": 2, "evict_after": 5.0}, "worker 0",
      "if it is dead: restart it; a new process gets a free place"),

@@ -27,7 +27,7 @@ REPORTS: list[Facts] = [
 def test_status_and_watch_show_any_report(report: Facts, width: int) -> None:
     status = status_of(job_status(worker_status(0, report)))
     live = LiveView()
-    live.hear(Snapshot(status=status), 0.0)
+    live.add(Snapshot(status=status), 0.0)
     told = printed(whole(status), 150)
     watched = printed(live, width)
     for name in ("state", "loss", "accuracy", "round"):
@@ -57,7 +57,7 @@ def test_live_view_lists_running_jobs_before_finished_ones() -> None:
     finished = [job_status(*workers, job=number, state="finished", session=9 - number) for number in range(7)]
     status = status_of(*finished[:3], job_status(*workers, job=7), *finished[3:])
     live = LiveView()
-    live.hear(Snapshot(status=status), 0.0)
+    live.add(Snapshot(status=status), 0.0)
     watched = printed(live, 80).splitlines()[:24]
     assert watched[1].startswith("job 7 runs"), "before the finished ones"
     assert [line.split()[0] for line in watched[3:7]] == ["0", "1", "2", "3"], "all of its workers"

@@ -162,7 +162,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "metadata emitted": (lambda made: made["deparsers"][0].update(order=["standard_metadata"]), "is metadata"),
     "an operand too few": (steps(primitive("assign", A)), "primitive 0 .*number 2 is missing"),
     "an operand of another kind": (steps(primitive("register_read", A, A, A)), "type 'field' where register_array"),
-    "a parameter outside": (steps(primitive("assign", A, {"type": "runtime_data", "value": 7})), "parameter 7 of 0"),
+    "a parameter outside": (steps(primitive("assign", A, {"type": "runtime_data", "value": 7})), "no parameter 7"),
     "a parameter written": (
         several(
             lambda made: made["actions"][0].update(runtime_data=[{"name": "p", "bitwidth": 8}]),
@@ -178,7 +178,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
         ),
         "different types",
     ),
-    "a jump out of the action": (steps(primitive("_jump", constant(9))), "a jump to primitive 9 of 1"),
+    "a jump out of the action": (steps(primitive("_jump", constant(9))), "a jump to primitive 9;"),
     "an unknown parser state": (
         lambda made: made["parsers"][0]["parse_states"][0]["transitions"][0].update(next_state="x"),
         "parser state 'start'.*no parser state 'x'",

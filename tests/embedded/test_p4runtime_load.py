@@ -12,7 +12,7 @@ import grpc
 import pytest
 from finsy.proto import p4r, p4r_grpc
 
-from serene.embedded.p4runtime.arbitration import AT_THE_DOOR, MAX_ROLES, MAX_STREAMS, Arbitration, Session
+from serene.embedded.p4runtime.arbitration import MAX_ROLES, MAX_STREAMS, MAX_UNIDENTIFIED, Arbitration, Session
 from serene.embedded.p4runtime.device import Device
 from tests.embedded.conftest import Target, embedded_target
 from tests.embedded.p4rt_controller import PATIENCE_S, Code, Stream, WriteFailed, load_p4info, until
@@ -82,7 +82,9 @@ def test_primary_is_accepted_however_many_streams_are_open(new: Make) -> None:
         streams = [crowd.stream() for _ in range(2 * MAX_STREAMS)]
         for backup in streams[::2]:
             backup.introduce(None)
-        until(lambda: sum(stream.done.is_set() for stream in streams) >= MAX_STREAMS - AT_THE_DOOR, "most are ended")
+        until(
+            lambda: sum(stream.done.is_set() for stream in streams) >= MAX_STREAMS - MAX_UNIDENTIFIED, "most are ended"
+        )
 
     come()
     first.become_primary()

@@ -154,8 +154,8 @@ def test_watcher_sees_packets_forwarded_during_program_swap(
 def test_bad_trace_requests_are_refused(server: P4RuntimeServer) -> None:
     for wanted, words in (
         ({"match": "udp.port == 1"}, "no header 'udp'; expected "),
-        ({"match": "probe.zz == 1"}, "'zz' is no field; expected a, b"),
-        ({"match": "probe.by == 1"}, "'by' is by_exact, by_lpm"),
+        ({"match": "probe.zz == 1"}, "'zz' matches no field; expected a, b"),
+        ({"match": "probe.by == 1"}, "'by' matches by_exact, by_lpm"),
         ({"match": "probe.a"}, "expected HEADER.FIELD OPERATOR NUMBER"),
         ({"match": "probe.a == x"}, "expected a number, an IP address or a MAC address"),
         ({"match": " and ".join(["probe.a == 1"] * 33)}, "32 at most"),
@@ -170,7 +170,7 @@ def test_bad_trace_requests_are_refused(server: P4RuntimeServer) -> None:
 
 def test_number_of_watchers_is_bounded(server: P4RuntimeServer) -> None:
     watched = [Watch(server.port) for _ in range(MAX_WATCHERS)]
-    assert "clients already watch, the most" in Watch(server.port).error
+    assert "clients already watch, the maximum" in Watch(server.port).error
     watched.pop().close()
 
     def another() -> bool:

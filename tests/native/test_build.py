@@ -89,9 +89,9 @@ def test_compiler_over_its_time_limit_is_stopped(
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        ("exit 1", "ended with status 1 and said nothing"),
-        ("echo 'what is -shared?' >&2; exit 3", r"ended with status 3 and said:\nwhat is -shared\?"),
-        ("exit 0", "ended with status 0 and said nothing"),
+        ("exit 1", "ended with status 1, with no output"),
+        ("echo 'what is -shared?' >&2; exit 3", r"ended with status 3, with this output:\nwhat is -shared\?"),
+        ("exit 0", "ended with status 0, with no output"),
     ],
 )
 def test_unusable_compiler_is_named(
@@ -107,7 +107,7 @@ def test_unusable_compiler_is_named(
 
 def test_compile_error_in_our_code_asks_for_a_report(cache: Path) -> None:
     with pytest.raises(
-        CompileFailed, match=r"refuses Serene's code \(please report it\): it ended with status 1 and said:\n"
+        CompileFailed, match=r"refuses Serene's code \(please report it\): it ended with status 1, with this output:\n"
     ):
         compile_source("int answer(")
 

@@ -85,8 +85,8 @@ def test_p4_output_digest_matches_the_sources(script: Script) -> None:
 def test_p4_check_detects_changed_or_new_sources(checkout: Path, script: Script, source: str) -> None:
     with (checkout / "p4src" / source).open("a") as file:
         file.write("// one more line\n")
-    of = [f"the sources of {variant} changed" for variant in VARIANTS] if script is V1MODEL else ["the sources changed"]
-    check_says(script, checkout, *of, script.again)
+    named = [f" of {variant}" for variant in VARIANTS] if script is V1MODEL else [""]
+    check_says(script, checkout, *(f"the sources{of} have changed" for of in named), script.again)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,8 @@ def test_p4_check_detects_edited_or_missing_output(checkout: Path, script: Scrip
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(bytes(data))
-    check_says(script, checkout, again, *([] if name.endswith(".sha256") else ["is not as"]) * (name not in FRONTIER))
+    edited = [] if name.endswith(".sha256") or name in FRONTIER else ["has changed since it was compiled"]
+    check_says(script, checkout, again, *edited)
     path.unlink()
     check_says(script, checkout, path.name, "missing", again)
 
@@ -167,12 +168,12 @@ def test_p4_check_recompiles_to_detect_redigested_output(checkout: Path, tmp_pat
         return run(V1MODEL, checkout, "--check", PATH=with_compiler, MADE=str(made))
 
     same = check(committed)
-    assert same.returncode == 0 and f"{tools}/p4c-bm2-ss makes this output again" in same.stdout, same.stderr
+    assert same.returncode == 0 and f"{tools}/p4c-bm2-ss writes the same output" in same.stdout, same.stderr
     assert run(V1MODEL, checkout, PATH=with_compiler, MADE=str(edited)).returncode == 0
     assert run(V1MODEL, checkout, "--check", PATH="/nowhere").returncode == 0
     checked = check(committed)
     assert checked.returncode == 1
-    assert f"serene_leaf.json of serene_leaf not as {tools}/p4c-bm2-ss makes it now" in checked.stderr
+    assert f"{tools}/p4c-bm2-ss now writes a different serene_leaf.json" in checked.stderr
     assert "serene_root" not in checked.stderr and "make p4" in checked.stderr
 
 

@@ -107,7 +107,7 @@ def test_with_slots_refuses_a_program_without_slots() -> None:
             for parameter in action["runtime_data"]:
                 parameter["name"] = parameter["name"].replace("first_slot", "from")
 
-    with pytest.raises(NotBySlot, match="no register of the program is indexed by what follows from first_slot"):
+    with pytest.raises(NotBySlot, match="no register of the program has an index that is computed from first_slot"):
         resized(spoiled(change), 10)
 
 

@@ -1,1 +1,1 @@
-"""From a program to the C file that runs it."""
+"""Generates the C code of a program."""

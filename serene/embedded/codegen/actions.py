@@ -1,4 +1,4 @@
-"""Actions as C functions: each primitive a statement or a few, jumps as gotos."""
+"""Generates a C function for each action: one or a few statements for each primitive, and gotos for jumps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from serene.errors import choices
 
 @dataclass(frozen=True)
 class HeaderPlace:
-    """A header in C: conditions that it is there and valid, its bytes, and statements that make it valid."""
+    """A header in C: conditions that it exists and is valid, its bytes, and statements that make it valid."""
 
     name: str
     type: HeaderType
@@ -30,7 +30,8 @@ class HeaderPlace:
 
 
 class ActionWriter:
-    """One action: ``void f(struct packet *packet, const uint64_t *d)``, d being the entry's action data."""
+    """Generates one action: ``void f(struct packet *packet, const uint64_t *d)``, where d is the entry's action
+    data."""
 
     def __init__(self, scope: Scope, action: Action) -> None:
         self._scope = scope
@@ -42,7 +43,7 @@ class ActionWriter:
     def _parameter(self, index: int) -> Place:
         parameters = self._action.parameters
         if index >= len(parameters):
-            raise NotBmv2Json(f"parameter {index} of {len(parameters)}")
+            raise NotBmv2Json(f"there is no parameter {index}: the action has {len(parameters)}")
         at = sum(limbs_of(parameter.width) for parameter in parameters[:index])
         width = parameters[index].width
         return Place(f"d[{at}]" if width <= 64 else f"(d + {at})", width)
@@ -52,7 +53,7 @@ class ActionWriter:
         jumps = [(at, Operands(p["parameters"])) for at, p in enumerate(primitives) if p["op"] in JUMPS]
         targets = {operands.integer(len(operands) - 1) for _, operands in jumps if len(operands)}
         if max(targets, default=0) > len(primitives):
-            raise NotBmv2Json(f"a jump to primitive {max(targets)} of {len(primitives)}")
+            raise NotBmv2Json(f"a jump to primitive {max(targets)}; the action has {len(primitives)} primitives")
         lines = [
             f"static void {self._scope.action(self._action.id)}(struct packet *packet, const uint64_t *d) {{",
             "    struct phv *const h = &packet->h;",
@@ -121,7 +122,7 @@ class ActionWriter:
         field = self._scope.program.field
         size = min(field(to, to_field).most_bytes, field(source, source_field).most_bytes)
         if not size:
-            raise NotBmv2Json("a field that is no varbit")
+            raise NotBmv2Json("a field that is not a varbit field")
         names = self._scope.field_name
         left = f"{self._scope.header(to)}.{names(to, to_field)}"
         right = f"{self._scope.header(source)}.{names(source, source_field)}"
@@ -167,8 +168,8 @@ class ActionWriter:
         return HeaderPlace(name, header.type, "1", scope.valid(name), scope.header(name), set_valid)
 
     def _header(self, operand: Operand) -> HeaderPlace:
-        """A header that an operand names, also a stack's element whose index is known only at run time, or the one that
-        was extracted last. An element outside of the stack is not there."""
+        """The header that an operand names. It may be a stack's element whose index is known only at run time, or the
+        last extracted one. An element outside of the stack does not exist."""
         node: Any = operand
         while isinstance(node, Mapping) and node.get("type") == "expression":
             node = node["value"]
@@ -234,7 +235,7 @@ class ActionWriter:
         self._line(f"{following} = {following} > {count} ? {following} - {count} : 0;")
 
     def _move(self, operands: Operands, forward: bool) -> tuple[int, int, str]:
-        """Moves a stack's elements; returns how far, the stack's size, and C for the number of its elements."""
+        """Moves a stack's elements. Returns the distance, the stack's size, and C for the number of its elements."""
         scope, name = self._scope, operands.name(0, *STACKS)
         stacks = scope.stacks_of(name)
         size = self._shape(stacks[0])[1]
@@ -248,7 +249,7 @@ class ActionWriter:
         return count, size, f"h->{scope.next_name(name)}"
 
     def mark_to_drop(self, operands: Operands) -> None:
-        # p4c may hand it a copy of standard_metadata.
+        # p4c may pass it a copy of standard_metadata.
         name = operands.name(0, "header") if len(operands) else "standard_metadata"
         spec, group = (self._scope.target(name, field) for field in ("egress_spec", "mcast_grp"))
         self._emitter.store(spec, Expr("c", 0, mask(32), ("(uint64_t)state->runtime.drop_port",)))
@@ -271,7 +272,7 @@ class ActionWriter:
         self._jump(operands.integer(1), test)
 
     def _jump(self, to: int, test: str) -> None:
-        """A jump; one that leads backwards counts as a step, and a packet has a limited number of steps."""
+        """A jump. A backward jump counts as a step, and a packet has a limited number of steps."""
         bound = " && STEP(packet)" if to <= self._at else ""
         self._line(f"if ({test}{bound}) goto at_{to};")
 
@@ -296,9 +297,9 @@ class ActionWriter:
     def _cell(self, name: str, access: list[str], kind: str) -> None:
         """Reads or writes element ``at`` of a register; an index out of bounds reads and writes nothing."""
         array = self._scope.program.registers[name]
-        told = event(kind, array.id, "at", *place_words(self._scope.register(name)))
+        traced = event(kind, array.id, "at", *place_words(self._scope.register(name)))
         outside = f"TRACED(else {event(kind, array.id, 'at')})"
-        self._line(f"if (at < {array.size}) {{ {' '.join(access)} {told} }} {outside}")
+        self._line(f"if (at < {array.size}) {{ {' '.join(access)} {traced} }} {outside}")
 
     def count(self, operands: Operands) -> None:
         counter = known(self._scope.program.counters, operands.name(0, "counter_array"), "counter")
@@ -365,7 +366,7 @@ class ActionWriter:
         words: list[str] = []
         outer, self._emitter.lines = self._emitter.lines, []
         values = operand_value(operands[1], "parameters_vector") if len(operands) > 1 else []
-        for operand in values if isinstance(values, list) else []:  # p4c writes none otherwise
+        for operand in values if isinstance(values, list) else []:  # p4c writes no other values
             try:
                 value = self._number(operand)
                 place = value.place
@@ -381,7 +382,7 @@ class ActionWriter:
         self._line(f"TRACED({' '.join(inner)} {event('LOG', number, *words)})")
 
     def nothing(self, operands: Operands) -> None:
-        """assert and the like: no effect on packets."""
+        """assert and similar primitives have no effect on packets."""
 
 
 JUMPS = ("_jump", "_jump_if_zero")

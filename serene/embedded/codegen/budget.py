@@ -1,4 +1,4 @@
-"""What all functions of one generated program share: its constants, and the limits on its size."""
+"""The constants of one generated program, which its functions share, and the limits on its size."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ class Budget:
         self._written = 0
 
     def spend(self, limbs: int) -> None:
-        """Counts what a function puts on the stack. Generated functions run in threads, whose stacks are small."""
+        """Counts a function's use of the stack. Generated functions run in threads, whose stacks are small."""
         self._stack_limbs += limbs
         if self._stack_limbs > MAX_STACK_LIMBS:
-            raise UnsupportedProgram(f"intermediate values of more than {8 * MAX_STACK_LIMBS} bytes in all")
+            raise UnsupportedProgram(f"intermediate values of more than {8 * MAX_STACK_LIMBS} bytes in total")
 
     def wrote(self, size: int) -> None:
         self._written += size
         if self._written > MAX_SOURCE_BYTES:
-            raise UnsupportedProgram(f"it takes more than {MAX_SOURCE_BYTES} bytes of C")
+            raise UnsupportedProgram(f"the generated C code has more than {MAX_SOURCE_BYTES} bytes")

@@ -1,4 +1,5 @@
-"""Checksums and hashes: a calculation's input laid out as bytes, and the call that digests it."""
+"""Generates C for checksums and hashes: statements that write a calculation's input as bytes, and the call of the
+algorithm."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ ALGORITHMS = ("csum16", "xor16", "crc16", "crc32", "crcCCITT", "identity", *WIDT
 
 @dataclass(frozen=True)
 class Varying:
-    """A byte string whose length the packet tells."""
+    """A byte string whose length depends on the packet."""
 
     code: str
     most_bytes: int
@@ -30,14 +31,14 @@ class CalculationWriter:
         self._scope = scope
 
     def named(self, name: str, reader: Reader, emitter: Emitter) -> str:
-        """C for the result of a calculation; ``emitter`` receives the statements that lay out its input."""
+        """C for the result of a calculation. ``emitter`` gets the statements that write its input."""
         calculation = known(self._scope.calculations, name, "calculation")
         return self.input(name, calculation["algo"], calculation["input"], reader, emitter)[0]
 
     def input(
         self, name: str, algorithm: str, elements: Sequence[Mapping[str, Any]], reader: Reader, emitter: Emitter
     ) -> tuple[str, str]:
-        """Lays the elements out in the array ``bytes``; returns C for the algorithm's call, and for the size."""
+        """Writes the elements into the array ``bytes``. Returns C for the algorithm's call, and for the size."""
         if algorithm not in ALGORITHMS:
             raise UnsupportedProgram(
                 f"calculation {name!r}: algorithm {algorithm!r} is not supported (supported: {choices(ALGORITHMS)})"
@@ -57,7 +58,7 @@ class CalculationWriter:
         for piece in pieces:
             if isinstance(piece, Varying):
                 if at % 8:
-                    raise UnsupportedProgram(f"calculation {name!r}: a varbit field within a byte is not supported")
+                    raise UnsupportedProgram(f"calculation {name!r}: a varbit field begins inside a byte")
                 emitter.line(f"memcpy({start} + {at // 8}, {piece.code}, {piece.code}_bytes);")
                 emitter.line(f"before += {at // 8} + {piece.code}_bytes;")
                 at = 0
@@ -73,7 +74,7 @@ class CalculationWriter:
         size = f"{'before + ' if varies else ''}{(at + 7) // 8}"
         if payload:
             if at % 8:
-                raise UnsupportedProgram(f"calculation {name!r}: a payload after a broken byte is not supported")
+                raise UnsupportedProgram(f"calculation {name!r}: the payload begins inside a byte")
             emitter.line("const uint32_t payload = packet->length - packet->parsed;")
             emitter.line(f"memcpy(bytes + {size}, packet->data + packet->parsed, payload);")
             size += " + payload"

@@ -1,4 +1,4 @@
-"""What happens to a packet around its pipelines: checksums, deparsing, copied metadata and digests."""
+"""Generates C for checksums, deparsing, copied metadata and digests."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class DeparserWriter:
     def deparser(self) -> str:
         scope = self._scope
         lines = [
-            "/* Writes the valid headers in order; their length in bytes. */",
+            "/* Writes the valid headers in order. Returns their length in bytes. */",
             "STAGE_FUNCTION uint32_t deparse(struct packet *packet, uint8_t *to) {",
             "    struct phv *const h = &packet->h;",
             "    uint32_t at = 0;",
@@ -65,8 +65,8 @@ class DeparserWriter:
             header = scope.packet_header(name)
             if header.type.bits % 8:
                 raise UnsupportedProgram(f"header {name!r} is not a whole number of bytes")
-            told = event("EMIT", scope.header_number(name))
-            lines += [f"    if ({scope.valid(name)}) {{", *self._emit(header), f"        {told}", "    }"]
+            traced = event("EMIT", scope.header_number(name))
+            lines += [f"    if ({scope.valid(name)}) {{", *self._emit(header), f"        {traced}", "    }"]
         return "\n".join([*lines, "    return at;", "}"])
 
     def _emit(self, header: Header) -> list[str]:
@@ -97,7 +97,7 @@ class DeparserWriter:
             if field.most_bytes:
                 flush()
                 if at % 8:
-                    raise UnsupportedProgram(f"header {header.name!r}: varbit field {field.name!r} within a byte")
+                    raise UnsupportedProgram(f"header {header.name!r}: varbit {field.name!r} begins inside a byte")
                 code = f"{self._scope.header(header.name)}.{self._scope.field_name(header.name, field.name)}"
                 lines.append(f"        memcpy(to + at + {at // 8}, {code}, {code}_bytes);")
                 lines.append(f"        at += {at // 8} + {code}_bytes;")

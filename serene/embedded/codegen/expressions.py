@@ -1,10 +1,10 @@
-"""BMv2's expressions as C.
+"""Generates C for BMv2's expressions.
 
-BMv2 computes on integers without bounds, and p4c writes a mask wherever the language would cut a value. Here every
-expression knows the range of the value it stands for, and is asked only for as many low bits as its user keeps: a
-mask or an assignment narrows everything below it. What fits 64 bits becomes plain C; wider values become loops over
-limbs (runtime/wide.h), and neighbouring bitwise operations, and additions in which no carry can cross a limb, become
-one loop, which the compiler vectorises.
+BMv2 computes with unbounded integers, and p4c writes a mask wherever the language truncates a value. Here every
+expression has the range of its value. Only the low bits that are needed are computed: a mask or an assignment narrows
+all its operands. Values of up to 64 bits become plain C. Wider values become loops over limbs (runtime/wide.h).
+Neighbouring bitwise operations, and additions without a carry between limbs, become one loop, which the compiler
+vectorises.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 
 @dataclass(frozen=True)
 class Place:
-    """A C variable that holds a number: a scalar up to 64 bits, an array of 64-bit limbs above."""
+    """A C variable with a number: a scalar up to 64 bits, else an array of 64-bit limbs."""
 
     code: str
     width: int  # bits
@@ -45,7 +45,7 @@ class Expr:
     args: tuple[Any, ...] = ()
     value: int = 0  # of a constant
     place: Any = None  # the Place, where op is "place"
-    ones: int = field(default=-1)  # bits that may be set; -1 when negative values are possible
+    ones: int = field(default=-1)  # bits that may be set; -1 if negative values are possible
 
     def __post_init__(self) -> None:
         if self.bits > MAX_EXPRESSION_BITS:
@@ -53,7 +53,7 @@ class Expr:
 
     @property
     def bits(self) -> int:
-        """How many bits hold the exact value, including the sign if it can be negative."""
+        """The number of bits for the exact value, including the sign if it can be negative."""
         if self.low >= 0:
             return max(self.high.bit_length(), 1)
         return max(self.high.bit_length(), (-self.low - 1).bit_length()) + 1
@@ -81,9 +81,9 @@ def _with_ones(op: str, low: int, high: int, args: tuple[Any, ...]) -> Expr:
 
 
 def binary(op: str, a: Expr, b: Expr) -> Expr:
-    """The node for a binary integer operation, with the range its operands allow."""
+    """The node for a binary integer operation, with the range that follows from its operands."""
     if op in ("<<", ">>") and b.op == "constant" and not 0 <= b.value <= MAX_EXPRESSION_BITS:
-        raise UnsupportedProgram(f"{op!r} by {b.value}")
+        raise UnsupportedProgram(f"operator {op!r} by {b.value} bits; expected 0 to {MAX_EXPRESSION_BITS}")
     if op == "+":
         low, high = a.low + b.low, a.high + b.high
     elif op == "-":
@@ -118,7 +118,7 @@ def binary(op: str, a: Expr, b: Expr) -> Expr:
 
 
 class Emitter:
-    """Writes expressions into one C function: statements in ``lines``, constants in the file's."""
+    """Writes expressions into one C function: statements into ``lines``, constants into the file's constants."""
 
     def __init__(self, budget: Budget) -> None:
         self.lines: list[str] = []
@@ -140,7 +140,8 @@ class Emitter:
         return name
 
     def scalar(self, code: str) -> str:
-        """C that may be used several times. It is computed once, or nested expressions would double at each level."""
+        """C that may be used several times. It is computed once; otherwise nested expressions would double at each
+        level."""
         if code.isalnum():
             return code
         self._temporaries += 1
@@ -156,7 +157,7 @@ class Emitter:
     # -- up to 64 bits ---------------------------------------------------------------------------------------
 
     def narrow(self, e: Expr, bits: int) -> tuple[str, int]:
-        """C for the low ``bits`` (<= 64) of e, and how many bits the C value may really have."""
+        """C for the low ``bits`` (<= 64) of e, and the number of bits that the C value may really have."""
         if e.op == "constant":
             return f"{e.value & mask(bits):#x}ull", max((e.value & mask(bits)).bit_length(), 1)
         if e.op == "place":
@@ -248,7 +249,7 @@ class Emitter:
         return f"({x} > {high:#x}ull ? {high:#x}ull : {x})"
 
     def exact(self, e: Expr) -> str:
-        """C (uint64_t) for the exact value of an expression of at most 64 bits, sign-extended if it has one."""
+        """C (uint64_t) for the exact value of an expression of at most 64 bits, sign-extended if it is signed."""
         if e.bits > 64:
             raise UnsupportedProgram(f"operator {e.op!r} on {e.bits} bits is not supported here")
         code, size = self.narrow(e, e.bits)
@@ -280,7 +281,7 @@ class Emitter:
         return any(arg.ones < 0 or arg.ones & top for arg in e.args)
 
     def wide(self, e: Expr, limbs: int) -> str:
-        """The name of an array of ``limbs`` limbs that holds e's low bits (all of them, if e is no wider)."""
+        """The name of an array of ``limbs`` limbs with e's low bits (all bits, if e is no wider)."""
         if e.op == "place" and e.place.width > 64 and e.place.limbs == limbs and not e.place.signed:
             return str(e.place.code)
         if e.op == "constant":
@@ -327,7 +328,7 @@ class Emitter:
         return name
 
     def wide_exact(self, e: Expr, limbs: int) -> str:
-        """As ``wide``, with every bit above the exact value zero (or its sign)."""
+        """As ``wide``, and every bit above the exact value is zero (or the sign)."""
         name = self.wide(e, limbs)
         clean = e.op in ("constant", "place", "signed") or (
             e.op == "&" and any(arg.op in ("constant", "place") and arg.low >= 0 for arg in e.args)

@@ -1,9 +1,9 @@
-"""From a program to the C file that runs it.
+"""Generates the C file that runs a program.
 
-The file is: a packet's headers and metadata as structs and the program's state (layout.py), one function per action
-(actions.py), the parser (parser.py), the two pipelines (pipelines.py), and what follows them: checksums, deparser,
-digests (deparser.py, calculations.py). They agree on names by a common scope (scope.py). Everything that is the same
-for all programs is in runtime/, included before and after.
+The file begins with a packet's headers and metadata as structs, and the program's state (layout.py). Then follow a
+function for each action (actions.py), the parser (parser.py), and the two pipelines (pipelines.py). Checksums, deparser
+and digests are last (deparser.py, calculations.py). These parts share names by a common scope (scope.py). Code that is
+the same for all programs is in runtime/, included before and after.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RUNTIME_BEFORE = ("wide.h", "switch.h", "table_writes.h", "stateful.h", "checksu
 RUNTIME_AFTER = ("pipeline.h", "ports.h", "api.h", "writes.h", "reads.h")
 
 PACKET = """\
-/* What a pass through the pipeline asks for beyond its headers. */
+/* The requests of a pass through the pipeline, in addition to its headers. */
 struct requests {
     uint8_t exit, clone, digest, resubmit, recirculate;
     uint32_t clone_session, clone_fields, digest_list, resubmit_fields, recirculate_fields, truncate;
@@ -43,7 +43,7 @@ struct packet {
 
 
 def generate(program: Program) -> str:
-    """The C source of a program; raises UnsupportedProgram, naming what the switch lacks."""
+    """The C source of a program. Raises UnsupportedProgram, which names the unsupported part."""
     with where("the program"):
         return _source(Scope(program))
 
@@ -88,7 +88,7 @@ def _action_source(scope: Scope, action: Action) -> str:
 
 
 def _mentioned(program: Program) -> set[str]:
-    """The fields of standard_metadata that the program uses; only these have to be kept correct."""
+    """The fields of standard_metadata that the program uses. Only these have to be correct."""
     found: set[str] = set()
 
     def visit(node: Any) -> None:
@@ -99,7 +99,7 @@ def _mentioned(program: Program) -> set[str]:
                 visit(item)
         elif isinstance(node, dict):
             if node.get("op") == "mark_to_drop":
-                return  # it is given all of them, and sets two
+                return  # it gets all of them as an argument, but sets only two
             if node.get("type") == "header" and node.get("value") == "standard_metadata":
                 found.update(f.name for f in program.headers["standard_metadata"].type.fields)
             for item in node.values():

@@ -1,9 +1,9 @@
-"""How a program's packets and state lie in memory.
+"""The memory layout of a program's packets and state.
 
-A packet's headers and metadata are one struct (``struct phv``): what every packet needs cleared comes first, large
-headers last, and those are cleared only when they are made valid without having been parsed. Registers of the same
-number of elements are columns of one array of rows, for programs that index them do so with one number: a packet then
-touches a few neighbouring cache lines and one page, not one of each per register.
+A packet's headers and metadata are one struct (``struct phv``). The part that is cleared for every packet comes first.
+Large headers come last, and are cleared only if they become valid without parsing. Registers with the same number of
+elements are columns of one array of rows, because programs usually access them with the same index. So a packet
+accesses a few neighbouring cache lines and one page, not a line and a page for each register.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def is_large(header: Header) -> bool:
 
 
 def rows(registers: Sequence[Array]) -> dict[int, list[Array]]:
-    """Registers by their number of elements; within a row the narrow ones come first, so that they share a line."""
+    """Registers by their number of elements. Within a row the narrow ones come first, so that they share a cache
+    line."""
     grouped: dict[int, list[Array]] = {}
     for array in sorted(registers, key=lambda array: (min(array.width, 65), array.id)):
         grouped.setdefault(array.size, []).append(array)
@@ -77,10 +78,10 @@ class LayoutWriter:
             if not scope.in_union_stack(name):
                 lines.append(f"    uint8_t {scope.next_name(name)};")
             lines.append(f"    uint8_t valid_{stack}[{len(elements)}];")
-            # One more: what a program writes outside of the stack must change nothing.
+            # One more element, for writes outside of the stack, which must have no effect.
             lines.append(f"    struct {scope.type(elements[0].type.name)} {stack}[{len(elements) + 1}];")
         lines += [declare(h) for h in packet if not is_large(h)]
-        lines.append("    uint64_t cleared_end;    /* what lies below is cleared when it is made valid */")
+        lines.append("    uint64_t cleared_end;    /* the headers below are cleared when they become valid */")
         lines += [declare(h) for h in packet if is_large(h)]
         lines.append("};")
         order = program.json["deparsers"][0]["order"]  # a header may be in it more than once
@@ -106,7 +107,7 @@ class LayoutWriter:
         return "\n".join(lines)
 
     def _empty(self, of: str, header: Header) -> str:
-        """Empties the varbit field of a large header that was not cleared, since invalid headers may be read."""
+        """Empties the varbit field of a large header that was not cleared, because invalid headers may be read."""
         assert header.type.variable is not None
         field = self._scope.field_name(header.name, header.type.variable.name)
         return f"{of}->{self._scope.own_name(header)}.{field}_bytes = 0;"

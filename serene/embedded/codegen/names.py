@@ -1,7 +1,8 @@
-"""C names for the parts of a program. This is the only way in which a program's text gets into the generated C.
+"""C names for the parts of a program. Only through these names can a program's text get into the generated C.
 
-A name is a letter for the kind of object, a number, and enough of the P4 name to be recognised, in letters, digits and
-underscores: ``h3_ethernet``. The number makes it unique, and it can be no keyword, macro or name of the runtime.
+A name is a letter for the kind of object, a number, and a recognisable part of the P4 name: ``h3_ethernet``. It has
+only letters, digits and underscores. The number makes it unique. It cannot be a keyword, a macro or a name of the
+runtime.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 from collections.abc import Hashable, Iterable
 from typing import TypeVar
 
-READABLE = 48  # how many characters of a P4 name are kept
+READABLE = 48  # characters of a P4 name that are kept
 NO_LETTER = re.compile(r"[^A-Za-z0-9_]")
 
 K = TypeVar("K", bound=Hashable)

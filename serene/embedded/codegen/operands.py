@@ -24,7 +24,7 @@ class Operands:
 
     def __getitem__(self, at: int) -> Operand:
         if at >= len(self._items):
-            raise NotBmv2Json(f"{len(self._items)} operands, of which number {at + 1} is missing")
+            raise NotBmv2Json(f"operand number {at + 1} is missing: there are {len(self._items)}")
         return self._items[at]
 
     def name(self, at: int, *kinds: str) -> str:
@@ -36,7 +36,7 @@ class Operands:
         return header, field
 
     def integer(self, at: int) -> int:
-        """The value of an operand that has to be a constant, not negative."""
+        """The value of an operand that has to be a constant and not negative."""
         value = int(operand_value(self[at], "hexstr"), 16)
         if value < 0:
             raise NotBmv2Json(f"an operand of {value}: expected 0 or more")
@@ -44,7 +44,7 @@ class Operands:
 
 
 def operand_value(operand: Any, *kinds: str) -> Any:
-    """An operand's value. Raises NotBmv2Json unless it is of one of these kinds."""
+    """An operand's value. Raises NotBmv2Json unless its type is one of these kinds."""
     kind = operand.get("type") if isinstance(operand, Mapping) else operand
     if not isinstance(operand, Mapping) or kind not in kinds:
         raise NotBmv2Json(f"an operand of type {kind!r} where {choices(kinds)} is expected")

@@ -1,4 +1,4 @@
-"""The parser as labels and gotos: extraction, lookahead, selection, parser errors."""
+"""Generates the parser as labels and gotos: extraction, lookahead, selection, parser errors."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from serene.embedded.program.errors import NotBmv2Json, UnsupportedProgram, know
 from serene.embedded.program.ir import Action, HeaderType, limbs_of, mask
 
 TOO_SHORT, NO_MATCH, STACK_OUT_OF_BOUNDS = "PacketTooShort", "NoMatch", "StackOutOfBounds"
-HEADER_TOO_SHORT = "HeaderTooShort"  # what BMv2 says of a varbit field above its largest size
+HEADER_TOO_SHORT = "HeaderTooShort"  # BMv2's error for a varbit field above its largest size
 
 
 class ParserWriter:
-    """``void parse(struct packet *packet)``: fills the headers, or sets standard_metadata.parser_error."""
+    """Generates ``void parse(struct packet *packet)``, which fills the headers, or sets
+    standard_metadata.parser_error."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -55,8 +56,8 @@ class ParserWriter:
         return "\n".join([*lines, "}"])
 
     def _go(self, name: str, to: str | None) -> str:
-        """C that goes to a state. Going back counts as a step, of which a packet has a limited number: a state need not
-        consume anything."""
+        """C that jumps to a state. A backward jump counts as a step, and a packet has a limited number of steps.
+        Otherwise a state that consumes nothing could loop for ever."""
         if not to:
             return "goto done;"
         label = self._label(to)
@@ -82,7 +83,7 @@ class ParserWriter:
         return lines
 
     def _extractor(self, header_type: HeaderType) -> list[str]:
-        """A function that extracts a header; ``size`` is C for the bytes of its varbit field."""
+        """A function that extracts a header. ``size``: the number of bytes of its varbit field."""
         c_type, names = self._scope.type(header_type.name), self._scope.field_names[header_type.name]
         lines = [f"INLINE void extract_{c_type}(struct {c_type} *to, const uint8_t *data, uint32_t size) {{"]
         at = 0
@@ -90,7 +91,7 @@ class ParserWriter:
             target = f"to->{names[field.name]}"
             if field.most_bytes:
                 if at % 8:
-                    raise UnsupportedProgram(f"header type {header_type.name!r}: a varbit field within a byte")
+                    raise UnsupportedProgram(f"header type {header_type.name!r}: a varbit field begins inside a byte")
                 lines += [f"    {target}_bytes = size;", f"    memcpy({target}, data + {at // 8}, size);"]
                 lines.append("    data += size;")
             elif not field.width:
@@ -167,7 +168,7 @@ class ParserWriter:
         emitter.line(f"packet->parsed += {size};")
 
     def _extract(self, operand: Mapping[str, Any], emitter: Emitter, bits: Expr | None = None) -> None:
-        """Extracts a header; ``bits`` is the expression for the length of its varbit field."""
+        """Extracts a header. ``bits``: the expression for the length of its varbit field."""
         kind, name = operand.get("type"), operand.get("value")
         scope = self._scope
         if kind == "regular":
@@ -250,7 +251,7 @@ class ParserWriter:
 
     @staticmethod
     def _pieces(text: object, keys: Sequence[tuple[str, int]]) -> list[int]:
-        """A transition's value cut into the keys' pieces. Each key takes whole bytes of it."""
+        """A transition's value, split into the keys' pieces. Each key has whole bytes in it."""
         value, pieces = _constant(text), []
         for _, width in reversed(keys):
             size = 8 * ((width + 7) // 8)
@@ -293,7 +294,7 @@ def _constant(value: object, base: int = 16) -> int:
     try:
         number = int(str(value), base)
     except ValueError:
-        raise NotBmv2Json(f"{value!r} is no number") from None
+        raise NotBmv2Json(f"{value!r} is not a number") from None
     if number < 0:
         raise NotBmv2Json(f"{value!r} is negative")
     return number

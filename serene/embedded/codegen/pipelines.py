@@ -1,4 +1,4 @@
-"""Ingress and egress as labels and gotos: tables, conditionals, and their successors, in p4c's order."""
+"""Generates ingress and egress as labels and gotos: tables, conditionals, and their successors, in p4c's order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from serene.embedded.program.ir import Action, Pipeline, Table, limbs_of
 
 
 class PipelineWriter:
-    """``void ingress(struct packet *packet)``, or egress."""
+    """Generates ``void ingress(struct packet *packet)``, or egress."""
 
     def __init__(self, scope: Scope, pipeline: Pipeline) -> None:
         self._scope = scope

@@ -40,7 +40,7 @@ class Scope:
             header_type.name: identifiers("f", (field.name for field in header_type.fields))
             for header_type in program.header_types.values()
         }
-        # The runtime knows these by their P4 names.
+        # The runtime uses the P4 names of these.
         standard = self.field_names[program.headers["standard_metadata"].type.name]
         standard.update({name: name for name in (*STANDARD_METADATA, *OTHER_STANDARD_METADATA) if name in standard})
         self._columns = identifiers("r", program.registers)
@@ -73,7 +73,7 @@ class Scope:
         return self._header_numbers[name]
 
     def own_name(self, header: Header) -> str:
-        """The C name of a header that is no stack's element."""
+        """The C name of a header that is not in a stack."""
         return self._header_names[header.name]
 
     def header(self, name: str, of: str = "h") -> str:
@@ -160,7 +160,7 @@ class Scope:
     # -- operands --------------------------------------------------------------------------------------------
 
     def field_expr(self, header: str, field: str, emitter: Emitter) -> Expr:
-        """A field as a number; a varbit field's bytes as a big-endian one."""
+        """A field as a number; a varbit field's bytes as a big-endian number."""
         if field != "$valid$" and (most := self.program.field(header, field).most_bytes):
             code = f"{self.header(header)}.{self.field_name(header, field)}"
             name = emitter.temporary(limbs_of(8 * most))
@@ -182,7 +182,7 @@ class Scope:
             return constant(len(known(self.program.stacks, stack, "header stack")))
         if kind == "access_field":
             return self._field_of(value, emitter)
-        if kind == "valid":  # of the oldest p4c; later ones write the field $valid$
+        if kind == "valid":  # from the oldest p4c; later versions write the field $valid$
             return Expr("bool", 0, 1, (f"({self.valid(operand_value(value.get('right'), 'header'))})",), ones=1)
         if kind == "valid_union":
             name = operand_value(value.get("right"), "header_union")
@@ -211,7 +211,7 @@ class Scope:
         stack = operand_value(node.get("left"), *STACKS) + member
         field = _at(self.stack_type(stack).fields, value.get("right"), "field").name
         index = emitter.scalar(emitter.exact(self.reader(emitter).number(node.get("right"))))
-        size = len(self.program.stacks[stack])  # the number of the element that takes what is written outside
+        size = len(self.program.stacks[stack])  # the extra element, for writes outside of the stack
         return self._element(stack, field, f"{index} < {size} ? {index} : {size}")
 
     def reader(self, emitter: Emitter, local: Any = None) -> Reader:

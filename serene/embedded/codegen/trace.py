@@ -1,4 +1,4 @@
-"""Generates the statements that record a packet's way. They exist only in a library compiled with -DTRACE
+"""Generates the statements that record a packet's processing. They exist only in a library compiled with -DTRACE
 (runtime/trace.h). Events refer to the program's parts by number; trace/steps.py uses the same numbers."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ SIGNED = 1 << 32  # added to the bits of a log_msg's value if it is in two's com
 
 
 def words(code: str, width: int) -> list[str]:
-    """The 64-bit words that record a number: one up to 64 bits, else two."""
+    """C for the 64-bit words that record a number: one word up to 64 bits, else two."""
     if width <= 64:
         return [f"(uint64_t){code}"]
     return [f"TRACE_TOP({code}, {width}).limbs[{i}]" for i in range(2)]

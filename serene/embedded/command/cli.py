@@ -1,4 +1,4 @@
-"""``serene-switch``: the embedded switch as a process, in the place of simple_switch_grpc."""
+"""``serene-switch``: the embedded switch as a process, a replacement for simple_switch_grpc."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import grpc
 from serene.distribution import version
 from serene.embedded.command.options import LOG_LEVELS, Usage, left_out, parse
 from serene.embedded.command.packet_log import PacketPrinter
-from serene.embedded.command.thrift import ClosedDoor
+from serene.embedded.command.thrift import ClosingListener
 from serene.embedded.engine import Switch
 from serene.embedded.p4runtime.ports import InterfacePort
 from serene.embedded.p4runtime.service import P4RuntimeServer
@@ -28,7 +28,7 @@ from serene.process.at_exit import leave_garbage
 from serene.process.interrupts import Interrupted, coming, ended, held
 from serene.slots import NotBySlot, resized
 
-JSON_VERSION = "2.24"  # of BMv2 1.15: what p4c writes today
+JSON_VERSION = "2.24"  # of BMv2 1.15, which p4c writes at present
 log = logging.getLogger("serene.switch")
 
 
@@ -65,10 +65,10 @@ def run(arguments: Sequence[str]) -> None:
     with contextlib.ExitStack() as stack:
         if printing is not None:
             stack.enter_context(printing)
-        # Before the program is compiled: the process that started us waits for this port.
+        # Before the program is compiled, because the process that started this one waits for the port.
         stack.enter_context(server)
         if options.thrift_port is not None:
-            stack.enter_context(ClosedDoor(options.thrift_port))
+            stack.enter_context(ClosingListener(options.thrift_port))
         if program is not None:
             switch = Switch.load(program, cpu_port=target.cpu_port, drop_port=target.drop_port)
             for calculation, crc in options.crc:
@@ -87,12 +87,13 @@ def run(arguments: Sequence[str]) -> None:
 
 
 def _log_to(options: argparse.Namespace) -> None:
-    """Logs where simple_switch_grpc would; messages that it does not have go to standard error."""
+    """Logs to the same place as simple_switch_grpc. Messages that simple_switch_grpc does not have go to standard
+    error."""
     handlers: list[logging.Handler] = []
     if options.log_console:
         handlers.append(logging.StreamHandler(sys.stdout))
     if options.log_file:
-        path = f"{options.log_file}.txt"  # as there
+        path = f"{options.log_file}.txt"  # as simple_switch_grpc does
         try:
             handlers.append(
                 logging.handlers.RotatingFileHandler(
@@ -113,7 +114,7 @@ def _log_to(options: argparse.Namespace) -> None:
 def _end_log(handler: logging.Handler, _: logging.LogRecord) -> None:
     """Ends a log that cannot be written, as on a full disk: otherwise each packet would print a traceback."""
     if handler not in (root := logging.getLogger()).handlers:
-        return  # another thread has been here
+        return  # another thread has ended it already
     root.removeHandler(handler)
     where = getattr(handler, "baseFilename", "standard output")
     with contextlib.suppress(OSError):
@@ -121,7 +122,7 @@ def _end_log(handler: logging.Handler, _: logging.LogRecord) -> None:
 
 
 def _program(options: argparse.Namespace) -> str | bytes | None:
-    """What to run at once; None: a controller pushes it."""
+    """The program to run at once; None: a controller will push it."""
     if options.slots is None or not options.json:
         return options.json or None
     try:
@@ -133,7 +134,7 @@ def _program(options: argparse.Namespace) -> str | bytes | None:
 
 
 def _credentials(target: argparse.Namespace) -> grpc.ServerCredentials | None:
-    """None: in the clear."""
+    """The server's credentials; None: no encryption."""
     if not target.grpc_server_ssl:
         return None
     paths = (target.grpc_server_key, target.grpc_server_cert, target.grpc_server_cacert)

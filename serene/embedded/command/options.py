@@ -1,6 +1,6 @@
-"""``serene-switch``'s command line, which takes every option of ``simple_switch_grpc``.
+"""``serene-switch``'s command line. It accepts every option of ``simple_switch_grpc``.
 
-An option that has no effect here says so in one line when it is given.
+If an option is given that has no effect here, a line is printed that names the missing part.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LOG_LEVELS = {
 }
 MOST_DUMPED_BYTES = 1 << 16
 
-# simple_switch_grpc's options that have no effect here, and what is therefore missing.
+# simple_switch_grpc's options that have no effect here, and the missing part.
 LEFT_OUT = {
     "--use-files": "packets come from and go to ports only, not files",
     "--packet-in": "packets come from the ports of -i; there is no nanomsg socket",
@@ -39,8 +39,8 @@ LEFT_OUT = {
     "--notifications-addr": "there are no nanomsg notifications; digests go to the P4Runtime controller",
     "--restore-state": "the switch begins without state",
     "--max-port-count": f"ports are 0 to {MAX_PORTS - 1}",
-    "--debugger-addr": "there is no debugger; --trace shows what a packet meets",
-    "--debugger": "there is no debugger; --trace shows what a packet meets",
+    "--debugger-addr": "there is no debugger; --trace shows how a packet is processed",
+    "--debugger": "there is no debugger; --trace shows how a packet is processed",
     "--enable-swap": "a controller may always push a new program",
 }
 TARGET_LEFT_OUT = {
@@ -235,7 +235,7 @@ def _check_program(options: argparse.Namespace) -> None:
 
 def _check_log(options: argparse.Namespace) -> None:
     if options.pcap is not None and not (Path(options.pcap).is_dir() and os.access(options.pcap, os.W_OK | os.X_OK)):
-        raise Usage(f"--pcap {options.pcap}: expected a directory that is there, to write to")
+        raise Usage(f"--pcap {options.pcap}: expected a directory that exists and can be written")
     if not 0 <= options.dump_packet_data <= MOST_DUMPED_BYTES:
         raise Usage(f"--dump-packet-data {options.dump_packet_data}: expected 0 to {MOST_DUMPED_BYTES}")
     for option in ("log_file_max_size", "log_file_max_files"):

@@ -1,4 +1,4 @@
-"""Writes every packet's trace to the log of ``serene-switch``, or prints it."""
+"""Writes the trace of every packet to the log of ``serene-switch``, or prints it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger("serene.switch.packets")
 
 
 class PacketPrinter:
-    """Prints a watcher's packets, in a thread of its own."""
+    """Prints a watcher's packets, in a separate thread."""
 
     def __init__(self, write: Callable[[str], None], show: Callable[[Step], bool], bytes_kept: int) -> None:
         self.watcher = Watcher(None, bytes_kept)
@@ -30,7 +30,8 @@ class PacketPrinter:
 
     @classmethod
     def wanted(cls, options: argparse.Namespace) -> PacketPrinter | None:
-        """What to print of packets; None if nothing. With --dump-packet-data alone only their bytes are logged."""
+        """The printer for these options; None if packets are not printed. With only --dump-packet-data, it logs only
+        their bytes."""
         logs_packets = options.log_level in PACKET_LEVELS
         if not (options.trace or logs_packets or (options.dump_packet_data and options.log_level == "info")):
             return None
@@ -72,6 +73,6 @@ class PacketPrinter:
                 if ending and not batch.packets:
                     return
         except BrokenPipeError:
-            sys.stderr.write("the reader has gone: packets are no longer printed\n")
+            sys.stderr.write("the reader of the output has closed it: packets are no longer printed\n")
         except OSError as error:
             sys.stderr.write(f"cannot print packets: {error.strerror}; they are no longer printed\n")

@@ -1,4 +1,4 @@
-"""Stands in for BMv2's Thrift port: tools wait until it is open before they use P4Runtime."""
+"""A replacement for BMv2's Thrift port: tools wait until it is open before they use P4Runtime."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import TracebackType
 from serene.embedded.control.types import PortError
 
 
-class ClosedDoor:
+class ClosingListener:
     """Listens and closes every connection at once, so that a Thrift client gets an error instead of waiting."""
 
     def __init__(self, port: int) -> None:
@@ -30,13 +30,13 @@ class ClosedDoor:
             except OSError:
                 return
 
-    def __enter__(self) -> ClosedDoor:
+    def __enter__(self) -> ClosingListener:
         self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._socket.shutdown(socket.SHUT_RDWR)  # wakes the thread up
+        self._socket.shutdown(socket.SHUT_RDWR)  # wakes the thread
         self._socket.close()
         self._thread.join()

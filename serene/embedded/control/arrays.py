@@ -1,4 +1,4 @@
-"""Counters, meters and registers, read and written by the control plane."""
+"""The control plane's access to counters, meters and registers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from serene.embedded.program.crcs import DEFAULTS, WIDTHS, Crc
 from serene.embedded.program.ir import Array, limbs_of, mask
 from serene.embedded.program.limits import MOST_VALUES
 
-PART_BYTES = 1 << 20  # copied or searched at a time, so that a large array is never held twice
+PART_BYTES = 1 << 20  # copied or searched at a time, so that memory never has a large array twice
 
 
 def _register_type(width: int) -> type[np.unsignedinteger]:
@@ -47,11 +47,11 @@ class ArrayControl(Loaded):
             yield first, self._counter_rows(counter, first, count)
 
     def counter_used(self, counter: str) -> bool:
-        """Whether any cell has counted."""
+        """Whether any cell of the counter is not 0."""
         return any(rows.any() for _, rows in self._counter_parts(counter))
 
     def counter_copy(self, counter: str, source: ArrayControl) -> None:
-        """All cells of another switch's counter of the same name and size."""
+        """Copies all cells of another switch's counter of the same name and size."""
         array = named(self.program.counters, counter, "counter")
         if named(source.program.counters, counter, "counter").size != array.size:
             raise ControlError(f"counter {counter!r} has another size in the other program")
@@ -59,14 +59,14 @@ class ArrayControl(Loaded):
             self._lib.switch_count(self._state, array.id, first, len(rows), 2, rows.ctypes.data_as(ctypes.c_void_p))
 
     def counter_write(self, counter: str, index: int, value: CounterValue, count: int = 1) -> None:
-        """Gives ``count`` cells from ``index`` on this value."""
+        """Sets ``count`` cells to this value, from ``index`` on."""
         array = self._indexed(self.program.counters, "counter", counter, index, count)
         pair = (ctypes.c_uint64 * 2)(value.packets, value.bytes)
         self._lib.switch_count(self._state, array.id, index, count, 1, pair)
 
     def meter_set(self, meter: str, index: int, rates: MeterRates | None, count: int = 1) -> None:
-        """Configures cells of a meter from ``index`` on; ``None`` lets everything pass as green. Direct meters: by
-        entry handle."""
+        """Configures ``count`` cells of a meter, from ``index`` on. With ``None`` everything passes as green. For a
+        direct meter the index is an entry handle."""
         array = self._indexed(self.program.meters, "meter", meter, index, count)
         if rates is None:
             self._lib.switch_meter(self._state, array.id, index, count, None, None)
@@ -77,7 +77,7 @@ class ArrayControl(Loaded):
 
     def crc_set(self, calculation: str, crc: Crc | int) -> None:
         """Sets the CRC of a hash of algorithm crc16_custom or crc32_custom, by the calculation's name in the JSON. With
-        the polynomial alone the rest is as before any was set."""
+        only a polynomial, the other parameters have their initial values."""
         crcs = self.program.crcs
         algorithm = named(crcs, calculation, "calculation with a CRC of its own")
         bits = WIDTHS[algorithm]
@@ -124,7 +124,7 @@ class ArrayControl(Loaded):
             self._lib.switch_register(self._state, array.id, first, len(rows), 2, pointer)
 
     def register_write(self, register: str, index: int, value: int, count: int = 1) -> None:
-        """Gives ``count`` cells from ``index`` on this value."""
+        """Sets ``count`` cells to this value, from ``index`` on."""
         array = self._indexed(self.program.registers, "register", register, index, count)
         if value < 0 or value > mask(array.width):
             raise ControlError(f"register {register!r}: {value} does not fit {array.width} bits")

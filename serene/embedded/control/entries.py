@@ -25,8 +25,8 @@ from serene.embedded.program.ir import Action, Table, mask
 from serene.errors import choices
 
 FULL, DUPLICATE, NO_MEMORY = -1, -2, -4  # as in runtime/table.h
-ROWS = 1024  # entries read at a time
-READ_BYTES = 1 << 20  # of entries encoded at a time
+ROWS = 1024  # entries that are read at a time
+READ_BYTES = 1 << 20  # bytes of entries that are encoded at a time
 ROW = np.dtype(  # as in runtime/api.h
     [("handle", "u4"), ("action", "u4"), ("rank", "i4"), ("noted", "u4"), ("metadata", "u8"), ("packets", "u8"),
      ("bytes", "u8")]
@@ -34,11 +34,11 @@ ROW = np.dtype(  # as in runtime/api.h
 
 
 class Row(NamedTuple):
-    """A table entry as the engine holds it."""
+    """A table entry in the engine's form."""
 
     handle: int
     action: int  # the action's id, or PROFILE_ENTRY
-    rank: int  # its priority in ternary tables, its prefix length in LPM ones
+    rank: int  # the priority in ternary tables, the prefix length in LPM tables
     noted: int
     metadata: int  # the controller's number
     packets: int
@@ -78,19 +78,18 @@ class TableControl(Loaded):
         return int(handle) if handle >= 0 else None
 
     def table_note(self, table: str, handle: int, metadata: int, *, noted: bool) -> None:
-        """Gives an entry the controller's number of 64 bits. ``noted``: the caller keeps more of it, so that
-        ``write_plain`` leaves changes of this entry to the caller."""
+        """Sets an entry's metadata, a 64-bit number of the controller. ``noted``: the caller stores more about the
+        entry, so ``write_plain`` leaves changes of this entry to the caller."""
         target = self._table(table)
         if self._lib.switch_table_notes(self._state, target.id, handle, ctypes.c_uint64(metadata), int(noted)):
             raise NoSuchEntry(f"table {table!r} has no entry {handle}")
 
     def write_plain(self, tables: Any, request: bytes, place: Any) -> int:
-        """Makes updates of a WriteRequest, from a place on; its argument types are those of p4runtime/plain.py, which
-        says what is returned."""
+        """Performs updates of a WriteRequest, from a place on. Argument types and result: p4runtime/plain.py."""
         return int(self._lib.switch_write(self._state, tables, request, ctypes.c_size_t(len(request)), place))
 
     def read_plain(self, tables: Any, table_id: int, first: int, most: int) -> tuple[bytes, int]:
-        """Entries from handle ``first`` on as entities of a ReadResponse, and the handle behind them."""
+        """Entries from handle ``first`` on as entities of a ReadResponse, and the handle after them."""
         buffer = np.empty(READ_BYTES, np.uint8)
         next_one, count = ctypes.c_uint32(first), ctypes.c_uint32()
         used = self._lib.switch_read(
@@ -107,7 +106,7 @@ class TableControl(Loaded):
             first = rows[-1].handle + 1
 
     def table_next(self, table: str, handle: int) -> Row | None:
-        """The entry with this handle, or the next one there is."""
+        """The entry with this handle, or the next existing one."""
         rows = self._rows(self._table(table), handle, 1)
         return rows[0] if rows else None
 
@@ -122,7 +121,7 @@ class TableControl(Loaded):
         ]
 
     def table_modify(self, table: str, handle: int, action: str, params: Sequence[int] = ()) -> None:
-        """Gives an entry another action or other parameters; a packet sees either the old entry or the new one."""
+        """Sets an entry's action and parameters. A packet uses either the old entry or the new one."""
         target = self._table(table)
         chosen = self._action(target, action)
         data = self._encode_data(target, chosen, params)
@@ -140,7 +139,7 @@ class TableControl(Loaded):
         self._set_default(target, self._action(target, action), params)
 
     def table_reset_default(self, table: str) -> None:
-        """Back to the program's own default action."""
+        """Restores the program's own default action."""
         target = self._table(table)
         if target.default_action is None:
             nothing = limb_array([0] * target.data_limbs)
@@ -168,7 +167,7 @@ class TableControl(Loaded):
             raise NoSuchEntry(f"table {table!r} has no entry {handle}")
 
     def table_touched(self, table: str) -> set[int]:
-        """The handles of entries that packets hit since the last call; of a table with idle timeouts."""
+        """The handles of entries that packets have hit since the last call. The table has to have idle timeouts."""
         target = self._table(table)
         if not target.idle_timeouts:
             raise ControlError(f"table {table!r} has no idle timeouts")
@@ -192,7 +191,7 @@ class TableControl(Loaded):
 
     @staticmethod
     def parameter_limbs(action: Action, params: Sequence[int]) -> list[int]:
-        """An action's parameters as the generated code reads them. Raises ControlError for values that do not fit."""
+        """An action's parameters in the generated code's form. Raises ControlError for values that do not fit."""
         expected = [f"{parameter.name} ({parameter.width} bits)" for parameter in action.parameters]
         if len(params) != len(action.parameters):
             raise ControlError(
@@ -226,7 +225,7 @@ class TableControl(Loaded):
     def _install_initial(self, table: Table) -> tuple[InitialEntry, ...]:
         if table.default_action is not None:
             self._set_default(table, *table.default_action)
-        # In BMv2's JSON the smaller number wins, in the engine the larger. Numbered as p4c does for P4Runtime.
+        # In BMv2's JSON the smaller priority wins, in the engine the larger. The numbers are p4c's for P4Runtime.
         order = sorted(range(len(table.entries)), key=lambda place: table.entries[place].priority)
         priorities = {place: len(order) - rank for rank, place in enumerate(order)}
         installed = []

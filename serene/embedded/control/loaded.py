@@ -45,7 +45,7 @@ def typed_library(path: Path) -> ctypes.CDLL:
 
 
 class Loaded:
-    """A program's library with one state of it."""
+    """A program's library with one instance of its state."""
 
     def __init__(self, program: Program, library: Path, *, cpu_port: int | None, drop_port: int, seed: int) -> None:
         self.program = program

@@ -1,6 +1,7 @@
 """Action profiles: members (actions with parameters) shared by table entries, and groups from which a hash selects one.
 
-Members and groups are each numbered 0 to the profile's size - 1; an entry of the profile's table names one of either.
+Members have the numbers (places) 0 to the profile's size - 1, and so have groups. An entry of the profile's table names
+a member or a group.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from serene.embedded.control.types import ControlError, Match, NoSuchEntry
 from serene.embedded.program.ir import ActionProfile, Table
 
 PROFILE_ENTRY = 0xFFFFFFFE  # as in runtime/stateful.h
-MOST_GROUP_MEMBERS = 1 << 16  # a member counts as often as its weight
+MOST_GROUP_MEMBERS = 1 << 16  # a member of weight w counts w times
 
 
 class ProfileControl(TableControl):
@@ -49,7 +50,7 @@ class ProfileControl(TableControl):
     def table_add_chosen(
         self, table: str, match: Sequence[Match], place: int, *, group: bool, priority: int = 0
     ) -> int:
-        """Adds an entry that names a member or a group of the table's profile; its handle."""
+        """Adds an entry that names a member or a group of the table's profile. Returns its handle."""
         target = self._table(table)
         return self._insert(target, match, priority, PROFILE_ENTRY, self._chosen(target, place, group))
 

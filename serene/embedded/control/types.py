@@ -10,7 +10,7 @@ from serene.errors import SereneError
 
 
 class ControlError(SereneError):
-    """A control-plane call that makes no sense for the program: an unknown name, a value too wide."""
+    """A control-plane call is not valid for the program: an unknown name, or a value that is too wide."""
 
 
 class NoSuchName(ControlError):
@@ -18,15 +18,15 @@ class NoSuchName(ControlError):
 
 
 class DuplicateEntry(ControlError):
-    """The table holds an entry with this match already."""
+    """The table has an entry with this match already."""
 
 
 class TableFull(ControlError):
-    """The table holds as many entries as its size allows."""
+    """The table has as many entries as its size allows."""
 
 
 class NoSuchEntry(ControlError):
-    """The handle, group or session is not there."""
+    """The handle, group or session does not exist."""
 
 
 class PortError(SereneError):
@@ -72,7 +72,7 @@ class InitialEntry:
     match: tuple[Match, ...]
     action: str
     params: tuple[int, ...]
-    priority: int  # 0 where the table has none
+    priority: int  # 0 if the table has no priorities
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Digest:
     name: str
     list_id: int
     values: tuple[int, ...]
-    valid: Mapping[int, bool] = field(default_factory=dict)  # of whole headers, by the number of their first value
+    valid: Mapping[int, bool] = field(default_factory=dict)  # of whole headers, by the number of the first value
 
 
 @dataclass(frozen=True)

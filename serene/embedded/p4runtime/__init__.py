@@ -1,4 +1,4 @@
-"""P4Runtime (specification 1.4) in front of the embedded switch, as simple_switch_grpc has it in front of BMv2."""
+"""A P4Runtime server (specification 1.4) for the embedded switch, as simple_switch_grpc is for BMv2."""
 
 from serene.embedded.p4runtime.device import Device
 from serene.embedded.p4runtime.ports import InterfacePort, Port, ShmPort, UdpPort

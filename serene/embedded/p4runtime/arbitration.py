@@ -1,6 +1,8 @@
-"""Who may write: in each role, the controller with the highest election id ever seen (P4Runtime, section 5).
+"""Decides which controller may write: in each role, the one with the highest election id ever seen (P4Runtime, section
+5).
 
-Roles have no config here, so each has access to everything; several primaries have to agree who writes which table.
+Roles have no config here, so each role has access to everything. Several primaries have to divide the tables among
+themselves.
 """
 
 from __future__ import annotations
@@ -17,37 +19,37 @@ from serene.errors import choices
 
 ElectionId = tuple[int, int]  # high, low 64 bits
 
-MAX_STREAMS = 32  # the default role's primary has a place beside these
-AT_THE_DOOR = 8  # streams beyond these that may yet say that they are primary
-WAITING_MESSAGES = 4096  # messages waiting for one controller; a slower one loses packet-ins and digests
+MAX_STREAMS = 32  # in addition to the default role's primary
+MAX_UNIDENTIFIED = 8  # more streams that have not sent an election id yet
+WAITING_MESSAGES = 4096  # queued messages for one controller; a slower one loses packet-ins and digests
 WAITING_BYTES = 16 << 20
-MAX_ROLES = 64  # roles with controllers, or with an election id seen, which is kept
+MAX_ROLES = 64  # roles that have controllers, or for which an election id is stored
 ROLE_CHARACTERS = 256
-WAITING_NOTICES = 16  # notices of who is primary; beyond these only the latest is kept
+WAITING_NOTICES = 16  # queued notices about the primary; beyond these only the latest is kept
 
 
 class IdInUse(Failure):
-    """The election id is another stream's."""
+    """Another stream has this election id."""
 
 
 class Session:
-    """One controller's stream: its identity, and the messages that wait for it."""
+    """One controller's stream: its identity, and the queued messages for it."""
 
     def __init__(self) -> None:
         self.introduced = False
         self.left = False
         self.role = ""  # the default role
-        self.election_id: ElectionId | None = None  # None: it never asks to be primary
-        self.failure: Failure | None = None  # what the stream ends with
-        self.lost = 0  # messages lost because too many were waiting
+        self.election_id: ElectionId | None = None  # None: it does not want to be primary
+        self.failure: Failure | None = None  # the error with which the stream ends
+        self.lost = 0  # messages that were lost because the queue was full
         self._waiting: deque[p4r.StreamMessageResponse] = deque()
         self._waiting_bytes = 0
-        self._waiting_notices: deque[p4r.StreamMessageResponse] = deque()  # how many of them
+        self._waiting_notices: deque[p4r.StreamMessageResponse] = deque()  # the notices among them
         self._changed = threading.Condition()
         self._closed = False
 
     def notify(self, message: p4r.StreamMessageResponse) -> None:
-        """Sends who is primary. Such a message is never lost, but a later one may replace it before it is read."""
+        """Sends a notice about the primary. It is never lost, but a later notice may replace it before it is read."""
         with self._changed:
             if len(self._waiting_notices) >= WAITING_NOTICES:
                 self._waiting_notices[-1].CopyFrom(message)
@@ -61,7 +63,7 @@ class Session:
         self._changed.notify()
 
     def offer(self, message: p4r.StreamMessageResponse) -> bool:
-        """Sends a message that may be lost (a packet-in, a digest list, an error); returns whether there was room."""
+        """Sends a message that may be lost (a packet-in, a digest list, an error). Returns whether there was room."""
         with self._changed:
             if len(self._waiting) >= WAITING_MESSAGES or self._waiting_bytes + message.ByteSize() > WAITING_BYTES:
                 self.lost += 1
@@ -70,13 +72,13 @@ class Session:
             return True
 
     def close(self) -> None:
-        """Ends the stream after the waiting messages. Never blocks: gRPC calls it from its own thread."""
+        """Ends the stream after the queued messages. It never blocks, because gRPC calls it from its own thread."""
         with self._changed:
             self._closed = True
             self._changed.notify()
 
     def end(self, failure: Failure) -> None:
-        """Ends the stream, after the waiting messages, with this error."""
+        """Ends the stream with this error, after the queued messages."""
         self.failure = self.failure or failure
         self.close()
 
@@ -95,44 +97,44 @@ class Session:
 
 @dataclass
 class _Role:
-    given: p4r.Role | None  # as the role's first controller wrote it; None: the default role
+    given: p4r.Role | None  # from the role's first controller; None: the default role
     primary: Session | None = None
     highest: ElectionId | None = None
     sessions: list[Session] = field(default_factory=list)
 
 
 class Arbitration:
-    """The sessions of one device, by role. The service's lock guards it."""
+    """The sessions of one device, by role. Protected by the service's lock."""
 
     def __init__(self, device_id: int) -> None:
         self.device_id = device_id
         self._roles = {"": _Role(None)}
-        self._streams: list[Session] = []  # in the order in which they came
-        self._primaries: tuple[Session, ...] = ()  # replaced, never modified: it is read without the lock
+        self._streams: list[Session] = []  # in the order in which they began
+        self._primaries: tuple[Session, ...] = ()  # replaced, never modified, because it is read without the lock
 
     def enter(self, session: Session) -> None:
-        """A stream begins."""
+        """Adds a stream that begins."""
         self._streams.append(session)
-        self._turn_away()
+        self._end_surplus_streams()
 
-    def _turn_away(self) -> None:
-        """Ends the streams for which there is no room. One that has not said its election id may be the primary's: it
-        stays until AT_THE_DOOR others have come after it."""
+    def _end_surplus_streams(self) -> None:
+        """Ends the streams for which there is no room. A stream that has not sent its election id may be the primary's.
+        So it stays until MAX_UNIDENTIFIED later streams have begun."""
         beyond = [session for session in self._streams[MAX_STREAMS:] if session is not self._roles[""].primary]
         silent = [session for session in beyond if not session.introduced]
-        for session in [*silent[:-AT_THE_DOOR], *(session for session in beyond if session.introduced)]:
+        for session in [*silent[:-MAX_UNIDENTIFIED], *(session for session in beyond if session.introduced)]:
             self._streams.remove(session)
             session.end(
                 Failure(
                     Code.RESOURCE_EXHAUSTED,
-                    f"{MAX_STREAMS} controllers are connected, the most: only a new primary may still connect",
+                    f"{MAX_STREAMS} controllers are connected, the maximum: only a new primary may still connect",
                 )
             )
 
     def update(self, session: Session, request: p4r.MasterArbitrationUpdate) -> None:
-        """A controller introduces itself, or changes its election id. Raises Failure: the stream then ends."""
+        """Sets a controller's identity, or changes its election id. If it raises Failure, the stream ends."""
         if session.left or session.failure:
-            return  # the stream ended while this message was under way
+            return  # the stream ended before this message was read
         name = self._check_identity(session, request)
         role = self._roles.get(name) or _Role(request.role)
         election_id = _election_id(request)
@@ -148,7 +150,7 @@ class Arbitration:
         session.election_id = election_id
         self._elect(session, role, election_id)
         self._primaries = self._all_primaries()
-        self._turn_away()
+        self._end_surplus_streams()
 
     def _elect(self, session: Session, role: _Role, election_id: ElectionId | None) -> None:
         if election_id and (role.highest is None or election_id >= role.highest):
@@ -196,7 +198,7 @@ class Arbitration:
             role.primary = None
             self._notify_all(role)
         if session.role and not role.sessions and role.highest is None:
-            del self._roles[session.role]  # a role never seen
+            del self._roles[session.role]  # the role has no election id
         self._primaries = self._all_primaries()
 
     @property
@@ -213,7 +215,7 @@ class Arbitration:
             raise not_found(f"there is no role {name!r}; controllers have named {named}")
 
     def why_not_primary(self, request: p4r.WriteRequest | p4r.SetForwardingPipelineConfigRequest) -> str | None:
-        """None if the request comes from its role's primary, else the reason to refuse it. The role must exist."""
+        """None if the request is from its role's primary, else the reason for refusing it. The role must exist."""
         name = role_name(request.role, request.role_id)
         primary, of_role = self._roles[name].primary, f" of role {name!r}" if name else ""
         if primary is None:
@@ -249,7 +251,7 @@ class Arbitration:
 
 
 def role_name(name: str, id_: int) -> str:
-    """A role's name, or the number that older controllers send instead; "" is the default role."""
+    """A role's name, or the number that older controllers send instead. "" is the default role."""
     return name or (str(id_) if id_ else "")
 
 

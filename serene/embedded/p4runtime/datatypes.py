@@ -1,4 +1,4 @@
-"""P4 types of digests, as the P4Info gives them, and values of those types."""
+"""The P4Info's types of digests, and values of these types."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from serene.embedded.p4runtime.translation import Translation
 from serene.embedded.p4runtime.values import encode
 from serene.embedded.program.ir import Program
 
-LEAVES = 4096  # numbers in one type
+LEAVES = 4096  # largest number of numbers in one type
 ENUM_BITS = 32  # of enums and errors in BMv2's JSON
 
-Width = int | None  # None: as the program has it
+Width = int | None  # None: the program's width
 
 
 class Unsupported(Exception):
-    """A type that no digest can have here; the message says which."""
+    """A digest cannot have this type here. The message names it."""
 
 
 class Types:
-    """The types of a P4Info. Without a program errors have their numbers for names, and no type is translated."""
+    """The types of a P4Info. Without a program, the names of errors are their numbers, and no type is translated."""
 
     def __init__(
         self, p4info: p4i.P4Info, program: Program | None = None, translation: Translation | None = None
@@ -35,7 +35,7 @@ class Types:
         self._errors = {number: name for name, number in errors}
 
     def check_digest(self, digest: p4i.Digest, fields: Sequence[tuple[str, str]]) -> None:
-        """Raises INVALID_ARGUMENT if the digest's type is not what the program sends."""
+        """Raises INVALID_ARGUMENT if the digest's type does not match the program's digest."""
         assert self._program is not None
         name = digest.preamble.name
         try:
@@ -44,9 +44,9 @@ class Types:
             raise invalid(f"the P4Info does not fit the program: digest {name!r}: {error}") from None
         held = [self._program.field(*field).width for field in fields]
         if len(widths) != len(held) or any(want not in (None, width) for want, width in zip(widths, held, strict=True)):
-            told = ", ".join("any" if width is None else str(width) for width in widths)
+            wanted = ", ".join("any" if width is None else str(width) for width in widths)
             raise invalid(
-                f"the P4Info does not fit the program: digest {name!r} has ({told}) bits in the P4Info and "
+                f"the P4Info does not fit the program: digest {name!r} has ({wanted}) bits in the P4Info and "
                 f"({', '.join(map(str, held))}) bits in the program"
             )
         for spec, width in zip(self._leaves(digest.type_spec), held, strict=True):
@@ -71,7 +71,7 @@ class Types:
         return leaves
 
     def _members(self, spec: p4t.P4DataTypeSpec) -> list[p4t.P4DataTypeSpec] | None:
-        """What a struct, tuple, header or untranslated type consists of; None for what is one number."""
+        """The members of a struct, tuple, header or untranslated type; None for a single number."""
         kind = spec.WhichOneof("type_spec")
         if kind == "tuple":
             return list(spec.tuple.members)
@@ -115,8 +115,8 @@ class Types:
     def structured(
         self, spec: p4t.P4DataTypeSpec, values: Sequence[int], valid: Mapping[int, bool] | None = None
     ) -> p4d.P4Data:
-        """Numbers as a value of a P4 type that has ``leaf_widths``. ``valid`` says of headers whether they are, by the
-        number of their first value."""
+        """Converts numbers to a value of a P4 type that has ``leaf_widths``. valid: whether a header is valid, by the
+        number of its first value."""
         return self._build(spec, iter(enumerate(values)), valid or {}, [0])
 
     def _build(

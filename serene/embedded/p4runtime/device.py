@@ -1,7 +1,7 @@
-"""The switch that the server controls: its ports, and the program that runs at present.
+"""The switch that the server controls: its ports and its running program.
 
-A new program is compiled before the old one stops, so one that cannot run leaves the old one running. A saved program
-exists beside the running one: controllers fill its tables before it takes over the ports.
+A new program is compiled before the old one stops. So if the new one cannot run, the old one continues. A saved program
+exists beside the running one: controllers fill its tables before it gets the ports.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from serene.embedded.p4runtime.status import Code, Failure, invalid, refused
 from serene.embedded.program.crcs import Crc
 from serene.errors import SereneError
 
-POLL_S = 0.2  # seconds in which the event thread has to stop
+POLL_S = 0.2  # seconds between the event thread's checks whether it has to stop
 LOST_EVERY_S = 1.0  # seconds between log lines about losses
 
 log = logging.getLogger("serene.switch")
@@ -35,7 +35,7 @@ log = logging.getLogger("serene.switch")
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A program that a controller gave, with all its state."""
+    """A program that a controller has set, with all its state."""
 
     switch: Switch
     config: p4r.ForwardingPipelineConfig
@@ -44,9 +44,9 @@ class Pipeline:
 
 
 class Device:
-    """Ports and programs. To be called under the service's lock, except ``load`` and ``prepare``.
+    """Ports and programs. Callers have the service's lock, except for ``load`` and ``prepare``.
 
-    Events have a thread of their own.
+    A separate thread reads events.
     """
 
     def __init__(
@@ -66,33 +66,34 @@ class Device:
         self._drop_port = drop_port
         self._deliver = deliver
         self._switch: Switch | None = None  # the running program
-        self._pipeline: Pipeline | None = None  # what runs, if a controller gave it
+        self._pipeline: Pipeline | None = None  # the running program, if a controller has set it
         self._saved: Pipeline | None = None
-        self._pump: threading.Thread | None = None
+        self._event_thread: threading.Thread | None = None
         self._stopping = threading.Event()
 
     # -- programs --------------------------------------------------------------------------------------------
 
     def save(self, pipeline: Pipeline) -> None:
-        """From now on controllers read and write this program's state, while the old one goes on running."""
+        """From now on controllers read and write this program's state, while the old program still runs."""
         self._drop_saved()
         self._saved = pipeline
 
     def commit(self, pipeline: Pipeline) -> None:
-        """Starts a program in place of the present one, with fresh state."""
+        """Replaces the running program by a new one with initial state."""
         self._drop_saved()
         self._start(pipeline.switch, pipeline)
 
     def reconcile(self, pipeline: Pipeline) -> None:
-        """Starts a program in place of the present one, with that one's state. INVALID_ARGUMENT if it does not fit."""
+        """Replaces the running program by a new one, which keeps its state. Raises INVALID_ARGUMENT if the state does
+        not fit."""
         old, switch = self._pipeline, self._switch
         try:
             if old is not None:
                 carry_over_entries(old.entities, pipeline.entities)
             if switch is not None:
                 tables = (old.entities.tables, pipeline.entities.tables) if old is not None else None
-                check_counts(switch, pipeline.switch, tables)  # refuses most misfits while the old program still runs
-                switch.stop()  # packets now wait in the ports
+                check_counts(switch, pipeline.switch, tables)  # detects most mismatches before the old one stops
+                switch.stop()  # from now on packets wait at the ports
                 try:
                     carry_over_counts(switch, pipeline.switch, tables)
                 except BaseException:
@@ -115,7 +116,7 @@ class Device:
         return self._saved.switch if self._saved is not None else None
 
     def run(self, switch: Switch) -> None:
-        """Starts a program that came from no controller. It has no P4Info, so no controller can write to it."""
+        """Starts a program that no controller has set. It has no P4Info, so no controller can write to it."""
         self._start(switch, None)
 
     def stop(self) -> None:
@@ -123,9 +124,9 @@ class Device:
         self._stop_running()
 
     def load(self, config: p4r.ForwardingPipelineConfig) -> Pipeline:
-        """Compiles a program, which takes seconds: to be called without the lock.
+        """Compiles a program, which takes seconds. So callers must not have the lock.
 
-        INVALID_ARGUMENT if it cannot run, RESOURCE_EXHAUSTED or INTERNAL if this machine cannot compile it.
+        Raises INVALID_ARGUMENT if it cannot run, RESOURCE_EXHAUSTED or INTERNAL if this machine cannot compile it.
         """
         if not config.p4_device_config:
             raise invalid("the configuration has no device config; expected BMv2's JSON")
@@ -152,7 +153,7 @@ class Device:
             raise
 
     def prepare(self, switch: Switch) -> None:
-        """Compiles what watchers need of a program; without the lock, as ``load``."""
+        """Compiles a program's library for watchers. Callers must not have the lock, as for ``load``."""
         try:
             self.observers.prepare(switch)
         except SereneError as error:
@@ -171,21 +172,23 @@ class Device:
             raise Failure(Code.UNAVAILABLE, f"no program is running: {error}") from error
         self._switch, self._pipeline = switch, pipeline
         self._stopping.clear()
-        pump = threading.Thread(target=self._pump_events, args=(switch, pipeline), name="p4runtime-events", daemon=True)
-        pump.start()
-        self._pump = pump  # a thread that could not start cannot be joined
+        event_thread = threading.Thread(
+            target=self._read_events, args=(switch, pipeline), name="p4runtime-events", daemon=True
+        )
+        event_thread.start()
+        self._event_thread = event_thread  # only now: a thread that has not started cannot be joined
 
     def _stop_running(self) -> None:
         self._stopping.set()
-        if self._pump is not None:
-            self._pump.join()
+        if self._event_thread is not None:
+            self._event_thread.join()
         if self._switch is not None:
-            self._switch.stop()  # before the observers end, so that they hear of every packet
-            self._hand_over(self._switch.wait_events(0), self._pipeline)  # what came after the thread's last look
+            self._switch.stop()  # before the observers end, so that they get every packet
+            self._hand_over(self._switch.wait_events(0), self._pipeline)  # events since the thread's last read
         self.observers.end()
         if self._switch is not None:
             self._switch.close()
-        self._switch = self._pipeline = self._pump = None
+        self._switch = self._pipeline = self._event_thread = None
 
     def _drop_saved(self) -> None:
         if self._saved is not None:
@@ -196,7 +199,7 @@ class Device:
 
     @property
     def config(self) -> p4r.ForwardingPipelineConfig:
-        """The pipeline set last, running or saved."""
+        """The pipeline that was set last, running or saved."""
         return self._controlled().config
 
     @property
@@ -239,13 +242,13 @@ class Device:
 
     # -- from the data plane ---------------------------------------------------------------------------------
 
-    def _pump_events(self, switch: Switch, pipeline: Pipeline | None) -> None:
+    def _read_events(self, switch: Switch, pipeline: Pipeline | None) -> None:
         wait_s: float = POLL_S
         lost, tell_at = 0, 0.0
         while not self._stopping.is_set():
             self._hand_over(switch.wait_events(wait_s), pipeline)
             wait_s = self._send_due(pipeline)
-            self.observers.tell_of_captures()
+            self.observers.log_ended_captures()
             if pipeline is not None and switch.lost_events > lost and time.monotonic() >= tell_at:
                 log.warning(
                     "%d packet-ins, packet-outs or digests were lost: too many at once",
@@ -254,17 +257,17 @@ class Device:
                 lost, tell_at = switch.lost_events, time.monotonic() + LOST_EVERY_S
 
     def _hand_over(self, events: Events, pipeline: Pipeline | None) -> None:
-        """Passes events to the controllers if the program has a P4Info. A defect here costs these events, not those
-        that follow."""
+        """Passes events to the controllers if the program has a P4Info. After an unexpected error these events are
+        lost, but later ones are not."""
         if pipeline is None:
             return
         try:
-            self._tell(events, pipeline)
+            self._send_to_controllers(events, pipeline)
         except Exception:
             log.exception("packets and digests for controllers are lost")
 
     def _send_due(self, pipeline: Pipeline | None) -> float:
-        """Sends digest lists and idle notifications that are due; returns the seconds until more may be."""
+        """Sends digest lists and idle notifications that are due. Returns the seconds until more may be due."""
         if pipeline is None:
             return POLL_S
         try:
@@ -275,7 +278,7 @@ class Device:
             return POLL_S
         return POLL_S if due_s is None else min(due_s, POLL_S)
 
-    def _tell(self, events: Events, pipeline: Pipeline) -> None:
+    def _send_to_controllers(self, events: Events, pipeline: Pipeline) -> None:
         header = pipeline.schema.translation.packet_in
         for data in events.cpu_packets:
             if len(data) < header.bytes:

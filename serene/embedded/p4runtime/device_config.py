@@ -1,4 +1,4 @@
-"""The two forms of a device config: BMv2's JSON itself, and p4.tmp.P4DeviceConfig, which p4lang's tools still send."""
+"""The two forms of a device config: BMv2's JSON, and p4.tmp.P4DeviceConfig, which p4lang's tools still send."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message, message_fa
 
 
 def program_json(device_config: bytes) -> bytes:
-    """The program in a device config. JSON is never mistaken for a P4DeviceConfig: "{" would stand for field 15."""
+    """The program in a device config. JSON is never parsed as a P4DeviceConfig, because "{" would mean field 15."""
     if device_config.lstrip()[:1] == b"{":
         return device_config
     wrapped = _p4_device_config()()
     try:
         wrapped.ParseFromString(device_config)
     except message.DecodeError:
-        return device_config  # whoever reads it as JSON says what is wrong with it
+        return device_config  # the JSON parser will report the error
     return wrapped.device_data or device_config
 
 
 @cache
 def _p4_device_config() -> Any:
-    """The message type, without its ``extras``, which no switch reads."""
+    """The message type without its field ``extras``, which no switch reads."""
     kinds = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(
         name="serene/p4_device_config.proto", package="serene.p4.tmp", syntax="proto3"

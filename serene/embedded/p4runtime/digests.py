@@ -1,4 +1,4 @@
-"""Digest lists: which digests a controller wants, how they are batched, and which await its acknowledgement."""
+"""Digest lists: the digests that a controller has enabled, their batches, and unacknowledged lists."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from serene.embedded.p4runtime.datatypes import Types
 from serene.embedded.p4runtime.parts import parts_of
 from serene.embedded.p4runtime.status import Code, Failure, invalid, not_found
 
-LIST_VALUES = 1024  # digests in a list; a longer one is sent before its time or its requested size
+LIST_VALUES = 1024  # largest number of digests in a list; a full list is sent before its timeout and its requested size
 UNACKNOWLEDGED_LISTS = 256  # unacknowledged lists of one digest; values of older lists may be sent again
 
-Values = tuple[tuple[int, ...], tuple[tuple[int, bool], ...]]  # numbers, and which headers among them are valid
-Deliver = Callable[[p4r.StreamMessageResponse], bool]  # returns whether a controller was there and had room
+Values = tuple[tuple[int, ...], tuple[tuple[int, bool], ...]]  # numbers, and which of their headers are valid
+Deliver = Callable[[p4r.StreamMessageResponse], bool]  # returns whether a controller was connected and had room
 
 
 @dataclass
 class _Stream:
-    """The state of one digest that a controller asked for."""
+    """The state of one digest that a controller has enabled."""
 
     entry: p4r.DigestEntry
     waiting: dict[Values, None] = field(default_factory=dict)  # an ordered set
@@ -32,14 +32,15 @@ class _Stream:
     configured_at: float = field(default_factory=lambda: time.monotonic())
 
     def forgotten_at(self, sent_at: float) -> float:
-        """When values of an unacknowledged list may come again: as in BMv2, which looks every ``ack_timeout_ns`` after
-        the digest was configured, at the second look. P4Runtime (DigestEntry) has it after one such time."""
+        """The time from which values of an unacknowledged list may be sent again. As in BMv2: it checks every
+        ``ack_timeout_ns`` after the digest was configured, and sends them again from the second check on. P4Runtime
+        (DigestEntry) specifies one ``ack_timeout_ns``."""
         timeout_s: float = self.entry.config.ack_timeout_ns / 1e9
         return self.configured_at + (int((sent_at - self.configured_at) / timeout_s) + 2) * timeout_s
 
 
 class DigestLists:
-    """The digests of one program. Controllers configure it while the switch's own thread feeds it."""
+    """The digests of one program. Controllers configure them, while the switch's own thread adds digests."""
 
     def __init__(self, p4info: p4i.P4Info, deliver: Deliver, types: Types | None = None) -> None:
         self._infos = {item.preamble.id: item for item in p4info.digests}
@@ -90,8 +91,8 @@ class DigestLists:
     # -- for the switch --------------------------------------------------------------------------------------
 
     def add(self, name: str, numbers: tuple[int, ...], valid: Mapping[int, bool] | None = None) -> None:
-        """Takes a digest from the data plane; drops it if no controller asked for it. ``valid`` says whether the header
-        is whose fields begin at a number."""
+        """Adds a digest from the data plane, or drops it if no controller has enabled it. valid: whether a header is
+        valid, by the number of its first value."""
         digest_id, values = self._ids.get(name, 0), (numbers, tuple((valid or {}).items()))
         with self._lock:
             stream = self._streams.get(digest_id)
@@ -110,7 +111,7 @@ class DigestLists:
                 self._send(digest_id, stream)
 
     def send_due(self) -> float | None:
-        """Sends the lists that are due; returns the seconds until the next one is, None if none waits."""
+        """Sends the lists that are due. Returns the seconds until the next one is due; None if there is none."""
         with self._lock:
             now = time.monotonic()
             left = None
@@ -128,9 +129,11 @@ class DigestLists:
         spec = self._infos[digest_id].type_spec
         waiting = iter(stream.waiting)
         for data in parts_of(self._value(spec, values) for values in stream.waiting):
-            told = p4r.DigestList(digest_id=digest_id, list_id=self._next_list_id, timestamp=time.time_ns(), data=data)
+            digest_list = p4r.DigestList(
+                digest_id=digest_id, list_id=self._next_list_id, timestamp=time.time_ns(), data=data
+            )
             values = frozenset(islice(waiting, len(data)))
-            if self._deliver(p4r.StreamMessageResponse(digest=told)) and stream.entry.config.ack_timeout_ns:
+            if self._deliver(p4r.StreamMessageResponse(digest=digest_list)) and stream.entry.config.ack_timeout_ns:
                 stream.unacknowledged[self._next_list_id] = (stream.forgotten_at(time.monotonic()), values)
                 if len(stream.unacknowledged) > UNACKNOWLEDGED_LISTS:
                     del stream.unacknowledged[next(iter(stream.unacknowledged))]

@@ -1,4 +1,4 @@
-"""Counters and meters that belong to table entries."""
+"""Direct counters and meters, which belong to table entries."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class DirectResources:
             raise invalid(f"table {table.preamble.name!r} has no direct meter")
 
     def write(self, table: p4i.Table, handle: int | None, entry: p4r.TableEntry) -> None:
-        """Writes a checked entry's values: a counter left out is unchanged, a meter left out lets everything pass."""
+        """Writes a checked entry's values. A missing counter is unchanged; a missing meter lets everything pass."""
         if entry.HasField("counter_data"):
             self.write_counter(table, handle, entry.counter_data)
         if table.preamble.id in self._schema.direct_meters and handle is not None:
@@ -60,7 +60,7 @@ class DirectResources:
                 entry.meter_config.CopyFrom(config)
 
     def forget(self, table: p4i.Table, handle: int) -> None:
-        """The entry is deleted; its handle will be used for another one, whose meter lets everything pass."""
+        """Resets the meter of a deleted entry, whose handle another entry will get."""
         if (table.preamble.id, handle) in self._meters:
             self.write_meter(table, handle, None)
 

@@ -1,4 +1,4 @@
-"""Everything a controller writes and reads, by kind of entity."""
+"""Writes and reads of all kinds of entities."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Entities:
-    """One program's control state. Not thread-safe but for the digests: the service holds a lock."""
+    """One program's control state. Except for the digests it is not thread-safe; callers have the service's lock."""
 
     def __init__(self, schema: Schema, switch: engine.Switch, deliver: Deliver) -> None:
         self.schema = schema
@@ -43,8 +43,8 @@ class Entities:
         self.digests = DigestLists(schema.p4info, deliver, schema.types)
 
     def write_all(self, updates: Sequence[p4r.Update], request: bytes) -> list[Failure | None]:
-        """Performs the updates of a WriteRequest, which is also given in its encoding: the engine makes the plain ones
-        from that. Returns why an update failed, for each."""
+        """Performs the updates of a WriteRequest. request: the encoded message, from which the engine performs the
+        plain updates. Returns each update's error, or None."""
         results: list[Failure | None] = [None] * len(updates)
         plain = self.tables.plain.begin(request)
         while (number := plain.next_other(len(updates))) < len(updates):
@@ -55,7 +55,7 @@ class Entities:
         return results
 
     def write(self, update: p4r.Update) -> None:
-        """Performs one update, or raises Failure and changes nothing."""
+        """Performs one update. If it raises Failure, nothing has changed."""
         if update.type not in (INSERT, MODIFY, DELETE):
             raise invalid("an update is an INSERT, a MODIFY or a DELETE")
         kind = update.entity.WhichOneof("entity")
@@ -71,7 +71,7 @@ class Entities:
             raise Failure(Code.INTERNAL, str(error)) from error
 
     def read(self, wanted: p4r.Entity) -> Iterator[p4r.Entity]:
-        """Yields the entities that a request asks for; an id of 0 or a missing index stands for all."""
+        """Yields the entities that a request names. An id of 0 or a missing index means all."""
         kind = wanted.WhichOneof("entity")
         if kind is None:
             raise invalid("a read request without an entity")
@@ -83,11 +83,11 @@ class Entities:
             yield self._translation.outgoing(answer)
 
     def take_over_strings(self, old: Entities) -> None:
-        """Strings of controllers stand for the same numbers as in the program before this one."""
+        """Keeps the numbers that controllers' strings had in the previous program."""
         self._translation.take_over(old._translation)
 
     def _written(self) -> Iterator[p4r.Entity]:
-        """Everything that may hold values of translated types."""
+        """All entities that may contain values of translated types."""
         for defaults in (False, True):
             yield from self.tables.read(p4r.TableEntry(is_default_action=defaults))
         for member in self._profiles.read_members(p4r.ActionProfileMember()):
@@ -103,7 +103,7 @@ class Entities:
         self.tables.write(kind, entry)
 
     def _read_table_entry(self, wanted: p4r.TableEntry) -> Iterator[p4r.Entity]:
-        """In whole entities, as the engine writes them: there may be many."""
+        """Yields whole entities in the engine's encoding, because there may be many."""
         return self.tables.read(wanted)
 
     def _write_direct_counter_entry(self, kind: int, entry: p4r.DirectCounterEntry) -> None:
@@ -252,14 +252,14 @@ def _entities(kind: str, found: Iterator[Any]) -> Iterator[p4r.Entity]:
 
 
 def _in_parts(cells: range, name: str, read: Callable[[str, int, int], list[T]]) -> Iterator[tuple[int, T]]:
-    """Yields cells with their values, read in parts, so that a reader can stop within a large array."""
+    """Yields cells with their values. They are read in parts, so that a reader can stop inside a large array."""
     for start in range(0, len(cells), PART):
         part = cells[start : start + PART]
         yield from zip(part, read(name, part.start, len(part)), strict=True)
 
 
 def _none_of(what: str, id_: int) -> Iterator:  # type: ignore[type-arg]
-    """Reading all of a kind that no program has yields nothing; asking for one by id is an error."""
+    """Reads a kind of entity that no program has. Reading all yields nothing; reading one by its id is an error."""
     if id_:
         raise invalid(f"there is no {what} {id_}; the program has none")
     return iter(())

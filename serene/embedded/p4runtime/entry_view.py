@@ -1,4 +1,4 @@
-"""A table's entries in P4Runtime's terms, from the engine's limbs."""
+"""Converts a table's entries from the engine's limbs to P4Runtime's messages."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class EntryView:
             at += limbs_of(key.width)
 
     def match(self, row: Row) -> Match:
-        """An entry's match, as ``match_of`` writes it."""
+        """An entry's match in the form of ``match_of``."""
         masks = row.limbs[self._key_limbs : 2 * self._key_limbs]
         return tuple(_field(kind, integer(row.limbs[at]), integer(masks[at])) for kind, at in self._fields)
 
     def entry(self, row: Row) -> tuple[p4r.TableEntry, Choice | None]:
-        """The entry in canonical form; and what it refers to, where the table has an action profile."""
+        """The entry in canonical form, and the member or group that it refers to if the table has an action profile."""
         entry = p4r.TableEntry(
             table_id=self._table.preamble.id,
             priority=row.rank if self._priority else 0,
@@ -55,7 +55,7 @@ class EntryView:
         return entry, None
 
     def fits(self, row: Row, match: Match | None, wanted: p4r.TableEntry) -> bool:
-        """Whether a read asks for this entry; a field left at its default matches all."""
+        """Whether a read request matches this entry. A field with its default value matches all."""
         action = wanted.action.action.action_id
         return (
             wanted.priority in (0, row.rank if self._priority else 0)

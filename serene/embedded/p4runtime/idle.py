@@ -1,4 +1,4 @@
-"""Idle timeouts: tells the controller of entries that no packet has hit for the time it gave them."""
+"""Idle timeouts: notifies the controller of entries that no packet has hit for their timeout."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from serene.embedded.p4runtime.parts import parts_of
 
 @dataclass
 class _Entry:
-    told: p4r.TableEntry  # the entry as a notification shows it
-    last_hit_ns: int  # or when it was inserted
+    notified: p4r.TableEntry  # the entry in a notification
+    last_hit_ns: int  # time of the last hit, or of the insertion
     due_ns: int  # 0: never
 
 
 class IdleTimeouts:
-    """The entries with idle timeouts of one program. Controllers change them while the switch's own thread polls them.
-    A hit is noticed at the next poll, so times are as precise as polls are frequent."""
+    """One program's entries with idle timeouts. Controllers change them while the switch's own thread polls them. A hit
+    is detected at the next poll, so the interval of polls is the precision of times."""
 
     def __init__(self, switch: Switch, deliver: Deliver) -> None:
         self._switch = switch
@@ -32,28 +32,30 @@ class IdleTimeouts:
         self._lock = threading.Lock()
 
     def set(self, table: str, handle: int, entry: p4r.TableEntry, *, new: bool) -> None:
-        """Records an inserted or modified entry; its timeout starts again."""
+        """Records an inserted or modified entry, whose timeout starts again."""
         now = time.monotonic_ns()
-        told = p4r.TableEntry()
-        told.CopyFrom(entry)
-        told.ClearField("action")
+        notified = p4r.TableEntry()
+        notified.CopyFrom(entry)
+        notified.ClearField("action")
         with self._lock:
             entries = self._entries.setdefault(table, {})
             last_hit = now if new or handle not in entries else entries[handle].last_hit_ns
-            entries[handle] = _Entry(told, last_hit, now + told.idle_timeout_ns if told.idle_timeout_ns else 0)
+            entries[handle] = _Entry(
+                notified, last_hit, now + notified.idle_timeout_ns if notified.idle_timeout_ns else 0
+            )
 
     def forget(self, table: str, handle: int) -> None:
         with self._lock:
             self._entries.get(table, {}).pop(handle, None)
 
     def timeout_ns(self, table: str, handle: int) -> int:
-        """0: never."""
+        """An entry's timeout; 0: never."""
         with self._lock:
             entry = self._entries.get(table, {}).get(handle)
-            return int(entry.told.idle_timeout_ns) if entry is not None else 0
+            return int(entry.notified.idle_timeout_ns) if entry is not None else 0
 
     def look(self, table: str) -> None:
-        """Polls which entries were hit. It visits a whole table, so poll once for many entries."""
+        """Polls which entries were hit. It reads a whole table, so poll once for many entries."""
         with self._lock:
             self._look(table)
 
@@ -72,8 +74,8 @@ class IdleTimeouts:
                 now = time.monotonic_ns()
                 due = [entry for entry in entries.values() if entry.due_ns and entry.due_ns <= now]
                 for entry in due:
-                    entry.due_ns = now + entry.told.idle_timeout_ns
-                for message in _notifications(entry.told for entry in due):
+                    entry.due_ns = now + entry.notified.idle_timeout_ns
+                for message in _notifications(entry.notified for entry in due):
                     self._deliver(message)
 
     def _look(self, table: str) -> None:
@@ -84,7 +86,7 @@ class IdleTimeouts:
                 entry = entries[handle]
                 entry.last_hit_ns = now
                 if entry.due_ns:
-                    entry.due_ns = now + entry.told.idle_timeout_ns
+                    entry.due_ns = now + entry.notified.idle_timeout_ns
 
 
 def _notifications(entries: Iterable[p4r.TableEntry]) -> Iterator[p4r.StreamMessageResponse]:

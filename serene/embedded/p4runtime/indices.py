@@ -1,4 +1,4 @@
-"""Which cells of a counter, meter or register an entity refers to."""
+"""The cells of a counter, meter or register that an entity refers to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from serene.embedded.p4runtime.status import Code, Failure, invalid
 def indices(
     entry: p4r.CounterEntry | p4r.MeterEntry | p4r.RegisterEntry, info: p4i.Counter | p4i.Meter | p4i.Register
 ) -> range:
-    """The cell it names, or all of them if it names none."""
+    """The cell that it names, or all cells if it names none."""
     if not entry.HasField("index"):
         return range(info.size)
     index = entry.index.index

@@ -1,4 +1,5 @@
-"""Converts matches and actions between P4Runtime's messages and the engine's values, with every rule on their form."""
+"""Converts matches and actions between P4Runtime's messages and the engine's values, and checks all rules of their
+form."""
 
 from __future__ import annotations
 
@@ -17,13 +18,15 @@ Match = tuple[control.Match, ...]  # in the order of the table's keys, one for e
 
 
 def match_of(table: p4i.Table, given: Sequence[p4r.FieldMatch]) -> Match:
-    """An entry's match as the engine has it. Raises INVALID_ARGUMENT if it does not fit the table."""
+    """An entry's match in the engine's form. Raises INVALID_ARGUMENT if it does not fit the table."""
     name = table.preamble.name
     by_id = {field.field_id: field for field in given}
     known = {field.id: field for field in table.match_fields}
     if len(by_id) != len(given) or not set(by_id) <= set(known):
         names = ", ".join(f"{id_} ({field.name})" for id_, field in known.items()) or "none"
-        raise invalid(f"table {name!r}: match fields {[field.field_id for field in given]}; each once of {names}")
+        raise invalid(
+            f"table {name!r}: match fields {[field.field_id for field in given]}; expected each of {names} at most once"
+        )
     return tuple(_field(name, field, by_id.get(id_)) for id_, field in known.items())
 
 
@@ -67,7 +70,7 @@ def _field(table: str, field: p4i.MatchField, given: p4r.FieldMatch | None) -> c
     if kind == "ternary":
         value, keep = decode(given.ternary.value, width, what), decode(given.ternary.mask, width, what)
         if not keep:
-            raise invalid(f"{what}: a mask of 0; leave the field out to match all")
+            raise invalid(f"{what}: a mask of 0; leave the field out to match everything")
         if value & ~keep:
             raise invalid(f"{what}: {value:#x} has bits beyond its mask {keep:#x}")
         return control.Ternary(value, keep)
@@ -75,13 +78,13 @@ def _field(table: str, field: p4i.MatchField, given: p4r.FieldMatch | None) -> c
     if low > high:
         raise invalid(f"{what}: the range {low} to {high} is empty")
     if low == 0 and high == mask(width):
-        raise invalid(f"{what}: a range of everything; leave the field out")
+        raise invalid(f"{what}: a range that matches everything; leave the field out")
     return control.Range(low, high)
 
 
 def normal(table: p4i.Table, match: Match) -> Match:
-    """A match as ``match_of`` writes it: the program's own entries have ternary values for optional fields, and p4c
-    leaves bits in their values that do not count."""
+    """A match in the form of ``match_of``. It differs for the program's own entries: they have ternary values for
+    optional fields, and p4c does not clear unmasked bits of their values."""
     return tuple(_normal(field, item) for field, item in zip(table.match_fields, match, strict=True))
 
 
@@ -96,7 +99,7 @@ def _normal(field: p4i.MatchField, item: control.Match) -> control.Match:
 
 
 def canonical_match(table: p4i.Table, match: Match) -> Iterator[p4r.FieldMatch]:
-    """The inverse of ``match_of``; fields that match everything are left out."""
+    """The inverse of ``match_of``, without fields that match everything."""
     for field, item in zip(table.match_fields, match, strict=True):
         result = p4r.FieldMatch(field_id=field.id)
         if isinstance(item, control.Exact):

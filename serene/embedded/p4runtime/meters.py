@@ -23,7 +23,7 @@ def rates(config: p4r.MeterConfig) -> control.MeterRates:
 
 
 class Meters:
-    """The configurations of indirect meters; cells never written let everything pass as green."""
+    """The configurations of indirect meters. Cells that were never written let everything pass as green."""
 
     def __init__(self, schema: Schema, switch: engine.Switch) -> None:
         self._schema = schema
@@ -64,7 +64,7 @@ class Meters:
                 yield entry
 
     def configured(self) -> Iterator[p4r.MeterEntry]:
-        """Yields the writes that recreate these meters: first that for all cells, then the few with their own."""
+        """Yields the writes that recreate these meters: first one for all cells, then those for single cells."""
         for id_, config in self._of_all.items():
             if config is not None:
                 yield p4r.MeterEntry(meter_id=id_, config=config)

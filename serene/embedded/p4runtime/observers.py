@@ -1,6 +1,6 @@
-"""Observation of the running program's packets: traces for watchers, and captures by port.
+"""Observes the running program's packets: traces for watchers, and captures of ports.
 
-While packets are observed, the library compiled for tracing serves the ports; otherwise the one without tracing does.
+While packets are observed, the library for tracing serves the ports; otherwise the library without tracing does.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from serene.embedded.trace.filter import BadFilter, Filter
 from serene.embedded.trace.steps import Step
 from serene.errors import SereneError
 
-POLL_S = 0.2  # seconds in which the reader has to stop
-WAITING_STEPS = 1 << 17  # steps waiting for one watcher; a slower one loses packets, which are counted
-STEP_CHARACTERS = 256  # hexadecimal digits of a packet's bytes that weigh as much as one step
+POLL_S = 0.2  # seconds between the reader's checks whether it has to stop
+WAITING_STEPS = 1 << 17  # queued steps for one watcher; a slower one loses packets, which are counted
+STEP_CHARACTERS = 256  # hexadecimal digits of a packet's bytes that count as one step
 MAX_WATCHERS = 8
 
 log = logging.getLogger("serene.switch")
-Choose = Callable[[Program], Filter]  # raises BadFilter if the program lacks what the filter names
+Choose = Callable[[Program], Filter]  # raises BadFilter if the program lacks a name in the filter
 
 
 @dataclass
 class Batch:
-    """Traced packets, and how many were lost for want of room."""
+    """Traced packets, and the number that were lost because there was no room."""
 
     packets: list[Step]
     lost: int
-    ended: str = ""  # why no more will come
+    ended: str = ""  # the reason that there will be no more packets
 
 
 class Watcher:
@@ -55,7 +55,7 @@ class Watcher:
         self._changed = threading.Condition()
 
     def begin(self, program: Program) -> None:
-        """A new program runs. Its headers may have other names, so the filter is parsed again."""
+        """Adapts to a new program. Its headers may have other names, so the filter is parsed again."""
         try:
             self._chosen = self._choose(program)
         except BadFilter as error:
@@ -82,7 +82,7 @@ class Watcher:
             self._changed.notify()
 
     def take(self, timeout_s: float) -> Batch:
-        """Waits for a packet; returns those that have come since the last call."""
+        """Waits for a packet. Returns the packets since the last call."""
         with self._changed:
             self._changed.wait_for(lambda: self._packets or self._lost or self._ended, timeout_s)
             batch = Batch(list(self._packets), self._lost, self._ended)
@@ -92,29 +92,29 @@ class Watcher:
 
 
 class Observers:
-    """All watchers and captures. To be called under the service's lock, except ``prepare``, ``tell_of_captures``, and
-    ``is_prepared`` when a guess will do."""
+    """All watchers and captures. Callers have the service's lock, except for ``prepare`` and ``log_ended_captures``.
+    For ``is_prepared`` they need it only if its answer must be current."""
 
     def __init__(self, captures: Path | None) -> None:
         self._captures = captures
         self._captured: set[str] = set()  # ports whose files exist: the next program's packets are appended
-        self._capturing: tuple[Port, ...] = ()  # the running program's
+        self._capturing: tuple[Port, ...] = ()  # ports that are captured at present
         self._watchers: list[Watcher] = []
         self._switch: Switch | None = None
         self._reading: threading.Thread | None = None
         self._stopping = threading.Event()
 
     def prepare(self, switch: Switch) -> None:
-        """Compiles the tracing library of a program that will be observed, before it has to run."""
+        """Compiles the tracing library of a program that will be observed, before the program starts."""
         if not self.is_prepared(switch):
             switch.prepare_tracing()
 
     def is_prepared(self, switch: Switch) -> bool:
-        """Whether everything needed is compiled when this program begins."""
+        """Whether every library that this program needs is compiled."""
         return switch.can_trace or (self._captures is None and not self._watchers)
 
     def begin(self, switch: Switch, ports: Sequence[Port]) -> None:
-        """A program is about to start; its ports exist."""
+        """Called before a program starts; its ports exist."""
         self._switch = switch
         if self._captures is not None:
             for port in ports:
@@ -131,27 +131,27 @@ class Observers:
         try:
             switch.capture(port.number, came, left, further=port.label in self._captured)
             self._captured.add(port.label)
-        except PortError as error:  # as on a full disk: forwarding matters more than captures
+        except PortError as error:  # such as on a full disk: forwarding is more important than captures
             log.error("%s: packets of port %s are not captured", error, port)
 
-    def tell_of_captures(self) -> None:
-        """Logs captures that have ended. Only the event thread calls it, without the lock."""
+    def log_ended_captures(self) -> None:
+        """Logs captures that have ended. Only the event thread may call it, without the lock."""
         for port in self._capturing:
             assert self._switch is not None
-            for how, why in zip(("come in by", "leave by"), self._switch.captures_ended(port.number), strict=True):
+            for how, why in zip(("arrive at", "leave at"), self._switch.captures_ended(port.number), strict=True):
                 if why:
                     log.error("packets that %s port %s are not captured any more: %s", how, port, why)
 
     def end(self) -> None:
-        """The program has stopped; its ports still exist."""
-        self.tell_of_captures()
+        """Called after the program has stopped; its ports still exist."""
+        self.log_ended_captures()
         self._capturing = ()
         self._stop_reading()
         self._switch = None
 
     def add(self, watcher: Watcher) -> None:
         if len(self._watchers) >= MAX_WATCHERS:
-            raise TooManyWatchers(f"{MAX_WATCHERS} clients already watch, the most")
+            raise TooManyWatchers(f"{MAX_WATCHERS} clients already watch, the maximum")
         self._watchers.append(watcher)
         if self._switch is None:
             return
@@ -159,7 +159,7 @@ class Observers:
         self._stop_reading()
         try:
             self._trace()
-        except BaseException:  # this watcher is dropped; the others go on
+        except BaseException:  # this watcher is removed; the others continue
             self.remove(watcher)
             raise
 
@@ -197,7 +197,7 @@ class Observers:
     def _read(self, switch: Switch, watchers: Sequence[Watcher]) -> None:
         ending = False
         while not ending:
-            ending = self._stopping.is_set()  # reads what is there already
+            ending = self._stopping.is_set()  # reads the packets that are already there
             packets, lost = switch.read_traces(0 if ending else POLL_S)
             for packet in packets:
                 for watcher in watchers:

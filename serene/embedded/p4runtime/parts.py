@@ -1,4 +1,4 @@
-"""Cuts lists into messages small enough for every client."""
+"""Splits lists into messages that are small enough for every client."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T", bound=Message)
 
 
 def parts_of(items: Iterable[T]) -> Iterator[list[T]]:
-    """Yields parts, none of them empty. An item above the limit is a part of its own."""
+    """Yields non-empty parts. An item above the limit is a separate part."""
     part: list[T] = []
     size = 0
     for item in items:

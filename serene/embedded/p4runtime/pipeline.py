@@ -78,7 +78,7 @@ class Schema:
     # -- the same as in another program? ---------------------------------------------------------------------
 
     def check_same(self, old: Schema, entity: p4r.Entity) -> None:
-        """Raises INVALID_ARGUMENT if an id that entities of the old program use means something else in this one."""
+        """Raises INVALID_ARGUMENT if an id in the old program's entities means another object in this program."""
         kind = str(entity.WhichOneof("entity"))
         known: dict[str, tuple[str, str, Mapping[int, Any], Mapping[int, Any]]] = {
             "action_profile_member": ("action profile", "action_profile_id", self.profiles, old.profiles),
@@ -88,7 +88,7 @@ class Schema:
             "digest_entry": ("digest", "digest_id", self.digests, old.digests),
         }
         if kind not in known:
-            return  # multicast groups and clone sessions belong to no program
+            return  # multicast groups and clone sessions do not belong to a program
         what, field, objects, others = known[kind]
         id_ = getattr(getattr(entity, kind), field)
         names = [_known(held, id_, what).preamble.name for held in (others, objects)]
@@ -129,7 +129,7 @@ class Schema:
             name, bits = value_set.preamble.name, sum(field.bitwidth for field in value_set.match)
             _check_name("value set", name, program.value_sets)
             if bits != program.value_sets[name]:
-                raise _misfit(
+                raise _mismatch(
                     f"value set {name!r} has {bits} bits in the P4Info and {program.value_sets[name]} in the program"
                 )
         _check_arrays("counter", self.p4info.counters, program.counters)
@@ -147,10 +147,12 @@ class Schema:
         given = [(field.bitwidth, MATCH_KINDS.get(field.match_type, "other")) for field in table.match_fields]
         held = [(key.width, "exact" if key.match_type == "valid" else key.match_type) for key in program.keys]
         if _as_in_json(given) != _as_in_json(held):
-            raise _misfit(f"table {name!r} matches on {_keys(given)} in the P4Info and on {_keys(held)} in the program")
+            raise _mismatch(
+                f"table {name!r} matches on {_keys(given)} in the P4Info and on {_keys(held)} in the program"
+            )
         profile = self.profiles.get(table.implementation_id)
         if (profile.preamble.name if profile else None) != program.profile:
-            raise _misfit(
+            raise _mismatch(
                 f"table {name!r} has the action profile {program.profile!r} in the program, not in the P4Info"
             )
         for reference in table.action_refs:
@@ -158,11 +160,11 @@ class Schema:
             label = action.preamble.name if action else str(reference.id)
             if action is None or label not in program.actions:
                 names = choices(program.actions)
-                raise _misfit(f"table {name!r}: action {label!r} is not one of the program's, which are {names}")
+                raise _mismatch(f"table {name!r}: action {label!r} is not one of the program's, which are {names}")
             widths = [parameter.bitwidth for parameter in action.params]
             expected = [parameter.width for parameter in program.actions[label].parameters]
             if widths != expected:
-                raise _misfit(
+                raise _mismatch(
                     f"action {label!r} takes parameters of {_bits(widths)} in the P4Info "
                     f"and of {_bits(expected)} in the program"
                 )
@@ -172,9 +174,9 @@ class Schema:
         _check_name("action profile", name, self.program.action_profiles)
         held = self.program.action_profiles[name]
         if profile.with_selector != (held.selector is not None):
-            raise _misfit(f"action profile {name!r} has a selector only in the P4Info or only in the program")
+            raise _mismatch(f"action profile {name!r} has a selector only in the P4Info or only in the program")
         if profile.size != held.size:
-            raise _misfit(
+            raise _mismatch(
                 f"action profile {name!r} has {profile.size} members in the P4Info and {held.size} in the program"
             )
 
@@ -185,7 +187,7 @@ class Schema:
             table = self.tables.get(item.direct_table_id)
             if table is None or table.preamble.name != arrays[name].direct_table:
                 label = table.preamble.name if table else item.direct_table_id
-                raise _misfit(f"{what} {name!r} belongs to table {arrays[name].direct_table!r}, not {label!r}")
+                raise _mismatch(f"{what} {name!r} belongs to table {arrays[name].direct_table!r}, not {label!r}")
 
     def _check_digest(self, digest: p4i.Digest) -> None:
         name = digest.preamble.name
@@ -209,7 +211,7 @@ def _by_id(items: Iterable[T], what: str) -> dict[int, T]:
     for item in items:
         preamble = item.preamble  # type: ignore[attr-defined]
         if preamble.id in result or not preamble.id:
-            raise invalid(f"the P4Info gives {what} {preamble.name!r} the id {preamble.id}, which is another's or 0")
+            raise invalid(f"the P4Info gives {what} {preamble.name!r} the id {preamble.id}, which is 0 or already used")
         result[preamble.id] = item
     return result
 
@@ -224,7 +226,7 @@ def _known(items: Mapping[int, T], id_: int, what: str) -> T:
 def _check_name(what: str, name: str, known: Iterable[str]) -> None:
     names = sorted(known)
     if name not in names:
-        raise _misfit(f"{what} {name!r} is not in the program, which has {choices(names) or 'none'}")
+        raise _mismatch(f"{what} {name!r} is not in the program, which has {choices(names) or 'none'}")
 
 
 def _check_arrays(what: str, items: Iterable[Any], arrays: Mapping[str, Array]) -> None:
@@ -232,11 +234,13 @@ def _check_arrays(what: str, items: Iterable[Any], arrays: Mapping[str, Array]) 
         name = item.preamble.name
         _check_name(what, name, arrays)
         if item.size != arrays[name].size:
-            raise _misfit(f"{what} {name!r} has {item.size} cells in the P4Info and {arrays[name].size} in the program")
+            raise _mismatch(
+                f"{what} {name!r} has {item.size} cells in the P4Info and {arrays[name].size} in the program"
+            )
 
 
 def _as_in_json(keys: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
-    """The match type in the JSON: p4c writes optional keys as ternary ones."""
+    """The keys with their match types in the JSON: p4c writes optional keys as ternary ones."""
     return [(width, "ternary" if kind == "optional" else kind) for width, kind in keys]
 
 
@@ -248,5 +252,5 @@ def _bits(widths: Iterable[int]) -> str:
     return f"({', '.join(str(width) for width in widths)}) bits"
 
 
-def _misfit(message: str) -> Failure:
+def _mismatch(message: str) -> Failure:
     return invalid(f"the P4Info does not fit the program: {message}")

@@ -1,4 +1,4 @@
-"""Table entries that the engine decodes and encodes by itself, many in one call: runtime/writes.h and reads.h."""
+"""Table entries that the engine decodes and encodes itself, many in one call (runtime/writes.h and reads.h)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from serene.embedded.p4runtime.matches import needs_priority
 from serene.embedded.p4runtime.pipeline import MATCH_KINDS, Schema
 from serene.embedded.program.ir import Table, limbs_of
 
-READ = 1024  # entries at a time
-MOST_LIMBS = 1024  # of an entry; as in runtime/writes.h
+READ = 1024  # entries that are read at a time
+MOST_LIMBS = 1024  # of an entry, as in runtime/writes.h
 KINDS = {"exact": 2, "ternary": 3, "lpm": 4, "range": 6, "optional": 7}  # as in runtime/writes.h
 
 
@@ -33,7 +33,7 @@ class _Place(ctypes.Structure):
 
 
 class PlainTables:
-    """The tables of a P4Info whose entries need nothing that only Python has."""
+    """The tables of a P4Info whose entries the engine can write and read without Python."""
 
     def __init__(self, schema: Schema, switch: engine.Switch) -> None:
         self._switch = switch
@@ -66,31 +66,31 @@ class PlainTables:
         return PlainWrite(self._switch, self._tables, request)
 
     def read(self, table_id: int, first: int) -> tuple[list[p4r.Entity], int]:
-        """Entries from handle ``first`` on, READ of them; fewer before an entry that Python has to read, and at the
-        table's end. Also the handle to go on from."""
+        """At most READ entries from handle ``first`` on, and the handle to continue from. It stops at an entry that
+        Python has to read, and at the table's end."""
         data, next_one = self._switch.read_plain(ctypes.byref(self._tables), table_id, first, READ)
         return list(p4r.ReadResponse.FromString(data).entities), next_one
 
 
 class PlainWrite:
-    """One WriteRequest, in its encoding."""
+    """One encoded WriteRequest."""
 
     def __init__(self, switch: engine.Switch, tables: _Tables, request: bytes) -> None:
         self._switch, self._tables, self._request = switch, tables, request
         self._place = _Place(0, 0)
 
     def next_other(self, updates: int) -> int:
-        """Makes the updates up to the next one that Python has to make, and returns its number; ``updates``, of which
-        there are so many, if none is left."""
+        """Performs the updates up to the next one that Python has to perform, and returns its number. If there is none,
+        returns ``updates``, the number of all updates."""
         stopped = self._switch.write_plain(ctypes.byref(self._tables), self._request, ctypes.byref(self._place))
-        if stopped == -2:  # the engine cannot read on: all the others are Python's
+        if stopped == -2:  # the engine cannot read further: Python performs all others
             stopped = self._place.update
             self._place.update += 1
         return stopped if 0 <= stopped < updates else updates
 
 
 def _is_plain(schema: Schema, table: p4i.Table, program: Table) -> bool:
-    """Whether Python has no part in the table's entries, and each number in a message is the engine's."""
+    """Whether the table's entries need no Python, and each number in a message is the same in the engine."""
     widths = [(field.bitwidth, key.width) for field, key in zip(table.match_fields, program.keys, strict=True)]
     actions = {schema.action_name(reference.id) for reference in table.action_refs}
     return (

@@ -1,4 +1,4 @@
-"""What a port of the switch leads to: a network interface, UDP on loopback, or memory shared with a process."""
+"""The kinds of ports: a network interface, UDP on loopback, or memory shared with a process."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class InterfacePort:
 
 @dataclass(frozen=True)
 class UdpPort:
-    """Frames in UDP datagrams on loopback; without a peer, the first sender becomes it."""
+    """Frames in UDP datagrams on loopback. Without a peer, the first sender becomes the peer."""
 
     number: int
     local: int
@@ -69,7 +69,7 @@ class UdpPort:
 
 @dataclass(frozen=True)
 class ShmPort:
-    """Memory shared with one process at a time, which comes to a UNIX socket at this path."""
+    """Memory shared with one process at a time, which connects to a UNIX socket at this path."""
 
     number: int
     path: Path

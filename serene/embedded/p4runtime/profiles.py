@@ -1,4 +1,4 @@
-"""Members and groups of action profiles, and which of them table entries refer to."""
+"""Members and groups of action profiles, and the references to them in table entries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INSERT, DELETE = p4r.Update.INSERT, p4r.Update.DELETE
 
 @dataclass(frozen=True)
 class Choice:
-    """What a table entry refers to: the place of a member or of a group in its profile."""
+    """A table entry's reference: the place of a member or of a group in its profile."""
 
     profile: int
     id: int  # 0: a one-shot group, which belongs to the entry
@@ -66,10 +66,10 @@ class Profiles:
         self._group_places = {id_: _Places(size) for id_, size in sizes.items()}
         self._members: dict[int, dict[int, _Held]] = {id_: {} for id_ in schema.profiles}
         self._groups: dict[int, dict[int, _Held]] = {id_: {} for id_ in schema.profiles}
-        # By profile, whether it is a group, and place: what an entry that the engine holds refers to.
+        # The reference of an entry in the engine, by profile, whether it is a group, and place.
         self._chosen: dict[tuple[int, bool, int], tuple[Choice, p4r.TableAction]] = {}
         self._named: Counter[Choice] = Counter()  # number of table entries that refer to each
-        self._grouped: Counter[tuple[int, int]] = Counter()  # (profile, member): the groups that contain it
+        self._grouped: Counter[tuple[int, int]] = Counter()  # number of groups that contain (profile, member)
         self._one_shots: Counter[int] = Counter()  # by profile
 
     # -- members ---------------------------------------------------------------------------------------------
@@ -190,13 +190,13 @@ class Profiles:
         self._chosen[choice.profile, choice.group, choice.place] = choice, action
 
     def chosen(self, table: p4i.Table, *, group: bool, place: int) -> tuple[Choice, p4r.TableAction]:
-        """What an entry of this table refers to, and its action as it was written."""
+        """An entry's reference, and its action as it was written."""
         return self._chosen[table.implementation_id, group, place]
 
     def choice(self, table: p4i.Table, given: p4r.TableAction) -> Choice | None:
         """The member or group that an entry of an indirect table refers to; None if the table has no profile.
 
-        A one-shot group is created here; the caller has to release it, or to count the entry that refers to it.
+        A one-shot group is created here. The caller has to release it, or to count the entry that refers to it.
         """
         if not table.implementation_id:
             return None
@@ -239,13 +239,14 @@ class Profiles:
     # -- one-shot groups -------------------------------------------------------------------------------------
 
     def _check_no_one_shots(self, profile: int, what: str) -> None:
-        """Checks that the profile's tables do not mix one-shot groups with members and groups, as P4Runtime demands."""
+        """Checks that the profile's tables do not mix one-shot groups with members and groups, which P4Runtime
+        forbids."""
         if self._one_shots[profile]:
             entries = self._one_shots[profile]
             raise invalid(f"{what}: {entries} table entries have action sets (one shot): delete them first")
 
     def _one_shot(self, table: p4i.Table, given: p4r.ActionProfileActionSet) -> Choice:
-        """Creates a one-shot group, or raises Failure and changes nothing."""
+        """Creates a one-shot group. If it raises Failure, nothing has changed."""
         id_, what = table.implementation_id, f"table {table.preamble.name!r}: an action set"
         profile = self._schema.profile(id_)
         if not profile.with_selector:
@@ -332,7 +333,7 @@ def _weights(
     *,
     too_large: grpc.StatusCode,
 ) -> list[int]:
-    """The members' weights, in a group of size ``most`` at most (0: unbounded)."""
+    """The members' weights, in a group of size at most ``most`` (0: unbounded)."""
     by_members = _sizes_by_members(profile)
     weights: list[int] = []
     for each in given:

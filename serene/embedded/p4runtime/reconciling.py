@@ -1,8 +1,8 @@
-"""RECONCILE_AND_COMMIT: carries the state that controllers and packets left in one program over to the next.
+"""RECONCILE_AND_COMMIT: copies the state that controllers and packets have written from one program to the next.
 
-What the P4 program itself defines (initial and constant entries, unchanged default actions) comes from the new one.
-What controllers wrote, counters and registers are carried over, or the whole configuration is refused. Transient state
-begins anew: docs/engine.md lists it.
+Parts that the P4 program itself defines (initial and constant entries, unchanged default actions) come from the new
+program. Controllers' writes, counters and registers are copied; if that is impossible, the whole configuration is
+refused. Transient state is reset: docs/engine.md lists it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ INSERT, MODIFY = p4r.Update.INSERT, p4r.Update.MODIFY
 
 
 def carry_over_entries(old: Entities, new: Entities) -> None:
-    """Carries over everything that controllers wrote except counters and registers. If it raises INVALID_ARGUMENT, the
-    new program is left half filled."""
-    with _refusing():
+    """Copies all controllers' writes except counters and registers. If it raises INVALID_ARGUMENT, the new program has
+    a part of them."""
+    with _errors_as_refusals():
         new.take_over_strings(old)
         _carry(old, new, INSERT, old.read(p4r.Entity(action_profile_member=p4r.ActionProfileMember())))
         _carry(old, new, INSERT, old.read(p4r.Entity(action_profile_group=p4r.ActionProfileGroup())))
@@ -47,7 +47,7 @@ def _carry(old: Entities, new: Entities, kind: p4r.Update.Type.ValueType, entiti
 
 def check_counts(old: Switch, new: Switch, tables: tuple[Tables, Tables] | None) -> None:
     """Raises INVALID_ARGUMENT if counters or registers that the new program lacks are not 0."""
-    with _refusing():
+    with _errors_as_refusals():
         _shared_registers(old, new)
         _shared_counters(old, new)
         if tables is not None:
@@ -55,9 +55,9 @@ def check_counts(old: Switch, new: Switch, tables: tuple[Tables, Tables] | None)
 
 
 def carry_over_counts(old: Switch, new: Switch, tables: tuple[Tables, Tables] | None) -> None:
-    """Carries over counters and registers, direct ones included, while neither program runs; the tables are the old
-    one's and the new one's. Raises as ``check_counts``: packets may have come since that check."""
-    with _refusing():
+    """Copies counters and registers, including direct ones, while neither program runs. tables: the old program's and
+    the new program's. Raises the same errors as ``check_counts``, because packets may have arrived since that check."""
+    with _errors_as_refusals():
         for register in _shared_registers(old, new):
             new.register_copy(register, old)
         for counter in _shared_counters(old, new):
@@ -77,7 +77,7 @@ def _shared_counters(old: Switch, new: Switch) -> list[str]:
 def _shared(
     what: str, arrays: Mapping[str, Array], others: Mapping[str, Array], used: Callable[[str], bool]
 ) -> Iterator[str]:
-    """The arrays that both programs have. One that is not empty must have the same shape in both."""
+    """The arrays that both programs have. If an array is not empty, it must have the same shape in both."""
     for array in arrays.values():
         if array.direct_table is not None:
             continue
@@ -91,7 +91,7 @@ def _shared(
 
 
 @contextlib.contextmanager
-def _refusing() -> Iterator[None]:
+def _errors_as_refusals() -> Iterator[None]:
     try:
         yield
     except (Failure, ControlError) as error:

@@ -14,7 +14,7 @@ from serene.embedded.p4runtime.values import decode
 
 T = TypeVar("T")
 INSERT, DELETE = p4r.Update.INSERT, p4r.Update.DELETE
-PORT_BITS = 32  # bytes of a replica's port in P4Runtime; whether the switch has the port is checked separately
+PORT_BITS = 32  # bits of a replica's port in P4Runtime; whether the switch has the port is checked separately
 
 
 class Replication:
@@ -67,7 +67,7 @@ class Replication:
 
 
 def _of(entries: Mapping[int, T], id_: int) -> list[T]:
-    """The object with this id, if there is one; 0 stands for all."""
+    """The object with this id, if there is one; 0 means all."""
     return [entries[id_]] if id_ in entries else [] if id_ else list(entries.values())
 
 
@@ -83,7 +83,7 @@ def _check(kind: int, held: Mapping[int, object], id_: int, what: str, end: int)
 def _replicas(replicas: Sequence[p4r.Replica]) -> list[tuple[int, int]]:
     if len(replicas) > engine.MAX_REPLICAS:
         raise invalid(f"{len(replicas)} replicas; at most {engine.MAX_REPLICAS}")
-    pairs: dict[tuple[int, int], None] = {}  # a set that keeps its order
+    pairs: dict[tuple[int, int], None] = {}  # an ordered set
     for replica in replicas:
         kind = replica.WhichOneof("port_kind")
         if kind is None:

@@ -1,4 +1,4 @@
-"""The gRPC service: streams, writes, reads and pipeline configurations, on top of one device."""
+"""The gRPC service of one device: streams, writes, reads and pipeline configurations."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ from serene.embedded.program.crcs import Crc
 from serene.errors import SereneError, choices
 
 API_VERSION = "1.4.1"
-MAX_MESSAGE_BYTES = 64 << 20  # bytes: a pipeline configuration is one message
-MAX_CALLS = 64  # calls at a time; a stream occupies one as long as it is open
-ID_BECOMES_FREE_S = 1.0  # seconds that a new stream waits for its election id
-STOP_S = 5.0  # seconds that stopping waits for calls to end
-MAX_COMPILING = 4  # configurations compiling or waiting for the compiler
-MAX_UPDATES = 65536  # updates of one Write, entities of one Read: other calls wait meanwhile
-MAX_ENTITIES = 1 << 18  # entities in the answer to one Read
-MAX_LOOKED_AT = 1 << 20  # table entries that one Read examines, whatever it finds: other calls wait meanwhile
-ECHO_BYTES = 4096  # bytes of a packet-out repeated in the error that it caused
+MAX_MESSAGE_BYTES = 64 << 20  # a pipeline configuration is one message
+MAX_CALLS = 64  # at the same time; an open stream is one call
+ID_BECOMES_FREE_S = 1.0  # how long a new stream waits for its election id to become free
+STOP_S = 5.0  # how long stopping waits for calls to end
+MAX_COMPILING = 4  # configurations that compile or wait for the compiler
+MAX_UPDATES = 65536  # of one Write; also entities of one Read. Other calls wait meanwhile
+MAX_ENTITIES = 1 << 18  # in the answer to one Read
+MAX_LOOKED_AT = 1 << 20  # table entries that one Read examines. Other calls wait meanwhile
+ECHO_BYTES = 4096  # of a packet-out, in the error that it caused
 
 T = TypeVar("T")
 log = logging.getLogger("serene.switch")
@@ -60,7 +60,7 @@ class ServerError(SereneError):
 
 @dataclass(frozen=True)
 class _Written:
-    """A WriteRequest, and the bytes that it was read from: the engine decodes most updates itself."""
+    """A WriteRequest, and its encoded bytes: the engine decodes most updates itself."""
 
     message: p4r.WriteRequest
     data: bytes
@@ -71,7 +71,7 @@ class _Written:
 
 
 class _WritesInBytes(grpc.ServerInterceptor):  # type: ignore[misc]
-    """Gives Write its request as ``_Written``."""
+    """Makes gRPC pass requests of Write as ``_Written``."""
 
     def intercept_service(
         self,
@@ -90,7 +90,7 @@ class _Service(p4r_grpc.P4RuntimeServicer):
         self._device = device
         self._lock = lock
         self._left = threading.Condition(lock)  # a stream ended
-        self._compiling = threading.Lock()  # acquired before the other lock
+        self._compiling = threading.Lock()  # taken before the other lock
         self._waiting_to_compile = threading.BoundedSemaphore(MAX_COMPILING)
 
     # -- unary calls -----------------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ class _Service(p4r_grpc.P4RuntimeServicer):
             yield p4r.ReadResponse(entities=entities)
 
     def _read(self, request: p4r.ReadRequest) -> list[p4r.Entity]:
-        self._check_device(request.device_id)  # here a role only filters; each has access to everything
+        self._check_device(request.device_id)  # no check of the role: each role has access to everything
         entities = self._device.entities
         if len(request.entities) > MAX_UPDATES:
             raise invalid(f"{len(request.entities)} entities asked for; one Read takes {MAX_UPDATES} at most")
@@ -162,7 +162,8 @@ class _Service(p4r_grpc.P4RuntimeServicer):
             raise invalid(f"an action is missing: {choices([*map(Config.Action.Name, LOADING), 'COMMIT'])}")
 
     def _load(self, request: p4r.SetForwardingPipelineConfigRequest) -> None:
-        """Compiles without the lock, so that other calls are served meanwhile. The configuration compiled last wins."""
+        """Compiles without the lock, so that other calls are served meanwhile. The configuration that is compiled last
+        wins."""
         if not self._waiting_to_compile.acquire(blocking=False):
             raise Failure(Code.RESOURCE_EXHAUSTED, f"{MAX_COMPILING} configurations are being set: wait for them")
         try:
@@ -187,8 +188,8 @@ class _Service(p4r_grpc.P4RuntimeServicer):
 
     @contextlib.contextmanager
     def _when_prepared(self, next_one: Callable[[], Switch | None]) -> Iterator[None]:
-        """Holds the lock once what observers need of the next program is compiled: one may have come after the program
-        itself was compiled, and compiling takes seconds."""
+        """Takes the lock when the next program's library for observers is compiled. An observer may have connected
+        after the program was compiled, and compiling takes seconds."""
         while True:
             with self._lock:
                 switch = next_one()
@@ -273,14 +274,14 @@ class _Service(p4r_grpc.P4RuntimeServicer):
             log.exception("a stream's message failed")
             session.end(Failure(Code.INTERNAL, f"a defect of the switch: {type(error).__name__}: {error}"))
         finally:
-            with self._lock:  # also one that only half-closed its stream: it may come back at once, with the same id
+            with self._lock:  # also after a half-close: the controller may reconnect at once, with the same id
                 self._arbitration.leave(session)
                 self._left.notify_all()
             session.close()
 
     def _served(self, session: Session, request: p4r.StreamMessageRequest) -> None:
-        """Serves one message. A controller's new stream may be faster than the end of its old one, whose election id it
-        has: so that id gets some time to become free."""
+        """Serves one message. A controller's new stream may begin before its old one with the same election id has
+        ended. So it waits a short time for the id to become free."""
         until = time.monotonic() + ID_BECOMES_FREE_S
         while True:
             with self._lock:
@@ -329,13 +330,13 @@ def _stream_error(request: p4r.StreamMessageRequest, kind: str | None, failure: 
 
 
 class P4RuntimeServer:
-    """A switch behind gRPC.
+    """A gRPC server of one switch.
 
         with P4RuntimeServer([UdpPort(1, 50001)], address="127.0.0.1:9559", device_id=0) as server: ...
 
-    ``program`` runs at once, without a P4Info; otherwise the switch waits for a controller to push one. Without
-    ``credentials`` it speaks in the clear. ``captures`` is a folder for pcap files of each port, ``crcs`` are for the
-    calculations of these names in controllers' programs (``Switch.crc_set``).
+    ``program`` runs at once, without a P4Info. Without ``program`` the switch waits for a controller to push one.
+    Without ``credentials`` connections are not encrypted. ``captures``: a folder for pcap files of each port. ``crcs``:
+    CRCs of calculations in controllers' programs, by name (``Switch.crc_set``).
     """
 
     def __init__(
@@ -364,7 +365,7 @@ class P4RuntimeServer:
                 ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
                 ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
                 ("grpc.so_reuseport", 0),
-                ("grpc.keepalive_time_ms", 60_000),  # notices controllers whose connection died silently
+                ("grpc.keepalive_time_ms", 60_000),  # detects controllers whose connection has broken silently
                 ("grpc.keepalive_timeout_ms", 20_000),
             ],
         )
@@ -386,14 +387,15 @@ class P4RuntimeServer:
             self.run(program)
 
     def _deliver(self, message: p4r.StreamMessageResponse) -> bool:
-        """Sends a message to every role's primary, as each has access to everything; returns whether one took it."""
+        """Sends a message to every role's primary, because each role has access to everything. Returns whether one
+        accepted it."""
         return any([primary.offer(message) for primary in self._arbitration.primaries])
 
     def start(self) -> None:
         self._server.start()
 
     def run(self, program: Switch) -> None:
-        """Starts a program without P4Info, unless a controller has set another one by now."""
+        """Starts a program without P4Info, unless a controller has already set another one."""
         with self._lock:
             if self._device.controlled:
                 program.close()
@@ -401,13 +403,13 @@ class P4RuntimeServer:
                 self._device.run(program)
 
     def observe(self, watcher: Watcher) -> None:
-        """Traces packets for this watcher from now on, whatever program runs."""
+        """Traces packets for this watcher from now on, with any running program."""
         with self._lock:
             self._device.observers.add(watcher)
 
     def stop(self) -> None:
         """Ends all streams and closes the ports."""
-        # gRPC may wait for ever for calls whose requests it could not read; our own handlers have ended by now.
+        # gRPC may wait for ever for calls whose requests it could not read. Our own handlers have ended by now.
         self._server.stop(grace=0.5).wait(timeout=STOP_S)
         self._calls.shutdown(wait=False)
         with self._lock:

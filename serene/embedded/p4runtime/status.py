@@ -1,4 +1,4 @@
-"""P4Runtime's errors: a canonical code, and a message that names the cause and the valid choices."""
+"""P4Runtime's errors: a canonical code, and a message with the cause and the valid choices."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from serene.native import CompileFailed, CompilerMissing
 
 Code = grpc.StatusCode
 
-# gRPC clients accept 8 KiB of metadata unless configured otherwise, and lose the whole status above that. It contains
-# the message twice, once percent-encoded, and details in base 64.
+# By default gRPC clients accept 8 KiB of metadata, and lose the whole status above that. It contains the message twice,
+# once percent-encoded, and details in base 64.
 MESSAGE_CHARACTERS = 1000
 DETAILS_BYTES = 4500
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM)
@@ -32,18 +32,19 @@ class Failure(SereneError):
 
 
 def shortened(message: str) -> str:
-    """A message made to fit a status, whatever input it repeats: printable ASCII of bounded length."""
+    """Shortens a message to fit a status. The result is printable ASCII of bounded length, for any input that it
+    repeats."""
     text = message[: 2 * MESSAGE_CHARACTERS].encode("ascii", "backslashreplace").decode()
     text = "".join(character if character.isprintable() or character == "\n" else "?" for character in text)
     if len(text) <= MESSAGE_CHARACTERS and len(message) <= 2 * MESSAGE_CHARACTERS:
         return text
-    half = MESSAGE_CHARACTERS // 2 - 10  # kept: the end often says what was expected
+    half = MESSAGE_CHARACTERS // 2 - 10  # also keeps the end, which often names what was expected
     end = message[-half:].encode("ascii", "backslashreplace").decode()[-half:]
     return f"{text[:half]} [...] {''.join(c if c.isprintable() else '?' for c in end)}"
 
 
 def number(code: grpc.StatusCode) -> int:
-    """The google.rpc number of a code."""
+    """A code's number in google.rpc."""
     return int(code.value[0])
 
 
@@ -52,7 +53,8 @@ def invalid(message: str) -> Failure:
 
 
 def refused(error: SereneError) -> Failure:
-    """The Failure for a program that cannot run: the program's fault, or this machine's if it could not be compiled."""
+    """The Failure for a program that cannot run. Its code depends on the cause: the program, or this machine's
+    compiler."""
     if isinstance(error, Failure):
         return error
     if isinstance(error, NoMemory):
@@ -78,13 +80,13 @@ def unimplemented(message: str) -> Failure:
 def batch_status(results: Sequence[Failure | None]) -> tuple[str, bytes]:
     """Message and serialised google.rpc.Status of a Write with failed updates: one Error for each update, in order.
 
-    The Errors are left out if there are so many updates that not even their codes fit.
+    The Errors are left out if there are too many updates even for their codes.
     """
     failures = [failure for failure in results if failure]
     message = failures[0].message
     if len(failures) > 1:
         message = shortened(f"{len(failures)} of {len(results)} updates failed; the first: {message}")
-    for longest in (None, 120, 30, 0):  # shortens messages first: the codes matter most
+    for longest in (None, 120, 30, 0):  # messages are shortened first, because the codes are more important
         status = rpc_status.Status(code=number(Code.UNKNOWN), message=message)
         for result in results[: DETAILS_BYTES // 20]:  # no Error is smaller
             error = p4r.Error(canonical_code=number(Code.OK))

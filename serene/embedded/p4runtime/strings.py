@@ -1,8 +1,8 @@
-"""The numbers that stand in packets for a string type's values (``@p4runtime_translation(uri, string)``).
+"""Maps a string type's values (``@p4runtime_translation(uri, string)``) to numbers in packets.
 
-A P4Runtime server chooses these numbers itself. Here a decimal number stands for itself, so that ports are called "1"
-and "2"; the strings of ``@p4runtime_translation_mappings`` stand for what it says; the empty string is 0; and every
-other string gets a number of its own when a controller first uses it, from the largest downwards.
+A P4Runtime server chooses these numbers itself. Here a decimal text is mapped to its number, so that ports have the
+names "1" and "2". ``@p4runtime_translation_mappings`` defines the numbers of its strings. The empty string is 0. Every
+other string gets a new number when a controller first uses it, from the largest downwards.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class NoNumberLeft(Failure):
 
 
 class StringType:
-    """The values of one string type, which are ``width`` bits in packets.
+    """The values of one string type. In packets they have ``width`` bits.
 
-    ``ports`` maps the names of the switch's ports to their numbers, if the type is one of ports; such a type has no
-    other values than ports.
+    ``ports`` maps the names of the switch's ports to their numbers if it is the type of ports. Then ports are its only
+    values.
     """
 
     def __init__(self, name: str, width: int, ports: Mapping[str, int] | None, annotations: Iterable[str]) -> None:
@@ -43,7 +43,7 @@ class StringType:
 
     def _map(self, text: str, number: int) -> None:
         if number >> self.width or text in self._numbers or number in self._strings:
-            raise invalid(f"type {self.name!r}: {text!r} cannot stand for {number} of {self.width} bits")
+            raise invalid(f"type {self.name!r}: {text!r} cannot be mapped to {number} in {self.width} bits")
         self._assign(text, number)
         self._fixed.add(number)
 
@@ -53,7 +53,7 @@ class StringType:
         return number
 
     def number(self, data: bytes, what: str) -> int:
-        """The number for a controller's string. NoNumberLeft if it would need a new one and all are in use."""
+        """The number of a controller's string. Raises NoNumberLeft if it needs a new number and all are in use."""
         try:
             text = data.decode()
         except UnicodeDecodeError:
@@ -67,7 +67,7 @@ class StringType:
             if number is None:
                 named = choices(sorted(self._ports))
                 raise invalid(f"{what}: there is no port {text!r}; expected a port's number{named and ', or '}{named}")
-            self._strings.setdefault(number, text)  # a port may be called by its name and by its number
+            self._strings.setdefault(number, text)  # controllers may use a port's name and its number
             return number
         if len(self._numbers) >= min(MOST_STRINGS, 1 << self.width):
             raise self._full(what)
@@ -96,7 +96,7 @@ class StringType:
         )
 
     def string(self, number: int) -> bytes:
-        """The string for a number in the program: the controller's, or its digits."""
+        """The string for a number in the program: the controller's string, or the number's digits."""
         return self._strings.get(number, str(number)).encode()
 
     def keep(self, used: set[int]) -> None:
@@ -105,7 +105,7 @@ class StringType:
             self._numbers.pop(self._strings.pop(number), None)
 
     def take_over(self, old: StringType) -> None:
-        """Takes over what the strings stood for in the program before this one. INVALID_ARGUMENT if they cannot."""
+        """Keeps the numbers that strings had in the previous program. Raises INVALID_ARGUMENT if that is impossible."""
         for number, text in old._strings.items():
             if self._strings.get(number) != text:
                 self._map(text, number)

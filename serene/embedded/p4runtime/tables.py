@@ -1,4 +1,4 @@
-"""Table entries in P4Runtime's terms, with the engine's handles. Direct counters and meters belong to them."""
+"""Writes and reads table entries, including their direct counters and meters."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from serene.embedded.p4runtime.profiles import Choice, Profiles
 from serene.embedded.p4runtime.status import Code, Failure, denied, invalid, not_found
 
 Key = tuple[int, Match, int]  # table id, match, priority
-MAX_METADATA_BYTES = 1 << 15  # bytes of an entry, so that it fits a message that clients accept
+MAX_METADATA_BYTES = 1 << 15  # of an entry, so that its message is small enough for clients
 INSERT, MODIFY, DELETE = p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE
 
 
 @dataclass(slots=True)
 class Installed:
-    """A default entry, or a view of an entry that the engine holds."""
+    """A default entry, or a view of an entry in the engine."""
 
     entry: p4r.TableEntry  # in canonical form, without direct counter and meter
     handle: int | None  # None: the default entry
@@ -41,10 +41,11 @@ class Installed:
 
 
 class Tables:
-    """All entries of all tables: the controllers', the program's own, and the default ones.
+    """All entries of all tables: the controllers' entries, the program's own, and the default entries.
 
-    The engine holds the entries; here is only what it has no place for (metadata, idle timeouts, the configurations of
-    direct meters). Entries that have such are noted in the engine, which leaves their changes to this class."""
+    The engine stores the entries. This class stores only data for which the engine has no place: metadata, idle
+    timeouts, and direct meters' configurations. The engine marks entries that have such data, and leaves their changes
+    to this class."""
 
     def __init__(self, schema: Schema, switch: engine.Switch, idle: IdleTimeouts, profiles: Profiles) -> None:
         self._profiles = profiles
@@ -55,11 +56,11 @@ class Tables:
         self.plain = PlainTables(schema, switch)
         self._views = {id_: EntryView(schema, table, profiles) for id_, table in schema.tables.items()}
         self._with_idle = {id_ for id_, table in schema.tables.items() if schema.program_table(table).idle_timeouts}
-        self._metadata: dict[tuple[int, int], bytes] = {}  # by table id and handle, where there is any
-        # The program's own entries, as it defines them.
+        self._metadata: dict[tuple[int, int], bytes] = {}  # by table id and handle, for entries that have metadata
+        # The program's own entries in their initial form.
         self._initial: dict[int, dict[Key, p4r.TableEntry]] = {id_: {} for id_ in schema.tables}
         self._defaults: dict[int, Installed] = {}
-        self.looked_at = 0  # entries examined by all reads so far, whatever they found
+        self.looked_at = 0  # number of entries that all reads so far have examined
         for id_, table in schema.tables.items():
             self._defaults[id_] = Installed(self._program_default(table), None)
             for held in self._entries(table):
@@ -93,7 +94,7 @@ class Tables:
         return Installed(entry, row.handle, choice)
 
     def _note(self, table: p4i.Table, handle: int, entry: p4r.TableEntry) -> None:
-        """Records what the engine has no place for, after a write of an entry."""
+        """After an entry was written, stores the data for which the engine has no place."""
         id_ = table.preamble.id
         self._metadata.pop((id_, handle), None)
         if entry.metadata:
@@ -110,10 +111,10 @@ class Tables:
     # -- writing ---------------------------------------------------------------------------------------------
 
     def write(self, kind: int, entry: p4r.TableEntry) -> None:
-        """One update; raises Failure and changes nothing where it cannot be done."""
+        """Performs one update. If it raises Failure, nothing has changed."""
         table = self._schema.table(entry.table_id)
         if entry.is_const:
-            raise invalid(f"table {table.preamble.name!r}: only the program makes constant entries")
+            raise invalid(f"table {table.preamble.name!r}: only the program defines constant entries")
         if kind != DELETE:
             self._check_idle(table, entry)
             if len(entry.metadata) > MAX_METADATA_BYTES:
@@ -183,7 +184,7 @@ class Tables:
             kept = entry
             if self._has_idle(table):
                 self._idle.set(name, held.handle, entry, new=False)
-        self.direct.write(table, held.handle, entry)  # in P4Runtime, a MODIFY without an action can change only these
+        self.direct.write(table, held.handle, entry)  # in P4Runtime, a MODIFY without an action can only change these
         self._note(table, held.handle, kept)
 
     def _delete(self, table: p4i.Table, entry: p4r.TableEntry) -> None:
@@ -220,7 +221,7 @@ class Tables:
     # -- from another program --------------------------------------------------------------------------------
 
     def take_over(self, old: Tables) -> None:
-        """Takes over what controllers wrote into that program's tables, except counters. Raises Failure."""
+        """Copies controllers' writes from another program's tables, except counters. Raises Failure."""
         for id_, table in old._schema.tables.items():
             default = old._defaults[id_].entry
             changes = list(old._changes(table))
@@ -248,7 +249,7 @@ class Tables:
                 entry.CopyFrom(held.entry)
                 if config is not None:
                     entry.meter_config.CopyFrom(config)
-                if entry.is_const:  # a constant entry, of which controllers can write only the meter
+                if entry.is_const:  # controllers can write only the meter of a constant entry
                     entry.ClearField("is_const")
                     entry.ClearField("action")
                 yield INSERT, entry
@@ -276,7 +277,7 @@ class Tables:
         )
 
     def take_over_counters(self, old: Tables) -> None:
-        """Takes over the direct counters of entries that both programs have, once packets no longer change them."""
+        """Copies the direct counters of entries that both programs have, when packets no longer change them."""
         for id_ in self.shared_counters(old):
             table = old._schema.tables[id_]
             own = self._schema.table(id_)
@@ -289,7 +290,7 @@ class Tables:
     def _check_idle(self, table: p4i.Table, entry: p4r.TableEntry) -> None:
         name = table.preamble.name
         if entry.HasField("time_since_last_hit"):
-            raise invalid("has_time_since_last_hit must not be set in WriteRequest")  # PI's words, as below
+            raise invalid("has_time_since_last_hit must not be set in WriteRequest")  # PI's message, as below
         if not entry.idle_timeout_ns:
             return
         if entry.idle_timeout_ns < 0:
@@ -297,7 +298,7 @@ class Tables:
         if entry.is_default_action:
             raise invalid(f"table {name!r}: a default entry has no idle timeout")
         if table.idle_timeout_behavior == p4i.Table.NO_TIMEOUT or not self._has_idle(table):
-            # PI's words, on which suites depend
+            # PI's message, which test suites expect
             raise invalid("idle_timeout_ns must be set to 0 for tables which do not support idle timeout")
 
     def _key(self, table: p4i.Table, entry: p4r.TableEntry) -> Key:
@@ -321,7 +322,7 @@ class Tables:
     # -- reading ---------------------------------------------------------------------------------------------
 
     def read(self, wanted: p4r.TableEntry) -> Iterator[p4r.Entity]:
-        """Yields the entries that match a read request; a field left at its default matches all."""
+        """Yields the entries that match a read request. A field with its default value matches all."""
         if wanted != p4r.TableEntry(table_id=wanted.table_id):
             yield from (p4r.Entity(table_entry=entry) for entry in self._read_some(wanted))
             return
@@ -348,7 +349,7 @@ class Tables:
         looked: set[str] = set()
         for table, held in self._selected(wanted):
             entry = held.entry
-            if held.handle is None:  # the others are views
+            if held.handle is None:  # the other entries are views
                 entry = p4r.TableEntry()
                 entry.CopyFrom(held.entry)
             self.direct.read_into(entry, table, held.handle, wanted)
@@ -387,7 +388,7 @@ class Tables:
                     yield table, held
 
     def _candidates(self, table: p4i.Table, match: Match | None, priority: int) -> Iterable[Row]:
-        """The one entry that the request identifies, or all of the table's if it leaves something open."""
+        """The entry that the request identifies, or all entries of the table if it does not identify one."""
         name = table.preamble.name
         if match is None or (needs_priority(table) and not priority):
             return self._switch.table_rows(name)
@@ -401,7 +402,7 @@ class Tables:
         return table, self._defaults[wanted.table_id] if wanted.is_default_action else self._held(table, wanted)
 
     def chosen(self, wanted: p4r.TableEntry) -> list[tuple[p4i.Table, Installed]]:
-        """Yields the entries whose direct counter or meter a read asks for; NOT_FOUND if it names a missing one."""
+        """The entries whose direct counter or meter a read names. Raises NOT_FOUND if it names a missing one."""
         found = list(self._selected(wanted))
         if wanted.table_id and wanted.match and not found:
             name = self._schema.table(wanted.table_id).preamble.name

@@ -1,8 +1,8 @@
-"""Translated types (``@p4runtime_translation``): what controllers write is not what the program has.
+"""Translated types (``@p4runtime_translation``): controllers write other values than the program uses.
 
-A controller's strings become numbers before anything else sees a message, and numbers become strings after everything
-else has. Numbers of another width in the P4Info are the same numbers in the program, as far as they fit. So all else
-knows the program's numbers and widths only: those of ``Translation.p4info``.
+A controller's strings become numbers before any other code sees a message, and numbers become strings after all other
+code. If a number has another width in the P4Info, it is the same number in the program, if it fits. So all other code
+uses only the program's numbers and widths, which are those of ``Translation.p4info``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Translation:
         self._matches: dict[tuple[int, int], StringType] = {}  # by table or value set, and field
         self._params: dict[tuple[int, int], StringType] = {}  # by action and parameter
         self._port_types = self._find_port_types() if self._translated else set()
-        self.port: StringType | None = None  # the type that controllers use for ports, if it is of strings
+        self.port: StringType | None = None  # the string type that controllers use for ports, if there is one
         for table in self.p4info.tables:
             keys = program.tables[table.preamble.name].keys if table.preamble.name in program.tables else ()
             self._adapt(self._matches, table, table.match_fields, [key.width for key in keys])
@@ -60,8 +60,8 @@ class Translation:
         }
 
     def _find_port_types(self) -> set[str]:
-        """The types that the P4Info uses for ports: of keys on standard_metadata's ports, of packet-in and packet-out
-        fields called as these are."""
+        """The types that the P4Info uses for ports: those of keys on standard_metadata's ports, and of packet-in and
+        packet-out fields with the same names."""
         found = set()
         for table in self.p4info.tables:
             held = self._program.tables.get(table.preamble.name)
@@ -73,7 +73,7 @@ class Translation:
         return found
 
     def _adapt(self, strings: dict[tuple[int, int], StringType], owner, fields, widths: list[int]) -> None:  # type: ignore[no-untyped-def]
-        """Gives fields of translated types the program's width. What does not fit is left for the Schema to refuse."""
+        """Sets the widths of fields of translated types to the program's. The Schema refuses fields that do not fit."""
         if len(fields) != len(widths):
             return
         for field, width in zip(fields, widths, strict=True):
@@ -89,7 +89,7 @@ class Translation:
         return True
 
     def _adapt_value_set(self, value_set: p4i.ValueSet) -> None:
-        """A value set's width is known only as a whole, so that at most one of its fields can be translated."""
+        """Adapts a value set. Only its total width is known, so at most one of its fields can be translated."""
         total = self._program.value_sets.get(value_set.preamble.name, 0)
         translated = [field for field in value_set.match if field.type_name.name in self._translated]
         if len(translated) == 1 and total:
@@ -97,7 +97,7 @@ class Translation:
             self._adapt(self._matches, value_set, translated, [max(left, 0)])
 
     def string_type(self, name: str, width: int) -> StringType | None:
-        """The type of this name if its values are strings to controllers, else None."""
+        """The type with this name if controllers use strings for its values, else None."""
         spec = self._translated.get(name)
         if spec is None or spec.WhichOneof("sdn_type") != "sdn_string":
             return None
@@ -112,7 +112,7 @@ class Translation:
         return self.strings[name]
 
     def has_strings(self, table: p4i.Table) -> bool:
-        """Whether controllers write strings in this table's entries."""
+        """Whether this table's entries contain controllers' strings."""
         actions = {reference.id for reference in table.action_refs}
         return any(owner == table.preamble.id for owner, _ in self._matches) or any(
             owner in actions for owner, _ in self._params
@@ -129,9 +129,9 @@ class Translation:
         return ControllerHeader(name, [])
 
     def _program_header(self, name: str, fields) -> ControllerHeader:  # type: ignore[no-untyped-def]
-        """A header as the program has it: its P4Info does not say how many bits a translated field has there, and may
-        leave out the last fields, that only fill up a byte. A program of which no header has one of the fields in its
-        place has none: SAI's without its parts for BMv2, and parsers of tests."""
+        """A header in the program's form. The P4Info does not have the program's width of a translated field, and may
+        lack the last fields, which only pad a byte. If no header of the program has one of the fields in its place, the
+        program has no such header. Examples are SAI's program without its parts for BMv2, and tests' parsers."""
         layouts, unknown = set(), True
         for header in self._program.headers.values():
             pairs = zip(header.type.fields, fields, strict=False)
@@ -163,8 +163,8 @@ class Translation:
     # -- messages --------------------------------------------------------------------------------------------
 
     def incoming(self, entity: p4r.Entity, again: Callable[[], Iterator[p4r.Entity]]) -> p4r.Entity:
-        """A controller's entity with numbers for its strings. Strings that none of the entities of ``again`` has are
-        forgotten when numbers run out."""
+        """A controller's entity with numbers for its strings. When all numbers are in use, strings are forgotten that
+        no entity of ``again`` contains."""
         if not self.strings:
             return entity
         result = p4r.Entity()
@@ -178,7 +178,7 @@ class Translation:
         return result
 
     def outgoing(self, entity: p4r.Entity) -> p4r.Entity:
-        """The entity with strings for the program's numbers, in place."""
+        """Replaces the program's numbers in an entity by strings, in place."""
         if self.strings:
             _visit(self, entity, _to_string)
         return entity
@@ -186,7 +186,7 @@ class Translation:
     def notify(
         self, deliver: Callable[[p4r.StreamMessageResponse], bool]
     ) -> Callable[[p4r.StreamMessageResponse], bool]:
-        """``deliver`` for notifications about entries."""
+        """Wraps ``deliver`` for notifications about entries: they get strings for numbers."""
 
         def translated(message: p4r.StreamMessageResponse) -> bool:
             for entry in message.idle_timeout_notification.table_entry:
@@ -208,7 +208,7 @@ class Translation:
             type_.keep(used[name])
 
     def take_over(self, old: Translation) -> None:
-        """Strings stand for the same numbers as in the program before this one, whose registers may hold them."""
+        """Keeps the numbers that strings had in the previous program, because copied registers may contain them."""
         for name, type_ in old.strings.items():
             if name in self.strings:
                 try:

@@ -1,4 +1,4 @@
-"""Parser value sets, whose members a controller writes all at once."""
+"""Parser value sets. A controller writes all members of a set at once."""
 
 from __future__ import annotations
 

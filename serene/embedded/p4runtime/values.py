@@ -1,4 +1,4 @@
-"""Numbers as P4Runtime writes them: big-endian byte strings without leading zeros."""
+"""P4Runtime's encoding of numbers: big-endian byte strings without leading zeros."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from finsy.proto import p4r
 from serene.embedded.p4runtime.status import invalid
 from serene.embedded.p4runtime.strings import StringType
 
-METADATA_BITS = 8192  # bits of a packet-in or packet-out header
+METADATA_BITS = 8192  # of a packet-in or packet-out header
 
 
 def decode(data: bytes, width: int, what: str) -> int:
@@ -32,13 +32,14 @@ class HeaderField:
     id: int
     name: str
     bits: int
-    strings: StringType | None = None  # what controllers write for the number, if not the number
+    strings: StringType | None = None  # the type, if controllers write strings for the number
 
 
 class ControllerHeader:
-    """The header in front of packets to (packet_in) or from (packet_out) the controller.
+    """The header before packets to the controller (packet_in) or from it (packet_out).
 
-    ``bits`` is its whole size, if the program's header has more fields than the P4Info's; those are 0 in packet-outs.
+    ``bits``: its whole size, if the program's header has more fields than the P4Info's. These fields are 0 in
+    packet-outs.
     """
 
     def __init__(self, name: str, fields: Sequence[HeaderField], bits: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Traces over gRPC, beside P4Runtime. Requests and answers are JSON.
+"""A gRPC service for traces, in addition to P4Runtime. Requests and answers are JSON.
 
 A request may have ports (numbers), match (trace/filter.py), dropped, count and bytes. An answer is a packet's trace, or
 the number of traces lost since the last answer: {"lost": 3}.
@@ -41,7 +41,7 @@ class Wanted(BaseModel):
 
 
 class Watching:
-    """Serves the watchers of one device. Answers are composed without the lock, which it shares with the service."""
+    """Serves the watchers of one device. It shares the service's lock, but builds answers without it."""
 
     def __init__(self, observers: Observers, running: Callable[[], Switch | None], lock: threading.RLock) -> None:
         self._observers = observers
@@ -63,7 +63,7 @@ class Watching:
             with self._lock:
                 self._observers.add(watcher)
         except SereneError as failure:
-            # Otherwise there are too many watchers, or too little memory.
+            # The other errors are too many watchers, or too little memory.
             ours = isinstance(failure, (Failure, CompileFailed, CompilerMissing))
             why = refused(failure) if ours else Failure(Code.RESOURCE_EXHAUSTED, str(failure))
             context.abort(why.code, why.message)
@@ -114,11 +114,12 @@ def _check(choose: Choose, switch: Switch) -> None:
 
 
 class NoTraces(Exception):
-    """There are no traces; the message says why, in one line."""
+    """There are no traces. The message gives the reason in one line."""
 
 
 def watch(channel: grpc.Channel, wanted: dict[str, Any], ready: Callable[[], None] = lambda: None) -> Iterator[Any]:
-    """The client's side: yields answers as they come; calls ``ready`` once packets are traced. Raises NoTraces."""
+    """The client's side: yields answers when they arrive, and calls ``ready`` when packets are traced. Raises
+    NoTraces."""
     call = channel.unary_stream(PATH)(json.dumps(wanted).encode(), wait_for_ready=False)
     try:
         with contextlib.closing(call) if hasattr(call, "close") else contextlib.nullcontext():

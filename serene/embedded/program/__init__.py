@@ -1,1 +1,1 @@
-"""BMv2's JSON, read and checked: a P4 program as data."""
+"""Reads and checks BMv2's JSON: a P4 program as data."""

@@ -12,7 +12,8 @@ WIDTHS: Mapping[str, int] = {"crc8_custom": 8, "crc16_custom": 16, "crc32_custom
 
 @dataclass(frozen=True)
 class Crc:
-    """As BMv2 calls them; the polynomial is written without its highest term, the highest power first."""
+    """A CRC's parameters, with BMv2's names. The polynomial is written without its highest term, the highest power
+    first."""
 
     polynomial: int
     initial_remainder: int = 0
@@ -24,7 +25,7 @@ class Crc:
         return all(0 <= number < 1 << bits for number in astuple(self)[:3])
 
 
-DEFAULTS: Mapping[str, Crc] = {  # BMv2's
+DEFAULTS: Mapping[str, Crc] = {  # BMv2's defaults
     "crc8_custom": Crc(0x07),
     "crc16_custom": Crc(0x8005, 0, 0, True, True),
     "crc32_custom": Crc(0x04C11DB7, 0xFFFFFFFF, 0xFFFFFFFF, True, True),
@@ -40,7 +41,7 @@ USAGE = "NAME=POLYNOMIAL[,INITIAL,XOR,REFLECT_DATA,REFLECT_REMAINDER]"
 
 
 class BadCrc(SereneError):
-    """Not of the form of USAGE."""
+    """The text does not have the form of USAGE."""
 
 
 def parse_crc(text: str) -> tuple[str, Crc | int]:

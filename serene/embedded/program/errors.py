@@ -1,4 +1,4 @@
-"""The errors that refuse a program; their messages name the place in it."""
+"""The errors of refused programs. Their messages name the place in the program."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ class NotBmv2Json(SereneError):
 
 
 class UnsupportedProgram(SereneError):
-    """A valid program that asks for what the embedded switch lacks; the message names it."""
+    """The program is valid, but uses something that the embedded switch does not support. The message names it."""
 
 
 class NoMemory(SereneError):
-    """The machine's memory does not hold a program's state."""
+    """The machine does not have enough memory for a program's state."""
 
 
 @contextmanager
 def where(at: str) -> Iterator[None]:
-    """Prefixes errors raised within with the place in the program where they arose."""
+    """Adds the place in the program to the messages of errors that are raised inside."""
     try:
         yield
     except (NotBmv2Json, UnsupportedProgram) as error:
@@ -35,7 +35,7 @@ def where(at: str) -> Iterator[None]:
 
 
 def known(objects: Mapping[str, T], name: object, what: str) -> T:
-    """Looks up an object that the program refers to by name; an unknown name is an error that says so."""
+    """Looks up an object that the program refers to by name. Raises NotBmv2Json for an unknown name."""
     if not isinstance(name, str) or name not in objects:
         some = choices(sorted(objects)[:20]) or "none"
         raise NotBmv2Json(f"no {what} {name!r}; expected {some}" + (" ..." if len(objects) > 20 else ""))

@@ -1,7 +1,7 @@
-"""The shape of BMv2's JSON (docs/JSON_format.md of the behavioral model): what is read of it, of which type, how large.
+"""A schema of BMv2's JSON (docs/JSON_format.md of the behavioral model): the keys that are read, their types and sizes.
 
-What passes these checks has every key that is later read unconditionally, of the right type and within bounds. Whether
-a name refers to something is checked where it is looked up.
+JSON that passes these checks has every key that is later read unconditionally, with the right type and within bounds.
+Names are checked where they are looked up.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Expression(TypedDict):
 
 
 class Other(TypedDict):
-    """What no primitive here reads (a log message's text), or none supports."""
+    """An operand that no primitive here reads (a log message's text), or that none supports."""
 
     type: Name
     value: NotRequired[Any]
@@ -211,7 +211,7 @@ class ParserOperation(TypedDict):
 
 
 class Transition(TypedDict):
-    type: NotRequired[Name]  # the oldest p4c wrote none for the default
+    type: NotRequired[Name]  # the oldest p4c wrote no type for the default transition
     value: NotRequired[Annotated[str, Field(max_length=MAX_FIELD_BITS)] | None]
     mask: NotRequired[Hex | None]
     next_state: Name | None
@@ -283,7 +283,7 @@ class Table(TypedDict):
     name: Name
     type: Name
     key: Annotated[list[Key], Few]
-    action_ids: NotRequired[Annotated[list[Id], Few]]  # the oldest p4c wrote names alone
+    action_ids: NotRequired[Annotated[list[Id], Few]]  # the oldest p4c wrote only names
     actions: NotRequired[Annotated[list[Name], Few]]
     max_size: Cells
     with_counters: NotRequired[bool | None]
@@ -294,7 +294,7 @@ class Table(TypedDict):
     base_default_next: NotRequired[Name | None]
     entries: NotRequired[Annotated[list[Entry], Many] | None]
     action_profile: NotRequired[Name | None]
-    act_prof_name: NotRequired[Name | None]  # the oldest p4c wrote a profile as a part of its table
+    act_prof_name: NotRequired[Name | None]  # the oldest p4c wrote a profile inside its table
     selector: NotRequired[Selector | None]
 
 
@@ -397,15 +397,16 @@ _ADAPTER = TypeAdapter(Bmv2Json)
 
 
 def checked(data: bytes) -> Mapping[str, Any]:
-    """The JSON as dicts, lists, tuples (pairs), strings and numbers, without what is not read.
+    """The JSON as dicts, lists, tuples (pairs), strings and numbers, without keys that are not read.
 
-    Raises NotBmv2Json, which names the first place that is wrong.
+    Raises NotBmv2Json, which names the first wrong place.
     """
     try:
         return _ADAPTER.validate_json(data, strict=True)
     except ValidationError as error:
         errors = error.errors(include_url=False, include_context=False, include_input=False)
-        # Of what may be one thing or another, each is tried: the attempt that got furthest tells most.
+        # If a value may have several types, each is tried. The error of the attempt that got furthest is the most
+        # useful.
         first = max((each for each in errors if each["loc"][:2] == errors[0]["loc"][:2]), key=lambda e: len(e["loc"]))
     if first["type"] == "json_invalid":
         raise NotBmv2Json(f"not JSON ({first['msg']}); expected p4c's output for BMv2")
@@ -413,7 +414,7 @@ def checked(data: bytes) -> Mapping[str, Any]:
 
 
 def _path(location: tuple[int | str, ...]) -> str:
-    """As in ``actions[3].primitives[0].op``, without the names of our own types."""
+    """A place as text, ``actions[3].primitives[0].op``, without the names of our own types."""
     text = ""
     for part in location:
         if isinstance(part, int):

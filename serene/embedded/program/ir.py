@@ -1,4 +1,4 @@
-"""A P4 program as data: headers, actions, tables and the rest of what the control plane sees. loading.py reads it."""
+"""A P4 program as data: headers, actions, tables, and all other objects of the control plane. loading.py reads it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STANDARD_METADATA = (  # the actions that every v1model program has
     "mcast_grp",
     "egress_rid",
 )
-YOUNGER_STANDARD_METADATA = {  # bits of what the oldest v1model had elsewhere, or not at all
+YOUNGER_STANDARD_METADATA = {  # bits of fields that the oldest v1model had in other places, or did not have
     "ingress_global_timestamp": 48,
     "egress_global_timestamp": 48,
     "mcast_grp": 16,
@@ -36,7 +36,7 @@ def mask(bits: int) -> int:
 
 
 def limbs_of(bits: int) -> int:
-    """How many 64-bit words hold a number of that many bits."""
+    """The number of 64-bit words (limbs) for a number of this width."""
     return max((bits + 63) // 64, 1)
 
 
@@ -70,7 +70,7 @@ class HeaderType:
 
 @dataclass(frozen=True)
 class Header:
-    """A header or metadata instance; elements of a stack know the stack and their place in it.
+    """A header or metadata instance. An element of a stack has the stack's name and its index in it.
 
     A union's members are headers of their own. Those of a stack of unions form a stack per member, ``stack.member``.
     """
@@ -187,7 +187,7 @@ class ActionProfile:
     id: int
     size: int  # members
     actions: Mapping[str, Action]
-    selector: Mapping[str, Any] | None  # algorithm and input of the hash that takes a member of a group
+    selector: Mapping[str, Any] | None  # algorithm and input of the hash that selects a member of a group
 
 
 @dataclass(frozen=True)

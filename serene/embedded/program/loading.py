@@ -1,6 +1,7 @@
-"""From BMv2's JSON to a ``Program``: names are resolved, and checked to fit together.
+"""Converts BMv2's JSON to a ``Program``: it resolves names and checks that all parts fit together.
 
-What the embedded switch cannot run is refused here or while code is generated, by name, before a packet is seen.
+If the embedded switch cannot run a program, an error names the reason here or during code generation, before any
+packet.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Raw = Mapping[str, Any]
 def load_program(source: str | Path | bytes) -> Program:
     """Reads a program from a path, or from the JSON's own bytes.
 
-    Raises NotBmv2Json for anything that is not BMv2's JSON and UnsupportedProgram for what this switch lacks; both name
+    Raises NotBmv2Json if it is not BMv2's JSON, and UnsupportedProgram if this switch does not support it. Both name
     the place.
     """
     return parse_program(*read_program(source))
@@ -203,7 +204,7 @@ def _of_id(items: Mapping[int, Any], id_: int, what: str) -> Any:
 
 
 def _in_standard_metadata(node: Any) -> Any:
-    """The JSON with the fields of P4_14's intrinsic_metadata where they are in v1model."""
+    """The JSON with the fields of P4_14's intrinsic_metadata moved to v1model's places."""
     if isinstance(node, Mapping):
         return {key: _in_standard_metadata(item) for key, item in node.items()}
     if isinstance(node, tuple) and len(node) == 2 and node[0] == "intrinsic_metadata":
@@ -212,7 +213,7 @@ def _in_standard_metadata(node: Any) -> Any:
 
 
 def _complete_standard_metadata(raw: Raw, header_types: dict[str, HeaderType]) -> None:
-    """Adds to standard_metadata what programs of the oldest p4c do not have in it."""
+    """Adds the fields to standard_metadata that programs of the oldest p4c do not have in it."""
     for item in raw["headers"]:
         held = header_types.get(item["header_type"])
         if item["name"] == "standard_metadata" and held is not None:
@@ -274,7 +275,7 @@ def _action_profiles(pipelines: Sequence[Raw], actions: Mapping[int, Action]) ->
 
 
 def _check_direct(program: Program) -> None:
-    """A direct counter or meter has a cell for each entry of its table, and is used by no other."""
+    """Checks direct counters and meters: each has a cell for each entry of its table, and no other table uses it."""
     tables = program.tables
     for what, arrays in (("counter", program.counters), ("meter", program.meters)):
         for array in arrays.values():

@@ -1,4 +1,4 @@
-"""How much memory a program's state takes, and whether the machine has it."""
+"""Computes the memory of a program's state, and checks that the machine has enough."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def element_bytes(width: int) -> int:
 
 
 def state_bytes(program: Program) -> int:
-    """What a program's tables, counters, meters and registers take in memory, all of them used."""
+    """Bytes of memory that a program's tables, counters, meters and registers take when all of them are used."""
     used = sum(_table_bytes(table) for table in program.tables.values())
     used += sum(16 * array.size for array in program.counters.values())
     used += sum(64 * array.size for array in program.meters.values())
@@ -30,7 +30,7 @@ def state_bytes(program: Program) -> int:
 
 
 def _register_bytes(program: Program) -> int:
-    """As codegen/layout.py lays them out: registers of equal size are the columns of one array."""
+    """As in codegen/layout.py: registers of equal size are the columns of one array."""
     rows: dict[int, int] = {}
     for array in program.registers.values():
         rows[array.size] = rows.get(array.size, 0) + element_bytes(array.width)
@@ -44,8 +44,8 @@ def check_state(program: Program) -> None:
 
 
 def check_memory(program: Program) -> None:
-    """Raises NoMemory where the machine does not have free what the program's state takes. To be called before
-    any of it is allocated: pages come as they are used, so memory would run out in the middle of a training."""
+    """Raises NoMemory if the machine has less free memory than the program's state takes. Called before the state is
+    allocated: the kernel allocates pages when they are first used, so memory would run out during a training."""
     used, free = state_bytes(program), free_bytes()
     if free is None or used <= free:
         return

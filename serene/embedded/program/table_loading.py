@@ -88,12 +88,12 @@ def _table(program: Program, actions: Mapping[int, Action], raw: Raw, id_: int) 
 
 
 def profile_name(raw: Raw) -> str | None:
-    """The name of the table's action profile; also where the profile is a part of the table, as in the oldest JSON."""
+    """The name of the table's action profile, even if the profile is inside the table, as in the oldest JSON."""
     return raw.get("action_profile", raw.get("act_prof_name")) if raw["type"] != "simple" else None
 
 
 def table_actions(raw: Raw, actions: Mapping[int, Action]) -> list[Action]:
-    """The actions that a table offers, by their ids, or by their names where it has no ids."""
+    """A table's actions, by their ids, or by their names if it has no ids."""
     if "action_ids" in raw:
         return [_action(actions, id_) for id_ in raw["action_ids"]]
     named: dict[str, Action] = {}
@@ -158,7 +158,7 @@ def _entry(keys: tuple[Key, ...], actions: Mapping[str, Action], at: int, raw: R
 
 
 def _check_order(pipeline: Pipeline) -> None:
-    """Checks that every step leads to existing steps and never back to itself, or a packet would never leave."""
+    """Checks that every step leads to existing steps and never back to itself. Otherwise a packet would never leave."""
     follows: dict[str, list[str]] = {}
     for table in pipeline.tables:
         follows[table.name] = [name for name in (*table.next_tables.values(), table.base_default_next) if name]

@@ -1,4 +1,4 @@
-/* What the shared library offers to Python (serene/embedded/engine.py). Calls take the lock themselves. */
+/* The functions of the shared library for Python (serene/embedded/engine.py). They take the lock themselves. */
 #ifndef SERENE_API_H
 #define SERENE_API_H
 
@@ -120,8 +120,8 @@ EXPORT void switch_port_counts(struct state *state, uint32_t number, struct port
     *counts = state->runtime.counts[number];
 }
 
-/* Processes `count` packets that lie end to end in `data`. The outputs stay until the next call;
- * `until[i]` is their number after packet i. */
+/* Processes `count` packets, which are end to end in `data`. The outputs stay valid until the next call. `until[i]` is
+ * their number after packet i. */
 EXPORT void switch_process(struct state *state, uint32_t count, const uint32_t *ports, const uint32_t *lengths,
                            const uint8_t *data, uint32_t *until) {
     lock_for_control(&state->runtime);
@@ -157,7 +157,7 @@ static struct timespec later(int timeout_ms) {
     return until;
 }
 
-/* Moves what is waiting into the two buffers (RING_BYTES each); waits up to `timeout_ms` for the first. */
+/* Moves the waiting records into the two buffers (RING_BYTES each). Waits up to `timeout_ms` for the first record. */
 EXPORT void switch_events(struct state *state, int timeout_ms, uint8_t *cpu, size_t *cpu_used, uint8_t *digests,
                           size_t *digests_used) {
     struct runtime *runtime = &state->runtime;
@@ -203,7 +203,7 @@ EXPORT int switch_table_find(struct state *state, uint32_t table, const uint64_t
     return handle;
 }
 
-/* Gives an entry the controller's number, and says whether Python has notes on it (writes.h). */
+/* Sets an entry's metadata (the controller's number), and whether Python stores more about it (writes.h). */
 EXPORT int switch_table_notes(struct state *state, uint32_t table, uint32_t handle, uint64_t metadata, int noted) {
     struct table *at = &state->tables[table];
     lock_for_control(&state->runtime);
@@ -223,8 +223,8 @@ struct row {
     uint64_t metadata, packets, bytes;
 };
 
-/* Reads entries from handle `from` on, `most` of them; each has its limbs of key, mask and data in `limbs`. Returns how
- * many there are, fewer than `most` only at the table's end. */
+/* Reads at most `most` entries from handle `from` on. `limbs` gets each entry's limbs of key, mask and data. Returns
+ * their number, which is less than `most` only at the table's end. */
 EXPORT uint32_t switch_table_rows(struct state *state, uint32_t table, uint32_t from, uint32_t most, struct row *rows,
                                   uint64_t *limbs) {
     struct table *at = &state->tables[table];
@@ -245,7 +245,8 @@ EXPORT uint32_t switch_table_rows(struct state *state, uint32_t table, uint32_t 
     return count;
 }
 
-/* Which entries were hit since the last call: a byte for each handle. Returns how many handles were ever used. */
+/* Whether each entry was hit since the last call: a byte for each handle. Returns the number of handles that were ever
+ * used. */
 EXPORT uint32_t switch_table_touched(struct state *state, uint32_t table, uint8_t *touched) {
     struct table *at = &state->tables[table];
     lock_for_control(&state->runtime);
@@ -265,7 +266,7 @@ EXPORT void switch_table_default(struct state *state, uint32_t table, uint32_t a
     pthread_mutex_unlock(&state->runtime.lock);
 }
 
-/* Reads (set 0) or writes a table entry's own counter; handle -1 is the default entry's. */
+/* Reads (set 0) or writes a table entry's direct counter. Handle -1 means the default entry. */
 EXPORT int switch_direct_count(struct state *state, uint32_t table, int handle, int set, struct count *count) {
     struct table *at = &state->tables[table];
     if (handle >= 0 && ((uint32_t)handle >= at->size || !at->entries[handle].used)) return TABLE_NO_ENTRY;
@@ -281,7 +282,7 @@ EXPORT int switch_direct_count(struct state *state, uint32_t table, int handle, 
     return 0;
 }
 
-/* Reads a counter's cells (set 0), gives all of them the same value (1), or each its own (2). */
+/* Reads a counter's cells (set 0), sets all to one value (1), or each to its own value (2). */
 EXPORT void switch_count(struct state *state, uint32_t counter, uint32_t index, uint32_t number, int set,
                          struct count *counts) {
     struct count *items = state->counters[counter].items + index;
@@ -295,7 +296,7 @@ EXPORT void switch_count(struct state *state, uint32_t counter, uint32_t index, 
     pthread_mutex_unlock(&state->runtime.lock);
 }
 
-/* set: 0 reads `number` cells, 1 sets them all to one value, 2 to a value each. */
+/* set: 0 reads `number` cells, 1 sets all of them to one value, 2 sets each to its own value. */
 EXPORT void switch_register(struct state *state, uint32_t which, uint32_t index, uint32_t number, int set,
                             void *values) {
     struct register_array *array = &state->registers[which];
@@ -309,7 +310,7 @@ EXPORT void switch_register(struct state *state, uint32_t which, uint32_t index,
     pthread_mutex_unlock(&state->runtime.lock);
 }
 
-/* Configures `number` cells of a meter alike. */
+/* Configures `number` cells of a meter with the same rates. */
 EXPORT void switch_meter(struct state *state, uint32_t which, uint32_t index, uint32_t number, const double *rates,
                          const double *bursts) {
     lock_for_control(&state->runtime);
@@ -332,7 +333,7 @@ EXPORT void switch_member(struct state *state, uint32_t which, uint32_t number, 
     pthread_mutex_unlock(&state->runtime.lock);
 }
 
-/* Gives a value set these values, in place of what it had; at most as many as it has room for. */
+/* Replaces a value set's values. There have to be at most as many as it has room for. */
 EXPORT void switch_value_set(struct state *state, uint32_t which, const uint64_t *values, uint32_t count) {
     struct table *set = state->value_sets[which];
     lock_for_control(&state->runtime);
@@ -345,7 +346,7 @@ EXPORT void switch_value_set(struct state *state, uint32_t which, const uint64_t
     pthread_mutex_unlock(&state->runtime.lock);
 }
 
-/* Gives a group `count` members, in this order; `count` -1 removes it. 0 on success. */
+/* Sets a group's `count` members, in this order; `count` -1 removes the group. Returns 0 on success. */
 EXPORT int switch_group(struct state *state, uint32_t which, uint32_t number, const uint32_t *members, int count) {
     struct group *group = &state->action_profiles[which].groups[number];
     uint32_t *copy = count > 0 ? malloc((size_t)count * sizeof *copy) : NULL;
@@ -359,8 +360,8 @@ EXPORT int switch_group(struct state *state, uint32_t which, uint32_t number, co
 }
 
 #ifdef TRACE
-/* From now on packets that come in by these ports are recorded (NULL: none are), with so many of their bytes; records
- * that nobody has read yet stay as long as packets were recorded before. -1 when memory has run out. */
+/* From now on, records packets that arrive at these ports (NULL: none), with at most `bytes` of their bytes. Unread
+ * records stay if packets were recorded before. Returns -1 if there is not enough memory. */
 EXPORT int switch_trace(struct state *state, const uint8_t *ports, uint32_t bytes) {
     struct runtime *runtime = &state->runtime;
     lock_for_control(runtime);
@@ -376,8 +377,8 @@ EXPORT int switch_trace(struct state *state, const uint8_t *ports, uint32_t byte
     return trace ? 0 : -1;
 }
 
-/* Moves the records that wait into `words` (TRACE_RING_WORDS), and how many packets were lost since the last call;
- * waits up to `timeout_ms` for the first. */
+/* Moves the waiting records into `words` (TRACE_RING_WORDS), and counts the packets that were lost since the last call.
+ * Waits up to `timeout_ms` for the first record. */
 EXPORT void switch_trace_read(struct state *state, int timeout_ms, uint64_t *words, size_t *used, uint64_t *lost) {
     struct runtime *runtime = &state->runtime;
     struct trace *trace = runtime->trace;
@@ -392,8 +393,8 @@ EXPORT void switch_trace_read(struct state *state, int timeout_ms, uint64_t *wor
     pthread_mutex_unlock(&runtime->lock);
 }
 
-/* Writes what comes and leaves by a port to these files from now on; `further`: after what is in them. 0, or a negative
- * errno. */
+/* From now on, writes the packets that arrive and leave at a port to these files; `further`: appends to them. Returns
+ * 0, or a negative errno. */
 EXPORT int switch_capture(struct state *state, uint32_t number, const char *in, const char *out, int further) {
     struct capture files[2] = {capture_open(in, further), {0}};
     if (files[0].file) files[1] = capture_open(out, further);
@@ -416,8 +417,8 @@ EXPORT int switch_capture(struct state *state, uint32_t number, const char *in, 
     return 0;
 }
 
-/* Why the port's captures of what comes and what leaves have ended since the last call: errno, or 0 where they have
- * not. */
+/* The errno with which the port's captures of arriving and leaving packets have ended since the last call; 0 if a
+ * capture has not ended. */
 EXPORT void switch_capture_ended(struct state *state, uint32_t number, int *errors) {
     errors[0] = errors[1] = 0;
     lock_for_control(&state->runtime);
@@ -432,7 +433,7 @@ EXPORT void switch_capture_ended(struct state *state, uint32_t number, int *erro
 #endif
 
 #ifdef PROFILE
-/* Cycles and visits by stage since the last call; room for MAX_STAGES of each. */
+/* Cycles and visits of each stage since the last call. The arrays have room for MAX_STAGES. */
 EXPORT void switch_profile(struct state *state, uint64_t *cycles, uint64_t *entered) {
     struct runtime *runtime = &state->runtime;
     lock_for_control(runtime);
@@ -444,7 +445,7 @@ EXPORT void switch_profile(struct state *state, uint64_t *cycles, uint64_t *ente
 }
 #endif
 
-/* kind 0: multicast group, 1: clone session. `count` -1 removes. 0 on success. */
+/* kind 0: multicast group, 1: clone session. `count` -1 removes it. Returns 0 on success. */
 EXPORT int switch_replicas(struct state *state, int kind, uint32_t id, const uint32_t *pairs, int count,
                            uint32_t truncate) {
     struct runtime *runtime = &state->runtime;

@@ -1,4 +1,4 @@
-/* What comes and leaves by a port, as a file for tcpdump, Wireshark and scapy: only in a program compiled with -DTRACE. */
+/* Writes a port's packets to a file for tcpdump, Wireshark and scapy. Only in a program compiled with -DTRACE. */
 #ifndef SERENE_CAPTURE_H
 #define SERENE_CAPTURE_H
 
@@ -8,17 +8,17 @@
 #include <unistd.h>
 
 struct capture {
-    FILE *file;                  /* NULL: none, or no more */
-    off_t size, whole;           /* with what is buffered; and what is on the disk, up to the end of a packet */
-    int error;                   /* errno: why it ended, until somebody has asked */
+    FILE *file;                  /* NULL: none, or it has ended */
+    off_t size, whole;           /* with buffered bytes; on the disk, up to the end of a packet */
+    int error;                   /* errno with which it ended, until it is read */
 };
 
 enum { CAPTURE_IN, CAPTURE_OUT };
 enum { LINKTYPE_ETHERNET = 1 };
 
 #ifdef TRACE
-/* A file that begins with pcap's header (nanoseconds, of this machine's byte order); `further`: what is in it stays. No
- * file, and errno says why not. */
+/* Opens a file that begins with pcap's header (nanoseconds, in this machine's byte order); `further`: appends to it. If
+ * that fails, the capture has no file, and errno has the error. */
 static struct capture capture_open(const char *path, int further) {
     struct capture capture = {fopen(path, further ? "ae" : "we"), 0, 0, 0};
     struct stat there = {0};
@@ -39,8 +39,8 @@ static void capture_write(struct capture *capture, const uint8_t *data, uint32_t
     capture->size += (off_t)sizeof head + length;
 }
 
-/* A full disk ends the file, not the switch: it ends behind its last whole packet. Who forwards packets writes no log,
- * whose reader could hold it up: the error stays for whoever asks. */
+/* A full disk ends the capture, not the switch. The file ends after its last whole packet. The forwarding thread writes
+ * no log, because a slow reader of the log could block it. The error is stored until it is read. */
 static void capture_flush(struct capture *capture) {
     if (!fflush(capture->file) && !ferror(capture->file)) {
         capture->whole = capture->size;
@@ -49,7 +49,7 @@ static void capture_flush(struct capture *capture) {
     int error = errno, fd = dup(fileno(capture->file));
     fclose(capture->file);
     capture->file = NULL;
-    if (fd >= 0 && ftruncate(fd, capture->whole)) { /* then its last packet is cut */ }
+    if (fd >= 0 && ftruncate(fd, capture->whole)) { /* then its last packet is truncated */ }
     if (fd >= 0) close(fd);
     capture->error = error ? error : EIO;
 }

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include "wide.h"
 
-/* The internet checksum does not depend on byte order until its end: words are added as they lie in memory, which the
+/* The internet checksum does not depend on byte order until its end. So words are added in memory order, which the
  * compiler vectorises. */
 INLINE uint64_t checksum_csum16(const uint8_t *data, size_t size) {
     uint64_t sum = 0;
@@ -29,7 +29,8 @@ INLINE uint64_t checksum_xor16(const uint8_t *data, size_t size) {
     return mix;
 }
 
-/* Bits reflected in and out (CRC-16/ARC, CRC-32/ISO-HDLC), bit by bit: these guard headers, not payloads. */
+/* CRCs with reflected input and output (CRC-16/ARC, CRC-32/ISO-HDLC). Bit by bit is fast enough: they protect headers,
+ * not payloads. */
 INLINE uint64_t checksum_crc_reflected(const uint8_t *data, size_t size, uint32_t polynomial, uint32_t start,
                                        uint32_t finish) {
     uint32_t crc = start;

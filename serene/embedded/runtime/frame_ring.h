@@ -1,6 +1,6 @@
-/* Received frames in memory that the kernel shares with us (PACKET_RX_RING, TPACKET_V2): no system call and no socket
- * buffer for a frame. What does not fit into a slot, such as a large buffer of a sender with segmentation offload, waits
- * at the socket, and its slot says so; so frames stay in order. */
+/* Received frames in memory that the kernel shares with us (PACKET_RX_RING, TPACKET_V2). A frame takes no system call
+ * and no socket buffer. A frame that does not fit into a slot waits at the socket, such as a large buffer of a sender
+ * with segmentation offload. Its slot is marked, so frames stay in order. */
 #ifndef SERENE_FRAME_RING_H
 #define SERENE_FRAME_RING_H
 
@@ -12,11 +12,11 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-enum { SLOT_HEAD = 128 };        /* at least what lies before a frame: the kernel's headers, and room for a VLAN tag */
+enum { SLOT_HEAD = 128 };        /* at least the bytes before a frame: the kernel's headers, and room for a VLAN tag */
 enum { LEAST_SLOT = 2048, MOST_SLOT = 16384, MOST_SLOTS = 1024, MOST_RING_BYTES = 4 << 20, RING_BLOCK = 65536 };
 
 struct frame_ring {
-    uint8_t *memory;             /* NULL: there is none, and every frame is read from the socket */
+    uint8_t *memory;             /* NULL: no ring; every frame is read from the socket */
     uint32_t slots, slot_bytes;  /* powers of two */
     uint32_t at;                 /* the next slot */
 };
@@ -25,13 +25,13 @@ static struct tpacket2_hdr *frame_slot(const struct frame_ring *ring, uint32_t a
     return (void *)(ring->memory + (size_t)((ring->at + ahead) & (ring->slots - 1)) * ring->slot_bytes);
 }
 
-/* What the kernel says of a slot; 0: it is not filled yet. */
+/* A slot's status; 0: the kernel has not filled it yet. */
 static uint32_t frame_status(const struct frame_ring *ring, uint32_t ahead) {
     uint32_t status = __atomic_load_n(&frame_slot(ring, ahead)->tp_status, __ATOMIC_ACQUIRE);
     return status & TP_STATUS_USER ? status : 0;
 }
 
-/* The next slot is the kernel's again. */
+/* Returns the next slot to the kernel. */
 static void frame_release(struct frame_ring *ring) {
     __atomic_store_n(&frame_slot(ring, 0)->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
     ring->at++;
@@ -42,7 +42,7 @@ static void frame_ring_close(struct frame_ring *ring) {
     ring->memory = NULL;
 }
 
-/* Slots for what this interface carries in one frame. Without memory for them the socket is as it was. */
+/* Creates slots for the largest frame of this interface. If there is not enough memory, the socket stays unchanged. */
 static void frame_ring_open(struct frame_ring *ring, int socket, const char *interface) {
     struct ifreq asked = {0};
     strncpy(asked.ifr_name, interface, sizeof asked.ifr_name - 1);

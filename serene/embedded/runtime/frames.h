@@ -1,5 +1,5 @@
-/* Frames as the kernel hands them over from an interface, made what was on the wire: with their VLAN tag, cut into
- * packets, and with whole checksums. */
+/* Converts frames that the kernel delivers to the packets that were on the wire: it restores VLAN tags, segments large
+ * buffers, and completes checksums. */
 #ifndef SERENE_FRAMES_H
 #define SERENE_FRAMES_H
 
@@ -9,7 +9,7 @@
 #include "offload.h"
 #include "pipeline.h"
 
-/* Processes a frame, with the VLAN tag in its place again that the kernel has taken out. There is room before it. */
+/* Processes a frame. It inserts the VLAN tag again that the kernel has removed, for which there is room before it. */
 static void process_tagged(struct state *state, uint32_t port, uint8_t *frame, uint32_t length, uint32_t tag) {
     if (tag && length >= ETHERNET_BYTES) {
         memmove(frame - 4, frame, 12);
@@ -21,8 +21,8 @@ static void process_tagged(struct state *state, uint32_t port, uint8_t *frame, u
     process_packet(state, port, frame, length);
 }
 
-/* Cuts a large buffer into packets and processes them. The header of each is written in front of its payload, over
- * the payload of the one before, which has been processed by then. Returns 0 if the buffer cannot be cut. */
+/* Cuts a large buffer into packets and processes them. Each packet's header is written before its payload, over the
+ * previous packet's payload, which has been processed by then. Returns 0 if the buffer cannot be cut. */
 static int process_large(struct state *state, uint32_t port, uint8_t *frame, uint32_t length, uint8_t gso_type,
                          uint32_t size, uint32_t tag) {
     struct large large;
@@ -40,22 +40,22 @@ static int process_large(struct state *state, uint32_t port, uint8_t *frame, uin
     return 1;
 }
 
-/* The VLAN tag that the kernel has taken out of a frame; 0: there was none. */
+/* The VLAN tag that the kernel has removed from a frame; 0: there was none. */
 static uint32_t vlan_tag(uint32_t status, uint32_t type, uint32_t tag) {
     if (!(status & TP_STATUS_VLAN_VALID)) return 0;
     return (status & TP_STATUS_VLAN_TPID_VALID ? type : ETH_P_8021Q) << 16 | tag;
 }
 
-/* The same, where the kernel says it beside a frame. */
+/* The same, from the control message beside a frame. */
 static uint32_t tag_beside(struct msghdr *message) {
-    struct tpacket_auxdata said;
+    struct tpacket_auxdata auxdata;
     struct cmsghdr *control = CMSG_FIRSTHDR(message);
     if (!control || control->cmsg_level != SOL_PACKET || control->cmsg_type != PACKET_AUXDATA) return 0;
-    memcpy(&said, CMSG_DATA(control), sizeof said);
-    return vlan_tag(said.tp_status, said.tp_vlan_tpid, said.tp_vlan_tci);
+    memcpy(&auxdata, CMSG_DATA(control), sizeof auxdata);
+    return vlan_tag(auxdata.tp_status, auxdata.tp_vlan_tpid, auxdata.tp_vlan_tci);
 }
 
-/* A frame of an interface, or a large buffer; 0 if it was dropped. */
+/* Processes a frame or a large buffer of an interface. Returns 0 if it was dropped. */
 static int process_frame(struct state *state, uint32_t port, uint8_t *frame, uint32_t length,
                          const struct virtio_net_hdr *virtio, uint32_t tag) {
     uint8_t gso_type = virtio->gso_type & (uint8_t)~VIRTIO_NET_HDR_GSO_ECN;

@@ -1,7 +1,7 @@
-/* The work of a network card: cut the large buffers that a sender's kernel hands over, finish checksums, and (where
- * it is asked for) hand runs of equal UDP packets to the kernel as one buffer.
+/* The offloads of a network card: segments large buffers of a sender's kernel, and completes checksums. If requested,
+ * merges runs of equal UDP packets into one buffer for the kernel.
  *
- * A program sees packets of the size that would be on the wire, whatever the sender's offloads. */
+ * A program sees packets of the size on the wire, independent of the sender's offloads. */
 #ifndef SERENE_OFFLOAD_H
 #define SERENE_OFFLOAD_H
 
@@ -17,7 +17,7 @@
 
 enum { ETHERNET_BYTES = 14, IPV4_BYTES = 20, IPV6_BYTES = 40, UDP_BYTES = 8, TCP_BYTES = 20 };
 enum { RUN_HEADER_BYTES = ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES };
-enum { RUN_MOST_PACKETS = 64, RUN_MOST_BYTES = 65535 - IPV4_BYTES };     /* what the kernel takes as one buffer */
+enum { RUN_MOST_PACKETS = 64, RUN_MOST_BYTES = 65535 - IPV4_BYTES };     /* limits of one buffer in the kernel */
 
 static inline uint16_t get16(const uint8_t *at) { return (uint16_t)(at[0] << 8 | at[1]); }
 
@@ -26,7 +26,7 @@ static inline void put16(uint8_t *at, uint64_t value) {
     at[1] = (uint8_t)value;
 }
 
-/* The sum of 16-bit words, not yet complemented. */
+/* The sum of 16-bit words, before the complement. */
 static uint64_t word_sum(const uint8_t *data, size_t size) { return ~checksum_csum16(data, size) & 0xffff; }
 
 static uint16_t finished(uint64_t sum) {
@@ -34,8 +34,7 @@ static uint16_t finished(uint64_t sum) {
     return (uint16_t)~sum;
 }
 
-/* A sender that leaves the checksum to its (virtual) hardware hands over a half-made one: finish it, or the
- * receiver would drop the packet. */
+/* Completes a checksum that the sender left to its (virtual) hardware. Otherwise the receiver would drop the packet. */
 static void complete_checksum(uint8_t *frame, uint32_t length, const struct virtio_net_hdr *virtio) {
     if (!(virtio->flags & VIRTIO_NET_HDR_F_NEEDS_CSUM)) return;
     uint32_t start = virtio->csum_start, at = start + virtio->csum_offset;
@@ -44,7 +43,7 @@ static void complete_checksum(uint8_t *frame, uint32_t length, const struct virt
     put16(frame + at, sum ? sum : 0xffff);
 }
 
-/* The sum that a UDP or TCP checksum has besides its own bytes. */
+/* The sum of the pseudo header in a UDP or TCP checksum. */
 static uint64_t pseudo_header_sum(const uint8_t *frame, int is_ipv6, uint8_t protocol, uint32_t length) {
     const uint8_t *addresses = frame + ETHERNET_BYTES + (is_ipv6 ? 8 : 12);
     return word_sum(addresses, is_ipv6 ? 32 : 8) + protocol + (length >> 16) + (length & 0xffff);
@@ -52,10 +51,10 @@ static uint64_t pseudo_header_sum(const uint8_t *frame, int is_ipv6, uint8_t pro
 
 struct large {
     int is_ipv6, is_udp;
-    uint32_t l4, head;           /* where the transport header begins and ends */
+    uint32_t l4, head;           /* offsets of the beginning and the end of the transport header */
 };
 
-/* 0 if it is no buffer that this switch can cut. */
+/* Returns 0 if this switch cannot segment the buffer. */
 static int large_parse(const uint8_t *frame, uint32_t length, uint8_t gso_type, struct large *large) {
     if (length < RUN_HEADER_BYTES) return 0;
     uint16_t type = get16(frame + 12);
@@ -70,7 +69,7 @@ static int large_parse(const uint8_t *frame, uint32_t length, uint8_t gso_type, 
     return large->head < length;
 }
 
-/* Makes packet `number` of a large buffer: `head` is the buffer's own, `frame` begins with a copy of it. */
+/* Completes packet `number` of a large buffer. `head` is the buffer's header, and `frame` begins with a copy of it. */
 static void segment_finish(uint8_t *frame, uint32_t length, const struct large *large, uint32_t number, uint32_t size,
                            int last) {
     uint8_t *l3 = frame + ETHERNET_BYTES, *l4 = frame + large->l4;
@@ -88,7 +87,7 @@ static void segment_finish(uint8_t *frame, uint32_t length, const struct large *
         put16(l4 + 4, transport);
     } else {
         store_bytes(l4 + 4, 4, load_bytes(l4 + 4, 4) + (uint64_t)number * size);
-        if (!last) l4[13] &= (uint8_t)~0x09;    /* FIN and PSH belong to the last, CWR to the first */
+        if (!last) l4[13] &= (uint8_t)~0x09;    /* only the last packet has FIN and PSH, only the first CWR */
         if (number) l4[13] &= (uint8_t)~0x80;
     }
     put16(checksum, 0);
@@ -97,7 +96,7 @@ static void segment_finish(uint8_t *frame, uint32_t length, const struct large *
     put16(checksum, sum || !large->is_udp ? sum : 0xffff);
 }
 
-/* Whether a packet may begin a run: UDP over IPv4 without options, fragments, checksum or a tail. */
+/* Whether a packet may begin a run: UDP over IPv4 without options, fragmentation, checksum or trailing bytes. */
 static int run_begins(const uint8_t *frame, uint32_t length) {
     return length > RUN_HEADER_BYTES && get16(frame + 12) == ETH_P_IP && frame[14] == 0x45
            && frame[23] == IPPROTO_UDP && (get16(frame + 20) & 0x3fff) == 0
@@ -105,15 +104,15 @@ static int run_begins(const uint8_t *frame, uint32_t length) {
            && get16(frame + 38) == length - ETHERNET_BYTES - IPV4_BYTES && get16(frame + 40) == 0;
 }
 
-/* Whether `next` continues the run that `first` began, as its packet `number`. What the kernel will write into it
- * (lengths, checksums, an id that counts up) has to be there already, or to mean nothing (the id under DF). */
+/* Whether `next` continues the run that `first` began, as its packet `number`. The kernel will write lengths, checksums
+ * and an increasing id. `next` has to have these values already, or ones without meaning (the id under DF). */
 static int run_continues(const uint8_t *first, const uint8_t *next, uint32_t number) {
     int same_id = get16(next + 18) == (uint16_t)(get16(first + 18) + number) || (first[20] & 0x40);
     return same_id && !memcmp(first, next, 16) && !memcmp(first + 20, next + 20, 4)
            && !memcmp(first + 26, next + 26, 12);
 }
 
-/* The header of a run of packets of which each carries `size` bytes, `total` together. */
+/* The header of a run of packets. Each carries `size` bytes, and all together carry `total`. */
 static void run_header(uint8_t *head, struct virtio_net_hdr *virtio, const uint8_t *first, uint32_t size,
                        uint32_t total) {
     memcpy(head, first, RUN_HEADER_BYTES);

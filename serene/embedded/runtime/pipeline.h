@@ -1,5 +1,5 @@
-/* The path of a packet as simple_switch has it: parser, ingress, replication, egress, deparser, and back again
- * for packets that are resubmitted, recirculated or cloned. Included after the generated program. */
+/* A packet's path, as in simple_switch: parser, ingress, replication, egress, deparser. Resubmitted, recirculated and
+ * cloned packets pass parts of it again. Included after the generated program. */
 #ifndef SERENE_PIPELINE_H
 #define SERENE_PIPELINE_H
 
@@ -17,7 +17,7 @@ enum instance_type {
 static void run_ingress(struct packet *packet, int passes);
 static void run_egress(struct packet *packet, uint32_t port, uint32_t instance, int passes);
 
-/* A received packet that has caused too many copies or steps is dropped and counted at its ingress port, once. */
+/* Drops a received packet that has caused too many copies or steps. It is counted once, at its ingress port. */
 static void cut_off(struct runtime *runtime, const struct packet *packet) {
     uint32_t port = runtime->came_by;
     if (port < MAX_PORTS) runtime->counts[port].dropped += !runtime->was_cut_off;
@@ -25,8 +25,8 @@ static void cut_off(struct runtime *runtime, const struct packet *packet) {
     TRACE_POINT(packet, TRACE_DROP, DROPPED_CUT_OFF);
 }
 
-/* Each pass of each copy takes steps, more of them for longer packets, whose copies take room. When none are left no
- * other copy is made. */
+/* Each pass of each copy takes steps. Longer packets take more, because their copies take memory. When no steps are
+ * left, no further copy is made. */
 static int may_run(const struct packet *packet) {
     struct runtime *runtime = &packet->state->runtime;
     runtime->steps_left -= 1 + packet->length / 256;
@@ -35,7 +35,7 @@ static int may_run(const struct packet *packet) {
     return 0;
 }
 
-/* Room for a copy, until `copies_used` is reset; NULL: none is left. The stack would be too small for them. */
+/* Memory for a copy until `copies_used` is reset; NULL: none is left. The stack would be too small for copies. */
 static struct packet *copy_room(struct runtime *runtime) {
     if (runtime->copies_used == MAX_COPIES) return NULL;
     struct packet **room = &runtime->copies[runtime->copies_used];
@@ -56,7 +56,7 @@ static void begin_packet(struct packet *packet, struct state *state, uint32_t po
     packet->h.standard_metadata.packet_length = length;
 }
 
-/* A packet that starts over with bytes of its own; of its metadata only a field list survives. */
+/* Starts a packet again with its own bytes. Of its metadata only a field list is kept. */
 static void begin_again(struct packet *copy, const struct packet *packet, const uint8_t *data, uint32_t length,
                         uint32_t field_list, enum instance_type type) {
     begin_packet(copy, packet->state, 0, data, length);
@@ -114,7 +114,7 @@ static void egress_pass(struct packet *packet, uint32_t port, uint32_t instance,
     struct shm_end *ring = packet->requests.recirculate || port >= MAX_PORTS ? NULL : runtime->rings[port];
     uint8_t *to = ring ? shm_reserve(ring, (uint64_t)MAX_HEADERS + payload) : NULL;
     if (ring && !to) {
-        runtime->rings[port] = ring = NULL;      /* also what comes after this one: it has to stay behind it */
+        runtime->rings[port] = ring = NULL;      /* also for later packets: they must not overtake this one */
     }
     if (!to) to = outputs_reserve(&runtime->outputs, MAX_HEADERS + payload);
     if (!to) {
@@ -141,7 +141,7 @@ static void egress_pass(struct packet *packet, uint32_t port, uint32_t instance,
         TRACED(trace_bytes(runtime, 1, to, length);)
         return;
     }
-    /* Bytes of its own: the outputs grow, and move, while it goes round. */
+    /* It gets its own bytes, because the outputs grow and move during its next pass. */
     if (!runtime->loops) runtime->loops = malloc((size_t)MAX_PASSES * MAX_FRAME);
     struct packet *again = passes < MAX_PASSES && length <= MAX_FRAME && runtime->loops ? copy_room(runtime) : NULL;
     if (!again) {
@@ -155,14 +155,14 @@ static void egress_pass(struct packet *packet, uint32_t port, uint32_t instance,
     runtime->copies_used--;
 }
 
-/* `packet` is used up. */
+/* Consumes `packet`. */
 static void run_egress(struct packet *packet, uint32_t port, uint32_t instance, int passes) {
     TRACE_EVENT(packet, TRACE_EGRESS, port, instance, packet->h.standard_metadata.instance_type);
     egress_pass(packet, port, instance, passes);
     TRACE_POINT(packet, TRACE_END, 0);
 }
 
-/* A copy for each but the last, which gets the packet itself. */
+/* Every replica but the last gets a copy; the last gets the packet itself. */
 static void replicate(struct packet *packet, const struct replicas *replicas, int passes) {
     TRACE_EVENT(packet, TRACE_COPIES, COPIES_MULTICAST, packet->h.standard_metadata.mcast_grp,
                 replicas ? replicas->count : 0);
@@ -204,7 +204,7 @@ static void ingress_pass(struct packet *packet, int passes) {
         for (uint32_t i = 0; copy && runtime->steps_left >= 0 && i < replicas->count; i++) {
             begin_packet(copy, packet->state, runtime->came_by, packet->data, packet->length);
             parse(copy);
-            metadata_clear(&copy->h);    /* also the port, which the parser may have asked for */
+            metadata_clear(&copy->h);    /* also the port, which the parser may have read */
             copy_fields(requests.clone_fields, &copy->h, &packet->h);
             copy->h.standard_metadata.instance_type = INSTANCE_INGRESS_CLONE;
             copy->requests.truncate = replicas->truncate;
@@ -246,7 +246,7 @@ static void run_ingress(struct packet *packet, int passes) {
     TRACE_POINT(packet, TRACE_END, 0);
 }
 
-/* Everything one packet causes is in the outputs afterwards. */
+/* Processes one packet. All its results are in the outputs afterwards. */
 static void process_packet(struct state *state, uint32_t port, const uint8_t *data, uint32_t length) {
     struct runtime *runtime = &state->runtime;
     if (port < MAX_PORTS) runtime->counts[port].received++;

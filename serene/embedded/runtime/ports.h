@@ -1,5 +1,6 @@
 /* Live ports: AF_PACKET on interfaces, UDP datagrams that each carry a whole frame, or memory shared with a process on
- * this machine. One thread serves all of them in batches; the lock is held while a batch is processed. Nothing is allocated for a packet. */
+ * this machine. One thread serves all of them in batches, and locks the switch while it processes a batch. No memory is
+ * allocated for a packet. */
 #ifndef SERENE_PORTS_H
 #define SERENE_PORTS_H
 
@@ -55,7 +56,7 @@ static int port_insert(struct runtime *runtime, uint32_t number, int socket, con
     return 0;
 }
 
-/* 0, or a negative errno. */
+/* Returns 0, or a negative errno. */
 static int port_open_interface(struct runtime *runtime, uint32_t number, const char *interface, int joins) {
     unsigned index = if_nametoindex(interface);
     if (!index) return -errno;
@@ -124,8 +125,8 @@ static void port_close(struct port *port) {
     free(port);
 }
 
-/* Makes message `number` of what begins with output `at`; the output that comes after it (index + 1, 0: none).
- * `parts` is how many of the parts are taken. */
+/* Creates message `number`, which begins with output `at`. Returns the output after it (index + 1, 0: none). `parts` is
+ * the number of parts in use. */
 static uint32_t port_message(struct runtime *runtime, struct port *port, uint32_t at, int number, uint32_t *parts) {
     struct ports *ports = ports_of(runtime);
     struct outputs *outputs = &runtime->outputs;
@@ -134,7 +135,7 @@ static uint32_t port_message(struct runtime *runtime, struct port *port, uint32_
     const uint8_t *frame = outputs->bytes + first->offset;
     uint32_t count = 1, used = 0, next = ports->next[at - 1];
     uint32_t lead = port->is_packet ? sizeof(struct virtio_net_hdr) : 0;
-    _Static_assert(sizeof(struct virtio_net_hdr) == OUTPUT_LEAD, "a plain header lies before each output");
+    _Static_assert(sizeof(struct virtio_net_hdr) == OUTPUT_LEAD, "each output has a plain header before it");
     own[used++] = (struct iovec){(void *)(frame - lead), lead + first->length};
     if (port->joins && next && run_begins(frame, first->length)) {
         uint32_t size = first->length - RUN_HEADER_BYTES, total = size, payload = size;
@@ -171,18 +172,18 @@ static void port_send_shm(struct runtime *runtime, struct port *port, uint32_t a
         const struct output *output = &runtime->outputs.items[at - 1];
         struct iovec frame = {runtime->outputs.bytes + output->offset, output->length};
         if (output->length && end->memory && shm_write(end, &frame, 1)) counts->sent++;
-        else counts->dropped++;      /* nobody is there, or does not read, or it has no bytes: a switch drops */
+        else counts->dropped++;      /* no process, or it does not read, or no bytes: dropped */
     }
 }
 
-/* Rings into which frames are made at once, without another copy. */
+/* Rings into which frames are written directly, without another copy. */
 static void rings_open(struct runtime *runtime) {
     for (struct port *port = ports_of(runtime)->first; port; port = port->next)
         if (port->shm && port->shm->end.memory && (int64_t)port->number != runtime->cpu_port)
             runtime->rings[port->number] = &port->shm->end;
 }
 
-/* What was made there is the processes' now. */
+/* Makes the frames written there visible to the processes. */
 static void rings_close(struct runtime *runtime) {
     for (struct port *port = ports_of(runtime)->first; port; port = port->next) {
         if (!port->shm) continue;
@@ -191,7 +192,7 @@ static void rings_close(struct runtime *runtime) {
     }
 }
 
-/* The outputs of one port, from `at` (index + 1) on. */
+/* Sends the outputs of one port, from `at` (index + 1) on. */
 static void port_send(struct runtime *runtime, struct port *port, uint32_t at) {
     struct ports *ports = ports_of(runtime);
     struct port_counts *counts = &runtime->counts[port->number];
@@ -206,15 +207,15 @@ static void port_send(struct runtime *runtime, struct port *port, uint32_t at) {
         int reachable = port->is_packet || port->peer.sin_port;
         while (reachable && sent < count) {
             int done = sendmmsg(port->socket, ports->sending + sent, (unsigned)(count - sent), 0);
-            if (done <= 0 && (errno == EAGAIN || errno == ENOBUFS)) break;     /* the queue is full: a switch drops */
-            if (done <= 0) counts->dropped += ports->packets[sent++];          /* skip what cannot be sent */
+            if (done <= 0 && (errno == EAGAIN || errno == ENOBUFS)) break;     /* the queue is full: dropped */
+            if (done <= 0) counts->dropped += ports->packets[sent++];          /* skips a message that cannot be sent */
             for (; done > 0; done--) counts->sent += ports->packets[sent++];
         }
         while (sent < count) counts->dropped += ports->packets[sent++];
     }
 }
 
-/* Everything in the outputs leaves, or goes to the control plane. */
+/* Sends all outputs to ports or to the control plane. */
 static void flush_outputs(struct runtime *runtime) {
     struct ports *ports = ports_of(runtime);
     struct outputs *outputs = &runtime->outputs;
@@ -254,7 +255,7 @@ static void flush_outputs(struct runtime *runtime) {
     STAGE(runtime, STAGE_OUTSIDE);
 }
 
-/* One message; 0 if it was dropped. */
+/* Processes one message. Returns 0 if it was dropped. */
 static int port_take(struct state *state, struct port *port, int i) {
     struct ports *ports = ports_of(&state->runtime);
     uint32_t length = ports->received[i].msg_len;
@@ -265,7 +266,7 @@ static int port_take(struct state *state, struct port *port, int i) {
             port->peer = ports->from[i];
         } else if (ports->from[i].sin_port != port->peer.sin_port
                    || ports->from[i].sin_addr.s_addr != port->peer.sin_addr.s_addr) {
-            return 0;            /* nobody's but the peer's */
+            return 0;            /* only the peer may send */
         }
         process_packet(state, port->number, frame, length);
         return 1;
@@ -276,7 +277,7 @@ static int port_take(struct state *state, struct port *port, int i) {
                          tag_beside(&ports->received[i].msg_hdr));
 }
 
-/* Frames are copied before they are looked at: what the process writes there meanwhile changes nothing. */
+/* Frames are copied before they are parsed, so that the process cannot change them meanwhile. */
 static int port_receive_shm(struct state *state, struct port *port) {
     struct shm_end *end = &port->shm->end;
     uint8_t *copy = ports_of(&state->runtime)->frames[0];
@@ -299,15 +300,15 @@ static int port_receive_shm(struct state *state, struct port *port) {
     return count;
 }
 
-/* Receives up to `most` messages of the socket and processes them; how many there were, or -1. */
+/* Receives up to `most` messages of the socket and processes them. Returns their number, or -1. */
 static int port_receive_socket(struct state *state, struct port *port, int most) {
     struct ports *ports = ports_of(&state->runtime);
     for (int i = 0; i < most; i++) {
         ports->received[i].msg_hdr = (struct msghdr){
             .msg_iov = ports->received_parts[i] + !port->is_packet,
             .msg_iovlen = port->is_packet ? 2 : 1,
-            .msg_control = port->is_packet ? ports->said[i] : NULL,
-            .msg_controllen = port->is_packet ? sizeof ports->said[i] : 0,
+            .msg_control = port->is_packet ? ports->control[i] : NULL,
+            .msg_controllen = port->is_packet ? sizeof ports->control[i] : 0,
             .msg_name = port->is_packet ? NULL : &ports->from[i],
             .msg_namelen = port->is_packet ? 0 : sizeof ports->from[i]};
     }
@@ -319,11 +320,11 @@ static int port_receive_socket(struct state *state, struct port *port, int most)
     return count;
 }
 
-/* One frame that lies in a slot; 0 if it was dropped. */
+/* Processes the frame in a slot. Returns 0 if it was dropped. */
 static int port_take_slot(struct state *state, struct port *port, struct tpacket2_hdr *slot, uint32_t status) {
-    struct virtio_net_hdr virtio;            /* a tag goes where it lies */
+    struct virtio_net_hdr virtio;            /* copied, because a tag is written over it */
     uint8_t *frame = (uint8_t *)slot + slot->tp_mac;
-    if (slot->tp_snaplen < slot->tp_len) return 0;       /* too long for it, and the socket was full */
+    if (slot->tp_snaplen < slot->tp_len) return 0;       /* too long for the slot, and the socket was full */
     memcpy(&virtio, frame - sizeof virtio, sizeof virtio);
     return process_frame(state, port->number, frame, slot->tp_snaplen, &virtio,
                          vlan_tag(status, slot->tp_vlan_tpid, slot->tp_vlan_tci));
@@ -333,7 +334,7 @@ static int port_receive_ring(struct state *state, struct port *port) {
     struct frame_ring *ring = &port->ring;
     int count = 0;
     for (uint32_t status; count < BATCH && (status = frame_status(ring, 0));) {
-        if (status & TP_STATUS_COPY) {       /* the frames of these slots wait at the socket */
+        if (status & TP_STATUS_COPY) {       /* these slots' frames wait at the socket */
             int waiting = 1, got = 0;
             while (count + waiting < BATCH && frame_status(ring, (uint32_t)waiting) & TP_STATUS_COPY) waiting++;
             for (int more; got < waiting; got += more > 0 ? more : 0) {
@@ -374,7 +375,7 @@ static void inject_waiting(struct state *state) {
     injected->used = 0;
 }
 
-/* What to wait for: the wake-up, the ports' sockets, and the processes at ports of shared memory. */
+/* The descriptors to poll: the wake-up, the ports' sockets, and the processes at shared-memory ports. */
 static int ports_waits(struct runtime *runtime, struct pollfd *waits) {
     int count = 1;
     waits[0] = (struct pollfd){.fd = ports_of(runtime)->wake, .events = POLLIN};
@@ -387,7 +388,7 @@ static int ports_waits(struct runtime *runtime, struct pollfd *waits) {
     return count;
 }
 
-/* Whether nothing has come into shared memory, and whoever writes there next wakes us. */
+/* Whether shared memory has no frames. If so, the next writer wakes this thread. */
 static int ports_sleep(struct runtime *runtime) {
     for (struct port *port = ports_of(runtime)->first; port; port = port->next)
         if (port->shm && port->shm->end.memory && !shm_sleep(&port->shm->end)) return 0;
@@ -400,7 +401,7 @@ static void ports_attend(struct runtime *runtime, const struct pollfd *waits) {
         const struct pollfd *wait = waits + port->wait;
         int error, came = wait[0].fd == port->socket;
         if (came && port->shm && (wait[0].revents || wait[1].revents)) shm_attend(port->shm, port->socket);
-        if (came && wait[0].revents & POLLERR)       /* it went down: asking ends the error, or poll would not wait */
+        if (came && wait[0].revents & POLLERR)       /* interface down: clears the error, or poll would not wait */
             getsockopt(port->socket, SOL_SOCKET, SO_ERROR, &error, &(socklen_t){sizeof error});
         port->wait = 0;
     }
@@ -417,7 +418,7 @@ static void *ports_thread(void *argument) {
         int count = ports_waits(runtime, waits);
         if (!busy) busy = !ports_sleep(runtime);
         pthread_mutex_unlock(&runtime->lock);
-        if (poll(waits, (nfds_t)count, busy ? 0 : -1) < 0 && errno != EINTR) usleep(10000);   /* no memory now */
+        if (poll(waits, (nfds_t)count, busy ? 0 : -1) < 0 && errno != EINTR) usleep(10000);   /* no memory at present */
 
         uint64_t ignored;
         while (waits[0].revents && read(ports->wake, &ignored, sizeof ignored) > 0) {}
@@ -444,7 +445,7 @@ static void *ports_thread(void *argument) {
 
 static void ports_wake(struct runtime *runtime) {
     uint64_t one = 1;
-    if (write(ports_of(runtime)->wake, &one, sizeof one) < 0) { /* full: it is awake already */ }
+    if (write(ports_of(runtime)->wake, &one, sizeof one) < 0) { /* full: the thread is awake already */ }
 }
 
 #endif

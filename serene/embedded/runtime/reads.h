@@ -1,10 +1,10 @@
-/* Table entries as P4Runtime writes them: the counterpart of writes.h, for the same tables. */
+/* Encodes table entries for P4Runtime. This is the counterpart of writes.h, for the same tables. */
 #ifndef SERENE_READS_H
 #define SERENE_READS_H
 
 struct buffer {
     uint8_t *bytes;
-    size_t used, size;           /* beyond `size` nothing is written, but counted */
+    size_t used, size;           /* `used` also counts bytes beyond `size`, which are not written */
 };
 
 static void put_byte(struct buffer *to, uint8_t byte) {
@@ -17,7 +17,7 @@ static void put_varint(struct buffer *to, uint64_t value) {
     put_byte(to, (uint8_t)value);
 }
 
-/* A number that is not 0, as a field. */
+/* Writes a number that is not 0 as a field. */
 static void put_number(struct buffer *to, uint32_t field, uint64_t value) {
     if (!value) return;
     put_varint(to, field << 3 | WIRE_VARINT);
@@ -30,7 +30,7 @@ static uint32_t bytes_of(const uint64_t *limbs, uint32_t count) {
     return top ? 8 * count - (uint32_t)__builtin_clzll(top) / 8 : 8 * (count - 1) + 1;
 }
 
-/* A number in big-endian bytes without leading zeros, as a field. */
+/* Writes a number as a field, in big-endian bytes without leading zeros. */
 static void put_limbs(struct buffer *to, uint32_t field, const uint64_t *limbs, uint32_t width) {
     uint32_t length = bytes_of(limbs, (width + 63) / 64);
     put_varint(to, field << 3 | WIRE_BYTES);
@@ -38,14 +38,14 @@ static void put_limbs(struct buffer *to, uint32_t field, const uint64_t *limbs, 
     while (length--) put_byte(to, (uint8_t)(limbs[length / 8] >> length % 8 * 8));
 }
 
-/* Begins a message of at most 16,383 bytes, as a field; where it begins. */
+/* Begins a message of at most 16,383 bytes as a field. Returns its offset. */
 static size_t put_begin(struct buffer *to, uint32_t field) {
     put_varint(to, field << 3 | WIRE_BYTES);
     to->used += 2;
     return to->used;
 }
 
-/* Ends it; 0 if it is too long. */
+/* Ends the message. Returns 0 if it is too long. */
 static int put_end(struct buffer *to, size_t begun) {
     size_t length = to->used - begun;
     if (length > 0x3fff) return 0;
@@ -64,7 +64,7 @@ static int put_match(struct buffer *to, const struct plain_field *field, const u
         bits += (uint32_t)__builtin_popcountll(mask[i]);
     }
     if (field->kind == MATCH_RANGE ? !key[0] && mask[0] == MASK(field->width) : field->kind != MATCH_EXACT && !any)
-        return 1;                /* matches everything */
+        return 1;                /* the field matches any value */
     size_t match = put_begin(to, 2);
     put_number(to, 1, field->id);
     size_t kind = put_begin(to, field->kind);
@@ -74,7 +74,7 @@ static int put_match(struct buffer *to, const struct plain_field *field, const u
     return put_end(to, kind) && put_end(to, match);
 }
 
-/* A plain entry as an entity of a ReadResponse; 0 if it cannot be written so. */
+/* Writes a plain entry as an entity of a ReadResponse. Returns 0 if that is not possible. */
 static int put_entry(struct buffer *to, const struct plain_tables *plain, const struct plain_table *info,
                      const struct table *table, uint32_t index, uint64_t *mask) {
     const struct entry *entry = &table->entries[index];
@@ -106,9 +106,10 @@ static int put_entry(struct buffer *to, const struct plain_tables *plain, const 
     return fits & put_end(to, whole) & put_end(to, entity);
 }
 
-/* Writes entries of the P4Info's table `id` from handle *from on as entities of a ReadResponse, `most` of them: as many
- * as have room in `bytes`, and up to one that Python has to write. *from is then the handle of that one or behind the
- * last one, *count says how many there are. Returns their bytes. A table that is not plain has none. */
+/* Writes entries of the P4Info's table `id`, from handle *from on, as entities of a ReadResponse. It stops after `most`
+ * entries, when `bytes` is full, or at an entry that Python has to write. *from is then the handle of that entry, or
+ * the one after the last. *count is their number. Returns the number of bytes, which is 0 for a table that is not
+ * plain. */
 EXPORT size_t switch_read(struct state *state, const struct plain_tables *plain, uint32_t id, uint32_t *from,
                           uint32_t most, uint8_t *bytes, size_t size, uint32_t *count) {
     struct buffer to = {bytes, 0, size};

@@ -1,9 +1,9 @@
-/* A shared-memory port: two rings of frames, one for each direction, in memory that the switch made and sealed, so that
- * nobody can take it away from the other. Used by both ends: ports.h, and serene/client/compiled/shm.c.
+/* A shared-memory port: two rings of frames, one for each direction. The switch creates and seals the memory, so that
+ * neither end can shrink it. Both ends use this file: ports.h, and serene/client/compiled/shm.c.
  *
- * A ring has one writer and one reader. Neither believes the other: each keeps its own index to itself, and what it
- * reads of the other's is read once and checked. A reader that is about to sleep says so, and is then woken by a byte
- * through the socket over which it got the memory; otherwise a frame takes no system call. */
+ * A ring has one writer and one reader, which do not trust each other. Each keeps a private copy of its own index, and
+ * reads the other's index once and checks it. A reader sets a flag before it sleeps. The writer then wakes it with a
+ * byte on the socket over which it got the memory. Otherwise a frame takes no system call. */
 #ifndef SERENE_SHM_H
 #define SERENE_SHM_H
 
@@ -16,15 +16,15 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { SHM_RING_BYTES = 4 << 20, SHM_ALIGN = 64, SHM_MOST_BYTES = 65536 };   /* of a ring, a record, a frame */
-enum { SHM_RECORD_BYTES = 8, SHM_GREETING = 0x53724d31 };                    /* before a frame; with the memory */
-enum { SHM_FETCHED_BYTES = 4096 };       /* ahead, at most */
-enum { SHM_CACHED_BYTES = 512 << 10 };   /* of a ring, which are worth beginning it anew */
-#define SHM_SKIP 0xffffffffu     /* for a length: the rest of the ring is not used */
+enum { SHM_RING_BYTES = 4 << 20, SHM_ALIGN = 64, SHM_MOST_BYTES = 65536 };   /* of a ring; of a record; of a frame */
+enum { SHM_RECORD_BYTES = 8, SHM_GREETING = 0x53724d31 };                    /* frame's header; sent with the memory */
+enum { SHM_FETCHED_BYTES = 4096 };       /* prefetched, at most */
+enum { SHM_CACHED_BYTES = 512 << 10 };   /* used bytes of a ring from which the writer returns to its beginning */
+#define SHM_SKIP 0xffffffffu     /* instead of a length: the rest of the ring is unused */
 
 struct shm_ring {
-    _Alignas(SHM_ALIGN) uint64_t written;   /* bytes since the beginning: the writer's */
-    _Alignas(SHM_ALIGN) uint64_t read;      /* the reader's */
+    _Alignas(SHM_ALIGN) uint64_t written;   /* by the writer: bytes since the beginning */
+    _Alignas(SHM_ALIGN) uint64_t read;      /* by the reader */
     _Alignas(SHM_ALIGN) uint32_t asleep;    /* whether the reader has to be woken */
     _Alignas(SHM_ALIGN) uint8_t bytes[SHM_RING_BYTES];
 };
@@ -34,14 +34,14 @@ struct shm_memory {
 };
 
 struct shm_end {                 /* serene.client.transport.shm.End */
-    struct shm_memory *memory;   /* NULL: nobody is at the other end */
+    struct shm_memory *memory;   /* NULL: there is no other end */
     struct shm_ring *in, *out;
-    uint64_t written, read;      /* ours of out and in */
-    uint64_t published;          /* up to where frames are the reader's */
-    uint64_t out_read, in_written;          /* theirs, as last seen and found in order */
-    uint64_t rewound, most_unread;          /* where our ring began anew; bytes of frames that waited there at once */
+    uint64_t written, read;      /* this end's indices, of `out` and `in` */
+    uint64_t published;          /* the reader may read frames up to here */
+    uint64_t out_read, in_written;          /* the other end's, last read and valid */
+    uint64_t rewound, most_unread;          /* index at the last early return; most bytes that waited at once */
     int32_t socket;
-    uint32_t closed;             /* the other end has gone */
+    uint32_t closed;             /* the other end has closed */
 };
 
 static void shm_begin(struct shm_end *end, struct shm_memory *memory, int socket, int of_switch) {
@@ -56,7 +56,7 @@ static void shm_end(struct shm_end *end) {
     *end = (struct shm_end){.socket = -1};
 }
 
-/* Whether there is room for so many bytes; an index that cannot be is no room. */
+/* Whether there is room for this number of bytes. If the other end's index is invalid, there is none. */
 static int shm_has_room(struct shm_end *end, uint64_t size) {
     if (end->written - end->out_read + size <= SHM_RING_BYTES) return 1;
     uint64_t read = __atomic_load_n(&end->out->read, __ATOMIC_ACQUIRE);
@@ -69,34 +69,34 @@ static uint64_t shm_record_bytes(uint64_t length) {
     return (SHM_RECORD_BYTES + length + SHM_ALIGN - 1) & ~(uint64_t)(SHM_ALIGN - 1);
 }
 
-/* The next frame, likely as long as this one, lies in the other processor's cache: has it on its way meanwhile. */
+/* Prefetches the next frame, which is in the other processor's cache and probably as long as this one. */
 static inline __attribute__((always_inline)) void shm_fetch(const uint8_t *from, uint64_t size, const int to_write) {
     if (size > SHM_FETCHED_BYTES) size = SHM_FETCHED_BYTES;
     for (uint64_t i = 0; i < size; i += SHM_ALIGN) __builtin_prefetch(from + i, to_write);
 }
 
-/* Whether the next frame goes to the beginning of the ring, which both processors have in their caches. Until it is read
- * there is room for as much as lies before what is skipped: more than ever waited. */
+/* Whether the next frame goes to the beginning of the ring, which both processors have in their caches. Until the
+ * reader follows, there is room for the bytes before the skipped part, which are more than ever waited. */
 static int shm_rewinds(const struct shm_end *end, uint64_t at) {
     return at >= SHM_CACHED_BYTES && at / 2 >= end->most_unread && end->written == end->published
            && __atomic_load_n(&end->out->read, __ATOMIC_ACQUIRE) == end->written;
 }
 
-/* Room in the ring for a frame of `most` bytes at most. NULL: it is full. */
+/* Room in the ring for a frame of at most `most` bytes. NULL: the ring is full. */
 static uint8_t *shm_reserve(struct shm_end *end, uint64_t most) {
     uint64_t size = shm_record_bytes(most), at = end->written % SHM_RING_BYTES;
     int rewinds = shm_rewinds(end, at);
     uint64_t skipped = rewinds || at + size > SHM_RING_BYTES ? SHM_RING_BYTES - at : 0;
     if (most > SHM_MOST_BYTES) return NULL;
     if (!shm_has_room(end, skipped + size)) {
-        end->most_unread = SHM_RING_BYTES;       /* begins anew no more */
+        end->most_unread = SHM_RING_BYTES;       /* no early return to the beginning any more */
         return NULL;
     }
     if (rewinds) end->rewound = end->written + skipped;
     return end->out->bytes + (skipped ? 0 : at) + SHM_RECORD_BYTES;
 }
 
-/* A frame has been written where there was room; it is the reader's with shm_publish. 0: nothing is no frame. */
+/* Adds the frame that was written into the room. shm_publish makes it visible to the reader. Ignores 0 bytes. */
 static int shm_commit(struct shm_end *end, uint8_t *frame, uint32_t length) {
     if (!length) return 0;
     uint8_t *record = frame - SHM_RECORD_BYTES, *at = end->out->bytes + end->written % SHM_RING_BYTES;
@@ -111,7 +111,7 @@ static int shm_commit(struct shm_end *end, uint8_t *frame, uint32_t length) {
     return 1;
 }
 
-/* Copies a frame into the ring. 0: it is full. */
+/* Copies a frame into the ring. Returns 0 if the ring is full. */
 static int shm_write(struct shm_end *end, const struct iovec *parts, size_t count) {
     uint64_t length = 0;
     for (size_t i = 0; i < count; i++) length += parts[i].iov_len;
@@ -125,7 +125,7 @@ static int shm_write(struct shm_end *end, const struct iovec *parts, size_t coun
     return 1;
 }
 
-/* Hands over what was written, if anything was, and wakes the reader if it sleeps. */
+/* Makes new frames visible to the reader, and wakes the reader if it sleeps. */
 static void shm_publish(struct shm_end *end) {
     if (end->published == end->written) return;
     uint64_t unread = end->written - __atomic_load_n(&end->out->read, __ATOMIC_RELAXED);
@@ -133,14 +133,14 @@ static void shm_publish(struct shm_end *end) {
     if (unread > end->most_unread) end->most_unread = unread;
     end->published = end->written;
     __atomic_store_n(&end->out->written, end->written, __ATOMIC_RELEASE);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);     /* either we see that it sleeps, or it sees what was written */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);     /* either we see that it sleeps, or it sees the new frames */
     if (__atomic_load_n(&end->out->asleep, __ATOMIC_RELAXED)
         && __atomic_exchange_n(&end->out->asleep, 0, __ATOMIC_RELAXED))
-        send(end->socket, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);   /* a full queue wakes it as well */
+        send(end->socket, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);   /* a full queue also wakes it */
 }
 
-/* The next frame, in the ring: 1; none: 0. -1: what is there makes no sense, and is thrown away.
- * The frame's bytes may change at any time, and are nobody's any more with shm_release. */
+/* Finds the next frame in the ring. Returns 1; 0: there is none; -1: the ring's contents are invalid and discarded. The
+ * other end may change the frame's bytes at any time, and overwrites them after shm_release. */
 static int shm_read(struct shm_end *end, const uint8_t **frame, uint32_t *length) {
     for (;;) {
         uint64_t there = end->in_written - end->read;
@@ -153,7 +153,7 @@ static int shm_read(struct shm_end *end, const uint8_t **frame, uint32_t *length
         uint64_t at = end->read % SHM_RING_BYTES, left = SHM_RING_BYTES - at;
         *length = __atomic_load_n((const uint32_t *)(end->in->bytes + at), __ATOMIC_RELAXED);
         if (*length == SHM_SKIP) {
-            if (left >= there) break;            /* only ever before a frame */
+            if (left >= there) break;            /* it can only be before a frame */
             end->read += left;
             continue;
         }
@@ -168,10 +168,10 @@ static int shm_read(struct shm_end *end, const uint8_t **frame, uint32_t *length
     return -1;
 }
 
-/* Gives the room of what was read back to the writer. */
+/* Returns the room of frames that were read to the writer. */
 static void shm_release(struct shm_end *end) { __atomic_store_n(&end->in->read, end->read, __ATOMIC_RELEASE); }
 
-/* Says that the reader has to be woken from now on. 0: there is something to read. */
+/* Sets the flag that the reader has to be woken. Returns 0 if there is a frame to read. */
 static int shm_sleep(struct shm_end *end) {
     __atomic_store_n(&end->in->asleep, 1, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -180,7 +180,7 @@ static int shm_sleep(struct shm_end *end) {
     return 0;
 }
 
-/* Takes the bytes that woke it; notices when the other end has gone. */
+/* Reads the bytes that woke it, and detects that the other end has closed. */
 static void shm_woken(struct shm_end *end) {
     uint8_t bytes[512];
     __atomic_store_n(&end->in->asleep, 0, __ATOMIC_RELAXED);

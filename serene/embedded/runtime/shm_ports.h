@@ -1,7 +1,7 @@
-/* The switch's side of shared-memory ports: a UNIX socket at the port's path, and the memory for whoever connects.
+/* The switch's side of shared-memory ports: a UNIX socket at the port's path, and memory for a process that connects.
  *
- * One process at a time: its connection is its lease, which the kernel ends with the process. The next one gets memory of
- * its own, in which nothing of the last one's is left. */
+ * One process at a time has the port: its connection is its lease, which the kernel ends with the process. The next
+ * process gets new memory, without data of the last one. */
 #ifndef SERENE_SHM_PORTS_H
 #define SERENE_SHM_PORTS_H
 
@@ -14,11 +14,11 @@
 struct shm_port {
     struct shm_end end;
     struct sockaddr_un address;
-    dev_t device;                /* of the socket in the file system, to unlink no other one */
+    dev_t device;                /* of the socket in the file system, so that no other one is unlinked */
     ino_t inode;
 };
 
-/* A listening socket at the path; or a negative errno. One that no switch listens at any more is replaced. */
+/* A listening socket at the path, or a negative errno. A socket at which no switch listens any more is replaced. */
 static int shm_listen(struct shm_port *shm, const char *path) {
     struct stat made;
     socklen_t size = shm_address(path, &shm->address);
@@ -26,7 +26,7 @@ static int shm_listen(struct shm_port *shm, const char *path) {
     const struct sockaddr *address = (struct sockaddr *)&shm->address;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) return -errno;
-    fchmod(fd, 0600);            /* of the file to come: nobody else's processes */
+    fchmod(fd, 0600);            /* mode of the file: only this user's processes may connect */
     int failed = bind(fd, address, size);
     if (failed && errno == EADDRINUSE) {
         int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -52,7 +52,7 @@ static void shm_unlisten(struct shm_port *shm) {
         unlink(shm->address.sun_path);
 }
 
-/* Memory that cannot shrink under us. NULL: there is none, and errno says why. */
+/* Memory that the other end cannot shrink. NULL: it could not be created, see errno. */
 static struct shm_memory *shm_make(int *fd) {
     *fd = memfd_create("serene-port", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (*fd < 0) return NULL;
@@ -72,7 +72,7 @@ static void shm_accept_one(struct shm_port *shm, int connection) {
     struct shm_memory *memory = shm_make(&fd);
     if (!memory) {
         uint32_t why[2] = {SHM_GREETING, (uint32_t)errno};
-        if (send(connection, why, sizeof why, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) { /* it has gone again */ }
+        if (send(connection, why, sizeof why, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) { /* the process has gone already */ }
         close(connection);
         return;
     }
@@ -93,17 +93,17 @@ static void shm_look(struct shm_port *shm) {
     struct pollfd wait = {.fd = shm->end.socket, .events = POLLRDHUP};
     if (!shm->end.memory) return;
     shm_woken(&shm->end);
-    if (shm->end.closed || (poll(&wait, 1, 0) > 0 && wait.revents)) shm_end(&shm->end);   /* also with bytes unread */
+    if (shm->end.closed || (poll(&wait, 1, 0) > 0 && wait.revents)) shm_end(&shm->end);   /* even with unread bytes */
 }
 
-/* After the sockets have been waited for: who has gone, and who has come. A process that comes while another one has
- * the port is turned away. */
+/* After poll: detects processes that have gone, and accepts new ones. A process that connects while another one has the
+ * port is refused. */
 static void shm_attend(struct shm_port *shm, int listener) {
     shm_look(shm);
     for (int most = 8; most > 0; most--) {
         int connection = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (connection < 0) return;
-        shm_look(shm);           /* whoever had the port may have gone before this one came */
+        shm_look(shm);           /* the port's last process may have gone before this one connected */
         if (shm->end.memory) close(connection);
         else shm_accept_one(shm, connection);
     }

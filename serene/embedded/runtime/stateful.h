@@ -1,4 +1,4 @@
-/* Counters, meters and registers: arrays that outlive packets. */
+/* Counters, meters and registers: arrays that keep their values between packets. */
 #ifndef SERENE_STATEFUL_H
 #define SERENE_STATEFUL_H
 
@@ -17,7 +17,7 @@ struct counter_array {
     struct count *items;
 };
 
-/* A column of rows that registers of the same size share. */
+/* A register: a column of the rows that registers of the same size share. */
 struct register_array {
     uint32_t size, element_bytes, row_bytes;
     void *items;                 /* element 0 */
@@ -30,8 +30,8 @@ static size_t rows_bytes(size_t count, size_t row_bytes) {
     return (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
 }
 
-/* Zeroed, at a page's start; large ones in huge pages where the kernel has them, so that a packet that touches a few
- * rows does not wait for the page tables. NULL when memory has run out. */
+/* Zeroed memory, aligned to a page. Large arrays are in huge pages if the kernel has them, so that a packet that
+ * accesses a few rows causes fewer TLB misses. NULL if there is not enough memory. */
 static void *rows_make(size_t count, size_t row_bytes) {
     size_t size = rows_bytes(count, row_bytes);
     void *rows = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -44,7 +44,7 @@ static void rows_free(void *rows, size_t count, size_t row_bytes) {
     if (rows) munmap(rows, rows_bytes(count, row_bytes));
 }
 
-/* Two rates, three colours (RFC 2698, colour-blind). Rates are units per microsecond, as BMv2 counts them. */
+/* Two rates, three colours (RFC 2698, colour-blind). Rates are in units per microsecond, as in BMv2. */
 struct meter {
     int configured;
     double rate[2], burst[2], tokens[2];     /* committed, peak */
@@ -115,7 +115,7 @@ static void profile_free(struct profile *profile) {
     free(profile->data);
 }
 
-/* The member that an entry names; of a group, the one that the hash takes. NULL: there is none. */
+/* The member that an entry names, or the group's member that the hash selects. NULL: there is none. */
 static inline struct member *profile_choose(struct profile *profile, const uint64_t *entry, uint64_t hash) {
     uint64_t number = entry[1];
     if (number >= profile->size) return NULL;

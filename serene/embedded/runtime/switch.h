@@ -1,4 +1,4 @@
-/* The state of every switch, whatever its program: ports, replication, outputs, and queues to the
+/* The part of a switch's state that is the same for all programs: ports, replication, outputs, and queues to the
  * control plane. */
 #ifndef SERENE_SWITCH_H
 #define SERENE_SWITCH_H
@@ -12,26 +12,28 @@
 
 #include "shm.h"
 
-/* The functions that the program is made of: not inlined, or their variables would be on the stack for each pass. */
+/* Attributes of the program's functions. They are not inlined: otherwise every nested pass would have all their
+ * variables on the stack. */
 #define STAGE_FUNCTION static __attribute__((noinline))
 
-/* Whether a packet may step back in its program: one that steps back for ever would hold the switch up. */
+/* Whether a packet may jump back in its program. The number of steps is limited, because an endless loop would block
+ * the switch. */
 #define STEP(packet) ((packet)->state->runtime.steps_left-- > 0)
 
 #define EXPORT __attribute__((visibility("default"), unused))
 
 enum { MAX_PORTS = 512, MAX_GROUPS = 65536, MAX_SESSIONS = 32768, MAX_FRAME = 65536 };
-enum { MAX_PASSES = 64 };        /* of one packet through the pipeline */
-enum { MAX_STEPS = 1 << 18 };    /* that one received packet may take, with all its copies: see STEP and may_run */
-enum { MAX_COPIES = 5 * MAX_PASSES + 8 };     /* of one packet, at once */
-enum { OUTPUT_BYTES = 64 << 20, MOST_OUTPUT_BYTES = 1 << 30 };   /* when they are sent, and when no more are taken */
-enum { OUTPUT_LEAD = 10 };        /* zeros before each output: a plain struct virtio_net_hdr, for one piece a message */
+enum { MAX_PASSES = 64 };        /* passes of one packet through the pipeline */
+enum { MAX_STEPS = 1 << 18 };    /* of one received packet, with all its copies: see STEP and may_run */
+enum { MAX_COPIES = 5 * MAX_PASSES + 8 };     /* of one packet at the same time */
+enum { OUTPUT_BYTES = 64 << 20, MOST_OUTPUT_BYTES = 1 << 30 };   /* sent from here on; dropped beyond */
+enum { OUTPUT_LEAD = 10 };        /* zeros before each output: an empty virtio_net_hdr, for messages of one piece */
 enum { RING_BYTES = 4 << 20 };
 
-/* Where the cycles go, counted when compiled with -DPROFILE only. */
+/* Stages whose cycles are counted, only if compiled with -DPROFILE. */
 enum stage {
     STAGE_OUTSIDE, STAGE_RECEIVE, STAGE_PARSE, STAGE_CHECKSUM, STAGE_MATCH, STAGE_REPLICATE, STAGE_DEPARSE, STAGE_SEND,
-    STAGE_ACTIONS                /* and one for each action, by its id */
+    STAGE_ACTIONS                /* followed by one for each action, by its id */
 };
 enum { MAX_STAGES = STAGE_ACTIONS + 1024 };
 
@@ -52,7 +54,7 @@ struct replica {
 
 struct replicas {
     uint32_t count;
-    uint32_t truncate;           /* clone sessions: bytes kept, 0 for all */
+    uint32_t truncate;           /* clone sessions: bytes that are kept; 0: all */
     struct replica items[];
 };
 
@@ -62,7 +64,7 @@ struct output {
     size_t offset;
 };
 
-/* Packets on their way out, collected per batch. */
+/* Packets to be sent, collected for each batch. */
 struct outputs {
     uint8_t *bytes;
     size_t used, capacity;
@@ -70,7 +72,8 @@ struct outputs {
     uint32_t count, items_capacity;
 };
 
-/* Records for the control plane: packets on the CPU port and digests. Bounded; what does not fit is counted. */
+/* Records for the control plane: packets on the CPU port and digests. The size is bounded; records that do not fit are
+ * counted. */
 struct ring {
     uint8_t *bytes;              /* [RING_BYTES], records of {uint32 length, payload} end to end */
     size_t used;
@@ -87,22 +90,22 @@ struct runtime {
     uint64_t random;
     uint64_t started_ns;
     int64_t steps_left;          /* of MAX_STEPS, for the packet that is being processed */
-    int was_cut_off;             /* that packet, and it was counted */
-    uint32_t came_by;            /* the port where it came in */
-    struct packet *copies[MAX_COPIES];   /* made when they are first needed */
+    int was_cut_off;             /* whether that packet was dropped for it, and counted */
+    uint32_t came_by;            /* its ingress port */
+    struct packet *copies[MAX_COPIES];   /* allocated when they are first needed */
     int copies_used;
     struct replicas *groups[MAX_GROUPS];
     struct replicas *sessions[MAX_SESSIONS];
     struct outputs outputs;
     struct ring cpu, digests;
-    pthread_mutex_t lock;        /* held for a batch of packets, or for one control-plane call */
-    int control_waiting;         /* calls that want the lock: packets let them go first */
+    pthread_mutex_t lock;        /* for a batch of packets, or for one control-plane call */
+    int control_waiting;         /* calls that wait for the lock: they have priority over packets */
     pthread_cond_t events;
     struct port_counts counts[MAX_PORTS];
-    uint8_t *loops;              /* [MAX_PASSES][MAX_FRAME], made with the first packet that is recirculated */
+    uint8_t *loops;              /* [MAX_PASSES][MAX_FRAME], allocated for the first recirculated packet */
     void *ports;                 /* ports.h */
-    struct shm_end *rings[MAX_PORTS];    /* what leaves by such a port is made there; while the ports' thread runs */
-    struct trace *trace;         /* trace.h; made when packets are first traced */
+    struct shm_end *rings[MAX_PORTS];    /* outputs of such a port are written there; while the ports' thread runs */
+    struct trace *trace;         /* trace.h; allocated when packets are first traced */
 #ifdef PROFILE
     uint64_t stage_cycles[MAX_STAGES], stage_entered[MAX_STAGES], stage_since;
     uint32_t stage;
@@ -136,7 +139,7 @@ static uint64_t now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 }
 
-/* xorshift64*: P4's random() needs spread, not secrecy. */
+/* xorshift64*: P4's random() need not be cryptographically secure. */
 static inline uint64_t random_next(struct runtime *runtime) {
     uint64_t x = runtime->random;
     x ^= x >> 12;
@@ -151,7 +154,7 @@ static inline uint64_t random_between(struct runtime *runtime, uint64_t low, uin
     return high <= low ? low : low + (span ? random_next(runtime) % span : random_next(runtime));
 }
 
-/* Room for a packet of `length` bytes; NULL when memory has run out. */
+/* Room for a packet of `length` bytes; NULL if there is not enough memory. */
 static uint8_t *outputs_reserve(struct outputs *outputs, size_t length) {
     length += OUTPUT_LEAD;
     if (outputs->used + length > MOST_OUTPUT_BYTES) return NULL;
@@ -196,7 +199,7 @@ static void ring_push(struct ring *ring, const void *head, uint32_t head_length,
     ring->used += 4 + length;
 }
 
-/* Replaces *slot by a list of `count` (port, instance) pairs; 0 on success. */
+/* Replaces *slot by a list of `count` (port, instance) pairs. Returns 0 on success. */
 static int replicas_set(struct replicas **slot, const uint32_t *pairs, uint32_t count, uint32_t truncate) {
     struct replicas *list = malloc(sizeof *list + count * sizeof list->items[0]);
     if (!list) return -1;

@@ -1,15 +1,15 @@
-/* Match-action tables. A key is an array of limbs, each key field starting a limb of its own.
+/* Match-action tables. A key is an array of limbs. Each key field begins a new limb.
  *
- * Entries with equal masks are a group, and one hash probe finds those of a group that a key may match (tuple space
- * search: Srinivasan, Suri, Varghese, "Packet classification using tuple space search", SIGCOMM 1999).
+ * Entries with equal masks form a group. One hash probe finds the entries of a group that a key may match. This is
+ * tuple space search (Srinivasan, Suri, Varghese, "Packet classification using tuple space search", SIGCOMM 1999).
  *
- * EXACT   one group, whose mask is everything.
+ * EXACT   one group, whose mask has all bits set.
  * LPM     a group for each prefix length; an entry's rank is its length.
  * TERNARY an entry's rank is its priority.
  *
- * Groups are searched by their largest rank, until the best entry found outranks all that are left. Of entries with
- * equal ranks the older one wins. A limb that is compared as a range is part of a group's mask for entries whose bounds
- * are equal; other ranges are compared one by one.
+ * Groups are searched in the order of their largest rank, until the best entry found outranks all remaining groups. Of
+ * entries with equal ranks the older one wins. If a range's bounds are equal, its limb is part of the group's mask.
+ * Other ranges are compared entry by entry.
  */
 #ifndef SERENE_TABLE_H
 #define SERENE_TABLE_H
@@ -25,13 +25,13 @@ enum { NO_ACTION = 0xffffffff };
 enum { MOST_BUCKETS = 4096 };    /* of groups by their masks */
 enum { FIRST_SLOTS = 16, CACHED_SLOTS = 1 << 17 };
 
-/* Of an entry: in use; hit since somebody looked (tables with idle timeouts only); the control plane has notes on it. */
+/* Flags: in use; hit since the last query (only in tables with idle timeouts); Python stores more about the entry. */
 struct entry {
     uint8_t used, touched, noted;
     int32_t rank;                /* larger wins */
     uint32_t action;
     uint32_t next;               /* with the same masked key, by rank, then by age; or the next free one: index + 1 */
-    uint32_t place;              /* in its group's heap */
+    uint32_t place;              /* its index in its group's heap */
     struct table_group *group;
     uint64_t age;                /* smaller is older */
     uint64_t metadata;           /* the controller's own number */
@@ -40,7 +40,7 @@ struct entry {
 
 struct masked_limb {
     uint64_t mask;
-    uint64_t only;               /* of a group with one entry: that one's, so that its key need not be fetched */
+    uint64_t only;               /* of a group with one entry: this limb of its masked key, for locality */
     uint32_t at;
 };
 
@@ -48,16 +48,17 @@ struct table_group {
     int32_t top;                 /* the largest rank of its entries */
     uint32_t count, capacity;
     uint32_t *heap;              /* [capacity] entries; none outranks its parent */
-    uint32_t place;              /* among the groups by rank */
-    struct table_group *next;    /* with the same bucket */
+    uint32_t place;              /* its index among the groups by rank */
+    struct table_group *next;    /* the next one in the same bucket */
     uint64_t seed;               /* of its hashes */
     uint64_t *mask;              /* [key_limbs] */
     uint32_t on_count;
     struct masked_limb on[];     /* the limbs whose mask is not 0 */
 };
 
-/* One for each masked key of a group, with linear probing; half of them or more are empty. There are as many as the
- * entries need, not as the table's size: most probes find an empty slot, and few slots stay in the processor's cache. */
+/* One slot for each masked key of a group, with linear probing. At least half of the slots are empty. Their number
+ * grows with the entries, not with the table's size. Most probes find an empty slot, and few slots stay in the
+ * processor's cache. */
 struct slot {
     uint32_t hash;
     uint32_t head;               /* the first entry with this key, index + 1; 0: empty */
@@ -67,21 +68,21 @@ struct table {
     enum table_kind kind;
     uint32_t size;
     int key_limbs, data_limbs;
-    const uint8_t *ranges;       /* per limb: compare as a range (ternary tables only) */
-    int ranged;                  /* one of them is set */
+    const uint8_t *ranges;       /* for each limb: whether it is compared as a range (only in ternary tables) */
+    int ranged;                  /* whether one of them is set */
     struct entry *entries;       /* [size] */
-    uint64_t *keys;              /* [size][key_limbs]; of ranges the low bounds */
-    uint64_t *highs;             /* the same, of ranges the high bounds; NULL without ranges */
+    uint64_t *keys;              /* [size][key_limbs]; for ranges the low bounds */
+    uint64_t *highs;             /* the same, for ranges the high bounds; NULL without ranges */
     uint64_t *data;              /* [size][data_limbs] */
     struct slot *slots;          /* [slot_mask + 1] */
     uint32_t slot_mask, home_mask;
-    uint64_t *homes;             /* [home_mask + 1] bits: whether a masked key has this hash. A fraction of the slots'
-                                    size, so that most probes, which find nothing, stay in the first cache. */
+    uint64_t *homes;             /* [home_mask + 1] bits: whether a masked key has this hash. Smaller than the slots, so
+                                    that most probes, which find nothing, stay in the L1 cache. */
     struct table_group **groups; /* [group_count], by their largest rank */
     uint32_t group_count, group_capacity;
     struct table_group **buckets;        /* [bucket_mask + 1] */
     uint32_t bucket_mask;
-    uint64_t *scratch;           /* [key_limbs], of the control plane */
+    uint64_t *scratch;           /* [key_limbs], for the control plane */
     uint64_t ages, seeds;
     uint32_t count;
     uint32_t free;               /* an unused entry, index + 1; 0: those from `fresh` on */
@@ -101,7 +102,7 @@ INLINE const uint64_t *entry_key(const struct table *table, uint32_t index) {
     return table->keys + (size_t)index * (size_t)table->key_limbs;
 }
 
-/* A limb of an entry's mask; of a range its high bound. */
+/* A limb of an entry's mask; for a range, its high bound. */
 INLINE uint64_t entry_mask(const struct table *table, uint32_t index, int limb) {
     if (table->ranged && table->ranges[limb]) return table->highs[(size_t)index * (size_t)table->key_limbs + limb];
     return table->entries[index].group->mask[limb];
@@ -127,7 +128,7 @@ INLINE uint64_t *home(const struct table *table, uint64_t hash) { return &table-
 
 INLINE uint64_t home_bit(uint64_t hash) { return 1ull << (hash & 63); }
 
-/* The slot of the group's entries with this masked key, or the empty one where it would be. */
+/* The slot of the group's entries with this masked key, or the empty slot for that key. */
 INLINE struct slot *group_slot(const struct table *table, const struct table_group *group, const uint64_t *key,
                                uint64_t hash) {
     for (uint32_t at = (uint32_t)hash;; at++) {

@@ -1,4 +1,4 @@
-/* How tables are made, and how their entries are written. */
+/* Creates tables, and writes their entries. */
 #ifndef SERENE_TABLE_WRITES_H
 #define SERENE_TABLE_WRITES_H
 
@@ -10,7 +10,7 @@ static uint32_t power_of_two(uint64_t least, uint32_t most) {
     return power;
 }
 
-/* How many there are for so many slots: most are 0. */
+/* The number of bits of `homes` for a number of slots. Most bits are 0. */
 static uint32_t home_bits(uint32_t slots) {
     if (slots < 64) return 64;
     return slots <= CACHED_SLOTS || slots > 1u << 28 ? slots : 4 * slots;
@@ -65,7 +65,7 @@ static void table_free(struct table *table) {
 
 /* -- groups ------------------------------------------------------------------------------------------------- */
 
-/* Writes the mask that entries with these masks (or ranges) are grouped by. */
+/* Writes the mask of the group for entries with these masks or ranges. */
 static void group_mask(const struct table *table, const uint64_t *key, const uint64_t *mask, uint64_t *to) {
     for (int i = 0; i < table->key_limbs; i++)
         to[i] = table->kind == TABLE_EXACT ? ~0ull
@@ -85,7 +85,7 @@ static struct table_group *group_find(const struct table *table, const uint64_t 
     return group;
 }
 
-/* Moves a group to its place among the others after its largest rank has changed. */
+/* Moves a group to its position among the others after its largest rank has changed. */
 static void group_place(struct table *table, struct table_group *group) {
     struct table_group **groups = table->groups;
     uint32_t from = group->place, low = 0, high = table->group_count - 1;
@@ -102,7 +102,7 @@ static void group_place(struct table *table, struct table_group *group) {
     for (uint32_t i = first; i <= last; i++) groups[i]->place = i;
 }
 
-/* An empty group, behind all others; NULL when memory has run out. */
+/* Adds an empty group after all others. NULL if there is not enough memory. */
 static struct table_group *group_make(struct table *table, const uint64_t *mask) {
     size_t limbs = (size_t)table->key_limbs;
     if (table->group_count == table->group_capacity) {
@@ -145,7 +145,7 @@ static void heap_put(struct table *table, struct table_group *group, uint32_t pl
     table->entries[index].place = place;
 }
 
-/* Moves the entry that belongs at `place` up or down from there to where the heap is in order. */
+/* Moves the entry up or down from `place` until the heap is ordered. */
 static void heap_sift(struct table *table, struct table_group *group, uint32_t place, uint32_t index) {
     const struct entry *entries = table->entries;
     int32_t rank = entries[index].rank;
@@ -161,7 +161,7 @@ static void heap_sift(struct table *table, struct table_group *group, uint32_t p
     heap_put(table, group, place, index);
 }
 
-/* To be called when a group has come to have one entry. */
+/* Called when a group's number of entries becomes one. */
 static void group_only(const struct table *table, struct table_group *group) {
     const uint64_t *key = entry_key(table, group->heap[0]);
     for (uint32_t i = 0; i < group->on_count; i++) group->on[i].only = key[group->on[i].at];
@@ -203,7 +203,7 @@ static int table_find(const struct table *table, const uint64_t *key, const uint
     return at ? (int)(at - 1) : TABLE_NO_ENTRY;
 }
 
-/* Makes room for one more masked key; 0 when memory has run out. */
+/* Makes room for one more masked key. Returns 0 if there is not enough memory. */
 static int slots_reserve(struct table *table) {
     uint32_t mask = table->slot_mask, larger = 2 * mask + 1;
     if (table->count <= mask / (mask < CACHED_SLOTS ? 8 : 2)) return 1;
@@ -230,7 +230,7 @@ static int slots_reserve(struct table *table) {
     return 1;
 }
 
-/* The new entry's handle, or a table_error. Bits of `key` that are not in `mask` have to be 0. */
+/* Adds an entry. Returns its handle, or a table_error. Bits of `key` that are not in `mask` have to be 0. */
 static int table_insert(struct table *table, const uint64_t *key, const uint64_t *mask, int32_t rank, uint32_t action,
                         const uint64_t *data) {
     size_t limbs = (size_t)table->key_limbs, data_limbs = (size_t)table->data_limbs;
@@ -274,7 +274,7 @@ static int table_insert(struct table *table, const uint64_t *key, const uint64_t
     return (int)index;
 }
 
-/* Empties a slot; those after it that would no longer be found move forward. */
+/* Empties a slot. Later slots that would no longer be found move forward. */
 static void slot_clear(struct table *table, uint32_t at) {
     uint32_t mask = table->slot_mask;
     for (uint32_t from = (at + 1) & mask; table->slots[from].head; from = (from + 1) & mask) {
@@ -285,7 +285,7 @@ static void slot_clear(struct table *table, uint32_t at) {
     table->slots[at].head = 0;
 }
 
-/* No longer says that there is this hash, unless another key has it. */
+/* Clears the bit of this hash, unless another key has the same hash. */
 static void home_clear(struct table *table, uint32_t hash) {
     for (uint32_t at = hash; table->slots[at & table->slot_mask].head; at++)
         if (!((table->slots[at & table->slot_mask].hash ^ hash) & table->home_mask)) return;

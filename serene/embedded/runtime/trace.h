@@ -1,13 +1,14 @@
-/* What a packet meets, recorded event by event: only in a program compiled with -DTRACE, a second time and for the same
- * state, so that a switch that is not traced spends nothing on it. serene/embedded/trace/steps.py reads the records.
+/* Records a packet's processing, event by event. Only a program compiled with -DTRACE has this code. It is a second
+ * compilation that uses the same state, so that an untraced switch has no overhead. serene/embedded/trace/steps.py
+ * reads the records.
  *
- * An event is a head (kind, number of words that follow, id) and its words. A packet's record begins with two words:
- * how many follow, and whether events were left out because it grew too long. */
+ * An event is a header (kind, number of words that follow, id) and its words. A packet's record begins with two words:
+ * the number of words that follow, and whether events are missing because the record was too long. */
 #ifndef SERENE_TRACE_H
 #define SERENE_TRACE_H
 
 enum trace_kind {
-    TRACE_END,                   /* of what began last: a packet, a pass, the parser, an action, copies */
+    TRACE_END,                   /* ends what began last: a packet, a pass, the parser, an action, copies */
     TRACE_PACKET, TRACE_INGRESS, TRACE_EGRESS, TRACE_PARSER, TRACE_ACTION, TRACE_COPIES,     /* these have an end */
     TRACE_STATE, TRACE_SELECT, TRACE_HEADER, TRACE_PARSER_ERROR, TRACE_CHECKSUM, TRACE_TABLE, TRACE_MEMBER,
     TRACE_CONDITION, TRACE_REGISTER_READ, TRACE_REGISTER_WRITE, TRACE_COUNTER, TRACE_METER, TRACE_REQUEST,
@@ -27,17 +28,17 @@ enum { TRACE_RING_WORDS = 1 << 19, TRACE_PACKET_WORDS = 1 << 16 };
 struct trace {
     int active;
     uint8_t ports[MAX_PORTS];    /* whose packets are traced */
-    uint32_t bytes;              /* of each packet that comes or leaves */
+    uint32_t bytes;              /* recorded bytes of each packet that arrives or leaves */
     size_t used, at;             /* words of finished records; end of the present one, 0 outside a packet */
     int cut;
-    uint64_t lost;               /* packets that found no room */
+    uint64_t lost;               /* packets for which there was no room */
     uint64_t words[TRACE_RING_WORDS];
 };
 
 #ifdef TRACE
 #define TRACED(...) __VA_ARGS__
 
-/* Room for an event's words; NULL where nothing is recorded. */
+/* Room for an event's words; NULL if nothing is recorded. */
 static uint64_t *trace_room(struct runtime *runtime, enum trace_kind kind, uint32_t id, uint32_t count) {
     struct trace *trace = runtime->trace;
     if (!trace || !trace->at) return NULL;
@@ -62,7 +63,7 @@ static void trace_words(struct runtime *runtime, enum trace_kind kind, uint32_t 
                 sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
 #define TRACE_POINT(packet, kind, id) trace_words(&(packet)->state->runtime, kind, id, NULL, 0)
 
-/* Of a wide number the 128 most significant bits. */
+/* The 128 most significant bits of a wide number. */
 #define TRACE_TOP(value, bits) \
     ({ uint64_t top_[2]; \
        if ((bits) > 128) wide_shift_right(top_, 2, value, ((bits) + 63) / 64, (bits) - 128, 0); \
@@ -97,7 +98,7 @@ static void trace_bytes(struct runtime *runtime, uint32_t id, const uint8_t *dat
 static void trace_begin(struct runtime *runtime, uint32_t port, const uint8_t *data, uint32_t length) {
     struct trace *trace = runtime->trace;
     if (!trace || !trace->active || port >= MAX_PORTS || !trace->ports[port]) return;
-    if (trace->used + TRACE_PACKET_WORDS > TRACE_RING_WORDS) {   /* a record is cut for its own length only */
+    if (trace->used + TRACE_PACKET_WORDS > TRACE_RING_WORDS) {   /* a record is truncated only for its own length */
         trace->lost++;
         return;
     }

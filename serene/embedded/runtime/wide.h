@@ -1,6 +1,6 @@
-/* Arithmetic on the program's own number sizes. Up to 64 bits a value is a uint64_t; wider ones are arrays of
- * 64-bit limbs, least significant first. Loops have constant bounds after inlining, so the compiler unrolls or
- * vectorises them. */
+/* Arithmetic on numbers of the program's widths. Up to 64 bits a value is a uint64_t; wider values are arrays of 64-bit
+ * limbs, least significant first. Loops have constant bounds after inlining, so the compiler unrolls or vectorises
+ * them. */
 #ifndef SERENE_WIDE_H
 #define SERENE_WIDE_H
 
@@ -25,8 +25,8 @@ INLINE void wide_copy(uint64_t *to, int to_limbs, const uint64_t *from, int from
     for (int i = 0; i < to_limbs; i++) to[i] = i < from_limbs ? from[i] : 0;
 }
 
-/* Between two places, which do not overlap: a loop that the compiler does not have to begin anew for each limb, since
- * writing one might change where the next ones are. */
+/* Copies between two places, which do not overlap. `restrict` lets the compiler vectorise the loop: otherwise writing
+ * one limb might change the pointer to the next ones. */
 INLINE void wide_move(uint64_t *restrict to, const uint64_t *restrict from, int limbs) {
     for (int i = 0; i < limbs; i++) to[i] = from[i];
 }
@@ -60,7 +60,7 @@ INLINE void wide_subtract(uint64_t *to, const uint64_t *a, const uint64_t *b, in
     }
 }
 
-/* Schoolbook; `to` is neither a nor b. */
+/* Schoolbook multiplication. `to` must be neither a nor b. */
 INLINE void wide_multiply(uint64_t *to, const uint64_t *a, const uint64_t *b, int limbs) {
     for (int i = 0; i < limbs; i++) to[i] = 0;
     for (int i = 0; i < limbs; i++) {
@@ -73,7 +73,7 @@ INLINE void wide_multiply(uint64_t *to, const uint64_t *a, const uint64_t *b, in
     }
 }
 
-/* `to` is not `from`. */
+/* `to` must not be `from`. */
 INLINE void wide_shift_left(uint64_t *to, const uint64_t *from, uint64_t by, int limbs) {
     uint64_t words = by / 64, bits = by % 64;
     for (int i = 0; i < limbs; i++) {
@@ -107,8 +107,8 @@ INLINE int wide_less(const uint64_t *a, const uint64_t *b, int limbs) {
     return 0;
 }
 
-/* Bit fields in packets: `offset` and `bits` are constants where this is inlined, so that each becomes a load (or a
- * few), a byte swap and a shift. */
+/* Bit fields in packets. `offset` and `bits` are constants after inlining, so each access becomes a load (or a few), a
+ * byte swap and a shift. */
 INLINE uint64_t load_power(const uint8_t *at, int size) {
     uint64_t eight;
     uint32_t four;
@@ -133,7 +133,7 @@ INLINE void store_power(uint8_t *at, int size, uint64_t value) {
     }
 }
 
-/* One to eight bytes, as up to three of the above. */
+/* Writes one to eight bytes with up to three of the above. */
 INLINE uint64_t load_bytes(const uint8_t *at, int size) {
     if ((size & (size - 1)) == 0) return load_power(at, size);
     uint64_t word = 0;
@@ -184,7 +184,7 @@ INLINE void store_bits(uint8_t *data, int offset, int bits, uint64_t value) {
     }
 }
 
-/* Whole limbs, in both directions: the order of limbs is turned round as well, which the compiler vectorises. */
+/* Whole limbs, in both directions. The order of limbs is reversed, too, which the compiler vectorises. */
 INLINE void swap_limbs(uint8_t *to, const uint8_t *from, int limbs) {
     for (int i = 0; i < limbs; i++) {
         uint64_t word;

@@ -1,22 +1,23 @@
-/* P4Runtime's WriteRequest, decoded here for what is plain: an INSERT, MODIFY or DELETE of a table entry with a match
- * and an action of its own, each field of the message at most once, that the table takes. Whatever else an update is,
- * or if it fails, nothing is changed, and Python decides (serene/embedded/p4runtime/entities.py): so no rule's message
- * and no error stands here, and all that is done here has to be what Python would do.
+/* Decodes and performs the plain updates of P4Runtime's WriteRequest. A plain update is an INSERT, MODIFY or DELETE of
+ * a table entry with a match and an action, which the table accepts. Each field of its message occurs at most once. For
+ * any other update, and if one fails, nothing changes here, and Python performs it
+ * (serene/embedded/p4runtime/entities.py). So this file has no error messages, and its effect has to be the same as
+ * Python's.
  *
  * https://protobuf.dev/programming-guides/encoding, and p4/v1/p4runtime.proto for the numbers of the fields.
  */
 #ifndef SERENE_WRITES_H
 #define SERENE_WRITES_H
 
-enum { MOST_GIVEN = 64 };        /* match fields, and parameters, of a plain update */
-enum { UPDATES_AT_ONCE = 64 };   /* without letting packets pass */
+enum { MOST_GIVEN = 64 };        /* most match fields, and most parameters, of a plain update */
+enum { UPDATES_AT_ONCE = 64 };   /* before packets are processed again */
 enum { MOST_ENTRY_LIMBS = 1024 };        /* of key, mask and data, for plain updates */
 enum update_type { UPDATE_INSERT = 1, UPDATE_MODIFY = 2, UPDATE_DELETE = 3 };
 
-/* Their numbers as fields of p4.v1.FieldMatch. */
+/* Match types, by their field numbers in p4.v1.FieldMatch. */
 enum match_kind { MATCH_EXACT = 2, MATCH_TERNARY = 3, MATCH_LPM = 4, MATCH_RANGE = 6, MATCH_OPTIONAL = 7 };
 
-/* The P4Info's tables for which updates may be plain, as p4runtime/plain.py writes them. `at`: its first limb. */
+/* Tables of the P4Info for which updates may be plain, as p4runtime/plain.py writes them. `at`: the first limb. */
 struct plain_field {
     uint32_t id, kind, width, at;
 };
@@ -67,7 +68,7 @@ static int wire_varint(struct wire *wire, uint64_t *value) {
     return 0;
 }
 
-/* The next field; 0 if it is malformed. */
+/* Reads the next field. Returns 0 if it is malformed. */
 static int wire_next(struct wire *wire, struct wire_field *field) {
     uint64_t tag, length = 0;
     if (!wire_varint(wire, &tag) || tag > UINT32_MAX || tag < 8) return 0;
@@ -87,7 +88,8 @@ static int wire_next(struct wire *wire, struct wire_field *field) {
     return 1;
 }
 
-/* As wire_next, for messages whose fields are numbered up to 31, and occur once, but for those in `repeated`. */
+/* As wire_next, for messages whose field numbers are at most 31. Fields may occur only once, except those in
+ * `repeated`. */
 static int wire_next_once(struct wire *wire, struct wire_field *field, uint32_t *seen, uint32_t repeated) {
     if (!wire_next(wire, field) || field->number > 31) return 0;
     uint32_t bit = 1u << field->number;
@@ -102,7 +104,7 @@ INLINE int is_number(const struct wire_field *field, uint64_t most) {
 
 INLINE int is_bytes(const struct wire_field *field) { return field->type == WIRE_BYTES; }
 
-/* A number's big-endian bytes as limbs; 0 if there are none or they do not fit. */
+/* Converts a number's big-endian bytes to limbs. Returns 0 if there are none or they do not fit. */
 static int wire_limbs(struct wire bytes, uint32_t width, uint64_t *to) {
     if (bytes.at == bytes.end) return 0;
     while (bytes.at < bytes.end && !*bytes.at) bytes.at++;
@@ -119,7 +121,7 @@ static int wire_limbs(struct wire bytes, uint32_t width, uint64_t *to) {
 
 struct given_field {
     uint32_t id, kind, prefix;
-    struct wire value, second;   /* and mask, or low and high */
+    struct wire value, second;   /* value and mask, or low and high */
 };
 
 struct given_param {
@@ -164,7 +166,7 @@ static int given_match(struct wire wire, struct given_field *given) {
     return 1;
 }
 
-/* p4.v1.TableAction with an action of the entry's own. */
+/* Reads a p4.v1.TableAction that has an action. */
 static int given_action(struct wire wire, struct given *given) {
     struct wire_field field;
     uint32_t seen = 0;
@@ -223,7 +225,7 @@ static int given_entry(struct wire wire, struct given *given) {
     return 1;
 }
 
-/* Whether p4.v1.Update is written plainly; what it says is then in `given`. */
+/* Whether a p4.v1.Update is plain; `given` then has its contents. */
 static int given_update(struct wire wire, struct given *given) {
     struct wire_field field;
     struct wire entry = {0};
@@ -241,7 +243,7 @@ static int given_update(struct wire wire, struct given *given) {
     return entry.at == entry.end && given_entry(field.bytes, given);
 }
 
-/* Key and mask of a match field, or low and high of a range; 0 if they are not as P4Runtime wants them. */
+/* Writes a match field's key and mask, or a range's low and high. Returns 0 if P4Runtime does not allow them. */
 static int field_limbs(const struct plain_field *field, const struct given_field *given, uint64_t *key,
                        uint64_t *mask, int32_t *bits) {
     uint32_t limbs = (field->width + 63) / 64, width = field->width;
@@ -264,7 +266,7 @@ static int field_limbs(const struct plain_field *field, const struct given_field
         }
         return any && !beyond;
     }
-    uint32_t low = 0;            /* bits that the mask leaves out */
+    uint32_t low = 0;            /* bits that are not in the mask */
     if (field->kind == MATCH_LPM) {
         if (!given->prefix || given->prefix > width) return 0;
         low = width - given->prefix;
@@ -297,7 +299,7 @@ static int match_limbs(const struct plain_tables *plain, const struct plain_tabl
     return found == given->field_count;
 }
 
-/* The action's parameters; the engine's number for it, or NO_ACTION. */
+/* Writes the action's parameters. Returns the engine's number of the action, or NO_ACTION. */
 static uint32_t action_limbs(const struct plain_tables *plain, const struct plain_table *table,
                              const struct given *given, uint64_t *data, int data_limbs) {
     for (uint32_t i = 0; i < table->action_count; i++) {
@@ -317,7 +319,7 @@ static uint32_t action_limbs(const struct plain_tables *plain, const struct plai
     return NO_ACTION;
 }
 
-/* Makes a plain update; 0 if it is none, or cannot be made. `limbs`: room for the longest key twice, and data. */
+/* Performs a plain update. Returns 0 if it is not plain, or fails. `limbs`: room for data and twice the longest key. */
 static int make_update(struct state *state, const struct plain_tables *plain, struct wire wire, struct given *given,
                        uint64_t *limbs) {
     if (!given_update(wire, given)) return 0;
@@ -359,8 +361,8 @@ struct write_place {
     uint32_t update;
 };
 
-/* Makes the updates of a WriteRequest from `place` on, one after the other, up to one that is not plain: its number is
- * returned, and `place` lies behind it. -1: there are no more updates. -2: the message cannot be read from `place` on. */
+/* Performs the updates of a WriteRequest from `place` on, in order, up to one that is not plain. Returns that update's
+ * number, and `place` is then after it. -1: there are no more updates. -2: the message is malformed from `place` on. */
 EXPORT int switch_write(struct state *state, const struct plain_tables *plain, const uint8_t *data, size_t length,
                         struct write_place *place) {
     uint64_t limbs[MOST_ENTRY_LIMBS];

@@ -1,1 +1,1 @@
-"""A packet's way through the program: recorded, filtered and shown."""
+"""Traces of packets: recording, filters and output."""

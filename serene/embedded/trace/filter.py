@@ -1,7 +1,7 @@
 """Filters for traced packets: ``udp.dst == 24142 and serene.op != 3``.
 
-A field belongs to a header that the parser found when the packet came, and is named as in the program. It may be
-abbreviated to letters of its name, in order, that fit no other field of the header (dst for destination_port).
+A field belongs to a header that the parser extracted from the received packet, and has its name in the program. It may
+be abbreviated to letters of its name, in order, if these match no other field of the header (dst for destination_port).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EXAMPLE = "udp.dst == 24142 and ipv4.ttl < 64"
 
 
 class BadFilter(SereneError):
-    """The filter is malformed, or names what this program does not have."""
+    """The filter is malformed, or names a header or field that this program does not have."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,8 @@ def _field(header: str, given: str, fields: list[str]) -> str:
         name for name in fields if _abbreviates(given, name)
     ]
     if len(meant) != 1:
-        raise BadFilter(f"header {header!r}: {given!r} is {choices(meant) or 'no field'}; expected {choices(fields)}")
+        found = choices(meant) or "no field"
+        raise BadFilter(f"header {header!r}: {given!r} matches {found}; expected {choices(fields)}")
     return meant[0]
 
 

@@ -1,7 +1,7 @@
 """A packet's trace as BMv2's protobuf messages ``p4.bm.PacketTrace``, one for each copy that left or was dropped.
 
 Names and field numbers are those of behavioral-model's proto/packet_trace.proto (BMv2 1.15.5, Apache License 2.0). It
-has pipeline stages and outcomes only: tables, actions and registers have no place in it.
+contains only pipeline stages and outcomes, no tables, actions or registers.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from serene.embedded.trace.steps import Step
 PACKAGE = "p4.bm"
 STAGE_KINDS = ("STAGE_KIND_UNSPECIFIED", "PARSER", "CONTROL", "DEPARSER")
 DIRECTIONS = ("DIRECTION_UNSPECIFIED", "ENTER", "EXIT")
-# Of each message its fields, numbered from 1: the name and type; "*" stands for repeated, "?" for a member of the
-# message's one oneof.
+# The fields of each message, numbered from 1: name and type. "*" means repeated, "?" a member of the message's only
+# oneof.
 MESSAGES: Mapping[str, Sequence[tuple[str, str]]] = {
     "PacketTrace": [("input", "InputPacket"), ("root", "TraceTree")],
     "InputPacket": [("packet_id", "uint64"), ("ingress_port", "uint32")],
@@ -38,7 +38,7 @@ PARSER, DEPARSER = ("parser", "PARSER"), ("deparser", "DEPARSER")
 
 
 def _pool() -> descriptor_pool.DescriptorPool:
-    """A pool of its own: a program may have BMv2's file in the default one."""
+    """A separate descriptor pool, because a program may have BMv2's file in the default one."""
     proto = descriptor_pb2.FieldDescriptorProto
     scalars = {"uint32": proto.TYPE_UINT32, "uint64": proto.TYPE_UINT64, "string": proto.TYPE_STRING}
     file = descriptor_pb2.FileDescriptorProto(name="packet_trace.proto", package=PACKAGE, syntax="proto3")
@@ -71,7 +71,7 @@ PacketTrace = message_factory.GetMessageClass(_pool().FindMessageTypeByName(f"{P
 
 
 def messages(packet: Step, number: int) -> Iterator[Message]:
-    """The messages of a packet (a step of kind "packet"), which is the ``number``-th."""
+    """The messages of a packet (a step of kind "packet"). number: the packet's number."""
     for stages, outcome in _copies(packet, ()):
         message = PacketTrace()
         message.input.packet_id = number
@@ -91,7 +91,7 @@ def messages(packet: Step, number: int) -> Iterator[Message]:
 
 
 def lines(packet: Step, number: int) -> Iterator[str]:
-    """The messages in protobuf's text format, a line each."""
+    """The messages in protobuf's text format, one line each."""
     for message in messages(packet, number):
         yield text_format.MessageToString(message, as_one_line=True)
 

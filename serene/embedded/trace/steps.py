@@ -1,6 +1,6 @@
-"""A packet's way through the program as a tree of steps, read from a traced program's records (runtime/trace.h).
+"""Converts a traced program's records (runtime/trace.h) to a tree of steps for each packet.
 
-Steps bear the names in the program's JSON. Of numbers wider than 128 bits only the most significant 128 are kept.
+Steps have the names in the program's JSON. Of numbers wider than 128 bits, only the most significant 128 bits are kept.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DROPPED_INGRESS, DROPPED_EGRESS, DROPPED_NO_GROUP, DROPPED_CUT_OFF, DROPPED_NO_P
 
 @dataclass
 class Step:
-    """One thing that happened to a packet, with what happened within it."""
+    """One step of a packet's processing, with the steps inside it."""
 
     kind: str
     name: str = ""
@@ -109,7 +109,7 @@ class TraceReader:
             REQUEST: lambda id_, words: Step("request", REQUESTS[id_], {"number": words[0]} if words else {}),
             EMIT: lambda id_, _: Step("emit", self._headers[id_].name),
             OUTPUT: lambda id_, words: Step("output", "", {"port": id_, "length": words[0], "instance": words[1]}),
-            LOG: lambda id_, words: Step("log", _filled(self._messages[id_], words)),
+            LOG: lambda id_, words: Step("log", _formatted(self._messages[id_], words)),
             DIGEST: self._digest,
             BYTES: lambda id_, words: Step("bytes", ("in", "out")[id_], {"hex": _bytes(words)}),
         }
@@ -196,7 +196,7 @@ class TraceReader:
         return Step(kind, array.name, {"index": words[0], "value": value})
 
     def _digest(self, id_: int, words: list[int]) -> Step:
-        """A digest's values in their order; p4c invents names for them, so they are left out."""
+        """A digest's values in order. Their names are left out, because p4c generates them."""
         name, fields = self._program.digests[id_]
         values, at = [], 0
         for place in fields:
@@ -210,8 +210,8 @@ class TraceReader:
         return Step("meter", self._arrays["meter"][id_].name, {"index": words[0], "colour": colour})
 
 
-def _flag(expression: Any) -> str | None:
-    """The variable that an expression tests, if it does nothing else: p4c has no P4 text for those it made itself
+def _tested_variable(expression: Any) -> str | None:
+    """The variable that an expression tests, if it does nothing else. p4c has no P4 text for its own variables
     (hasReturned, hasExited)."""
     match expression:
         case {
@@ -223,19 +223,19 @@ def _flag(expression: Any) -> str | None:
 
 
 def _condition_sources(program: Program) -> dict[str, str]:
-    """The P4 text of each condition, by name; for conditions that p4c made itself, the variable."""
+    """The P4 text of each condition, by name; for p4c's own conditions, the variable."""
     found = {}
     for pipeline in program.json["pipelines"]:
         for item in pipeline.get("conditionals") or ():
-            source = (item.get("source_info") or {}).get("source_fragment") or _flag(item["expression"])
+            source = (item.get("source_info") or {}).get("source_fragment") or _tested_variable(item["expression"])
             if source:
                 found[item["name"]] = source
     return found
 
 
 def _reason(why: int, words: Sequence[int], open_steps: Sequence[Step]) -> str:
-    """In words; who marked the packet to be dropped is the last action of the pass that asked for it; the
-    actions of its clones, within its copies, are the clones'."""
+    """The reason of a drop as text. The packet was marked to be dropped by the last action of the pass that did so.
+    Actions inside copies belong to the packet's clones and do not count."""
     if why == DROPPED_NO_GROUP:
         return "its multicast group has no replicas"
     if why == DROPPED_NO_PORT:
@@ -258,7 +258,7 @@ def _parameters(action: Action) -> list[Field]:
 
 
 def _named(parameters: Sequence[Field], words: list[int]) -> dict[str, Value]:
-    """An action's parameters by name; each takes whole limbs of the entry's data."""
+    """An action's parameters by name. Each has whole limbs in the entry's data."""
     values: dict[str, Value] = {}
     at = 0
     for parameter in parameters:
@@ -306,8 +306,8 @@ def _match(key: Key, value: int, keep: int) -> Value:
     return value
 
 
-def _filled(message: str, words: Sequence[int]) -> str:
-    """A log_msg with its values, each of which is (bits, two words), in the places that it has for them."""
+def _formatted(message: str, words: Sequence[int]) -> str:
+    """A log_msg's text with its values inserted. Each value is (bits, two words)."""
     said, *rest = message.split("{}")
     for place, following in enumerate(rest):
         bits, *value = words[3 * place : 3 * place + 3] or (0,)

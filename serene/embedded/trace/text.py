@@ -7,8 +7,8 @@ from datetime import datetime, timezone
 
 from serene.embedded.trace.steps import Step, Value
 
-MOST_CHARACTERS = 400  # longest line: names and values come from the program, and may be of any length
-COMPILERS_TABLES = "tbl_"  # tables that p4c makes of single statements; their action tells everything
+MOST_CHARACTERS = 400  # of a line: names and values come from the program, and may have any length
+COMPILERS_TABLES = "tbl_"  # tables that p4c creates for single statements; only their action is shown
 
 
 def text(packet: Step) -> str:
@@ -46,7 +46,7 @@ def _printable(line: str) -> str:
     return line if len(line) <= MOST_CHARACTERS else line[: MOST_CHARACTERS - 3] + "..."
 
 
-# A step's line, by its kind, from its name and values.
+# Functions that format a step's line from its name and values, by kind.
 LINES: Mapping[str, Callable[[str, dict[str, Value]], str]] = {
     "action": lambda name, values: f"action {name}({_pairs(values, '')})",
     "condition": lambda name, values: f"if ({values.get('source', name)}): {'yes' if values['is'] else 'no'}",
