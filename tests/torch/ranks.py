@@ -18,7 +18,6 @@ from torch._C._distributed_c10d import set_debug_level_from_env
 
 from serene.errors import SereneError
 from serene.torch import ErrorFeedback
-from tests.torch import collectives
 
 COLLECTIVES = 4  # that are under way when a rank leaves
 
@@ -103,6 +102,8 @@ def lag(folder: str) -> None:
 
 def busy_gloo() -> None:
     """Repeatedly calls each collective of gloo's while gloo's threads release the tensors of an earlier one."""
+    from tests.torch import collectives  # other programs need none of what it imports
+
     dist.init_process_group("serene")
     for collective in collectives.OF_GLOO:
         for _ in range(40):
