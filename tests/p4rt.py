@@ -1,8 +1,7 @@
-"""A P4Runtime controller of Serene's own programs: entries, groups, counters and packets by their names."""
+"""A P4Runtime controller of Serene's own programs: entries, groups and counters by their names."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from finsy.proto import p4r
 
 from serene.entries import Entry
 from tests.embedded import p4rt_controller
-from tests.embedded.p4rt_controller import PATIENCE_S, load_p4info, multicast_group, number
+from tests.embedded.p4rt_controller import load_p4info, multicast_group, number
 
 
 class Controller(p4rt_controller.Controller):
@@ -42,19 +41,3 @@ class Controller(p4rt_controller.Controller):
         """A counter's packets."""
         wanted = p4r.CounterEntry(counter_id=self.id("counters", name), index=p4r.Index(index=index))
         return int(self.read_one(wanted).data.packet_count)
-
-    def packet_out(self, port: int, payload: bytes) -> None:
-        header = next(item for item in self.p4info.controller_packet_metadata if item.preamble.name == "packet_out")
-        packet = p4r.PacketOut(payload=payload)
-        for field in header.metadata:
-            packet.metadata.add(metadata_id=field.id, value=number(port if field.name == "egress_port" else 0))
-        self.messages.send(packet=packet)
-
-    def packet_in(self, timeout_s: float = PATIENCE_S) -> tuple[int, bytes]:
-        """The next packet-in: its ingress port and its bytes. Raises queue.Empty after ``timeout_s`` seconds without
-        one."""
-        end = time.monotonic() + timeout_s
-        while True:
-            message = self.messages.take(max(end - time.monotonic(), 0))
-            if message is not None and message.WhichOneof("update") == "packet":
-                return int.from_bytes(message.packet.metadata[0].value, "big"), message.packet.payload

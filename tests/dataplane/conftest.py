@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import queue
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import ExitStack
-from pathlib import Path
 
-import numpy as np
 import pytest
 from finsy.proto import p4r
 
 from serene import entries
-from serene.client.transport.shm import SharedMemory
 from serene.embedded import Switch
 from serene.entries import CPU_PORT, Entry, Group, number
+from serene.program import Program
 from serene.sim.hosts import Host, running_job
 from serene.sim.switch import ProgramSwitch
 from serene.strategy import Strategy
-from serene.wire import SWITCH_IP, SWITCH_MAC, mac_bytes
-from tests.controller.processes import SwitchProcess, missing, own_network, until
+from serene.wire import mac_bytes
+from tests.embedded.bmv2 import Bmv2, running_bmv2, why_not
 from tests.frames import Said, said
 from tests.programs import V1MODEL
 
 WORKERS = 3
-ON_SHM = ("test_forwarding", "test_protocol", "test_admission")
-MARKER = bytes.fromhex("ffffffffffff0200000000ee88b5") + b"marker" * 8
 
 
 def arp(operation: int, sender: tuple[str, str], target: tuple[str, str], to: str) -> bytes:
@@ -36,23 +31,20 @@ def arp(operation: int, sender: tuple[str, str], target: tuple[str, str], to: st
     return head + ends[0] + ends[1]
 
 
-ASKER, SWITCH = ("02:00:00:00:00:ee", "10.0.0.99"), (SWITCH_MAC, SWITCH_IP)
-QUESTION = arp(1, ASKER, ("00:00:00:00:00:00", SWITCH_IP), "ff:ff:ff:ff:ff:ff")
-REPLY = arp(2, SWITCH, ASKER, ASKER[0])
-
-
-DROPS = (
-    "malformed", "bad_checksum", "stranger", "no_policy", "wrong_session", "wrong_slot", "wrong_round", "old_session",
-    "impostor", "tagged",
-)  # fmt: skip
-
-
 class DataPlane(ABC):
     """The operations of tests on a switch, on any target. The switch has ports 1 to WORKERS; worker w is at port w +
     1."""
 
-    program = V1MODEL
-    lanes = V1MODEL.lanes
+    cpu_port = CPU_PORT
+    port_at = 7  # bits behind the port in the two bytes before a packet to or from the controller
+
+    def __init__(self, program: Program) -> None:
+        self.program, self.lanes = program, program.lanes
+        self._reasons = re.findall(r'alias: "dropped_(\w+)"', program.p4info_path.read_text())
+        self._punted: list[tuple[int, bytes]] = []
+
+    @abstractmethod
+    def close(self) -> None: ...
 
     @abstractmethod
     def clear(self) -> None:
@@ -65,6 +57,10 @@ class DataPlane(ABC):
     def modify(self, entry: Entry) -> None: ...
 
     @abstractmethod
+    def put(self, entry: Entry) -> None:
+        """Inserts an entry, or replaces the one with the same match."""
+
+    @abstractmethod
     def delete(self, entry: Entry) -> None: ...
 
     @abstractmethod
@@ -74,19 +70,27 @@ class DataPlane(ABC):
     def counter(self, name: str, index: int = 0) -> int: ...
 
     @abstractmethod
-    def send(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
+    def process(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
         """Sends a frame into a port; all frames that come out because of it, with their ports."""
-
-    @abstractmethod
-    def punted(self) -> tuple[int, bytes] | None:
-        """The next packet for the controller, with its ingress port; None if there is none."""
 
     @abstractmethod
     def learned(self) -> list[tuple[int, int]]:
         """Returns the sources that digests have reported since the last call: MAC address and port."""
 
-    @abstractmethod
-    def packet_out(self, port: int, frame: bytes) -> list[tuple[int, bytes]]: ...
+    def send(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
+        """As ``process``, without the packets for the controller."""
+        outputs = self.process(port, frame)
+        self._punted += [
+            (int.from_bytes(data[:2], "big") >> self.port_at, data[2:]) for out, data in outputs if out == self.cpu_port
+        ]
+        return sorted((out, data) for out, data in outputs if out != self.cpu_port)
+
+    def punted(self) -> tuple[int, bytes] | None:
+        """The next packet for the controller, with its ingress port; None if there is none."""
+        return self._punted.pop(0) if self._punted else None
+
+    def packet_out(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
+        return self.send(self.cpu_port, (port << self.port_at).to_bytes(2, "big") + frame)
 
     def ask(self, port: int, frame: bytes) -> list[Said]:
         """As ``send``, for Serene's packets."""
@@ -132,64 +136,24 @@ class DataPlane(ABC):
 
     def drops(self) -> dict[str, int]:
         """How many packets were dropped, by reason; reasons without any are left out."""
-        counts = {name: self.counter(f"dropped_{name}") for name in DROPS}
-        return {name: count for name, count in counts.items() if count}
-
-
-class LiveDataPlane(DataPlane):
-    """A switch that forwards in its own time. After each frame a marker is sent to every port: queues keep the order,
-    so that whatever a frame causes comes before the marker."""
-
-    @abstractmethod
-    def put(self, port: int, frame: bytes) -> None: ...
-
-    @abstractmethod
-    def taken(self, port: int) -> list[bytes]:
-        """The next frames that leave by a port, within 10 s; empty if there are none."""
-
-    @abstractmethod
-    def put_packet_out(self, port: int, frame: bytes) -> None: ...
-
-    def send(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
-        self.put(port, frame)
-        return self._collect(port)
-
-    def _collect(self, sender: int) -> list[tuple[int, bytes]]:
-        # Sent after the frame into the same port: a broadcast, which marks the other ports, and an ARP request, whose
-        # reply marks the sender's.
-        self.put(sender, MARKER)
-        self.put(sender, QUESTION)
-        received = []
-        for port in range(1, WORKERS + 1):
-            found: list[bytes] = []
-            last = REPLY if port == sender else MARKER
-            while last not in found:
-                more = self.taken(port)
-                assert more, f"no marker on port {port}"
-                found += more
-            assert found[-1] == last
-            received += [(port, data) for data in found[:-1]]
-        return sorted(received)
-
-    def learned(self) -> list[tuple[int, int]]:
-        pytest.skip("digests come late, and of the markers, too: tests/controller/test_controller_end_to_end.py waits")
-
-    def packet_out(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
-        self.put_packet_out(port, frame)
-        # It takes another way than the marker, which may overtake it.
-        return until(lambda: self._collect(1), "the packet-out arrives")
+        counts = {reason: self.counter(f"dropped_{reason}") for reason in self._reasons}
+        return {reason: count for reason, count in counts.items() if count}
 
 
 class EmbeddedDataPlane(DataPlane):
-    def __init__(self) -> None:
+    def __init__(self, program: Program = V1MODEL) -> None:
+        super().__init__(program)
         self._plane: ProgramSwitch | None = None
         self.clear()
 
-    def clear(self) -> None:
+    def close(self) -> None:
         if self._plane is not None:
             self._plane.close()
+
+    def clear(self) -> None:
+        self.close()
         self._plane = ProgramSwitch(self.program)
-        self._punted: list[tuple[int, bytes]] = []
+        self._punted.clear()
         self.group(entries.flood_group(range(1, WORKERS + 1)))
 
     @property
@@ -207,6 +171,9 @@ class EmbeddedDataPlane(DataPlane):
     def modify(self, entry: Entry) -> None:
         self.plane.modify(entry)
 
+    def put(self, entry: Entry) -> None:
+        self.plane.put(entry)
+
     def delete(self, entry: Entry) -> None:
         self.plane.delete(entry)
 
@@ -216,94 +183,52 @@ class EmbeddedDataPlane(DataPlane):
     def counter(self, name: str, index: int = 0) -> int:
         return self.plane.count(name, index)
 
-    def send(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
-        outputs = self.switch.process(port, frame)
-        # A packet-in begins with its header: nine bits of port, seven of padding.
-        self._punted += [(int.from_bytes(data[:2], "big") >> 7, data[2:]) for out, data in outputs if out == CPU_PORT]
-        return sorted((out, data) for out, data in outputs if out != CPU_PORT)
+    def process(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
+        return self.switch.process(port, frame)
 
-    def punted(self) -> tuple[int, bytes] | None:
-        return self._punted.pop(0) if self._punted else None
+    def registers(self, name: str, first: int, count: int) -> list[int]:
+        return self.switch.register_read_all(f"SereneIngress.{name}", first, count)
 
     def learned(self) -> list[tuple[int, int]]:
         return [(digest.values[0], digest.values[1]) for digest in self.switch.poll_digests()]
 
-    def packet_out(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
-        return self.send(CPU_PORT, (port << 7).to_bytes(2, "big") + frame)
 
+class Bmv2DataPlane(DataPlane):
+    """A simple_switch_grpc that has the program."""
 
-class ShmDataPlane(LiveDataPlane, EmbeddedDataPlane):
-    """The embedded switch with its forwarding thread and a shared-memory port for each worker."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._ends: dict[int, SharedMemory] = {}
-        super().__init__()
-
-    def clear(self) -> None:
-        self.close()
-        super().clear()
-        for port in range(1, WORKERS + 1):
-            self.switch.add_shm(port, self._folder / f"port{port}")
-        self.switch.start()
-        self._ends = {port: SharedMemory(self._folder / f"port{port}") for port in range(1, WORKERS + 1)}
-
-    def close(self) -> None:
-        for end in self._ends.values():
-            end.close()
-
-    def put(self, port: int, frame: bytes) -> None:
-        self._ends[port].send_rows(np.frombuffer(frame, np.uint8)[None, :])
-
-    def taken(self, port: int) -> list[bytes]:
-        rows, lengths = self._ends[port].receive_rows(10)
-        return [row[:length].tobytes() for row, length in zip(rows, lengths, strict=True)]
-
-    def punted(self) -> tuple[int, bytes] | None:
-        events = self.switch.wait_events(0 if self._punted else 0.3)
-        self._punted += [(int.from_bytes(data[:2], "big") >> 7, data[2:]) for data in events.cpu_packets]
-        return super().punted()
-
-    def put_packet_out(self, port: int, frame: bytes) -> None:
-        self.switch.packet_out((port << 7).to_bytes(2, "big") + frame)
-
-
-class Bmv2DataPlane(LiveDataPlane):
-    """simple_switch_grpc."""
-
-    def __init__(self, process: SwitchProcess) -> None:
-        from tests.p4rt import Controller
-
-        self._process = process
+    def __init__(self, bmv2: Bmv2, program: Program = V1MODEL) -> None:
+        super().__init__(program)
+        self._bmv2, self._controller = bmv2, bmv2.controller
         self._groups: list[int] = []
-        for port in range(1, WORKERS + 1):
-            process.link(port)  # opened now, before there are frames that it could miss
-        self._controller = Controller(process.grpc, self.program.config_path, self.program.p4info_path)
+        self._there: set[tuple[str, tuple[int, ...]]] = set()
         self.clear()
 
     def close(self) -> None:
-        self._controller.close()
-
-    def clear_groups(self) -> None:
         """BMv2 keeps multicast groups when a program is pushed, and would then send everything twice."""
         for group in self._groups:
             self._controller.delete_group(group)
         self._groups.clear()
 
     def clear(self) -> None:
-        self.clear_groups()
+        self.close()
+        self._punted.clear()
+        self._there.clear()
         self._controller.push()
-        self._controller.messages.forget()
         self.begin()
 
     def insert(self, entry: Entry) -> None:
         self._controller.write_entry(p4r.Update.INSERT, entry)
+        self._there.add(entry.key)
 
     def modify(self, entry: Entry) -> None:
         self._controller.write_entry(p4r.Update.MODIFY, entry)
 
+    def put(self, entry: Entry) -> None:
+        (self.modify if entry.key in self._there else self.insert)(entry)
+
     def delete(self, entry: Entry) -> None:
         self._controller.write_entry(p4r.Update.DELETE, entry)
+        self._there.remove(entry.key)
 
     def group(self, group: Group) -> None:
         self._controller.group(group.number, group.replicas)
@@ -312,45 +237,22 @@ class Bmv2DataPlane(LiveDataPlane):
     def counter(self, name: str, index: int = 0) -> int:
         return self._controller.count(name, index)
 
-    def put(self, port: int, frame: bytes) -> None:
-        self._process.link(port).send(frame)
+    def process(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
+        return self._bmv2.process([(port, frame)])
 
-    def taken(self, port: int) -> list[bytes]:
-        data = self._process.link(port).receive(10)
-        return [] if data is None else [data]
-
-    def punted(self) -> tuple[int, bytes] | None:
-        try:
-            return self._controller.packet_in(0.3)
-        except queue.Empty:
-            return None
-
-    def put_packet_out(self, port: int, frame: bytes) -> None:
-        self._controller.packet_out(port, frame)
+    def learned(self) -> list[tuple[int, int]]:
+        pytest.skip("digests come late: tests/controller/test_controller_end_to_end.py waits")
 
 
-@pytest.fixture(scope="module", params=["embedded", "shm", pytest.param("bmv2", marks=pytest.mark.bmv2)])
-def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataPlane]:
-    if request.param == "shm":
-        if request.module.__name__.rpartition(".")[2] not in ON_SHM:
-            pytest.skip("the same program as in process: live ports are tested where packets are few")
-        yield (live := ShmDataPlane(tmp_path_factory.mktemp("ports")))
-        live.close()
-        live.switch.close()
-        return
-    lacking = missing(request.param)
-    if lacking:
-        pytest.skip(f"target {request.param} needs {lacking}")
+@pytest.fixture(scope="module", params=["embedded", pytest.param("bmv2", marks=pytest.mark.bmv2)])
+def target(request: pytest.FixtureRequest) -> Iterator[DataPlane]:
     if request.param == "embedded":
         yield EmbeddedDataPlane()
         return
-    with ExitStack() as stack:
-        stack.enter_context(own_network())
-        process = SwitchProcess("bmv2", tmp_path_factory.mktemp("switch") / "switch.log", unix=True)
-        stack.callback(process.stop)
-        plane = Bmv2DataPlane(process)
-        stack.callback(plane.close)
-        yield plane
+    if lacking := why_not():
+        pytest.skip(lacking)
+    with running_bmv2(V1MODEL.config_path, V1MODEL.p4info_path) as bmv2:
+        yield Bmv2DataPlane(bmv2)
 
 
 @pytest.fixture

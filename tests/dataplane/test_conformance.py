@@ -272,7 +272,7 @@ def compare_slot(plane: EmbeddedDataPlane, place: int, slot: Slot) -> None:
     """Compares every register of a slot, except state of older sessions, which has no meaning."""
 
     def read(name: str, first: int = place, count: int = 1) -> list[int]:
-        return plane.switch.register_read_all(f"SereneIngress.{name}", first, count)
+        return plane.registers(name, first, count)
 
     assert read("barrier.era_of") == [slot.session << 32 | slot.epoch]
     assert read("barrier.base_of") == [slot.base]

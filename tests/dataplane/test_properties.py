@@ -27,7 +27,7 @@ from serene.experiments.correctness.virtual.worker import Incarnation, Place
 from serene.experiments.shared.random_strategies import FAMILIES, alternating
 from serene.faults import Action, BadFaults, Event, Faults, PacketFaults
 from serene.program import Program
-from serene.strategy import ASP, BSP, SSP, Mixed, PolicyFields, Quorum, Strategy
+from serene.strategy import BSP, SSP, Mixed, PolicyFields, Quorum, Strategy
 from serene.wire import ENCAPSULATION_BYTES, HEADER, Op, ReadMode
 from tests.programs import V1MODEL
 
@@ -55,30 +55,15 @@ def play(switch: P4Switch, chosen: Plan, strategies: Iterator[Strategy]) -> Outc
     return outcome
 
 
-@pytest.mark.parametrize("faults", [FINE, ROUGH, STORM], ids=["fine", "rough", "storm"])
-def test_exactly_once(switch: P4Switch, faults: PacketFaults) -> None:
-    """At rest every replica equals the sum of every contribution, across random swaps, whatever the network does."""
-    for seed in range(15):
-        play(switch, plan(seed, faults), alternating(FAMILIES, seed, 3))
-
-
-def test_exactly_once_when_workers_die(switch: P4Switch) -> None:
-    """A contribution that was interrupted by a death is in each slot's sum once or never."""
-    for seed in range(15):
-        deaths = [Event(at, Action.RESTART_WORKER, seed % 3, 0.5) for at in (2, 6)]
-        outcome = play(switch, plan(seed, ROUGH, *deaths), alternating(FAMILIES, seed, 3))
-        assert outcome.contributions == 3 * 12 * 2
-
-
 def one_is_slow(seed: int, swaps: int) -> Plan:
     """So many iterations that the others get as far ahead of it as they may, also under the largest bound."""
     return replace(plan(seed, ROUGH, swaps=swaps), iterations=(40,) * 3, mean_s=(0.02, 0.02, 0.5), swap_every_s=8.0)
 
 
 @pytest.mark.parametrize("staleness", [0, 1, 3, 15])
-def test_bounded_staleness(switch: P4Switch, staleness: int) -> None:
+def test_workers_reach_the_staleness_bound_and_never_exceed_it(switch: P4Switch, staleness: int) -> None:
     """No counted worker exceeds the bound, and some worker reaches it; checked at every answer."""
-    for seed in range(10):
+    for seed in range(2):
         schedule = Schedule(switch, one_is_slow(seed, swaps=seed % 2), itertools.repeat(SSP(staleness)))
         assert schedule.run().balance == Balance()
         assert schedule.watch.arrivals.at_bound > 3
@@ -107,25 +92,15 @@ def lenient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[P4Switch]:
 @pytest.mark.parametrize("strategy", [SSP(0), SSP(1), SSP(3), SSP(15), Quorum(2), Mixed((0,), 1)], ids=str)
 def test_checker_detects_a_round_beyond_the_bound(lenient: P4Switch, strategy: Strategy) -> None:
     """In every run in which a worker reaches the bound."""
-    for seed in range(10):
-        with pytest.raises(Violation, match="bounded staleness"):
-            Schedule(lenient, one_is_slow(seed, swaps=0), itertools.repeat(strategy)).run()
+    with pytest.raises(Violation, match="bounded staleness"):
+        Schedule(lenient, one_is_slow(0, swaps=0), itertools.repeat(strategy)).run()
 
 
-def test_isolated_bsp(switch: P4Switch) -> None:
+def test_workers_read_the_same_bsp_sums(switch: P4Switch) -> None:
     """All workers read the same value for the same epoch and round, also under loss."""
     for seed in range(10):
         outcome = play(switch, plan(seed, STORM, swaps=3), itertools.repeat(BSP()))
         assert outcome.bsp_reads > 15
-
-
-@pytest.mark.parametrize("first", [BSP(), SSP(10), Quorum(2), ASP(), Mixed((0,))], ids=str)
-def test_no_stuck_worker(switch: P4Switch, first: Strategy) -> None:
-    """The bound shrinks and grows, workers pause and die: every worker finishes."""
-    for seed in range(5):
-        events = Event(3, Action.PAUSE_WORKER, 0, 5.0), Event(5, Action.RESTART_WORKER, 1, 2.0)
-        strategies = itertools.cycle([first, BSP(), SSP(10), SSP(1), ASP()])
-        assert play(switch, plan(seed, ROUGH, *events, swaps=30), strategies).swaps > 5
 
 
 def test_killing_the_controller_never_stops_training(switch: P4Switch) -> None:
@@ -186,7 +161,7 @@ class Watched(P4Switch):
         return answers
 
 
-def test_one_policy_per_decision() -> None:
+def test_each_decision_follows_one_policy() -> None:
     """A round is completed by exactly the quorum, by packets of the epoch in force; every answer names that epoch."""
     switch = Watched(V1MODEL)
     for seed in range(15):
@@ -220,13 +195,15 @@ def test_arrivals_of_two_epochs_complete_no_round(switch: P4Switch) -> None:
 # -- the commands, small ---------------------------------------------------------------------------------------
 
 
-def test_schedules_of_every_pair_keep_all_rules() -> None:
-    """`make schedules`, with four runs for each pair."""
+def test_random_runs_of_every_pair_keep_all_properties() -> None:
+    """`make schedules`, with four runs for each pair: any networks and deaths; every worker finishes."""
+    happened: Counter[str] = Counter()
     for pair in schedules.PAIRS:
         tally = schedules.play_many(pair, range(4), V1MODEL)
         assert (tally.runs, tally.lost, tally.repeated, tally.broken, tally.failed) == (4, 0, 0, {}, [])
         assert tally.swaps > 4
-        assert tally.happened
+        happened.update(tally.happened)
+    assert {"restarted", "stood still", "evicted", "readmitted", "controller restarts"} <= happened.keys()
 
 
 def test_soak_keeps_all_rules(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,8 +20,6 @@ if __name__ == "__main__":
 
 import argparse
 import contextlib
-import importlib
-import importlib.util
 import os
 import random
 import subprocess
@@ -37,7 +35,6 @@ from tests.embedded.serene_job import seeds, start_job
 from tests.embedded.stf_embedded import EmbeddedTarget
 
 BATCH = 500
-ANSWERS = "tests.client.fuzz_answers"  # fuzz(count, seed) -> Counter
 
 
 def frames(options: argparse.Namespace) -> Iterator[tuple[str, Counter[str]]]:
@@ -75,8 +72,9 @@ def messages(options: argparse.Namespace) -> Iterator[tuple[str, Counter[str]]]:
 
 
 def answers(options: argparse.Namespace) -> Iterator[tuple[str, Counter[str]]]:
-    if importlib.util.find_spec(ANSWERS):
-        yield "answers", importlib.import_module(ANSWERS).fuzz(options.count, options.seed)
+    from tests.client import fuzz_answers
+
+    yield "answers", fuzz_answers.fuzz(options.count, options.seed)
 
 
 KINDS: dict[str, Callable[[argparse.Namespace], Iterator[tuple[str, Counter[str]]]]] = {

@@ -92,11 +92,6 @@ class Stream:
         """The next message; None at the end of the stream. Raises queue.Empty."""
         return self._responses.get(timeout=timeout_s)
 
-    def forget(self) -> None:
-        """Discards what has come so far."""
-        while not self.silent(0):
-            pass
-
     def next_message(self, timeout_s: float = PATIENCE_S) -> p4r.StreamMessageResponse:
         try:
             response = self.take(timeout_s)
@@ -114,13 +109,6 @@ class Stream:
     def status(self) -> grpc.StatusCode:
         """The status code in the next arbitration update: OK for the primary."""
         return _CODES[self.receive("arbitration").status.code]
-
-    def silent(self, for_s: float = 0.3) -> bool:
-        try:
-            self.take(for_s)
-        except queue.Empty:
-            return True
-        return False
 
     def end_code(self) -> grpc.StatusCode:
         """Waits until the server ends the stream, and returns the status code with which it does."""

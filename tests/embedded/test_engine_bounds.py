@@ -102,9 +102,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "a counter": (one_more("counter_arrays", {"name": "c", "size": -1}), r"counter_arrays\[0\].size"),
     "a table": (in_table(max_size=2**33), r"pipelines\[0\].tables\[0\].max_size"),
     "an expression": (
-        steps(
-            *(primitive("assign", A, nested("*", 2)) for _ in range(1)), primitive("assign", A, constant(1 << 20000))
-        ),
+        steps(primitive("assign", A, nested("*", 2)), primitive("assign", A, constant(1 << 20000))),
         r"actions\[0\].primitives\[1\].parameters\[1\].value",
     ),
     "nesting": (steps(primitive("assign", A, nested("+", 200))), "recursion limit"),

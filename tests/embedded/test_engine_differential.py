@@ -1,8 +1,7 @@
 """The same random packets to BMv2 and to the embedded switch: every output byte is equal.
 
-For Serene's program, for tests/embedded/programs/shapes.p4, and for a dozen of p4c's samples where a checkout of p4c is
-(P4C_SOURCE). What the P4 language leaves open (an invalid header's fields, the time, a random number) is in none of
-them: there BMv2 and this switch may well differ.
+For Serene's program and for tests/embedded/programs/shapes.p4. What the P4 language leaves open (an invalid header's
+fields, the time, a random number) is in none of them: there BMv2 and this switch may well differ.
 """
 
 from __future__ import annotations
@@ -21,17 +20,10 @@ from tests.embedded.sanitizers import PROGRAMS
 from tests.embedded.serene_job import seeds, start_job
 from tests.embedded.stf import Target
 from tests.embedded.stf_embedded import EmbeddedTarget
-from tests.embedded.stf_samples import sample_packets
 from tests.suites.checkouts import QUICK
 from tests.suites.random_packets import difference
 
 PACKETS = 250
-SAMPLES = (
-    "arith2-bmv2", "arith4-bmv2", "array-copy-bmv2", "bvec-hdr-bmv2", "checksum1-bmv2", "checksum2-bmv2",
-    "issue1025-bmv2", "issue1049-bmv2", "issue1768-bmv2", "issue561-6-bmv2", "issue655-bmv2", "issue983-bmv2",
-    "parser_error-bmv2", "saturated-bmv2", "table-entries-lpm-bmv2", "table-entries-range-bmv2",
-    "table-entries-ternary-bmv2", "union3-bmv2", "v1model-special-ops-bmv2",
-)  # fmt: skip
 
 pytestmark = [
     pytest.mark.bmv2,
@@ -66,10 +58,3 @@ def test_every_shape_of_header_gives_the_same_bytes_as_on_bmv2(seed: int) -> Non
     json, _ = PROGRAMS["shapes"]
     packets = trial(random.Random(seed), shapes(), PACKETS)
     compare(json, json.with_suffix(".p4info.txtpb"), lambda target: None, packets, QUICK)
-
-
-@pytest.mark.parametrize("name", SAMPLES)
-def test_p4c_samples_give_the_same_bytes_as_on_bmv2(name: str) -> None:
-    sample = sample_packets(name)
-    packets = trial(random.Random(name), sample.given, PACKETS)
-    compare(sample.json, sample.p4info, sample.prepare, packets, QUICK)

@@ -61,7 +61,8 @@ def test_election_ids_have_128_bits(new: Make) -> None:
     assert told(backup) == (Code.ALREADY_EXISTS, 1 << 64)
     message = refused(DENIED, low.write)
     assert "18446744073709551615" in message and "18446744073709551616" in message
-    assert primary.silent()
+    primary.introduce(high.election_id)
+    assert primary.status() is Code.OK  # the next that it hears
 
 
 def test_lower_election_id_is_backup_and_may_not_write(controller: Probing, second: Probing) -> None:
@@ -88,14 +89,15 @@ def test_higher_election_id_takes_over(controller: Probing, second: Probing) -> 
     controller.push(action="VERIFY")
 
 
-def test_election_id_in_use_ends_the_stream(target: Target, controller: Probing) -> None:
+def test_election_id_in_use_ends_the_stream(target: Target, controller: Probing, second: Probing) -> None:
     holder = controller.become_primary()
     twin = introduced(controller, controller.election_id)
     assert twin.end_code() is Code.INVALID_ARGUMENT
     assert "election id" in twin.end_words().lower()
     assert target.name == "bmv2" or str(controller.election_id) in twin.end_words()
-    assert holder.silent()  # and stays what it was
     controller.push(action="VERIFY")
+    second.become_primary()
+    assert holder.status() is Code.ALREADY_EXISTS  # it has heard nothing else
     holder.introduce(controller.election_id, device_id=target.device_id + 1)  # a stream keeps its device
     assert holder.end_code() is Code.FAILED_PRECONDITION
 

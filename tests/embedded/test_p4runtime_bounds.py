@@ -98,8 +98,7 @@ def test_packets_lost_to_full_queue_are_logged(
         until(lambda: "were lost: too many at once" in caplog.text, "the log tells")
 
 
-def test_replicas_are_checked_in_one_pass() -> None:
-    """Counts comparisons instead of time: each replica is compared by its hash only."""
+def test_largest_group_is_accepted_and_a_repeated_or_further_replica_refused() -> None:
     many = [p4r.Replica(egress_port=n % 500, instance=n) for n in range(engine.MAX_REPLICAS)]
     assert len(_replicas(many)) == engine.MAX_REPLICAS
     with pytest.raises(Failure, match="two replicas with port 7 and instance 7"):

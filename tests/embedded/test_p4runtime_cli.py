@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import re
@@ -28,23 +29,18 @@ from tests.ports import some_port
 COMMAND = [sys.executable, "-m", "serene.embedded.command.cli"]
 
 
-def test_switch_prints_ready_line_and_stops_on_signal(tmp_path: Path) -> None:
+def test_switch_prints_ready_line_and_stops_when_any_thread_gets_a_signal(tmp_path: Path) -> None:
     """tests/unit/test_interrupts.py sends the other signals."""
     udp = some_port(socket.SOCK_DGRAM)
     with Running(tmp_path, "--no-p4", "-i", f"1@udp:{udp}", "-i", "2@lo") as switch:
         assert switch.ready_line == f"serene-switch: P4Runtime on {switch.address}, device 7, ports 1@udp:{udp} 2@lo"
         with switch.controller() as controller:
-            stream = controller.primary().messages
-            assert switch.ended() == []
+            stream, pid = controller.primary().messages, switch.process.pid
+            threads = {int(name) for name in os.listdir(f"/proc/{pid}/task")} - {pid}
+            assert ctypes.CDLL(None, use_errno=True).tgkill(pid, max(threads), signal.SIGTERM) == 0
+            assert switch.process.wait(PATIENCE_S) == 0
+            assert switch.lines == [switch.ready_line]
             assert stream.done.wait(PATIENCE_S)
-
-
-def test_switch_stops_when_any_thread_gets_the_signal(tmp_path: Path) -> None:
-    with Running(tmp_path, "--no-p4") as switch:
-        pid = switch.process.pid
-        threads = {int(name) for name in os.listdir(f"/proc/{pid}/task")} - {pid}
-        assert ctypes.CDLL(None, use_errno=True).tgkill(pid, max(threads), signal.SIGTERM) == 0
-        assert switch.process.wait(PATIENCE_S) == 0
 
 
 def test_simple_switch_grpc_flags_are_accepted(tmp_path: Path) -> None:
@@ -104,46 +100,33 @@ def test_switch_cli_logs_to_the_given_log_file(tmp_path: Path) -> None:
         assert "--nanolog: there is no nanomsg log" in text and "--priority-queues: there are no queues" in text
 
 
-def test_shared_memory_ports_survive_a_change_of_program(tmp_path: Path) -> None:
-    """The process at the port continues."""
-    places = [tmp_path / "ports" / f"port{number}" for number in (1, 2)]
+def test_ports_survive_a_change_of_program(tmp_path: Path, hosts: Hosts) -> None:
+    """The processes at them continue. One UDP port learns its peer from the first frame; ports 3 and 4 are shared
+    memory."""
+    places = [tmp_path / "ports" / f"port{number}" for number in (3, 4)]
     places[0].parent.mkdir()
-    with Running(tmp_path, "--no-p4", *(f"-i{n}@shm:{path}" for n, path in enumerate(places, 1))) as switch:
-        assert switch.ready_line.endswith(f"ports 1@shm:{places[0]} 2@shm:{places[1]}")
-        with switch.controller() as controller:
-            controller.primary()
-            ends = [SharedMemory(path) for path in places]
+    shared = [f"-i{number}@shm:{path}" for number, path in enumerate(places, 3)]
+    ports = [f"-i1@udp:{hosts.local[0]}", hosts.arguments[1], *shared]
+    with Running(tmp_path, "--no-p4", *ports) as switch:
+        assert switch.ready_line.endswith(f" 3@shm:{places[0]} 4@shm:{places[1]}")
+        with switch.controller() as controller, contextlib.ExitStack() as stack:
+            controller.primary()  # only a program has ports
+            ends = [stack.enter_context(contextlib.closing(SharedMemory(path))) for path in places]
+
+            def passed() -> list[bytes]:
+                ends[0].send_rows(np.frombuffer(Probe(a=1, port=4).frame(), np.uint8)[None, :])
+                return [row.tobytes() for row in ends[1].receive_rows(0.1)[0]]
+
             for value in (1, 2):
                 controller.push()
                 controller.insert(controller.scoped(1, value))
-                found: list[bytes] = []
-
-                def passed() -> bool:
-                    ends[0].send_rows(np.frombuffer(Probe(a=1, port=2).frame(), np.uint8)[None, :])
-                    rows, lengths = ends[1].receive_rows(0.1)
-                    found.extend(row[:length].tobytes() for row, length in zip(rows, lengths, strict=True))  # noqa: B023
-                    return bool(found)  # noqa: B023
-
-                until(passed, "a frame passes")
-                assert Probe.parse(found[-1]).by_scoped == value
-        for end in ends:
-            end.close()
+                assert Probe.parse(hosts.send(1, a=1)).by_scoped == value
+                assert Probe.parse(hosts.send(2, a=1)).by_scoped == value
+                hosts.emit(Probe(a=1, port=255).frame())
+                assert controller.messages.receive("packet").metadata[0].value == b"\x01"
+                assert Probe.parse(until(passed, "a frame passes")[-1]).by_scoped == value
         assert switch.ended() == []
     assert not list(places[0].parent.iterdir())
-
-
-def test_udp_ports_survive_a_change_of_program(tmp_path: Path, hosts: Hosts) -> None:
-    """One of them learns its peer from the first frame."""
-    ports = [f"-i1@udp:{hosts.local[0]}", hosts.arguments[1]]
-    with Running(tmp_path, "--no-p4", *ports) as switch, switch.controller() as controller:
-        controller.become_primary()
-        for value in (1, 2):
-            controller.push()
-            controller.insert(controller.scoped(1, value))
-            assert Probe.parse(hosts.send(1, a=1)).by_scoped == value
-            assert Probe.parse(hosts.send(2, a=1)).by_scoped == value
-            hosts.emit(Probe(a=1, port=255).frame())
-            assert controller.messages.receive("packet").metadata[0].value == b"\x01"
 
 
 # -- bad input ------------------------------------------------------------------------------------------------

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import socket
 import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-import grpc
 import pytest
-from finsy.proto import p4r, p4r_grpc
+from finsy.proto import p4r
 
 from serene.embedded.p4runtime.arbitration import MAX_ROLES, MAX_STREAMS, MAX_UNIDENTIFIED, Arbitration, Session
 from serene.embedded.p4runtime.device import Device
-from tests.embedded.conftest import Target, embedded_target
+from tests.embedded.conftest import embedded_target
 from tests.embedded.p4rt_controller import PATIENCE_S, Code, Stream, WriteFailed, load_p4info, until
 from tests.embedded.p4rt_probe import CPU_PORT, JSON, P4INFO, Probe, Probing, packet_metadata
 
@@ -148,22 +146,6 @@ def test_program_is_replaced_while_packets_flow(alone: Probing) -> None:
     while (message := alone.messages.next_message()).WhichOneof("update") != "error":
         assert Probe.parse(message.packet.payload).b == 1
     assert "mark" in message.error.message
-
-
-def test_garbage_on_the_port_is_refused_and_others_are_served(fresh: Target) -> None:
-    """The bytes are not HTTP/2, or not P4Runtime."""
-    host, port = fresh.address.split(":")
-    with socket.create_connection((host, int(port))) as raw:
-        raw.sendall(b"GET / HTTP/1.1\r\n\r\n" * 100)
-    with grpc.insecure_channel(fresh.address) as channel:
-        call = channel.unary_unary("/p4.v1.P4Runtime/Write", lambda data: data, p4r.WriteResponse.FromString)
-        try:
-            call(b"\xff\xff\xff\xff", timeout=60)
-        except grpc.RpcError as error:
-            assert error.code() in (Code.INTERNAL, Code.UNKNOWN, Code.INVALID_ARGUMENT)
-        else:
-            raise AssertionError("the server takes bytes that are no message")
-        assert p4r_grpc.P4RuntimeStub(channel).Capabilities(p4r.CapabilitiesRequest(), timeout=60)
 
 
 class Probed:

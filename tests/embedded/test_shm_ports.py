@@ -154,13 +154,9 @@ def test_shm_port_of_a_process_that_does_not_read_drops(
     passes(ends[0], ends[1], 2, 12345)
 
 
-def test_shm_frame_that_is_too_large_is_not_sent(ends: list[SharedMemory]) -> None:
+def test_shm_frames_too_large_or_empty_are_not_sent_and_lose_no_other(switch: Switch, ends: list[SharedMemory]) -> None:
+    """Also if they are handed over together with others."""
     send(ends[0], b"x" * 65537)
-    passes(ends[0], ends[1], 2, 1)
-
-
-def test_shm_empty_frame_is_ignored_and_loses_no_other(switch: Switch, ends: list[SharedMemory]) -> None:
-    """Also if they are handed over together."""
     for number in range(20):
         send(ends[0], b"", frame(2, number), b"")
     assert received(ends[1], 20) == [tail(frame(2, number)) for number in range(20)]
@@ -333,9 +329,9 @@ def test_shm_memory_cannot_be_shrunk(switch: Switch, paths: list[Path]) -> None:
     works(paths)
 
 
-@pytest.mark.parametrize(
-    ("written", "length"),
-    [
+def test_shm_bad_lengths_and_indices_are_dropped(switch: Switch, paths: list[Path]) -> None:
+    """They are counted; the frames after them pass in order."""
+    for written, length in (
         (ALIGN, 0),
         (ALIGN, 65537),
         (ALIGN, 0x7FFFFFFF),
@@ -347,39 +343,42 @@ def test_shm_memory_cannot_be_shrunk(switch: Switch, paths: list[Path]) -> None:
         (RING_BYTES + ALIGN, 60),  # more than there can be
         (2**63, 60),
         (-ALIGN, 60),
-    ],
-)
-def test_shm_bad_lengths_and_indices_are_dropped(switch: Switch, paths: list[Path], written: int, length: int) -> None:
-    """They are counted; the frames after them pass in order."""
-    hostile = Hostile(paths[0])
-    hostile.memory[BYTES : BYTES + 8] = record(length)
-    hostile.put(TO_SWITCH + WRITTEN, written)
-    hostile.ring()
-    until(lambda: switch.port_counts(1).dropped >= 1, "it is dropped")
-    before = switch.port_counts(1).received
-    hostile.append(frame(2, 1))
-    hostile.ring()
-    until(lambda: switch.port_counts(1).received == before + 1, "a frame in order passes")
-    hostile.close()
+    ):
+        until(lambda: free(paths[0]), "the port is free")
+        hostile, before = Hostile(paths[0]), switch.port_counts(1)
+        hostile.memory[BYTES : BYTES + 8] = record(length)
+        hostile.put(TO_SWITCH + WRITTEN, written)
+        hostile.ring()
+        until(lambda: switch.port_counts(1).dropped > before.dropped, f"{written}, {length}: it is dropped")  # noqa: B023
+        received_before = switch.port_counts(1).received
+        hostile.append(frame(2, 1))
+        hostile.ring()
+        until(
+            lambda: switch.port_counts(1).received > received_before,  # noqa: B023
+            f"{written}, {length}: a frame in order passes",
+        )
+        hostile.close()
     works(paths)
 
 
-@pytest.mark.parametrize("read", [2**63, -1, RING_BYTES * 5, 1])
-def test_host_with_forged_read_counter_loses_only_own_frames(switch: Switch, paths: list[Path], read: int) -> None:
+def test_host_with_forged_read_counter_loses_only_own_frames(switch: Switch, paths: list[Path]) -> None:
     """Other processes receive all of theirs."""
-    hostile, honest = Hostile(paths[0]), SharedMemory(paths[1])
-    hostile.put(TO_HOST + READ, read)
-    for number in range(800):
-        send(honest, frame(1, number, 9000), frame(2, number))
-        assert received(honest) == [tail(frame(2, number))]
-    counts = switch.port_counts(1)
-    assert counts.sent + counts.dropped == 800 and counts.dropped > 0
-    hostile.close()
-    honest.close()
+    for read in (2**63, -1, RING_BYTES * 5, 1):
+        until(lambda: all(map(free, paths)), "the ports are free")
+        hostile, honest, before = Hostile(paths[0]), SharedMemory(paths[1]), switch.port_counts(1)
+        hostile.put(TO_HOST + READ, read)
+        for number in range(800):
+            send(honest, frame(1, number, 9000), frame(2, number))
+            assert received(honest) == [tail(frame(2, number))], read
+        counts = switch.port_counts(1)
+        sent, dropped = counts.sent - before.sent, counts.dropped - before.dropped
+        assert sent + dropped == 800 and dropped > 0, read
+        hostile.close()
+        honest.close()
     works(paths)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_shm_random_memory_never_stops_the_switch(switch: Switch, paths: list[Path], seed: int) -> None:
     """Random values at random places, while frames of another process pass."""
     rng = random.Random(seed)

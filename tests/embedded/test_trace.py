@@ -29,17 +29,11 @@ from tests.embedded.sanitizers import PROGRAMS
 from tests.embedded.serene_job import SESSION, seeds, start_job
 from tests.embedded.stf import Target
 from tests.embedded.stf_embedded import EmbeddedTarget
-from tests.embedded.stf_samples import sample_packets
 from tests.embedded.trace_witness import Witness
 from tests.frames import frame, request
 from tests.suites.checkouts import QUICK
 
 PACKETS = 120
-SAMPLES = (
-    "array-copy-bmv2", "checksum1-bmv2", "checksum2-bmv2", "issue655-bmv2", "parser_error-bmv2",
-    "table-entries-lpm-bmv2", "table-entries-range-bmv2", "table-entries-ternary-bmv2",
-    "union3-bmv2", "v1model-special-ops-bmv2",
-)  # fmt: skip
 
 
 def watch(
@@ -69,13 +63,6 @@ def test_shape_traces_agree_with_the_packets() -> None:
     path, _ = PROGRAMS["shapes"]
     witness = watch(path, lambda target: None, trial(random.Random(1), shapes(), PACKETS), QUICK)
     assert witness.seen["header"] > PACKETS and witness.seen["parser error"] > 5
-
-
-@pytest.mark.parametrize("name", SAMPLES)
-def test_p4c_sample_traces_agree_with_the_packets(name: str) -> None:
-    sample = sample_packets(name)
-    packets = [*sample.given, *trial(random.Random(name), sample.given, PACKETS)]
-    watch(sample.json, sample.prepare, packets, QUICK)
 
 
 # -- what a trace says ----------------------------------------------------------------------------------------

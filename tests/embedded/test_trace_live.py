@@ -250,23 +250,6 @@ def test_serenectl_trace_reports_invalid_arguments(server: P4RuntimeServer) -> N
 # -- the process ----------------------------------------------------------------------------------------------
 
 
-def test_pcap_files_hold_received_and_sent_frames(hosts: Hosts, tmp_path: Path) -> None:
-    place = tmp_path / "captures"
-    place.mkdir()
-    with Running(tmp_path, str(JSON), *hosts.arguments, "--pcap", str(place)) as running:
-        arrived = [hosts.send(1, a=a) for a in (1, 2)]
-        back = hosts.send(2, a=3)
-        running.ended()
-    files = {path.name: [bytes(packet) for packet in rdpcap(str(path))] for path in place.iterdir()}
-    one, two = (f"udp{local}" for local in hosts.local)
-    assert files == {
-        f"{one}_in.pcap": [Probe(a=a, port=2).frame() for a in (1, 2)],
-        f"{two}_out.pcap": arrived,
-        f"{two}_in.pcap": [Probe(a=3, port=1).frame()],
-        f"{one}_out.pcap": [back],
-    }
-
-
 def test_pcap_capture_continues_with_the_next_program(hosts: Hosts, switch: Switch, tmp_path: Path) -> None:
     with P4RuntimeServer(hosts.ports, address="127.0.0.1:0", device_id=DEVICE_ID, captures=tmp_path) as server:
         for a in (1, 2, 3):
@@ -308,15 +291,23 @@ def test_capture_that_cannot_begin_does_not_stop_the_switch(
 
 
 @pytest.mark.parametrize("how", ["--trace", "--log-console"])
-def test_every_packet_is_printed_or_logged(hosts: Hosts, tmp_path: Path, how: str) -> None:
-    with Running(tmp_path, str(JSON), *hosts.arguments, how) as running:
-        for a in (1, 2, 3):
-            hosts.send(a=a)
+def test_every_packet_is_logged_and_captured(hosts: Hosts, tmp_path: Path, how: str) -> None:
+    (place := tmp_path / "captures").mkdir()
+    with Running(tmp_path, str(JSON), *hosts.arguments, how, "--pcap", str(place)) as running:
+        arrived, back = [hosts.send(1, a=a) for a in (1, 2)], hosts.send(2, a=3)
         lines = running.ended()
-    assert sum("packet on port 1, " in line for line in lines) == 3
-    assert sum("leaves by port 2, " in line for line in lines) == 3
+    for port, to, count in ((1, 2, 2), (2, 1, 1)):
+        assert sum(f"packet on port {port}, " in line for line in lines) == count
+        assert sum(f"leaves by port {to}, " in line for line in lines) == count
     assert any("table ProbeIngress.by_exact {a=2, b=0}: miss" in line for line in lines)
     assert how == "--trace" or all(" serene.switch" in line for line in lines)
+    one, two = (f"udp{local}" for local in hosts.local)
+    assert {path.name: [bytes(packet) for packet in rdpcap(str(path))] for path in place.iterdir()} == {
+        f"{one}_in.pcap": [Probe(a=a, port=2).frame() for a in (1, 2)],
+        f"{two}_out.pcap": arrived,
+        f"{two}_in.pcap": [Probe(a=3, port=1).frame()],
+        f"{one}_out.pcap": [back],
+    }
 
 
 def test_dump_packet_data_logs_only_bytes(hosts: Hosts, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import json
 import pytest
 
 from tests.mutation import tofino, v1model
-from tests.mutation.__main__ import TARGETS, judge
+from tests.mutation.__main__ import ROOT, TARGETS, judge
 from tests.mutation.mutants import EQUIVALENT, Mutant, drawn, why_equivalent
 
 DRAWN = 64
@@ -40,6 +40,11 @@ def test_tofino_mutant_changes_one_line() -> None:
         changed = mutant.text().split("\n")
         assert len(changed) == len(lines)
         assert sum(one != other for one, other in zip(lines, changed, strict=True)) == 1, mutant
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_tests_that_judge_mutants_exist(name: str) -> None:
+    assert all((ROOT / path).is_file() for path in TARGETS[name].tests)
 
 
 @pytest.mark.parametrize("name", TARGETS)

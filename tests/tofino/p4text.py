@@ -7,17 +7,31 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
-
-from tests.tofino.tokens import CannotRead, Tokens
+from typing import Any, TypeVar
 
 Node = tuple[Any, ...]
+T = TypeVar("T")
 # Binary operators by precedence.
 BINARY = {
     "||": 1, "&&": 2, "==": 3, "!=": 3, "<": 4, ">": 4, "<=": 4, ">=": 4, "|": 5, "^": 6, "&": 7, "<<": 8, ">>": 8,
     "+": 9, "-": 9, "++": 9, "|+|": 9, "|-|": 9, "*": 10, "%": 10, "/": 10,
 }  # fmt: skip
+TOKEN = re.compile(
+    r"""(?P<space>\s+|//[^\n]*|/\*.*?\*/|\#[^\n]*)
+      |(?P<annotation>@(?P<what>\w+)(?P<said>\((?:"(?P<text>[^"]*)"|[^()])*\))?)
+      |(?P<number>\d+[ws]\d\w*|0[xX][0-9a-fA-F_]+|0[bB][01_]+|\d[\d_]*)
+      |(?P<name>[A-Za-z_]\w*)
+      |(?P<op>\.\.|&&&|\|-\||\|\+\||\+\+|<<|<=|>=|==|!=|&&|\|\||[-+*/%&|^~!<>=?:;,.(){}\[\]])
+      |(?P<string>"[^"]*")""",
+    re.VERBOSE | re.DOTALL,
+)
+TYPE_NAME = r"\b(?:(?:extern|package|enum(?: bit<\d+>)?|header|struct|parser|control) (\w+)|typedef [^;]* (\w+);)"
+
+
+class CannotRead(Exception):
+    """The text is not of the P4 that this reader knows."""
 
 
 @dataclass
@@ -31,52 +45,95 @@ class Module:
     main: list[Node] = field(default_factory=list)  # instantiations at the top level
 
 
-class Reader(Tokens):
+class Reader:
+    """The tokens of a text, and the place among them. Annotations are no tokens."""
+
     def __init__(self, text: str) -> None:
-        super().__init__(text)
+        self.text, self.at, place = text, 0, 0
+        self.tokens: list[tuple[str, str, int]] = []
+        self.names: dict[int, str] = {}  # what @name says, by the token before which it stands
+        while place < len(text):
+            match = TOKEN.match(text, place)
+            if match is None:
+                raise CannotRead(f"line {text.count(chr(10), 0, place) + 1}: {text[place : place + 40]!r}")
+            if match["what"] == "name":
+                self.names[len(self.tokens)] = match["text"]
+            elif not (match["space"] or match["annotation"]):
+                self.tokens.append((str(match.lastgroup), match.group(), place))
+            place = match.end()
+        self.tokens.append(("end", "", place))
+        declared = {one or other for one, other in re.findall(TYPE_NAME, text)}
+        self.type_names = {"bit", "int", "bool", "varbit", "error", "void", "tuple"} | declared
         self.module = Module()
-        self.type_names = {"bit", "int", "bool", "varbit", "error", "void", "tuple"}
 
-    def skip_braces(self) -> None:
-        self.expect("{")
-        depth = 1
-        while depth:
-            depth += {"{": 1, "}": -1}.get(self.next(), 0)
+    # -- tokens ----------------------------------------------------------------------------------------------
 
-    def annotations(self) -> dict[str, str]:
-        """Reads annotations such as @name("x"). Keeps those whose argument is one string."""
-        found = {}
-        while self.accept("@"):
-            kind = self.name()
-            if self.accept("("):
-                depth, inside = 1, []
-                while depth:
-                    inside.append(self.next())
-                    depth += {"(": 1, ")": -1}.get(inside[-1], 0)
-                if len(inside) == 2 and inside[0].startswith('"'):
-                    found[kind] = inside[0][1:-1]
+    def peek(self, ahead: int = 0) -> str:
+        return self.tokens[min(self.at + ahead, len(self.tokens) - 1)][1]
+
+    def next(self) -> str:
+        self.at += 1
+        return self.tokens[self.at - 1][1]
+
+    def accept(self, *texts: str) -> bool:
+        found = self.peek() in texts
+        self.at += found
         return found
+
+    def expect(self, *texts: str) -> None:
+        for text in texts:
+            if not self.accept(text):
+                raise self.error(f"expected {text!r}")
+
+    def error(self, why: str) -> CannotRead:
+        place = self.tokens[min(self.at, len(self.tokens) - 1)][2]
+        line = self.text.count("\n", 0, place) + 1
+        return CannotRead(f"line {line}: {why} at {self.text[place : place + 40]!r}")
+
+    def name(self) -> str:
+        if self.tokens[self.at][0] != "name":
+            raise self.error("expected a name")
+        return self.next()
+
+    def full_name(self) -> str:
+        """The name by which the control plane knows what is declared next; empty if it has none."""
+        return self.names.get(self.at, "")
+
+    def ended(self, item: T, end: str = ";") -> T:
+        """What has been read, if this token comes next."""
+        self.expect(end)
+        return item
+
+    def until(self, end: str, item: Callable[[], T], separator: str = "") -> list[T]:
+        found = []
+        while not self.accept(end):
+            found.append(item())
+            if separator and not self.accept(separator):
+                self.expect(end)
+                break
+        return found
+
+    def braces(self, item: Callable[[], T], separator: str = "") -> list[T]:
+        self.expect("{")
+        return self.until("}", item, separator)
+
+    def skip(self) -> None:
+        """Skips a declaration up to its semicolon, or with the braces that come before."""
+        depth = 0
+        while (text := self.next()) != ";" or depth:
+            depth += {"{": 1, "}": -1}.get(text, 0)
+            if text == "}" and not depth:
+                return
 
     # -- types -----------------------------------------------------------------------------------------------
 
     def type(self) -> Node:
         name = self.name()
-        if name in ("bit", "int", "varbit"):
-            if not self.accept("<"):
-                return (name, ("number", 1, None))
-            width = self.expression() if self.accept("(") else None
-            if width is not None:
-                self.expect(")")
-            else:
-                width = self.primary()
-            self.expect(">")
-            return (name, width)
-        arguments = []
-        if self.accept("<"):
-            while not self.accept(">"):
-                arguments.append(self.type())
-                self.accept(",")
-        return ("named", name, *arguments)
+        if name not in ("bit", "int", "varbit"):
+            return ("named", name, *(self.until(">", self.type, ",") if self.accept("<") else ()))
+        if not self.accept("<"):
+            return (name, ("number", 1, None))
+        return (name, self.ended(self.primary(), ">"))
 
     # -- expressions -----------------------------------------------------------------------------------------
 
@@ -91,8 +148,7 @@ class Reader(Tokens):
                 left = ("binary", op, left, self.expression(BINARY[op]))
             elif op == "?" and binds == 0:
                 self.next()
-                yes = self.expression()
-                self.expect(":")
+                yes = self.ended(self.expression(), ":")
                 left = ("choice", left, yes, self.expression())
             else:
                 return left
@@ -116,32 +172,21 @@ class Reader(Tokens):
             match = re.fullmatch(r"(\d+)([ws])(\w+)", text)
             width = None if match is None else (int(match[1]), match[2] == "s")
             return ("number", int((match[3] if match else text).replace("_", ""), 0), width)
-        if text in ("true", "false"):
-            self.next()
+        if self.accept("true", "false"):
             return ("bool", text == "true")
-        if text == "(":
-            self.next()
-            items = self.list_until(")")
+        if self.accept("("):
+            items = self.until(")", self.argument, ",")
             return items[0] if len(items) == 1 else ("tuple", items)
-        if text == "{":
-            self.next()
-            return ("tuple", self.list_until("}"))
-        if text in ("_", "default"):
-            self.next()
+        if self.accept("{"):
+            return ("tuple", self.until("}", self.argument, ","))
+        if self.accept("_", "default"):
             return ("any",)
         return ("name", self.name())
 
-    def list_until(self, end: str) -> list[Node]:
-        items = []
-        while not self.accept(end):
-            item = self.keyset()
-            if self.accept("="):  # a field's or an argument's name
-                item = self.keyset()
-            items.append(item)
-            if not self.accept(","):
-                self.expect(end)
-                break
-        return items
+    def argument(self) -> Node:
+        """Reads an argument, or a field of a list, without its name."""
+        item = self.keyset()
+        return self.keyset() if self.accept("=") else item
 
     def keyset(self) -> Node:
         """Reads an expression, or a mask or range as in a table's entry or a select."""
@@ -161,81 +206,55 @@ class Reader(Tokens):
                 low = self.expression() if self.accept(":") else None
                 self.expect("]")
                 node = ("slice", node, high, low) if low is not None else ("index", node, high)
-            elif self.peek() == "(":
-                self.next()
-                node = ("call", node, self.list_until(")"))
-            elif self.peek() == "<" and self._generic_call():
-                pass
-            else:
+            elif self.accept("("):
+                node = ("call", node, self.until(")", self.argument, ","))
+            elif not self._skips_type_arguments():
                 return node
 
-    def _generic_call(self) -> bool:
+    def _skips_type_arguments(self) -> bool:
         """Skips the type arguments of a call, which the frontend has checked. Returns whether there were any."""
-        at, depth = self.at, 0
-        while True:
-            text = self.tokens[at][1]
-            if text == "<":
-                depth += 1
-            elif text == ">":
-                depth -= 1
-                if depth == 0:
-                    break
-            elif text in (";", "{", "}", "&&", "||", ")") or self.tokens[at][0] == "end":
-                return False
-            at += 1
-        if self.tokens[at + 1][1] != "(":
-            return False
-        if self.tokens[self.at + 1][1] not in self.type_names:
-            return False
-        self.at = at + 1
-        return True
+        start = self.at
+        if self.accept("<") and self.peek() in self.type_names:
+            try:
+                self.until(">", self.type, ",")
+            except CannotRead:
+                self.at = start
+            if self.at > start and self.peek() == "(":
+                return True
+        self.at = start
+        return False
 
     # -- statements ------------------------------------------------------------------------------------------
 
     def block(self) -> list[Node]:
-        self.expect("{")
-        statements = []
-        while not self.accept("}"):
-            statements.append(self.statement())
-        return statements
+        return self.braces(self.statement)
 
     def statement(self) -> Node:
-        self.annotations()
         text = self.peek()
         if text == "{":
             return ("block", self.block())
-        if text == ";":
-            self.next()
+        if self.accept(";"):
             return ("block", [])
-        if text == "if":
-            self.next()
+        if self.accept("if"):
             self.expect("(")
-            condition = self.expression()
-            self.expect(")")
+            condition = self.ended(self.expression(), ")")
             yes = self.statement()
             return ("if", condition, yes, self.statement() if self.accept("else") else ("block", []))
-        if text in ("return", "exit"):
-            self.next()
-            self.expect(";")
-            return (text,)
-        if text == "transition":
+        if self.accept("return", "exit"):
+            return self.ended((text,))
+        if self.accept("transition"):
             return self.transition()
-        if text in self.type_names and self._declares():
+        if self._declares():
             kind, name = self.type(), self.name()
-            value = self.expression() if self.accept("=") else None
-            self.expect(";")
-            return ("declare", kind, name, value)
+            return self.ended(("declare", kind, name, self.expression() if self.accept("=") else None))
         target = self.expression()
-        if self.accept("="):
-            value = self.expression()
-            self.expect(";")
-            return ("assign", target, value)
-        self.expect(";")
-        return ("do", target)
+        return self.ended(("assign", target, self.expression()) if self.accept("=") else ("do", target))
 
     def _declares(self) -> bool:
         """Whether this declares a variable, rather than being an expression that begins with a type's name."""
         start = self.at
+        if self.peek() not in self.type_names:
+            return False
         try:
             self.type()
             return self.tokens[self.at][0] == "name" and self.peek(1) in ("=", ";")
@@ -245,223 +264,138 @@ class Reader(Tokens):
             self.at = start
 
     def transition(self) -> Node:
-        self.expect("transition")
         if not self.accept("select"):
-            name = self.name()
-            self.expect(";")
-            return ("transition", name)
+            return self.ended(("transition", self.name()))
         self.expect("(")
-        keys = self.list_until(")")
-        self.expect("{")
-        cases = []
-        while not self.accept("}"):
-            keyset = self.keyset()
-            self.expect(":")
-            cases.append((keyset, self.name()))
-            self.expect(";")
-        return ("select", keys, cases)
+        return ("select", self.until(")", self.argument, ","), self.braces(self.case))
+
+    def case(self) -> tuple[Node, str]:
+        keyset = self.ended(self.keyset(), ":")
+        return self.ended((keyset, self.name()))
 
     # -- declarations ----------------------------------------------------------------------------------------
 
     def parameters(self) -> list[Node]:
         self.expect("(")
-        found = []
-        while not self.accept(")"):
-            self.annotations()
-            direction = self.next() if self.peek() in ("in", "out", "inout") else ""
-            kind = self.type()
-            found.append((direction, kind, self.name()))
-            if self.accept("="):
-                self.expression()
-            self.accept(",")
-        return found
+        return self.until(")", self.parameter, ",")
 
-    def fields(self) -> list[tuple[str, Node]]:
-        self.expect("{")
-        found = []
-        while not self.accept("}"):
-            self.annotations()
-            kind = self.type()
-            found.append((self.name(), kind))
-            self.expect(";")
-        return found
+    def parameter(self) -> Node:
+        direction = self.next() if self.peek() in ("in", "out", "inout") else ""
+        return (direction, self.type(), self.name())
 
-    def action(self, full_name: str | None = None) -> Node:
+    def field(self) -> tuple[str, Node]:
+        kind = self.type()
+        return self.ended((self.name(), kind))
+
+    def action(self) -> Node:
+        full_name = self.full_name()
         self.expect("action")
         name = self.name()
         return ("action", name, full_name or name, self.parameters(), self.block())
 
-    def table(self, full_name: str | None) -> Node:
+    def table(self) -> Node:
+        full_name = self.full_name()
         self.expect("table")
         name = self.name()
-        keys: list[tuple[Node, str, str | None]] = []
-        actions: list[str] = []
-        entries: list[tuple[list[Node], Node]] = []
-        default: Node | None = None
-        self.expect("{")
-        while not self.accept("}"):
-            self.annotations()
-            self.accept("const")
-            what = self.name()
-            if what == "key":
-                self.expect("=")
-                self.expect("{")
-                while not self.accept("}"):
-                    key = self.expression()
-                    self.expect(":")
-                    kind = self.name()
-                    keys.append((key, kind, self.annotations().get("name")))
-                    self.expect(";")
-            elif what == "actions":
-                self.expect("=")
-                self.expect("{")
-                while not self.accept("}"):
-                    self.annotations()
-                    actions.append(self.name())
-                    if self.accept("("):
-                        self.list_until(")")
-                    self.expect(";")
-            elif what == "entries":
-                self.expect("=")
-                self.expect("{")
-                while not self.accept("}"):
-                    keyset = self.keyset()
-                    self.expect(":")
-                    call = self.expression()
-                    self.annotations()
-                    self.expect(";")
-                    entries.append((keyset[1] if keyset[0] == "tuple" else [keyset], call))
-            else:
-                self.expect("=")
-                value = self.expression()
-                self.expect(";")
-                if what == "default_action":
-                    default = value if value[0] == "call" else ("call", value, [])
-        return ("table", name, full_name or name, keys, actions, entries, default)
+        parts: dict[str, Any] = {"key": [], "actions": [], "entries": [], "default_action": None}
+        self.braces(lambda: parts.update([self.part_of_table()]))
+        return (
+            "table", name, full_name or name, parts["key"], parts["actions"], parts["entries"], parts["default_action"],
+        )  # fmt: skip
 
-    def instance(self, full_name: str | None) -> Node:
-        """Reads an instance such as ``Register<...>(...) name;``, or a RegisterAction with its apply."""
-        kind = self.type()
-        self.expect("(")
-        arguments = self.list_until(")")
+    def part_of_table(self) -> tuple[str, Any]:
+        self.accept("const")
+        what = self.ended(self.name(), "=")
+        lists: dict[str, Callable[[], Any]] = {"key": self.key, "actions": self.known_action, "entries": self.entry}
+        if what in lists:
+            return what, self.braces(lists[what])
+        value = self.ended(self.expression())
+        return what, value if value[0] == "call" else ("call", value, [])
+
+    def key(self) -> tuple[Node, str]:
+        key = self.ended(self.expression(), ":")
+        return self.ended((key, self.name()))
+
+    def known_action(self) -> str:
         name = self.name()
-        functions: dict[str, Node] = {}
-        if self.accept("="):
-            self.expect("{")
-            while not self.accept("}"):
-                self.annotations()
-                self.type()
-                function = self.name()
-                functions[function] = (self.parameters(), self.block())
-        self.expect(";")
-        return ("instance", name, full_name or name, kind, arguments, functions)
+        if self.accept("("):
+            self.until(")", self.argument, ",")
+        return self.ended(name)
 
-    def constant(self) -> None:
-        self.expect("const")
-        kind, name = self.type(), self.name()
-        self.expect("=")
-        self.module.constants[name] = (kind, self.expression())
-        self.expect(";")
+    def entry(self) -> tuple[list[Node], Node]:
+        keyset = self.ended(self.keyset(), ":")
+        return self.ended((keyset[1] if keyset[0] == "tuple" else [keyset], self.expression()))
+
+    def instance(self) -> Node:
+        """Reads an instance such as ``Register<...>(...) name;``, or a RegisterAction with its apply."""
+        full_name, kind = self.full_name(), self.type()
+        self.expect("(")
+        arguments = self.until(")", self.argument, ",")
+        name = self.name()
+        functions = dict(self.braces(self.function)) if self.accept("=") else {}
+        return self.ended(("instance", name, full_name or name, kind, arguments, functions))
+
+    def function(self) -> tuple[str, Node]:
+        self.type()
+        return self.name(), (self.parameters(), self.block())
 
     def control_block(self, what: str) -> None:
         name = self.name()
         if self.peek() == "<":  # a declaration of the architecture
-            while self.next() != ";":
-                pass
+            self.skip()
             return
         parameters = self.parameters()
         if self.accept(";"):
             return
-        if self.accept("("):
+        if self.peek() == "(":
             raise self.error("constructor parameters are not known here")
-        self.expect("{")
         locals_: list[Node] = []
-        states: dict[str, list[Node]] = {}
-        apply: list[Node] = []
-        while not self.accept("}"):
-            full_name = self.annotations().get("name")
-            text = self.peek()
-            if text == "action":
-                locals_.append(self.action(full_name))
-            elif text == "table":
-                locals_.append(self.table(full_name))
-            elif text == "apply":
-                self.next()
-                apply = self.block()
-            elif text == "state":
-                self.next()
-                state = self.name()
-                states[state] = self.block()
-            elif self._declares():
-                locals_.append(self.statement())
-            else:
-                locals_.append(self.instance(full_name))
-        self.type_names.add(name)
-        self.module.blocks[name] = (what, name, parameters, locals_, states if what == "parser" else apply)
+        bodies: dict[str, list[Node]] = {}  # a parser's states; of a control "apply"
+        self.braces(lambda: self.part_of_block(locals_, bodies))
+        body = bodies if what == "parser" else bodies.get("apply", [])
+        self.module.blocks[name] = (what, name, parameters, locals_, body)
+
+    def part_of_block(self, locals_: list[Node], bodies: dict[str, list[Node]]) -> None:
+        text = self.peek()
+        if self.accept("state", "apply"):
+            name = self.name() if text == "state" else text
+            bodies[name] = self.block()
+        elif text == "action":
+            locals_.append(self.action())
+        elif text == "table":
+            locals_.append(self.table())
+        else:
+            locals_.append(self.statement() if self._declares() else self.instance())
 
     def declaration(self) -> None:
-        self.annotations()
-        text = self.peek()
-        if text == ";":
-            self.next()
-        elif text == "const":
-            self.constant()
-        elif text == "typedef":
-            self.next()
-            self.annotations()
-            kind, name = self.type(), self.name()
-            self.module.types[name] = ("alias", kind)
-            self.type_names.add(name)
-            self.expect(";")
-        elif text == "enum":
-            self.enumeration()
-        elif text in ("header", "struct"):
-            self.next()
+        types, text = self.module.types, self.peek()
+        if self.accept("const"):
+            kind, name = self.type(), self.ended(self.name(), "=")
+            self.module.constants[name] = self.ended((kind, self.expression()))
+        elif self.accept("typedef"):
+            kind = self.type()
+            types[self.ended(self.name())] = ("alias", kind)
+        elif self.accept("enum"):
+            of_type = self.type() if self.peek() in ("bit", "int") else None
+            name, values = self.name(), dict[str, Node]()
+            self.braces(lambda: values.update([self.member(len(values))]), ",")
+            types[name] = ("enum", of_type, values)
+        elif self.accept("header", "struct"):
             name = self.name()
-            self.module.types[name] = (text, self.fields())
-            self.type_names.add(name)
-        elif text in ("error", "match_kind"):
-            self.next()
-            self.skip_braces()
-        elif text in ("extern", "package"):
-            self.external(text)
-        elif text in ("parser", "control"):
-            self.next()
+            types[name] = (text, self.braces(self.field))
+        elif self.accept("error", "match_kind", "extern", "package"):
+            self.skip()
+        elif self.accept("parser", "control"):
             self.control_block(text)
         elif text == "action":
             action = self.action()
             self.module.actions[action[1]] = action
-        else:
-            self.module.main.append(self.instance(None))
+        elif not self.accept(";"):
+            self.module.main.append(self.instance())
 
-    def enumeration(self) -> None:
-        self.expect("enum")
-        kind = self.type() if self.peek() in ("bit", "int") else None
+    def member(self, number: int) -> tuple[str, Node]:
         name = self.name()
-        values: dict[str, Node] = {}
-        self.expect("{")
-        while not self.accept("}"):
-            self.annotations()
-            member = self.name()
-            values[member] = self.expression() if self.accept("=") else ("number", len(values), None)
-            self.accept(",")
-        self.module.types[name] = ("enum", kind, values)
-        self.type_names.add(name)
-
-    def external(self, what: str) -> None:
-        self.next()
-        if what == "extern" and self.peek(1) in ("{", "<") and self.peek() not in self.type_names:
-            name = self.name()
-            while self.peek() not in ("{", ";", "("):
-                self.next()
-            if self.peek() == "{":
-                self.type_names.add(name)
-                self.skip_braces()
-                return
-        elif what == "package":
-            self.type_names.add(self.peek())
-        while self.next() not in (";", ""):
-            pass
+        return name, self.expression() if self.accept("=") else ("number", number, None)
 
     def read(self) -> Module:
         while self.tokens[self.at][0] != "end":

@@ -13,7 +13,7 @@ from serene.entries import Entry, Group
 from serene.wire import ENCAPSULATION_BYTES, HEADER, Op
 from tests.dataplane.conftest import DataPlane
 from tests.frames import with_ip_checksum
-from tests.programs import P4SRC, TOFINO_VARIABLE
+from tests.programs import P4SRC, TOFINO_VARIABLE, V1MODEL
 from tests.tofino.machine import Machine
 from tests.tofino.p4text import Module, parse
 
@@ -26,20 +26,26 @@ def machine(build: Build, seed: int = 0) -> Machine:
 
 
 class TofinoDataPlane(DataPlane):
+    port_at = 0
+
     def __init__(self, build: Build, seed: int = 0) -> None:
+        super().__init__(V1MODEL)  # the reasons why packets are dropped are the same
         self._build, self._seed = build, seed
         self.clear()
 
     def clear(self) -> None:
         self.machine = machine(self._build, self._seed)
+        self.cpu_port = self.machine.cpu_port
         self.lanes = len(self._build.module.types["values_t"][1])
-        self._punted: list[tuple[int, bytes]] = []
+        self._punted.clear()
         self.begin()
 
     def insert(self, entry: Entry) -> None:
         self.machine.insert(*entry.key, entry.action, list(entry.params.values()))
 
-    modify = insert
+    modify = put = insert
+
+    def close(self) -> None: ...
 
     def delete(self, entry: Entry) -> None:
         self.machine.delete(*entry.key)
@@ -50,22 +56,12 @@ class TofinoDataPlane(DataPlane):
     def counter(self, name: str, index: int = 0) -> int:
         return self.machine.counters[name, index]
 
-    def send(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
-        outputs = self.machine.process(port, frame)
-        cpu = self.machine.cpu_port
-        # A packet-in begins with its header: seven bits of padding, nine of port.
-        self._punted += [(int.from_bytes(data[:2], "big"), data[2:]) for out, data in outputs if out == cpu]
-        return sorted((out, data) for out, data in outputs if out != cpu)
-
-    def punted(self) -> tuple[int, bytes] | None:
-        return self._punted.pop(0) if self._punted else None
+    def process(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
+        return self.machine.process(port, frame)
 
     def learned(self) -> list[tuple[int, int]]:
         told, self.machine.digests = self.machine.digests, []
         return [(source, port) for source, port in told]
-
-    def packet_out(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
-        return self.send(self.machine.cpu_port, port.to_bytes(2, "big") + frame)
 
 
 class WideTofinoDataPlane(TofinoDataPlane):

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
+
+from serene.program import Program
+from tests.tofino.plane import Build, TofinoDataPlane
 
 BUILD = Path(__file__).resolve().parents[2] / "p4src" / "build"
 CHIPS = ("tofino", "tofino2")
@@ -26,16 +30,8 @@ def test_controller_tables_are_the_same_on_both_architectures(chip: str) -> None
     """The controller's tables: names, keys in order, actions and their parameters."""
     ours, theirs = p4infos(chip)
     tables = (
-        "member",
-        "job",
-        "policy",
-        "address",
-        "forward",
-        "known_source",
-        "switch_address",
-        "switch_mac",
-        "switch_ip",
-    )
+        "member", "job", "policy", "address", "forward", "known_source", "switch_address", "switch_mac", "switch_ip",
+    )  # fmt: skip
     for table in tables:
         assert keys(ours, table) == keys(theirs, table), table
     for action in ("admit", "set_job", "set_policy", "to_member", "to_port", "answer_arp"):
@@ -45,11 +41,24 @@ def test_controller_tables_are_the_same_on_both_architectures(chip: str) -> None
 
 
 @pytest.mark.parametrize("chip", CHIPS)
-def test_drop_counters_are_the_same_on_both_architectures(chip: str) -> None:
-    """The controller finds these counters by their names."""
-    reasons = [sorted(re.findall(r'alias: "(?:\w+\.)*(dropped_\w+)"', text)) for text in p4infos(chip)]
-    assert reasons[0] == reasons[1]
-    assert {"dropped_impostor", "dropped_tagged", "dropped_old_session"} <= set(reasons[0])
+def test_counters_are_the_same_on_both_architectures(chip: str) -> None:
+    """Names and sizes: the controller finds them by their names."""
+    ours, theirs = (
+        re.findall(r'^counters {\n.*?alias: "(\w+)".*?size: (\d+)', text, re.MULTILINE | re.DOTALL)
+        for text in p4infos(chip)
+    )
+    assert sorted(ours) == sorted(theirs)
+    assert {("dropped_tagged", "1"), ("contributions", "256"), ("staleness", "4096")} <= set(ours)
+
+
+def test_controller_takes_the_programs_sizes_from_its_p4info(
+    build: Build, tofino: TofinoDataPlane, tmp_path: Path
+) -> None:
+    (tmp_path / "serene.bin").write_bytes(b"for the chip")
+    shutil.copy(build.directory / "serene.p4info.txtpb", tmp_path)
+    program = Program.load(tmp_path / "serene.bin")
+    assert (program.lanes, program.max_workers, program.max_jobs) == (tofino.lanes, 16, 8)
+    assert program.slots == tofino.machine.registers["base_of"].size
 
 
 def part(p4info: str, kind: str, name: str) -> str:

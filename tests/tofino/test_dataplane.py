@@ -10,19 +10,23 @@ from serene.wire import Op
 from tests.dataplane.test_admission import *  # noqa: F403
 from tests.dataplane.test_forwarding import *  # noqa: F403
 from tests.dataplane.test_protocol import *  # type: ignore[assignment] # noqa: F403
+from tests.dataplane.test_protocol import test_packets_are_answered_by_each_rule as answered_by_rule
 from tests.frames import Said, altered, frame, request, said
 from tests.tofino.plane import Build, TofinoDataPlane, WideTofinoDataPlane
 
-# What differs, as docs/tofino.md has it: lanes beyond the 32 (test_agreement.py compares values), one more nudge for
-# the packet that opens an epoch at a slot, and whose checksum is verified.
-del test_bsp_answers_all_workers_when_the_round_completes  # noqa: F821
-del test_swap_nudges_blocked_workers_and_accepts_old_epoch  # noqa: F821
-del test_too_short_packets_are_not_verified  # noqa: F821
+# What differs, as docs/tofino.md has it: one more nudge for the packet that opens an epoch at a slot, and the packets
+# whose checksum is verified.
+del test_packets_are_answered_by_each_rule, test_too_short_packets_are_not_verified  # noqa: F821
 
 
 @pytest.fixture
 def plane(build: Build) -> WideTofinoDataPlane:
     return WideTofinoDataPlane(build)
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if "nudges" not in rule])  # noqa: F405
+def test_packets_are_answered_by_each_rule_without_nudges(plane: WideTofinoDataPlane, rule: str) -> None:
+    answered_by_rule(plane, rule)
 
 
 @pytest.mark.parametrize("length", [0, 39, 40])

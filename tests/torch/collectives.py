@@ -402,6 +402,18 @@ def subgroups(group: Group) -> list[Tensor]:
     return [tensor]
 
 
+def from_any(group: Group) -> list[Tensor]:
+    got = torch.zeros(5)
+    if dist.get_rank() == 0:
+        dist.recv(got, group=group)
+    elif dist.get_rank() == 1:
+        dist.send(numbers(5), 0, group=group)
+    return [got]
+
+
+OF_GLOO = (broadcast, reduce, gathers, scatter, all_to_all, point_to_point, from_any, objects, barrier)
+
+
 def cases() -> list[Case]:
     made = []
     for dtype in FLOATS:
@@ -433,14 +445,7 @@ def cases() -> list[Case]:
         Case("all_reduce coalesced", coalesced, 2),
         Case("reduce_scatter coalesced", reduce_scatter_coalesced, 1),
         Case("functional collectives", functional, 3),
-        Case("broadcast", broadcast, 0),
-        Case("reduce", reduce, 0),
-        Case("gathers", gathers, 0),
-        Case("scatter", scatter, 0),
-        Case("all_to_all", all_to_all, 0),
-        Case("point to point", point_to_point, 0),
-        Case("objects", objects, 0),
-        Case("barrier", barrier, 0),
+        *(Case(run.__name__, run, 0) for run in OF_GLOO),
         Case("barrier after sums", barrier_after_sums, 50),
         Case("what does not fit", does_not_fit, 1),
         Case("new_group", subgroups, 0, near=True),

@@ -4,8 +4,7 @@
         [breaks=RANK] [grows=RANK] [forks=RANK] [after=STEPS] [way=WAY]
 
 WAY is how it sums: 0 by all_reduce; 1 by DistributedDataParallel's backward(), which does not wait at once. After a few
-steps it makes OUT/began-RANK. OUT/step-RANK has the number of steps done, and OUT/failed-RANK the time of the
-error in Unix seconds.
+steps it makes OUT/began-RANK.
 
 What the given rank does at step ``after``: uneven: sums another number of values; leaves: destroys its group; raises:
 ends its program by an exception; breaks: has no memory left in its pool; grows: sums more than fits memory. again: one
@@ -75,12 +74,10 @@ def main(out: Path, settings: dict[str, float]) -> None:
             uneven = at_the_step and settings.get("uneven") == rank
             add_up(torch.ones((7, 100 + uneven)))
             step += 1
-            (out / f"step-{rank}").write_text(str(step))
             if step == 5:
                 (out / f"began-{rank}").touch()
             time.sleep(0.01)
     except (RuntimeError, SereneError) as error:
-        (out / f"failed-{rank}").write_text(str(time.time()))
         print(f"rank {rank}: {type(error).__name__}: {error}", flush=True)
         if settings.get("again"):
             dist.all_reduce(torch.ones(3))

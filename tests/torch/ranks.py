@@ -14,12 +14,10 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
 from torch._C._distributed_c10d import set_debug_level_from_env
 
 from serene.errors import SereneError
 from serene.torch import ErrorFeedback
-from serene.torch.gloo import GlooGroup
 
 COLLECTIVES = 4  # that are under way when a rank leaves
 
@@ -102,57 +100,17 @@ def lag(folder: str) -> None:
     dist.destroy_process_group()
 
 
-def around(values: Tensor) -> None:
-    rank, size = dist.get_rank(), dist.get_world_size()
-    if rank == 0:
-        dist.send(values, 1)
-        dist.recv(values, size - 1)
-    else:
-        dist.recv(values, rank - 1)
-        dist.send(values, (rank + 1) % size)
+def busy_gloo() -> None:
+    """Repeatedly calls each collective of gloo's while gloo's threads release the tensors of an earlier one."""
+    from tests.torch import collectives  # other programs need none of what it imports
 
-
-def any_source(values: Tensor) -> None:
-    if dist.get_rank() == 0:
-        for _ in range(dist.get_world_size() - 1):
-            dist.recv(values)
-    else:
-        dist.send(values, 0)
-
-
-def copies(values: Tensor, rank: int | None = None) -> list[Tensor] | None:
-    """One for each rank; None on other ranks than ``rank``."""
-    there = rank in (None, dist.get_rank())
-    return [torch.zeros_like(values) for _ in range(dist.get_world_size())] if there else None
-
-
-OF_GLOO: list[Callable[[Tensor], object]] = [
-    lambda values: dist.broadcast(values, 0),
-    lambda values: dist.barrier(),
-    lambda values: dist.all_gather(copies(values), values),
-    lambda values: dist.all_to_all_single(torch.zeros_like(values), values),
-    around,
-    lambda values: dist.all_gather_single(values.repeat(dist.get_world_size()), values),
-    lambda values: dist.gather(values, copies(values, 0)),
-    lambda values: dist.scatter(values, copies(values, 0)),
-    lambda values: dist.all_to_all(copies(values), copies(values)),
-    any_source,
-    lambda values: dist.reduce(values, 0),
-]
-
-
-def busy_gloo(*without: str) -> None:
-    """Repeatedly calls each collective of gloo's while gloo's threads release the tensors of an earlier one. without:
-    collectives whose methods are removed from `GlooGroup`, to see that it hangs without."""
-    for name in without:
-        delattr(GlooGroup, name)
     dist.init_process_group("serene")
-    for collective in OF_GLOO:
+    for collective in collectives.OF_GLOO:
         for _ in range(40):
             # gloo holds the last reference to these tensors, and its thread needs the GIL to release it.
             for _ in range(3):
                 dist.all_reduce(torch.ones(4, dtype=torch.int64), dist.ReduceOp.MAX, async_op=True)
-            collective(torch.zeros(16))
+            collective(None)
     dist.barrier()
     print("over", flush=True)
     dist.destroy_process_group()

@@ -19,11 +19,10 @@ pytestmark = pytest.mark.timeout(600)
 ELASTIC = {"workers": 2, "places": 3, "minimum": 1, "evict_after": 1.5}
 
 
-@pytest.mark.parametrize(
-    ("strategy", "optimizer"), [("bsp", "sgd"), ("ssp:2", "sgd"), ("asp", "adamw"), ("quorum:1", "adamw")]
-)
+@pytest.mark.parametrize(("strategy", "optimizer"), [("bsp", "sgd"), ("asp", "adamw")])
 def test_elastic_training_survives_join_death_and_replacement(plant: Plant, strategy: str, optimizer: str) -> None:
-    """The controller restarts in between: it still knows after how long a worker is evicted."""
+    """The controller restarts in between: it still knows after how long a worker is evicted. test_chaos.py has other
+    strategies."""
     settings = {**ELASTIC, "strategy": strategy, "optimizer": optimizer}
     stays = plant.start(0, steps=0, **settings)
     dies = plant.start(1, steps=0, waits_at=10, **settings)

@@ -285,20 +285,22 @@ def test_parameter_groups_can_be_added_only_before_the_first_step() -> None:
     assert optimizer.close()
 
 
-def test_only_an_unwrapped_torch_optimizer_is_accepted() -> None:
-    wrapped: list[tuple[Any, str]] = [
-        (network(), "Sequential"),
-        (object.__new__(DistributedOptimizer), "DistributedOptimizer"),
-    ]
-    for wrong, name in wrapped:
-        with pytest.raises(SereneError, match=f"optimizer is a {name}: expected an optimizer of torch.optim"):
-            DistributedOptimizer(wrong, job="job", workers=1)
+def one_layer(values: int) -> Optimizer:
+    return SGD([nn.Parameter(torch.zeros(values))], lr=0.1)
 
 
-def test_more_parameters_than_slots_are_refused() -> None:
-    model = nn.Linear(2000, 2000)
-    with pytest.raises(SereneError, match=r"4,002,000 parameters: the switch has room for 2,621,440 \(8,192 slots of"):
-        DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="large", workers=1)
+@pytest.mark.parametrize(
+    ("optimizer", "said"),
+    [
+        (network(), "optimizer is a Sequential: expected an optimizer of torch.optim"),
+        (object.__new__(DistributedOptimizer), "optimizer is a DistributedOptimizer: expected an optimizer of"),
+        (one_layer(4_000_000), r"4,000,000 parameters: the switch has room for 2,621,440 \(8,192 slots of"),
+    ],
+    ids=["a model", "a wrapped optimizer", "too many parameters"],
+)
+def test_what_cannot_be_shared_is_refused(optimizer: Any, said: str) -> None:
+    with pytest.raises(SereneError, match=said):
+        DistributedOptimizer(optimizer, job="job", workers=1)
 
 
 def test_optimizer_without_a_controller_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,7 +308,7 @@ def test_optimizer_without_a_controller_is_refused(monkeypatch: pytest.MonkeyPat
     with pytest.raises(
         SereneError, match=r"^no controller at http://127.*: start one with 'serenectl up --local'"
     ) as refused:
-        DistributedOptimizer(SGD(network().parameters(), lr=0.1), job="alone", workers=1)
+        DistributedOptimizer(one_layer(1), job="alone", workers=1)
     assert inner_frames(refused.value) == ["brief"]
 
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 
 from serene import entries
-from serene.entries import Entry, Group, number
-from serene.program import Program
+from serene.entries import number
 from serene.racks import LeafPolicy
 from serene.sim.hosts import Host, frame_head, job_of
-from serene.sim.switch import ProgramSwitch
 from serene.strategy import PolicyFields
 from serene.wire import (
     ENCAPSULATION_BYTES,
@@ -25,8 +21,7 @@ from serene.wire import (
     control_payload,
     encapsulation,
 )
-from tests.controller.processes import SwitchProcess
-from tests.dataplane.conftest import Bmv2DataPlane
+from tests.dataplane.conftest import DataPlane
 from tests.model import Answer
 from tests.tree.model import Down, Grant, Up
 
@@ -57,71 +52,10 @@ def _echoed(fields: np.void) -> tuple[int, int] | None:
     return (int(fields["members"]), int(fields["seq"])) if fields["seq"] else None
 
 
-class Plane(Protocol):
-    """A switch that loads a program: `InProcess` or `OnBmv2`."""
-
-    lanes: int
-
-    def close(self) -> None: ...
-    def put(self, entry: Entry) -> None: ...
-    def delete(self, entry: Entry) -> None: ...
-    def set_group(self, group: Group) -> None: ...
-    def process(self, port: int, frame: bytes) -> list[tuple[int, bytes]]: ...
-    def dropped(self) -> dict[str, int]: ...
-
-
-class InProcess:
-    """The embedded switch in this process."""
-
-    def __init__(self, program: Program) -> None:
-        self.switch = ProgramSwitch(program)
-        self.lanes = program.lanes
-        self.close, self.put, self.delete = self.switch.close, self.switch.put, self.switch.delete
-        self.process, self.set_group = self.switch.switch.process, self.switch.set_group
-        self.dropped = self.switch.dropped
-
-    def registers(self, name: str, first: int, count: int) -> list[int]:
-        return self.switch.switch.register_read_all(f"SereneIngress.{name}", first, count)
-
-
-class OnBmv2:
-    """A simple_switch_grpc that may have run other programs before."""
-
-    def __init__(self, process: SwitchProcess, program: Program) -> None:
-        self._plane = type("Loaded", (Bmv2DataPlane,), {"program": program})(process)
-        self.lanes = program.lanes
-        self._there: set[tuple[str, tuple[int, ...]]] = set()
-        info = program.p4info_path.read_text()
-        self._reasons = re.findall(r'alias: "dropped_(\w+)"', info)
-
-    def close(self) -> None:
-        self._plane.clear_groups()  # or else the next program would find them
-        self._plane.close()
-
-    def put(self, entry: Entry) -> None:
-        (self._plane.modify if entry.key in self._there else self._plane.insert)(entry)
-        self._there.add(entry.key)
-
-    def delete(self, entry: Entry) -> None:
-        self._there.discard(entry.key)
-        self._plane.delete(entry)
-
-    def set_group(self, group: Group) -> None:
-        self._plane.group(group)
-
-    def process(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
-        came_out: list[tuple[int, bytes]] = self._plane.send(port, frame)
-        return came_out
-
-    def dropped(self) -> dict[str, int]:
-        counts = {reason: self._plane.counter(f"dropped_{reason}") for reason in self._reasons}
-        return {reason: count for reason, count in counts.items() if count}
-
-
 class LeafSwitch:
     """A leaf switch with one job. workers: the job's in this rack, at the ports that `Host.of` gives them."""
 
-    def __init__(self, plane: Plane, rack: int, workers: Sequence[int], slots: int, of_job: int) -> None:
+    def __init__(self, plane: DataPlane, rack: int, workers: Sequence[int], slots: int, of_job: int) -> None:
         self.plane = plane
         self.rack, self.lanes = rack, plane.lanes
         self.hosts = {worker: Host.of(worker) for worker in workers}
@@ -130,7 +64,7 @@ class LeafSwitch:
             self.plane.put(entry)
         for worker, host in self.hosts.items():
             self._admit(worker, host)
-        self.plane.set_group(entries.leaf_group(JOB, self.hosts, UPLINK))
+        self.plane.group(entries.leaf_group(JOB, self.hosts, UPLINK))
         self._session = 0
 
     def _admit(self, worker: int, host: Host) -> None:
@@ -218,12 +152,12 @@ class LeafSwitch:
 class RootSwitch:
     """The root switch with one job. leaves: the number of racks."""
 
-    def __init__(self, plane: Plane, leaves: int, slots: int) -> None:
+    def __init__(self, plane: DataPlane, leaves: int, slots: int) -> None:
         self.plane = plane
         self.lanes, self.leaves = plane.lanes, leaves
         place = job_of(JOB, slots=slots, vector_length=self.lanes * slots, workers=leaves, first_slot=FIRST_SLOT)
         self.plane.put(place)
-        self.plane.set_group(entries.root_group(JOB, ((rack, leaf_port(rack)) for rack in range(leaves))))
+        self.plane.group(entries.root_group(JOB, ((rack, leaf_port(rack)) for rack in range(leaves))))
         self._session = 0
 
     def set_policy(self, session: int, epoch: int, policy: PolicyFields) -> None:

@@ -22,19 +22,20 @@ from serene.sim.switch import ProgramSwitch
 from serene.strategy import ASP, BSP, SSP, Mixed, PolicyFields, Quorum, Strategy
 from serene.wire import ROOT as ROOT_WORKER
 from serene.wire import Op, ReadMode
-from tests.controller.processes import SwitchProcess, missing, own_network
+from tests.dataplane.conftest import Bmv2DataPlane, DataPlane, EmbeddedDataPlane
+from tests.embedded.bmv2 import running_bmv2, why_not
 from tests.frames import request
 from tests.model import RING, Answer
 from tests.programs import LEAF, ROOT
 from tests.tree.model import Down, Grant, Leaf, LeafSlot, Root, RootSlot, Up
 from tests.tree.simulation import SnapshotSSP
-from tests.tree.switches import FIRST_SLOT, JOB, InProcess, LeafSwitch, OnBmv2, Plane, RootSwitch
+from tests.tree.switches import FIRST_SLOT, JOB, LeafSwitch, RootSwitch
 
 LANES, SLOTS = LEAF.lanes, 2
 RACKS = ([0, 1], [2, 3, 4], [5])
 HERE, WORKERS, LEAVES = RACKS[0], 6, len(RACKS)
 
-Load = Callable[[Program], Plane]
+Load = Callable[[Program], DataPlane]
 
 slots = st.integers(0, SLOTS - 1)
 workers = st.sampled_from(HERE)
@@ -234,9 +235,9 @@ class LeafConformance(RuleBasedStateMachine):
             incarnation=self.model.admitted[worker],
         )  # fmt: skip
         payload += bytes(4 * LANES)
-        before = self.switch.plane.dropped()
+        before = self.switch.plane.drops()
         assert self.switch.send(worker, payload) == []
-        after = self.switch.plane.dropped()
+        after = self.switch.plane.drops()
         reason = "malformed" if op is Op.UP else "not_root"
         assert after == {**before, reason: before.get(reason, 0) + 1}
         self._compare(place)
@@ -244,14 +245,14 @@ class LeafConformance(RuleBasedStateMachine):
     # -- state -----------------------------------------------------------------------------------------------
 
     def _compare(self, place: int) -> None:
-        drops = self.switch.plane.dropped()
+        drops = self.switch.plane.drops()
         for reason in ("stranger", "wrong_session", "wrong_epoch", "old_session", "wrong_round", "unprepared"):
             assert drops.get(reason, 0) == self.model.dropped.get(reason, 0), reason
-        if isinstance(self.switch.plane, InProcess):
+        if isinstance(self.switch.plane, EmbeddedDataPlane):
             compare_leaf_slot(self.switch.plane, place, self.model)
 
 
-def compare_leaf_slot(plane: InProcess, place: int, model: Leaf) -> None:
+def compare_leaf_slot(plane: EmbeddedDataPlane, place: int, model: Leaf) -> None:
     """Every register of a slot; what is left of older sessions means nothing."""
     slot = model.slots[place]
 
@@ -355,14 +356,14 @@ class RootConformance(RuleBasedStateMachine):
         else:
             expected = self.model.up(leaf, place, packet)
         assert comparable(self.switch.send(leaf, place, packet, 7 if packet.echo else 0)) == comparable(expected)
-        drops = self.switch.plane.dropped()
+        drops = self.switch.plane.drops()
         for reason in ("stranger", "wrong_epoch", "old_session"):
             assert drops.get(reason, 0) == self.model.dropped.get(reason, 0), reason
         self._compare(place)
 
     def _compare(self, place: int) -> None:
         slot, here, plane = self.model.slots[place], FIRST_SLOT + place, self.switch.plane
-        if not isinstance(plane, InProcess):
+        if not isinstance(plane, EmbeddedDataPlane):
             return
 
         def read(name: str, first: int = here, count: int = 1) -> list[int]:
@@ -385,25 +386,25 @@ class RootConformance(RuleBasedStateMachine):
 
 
 @pytest.fixture(scope="module", params=["embedded", pytest.param("bmv2", marks=pytest.mark.bmv2)])
-def load(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Load]:
+def load(request: pytest.FixtureRequest) -> Iterator[Load]:
     """Loads a program on the target."""
-    lacking = missing(request.param)
-    if lacking:
-        pytest.skip(f"target {request.param} needs {lacking}")
     if request.param == "embedded":
-        yield InProcess
+        yield EmbeddedDataPlane
         return
+    if lacking := why_not():
+        pytest.skip(lacking)
     with ExitStack() as stack:
-        stack.enter_context(own_network())
-        process = SwitchProcess("bmv2", tmp_path_factory.mktemp("switch") / "switch.log", unix=True)
-        stack.callback(process.stop)
-        yield partial(OnBmv2, process)
+        running = {
+            program: stack.enter_context(running_bmv2(program.config_path, program.p4info_path))
+            for program in (LEAF, ROOT)
+        }
+        yield lambda program: Bmv2DataPlane(running[program], program)
 
 
 @pytest.mark.parametrize("machine", [LeafConformance, RootConformance])
 def test_tree_programs_agree_with_the_model(load: Load, machine: type[LeafConformance | RootConformance]) -> None:
     """BMv2 plays fewer steps, and compares packets and counters only, because its registers cannot be read."""
-    embedded = load is InProcess
+    embedded = load is EmbeddedDataPlane
     run_state_machine_as_test(
         cast(Any, partial(machine, load)),  # called, not subclassed
         settings=settings(
