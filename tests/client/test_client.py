@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -62,10 +61,13 @@ def test_join_repeats_hello_until_the_job_is_complete(bare: EmbeddedDataPlane) -
     assert bare.punted() is not None
 
 
-def test_join_times_out_without_welcome(bare: EmbeddedDataPlane) -> None:
+def test_join_without_welcome_times_out_and_names_missing_workers(bare: EmbeddedDataPlane) -> None:
     wire = InProcess(bare)
     with pytest.raises(NoAnswer, match=r"no WELCOME for worker 0 of job 0 within 3 s"):
         client(wire).join(timeout_s=3)
+    wire.mail = [control_payload(Op.WAIT, b"job 0 waits for workers 2, 3", incarnation=1)]
+    with pytest.raises(NoAnswer, match="job 0 waits for workers 2, 3"):
+        client(wire).join(timeout_s=1)
 
 
 def test_refused_join_raises_the_controllers_reason(wire: InProcess) -> None:
@@ -168,34 +170,20 @@ def test_blocked_worker_waits_while_the_switch_answers_hello(
 # -- when things end -----------------------------------------------------------------------------------------
 
 
-def blocked(plane: EmbeddedDataPlane, then: Callable[[InProcess], None]) -> InProcess:
-    """Blocks a worker in BSP's first round, calls the given function after a second, and raises the worker's error."""
+def test_blocked_worker_reports_an_unreachable_switch(
+    plane: EmbeddedDataPlane, wire: InProcess, worker: Client
+) -> None:
     plane.swap(BSP(), 1)
-    wire = InProcess(plane)
-    worker = client(wire)
-    worker.join()
     began = wire.now
 
-    def happen() -> None:
+    def end() -> None:
         if wire.now > began + 1:
-            wire.meanwhile = lambda: None
-            then(wire)
+            wire.close()
 
-    wire.meanwhile = happen
-    worker.exchange(np.zeros(VALUES, np.float32))
-    return wire
-
-
-def test_blocked_worker_reports_an_unreachable_switch(plane: EmbeddedDataPlane) -> None:
-    gone: list[InProcess] = []
-
-    def end(wire: InProcess) -> None:
-        wire.close()
-        gone.append(wire)
-
+    wire.meanwhile = end
     with pytest.raises(NoAnswer, match="nothing from the switch for 60 s"):
-        blocked(plane, end)
-    assert 20 <= gone[0].ops().count(Op.HELLO) <= 32  # one to join, then one every two seconds
+        worker.exchange(np.zeros(VALUES, np.float32))
+    assert 20 <= wire.ops().count(Op.HELLO) <= 32  # one to join, then one every two seconds
 
 
 def test_exchange_reports_packets_larger_than_path_mtu(

@@ -54,13 +54,6 @@ def test_fast_pool_timeout_counts_the_missing_workers(switch: P4Switch) -> None:
         assert str(error) == "the collective did not finish within 1 s: 1 of 3 workers have not contributed"
 
 
-def test_fast_pool_past_its_deadline_raises_or_completes(switch: P4Switch) -> None:
-    """Its first piece may be answered already: then nothing is in flight, and no worker is missing."""
-    values = np.ones(10, np.float32)
-    (error,) = Run(switch, 1, 4).play(lambda worker, pool: pool.all_reduce(values, timeout_s=0.0))
-    assert isinstance(error, NoAnswer) or (error is None and values.tolist() == [1.0] * 10), error
-
-
 def test_fast_pool_disagreement_raises_on_all_and_pool_continues(switch: P4Switch) -> None:
     run, given, seen = Run(switch, 3, 16, plain=(0,)), mixed(3, 50 * LANES), []
 

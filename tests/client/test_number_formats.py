@@ -1,4 +1,4 @@
-"""Values of 16 and 8 bits in lanes of 32 bits, which the switch adds like any other lanes.
+"""Block exponents, and values of 16 and 8 bits in lanes of 32 bits, which the switch adds like any other lanes.
 
 The oracle is arithmetic in float64 and Python's integers (tests/support/numbers.py); rounding at random is judged by
 what it must not exceed and by its mean.
@@ -14,8 +14,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from serene.client import Pool
-from serene.client.allreduce.blocks import BITS, Layout, from_levels, noise, pack, to_levels, unpack
+from serene.client.allreduce.blocks import (
+    BITS,
+    NONE,
+    Layout,
+    from_levels,
+    largest_of,
+    noise,
+    pack,
+    quantise,
+    to_levels,
+    unpack,
+)
 from serene.client.allreduce.collective import noise_seed
+from serene.errors import SereneError
 from serene.experiments.correctness.virtual.switch import P4Switch
 from serene.program import Program
 from tests.planted import Play, every_fault_is_found, faults
@@ -25,6 +37,50 @@ from tests.support.pools import PoolRun, lossy
 LANES = 320
 NARROW = [16, 8]
 SIGNATURE = np.array([1, 2], np.uint32)
+
+
+# -- block exponents -----------------------------------------------------------------------------------------
+
+CLASSES = 64  # of finite values, in 32 bits
+
+
+def classify(values: np.ndarray) -> tuple[int, bool]:
+    largest, not_finite = largest_of(values)
+    return Layout(4, LANES).class_of(largest), not_finite
+
+
+@pytest.mark.parametrize("workers", range(1, 33))
+def test_counters_and_largest_values_of_each_class_do_not_overflow(workers: int) -> None:
+    """The counters of all workers do not carry; their largest values sum within 31 bits."""
+    layout = Layout(workers, LANES)
+    for highest in range(CLASSES):
+        value = np.array([2.0 ** (4 * highest - 125), np.inf], np.float32)
+        assert classify(value) == (highest, True)
+        assert layout.classes(workers * layout.count(value))[:2] == [(highest, True), (NONE, False)]
+        largest = np.nextafter(np.float32(min(2.0 ** (4 * highest - 123), 2.0**127 * 1.99)), np.float32(0))
+        value = np.array([largest, -largest], np.float32)
+        shift = layout.shift(classify(value)[0])
+        assert np.abs(quantise(value, shift).astype(np.int64) * workers).max() < 2**31
+    assert workers == 1 or 1 / (4 * layout.blocks_per_piece) <= 0.011, "one per cent are exponent pieces"
+
+
+def test_classify_returns_the_class_of_the_largest_magnitude() -> None:
+    tiny, huge = np.finfo(np.float32).smallest_subnormal, np.finfo(np.float32).max
+    one, _ = classify(np.ones(1, np.float32))
+    for values, expected_ in (
+        ([0.0, -0.0], (NONE, False)),
+        ([0.0, -tiny], (0, False)),
+        ([1.0, -huge], (CLASSES - 1, False)),
+        ([np.nan, -1.0], (one, True)),
+        ([np.inf, 0.0], (NONE, True)),
+        ([], (NONE, False)),
+    ):
+        assert classify(np.array(values, np.float32)) == expected_
+
+
+def test_layout_refuses_slots_too_short_for_exponents() -> None:
+    with pytest.raises(SereneError, match="5 lanes per slot are too few for 4 workers"):
+        Layout(4, 5)
 
 
 # -- numbers -------------------------------------------------------------------------------------------------
@@ -62,11 +118,6 @@ def test_highest_levels_of_all_workers_fit_their_field(workers: int, bits: int) 
         for random in (0, 2**32 - 1):
             found = to_levels(largest, layout.levels_per_unit(block_class), np.full(2, random, np.uint32))
             assert np.abs(found).max() <= layout.levels
-
-
-def test_level_count_depends_on_bits_and_workers() -> None:
-    assert [Layout(workers, 320, 8).levels for workers in (1, 4, 32)] == [127, 31, 3]
-    assert [Layout(workers, 320, 16).levels for workers in (1, 4, 32)] == [32767, 8191, 1023]
 
 
 def test_random_rounding_of_levels_has_no_bias() -> None:

@@ -92,13 +92,31 @@ def test_pool_sends_no_pieces_for_zeros(switch: P4Switch) -> None:
     assert run.pools[0].counts.sent <= 3
 
 
+VALUES = r"expected float32\[n\], contiguous and writeable"
+RESIDUAL = r"expected float64\[6\], contiguous and writeable"
+
+
 @pytest.mark.parametrize(
-    "values", [np.zeros(3), np.zeros((3, 1), np.float32), np.zeros(6, np.float32)[::2], np.zeros(3, np.int32)]
+    ("name", "array", "said"),
+    [
+        ("values", np.zeros(6), VALUES),
+        ("values", np.zeros((6, 1), np.float32), VALUES),
+        ("values", np.zeros(12, np.float32)[::2], VALUES),
+        ("values", np.zeros(6, np.int32), VALUES),
+        ("residual", np.zeros(5), RESIDUAL),
+        ("residual", np.zeros(6, np.float32), RESIDUAL),
+        ("residual", np.zeros(12)[::2], RESIDUAL),
+        ("residual", np.frombuffer(bytes(48)), RESIDUAL),
+        ("lost", np.zeros(5), r"vector of lost values is float64\[5\]: expected float64\[6\]"),
+    ],
 )
-def test_all_reduce_refuses_other_array_types(switch: P4Switch, values: np.ndarray) -> None:
-    run = PoolRun(switch, 1, 4)
-    run.play(lambda worker, pool: pool.all_reduce(values))
-    with pytest.raises(SereneError, match=r"expected float32\[n\], contiguous and writeable"):
+def test_all_reduce_refuses_arrays_of_wrong_type_or_size(
+    switch: P4Switch, name: str, array: np.ndarray, said: str
+) -> None:
+    arrays: dict[str, Any] = {"values": np.ones(6, np.float32), name: array}
+    values, run = arrays.pop("values"), PoolRun(switch, 1, 4)
+    run.play(lambda worker, pool: pool.all_reduce(values, unit=0, **arrays))
+    with pytest.raises(SereneError, match=said):
         raise run.errors[0]
 
 

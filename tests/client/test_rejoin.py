@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from serene.client import BadWelcome, Client, NoAnswer, PlaceTaken, Refused, Session, SessionLost
+from serene.client import BadWelcome, Client, NoAnswer, Refused, Session, SessionLost
 from serene.client.session.leaving import PATIENCE_S
-from serene.client.session.restoration import ALL, Remains, count
 from serene.errors import SereneError
-from serene.sim.hosts import Host, job_of
+from serene.sim.hosts import job_of
 from serene.strategy import BSP
 from serene.wire import ENCAPSULATION_BYTES, HEADER, Op, control_payload
 from tests.client.answers import SLOTS, VALUES, welcome
@@ -20,15 +18,6 @@ from tests.client.rejoining import ONES, Controller, begin, client, place
 from tests.dataplane.conftest import EmbeddedDataPlane
 from tests.frames import request
 from tests.support.in_process import InProcess
-
-
-def successor(plane: EmbeddedDataPlane, wire: InProcess) -> Client:
-    """Another process, which has taken the place of worker 0 and has caught up."""
-    Controller(plane, wire)
-    second = client(wire, 99)
-    second.join()
-    second.catch_up()
-    return second
 
 
 def test_calls_between_rejoin_and_catch_up_are_refused(
@@ -135,13 +124,6 @@ def test_join_refuses_an_inconsistent_welcome(bare: EmbeddedDataPlane, sizes: di
     assert isinstance(caught.value, BadWelcome)
 
 
-def test_join_timeout_error_names_missing_workers(bare: EmbeddedDataPlane) -> None:
-    wire = InProcess(bare)
-    wire.mail = [control_payload(Op.WAIT, b"job 0 waits for workers 2, 3", incarnation=1)]
-    with pytest.raises(NoAnswer, match="job 0 waits for workers 2, 3"):
-        client(wire).join(timeout_s=1)
-
-
 def test_waiting_join_logs_its_reason_once_after_seconds(
     bare: EmbeddedDataPlane, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -241,20 +223,6 @@ def test_working_worker_answers_wait_with_one_status_hello(
     assert [(int(each["epoch"]), int(each["seq"])) for each in headers if each["op"] == Op.HELLO] == said
 
 
-def test_readmitted_process_raises_place_taken(plane: EmbeddedDataPlane, worker: Client) -> None:
-    """A restarted controller does not know that another process had the place meanwhile."""
-    other = InProcess(plane)
-    worker.exchange(ONES)
-    second = successor(plane, other)
-    for _ in range(2):
-        second.exchange(ONES)
-    plane.readmit(0, replace(Host.of(0), incarnation=99))
-    plane.delete(place(100))
-    plane.insert(place(1))
-    with pytest.raises(PlaceTaken, match="another process has contributed as worker"):
-        worker.exchange(ONES)
-
-
 def test_answers_that_come_with_a_newer_welcome_are_read_first(wire: InProcess, worker: Client) -> None:
     """They are the last ones of a lost session: what they add up is in the sums that this worker restores."""
     carry = wire.carry
@@ -316,27 +284,6 @@ def test_catch_up_without_a_vote_reports_read_at_risk(
     assert caught_up.read_at_risk
 
 
-def test_voting_rounds_of_a_lost_session_are_no_contributions(plane: EmbeddedDataPlane) -> None:
-    """Its two rounds in that session are not counted as lost contributions."""
-    wire = Before(plane)
-    worker = client(wire)
-    worker.join()
-    worker.exchange(ONES)
-    begin(plane, 8)
-    with pytest.raises(SessionLost):
-        worker.pull()
-    wire.seq, wire.session, wire.then = 2, 8, lambda: begin(plane, 9, lost_sessions=2)
-    worker.join()
-    with pytest.raises(SessionLost):
-        worker.catch_up()
-    worker.join()
-    wire.sent.clear()
-    worker.catch_up()
-    ballot = next(payload for payload in wire.sent if payload[1] == Op.PUSH)
-    vote = count(np.frombuffer(ballot, ">u4", offset=HEADER.itemsize).reshape(1, -1))[0]
-    assert (vote.session, vote.voted, vote.finished, vote.held, vote.under_way) == (7, 8, 1, 1, 0)
-
-
 def test_epoch_change_during_restoration_vote_raises_error(plane: EmbeddedDataPlane) -> None:
     wire = Before(plane)
     worker = client(wire)
@@ -348,17 +295,3 @@ def test_epoch_change_during_restoration_vote_raises_error(plane: EmbeddedDataPl
     worker.join()
     with pytest.raises(SereneError, match="epoch 2 of job 0 began during the vote"):
         worker.catch_up()
-
-
-def test_vote_over_racks_counts_all_workers_or_none(plane: EmbeddedDataPlane, wire: InProcess) -> None:
-    """An answer's mask of counted workers is of the worker's own rack."""
-    begin(plane, 7, lost_sessions=0)
-    worker = client(wire)
-    worker.join()
-    worker.exchange(ONES)
-    protocol = worker.protocol
-    assert Remains.of(protocol).vote.counted == 1
-    protocol.membership = replace(protocol.membership, racks=2)
-    assert Remains.of(protocol).vote.counted == ALL
-    protocol.membership = replace(protocol.membership, workers=2)
-    assert Remains.of(protocol).vote.counted == 0

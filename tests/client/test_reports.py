@@ -28,30 +28,26 @@ class Heard:
         self.states.append(report["state"])
 
 
-@pytest.mark.parametrize(("step_s", "told"), [(0.15, 20), (0.01, None)])
-def test_state_reports_are_thinned_when_steps_are_short(step_s: float, told: int | None) -> None:
-    """Two thirds of each step are computing."""
+def said(*states: tuple[str, float]) -> list[str]:
+    """Returns what a worker reports that is in these states for so many seconds."""
     heard = Heard()
     saying = reports.Reports(cast(Client, heard), Report)
-    for _ in range(10):
-        saying.say("computing")
-        heard.now += step_s * 2 / 3
-        saying.say("exchanging")
-        heard.now += step_s / 3
-    if told is None:
-        assert len(heard.states) <= 10 * step_s / reports.CHANGE_EVERY_S * 2 + 2
-    else:
-        assert heard.states == ["computing", "exchanging"] * (told // 2)
-
-
-def test_beginning_of_a_wait_is_reported_at_once() -> None:
-    """A worker that waits would otherwise be shown as exchanging; how it goes on is reported as seldom as ever."""
-    heard = Heard()
-    saying = reports.Reports(cast(Client, heard), Report)
-    for state in ("exchanging", "waiting", "waiting"):
+    for state, seconds in states:
         saying.say(state)
-        heard.now += reports.CHANGE_EVERY_S / 4
-    assert heard.states == ["exchanging", "waiting"]
+        heard.now += seconds
+    return heard.states
+
+
+def test_state_reports_are_thinned_except_the_beginning_of_a_wait() -> None:
+    """A worker that waits would otherwise be shown as exchanging."""
+    for step_s in (0.15, 0.01):
+        told = said(*[("computing", step_s * 2 / 3), ("exchanging", step_s / 3)] * 10)
+        if step_s > 0.1:
+            assert told == ["computing", "exchanging"] * 10
+        else:
+            assert len(told) <= 10 * step_s / reports.CHANGE_EVERY_S * 2 + 2
+    quarter = reports.CHANGE_EVERY_S / 4
+    assert said(("exchanging", quarter), ("waiting", quarter), ("waiting", 0.0)) == ["exchanging", "waiting"]
 
 
 def test_session_reports_how_long_its_steps_took(worker: Client) -> None:

@@ -60,22 +60,10 @@ def controller(controller: ControllerProcess) -> Iterator[ControllerProcess]:
         controller.client.delete_job(job.job)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "status",
-        "status --json",
-        "watch",
-        "jobs",
-        "down",
-        "sync bsp",
-        "sync ssp --staleness 3",
-        "jobs create --workers 2",
-        "jobs create --workers 2 --racks 2",
-        "jobs create --workers 2 --strategy mixed:0.1",
-        "jobs delete --job 0",
-    ],
-)
+@pytest.mark.parametrize("command", [
+    "status", "status --json", "watch", "jobs", "down", "sync bsp", "jobs create --workers 2",
+    "jobs create --workers 2 --racks 2", "jobs create --workers 2 --strategy mixed:0.1", "jobs delete --job 0",
+])  # fmt: skip
 def test_command_without_controller_names_serenectl_up(run: Run, command: str) -> None:
     url = f"http://127.0.0.1:{some_port()}"
     error = f"error: no controller at {url}: start one with 'serenectl up', or set $SERENE_CONTROLLER\n"
@@ -146,18 +134,8 @@ def test_commands_manage_a_job_from_creation_to_deletion(
     swap = said("sync ssp --staleness 3")
     assert re.fullmatch(r"job 0: BSP -> SSP\(3\), epoch 2 \(\d+ ms\)\n", swap)
     assert said("sync ssp --staleness 3") == "job 0: already SSP(3), no change\n"
-    hosts[0].report(
-        0,
-        0,
-        iteration=1,
-        round=0,
-        loss=2.25,
-        accuracy=0.125,
-        compute_s=1.0,
-        network_s=1.0,
-        waiting_s=2.0,
-        state="computing",
-    )
+    times = {"compute_s": 1.0, "network_s": 1.0, "waiting_s": 2.0}
+    hosts[0].report(0, 0, iteration=1, round=0, loss=2.25, accuracy=0.125, state="computing", **times)
     hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1)
     until(lambda: controller.client.job(0).workers[0].report, "the report arrives")
     until(lambda: controller.client.job(0).workers[0].contributions, "the contribution is counted")
@@ -184,10 +162,8 @@ def test_command_without_job_number_needs_exactly_one_job(run: Run, controller: 
         ran = run(command, controller=controller.url)
         return ran.status, ran.err
 
-    assert error("sync bsp") == (
-        1,
-        "error: there is no job; create one with 'serenectl jobs create --workers N'\n",
-    )
+    none = "error: there is no job; create one with 'serenectl jobs create --workers N'\n"
+    assert error("sync bsp") == (1, none)
     controller.client.create_job(2, BSP())
     assert error("sync bsp --job 1") == (2, "error: there is no job 1 (jobs: 0)\n")
     controller.client.create_job(2, BSP())
@@ -197,13 +173,8 @@ def test_command_without_job_number_needs_exactly_one_job(run: Run, controller: 
 
 def test_watch_into_a_pipe_prints_a_block_per_change(controller: ControllerProcess) -> None:
     """Ctrl-C ends it quietly."""
-    watching = subprocess.Popen(
-        [sys.executable, "-m", "serene.controller", "watch", "--controller", controller.url],
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=ROOT,
-    )
+    command = [sys.executable, "-m", "serene.controller", "watch", "--controller", controller.url]
+    watching = subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT)
     try:
         assert watching.stdout is not None
         assert watching.stdout.readline().startswith("switch ")
@@ -217,24 +188,26 @@ def test_watch_into_a_pipe_prints_a_block_per_change(controller: ControllerProce
     assert (watching.returncode, errors) == (130, "")
 
 
-def test_watch_on_a_terminal_leaves_its_last_state(controller: ControllerProcess) -> None:
+@pytest.mark.parametrize(
+    ("terminal", "awaited"),
+    [({"COLUMNS": "120"}, b"job 0 waits for"), ({"COLUMNS": "20", "PYTHONIOENCODING": "ascii"}, b"\\u2026")],
+    ids=["unicode", "ascii"],
+)
+def test_watch_on_a_terminal_leaves_its_last_state(
+    controller: ControllerProcess, terminal: dict[str, str], awaited: bytes
+) -> None:
+    """Also on one without Unicode, which shows the ellipsis of lines that are cut by its code."""
     controller.client.create_job(3, BSP())
     ours, theirs = pty.openpty()
-    watching = subprocess.Popen(
-        [sys.executable, "-m", "serene.controller", "watch", "--controller", controller.url],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        cwd=ROOT,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "120", "LINES": "30"},
-    )
+    command = [sys.executable, "-m", "serene.controller", "watch", "--controller", controller.url]
+    environment = {**os.environ, "TERM": "xterm", "LINES": "30", **terminal}
+    watching = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=ROOT, env=environment)
     os.close(theirs)
     written = b""
     try:
-        for sent, awaited in ((signal.SIGCONT, b"job 0 waits for"), (signal.SIGINT, b"\x1b[?1049l")):
-            watching.send_signal(sent)
-            while awaited not in written:
-                written += os.read(ours, 65536)
+        while awaited not in written:
+            written += os.read(ours, 65536)
+        watching.send_signal(signal.SIGINT)
         with contextlib.suppress(OSError):  # how a terminal says that nobody has it open any more
             while more := os.read(ours, 65536):
                 written += more
@@ -243,8 +216,10 @@ def test_watch_on_a_terminal_leaves_its_last_state(controller: ControllerProcess
         watching.kill()
         watching.wait()
         os.close(ours)
-    after = written.rpartition(b"\x1b[?1049l")[2].decode()
-    assert "job 0 waits for workers 0, 1 and 2 to join before it starts under BSP" in after
+    _, left, after = written.rpartition(b"\x1b[?1049l")
+    assert left and b"Traceback" not in written
+    text = "job 0 waits for workers 0, 1 and 2 to join before it starts under BSP"
+    assert text[: int(terminal["COLUMNS"]) // 2] in after.decode()
 
 
 @pytest.mark.parametrize(
@@ -277,29 +252,6 @@ def test_bash_completion_completes_commands_and_options(
     assert (said.status, set(said.out.split())) == (0, completed)
 
 
-def test_watch_on_a_terminal_without_unicode_works(controller: ControllerProcess) -> None:
-    ours, theirs = pty.openpty()
-    terminal = {"TERM": "xterm", "COLUMNS": "20", "LINES": "30", "PYTHONIOENCODING": "ascii"}
-    command = [sys.executable, "-m", "serene.controller", "watch", "--controller", controller.url]
-    watching = subprocess.Popen(
-        command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=ROOT, env=os.environ | terminal
-    )
-    os.close(theirs)
-    written = b""
-    try:
-        while b"\\u2026" not in written:  # the ellipsis of lines that are cut
-            written += os.read(ours, 65536)
-        watching.send_signal(signal.SIGINT)
-        with contextlib.suppress(OSError):  # how a terminal says that nobody has it open any more
-            while more := os.read(ours, 65536):
-                written += more
-        assert watching.wait(60) == 130 and b"Traceback" not in written
-    finally:
-        watching.kill()
-        watching.wait()
-        os.close(ours)
-
-
 def test_up_without_a_home_directory_reports_it() -> None:
     unknown = ["unshare", "--user", "--map-user=54321", "env", "--unset=HOME", "--unset=XDG_RUNTIME_DIR"]
     try:
@@ -308,8 +260,5 @@ def test_up_without_a_home_directory_reports_it() -> None:
         pytest.skip("needs unshare and user namespaces")
     command = [*unknown, sys.executable, "-m", "serene.controller", "up", "--http", f"127.0.0.1:{some_port()}"]
     said = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
-    assert (said.returncode, said.stderr) == (
-        1,
-        "error: cannot write logs and pid files to ~: this user has no home directory; "
-        "choose another folder with XDG_RUNTIME_DIR=/PATH\n",
-    )
+    reason = "error: cannot write logs and pid files to ~: this user has no home directory; "
+    assert (said.returncode, said.stderr) == (1, f"{reason}choose another folder with XDG_RUNTIME_DIR=/PATH\n")

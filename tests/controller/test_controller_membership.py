@@ -1,4 +1,4 @@
-"""Members of a job change while it runs: by hand and by an automatic strategy, on each target."""
+"""Automatic strategies of a running job, on each target: one that evicts and readmits, and users' own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 
 from serene.controller.http.client import ControllerClient
 from serene.strategy import BSP, SSP
-from serene.wire import Op
 from tests.controller.hosts import Host, join
 from tests.controller.processes import automatic, serenectl, states, until
 
@@ -31,18 +30,6 @@ class Trio:
             0, worker, [1], session=self.session, epoch=self.epoch, seq=self.seq[worker], round=round_
         )
 
-    def goes_on(self, worker: int, round_: int) -> None:
-        """Waits until the switch answers the worker, which asks again as a worker does."""
-        self.hosts[worker].forget()  # answers to what was asked twice
-        self.seq[worker] += 1
-        self.hosts[worker].ask(lambda: self.push(worker, round_, again=True), Op.ANSWER)
-
-    def waits(self, worker: int, round_: int) -> None:
-        """Waits until the switch has kept the worker waiting."""
-        before = self.client.job(0).workers[worker].blocked
-        self.push(worker, round_)
-        until(lambda: self.client.job(0).workers[worker].blocked > before, "it waits")
-
 
 @pytest.fixture
 def trio(client: ControllerClient, hosts: list[Host]) -> Trio:
@@ -50,25 +37,8 @@ def trio(client: ControllerClient, hosts: list[Host]) -> Trio:
     return Trio(client, hosts)
 
 
-def test_evicted_worker_neither_waits_nor_is_waited_for(trio: Trio, client: ControllerClient) -> None:
-    trio.push(0, 0)
-    trio.waits(1, 0)  # worker 2 has not come
-    assert client.evict(0, 2).epoch == 2
-    assert states(client) == ["running", "running", "evicted"]
-    # A new epoch begins with round 0; the two that are left complete it.
-    trio.push(0, 0)
-    trio.goes_on(1, 0)
-    for round_ in range(3):  # the evicted one goes freely
-        trio.goes_on(2, round_)
-    assert client.job(0).workers[2].contributions == 3, "and what it sends counts"
-    assert client.readmit(0, 2).epoch == 3
-    trio.push(0, 0)
-    trio.waits(1, 0)  # the barrier waits for it again
-    trio.goes_on(2, 0)
-
-
 def test_evict_strategy_evicts_and_readmits_a_silent_worker(trio: Trio, client: ControllerClient) -> None:
-    client.set_automatic(0, "evict", {"silent": "3.0", "period": "0.2"})
+    client.set_automatic(0, "evict", {"silent": "2.0", "period": "0.2"})
 
     def worker_two_is(state: str) -> bool:
         for worker in (0, 1):  # these two keep asking

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -23,23 +24,15 @@ def run(tmp_path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     return run_warm(command, ROOT, {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path), **environment}, 120.0)
 
 
-def found(what: str) -> Finding:
-    return next(one for one in doctor.findings() if one.what == what)
+def among(findings: Iterable[Finding], what: str) -> Finding:
+    return next(one for one in findings if one.what == what)
 
 
 def test_doctor_finds_nothing_missing_on_a_complete_machine(tmp_path: Path) -> None:
     done = run(tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    for what in (
-        "Serene",
-        "Python",
-        "C compiler",
-        "Mininet",
-        "kernel",
-        "shared memory",
-        "gloo's interface",
-        "chromium",
-    ):
+    parts = "Serene, Python, C compiler, Mininet, kernel, shared memory, gloo's interface, chromium, P4Runtime port"
+    for what in parts.split(", "):
         assert f"  {what} " in done.stdout
     assert "!!" not in done.stdout
 
@@ -50,22 +43,34 @@ def test_doctor_fails_without_a_compiler(tmp_path: Path) -> None:
     assert "!!  C compiler          none\n                        apt-get install gcc libc6-dev" in done.stdout
 
 
-def test_doctor_names_the_compiler_that_will_be_used(tmp_path: Path) -> None:
+def test_doctor_reports_a_missing_folder_and_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For example a missing home directory: all other findings are still shown."""
+    obstacle = tmp_path / "file"
+    obstacle.write_text("")
+    done = run(obstacle)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert " -  'serenectl up'      no writable folder\n" in done.stdout
+    reason = f"cannot write logs and pid files to {obstacle}/serene: Not a directory; choose another folder with XDG_R"
+    assert reason in done.stdout
+    monkeypatch.setenv("XDG_CACHE_HOME", str(obstacle))
+    cache = doctor._cache()
+    assert (cache.mark, cache.advice) == (Mark.MISSING, "XDG_CACHE_HOME=/PATH chooses another place")
+
+
+def test_doctor_names_the_compiler_that_will_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first of $CC, cc, gcc and clang that exists; $CC is a name, not a command with options."""
     (tmp_path / "clang").symlink_to("/usr/bin/gcc")
-    done = run(tmp_path, PATH=str(tmp_path), CC="gcc -m64")
-    assert done.returncode == 0, done.stderr
-    assert "ok  C compiler          clang " in done.stdout
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CC", "gcc -m64")
+    found = doctor._compiler()
+    assert found.mark is Mark.GOOD and found.text.startswith("clang ")
 
 
-def test_doctor_reports_a_missing_mininet(tmp_path: Path) -> None:
-    """The path contains only a compiler."""
-    for tool in ("cc", "as", "ld"):
-        (tmp_path / tool).symlink_to(f"/usr/bin/{tool}")
-    done = run(tmp_path, PATH=str(tmp_path))
-    assert done.returncode == 0
-    assert "missing: mininet" in done.stdout
-    assert "scripts/setup installs it; 'make run-local' works without it" in done.stdout
+def test_doctor_reports_a_missing_mininet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "_tool", lambda name: None if name == "mn" else name)
+    found = among(doctor._mininet(), "Mininet")
+    assert (found.mark, found.text) == (Mark.ABSENT, "missing: mininet")
+    assert found.advice == "scripts/setup installs it; 'make run-local' works without it"
 
 
 @pytest.mark.parametrize(
@@ -77,40 +82,34 @@ def test_doctor_reports_a_missing_mininet(tmp_path: Path) -> None:
 )
 def test_doctor_checks_gloo_socket_ifname(monkeypatch: pytest.MonkeyPatch, named: str, mark: Mark, text: str) -> None:
     monkeypatch.setenv("GLOO_SOCKET_IFNAME", named)
-    one = found("gloo's interface")
+    one = doctor._gloo()
     assert (one.mark, one.text) == (mark, text)
     assert mark is Mark.GOOD or one.advice.startswith("expected ")
 
 
-def test_doctor_reports_a_taken_port(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_reports_a_taken_port_and_a_bad_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERENE_TOKEN", "short")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         monkeypatch.setattr(doctor, "DEFAULT_SWITCH", address)
         monkeypatch.setattr(doctor, "DEFAULT_HTTP", "127.0.0.1:1")
-        port = found("P4Runtime port")
+        found = list(doctor._ports())
+    asked, port = among(found, "controller"), among(found, "P4Runtime port")
+    assert asked.text == "not asked" and asked.advice.startswith("$SERENE_TOKEN: expected 16 to 512")
     assert (port.mark, port.text) == (Mark.ABSENT, f"{address} is taken")
     assert "--switch HOST:PORT" in port.advice
-
-
-def test_doctor_lists_a_bad_token_beside_other_findings(tmp_path: Path) -> None:
-    done = run(tmp_path, SERENE_TOKEN="short")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "controller          not asked\n                        $SERENE_TOKEN: expected 16 to 512" in done.stdout
-    assert "  kernel " in done.stdout and "  P4Runtime port " in done.stdout
 
 
 def test_doctor_advises_removing_pid_files_of_dead_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     folder = tmp_path / "serene"
     folder.mkdir()
-    (folder / "controller-1.pid").write_text(f"{BEYOND_ALL}\n")
     (folder / "controller-2.pid").write_text(f"{os.getpid()}\n")
-    assert found("pid files").advice == f"rm {folder}/controller-1.pid"
-    for no_pid in ("", "none", "0", "-1", "9" * 30):
+    for no_pid in (f"{BEYOND_ALL}\n", "", "none", "0", "-1", "9" * 30):
         (folder / "controller-1.pid").write_text(no_pid)
-        assert found("pid files").advice == f"rm {folder}/controller-1.pid"
+        assert among(doctor._leftovers(), "pid files").advice == f"rm {folder}/controller-1.pid"
     (folder / "controller-1.pid").unlink()
-    assert not [one for one in doctor.findings() if one.what == "pid files"]
+    assert not [one for one in doctor._leftovers() if one.what == "pid files"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="interfaces take root")
@@ -121,22 +120,16 @@ def test_doctor_reports_links_left_by_a_killed_run(
     """Over racks too, where no host's namespace removes them."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     with private_network():
-        assert not [one for one in doctor.findings() if one.what == "interfaces"]
+        assert not [one for one in doctor._leftovers() if one.what == "interfaces"]
         subprocess.run(["ip", "link", "add", ends[0], "type", "veth", "peer", "name", ends[1]], check=True)
-        left = found("interfaces")
+        left = among(doctor._leftovers(), "interfaces")
     assert set(left.text.partition(":")[0].split(", ")) == set(ends) and "mn -c" in left.advice
 
 
 @pytest.mark.parametrize(
     ("mtu", "max_mtu", "merges", "mark", "words"),
     [
-        (
-            1500,
-            65535,
-            False,
-            Mark.GOOD,
-            "MTU 1500 for serene's packets 'ip link set eth9 mtu 3652' at least for serene_jumbo;",
-        ),
+        (1500, 65535, False, Mark.GOOD, "serene's packets 'ip link set eth9 mtu 3652' at least for serene_jumbo;"),
         (1500, 1500, False, Mark.GOOD, "MTU 1500 for serene's packets serene-switch makes it promiscuous"),
         (9000, 9000, False, Mark.GOOD, "MTU 9000 for all programs' packets serene-switch makes it promiscuous"),
         (1300, 9000, False, Mark.ABSENT, "MTU 1300 for no program's packets 'ip link set eth9 mtu 3652' at least;"),
@@ -161,29 +154,12 @@ def test_doctor_says_which_frames_derived_interfaces_receive() -> None:
             "add every link other type macvlan mode passthru",
         ):  # fmt: skip
             subprocess.run(["ip", "link", *command.split()], check=True)
-        cards = found("network cards")
-        assert [one.what for one in doctor.findings()].count("network cards") == 1
+        (cards,) = doctor._cards()
     assert cards.text == "own is macvlan (bridge): it receives only frames to its own address"
     assert "mode passthru" in cards.advice
 
 
-def test_doctor_without_unshare_does_not_judge_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_without_unshare_does_not_judge_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_tool", lambda name: None if name == "unshare" else name)
-    features = found("kernel features")
+    features = among(doctor._kernel(), "kernel features")
     assert (features.text, features.advice) == ("not checked: needs unshare", "apt-get install util-linux")
-
-
-def test_doctor_reports_a_missing_folder_and_continues(tmp_path: Path) -> None:
-    """For example a missing home directory: all other findings are still shown."""
-    obstacle = tmp_path / "file"
-    obstacle.write_text("")
-    done = run(obstacle)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert " -  'serenectl up'      no writable folder\n" in done.stdout
-    assert (
-        f"cannot write logs and pid files to {obstacle}/serene: Not a directory; choose another folder with XDG_R"
-        in done.stdout
-    )
-    done = run(tmp_path, XDG_CACHE_HOME=str(obstacle))
-    assert (done.returncode, done.stderr) == (1, "error: missing and required: compiled programs\n")
-    assert "!!  compiled programs   " in done.stdout and "XDG_CACHE_HOME=/PATH chooses another place" in done.stdout

@@ -1,4 +1,4 @@
-"""Explanations of why a worker waits: for made-up states, and for real ones on each target."""
+"""Explanations of why a worker waits, for made-up states. A real one: test_controller_end_to_end.py."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from typing import Any
 import pytest
 
 from serene.controller.commands.view import whole
-from serene.controller.http.client import ControllerClient, Rejected
 from serene.controller.status.explain import explain, headline
-from serene.controller.status.model import AutomaticStatus, Explanation, SlowWorker, Status, WorkerStatus
+from serene.controller.status.model import AutomaticStatus, SlowWorker, Status, WorkerStatus
 from serene.report import Facts
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
-from tests.controller.hosts import Host, started
-from tests.controller.processes import serenectl, until
 from tests.controller.statuses import job_status, printed, status_of, worker_status
 
 
@@ -136,38 +133,3 @@ def test_headlines_describe_each_state_of_a_job() -> None:
     assert headline(status(worker(0), state="finished"), 0) == "job 0 has finished: every worker has left"
     away = status_of(job_status(worker(0)), trouble="closed")
     assert headline(away, 0) == "job 0: the switch is unreachable (closed); the following is outdated"
-
-
-# -- a real one ----------------------------------------------------------------------------------------------
-
-
-def test_explain_names_the_awaited_worker_on_a_real_switch(client: ControllerClient, hosts: list[Host]) -> None:
-    session = started(client, hosts[:2], BSP())
-    hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1)
-
-    def blocked() -> Explanation | None:
-        hosts[0].report(0, 0, state="waiting", at_epoch=1, at_round=0)
-        hosts[1].report(0, 1, state="computing", at_epoch=1, at_round=0)
-        told = client.explain(0, 0).workers[0]
-        return told if told.waits_for else None
-
-    told = until(blocked, "worker 0 is said to wait")
-    assert (told.waits_for, told.round, told.epoch) == ([1], 0, 1)
-    assert "worker 0 waits in round 0 of epoch 1 for worker 1 to contribute to its round (1 is comp" in told.text
-    said = serenectl("explain", "--worker", "0", "--controller", client.url)
-    assert (said.returncode, said.stdout.splitlines()[0]) == (0, "job 0 runs under BSP, epoch 1")
-    # What it advises helps.
-    staleness = int(str(told.advice).split("--staleness ")[1].split("'")[0])
-    client.set_strategy(0, SSP(staleness))
-    hosts[0].push(0, 0, [1], session=session, epoch=2, seq=1)
-    until(lambda: client.job(0).workers[0].answers == 1, "it goes on")
-
-
-def test_explain_rejects_unknown_job_or_worker(client: ControllerClient) -> None:
-    client.create_job(2, BSP())
-    with pytest.raises(Rejected, match="job 0 has no worker 2: expected 0 or 1"):
-        client.explain(0, 2)
-    with pytest.raises(Rejected, match="there is no job 3"):
-        client.explain(3)
-    said = serenectl("explain", "--controller", client.url)
-    assert "job 0 waits for workers 0 and 1 to join before it starts under BSP" in said.stdout

@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -115,18 +115,27 @@ def test_flood_of_invented_addresses_does_not_delay_admission(
     assert client.status().switch.connected
 
 
+def prepared(host: Host, send: Callable[[int], None], count: int) -> list[bytes]:
+    """So many frames that the host would send."""
+    caught, link = Caught(), host.link
+    host.link = caught
+    for number in range(count):
+        send(number)
+    host.link = link
+    return caught.frames
+
+
 def test_flood_of_hellos_does_not_delay_admission(
     controller: ControllerProcess, client: ControllerClient, hosts: list[Host]
 ) -> None:
     hostile = hosts[2]
-    caught, link = Caught(), hostile.link
-    hostile.link = caught
-    for number in range(3000):
+
+    def hello(number: int) -> None:
         hostile.incarnation, hostile.udp_port = 1 + number, 1024 + number
         hostile.hello(1 + number % 255, number % 256, 5)  # not job 0: a free place is for whoever asks first
-    hostile.link = link
-    before = resident_mb(controller)
-    with meanwhile(caught.frames, hostile, controller):
+
+    frames, before = prepared(hostile, hello, 3000), resident_mb(controller)
+    with meanwhile(frames, hostile, controller):
         client.create_job(2, BSP(), job=0)
         join_and_leave(hosts, 0)
     assert resident_mb(controller) < before + 30
@@ -140,12 +149,9 @@ def test_flood_of_reports_does_not_delay_admission(
 ) -> None:
     client.create_job(1, ASP(), job=1)
     hosts[2].ask(lambda: hosts[2].hello(1, 0, 5), Op.WELCOME)
-    caught, link = Caught(), hosts[2].link
-    hosts[2].link = caught
-    for number in range(1000):
-        hosts[2].report(1, 0, iteration=number, state="x" * 90, loss=number * 0.5)
-    hosts[2].link = link
-    with meanwhile(caught.frames, hosts[2], controller):
+    said = partial(hosts[2].report, 1, 0, state="x" * 90)
+    frames = prepared(hosts[2], lambda number: said(iteration=number, loss=number * 0.5), 1000)
+    with meanwhile(frames, hosts[2], controller):
         client.create_job(2, BSP(), job=0)
         join_and_leave(hosts, 0)
     until(lambda: client.job(1).workers[0].report, "the latest of them are heard")

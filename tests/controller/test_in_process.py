@@ -62,20 +62,14 @@ async def test_concurrent_commands_all_take_effect(switch: SwitchProcess, hosts:
             ))  # fmt: skip
             assert (job.evicted(), job.strategy, job.epoch) == ([], ASP(), epoch + 6)
 
-
-@played
-async def test_concurrent_evictions_keep_a_last_member(switch: SwitchProcess, hosts: list[Host]) -> None:
-    async with job_of_three(switch, hosts) as coordinator:
+        seen = JobEpoch.of(job)
         await coordinator.set_evicted(0, 1, True)
+        assert not await coordinator._enact(seen, BSP(), "deciding"), "a decision about an earlier epoch"
+        assert (job.members(), job.evicted(), job.strategy) == ([0, 2], [1], ASP())
         evictions = (coordinator.set_evicted(0, worker, True) for worker in (0, 2))
         ended = await asyncio.gather(*evictions, return_exceptions=True)
         assert [str(end) for end in ended if isinstance(end, Conflict)] == ["job 0: the last member cannot be evicted"]
-        assert len(coordinator.jobs[0].members()) == 1
-
-
-@played
-async def test_concurrent_creates_and_deletes_use_each_job_id_once(switch: SwitchProcess, hosts: list[Host]) -> None:
-    async with job_of_three(switch, hosts) as coordinator:
+        assert len(job.members()) == 1
 
         async def make_and_delete() -> None:
             await coordinator.delete_job((await coordinator.create_job(1, ASP())).job)
@@ -83,19 +77,9 @@ async def test_concurrent_creates_and_deletes_use_each_job_id_once(switch: Switc
         made = [asyncio.ensure_future(coordinator.create_job(1, BSP())) for _ in range(3)]
         await asyncio.gather(*made, *(make_and_delete() for _ in range(3)))
         kept = {each.result().job for each in made}
-        assert len(kept) == 3
+        assert len(kept) == 3, "each id is used once"
         assert {job.id for job in coordinator.jobs} == {0, *kept}
         await asyncio.gather(*(coordinator.delete_job(job) for job in kept))
-
-
-@played
-async def test_decision_about_an_earlier_epoch_is_dropped(switch: SwitchProcess, hosts: list[Host]) -> None:
-    async with job_of_three(switch, hosts) as coordinator:
-        job = coordinator.jobs[0]
-        seen = JobEpoch.of(job)
-        await coordinator.set_evicted(0, 2, True)
-        assert not await coordinator._enact(seen, ASP(), "deciding")
-        assert (job.members(), job.evicted(), job.strategy) == ([0, 1], [2], BSP())
 
 
 @played

@@ -53,7 +53,7 @@ def at(path: Path) -> ControllerClient:
 # -- the Unix socket -----------------------------------------------------------------------------------------
 
 
-def test_unix_socket_serves_and_is_removed_at_the_end(start: Start, path: Path) -> None:
+def test_unix_socket_serves_from_its_controllers_start_to_its_end(start: Start, path: Path) -> None:
     process = start("--socket", str(path))
     with at(path) as client:
         assert client.create_job(2, BSP()).job == 0
@@ -62,7 +62,24 @@ def test_unix_socket_serves_and_is_removed_at_the_end(start: Start, path: Path) 
     said = serenectl("status", controller=f"unix:{path}")
     assert said.returncode == 0 and "job 0: waiting" in said.stdout
     assert serenectl("status", "--controller", f"unix:{path}").stdout == said.stdout
-    assert process.stop() == 0
+    assert stat.S_IMODE(path.lstat().st_mode) == 0o600
+    if os.geteuid() == 0:  # who can be somebody else
+        program = f"import socket; socket.socket(socket.AF_UNIX).connect({str(path)!r})"
+        as_nobody = {"user": 65534, "cwd": "/", "capture_output": True, "text": True}
+        tried = subprocess.run([sys.executable, "-S", "-c", program], **as_nobody)  # type: ignore[call-overload]
+        assert "PermissionError" in tried.stderr
+
+    process.kill()
+    assert path.is_socket()
+    second = start("--socket", str(path))
+    with at(path) as client:
+        assert client.status().listening == second.client.status().listening, "a killed controller's is replaced"
+    path.unlink()  # by hand
+    third = start("--socket", str(path), "--election-id", "2")
+    assert second.stop() == 0
+    with at(path) as client:
+        assert client.status().listening.socket == str(path), "a controller removes no socket of another one"
+    assert third.stop() == 0
     assert not path.exists()
     with at(path) as client, pytest.raises(NoController, match=f"no controller at unix:{path}"):
         client.status()
@@ -79,15 +96,6 @@ def test_process_group_creates_its_job_over_the_unix_socket(
     monkeypatch.setenv("SERENE_TOKEN", "another-that-is-wrong")
     with pytest.raises(SereneError, match="wrong token: set SERENE_TOKEN to the controller's"):
         Controller().create(2)
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be somebody else")
-def test_unix_socket_is_accessible_only_to_its_owner(start: Start, path: Path) -> None:
-    start("--socket", str(path))
-    assert stat.S_IMODE(path.lstat().st_mode) == 0o600
-    program = f"import socket; socket.socket(socket.AF_UNIX).connect({str(path)!r})"
-    tried = subprocess.run([sys.executable, "-S", "-c", program], user=65534, cwd="/", capture_output=True, text=True)
-    assert "PermissionError" in tried.stderr
 
 
 def test_socket_not_yet_listening_is_not_replaced(path: Path) -> None:
@@ -118,27 +126,6 @@ def test_second_controller_starting_on_a_port_is_refused() -> None:
             pass
 
 
-def test_socket_of_a_killed_controller_is_replaced(start: Start, path: Path) -> None:
-    first = start("--socket", str(path))
-    first.kill()
-    assert path.is_socket()
-    second = start("--socket", str(path))
-    with at(path) as client:
-        assert client.status().listening == second.client.status().listening
-    assert second.stop() == 0
-    assert not path.exists()
-
-
-def test_stopped_controller_keeps_another_controllers_socket(start: Start, path: Path) -> None:
-    """The first controller's socket was removed by hand, and a second controller started."""
-    first = start("--socket", str(path))
-    path.unlink()
-    start("--socket", str(path), "--election-id", "2")
-    assert first.stop() == 0
-    with at(path) as client:
-        assert client.status().listening.socket == str(path)
-
-
 @pytest.mark.parametrize("kind", ["file", "link", "folder"])
 def test_unix_listener_keeps_existing_non_socket_path(path: Path, kind: str) -> None:
     text = path.with_name("precious")
@@ -153,21 +140,12 @@ def test_unix_listener_keeps_existing_non_socket_path(path: Path, kind: str) -> 
     with pytest.raises(AddressInUse, match=re.escape(said)), unix_listener(str(path)):
         pass
     assert text.read_text() == "precious" and path.exists()
-
-
-def test_socket_in_a_missing_folder_is_refused(path: Path) -> None:
     missing = str(path.parent / "none" / "controller.sock")
     with pytest.raises(AddressInUse, match=r"controller\.sock: No such file or directory"), unix_listener(missing):
         pass
 
 
 # -- the token -----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def guarded(start: Start, path: Path, monkeypatch: pytest.MonkeyPatch) -> ControllerProcess:
-    monkeypatch.setenv("SERENE_TOKEN", TOKEN)
-    return start("--socket", str(path))
 
 
 MISSING = "this controller requires a token: set SERENE_TOKEN to the controller's token"
@@ -191,21 +169,22 @@ HEADERS: list[tuple[list[bytes], str]] = [
 ]
 
 
-def test_requests_without_the_token_are_refused(guarded: ControllerProcess, path: Path) -> None:
+def test_requests_without_the_token_are_refused(start: Start, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over TCP and the Unix socket, for every path."""
+    monkeypatch.setenv("SERENE_TOKEN", TOKEN)
+    guarded = start("--socket", str(path))
     for base, transport in ((guarded.url, None), ("http://localhost", httpx.HTTPTransport(uds=str(path)))):
         with httpx.Client(base_url=base, transport=transport, trust_env=False, timeout=120.0) as http:
             for given, said in HEADERS:
                 headers = [(b"Authorization", value) for value in given]
-                for method, at in (
-                    ("GET", "/v1/status"),
-                    ("POST", "/v1/jobs"),
-                    ("POST", "/v1/shutdown"),
-                    ("GET", "/no"),
-                ):
+                for asked in ("GET /v1/status", "POST /v1/jobs", "POST /v1/shutdown", "GET /no"):
+                    method, at = asked.split()
                     answer = http.request(method, at, headers=headers, content=b"{}")
                     assert (answer.status_code, answer.json()) == (401, {"error": said}), (given, method, at)
                     assert answer.headers["www-authenticate"] == "Bearer"
+    for name, other in (("Origin", "http://evil.example"), ("Host", "evil.example")):
+        headers_ = {"Authorization": f"Bearer {TOKEN}", name: other}
+        assert get(f"{guarded.url}/v1/status", headers=headers_).status_code == 403, "the token admits no other origin"
     assert guarded.client.jobs() == []
 
 
@@ -226,13 +205,6 @@ def test_controller_serves_only_requests_with_its_token(
     assert (found.mark, found.what, found.advice) == (doctor.Mark.ABSENT, "controller", MISSING)
     assert TOKEN not in guarded.log.read_text()
     assert TOKEN not in Path(f"/proc/{guarded.process.pid}/cmdline").read_text()
-
-
-def test_token_does_not_admit_other_origins(guarded: ControllerProcess) -> None:
-    headers = {"Authorization": f"Bearer {TOKEN}", "Origin": "http://evil.example"}
-    assert get(f"{guarded.url}/v1/status", headers=headers).status_code == 403
-    headers = {"Authorization": f"Bearer {TOKEN}", "Host": "evil.example"}
-    assert get(f"{guarded.url}/v1/status", headers=headers).status_code == 403
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a network of its own")

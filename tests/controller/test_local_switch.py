@@ -80,6 +80,26 @@ def record(local: Local) -> Path:
     return local.folder / f"switch-{local.switch.rpartition(':')[2]}.json"
 
 
+def kill_switch(local: Local) -> None:
+    os.kill(json.loads(record(local).read_text())[0], signal.SIGKILL)
+
+
+def answers(local: Local) -> bool:
+    """Whether the controller does."""
+    try:
+        return bool(local.client.status())
+    except NoController:
+        return False
+
+
+@pytest.fixture
+def here(local: Local, monkeypatch: pytest.MonkeyPatch) -> Local:
+    """This process starts and stops the local switch, as serenectl does."""
+    local.folder.mkdir(parents=True)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(local.folder.parent))
+    return local
+
+
 def test_programs_lease_and_use_shared_memory_ports(running: Local) -> None:
     """They sum through their ports."""
     switch = running.client.status().switch
@@ -151,13 +171,9 @@ def test_local_switch_works_from_up_to_down(local: Local, monkeypatch: pytest.Mo
 def test_down_in_another_network_namespace_stops_no_running_job(running: Local) -> None:
     """In that namespace the numbers of the switch's ports are free, although they are in use here."""
     pools = job_of_two()
-    refused = subprocess.run(
-        ["unshare", "--net", *SERENECTL, "down"],
-        env={**running.environment, "SERENE_CONTROLLER": f"unix:{running.client.status().listening.socket}"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {**running.environment, "SERENE_CONTROLLER": f"unix:{running.client.status().listening.socket}"}
+    command = ["unshare", "--net", *SERENECTL, "down"]
+    refused = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert refused.returncode == 1 and "job 0 is running" in refused.stderr, refused
     for pool in pools:
         pool.close()
@@ -264,20 +280,13 @@ def test_switch_and_controller_outlive_each_other(
     local.client.create_job(2, BSP())
     os.kill(int(next(local.folder.glob("controller-*.pid")).read_text()), signal.SIGKILL)
 
-    def gone() -> bool:
-        try:
-            local.client.status()
-        except NoController:
-            return True
-        return False
-
-    until(gone, "the controller is gone")
-    switch_pid = json.loads(record(local).read_text())[0]
+    until(lambda: not answers(local), "the controller is gone")
+    switch = record(local).read_text()
     local.up()
     assert local.client.status().switch.shm_ports == ports
-    assert json.loads(record(local).read_text())[0] == switch_pid
+    assert record(local).read_text() == switch
 
-    os.kill(switch_pid, signal.SIGKILL)
+    kill_switch(local)
     until(lambda: not local.client.status().switch.connected, "the controller has lost the switch")
     monkeypatch.setenv("SERENE_CONTROLLER", local.client.url)
     Controller().create(2)
@@ -291,7 +300,7 @@ def test_switch_and_controller_outlive_each_other(
     again = local.serenectl(*local.starts)
     assert again.stderr.startswith(f"error: a controller runs at {local.client.url} already")
 
-    os.kill(json.loads(record(local).read_text())[0], signal.SIGKILL)
+    kill_switch(local)
     until(lambda: not local.client.status().switch.connected, "the controller has lost the switch")
     stopped = local.serenectl("down", "--force").stdout
     assert stopped == f"controller at {local.client.url} stopped; its switch was not connected\n"
@@ -301,7 +310,7 @@ def test_restarted_local_switch_keeps_its_udp_ports(local: Local) -> None:
     """Programs that train through it learn at once from the new switch that their sums are lost."""
     local.up("--udp", "--ports", "1-2")
     before = local.client.status().switch.udp_ports
-    os.kill(json.loads(record(local).read_text())[0], signal.SIGKILL)
+    kill_switch(local)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as program:
         program.bind(("127.0.0.1", before[0].host))
         until(lambda: not listens(local.switch), "the switch is gone")
@@ -317,18 +326,9 @@ def test_restarted_local_switch_keeps_its_udp_ports(local: Local) -> None:
 
 
 def test_foreground_up_ends_its_switch_with_the_controller(local: Local) -> None:
-    process = subprocess.Popen(
-        [*SERENECTL, *local.starts, "--foreground"], env=dict(local.environment), stderr=subprocess.PIPE
-    )
-
-    def answers() -> bool:
-        try:
-            return bool(local.client.status())
-        except NoController:
-            assert process.poll() is None
-            return False
-
-    until(answers, "the controller answers")
+    command = [*SERENECTL, *local.starts, "--foreground"]
+    process = subprocess.Popen(command, env=dict(local.environment), stderr=subprocess.PIPE)
+    until(lambda: answers(local) or process.poll() is not None, "the controller answers")
     process.send_signal(signal.SIGTERM)
     process.communicate()
     assert process.returncode == 0
@@ -370,7 +370,7 @@ def test_local_switch_on_a_full_disk_reports_it(tmp_path: Path, monkeypatch: pyt
             local_commands.start(f"127.0.0.1:{some_port()}", [1])
 
 
-def test_switch_without_a_writable_record_is_stopped(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_switch_without_a_writable_record_is_stopped(here: Local, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[int] = []
     dumps = json.dumps
 
@@ -380,17 +380,16 @@ def test_switch_without_a_writable_record_is_stopped(local: Local, monkeypatch: 
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return dumps(record)
 
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(local.folder.parent))
     with monkeypatch.context() as full:
         full.setattr("serene.controller.commands.local.json.dumps", no_room_when_started)
         with pytest.raises(NoFolder, match="No space left"):
-            local_commands.start(local.switch, [1, 2])
+            local_commands.start(here.switch, [1, 2])
     (pid,) = started
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
 
 
-def test_second_ctrl_c_during_up_leaves_no_switch(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_second_ctrl_c_during_up_leaves_no_switch(here: Local, monkeypatch: pytest.MonkeyPatch) -> None:
     wait, started = subprocess.Popen.wait, []
 
     def first(process: subprocess.Popen[bytes], log: Path) -> None:
@@ -403,10 +402,8 @@ def test_second_ctrl_c_during_up_leaves_no_switch(local: Local, monkeypatch: pyt
         return wait(process, timeout)
 
     def up() -> None:
-        local_commands.start(local.switch, [1, 2])
+        local_commands.start(here.switch, [1, 2])
 
-    local.folder.mkdir(parents=True)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(local.folder.parent))
     with monkeypatch.context() as at_the_terminal:
         at_the_terminal.setattr(local_commands, "_wait", first)
         at_the_terminal.setattr(subprocess.Popen, "wait", second)
@@ -415,18 +412,14 @@ def test_second_ctrl_c_during_up_leaves_no_switch(local: Local, monkeypatch: pyt
         os.kill(started[-1], 0)
 
 
-def test_switch_has_ended_when_another_process_gets_its_record(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_switch_has_ended_when_another_process_gets_its_record(here: Local) -> None:
     """Another `serenectl up --local` was waiting for it."""
-    local.folder.mkdir(parents=True)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(local.folder.parent))
-    ports, _ = local_commands.start(local.switch, [1, 2])
-    with record(local).open("a+") as file, ThreadPoolExecutor(1) as other:
+    ports, _ = local_commands.start(here.switch, [1, 2])
+    lock = f":{record(here).stat().st_ino} 0 EOF"
+    with record(here).open("a+") as file, ThreadPoolExecutor(1) as other:
         taken = other.submit(fcntl.flock, file, fcntl.LOCK_EX)
-        until(
-            lambda: f":{record(local).stat().st_ino} 0 EOF" in Path("/proc/locks").read_text().partition("->")[2],
-            "it waits",
-        )
-        assert local_commands.stop(local.switch, ports)
+        until(lambda: lock in Path("/proc/locks").read_text().partition("->")[2], "it waits")
+        assert local_commands.stop(here.switch, ports)
         taken.result(120)
 
 
@@ -440,17 +433,6 @@ def test_full_disk_elsewhere_is_not_blamed_on_the_runtime_folder(local: Local, m
     assert not isinstance(raised.value, NoFolder)
 
 
-def test_up_with_unread_output_keeps_its_switch(local: Local) -> None:
-    """For example `serenectl up --local | head -1`: the controller runs by then, and needs its switch."""
-    reader, writer = os.pipe()
-    os.close(reader)
-    command = [*SERENECTL, *local.starts]
-    with os.fdopen(writer, "wb") as unread:
-        subprocess.run(command, env=dict(local.environment), stdout=unread, stderr=subprocess.DEVNULL, check=False)
-    assert local.client.status().switch.connected
-    assert listens(local.switch)
-
-
 def test_another_server_at_the_switch_address_is_reported(local: Local) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = f"127.0.0.1:{other.getsockname()[1]}"
@@ -458,23 +440,25 @@ def test_another_server_at_the_switch_address_is_reported(local: Local) -> None:
     assert done.returncode == 1 and done.stderr.startswith(f"error: {taken} is in use. ")
 
 
-def test_module_of_the_same_name_in_the_folder_is_not_run(local: Local, tmp_path: Path) -> None:
-    """The user's own `controller/` or `serene/`, in the current directory."""
+def test_up_works_beside_modules_of_the_same_name_with_unread_output(local: Local, tmp_path: Path) -> None:
+    """The user's own `controller/` or `serene/` in the current directory is not run. After, for example, `serenectl up
+    --local | head -1` the controller runs and needs its switch."""
     for name in ("controller", "serene"):
         (tmp_path / name).mkdir()
         for file in ("__init__.py", "__main__.py"):
             (tmp_path / name / file).write_text(f"raise SystemExit('{name} of the current folder')\n")
     serenectl = Path(sys.executable).parent / "serenectl"
-    for command in (local.starts, ["down"]):
-        done = subprocess.run(
-            [serenectl, *command],
-            cwd=tmp_path,
-            env=dict(local.environment),
-            capture_output=True,
-            text=True,
-            check=False,
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as unread:
+        subprocess.run(
+            [serenectl, *local.starts], cwd=tmp_path, env=dict(local.environment), stdout=unread, check=False
         )
-        assert done.returncode == 0, done.stderr
+    assert local.client.status().switch.connected
+    down = subprocess.run(
+        [serenectl, "down"], cwd=tmp_path, env=dict(local.environment), capture_output=True, text=True
+    )
+    assert down.returncode == 0, down.stderr
 
 
 @pytest.mark.skipif(not Path("/proc/net/if_inet6").exists(), reason="needs IPv6")

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import re
 
-import httpx
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.utils import floatToGoString
 
-from serene.controller.http.client import ControllerClient
 from serene.controller.status.metrics import Metrics
 from serene.controller.switch.counters import WORKER_COUNTERS
-from serene.strategy import BSP
-from serene.wire import Op
-from tests.controller.hosts import Host, started
-from tests.controller.processes import ROOT, until
+from serene.report import Facts
+from tests.controller.processes import ROOT
 from tests.controller.statuses import job_status, status_of, worker_status
 
 PAGE = ROOT / "docs" / "telemetry.md"
@@ -70,38 +66,34 @@ def test_metrics_equal_the_status_number_by_number() -> None:
     assert told == expected
 
 
-def test_metric_numbers_are_formatted_as_by_prometheus(client: ControllerClient, hosts: list[Host]) -> None:
-    """Values, and the bounds of buckets: 1 and 1.0 would be two series."""
-    session = started(client, hosts[:1], BSP())
-    hosts[0].ask(lambda: hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1), Op.ANSWER)
-    hosts[0].report(0, 0, loss=1, compute_s=10**7, waiting_s="much", accuracy=None)
-    until(lambda: client.job(0).workers[0].report, "the report is here")
-    answer = httpx.get(f"{client.url}/metrics", trust_env=False)
-    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
-    text = answer.text
+def test_metric_numbers_are_formatted_as_by_prometheus() -> None:
+    """Values, and the bounds of buckets: 1 and 1.0 would be two series. Reports that are no numbers have no metric."""
+    said: Facts = {"loss": 1, "compute_s": 10**7, "waiting_s": "much", "accuracy": None}
+    metrics = Metrics()
+    metrics.swap_took(0.03)
+    text = metrics.text(status_of(job_status(worker_status(0, said, staleness=[2, 0, 3, *[0] * 12, 1])))).decode()
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     written = [line.rpartition(" ")[2] for line in lines] + re.findall(r'\ble="([^"]*)"', text)
-    assert {'serene_worker_loss{job="0",worker="0"} 1.0'} <= set(lines)
+    assert 'serene_worker_loss{job="0",worker="0"} 1.0' in lines
     assert not [line for line in lines if line.startswith(("serene_worker_waiting", "serene_worker_accuracy"))]
     assert written == [floatToGoString(float(number)) for number in written]  # type: ignore[no-untyped-call]
+    series: dict[tuple[str, ...], list[float]] = {}
     for family in text_string_to_metric_families(text):
-        if family.type == "histogram":
-            series: dict[tuple[str, ...], list[float]] = {}
-            for sample in family.samples:
-                who = tuple(value for name, value in sample.labels.items() if name != "le")
-                if sample.name.endswith(("_bucket", "_count")):
-                    series.setdefault(who, []).append(sample.value)
-            for counts in series.values():
-                assert counts == sorted(counts) and counts[-1] == counts[-2], family.name
+        for sample in family.samples:
+            if family.type == "histogram" and not sample.name.endswith("_sum"):
+                who = (family.name, *(value for name, value in sample.labels.items() if name != "le"))
+                series.setdefault(who, []).append(sample.value)
+    assert len(series) == 2
+    for counts in series.values():
+        assert counts == sorted(counts) and counts[-1] == counts[-2]
 
 
-def test_metrics_and_their_page_list_the_same_names(client: ControllerClient) -> None:
-    client.create_job(1, BSP())
-    answer = httpx.get(f"{client.url}/metrics", trust_env=False).text
+def test_metrics_and_their_page_list_the_same_names() -> None:
+    text = Metrics().text(status_of(job_status(worker_status(0, {"loss": 1.0, "accuracy": 0.5})))).decode()
     told = {
-        (name, kind, text)
-        for name, text in re.findall(r"^# HELP (\S+) (.*)$", answer, re.MULTILINE)
-        for kind in re.findall(rf"^# TYPE {name} (\S+)$", answer, re.MULTILINE)
+        (name, kind, meaning)
+        for name, meaning in re.findall(r"^# HELP (\S+) (.*)$", text, re.MULTILINE)
+        for kind in re.findall(rf"^# TYPE {name} (\S+)$", text, re.MULTILINE)
     }
     rows = re.findall(r"^\| `(serene_\w+)` \| (\w+) \| (?:[^|]*) \| ([^|]+) \|$", PAGE.read_text(), re.MULTILINE)
     assert set(rows) == told

@@ -1,14 +1,88 @@
-"""The contributions that workers over racks report as lost are those that the replicas lack."""
+"""The contributions that workers over racks report as lost are those that the replicas lack.
+
+Every contribution is counted in a lane of its worker's, in units so small that they never wrap. So at the end a replica
+shows how many contributions of each worker it holds, and the rest has to be what the workers report as lost.
+"""
 
 from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 
+import numpy as np
+
+from serene.client import Session
+from serene.racks import Racks
 from serene.strategy import ASP
-from tests.controller.books import EVICTED, SIZES, WORKERS, Member, check
 from tests.controller.processes import ControllerProcess, until
 from tests.controller.trees import Tree
+
+SIZES = (2, 2)
+RACKS = Racks(SIZES)
+WORKERS = sum(SIZES)
+UNIT = 2.0**-10  # of the lanes that count: 2 million contributions are 2^31 fixed-point units
+LIMIT = 8.0  # of the last lane: 256 contributions at once wrap
+EVICTED = 3  # the worker that is evicted
+PATIENCE_S = 100.0
+
+
+@dataclass
+class Member:
+    """A worker, and its replica."""
+
+    tree: Tree
+    number: int
+    replica: np.ndarray = field(default_factory=lambda: np.zeros(WORKERS + 1))
+
+    def __post_init__(self) -> None:
+        client = self.tree.client(*RACKS.place(self.number), WORKERS + 1)
+        self.session = Session(client, self.apply, join_timeout_s=PATIENCE_S)
+
+    def apply(self, delta: np.ndarray) -> None:
+        self.replica += delta
+
+    def train(self, enough: threading.Event, step_s: float) -> None:
+        """Contributes every ``step_s`` seconds until it is enough."""
+        gradient = np.zeros(WORKERS + 1, np.float32)
+        gradient[self.number], gradient[WORKERS] = UNIT, LIMIT
+        with self.session as session:
+            session.join()
+            while not enough.wait(step_s):
+                session.exchange(gradient)
+            assert session.finish(PATIENCE_S), "the job is over for all"
+
+    @property
+    def counted(self) -> np.ndarray:
+        """How many contributions of each worker the replica holds."""
+        held: np.ndarray = np.rint(self.replica[:WORKERS] / UNIT).astype(int)
+        return held
+
+    @property
+    def wrapped(self) -> float:
+        """By how much the lane in which all contribute the most is off: a multiple of 4,096, after reads that held more
+        than 32 bits can."""
+        return float(self.replica[WORKERS] - LIMIT * self.counted.sum())
+
+
+def check(members: list[Member]) -> None:
+    """What the replicas hold is what was sent, less what worker 0 reports as lost, which is never evicted. Where more
+    contributions came at once than 32 bits may hold, the worker says so."""
+    sent = np.array([member.session.iteration for member in members])
+    books = [f"sent {sent}"]
+    for member in members:
+        told = member.session
+        books.append(
+            f"worker {member.number} holds {member.counted}, wrapped by {member.wrapped:g}; "
+            f"{told.sessions_lost} sessions and {told.contributions_lost} contributions lost, "
+            f"{told.iterations_repeated} iterations repeated, {told.reads_at_risk} reads at risk"
+        )
+    held = members[0].counted
+    right = (sent - held).sum() == members[0].session.contributions_lost
+    for member in members:
+        right &= (member.counted == held).all() and (not member.wrapped or member.session.reads_at_risk > 0)
+    print("\n".join(books))
+    assert right, "\n".join(books)
 
 
 def test_rack_contributions_during_root_outage_count_as_lost(tree: Tree, daemon: ControllerProcess) -> None:

@@ -239,9 +239,7 @@ async def test_leaves_in_another_order_are_refused_with_the_right_one(tree: Tree
 
 
 @pytest.mark.parametrize(
-    ("restarted", "controllers"),
-    [(1, 1), (0, 2), (1, 2), (2, 2)],
-    ids=["leaf1", "root, 2nd", "leaf1, 2nd", "leaf2, 2nd"],
+    ("restarted", "controllers"), [(1, 1), (0, 2), (2, 2)], ids=["leaf1", "root, 2nd", "leaf2, 2nd"]
 )
 def test_switch_restart_over_racks_costs_only_the_session(
     tree: Tree,

@@ -1,18 +1,20 @@
-"""Jobs over several racks: one controller, embedded leaves and a root, and workers' own code."""
+"""Jobs and pools over several racks: one controller, embedded leaves and a root, and workers' own code."""
 
 from __future__ import annotations
 
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import numpy as np
 import pytest
 
-from serene.client import Refused, Session
+from serene.client import Pool, Refused, Session
 from serene.controller.http.client import ControllerClient, Rejected
 from serene.controller.status.model import Explanation
+from serene.racks import Racks
 from serene.strategy import BSP, Mixed
-from tests.controller.processes import ControllerProcess, serenectl, until
+from tests.controller.processes import PATIENCE_S, ControllerProcess, serenectl, until
 from tests.controller.trees import Tree
 from tests.ports import some_port
 
@@ -22,21 +24,13 @@ VALUES = 700
 
 def test_workers_rack_is_that_of_its_hello(fabric: Tree, racks_client: ControllerClient) -> None:
     racks_client.create_job(3, BSP(), racks=[2, 1, 0])
-    with (
-        fabric.client(0, 0, VALUES, says=2) as liar,
-        pytest.raises(Refused, match="worker 0 names rack 2, but its HELLO came from rack 0"),
+    for place, says, why in (
+        ((0, 0), 2, "worker 0 names rack 2, but its HELLO came from rack 0"),
+        ((1, 1), None, "job 0 has no worker 1 in rack 1: expected 0 to 0"),
+        ((2, 0), None, "job 0 has no workers in rack 2: it has 2, 1, 0 by rack"),
     ):
-        liar.join(120.0)
-    with (
-        fabric.client(1, 1, VALUES) as too_many,
-        pytest.raises(Refused, match="job 0 has no worker 1 in rack 1: expected 0 to 0"),
-    ):
-        too_many.join(120.0)
-    with (
-        fabric.client(2, 0, VALUES) as elsewhere,
-        pytest.raises(Refused, match="job 0 has no workers in rack 2: it has 2, 1, 0 by rack"),
-    ):
-        elsewhere.join(120.0)
+        with fabric.client(*place, VALUES, says=says) as refused, pytest.raises(Refused, match=why):
+            refused.join(PATIENCE_S)
 
 
 def test_status_and_explain_name_rack_and_level(
@@ -78,22 +72,19 @@ def test_status_and_explain_name_rack_and_level(
         shown = serenectl("status", controller=shared_daemon.url).stdout
         for line in ("3 racks: 8192 slots of 320 values", "root root 127.0.0.1:", "leaf of rack 2 leaf3 127.0.0.1:"):
             assert line in shown
-        assert [line.split()[0] for line in shown.splitlines() if line.strip()[:2] in ("0.", "1.")] == [
-            "0.0",
-            "0.1",
-            "1.0",
-        ]
+        names = [line.split()[0] for line in shown.splitlines() if line.strip()[:2] in ("0.", "1.")]
+        assert names == ["0.0", "0.1", "1.0"]
         explained = serenectl("explain", "--worker", "1.0", controller=shared_daemon.url)
         assert "worker 1.0 waits in round 1 of epoch 1 for worker 0.0" in explained.stdout
         assert "would let it continue" in explained.stdout
-        wrong = serenectl("evict", "--worker", "1.1", controller=shared_daemon.url)
-        assert (wrong.returncode, wrong.stderr) == (2, "error: no worker 1.1: expected 0 to 2, or 0.0 to 1.0\n")
-        evicted = serenectl("evict", "--worker", "0.0", controller=shared_daemon.url)
-        assert evicted.stdout == "job 0: worker 0.0 is evicted, epoch 2\n"
-        repeated = serenectl("evict", "--worker", "0.0", controller=shared_daemon.url)
-        assert repeated.stdout == "job 0: worker 0.0 is evicted already, no change\n"
-        member = serenectl("readmit", "--worker", "1.0", controller=shared_daemon.url)
-        assert member.stdout == "job 0: worker 1.0 is a member already, no change\n"
+        for command, out, err in (
+            ("evict --worker 1.1", "", "error: no worker 1.1: expected 0 to 2, or 0.0 to 1.0\n"),
+            ("evict --worker 0.0", "job 0: worker 0.0 is evicted, epoch 2\n", ""),
+            ("evict --worker 0.0", "job 0: worker 0.0 is evicted already, no change\n", ""),
+            ("readmit --worker 1.0", "job 0: worker 1.0 is a member already, no change\n", ""),
+        ):
+            said = serenectl(*command.split(), controller=shared_daemon.url)
+            assert (said.stdout, said.stderr) == (out, err)
         for done in (second, third):  # nobody waits for it any more
             done.result(120)
         for session in sessions:
@@ -120,48 +111,69 @@ def test_status_lists_all_switches(fabric: Tree, racks_client: ControllerClient)
         racks_client.create_job(64, BSP(), pool_slots=4)
 
 
-@pytest.mark.parametrize(
-    ("racks", "sizes"), [((), [2, 2, 1]), (("--racks", "2"), [3, 2, 0]), (("--racks", "1,3,1"), [1, 3, 1])]
-)
-def test_jobs_create_sets_rack_sizes_and_async_workers(
-    fabric: Tree,
-    shared_daemon: ControllerProcess,
-    racks_client: ControllerClient,
-    racks: tuple[str, ...],
-    sizes: list[int],
+def test_jobs_create_takes_rack_sizes_and_async_workers(
+    shared_daemon: ControllerProcess, racks_client: ControllerClient
 ) -> None:
-    told = serenectl(
-        "jobs", "create", "--workers", "5", *racks, "--strategy", "mixed:1.0,0:3", controller=shared_daemon.url
-    )
-    assert told.returncode == 0, told.stderr
-    made = racks_client.job(0)
-    assert (made.racks, made.strategy) == (sizes, Mixed((0, sizes[0]), 3))
+    def create(options: str) -> subprocess.CompletedProcess[str]:
+        return serenectl("jobs", "create", "--workers", "5", *options.split(), controller=shared_daemon.url)
 
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (
-            ("--racks", "3,2"),
-            "racks 3, 2: expected 3 numbers, one for each leaf (0: no workers there)",
-        ),
-        (("--racks", "4"), "racks 2, 1, 1, 1: expected 3 numbers"),
-        (("--racks", "3,2,0", "--strategy", "mixed:2.0"), "no worker 2.0: expected 0 to 4, or 0.0 to 1.1"),
-    ],
-)
-def test_jobs_create_refuses_impossible_racks_and_workers(
-    fabric: Tree, shared_daemon: ControllerProcess, racks_client: ControllerClient, given: tuple[str, ...], said: str
-) -> None:
-    told = serenectl("jobs", "create", "--workers", "5", *given, controller=shared_daemon.url)
-    assert told.returncode != 0 and said in told.stderr and told.stderr.count("\n") == 1
+    for racks, sizes in (("", [2, 2, 1]), ("--racks 2", [3, 2, 0]), ("--racks 1,3,1", [1, 3, 1])):
+        told = create(f"{racks} --strategy mixed:1.0,0:3")
+        assert told.returncode == 0, told.stderr
+        made = racks_client.job(0)
+        assert (made.racks, made.strategy) == (sizes, Mixed((0, sizes[0]), 3))
+        racks_client.delete_job(0)
+    for given, said in (
+        ("--racks 3,2", "racks 3, 2: expected 3 numbers, one for each leaf (0: no workers there)"),
+        ("--racks 4", "racks 2, 1, 1, 1: expected 3 numbers"),
+        ("--racks 3,2,0 --strategy mixed:2.0", "no worker 2.0: expected 0 to 4, or 0.0 to 1.1"),
+    ):
+        told = create(given)
+        assert told.returncode != 0 and said in told.stderr and told.stderr.count("\n") == 1
     assert racks_client.jobs() == []
 
 
 def test_leaf_in_place_of_the_root_is_refused(fabric: Tree, shared_daemon: ControllerProcess) -> None:
     """Its entries stay unchanged."""
     swapped = f"root={fabric.leaves[0].grpc},leaf1={fabric.root.grpc},leaf2={fabric.leaves[1].grpc}"
-    up = serenectl(
-        "up", "--foreground", "--switch", swapped, "--election-id", "9", "--http", f"127.0.0.1:{some_port()}"
-    )
+    asked = ("--switch", swapped, "--election-id", "9", "--http", f"127.0.0.1:{some_port()}")
+    up = serenectl("up", "--foreground", *asked)
     assert up.returncode == 1
     assert "a program of another level of the tree. Check the names in --switch, or restart" in up.stderr
+
+
+def test_pool_sums_cover_all_racks(fabric: Tree, racks_client: ControllerClient) -> None:
+    """Also with another precision, which swaps the whole tree's policy, and with a rack in which no worker takes
+    part."""
+    racks, slots, bits = Racks((2, 0, 1)), 16, 32
+    job = racks_client.create_job(3, BSP(), pool_slots=slots, racks=racks.sizes)
+    lanes = racks_client.status().switch.lanes
+    given = np.arange(20_000, dtype=np.float32) % 1000
+    expected = given * (1 + 2 + 3)  # whose sums are exact in 32 bits
+    with ExitStack() as stack, ThreadPoolExecutor(3) as threads:
+        places = [racks.place(worker) for worker in range(3)]
+        pools = [
+            stack.enter_context(Pool(fabric.transport(*at), job.job, at[1], slots=slots, lanes=lanes, rack=at[0]))
+            for at in places
+        ]
+        list(threads.map(lambda pool: pool.join(PATIENCE_S), pools))
+
+        def summed() -> list[np.ndarray]:
+            vectors = [given * (worker + 1) for worker in range(3)]
+            list(threads.map(lambda pool, values: pool.all_reduce(values, bits=bits, timeout_s=60.0), pools, vectors))
+            return vectors
+
+        for _ in range(3):
+            assert all((values == expected).all() for values in summed())
+        racks_client.set_precision(0, 8)
+        for _ in range(20):
+            bits = pools[0].precision
+            narrow = summed()
+            if bits == 8:
+                break
+        assert [pool.precision for pool in pools] == [8] * 3
+        assert all((values == narrow[0]).all() for values in narrow) and not (narrow[0] == expected).all()
+        np.testing.assert_allclose(narrow[0], expected, atol=expected.max() / 4)
+        for pool in pools:
+            pool.leave()
+    until(lambda: racks_client.job(0).state == "finished", "the job is over")

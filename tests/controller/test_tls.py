@@ -56,7 +56,7 @@ def switch(files: Path, request: pytest.FixtureRequest) -> Iterator[str]:
     process.kill()
 
 
-def up(switch: str, url: str, *options: str, wait: str = "2") -> subprocess.CompletedProcess[str]:
+def up(switch: str, url: str, *options: str, wait: str = "1") -> subprocess.CompletedProcess[str]:
     return serenectl("up", "--switch", switch, "--http", url, "--wait", wait, *options)
 
 

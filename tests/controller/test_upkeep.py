@@ -198,7 +198,7 @@ async def test_stopped_switch_does_not_block_the_status(
         switch.pause()
         try:
             monkeypatch.setattr("serene.controller.coordinator.COUNTERS_TIMEOUT_S", 0.5)
-            monkeypatch.setattr("finsy.p4client._DEFAULT_RPC_TIMEOUT", 5.0)
+            monkeypatch.setattr("finsy.p4client._DEFAULT_RPC_TIMEOUT", 2.0)
             seen = await asyncio.wait_for(asyncio.gather(*(coordinator.status() for _ in range(4))), 60)
             assert [status.jobs[0].state for status in seen] == ["running"] * 4
             with pytest.raises(SwitchError, match=r"did not answer in time; it may be stopped .*swap_settled reports"):
