@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from finsy.proto import p4r, rpc_status
@@ -31,9 +31,11 @@ class IdInUse(Failure):
 
 
 class Session:
-    """One controller's stream: its identity, and the messages that wait for it."""
+    """One controller's stream: its identity, and the messages that wait for it. on_close: called when it is closed, by
+    any thread, perhaps repeatedly."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_close: Callable[[], None] = lambda: None) -> None:
+        self._on_close = on_close
         self.introduced = False
         self.left = False
         self.role = ""  # the default role
@@ -74,6 +76,7 @@ class Session:
         with self._changed:
             self._closed = True
             self._changed.notify()
+        self._on_close()
 
     def end(self, failure: Failure) -> None:
         """Ends the stream, after the waiting messages, with this error."""
