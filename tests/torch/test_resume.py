@@ -22,7 +22,7 @@ from serene.http import CONTROLLER
 from serene.torch import DistributedOptimizer, mean_state
 from tests.controller.processes import until
 from tests.torch.local import Local, outputs, start_ranks
-from tests.torch.test_optimizer import loss_of, network, train
+from tests.torch.small import loss_of, network, train
 
 SAVED, ALL = 20, 40  # steps
 # The largest difference between two losses. Each contribution is rounded to a unit, which a new job chooses anew.

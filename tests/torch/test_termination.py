@@ -18,7 +18,7 @@ from serene.torch import DistributedOptimizer
 from tests.controller.processes import states, until
 from tests.torch.local import Local
 from tests.torch.sharers import Plant, said
-from tests.torch.test_optimizer import network, train
+from tests.torch.small import network, train
 
 WORKERS = 3
 AT = 10  # the step before which the last worker waits, outside of the optimizer, and the others wait for it
