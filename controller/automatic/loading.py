@@ -115,7 +115,7 @@ def source(name: str) -> str:
     for node in ast.walk(tree):
         described = isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
         if described and ast.get_docstring(node, clean=False) is not None:
-            del node.body[0]
+            del node.body[0]  # type: ignore[attr-defined]
     return ast.unparse(tree)
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch.distributed as dist
 
 if TYPE_CHECKING:
+    from serene.torch.checkpoint import mean_state as mean_state
     from serene.torch.feedback import ErrorFeedback as ErrorFeedback
     from serene.torch.feedback import mean_with_residual as mean_with_residual
     from serene.torch.group import CollectiveFailed as CollectiveFailed
@@ -28,6 +29,7 @@ _MODULE_OF = {
     "DistributedOptimizer": "serene.torch.optimizer",
     "ErrorFeedback": "serene.torch.feedback",
     "SwitchGroup": "serene.torch.group",
+    "mean_state": "serene.torch.checkpoint",
     "mean_with_residual": "serene.torch.feedback",
 }
 __all__ = [
@@ -36,6 +38,7 @@ __all__ = [
     "DistributedOptimizer",
     "ErrorFeedback",
     "SwitchGroup",
+    "mean_state",
     "mean_with_residual",
 ]
 

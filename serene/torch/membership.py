@@ -15,6 +15,7 @@ import numpy as np
 from serene.client import Client, Refused, Session, SessionLost
 from serene.errors import SereneError
 from serene.http import NoController
+from serene.torch import termination
 from serene.torch.opening import Controller, transport_to
 from serene.torch.placement import RACK, own_rack
 from serene.torch.work import Runner, SwitchWork
@@ -23,6 +24,7 @@ LOG = logging.getLogger("serene.torch")
 ASK_EVERY_S = 0.1
 WARN_AFTER_S = 3.0  # of waiting for a place
 JOIN_ATTEMPTS = 3
+POLL_S = 0.01  # between checks whether the worker has left
 LEAVE_TIMEOUT_S = 2.0  # for an unfinished exchange to end, if the worker does not wait for the others
 
 Setting = int | float | str
@@ -102,7 +104,7 @@ class Member:
         racks = controller.racks()  # fails at once without a controller
         rack, process = _rack(racks) if racks > 1 else None, secrets.token_hex(8)
         self._into = into
-        self._ending = self.left = False
+        self._ending = self.left = self._departing = False
         for attempts_left in reversed(range(JOIN_ATTEMPTS)):
             self.job, self.worker, place = find_place(controller, wanted, process, rack, timeout_s)
             try:
@@ -114,6 +116,7 @@ class Member:
                 LOG.info("requests a place again: %s", error)
         self._read()
         self._runner = Runner(f"serene-job-{self.job}", self._idle)
+        termination.begin(self, self._leave_at_the_end)
 
     def _join(self, controller: Controller, place: int, rack: int | None, values: int, timeout_s: float) -> None:
         transport = transport_to(controller.access(self.job, values), self.worker)
@@ -152,10 +155,18 @@ class Member:
         time."""
         self.left = True
         over: list[bool] = []
+        departure = self._submit(lambda: over.append(self._finish(timeout_s)))
+        self._departing = True
         try:
-            self._submit(lambda: over.append(self._finish(timeout_s))).wait()
+            departure.wait()
+        except BaseException:
+            if not departure.is_completed():  # an interrupt: it does not wait for the others
+                self._await_departure()
+                timeout_s = 0.0
+            raise
         finally:
             self._stop(timeout_s)
+            termination.end(self)
         return over[0]
 
     def abandon(self) -> None:
@@ -164,7 +175,28 @@ class Member:
             return
         self._ending = self.left = True
         self._submit(self.session.abandon)
-        self._stop(LEAVE_TIMEOUT_S + self.session.client.silence_s)
+        self._departing = True
+        self._stop(self._patience_s)
+        termination.end(self)
+
+    def _leave_at_the_end(self) -> None:
+        """A signal ends the program: leaves, unless the thread does so already, and returns once it has left. It runs
+        in the main thread, perhaps in the midst of another method."""
+        self._ending = True
+        if not self._departing:
+            self._submit(self.session.abandon)
+        self._await_departure()
+
+    def _await_departure(self) -> None:
+        """Returns when the controller has accepted the LEAVE, or after a while."""
+        until = time.monotonic() + self._patience_s
+        while not self.session.client.has_left and time.monotonic() < until:
+            time.sleep(POLL_S)
+
+    @property
+    def _patience_s(self) -> float:
+        """For an unfinished exchange to end, and to leave then."""
+        return LEAVE_TIMEOUT_S + self.session.client.silence_s
 
     def close(self) -> None:
         """Closes the transport, without leaving."""

@@ -25,9 +25,10 @@ from typing_extensions import ParamSpec, Self
 
 from serene.errors import SereneError
 from serene.strategy import parse, to_dict
+from serene.torch import termination
 from serene.torch.membership import Member, Setting, Wanted
 from serene.torch.opening import Controller
-from serene.torch.replica import REACH, BadParameters, BadUpdate, Named, Replica, limit_for, scale_for
+from serene.torch.replica import REACH, BadParameters, BadUpdate, Named, Replica, limit_for, scale_for, set_values
 from serene.torch.work import SwitchWork
 
 P = ParamSpec("P")
@@ -66,7 +67,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
     from one exchange to the next. overlap: exchange in the background while the next steps are computed. outer:
     momentum of the updates from one exchange to the next (Nesterov's, as DiLoCo's outer one with a rate of 1), from 0
     to less than 1. limit: the largest distance of a parameter from its start, in the parameter's unit; by default it
-    follows from the first updates. timeout_s: seconds to wait for the other processes, at the beginning and in `close`.
+    follows from the first updates. start: `start` of another process of the job, for a process that may find the job
+    running and has loaded a checkpoint of it; unused if the job does not run. timeout_s: seconds to wait for the other
+    processes, at the beginning and in `close`.
 
     The first exchange waits for all ``workers``. A process that comes later gets the others' parameters here. Raises
     SereneError for impossible arguments, without a controller, for parameters that do not fit the switch, and for a job
@@ -89,6 +92,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         minimum: int | None = None,
         evict_after: float | None = None,
         on_members: Callable[[int], None] = lambda workers: None,
+        start: Tensor | None = None,
         timeout_s: float = 600.0,
     ) -> None:
         if not isinstance(optimizer, torch.optim.Optimizer) or isinstance(optimizer, DistributedOptimizer):
@@ -130,7 +134,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if not trained:
             raise BadParameters("the optimizer has no trainable parameter: expected one with requires_grad")
         self._controller.check_room(sum(named.parameter.numel() for named in trained))
-        if self._controller.find(job) is not None:  # it runs: this process begins with the others' parameters
+        self._joins_running_job = self._controller.find(job) is not None
+        if self._joins_running_job:  # this process begins with the others' parameters
+            if start is not None:
+                set_values(trained, start)
             self._begin()
             self._join(self._begun.first_reach())
         _close_in_children(self)
@@ -160,6 +167,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
                     f"{named.name} was frozen at the first step, so it is not shared: unfreeze it before the first "
                     "step, or start another job"
                 )
+        if self._joins_running_job:
+            self._joins_running_job = False
+            self._keep_the_jobs_parameters()
         loss = self.optimizer.step() if closure is None else self.optimizer.step(closure)
         self._steps += 1
         if self._steps >= self.every:
@@ -218,6 +228,12 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def unit(self) -> float:
         """The change of a parameter per unit of the sum; 0 before the first exchange."""
         return self._begun.unit
+
+    @property
+    def start(self) -> Tensor:
+        """The parameters' values when the job began, one vector: for a checkpoint, and the argument ``start``. Empty
+        before the first step."""
+        return torch.empty(0) if self._replica is None else self._replica.start
 
     @property
     def sum_of_updates_read(self) -> Tensor:
@@ -292,6 +308,14 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def _begin(self) -> None:
         self._frozen = [named for named in self._named() if not named.parameter.requires_grad]
         self._replica = Replica(self._trained(), self.outer)
+
+    def _keep_the_jobs_parameters(self) -> None:
+        """A checkpoint that was loaded after joining would count as an update, which undoes the others'."""
+        if not self._begun.is_shown():
+            LOG.warning(
+                "job %r runs: its parameters replace those that were loaded since the optimizer was made", self.job
+            )
+            self._begun.show()
 
     def _settings(self) -> dict[str, Setting]:
         replica = self._begun
@@ -374,6 +398,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     def _close_in_child(self) -> None:
         """Closes the sockets in a forked child (of a DataLoader, for example)."""
+        termination.forget()
         if self._member is not None:
             self._member.close()
             self._closed, self._member = True, None

@@ -158,6 +158,11 @@ class Replica:
         self._workers = 1  # by which the last contribution was divided
         self.clipped = 0  # values of all contributions so far that the limit, or the reach, has cut
 
+    @property
+    def start(self) -> Tensor:
+        """The parameters' first values, float32[values], or float64 if a parameter is."""
+        return self._start
+
     def digest(self) -> tuple[str, str]:
         """A digest of the parameters' shapes, types and first values: equal on two workers if, and only if, these are
         equal."""
@@ -251,11 +256,26 @@ class Replica:
         self._copies.wait()
 
     @torch.no_grad()
+    def is_shown(self) -> bool:
+        """Whether the parameters are as of `show`."""
+        return all(torch.equal(run.values(), self._parameters(run)) for run in self._runs)
+
+    @torch.no_grad()
     def show(self) -> None:
         """Sets the parameters to their start plus the stored sum."""
         for run in self._runs:
             for parameter, part in run.split(self._parameters(run)):
                 parameter.copy_(part)
+
+
+@torch.no_grad()
+def set_values(parameters: Sequence[Named], values: Tensor) -> None:
+    """Sets the parameters to these values, as of `Replica.start`. Raises BadParameters for another number of them."""
+    sizes = [named.parameter.numel() for named in parameters]
+    if values.shape != (sum(sizes),):
+        raise BadParameters(f"start has the shape {list(values.shape)}: expected [{sum(sizes)}], all trained values")
+    for named, part in zip(parameters, torch.split(values, sizes), strict=True):
+        named.parameter.copy_(part.view(named.parameter.shape))
 
 
 def _check(parameters: Sequence[Named]) -> None:

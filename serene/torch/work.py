@@ -180,7 +180,8 @@ class Runner:
     def __init__(self, name: str, idle: Callable[[], None]) -> None:
         self._tasks: queue.SimpleQueue[tuple[Callable[[], None], SwitchWork] | None] = queue.SimpleQueue()
         self._idle = idle
-        self._ending = threading.Lock()  # so that no task enters the queue after the thread has ended
+        # So that no task enters the queue after the thread has ended. Reentrant, for tasks of a signal's handler.
+        self._ending = threading.RLock()
         self._ended: ThreadEnded | None = None
         self._last: weakref.ref[SwitchWork] | None = None  # weak: a work is not kept after its end
         # A daemon: a script without `destroy_process_group` can end, too.

@@ -12,6 +12,7 @@ import pytest
 
 from serene.client import Client, NoAnswer, Refused
 from serene.client.session.client import WAITING_S
+from serene.client.session.leaving import WARN_AFTER_S
 from serene.client.transport.transport import TransportError, Trouble
 from serene.entries import Entry
 from serene.errors import SereneError
@@ -224,6 +225,24 @@ def test_leave_and_wait_polls_until_job_over_or_timeout(wire: InProcess, worker:
     assert wire.now > began + 2
     wire.meanwhile = lambda: None
     assert worker.leave_and_wait(1) is False
+
+
+@pytest.mark.parametrize("confirmed", [True, False])
+def test_only_an_unconfirmed_leave_is_warned_about(
+    wire: InProcess, worker: Client, confirmed: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A worker that has left may wait long for the others: nothing is wrong then."""
+    began = wire.now
+
+    def goodbye() -> None:
+        over = wire.now > began + 2 * WARN_AFTER_S
+        if confirmed or over:
+            wire.mail.append(control_payload(Op.BYE, json.dumps({"job_over": over}).encode(), session=7, incarnation=1))
+
+    wire.meanwhile = goodbye
+    assert worker.leave_and_wait(4 * WARN_AFTER_S) is True
+    assert wire.now > began + 2 * WARN_AFTER_S
+    assert caplog.text.count("waits to leave") == (not confirmed)
 
 
 def test_left_worker_cannot_exchange_but_can_pull(worker: Client) -> None:

@@ -325,6 +325,26 @@ def test_restarted_local_switch_keeps_its_udp_ports(local: Local) -> None:
             assert not set(local.client.status().switch.udp_ports) & set(before)
 
 
+def test_switch_whose_udp_ports_were_taken_is_not_started_again(local: Local) -> None:
+    """The controller, its jobs' workers and a switch with other ports would not find each other."""
+    local.up("--udp", "--ports", "1-2")
+    before = local.client.status().switch.udp_ports
+    os.kill(json.loads(record(local).read_text())[0], signal.SIGKILL)
+    until(lambda: not local.client.status().switch.connected, "the controller has lost the switch")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taker:
+        taker.bind(("127.0.0.1", before[1].switch))
+        again = local.serenectl(*local.starts)
+    assert (again.returncode, again.stdout) == (1, "")
+    assert again.stderr == (
+        "error: another program has taken ports of the switch, which has ended: 'serenectl down --force', then start "
+        "anew\n"
+    )
+    assert not listens(local.switch) and pid_of(record(local)) == 0, "nothing is left of the other switch"
+    assert local.serenectl("down", "--force").returncode == 0
+    local.up("--udp", "--ports", "1-2")
+    assert local.client.status().switch.connected
+
+
 def test_foreground_up_ends_its_switch_with_the_controller(local: Local) -> None:
     command = [*SERENECTL, *local.starts, "--foreground"]
     process = subprocess.Popen(command, env=dict(local.environment), stderr=subprocess.PIPE)

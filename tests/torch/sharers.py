@@ -29,16 +29,22 @@ class Result:
     unit: float
 
 
-def worker_process(folder: Path, number: int, controller: str, **settings: Any) -> subprocess.Popen[str]:
-    """A worker, whose files are in the folder. settings: of `tests.torch.sharing`."""
+TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "1")
+
+
+def worker_process(
+    folder: Path, number: int, controller: str, *, torchrun: bool = False, **settings: Any
+) -> subprocess.Popen[str]:
+    """A worker, whose files are in the folder. torchrun: starts it. settings: of `tests.torch.sharing`."""
     given = {"out": str(folder / f"worker-{number}"), "number": number, **settings}
+    starter = TORCHRUN if torchrun else ("-W", "ignore::FutureWarning")
     return subprocess.Popen(
-        [warm_python(), "-W", "ignore::FutureWarning", "-m", "tests.torch.sharing", json.dumps(given)],
+        [warm_python(), *starter, "-m", "tests.torch.sharing", json.dumps(given)],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         cwd=ROOT,
-        env={**os.environ, "SERENE_CONTROLLER": controller},
+        env={**os.environ, "SERENE_CONTROLLER": controller, "PYTHON_EXEC": warm_python()},
     )
 
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import sys
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -30,7 +32,8 @@ class Settings:
     step it waits for the file ``go`` beside ``out``; before that it writes what it has sent so far. width: of the
     hidden layer. bad_at: the step whose loss is not finite. steps: 0 for as many as there are until a file ``end`` is
     beside ``out``. ledger: keep what was sent in FILE.ledger, step by step, so that it is there when the process is
-    killed (not with overlap)."""
+    killed (not with overlap). within: train within ``with optimizer``. fails_at: the step that raises an error. exits:
+    the program's own handler of SIGTERM exits with this status."""
 
     out: str
     number: int = 0
@@ -53,6 +56,9 @@ class Settings:
     evict_after: float | None = None
     compute_s: float = 0.0
     ledger: bool = False
+    within: bool = True
+    fails_at: int = -1
+    exits: int | None = None
 
 
 class Ledger:
@@ -131,6 +137,8 @@ def save(settings: Settings, model: nn.Module, optimizer: DistributedOptimizer, 
 
 def main(settings: Settings) -> None:
     torch.set_num_threads(1)
+    if settings.exits is not None:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(settings.exits))
     model = network(settings)
     start = nn.utils.parameters_to_vector(model.parameters()).detach().clone()
     heard: list[int] = []
@@ -152,7 +160,10 @@ def main(settings: Settings) -> None:
         Replica.contribute = noted  # type: ignore[method-assign,assignment]
     generator = batches(settings.number)
     slow = random.Random(settings.number)
-    with optimizer, open(f"{settings.out}.losses", "w", buffering=1) as losses:
+    with (
+        optimizer if settings.within else nullcontext(),
+        open(f"{settings.out}.losses", "w", buffering=1) as losses,
+    ):
         for step in range(settings.steps) if settings.steps else count():
             if not settings.steps and Path(settings.out).with_name("end").exists():
                 break
@@ -160,6 +171,8 @@ def main(settings: Settings) -> None:
                 save(settings, model, optimizer, start)
                 while not Path(settings.out).with_name("go").exists():
                     time.sleep(0.02)
+            if step == settings.fails_at:
+                raise RuntimeError(f"step {step} fails")
             points, labels = batch(generator)
             optimizer.zero_grad()
             loss = nn.functional.cross_entropy(model(points), labels)

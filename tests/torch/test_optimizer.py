@@ -22,32 +22,14 @@ from serene.torch.opening import Controller
 from tests.controller.processes import until
 from tests.ports import some_port
 from tests.torch.local import Local
+from tests.torch.small import STEPS, loss_of, network, train
 
-STEPS = 20
 Make = Callable[[Any], Optimizer]
 
 
 @pytest.fixture(autouse=True)
 def controller(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(CONTROLLER, local.client.url)
-
-
-def network() -> nn.Module:
-    torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(8, 16, bias=False), nn.BatchNorm1d(16), nn.Tanh(), nn.Linear(16, 3))
-
-
-def loss_of(model: nn.Module, step: int) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(step)
-    points = torch.randn(16, 8, generator=generator)
-    return nn.functional.cross_entropy(model(points), points[:, :3].argmax(dim=1))
-
-
-def train(model: nn.Module, optimizer: Optimizer, steps: range = range(STEPS)) -> None:
-    for step in steps:
-        optimizer.zero_grad()
-        loss_of(model, step).backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
 
 
 def near(model: nn.Module, other: nn.Module, tolerance: float = 1e-4) -> None:

@@ -78,6 +78,7 @@ class Client:
         self._unread = False  # it has joined that session again, without a read since
         self._fixed = FixedPoint()  # the job's, when the worker has joined it
         self._session_lost = self._left = False
+        self._leaving: Leaving | None = None
         self.contributions_sent = 0  # packets in this session: slots times iterations
         self.clipped_values = 0  # of all gradients so far
 
@@ -292,10 +293,16 @@ class Client:
 
     def _leave(self, timeout_s: float, died: Collection[int] = (), *, wait_for_others: bool) -> bool:
         self._left = self._protocol is not None
-        return Leaving(
+        self._leaving = Leaving(
             self._requests, self.clock, self.contributions_sent, self._hello, self.silence_s, self._check_session,
             self._why_no_answer, died,
-        ).run(timeout_s, wait_for_others=wait_for_others)  # fmt: skip
+        )  # fmt: skip
+        return self._leaving.run(timeout_s, wait_for_others=wait_for_others)
+
+    @property
+    def has_left(self) -> bool:
+        """Whether the controller has accepted this worker's last LEAVE. Any thread may ask."""
+        return self._leaving is not None and self._leaving.has_left
 
     def ask_while_idle(self) -> None:
         """Call it between iterations: asks at most every ``silence_s`` whether the session continues. If the switch has

@@ -24,7 +24,7 @@ class Leaving:
     clock: in seconds. contributions_sent: packets in this session, for the controller. died: the workers of the job
     whose processes have died, for the controller: nobody waits for their LEAVE. hello: sends HELLO; called every
     ``hello_every_s`` seconds. check_session: called with every answer; may raise an error that ends the departure. why:
-    returns the possible reason of a missing answer, for the warning.
+    returns the possible reason of a missing answer, for the warning. ``has_left``: whether a BYE has come.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Leaving:
         self._body = json.dumps({"contributions_sent": contributions_sent, "died": sorted(died)}).encode()
         self._hello, self._hello_every_s = hello, hello_every_s
         self._check_session, self._why = check_session, why
-        self._has_left = False
+        self.has_left = False
         # A switch answers HELLO while the controller answers WAIT: the root is unreachable for the leaf.
         self._confirmations = requests.confirmations  # at the last BYE, or at the beginning
         self._waits_since = math.inf
@@ -57,7 +57,7 @@ class Leaving:
         until = began + timeout_s
         while (asked := self._clock()) < until:
             job, worker = self._requests.job, self._requests.worker
-            if asked - began > WARN_AFTER_S and not (self._warned or self._has_left):
+            if asked - began > WARN_AFTER_S and not (self._warned or self.has_left):
                 self._warned = True
                 LOG.warning("worker %d of job %d waits to leave: %s", worker, job, self._why())
             if self._root_is_gone(asked):
@@ -75,7 +75,7 @@ class Leaving:
                     try:
                         job_over = self._job_over(payload)
                     except Refused as refused:
-                        if not (self._has_left or refused.has_left):
+                        if not (self.has_left or refused.has_left):
                             raise
                         LOG.warning("worker %d of job %d stops waiting: %s", worker, job, refused)
                         return False
@@ -93,6 +93,6 @@ class Leaving:
             self._waits_since = min(self._waits_since, self._clock())
         if payload[1] != Op.BYE:
             return None
-        self._has_left = True
+        self.has_left = True
         self._confirmations, self._waits_since = self._requests.confirmations, math.inf
         return bool(json.loads(payload[HEADER.itemsize :]).get("job_over"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from finsy.proto import p4r, rpc_status
@@ -33,9 +33,11 @@ class IdInUse(Failure):
 
 
 class Session:
-    """One controller's stream: its identity, and the queued messages for it."""
+    """One controller's stream: its identity, and the queued messages for it. on_close: called when it is closed, by
+    any thread, perhaps repeatedly."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_close: Callable[[], None] = lambda: None) -> None:
+        self._on_close = on_close
         self.introduced = False
         self.left = False
         self.role = ""  # the default role
@@ -76,6 +78,7 @@ class Session:
         with self._changed:
             self._closed = True
             self._changed.notify()
+        self._on_close()
 
     def end(self, failure: Failure) -> None:
         """Ends the stream with this error, after the queued messages."""

@@ -33,13 +33,15 @@ from serene.embedded.p4runtime.status import (
     shortened,
     unimplemented,
 )
+from serene.embedded.p4runtime.waiting import MAX_ENDING, BoundedCalls, Waiting
 from serene.embedded.p4runtime.watching import Watching
 from serene.embedded.program.crcs import Crc
 from serene.errors import SereneError, choices
 
 API_VERSION = "1.4.1"
 MAX_MESSAGE_BYTES = 64 << 20  # a pipeline configuration is one message
-MAX_CALLS = 64  # at the same time; an open stream is one call
+MAX_CALLS = 512  # at the same time, each with a thread; more are refused. `waiting` bounds those that wait for a peer
+MAX_CALLS_OF_ONE = 128  # of one connection
 ID_BECOMES_FREE_S = 1.0  # how long a new stream waits for its election id to become free
 STOP_S = 5.0  # how long stopping waits for calls to end
 MAX_COMPILING = 4  # configurations that compile or wait for the compiler
@@ -92,6 +94,7 @@ class _Service(p4r_grpc.P4RuntimeServicer):
         self._left = threading.Condition(lock)  # a stream ended
         self._compiling = threading.Lock()  # taken before the other lock
         self._waiting_to_compile = threading.BoundedSemaphore(MAX_COMPILING)
+        self._ending = Waiting(MAX_ENDING, "a client that does not read the end of its stream")
 
     # -- unary calls -----------------------------------------------------------------------------------------
 
@@ -247,7 +250,8 @@ class _Service(p4r_grpc.P4RuntimeServicer):
     def StreamChannel(
         self, requests: Iterator[p4r.StreamMessageRequest], context: grpc.ServicerContext
     ) -> Iterator[p4r.StreamMessageResponse]:
-        session = Session()
+        # Arbitration bounds the streams that are open. One that has ended for it may still wait for its client to read.
+        session = Session(lambda: self._ending.add(context))
         try:
             with self._lock:
                 self._arbitration.enter(session)
@@ -255,6 +259,7 @@ class _Service(p4r_grpc.P4RuntimeServicer):
             threading.Thread(target=self._serve, args=(session, requests), daemon=True).start()
             yield from session.messages()
         finally:
+            self._ending.remove(context)
             with self._lock:
                 self._arbitration.leave(session)
             if session.lost:
@@ -360,10 +365,12 @@ class P4RuntimeServer:
         self._calls = futures.ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="p4runtime")
         self._server = grpc.server(
             self._calls,
-            interceptors=[_WritesInBytes()],
+            interceptors=[BoundedCalls(), _WritesInBytes()],
+            maximum_concurrent_rpcs=MAX_CALLS,
             options=[
                 ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
                 ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+                ("grpc.max_concurrent_streams", MAX_CALLS_OF_ONE),
                 ("grpc.so_reuseport", 0),
                 ("grpc.keepalive_time_ms", 60_000),  # detects controllers whose connection has broken silently
                 ("grpc.keepalive_timeout_ms", 20_000),

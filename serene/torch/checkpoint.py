@@ -1,0 +1,40 @@
+"""Optimizers' states for a training that resumes with another number of workers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from serene.errors import SereneError
+
+
+def mean_state(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The mean of several workers' optimizer states, as of ``state_dict()``.
+
+    Momentum is linear, so with SGD any number of workers that load the mean continue the mean of the earlier workers.
+    With Adam the mean of the second moments is an approximation. Values that are no floating-point tensors, and the
+    parameter groups, are the first worker's. Raises SereneError if the states have different parts.
+    """
+    if not states:
+        raise SereneError("states is empty: expected one worker's state_dict(), or more")
+    return {**states[0], "state": _mean([state["state"] for state in states], "state")}
+
+
+def _mean(parts: Sequence[Any], where: str) -> Any:
+    """Of one part of the states. where: its place, for errors."""
+    first = parts[0]
+    if isinstance(first, Mapping):
+        if any(not isinstance(part, Mapping) or part.keys() != first.keys() for part in parts):
+            raise SereneError(f"the workers' states differ in {where}: expected those of one optimizer and model")
+        return {key: _mean([part[key] for part in parts], f"{where}[{key!r}]") for key in first}
+    if not (isinstance(first, Tensor) and first.is_floating_point()):
+        return first
+    if any(not isinstance(part, Tensor) or part.shape != first.shape for part in parts):
+        raise SereneError(f"the workers' states differ in {where}: expected those of one optimizer and model")
+    total = torch.zeros_like(first, dtype=torch.float64)
+    for part in parts:
+        total += part.to(total.device)
+    return (total / len(parts)).to(first.dtype)
