@@ -45,6 +45,7 @@ SHIPPED: Mapping[str, type[Automatic]] = {
     "evict": Evict,
 }
 LONGEST_REASON = 300  # characters of a decision's reason that are kept
+DESCRIBED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)  # they may have docstrings
 AUTOMATIC = "auto:"  # prefix of a text that names an automatic strategy
 KINDS = {int: "a whole number", float: "a finite number", bool: "true or false", str: "a text"}
 
@@ -113,9 +114,8 @@ def source(name: str) -> str:
         except (SyntaxError, ValueError) as error:  # ValueError: a null byte
             raise BadAutomatic(f"{file}: {error}") from None
     for node in ast.walk(tree):
-        described = isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
-        if described and ast.get_docstring(node, clean=False) is not None:
-            del node.body[0]  # type: ignore[attr-defined]
+        if isinstance(node, DESCRIBED) and ast.get_docstring(node, clean=False) is not None:
+            del node.body[0]
     return ast.unparse(tree)
 
 
