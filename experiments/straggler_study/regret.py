@@ -240,7 +240,8 @@ def run(options: argparse.Namespace, console: Console) -> None:
     if options.runs:
         outputs.write_text(options.runs, pd.DataFrame(rows).drop(columns="cell").to_csv(index=False))
     if options.page:
-        write_page(options.page, found, runs, AUTOMATIC[BEST], "mininet" if options.mininet else "regret")
+        part = options.part or ("mininet" if options.mininet else "regret")
+        write_page(options.page, found, runs, AUTOMATIC[BEST], part)
 
 
 def _repeats(
@@ -297,6 +298,7 @@ def main() -> int:
     add("--csv", type=Path, help="CSV file for the regrets")
     add("--runs", type=Path, help="CSV file with a row for each run")
     add("--page", type=Path, help="page whose table is replaced")
+    add("--part", default="", help="the part of the page, as its comments name it (default: regret, or mininet)")
     add(
         "--parallel",
         type=whole(1),

@@ -337,7 +337,7 @@ def test_switch_whose_udp_ports_were_taken_is_not_started_again(local: Local) ->
     assert (again.returncode, again.stdout) == (1, "")
     assert again.stderr == (
         "error: another program has taken ports of the switch, which has ended: 'serenectl down --force', then start "
-        "anew\n"
+        "again\n"
     )
     assert not listens(local.switch) and pid_of(record(local)) == 0, "nothing is left of the other switch"
     assert local.serenectl("down", "--force").returncode == 0

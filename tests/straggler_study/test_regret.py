@@ -54,6 +54,7 @@ class Part:
 
 PARTS = {
     "regret": Part(RESULTS / "regret.csv", RESULTS / "regret-runs.csv", list(cases())),
+    "seeds": Part(RESULTS / "regret-seeds.csv", RESULTS / "regret-seeds-runs.csv", list(cases())),
     "mininet": Part(RESULTS / "regret-mininet.csv", RESULTS / "regret-mininet-runs.csv", list(in_mininet())),
 }
 
