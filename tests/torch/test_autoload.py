@@ -77,7 +77,8 @@ def test_serene_torch_exports_its_public_names() -> None:
     import serene.torch
 
     assert {getattr(serene.torch, name).__name__ for name in serene.torch.__all__ if name != "BACKEND"} == {
-        "CollectiveFailed", "DistributedOptimizer", "ErrorFeedback", "SwitchGroup", "mean_with_residual",
+        "CollectiveFailed", "DistributedOptimizer", "ErrorFeedback", "SwitchGroup", "mean_state",
+        "mean_with_residual",
     }  # fmt: skip
     with pytest.raises(AttributeError, match="no attribute 'Reducer'"):
         serene.torch.Reducer  # noqa: B018
