@@ -72,20 +72,6 @@ class _Written:
         return cls(p4r.WriteRequest.FromString(data), data)
 
 
-class _WritesInBytes(grpc.ServerInterceptor):  # type: ignore[misc]
-    """Makes gRPC pass requests of Write as ``_Written``."""
-
-    def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], grpc.RpcMethodHandler | None],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> grpc.RpcMethodHandler | None:
-        handler = continuation(handler_call_details)
-        if handler is None or handler_call_details.method != "/p4.v1.P4Runtime/Write":
-            return handler
-        return grpc.unary_unary_rpc_method_handler(handler.unary_unary, _Written.parse, handler.response_serializer)
-
-
 class _Service(p4r_grpc.P4RuntimeServicer):
     def __init__(self, arbitration: Arbitration, device: Device, lock: threading.RLock) -> None:
         self._arbitration = arbitration
@@ -365,7 +351,7 @@ class P4RuntimeServer:
         self._calls = futures.ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="p4runtime")
         self._server = grpc.server(
             self._calls,
-            interceptors=[BoundedCalls(), _WritesInBytes()],
+            interceptors=[BoundedCalls({"/p4.v1.P4Runtime/Write": _Written.parse})],
             maximum_concurrent_rpcs=MAX_CALLS,
             options=[
                 ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),

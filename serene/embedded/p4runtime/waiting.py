@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -83,10 +83,12 @@ class BoundedCalls(grpc.ServerInterceptor):  # type: ignore[misc]
     """Calls with one request, whose handlers run when the request is there.
 
     For gRPC they are calls with several requests: it waits for the single request of a call in its own code, where
-    nothing can end the wait. On the wire both are the same.
+    nothing can end the wait. On the wire both are the same. parsers: of requests that a handler does not take as their
+    message, by method.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, parsers: Mapping[str, Callable[[bytes], Any]]) -> None:
+        self._parsers = parsers
         self._requests = Waiting(MAX_REQUESTS, "their request")
         self._answers = Waiting(MAX_ANSWERS, "a client that does not read")
 
@@ -98,7 +100,7 @@ class BoundedCalls(grpc.ServerInterceptor):  # type: ignore[misc]
         handler = continuation(handler_call_details)
         if handler is None or handler.request_streaming:
             return handler
-        parse = handler.request_deserializer or bytes
+        parse = self._parsers.get(handler_call_details.method) or handler.request_deserializer or bytes
 
         def one_answer(requests: Iterator[bytes], call: grpc.ServicerContext) -> Any:
             return handler.unary_unary(self._request(requests, call, parse), call)
