@@ -139,7 +139,7 @@ class Upkeep:
         """Evicts silent members of an elastic job, and readmits those that send again."""
         if job.elastic is None or job.elastic.evict_after is None or job.state is not JobState.RUNNING:
             return
-        await self.telemetry.refresh(min(POLL_S, job.elastic.evict_after / 4))
+        await self.telemetry.refresh(min(POLL_S, job.elastic.evict_after / 4), whole=False)
         before = set(job.evicted())
         evicted, silenced = evictions(job, self._silent_s(job))
         if evicted != before:

@@ -173,7 +173,7 @@ class AutomaticRunner:
             if job.session != session:
                 observer, sight, session = Observer(), Sight(running.terms.needs), job.session
             try:
-                await self.telemetry.refresh(running.terms.period_s / 2)
+                await self.telemetry.refresh(running.terms.period_s / 2, whole=False)
                 epoch = JobEpoch.of(job)
                 seen = self._observe(job, observer)
                 self._say_whether_blind(job, running, sight.blind_to(seen, time.monotonic()))

@@ -39,23 +39,24 @@ class Telemetry:
         self._silence = Silence()
         self._counted_at: dict[tuple[int, int], float] = {}  # time of the last read of its counters
         self._staleness: dict[tuple[int, int], Sequence[int]] = {}
-        self._read_at = -math.inf  # when the last read began
+        self._read_at = self._whole_at = -math.inf  # when the last read, and the last whole read, began
         self._reading = asyncio.Lock()
         self.drops: dict[str, int] = dict.fromkeys(switch.drop_reasons, 0)
 
-    async def refresh(self, older_than_s: float = 0.0) -> None:
-        """Reads the counters, unless they were read in the last ``older_than_s`` seconds. Raises SwitchError."""
+    async def refresh(self, older_than_s: float = 0.0, *, whole: bool = True) -> None:
+        """Reads the counters, unless they were read in the last ``older_than_s`` seconds. whole: also the staleness and
+        the drops, two thirds of all cells; decisions do not need them. Raises SwitchError."""
         wanted = self._now() - older_than_s
         async with self._reading:  # otherwise an older answer could replace a newer one
-            if self._read_at >= wanted:
+            if (self._whole_at if whole else self._read_at) >= wanted:
                 return
             began = self._now()
             asked = {job.id: job for job in self._jobs if job.state is not JobState.WAITING and job.slots is not None}
             sessions = {job.id: job.session for job in asked.values()}
             held = {job.id: [worker.id for worker in job.workers] for job in asked.values()}
             counts = await self._switch.read_worker_counters(held)
-            staleness = await self._switch.read_staleness(held)
-            self.drops = await self._switch.read_drops()
+            staleness = await self._switch.read_staleness(held) if whole else {}
+            self.drops = await self._switch.read_drops() if whole else self.drops
             # Drop counters of a job that has ended or begun another session meanwhile.
             same = {id for id, job in asked.items() if self._jobs.get(id) is job and job.session == sessions[id]}
             self._workers.update({who: read for who, read in counts.items() if who[0] in same})
@@ -66,6 +67,7 @@ class Telemetry:
                     self._silence.note(who, spoken(dict(read)), now)
                     self._counted_at[who] = now
             self._read_at = began
+            self._whole_at = began if whole else self._whole_at
 
     def of(self, job: int, worker: int) -> Counters:
         """A worker's counters; all zero before they were read."""

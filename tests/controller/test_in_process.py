@@ -172,6 +172,19 @@ async def test_counters_read_for_an_old_session_are_discarded(change: str) -> No
     assert telemetry.of(0, 0).contributions == (99 if change == "none" else 0)
 
 
+@played
+async def test_a_strategy_s_reads_do_not_pass_for_whole_ones() -> None:
+    """An automatic strategy reads often, and not the staleness. A status that comes soon after has to read it."""
+    jobs, switch = running(1, BSP()), SlowSwitch()
+    switch.arrive.set()
+    telemetry = Telemetry(switch, jobs)
+    await telemetry.refresh(whole=False)
+    assert telemetry.of(0, 0).contributions == 99
+    assert not any(telemetry.staleness_of(0, 0))
+    await telemetry.refresh(60)
+    assert all(telemetry.staleness_of(0, 0))
+
+
 async def unchanged(*_: object) -> bool:
     return False
 
