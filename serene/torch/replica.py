@@ -163,6 +163,15 @@ class Replica:
         """The parameters' first values, float32[values], or float64 if a parameter is."""
         return self._start
 
+    @property
+    def outer_momentum(self) -> list[Tensor]:
+        """For each parameter, the momentum of ``outer``, shaped like it and in the parameter's unit: float64, views.
+        Empty without ``outer``."""
+        if not self._outer:
+            return []
+        parts = torch.split(self._velocity, [shape.numel() for shape in self._shapes])
+        return [part.view(shape) for part, shape in zip(parts, self._shapes, strict=True)]
+
     def digest(self) -> tuple[str, str]:
         """A digest of the parameters' shapes, types and first values: equal on two workers if, and only if, these are
         equal."""

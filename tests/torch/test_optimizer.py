@@ -159,6 +159,33 @@ def test_checkpoints_are_exchangeable_with_the_plain_optimizer() -> None:
     near(resumed, plain)
 
 
+@pytest.mark.parametrize("kind", [Adam, SGD])
+@pytest.mark.parametrize("before", [True, False], ids=["loaded before", "loaded after"])
+def test_checkpoint_has_the_outer_momentum(kind: type[Optimizer], before: bool) -> None:
+    """It is lost neither if the state is loaded before the optimizer is wrapped nor if after."""
+    whole, parts = network(), network()
+
+    def made(model: nn.Module, saved: dict[str, Any] | None = None) -> DistributedOptimizer:
+        own = kind(model.parameters(), lr=0.01)  # type: ignore[call-arg]
+        if saved is not None and before:
+            own.load_state_dict(saved)
+        return DistributedOptimizer(own, job="outer", workers=1, outer=0.7)
+
+    with made(whole) as optimizer:
+        train(whole, optimizer, range(10))
+    with made(parts) as optimizer:
+        train(parts, optimizer, range(5))
+        saved = optimizer.state_dict()
+    with made(parts, saved) as optimizer:
+        if not before:
+            optimizer.load_state_dict(saved)
+        train(parts, optimizer, range(5, 10))
+    near(parts, whole)
+    loaded = kind(parts.parameters(), lr=0.01)  # type: ignore[call-arg]
+    loaded.load_state_dict(saved)
+    train(parts, loaded, range(10, 11))
+
+
 def test_optimizer_calls_registered_hooks() -> None:
     model, called = network(), list[str]()
     with DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="hooks", workers=1) as optimizer:
