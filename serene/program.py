@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from serene.errors import SereneError, choices
@@ -84,19 +85,7 @@ class Program:
             raise NoSuchProgram(f"no program {str(variant)!r}; expected {choices(VARIANTS)}, or a path to a .json")
         p4info = path.with_suffix(".p4info.txtpb")
         try:
-            with path.open("rb"):  # only checked here; it is read when a switch gets it
-                text = p4info.read_text()
-            kept = None
-            if path.suffix == ".json":
-                compiled = json.loads(path.read_text())
-                next(item for item in compiled["header_types"] if item["name"] == "values_t")
-                kept = SlotState.of(compiled).bytes_per_slot
-            sizes = {name: int(size) for name, size in re.findall(_SIZED, text, re.DOTALL)}
-            slots, jobs = sizes["base_of"], sizes["policy"]
-            return cls(
-                path.stem, path, p4info, _lanes(text), slots, jobs, (sizes.get("seen_of") or sizes["rack_of"]) // slots,
-                sizes["contributions"] // jobs, kept,
-            )  # fmt: skip
+            return _loaded(path, p4info, tuple(_identity(file) for file in (path, p4info)))
         except OSError as error:
             raise NoSuchProgram(f"cannot read {error.filename}: {error.strerror}") from error
         except (ValueError, KeyError, TypeError, StopIteration, ZeroDivisionError, RecursionError, NotBySlot) as error:
@@ -108,6 +97,31 @@ class Program:
         the number that they were compiled with."""
         leaf, root = (chosen_program(BUILD / f"{name}.json", slots) for name in TREE)
         return leaf, root
+
+
+def _identity(file: Path) -> tuple[int, ...]:
+    """Differs from that of any other file, and from the file's own before a change."""
+    now = file.stat()
+    return now.st_dev, now.st_ino, now.st_ctime_ns, now.st_size
+
+
+@lru_cache(maxsize=16)
+def _loaded(path: Path, p4info: Path, _files: tuple[tuple[int, ...], ...]) -> Program:
+    """Cached, since the JSON of a program takes 0.2 s to parse. _files: their `_identity`. Raises OSError, and others
+    for a file that is no such program."""
+    with path.open("rb"):  # only checked here; it is read when a switch gets it
+        text = p4info.read_text()
+    kept = None
+    if path.suffix == ".json":
+        compiled = json.loads(path.read_text())
+        next(item for item in compiled["header_types"] if item["name"] == "values_t")
+        kept = SlotState.of(compiled).bytes_per_slot
+    sizes = {name: int(size) for name, size in re.findall(_SIZED, text, re.DOTALL)}
+    slots, jobs = sizes["base_of"], sizes["policy"]
+    return Program(
+        path.stem, path, p4info, _lanes(text), slots, jobs, (sizes.get("seen_of") or sizes["rack_of"]) // slots,
+        sizes["contributions"] // jobs, kept,
+    )  # fmt: skip
 
 
 def chosen_program(variant: str | Path, slots: int | None) -> Program:
