@@ -127,6 +127,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._member: Member | None = None
         self._under_way: SwitchWork | None = None
         self._steps = 0  # since the last exchange
+        self._unshown = False  # an exchange has begun whose read the parameters do not have yet
         self._closed = False
         self._over = True  # whether all others had left before this worker closed
         self._warned = 0
@@ -170,6 +171,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if self._joins_running_job:
             self._joins_running_job = False
             self._keep_the_jobs_parameters()
+        self._end_interrupted()
         loss = self.optimizer.step() if closure is None else self.optimizer.step(closure)
         self._steps += 1
         if self._steps >= self.every:
@@ -354,8 +356,13 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 self._join(replica.first_reach())
             assert self._member is not None
             self._wait()
+            self._unshown = True
             contribution = replica.contribute(self._member.workers)
+        except BadParameters:
+            self._unshown = False
+            raise
         except BadUpdate as bad:
+            self._unshown = False
             who = "a worker" if self._member is None else f"worker {self._member.worker}"
             raise BadUpdate(f"{who} of job {self.job!r}: {bad}") from None
         self._steps = 0
@@ -366,16 +373,29 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._wait()
             replica.take()
         replica.show()
+        self._unshown = False
         self._warn_of_reach()
         if self.workers != self._told:
             self._told = self.workers
             self._on_members(self._told)
 
+    def _end_interrupted(self) -> None:
+        """Ends an exchange in which an interrupt ended `step`, as Ctrl-C in a notebook. Otherwise the next contribution
+        would have its update again."""
+        if self._unshown:
+            self._wait()
+            self._begun.take()
+            self._begun.show()
+            self._unshown = False
+
     def _wait(self) -> None:
         """Waits for an unfinished exchange. Raises its error."""
         if self._under_way is not None:
-            work, self._under_way = self._under_way, None
-            work.wait()
+            try:
+                self._under_way.wait()
+            finally:
+                if self._under_way.is_completed():  # else an interrupt: the exchange continues
+                    self._under_way = None
 
     def _warn_of_reach(self) -> None:
         """Warns once, and again each time the number of values has grown tenfold."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import gc
 import io
+import signal
+import threading
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -237,6 +239,53 @@ def test_deleted_job_fails_the_next_step(local: Local) -> None:
     with pytest.raises(SereneError):
         optimizer.close()
     assert not optimizer.close()  # still not all have everything
+
+
+def test_update_of_an_interrupted_step_counts_once(local: Local) -> None:
+    """Ctrl-C in a notebook ends a step that waits for the others; the next cell continues the training."""
+    go, failed, others = threading.Event(), list[BaseException](), nn.Parameter(torch.zeros(1))
+
+    def step(parameter: nn.Parameter, optimizer: Optimizer) -> None:
+        parameter.grad = torch.full((1,), -1.0)
+        optimizer.step()
+
+    def optimizer_of(parameter: nn.Parameter) -> DistributedOptimizer:
+        return DistributedOptimizer(SGD([parameter], lr=1.0), job="interrupted", workers=2, limit=64.0)
+
+    def train_other() -> None:
+        try:
+            with optimizer_of(others) as optimizer:
+                step(others, optimizer)
+                go.wait(60)
+                for _ in range(2):
+                    step(others, optimizer)
+        except BaseException as error:
+            failed.append(error)
+
+    def interrupt() -> None:
+        def waits() -> bool:
+            (job,) = (job for job in local.client.jobs() if job.name == "interrupted")
+            reports = [worker.report or {} for worker in job.workers]
+            return any((told.get("state"), told.get("iteration")) == ("waiting", 1) for told in reports)
+
+        try:
+            until(waits, "the step waits for the other worker")
+        finally:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    other, interrupter = threading.Thread(target=train_other), threading.Thread(target=interrupt)
+    parameter = nn.Parameter(torch.zeros(1))
+    with optimizer_of(parameter) as optimizer:
+        other.start()
+        step(parameter, optimizer)
+        with pytest.raises(KeyboardInterrupt):
+            interrupter.start()
+            step(parameter, optimizer)
+        go.set()
+        step(parameter, optimizer)
+        assert parameter.item() == 3.0
+    other.join()
+    assert not failed and parameter.item() == others.item() == 3.0
 
 
 def test_optimizer_dropped_without_close_leaves_the_job(caplog: pytest.LogCaptureFixture) -> None:
