@@ -88,6 +88,16 @@ def test_result_being_written_is_kept_despite_a_signal(number: signal.Signals) -
     assert kept == [("a", "A")]
 
 
+def test_result_of_a_program_that_changed_meanwhile_is_not_kept(tmp_path: Path) -> None:
+    """Its name is by the program that the study began with."""
+    file, store = tmp_path / "mine.py", Store(tmp_path / "out")
+    file.write_text("from pathlib import Path\ndef Mine(seen):\n    Path(__file__).write_text('def Mine(seen): ...')\n")
+    cell = Cell(model="nothing", steps=30, strategy=f"auto:{file}:Mine")
+    with pytest.raises(studies.Failed, match=r"mine\.py:Mine: the file has changed since the study began: rerun"):
+        sweep([cell], store, quiet(), Parallel(1))
+    assert not store.has(cell)
+
+
 def test_impossible_cell_is_refused_before_anything_runs(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="quorum of 5 of 4"):
         sweep([CELLS[0], replace(CELLS[1], strategy="quorum:5")], Store(tmp_path), quiet())
