@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from serene.errors import SereneError
 from serene.experiments.shared import studies
 from serene.experiments.shared.driver import ClusterFailed, work_off
 from serene.experiments.shared.machine import Conditions
@@ -96,6 +97,14 @@ def test_result_of_a_program_that_changed_meanwhile_is_not_kept(tmp_path: Path) 
     with pytest.raises(studies.Failed, match=r"mine\.py:Mine: the file has changed since the study began: rerun"):
         sweep([cell], store, quiet(), Parallel(1))
     assert not store.has(cell)
+
+
+def test_result_of_another_cell_is_not_kept(tmp_path: Path) -> None:
+    """A strategy's program that forks makes two processes answer on one pipe."""
+    store = Store(tmp_path)
+    with pytest.raises(SereneError, match=r"answered .*seed=2.* with the result of .*seed=1"):
+        store.keep(CELLS[1], run_cell(None, CELLS[0]))
+    assert not store.has(CELLS[1])
 
 
 def test_impossible_cell_is_refused_before_anything_runs(tmp_path: Path) -> None:
