@@ -162,6 +162,11 @@ class DistributedOptimizer(torch.optim.Optimizer):
             raise SereneError(f"the optimizer is closed: this worker has left job {self.job!r}")
         if self._replica is None:
             self._begin()
+        if self._identities() != self._all:
+            raise SereneError(
+                f"the optimizer's parameters are not those of the first step, and job {self.job!r} shares only these: "
+                "set them before the first step"
+            )
         for named in self._frozen:
             if named.parameter.requires_grad:
                 raise SereneError(
@@ -304,10 +309,15 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 name = names[index] if index < len(names) else f"parameter {index} of group {number}"
                 yield Named(f"{name} (shape {shape})", parameter)
 
+    def _identities(self) -> list[int]:
+        """Of all parameters."""
+        return [id(parameter) for group in self.param_groups for parameter in group["params"]]
+
     def _trained(self) -> list[Named]:
         return [named for named in self._named() if named.parameter.requires_grad]
 
     def _begin(self) -> None:
+        self._all = self._identities()
         self._frozen = [named for named in self._named() if not named.parameter.requires_grad]
         self._replica = Replica(self._trained(), self.outer)
 

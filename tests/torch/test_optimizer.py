@@ -316,6 +316,21 @@ def test_parameter_groups_can_be_added_only_before_the_first_step() -> None:
     assert optimizer.close()
 
 
+def test_other_parameters_of_the_wrapped_optimizer_are_refused() -> None:
+    """They would be trained here alone."""
+    model, more = network(), nn.Linear(2, 2)
+    wrapped = SGD(model.parameters(), lr=0.1)
+    with DistributedOptimizer(wrapped, job="wrapped", workers=1) as optimizer:
+        train(model, optimizer, range(1))
+        (group,) = wrapped.param_groups
+        for params in ([*group["params"], more.weight], [*group["params"][:-1], more.bias]):
+            with pytest.raises(SereneError, match="the optimizer's parameters are not those of the first step, and"):
+                wrapped.param_groups[0] = {**group, "params": params}
+                optimizer.step()
+        wrapped.param_groups[0] = group
+        train(model, optimizer, range(1))
+
+
 def one_layer(values: int) -> Optimizer:
     return SGD([nn.Parameter(torch.zeros(values))], lr=0.1)
 
