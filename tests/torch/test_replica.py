@@ -33,6 +33,19 @@ def exchange(replicas: list[Replica], weight: int) -> None:
         each.show()
 
 
+def test_replica_keeps_its_device_whatever_the_default_device_is() -> None:
+    """A program with accelerators may have set one of those."""
+    parameter = torch.nn.Parameter(torch.zeros(3))
+    with torch.device("meta"):
+        each = replica_of(parameter)
+        each.begin(2**20, 2**27)
+        with torch.no_grad():
+            parameter.add_(torch.tensor([1.0, -2.0, 0.5], device="cpu"))
+        exchange([each], 1)
+        assert torch.empty(0).is_meta
+    assert parameter.tolist() == [1.0, -2.0, 0.5]
+
+
 @pytest.mark.parametrize("device", ["cpu", GPU])
 @pytest.mark.parametrize("run", [4, replica.RUN])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64])
