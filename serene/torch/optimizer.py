@@ -99,6 +99,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
             raise SereneError(
                 f"optimizer is a {type(optimizer).__name__}: expected an optimizer of torch.optim, not wrapped yet"
             )
+        if start is not None and not (isinstance(start, Tensor) and start.is_floating_point() and start.dim() == 1):
+            raise SereneError(f"start is a {type(start).__name__}: expected a vector, `start` of another process")
         if not callable(on_members):
             raise SereneError(f"on_members={on_members!r}: expected a function of the number of members")
         for name, number in (("workers", workers), ("every", every), ("places", places), ("minimum", minimum)):

@@ -349,6 +349,13 @@ def test_what_cannot_be_shared_is_refused(optimizer: Any, said: str) -> None:
         DistributedOptimizer(optimizer, job="job", workers=1)
 
 
+@pytest.mark.parametrize("start", [[0.0], torch.zeros(1, 1), torch.zeros(1, dtype=torch.int32)])
+def test_start_that_is_no_vector_of_values_is_refused(start: Any) -> None:
+    """Also by a process whose job does not run, where it is unused."""
+    with pytest.raises(SereneError, match=r"start is a (list|Tensor): expected a vector, `start` of another process"):
+        DistributedOptimizer(one_layer(1), job="start", workers=1, start=start)
+
+
 def test_optimizer_without_a_controller_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(CONTROLLER, f"http://127.0.0.1:{some_port()}")
     with pytest.raises(
