@@ -87,6 +87,13 @@ def test_most_silent_workers_are_evicted_down_to_the_minimum(
     assert evictions(job, dict(enumerate(silent))) == (frozenset(evicted), frozenset(for_silence))
 
 
+def test_restoring_job_evicts_silent_workers_and_readmits_none() -> None:
+    """Readmitting one is refused until the restoration ends, which waits for the silent worker's eviction."""
+    job = elastic_job("rre")
+    job.restoring = True
+    assert evictions(job, {0: 6.0, 1: 0.0, 2: 1.0}) == (frozenset({0, 2}), frozenset({0, 2}))
+
+
 @pytest.mark.parametrize(
     ("states", "silent", "deserted"),
     [("rl", [6, 0], True), ("rl", [4, 0], False), ("rr", [6, 6], False), ("rrl", [6, 0, 0], False)],
