@@ -114,6 +114,14 @@ def test_lost_elastic_session_starts_without_dead_workers() -> None:
     assert [starts_without(job, now) for now in (102.4, 102.5)] == [False, True]
 
 
+def test_new_elastic_job_waits_for_all_its_workers() -> None:
+    """However long: no session is lost, whose dead workers it would have to do without."""
+    job = elastic_job("rr", minimum=1)
+    job.state = JobState.WAITING
+    job.workers[0].state = WorkerState.JOINED
+    assert not starts_without(job, 1e9)
+
+
 def test_lost_elastic_session_waits_for_evicted_as_for_members() -> None:
     """It does not wait for workers that were evicted for silence."""
     job = elastic_job("rrme", minimum=2, evict_after=1.5)
