@@ -150,6 +150,20 @@ def test_named_job_does_not_end_for_left_workers_while_it_is_restored(restoring:
 
 
 @played
+async def test_named_job_waits_without_limit_after_a_lost_session(switch: SwitchProcess, hosts: list[Host]) -> None:
+    """A job that nobody joins ends; the workers of a lost session still have its sums."""
+    async with commanding(switch.grpc) as coordinator:
+        await coordinator.create_job(2, BSP())
+        job = coordinator.jobs[0]
+        job.name, job.asked_at, job.lost_sessions = "gpt", -1e9, 1
+        await coordinator._upkeep._look_after(job)
+        assert coordinator.jobs.get(0) is job
+        job.lost_sessions = 0
+        await coordinator._upkeep._look_after(job)
+        assert coordinator.jobs.get(0) is None
+
+
+@played
 async def test_next_controller_takes_evicted_worker_for_silent(switch: SwitchProcess, hosts: list[Host]) -> None:
     """Otherwise it would be readmitted, and delay the others although its process has died."""
 
