@@ -16,6 +16,7 @@ from serene.controller.automatic.loading import (
     checked,
     load,
     source,
+    source_now,
     terms,
 )
 from serene.controller.automatic.observer import Observer
@@ -38,5 +39,6 @@ __all__ = [
     "checked",
     "load",
     "source",
+    "source_now",
     "terms",
 ]

@@ -103,6 +103,11 @@ def load(name: str, parameters: Mapping[str, object] | None = None) -> Automatic
 
 @cache
 def source(name: str) -> str:
+    """As `source_now`, when it was first asked for."""
+    return source_now(name)
+
+
+def source_now(name: str) -> str:
     """The program of an automatic strategy, named as for ``load``, without its comments and docstrings. Stored results
     are valid for the same program only. Raises BadAutomatic."""
     if name in SHIPPED:

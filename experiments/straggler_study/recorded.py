@@ -3,18 +3,20 @@ as NumPy computes the same. One recorded run is repeated first, to see that."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
 
-from serene.errors import SereneError
+from serene.errors import SereneError, one_line
 from serene.experiments.straggler_study.cases import Case
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.measures import SETTINGS
 
 PUBLISHED = Path("docs/results/regret-runs.csv")  # in the repository, where make runs
 OF_A_TARGET = ("model", "learning_rate", "momentum", "workers")
+LONGEST_ERROR = 200  # characters: a parser's error may quote the whole file
 
 
 class Recorded:
@@ -22,23 +24,48 @@ class Recorded:
     file: None for no rows. Raises SereneError if it is no such file."""
 
     def __init__(self, file: Path | None) -> None:
-        self.file, self._rows, self._targets = file, {}, {}
+        self.file = file
+        self._rows = dict[str, dict[str, str]]()
+        self._targets = dict[tuple[float | str, ...], float]()
         if file is None:
             return
         try:
             rows = pd.read_csv(file, dtype=str, keep_default_na=False).to_dict("records")
-            self._rows = {row["run"]: {str(name): value for name, value in row.items()} for row in rows}
-            self._targets = {tuple(float(row[name]) if name != "model" else row[name] for name in OF_A_TARGET):
-                             float(row["until"]) for row in rows}  # fmt: skip
+            for line, row in enumerate(rows, 2):
+                self._add(line, {str(name): value for name, value in row.items()})
         except (OSError, ValueError, KeyError) as error:
-            raise SereneError(f"--recorded {file}: not a file that --runs wrote ({error})") from None
+            text = one_line(str(error), LONGEST_ERROR)
+            raise SereneError(f"--recorded {file}: not a file that --runs wrote ({text})") from None
+
+    def _add(self, line: int, row: dict[str, str]) -> None:
+        """Takes a row. line: its number in the file. Raises ValueError or KeyError if a run cannot have it: a file may
+        be truncated or edited, and numbers that are missing or wrong would silently change means."""
+        if not all(isinstance(value, str) for value in row.values()):
+            raise ValueError(f"line {line} is incomplete")
+        for name, text in (("s_to_until", row["s_to_until"] or "0"), ("whole_s", row["whole_s"])):
+            if not 0 <= float(text) < math.inf:
+                raise ValueError(f"line {line} has {name} {text}: expected seconds")
+        if self._rows.setdefault(row["run"], row) != row:
+            raise ValueError(f"line {line} is another result of run {row['run']}")
+        target = tuple(float(row[name]) if name != "model" else row[name] for name in OF_A_TARGET)
+        until = float(row["until"])
+        if not 0 < until <= 1:
+            raise ValueError(f"line {line} has until {until:g}: expected an accuracy, above 0 to 1")
+        if self._targets.setdefault(target, until) != until:
+            raise ValueError(f"line {line} has until {until:g}: expected {self._targets[target]:g}, as before")
 
     def __contains__(self, cell: Cell) -> bool:
         return cell.digest in self._rows
 
     def row(self, cell: Cell) -> dict[str, object]:
-        """A recorded run's row."""
-        return dict(self._rows[cell.digest])
+        """A recorded run's row. Raises SereneError if its settings are another cell's: the file was edited."""
+        row = dict[str, object](self._rows[cell.digest])
+        for name in SETTINGS:
+            if row.get(name) != (expected := str(getattr(cell, name))):
+                raise SereneError(
+                    f"--recorded {self.file}: run {cell.digest} has {name} {row.get(name)}: expected {expected}"
+                )
+        return row
 
     def until(self, case: Case) -> float | None:
         """The accuracy to reach in a cell; None if no run of its model, optimiser and size is recorded."""

@@ -26,9 +26,9 @@ import simpy
 from serene.client.protocol.protocol import Membership, Protocol
 from serene.client.session.agreement import Agreement
 from serene.client.session.reports import REPORT_EVERY_S
-from serene.controller.automatic import Automatic, Decision, Observation, Observer
+from serene.controller.automatic import Automatic, BadAutomatic, Decision, Observation, Observer, checked
 from serene.controller.switch.silence import Silence, spoken
-from serene.errors import SereneError
+from serene.errors import SereneError, choices, one_line
 from serene.experiments.straggler_study.cell import LANES, Cell, automatic, first_strategy
 from serene.experiments.straggler_study.dataplane import FIRST_EPOCH, SESSION, DataPlane, OneSwitch, Port, Tree
 from serene.experiments.straggler_study.learners import Learner, learner
@@ -44,6 +44,7 @@ from serene.workers import architectures, data
 from serene.workers.stragglers import parse
 
 GROUP = 64  # packets in one event of SimPy, at most
+LONGEST_ERROR = 500  # characters
 SWAP_S = 1e-3  # what a policy's write takes, as serenectl reports it
 SPOKE = ("contributions", "repeats", "blocked")  # counters that grow when the switch gets a worker's PUSH
 
@@ -135,7 +136,7 @@ class Simulation:
         self._evicted: frozenset[int] = frozenset()
         self._swapped_at = 0.0
         chosen = automatic(cell.strategy)
-        self._running = None if chosen is None else RunningStrategy(chosen)
+        self._running = None if chosen is None else RunningStrategy(cell.strategy, chosen, cell.workers)
 
     def _queue(self, pps: float, before_s: float | None = None) -> Queue:
         """before_s: how long the slowest link before took for all that a packet stands for; None: there is none."""
@@ -378,10 +379,12 @@ class Reports:
 
 
 class RunningStrategy:
-    """An automatic strategy with what is remembered of a job, as `serene.controller.automatic.runner` keeps it."""
+    """An automatic strategy with what is remembered of a job, as `serene.controller.automatic.runner` keeps it. name:
+    for errors."""
 
-    def __init__(self, automatic: Automatic) -> None:
+    def __init__(self, name: str, automatic: Automatic, workers: int) -> None:
         self.automatic = automatic
+        self._name, self._workers = name, workers
         self._observer = Observer()
         self._silence = Silence()
 
@@ -395,7 +398,9 @@ class RunningStrategy:
         workers: Sequence[tuple[int, Mapping[str, int], int, Reports]],
     ) -> Decision:
         """Shows the strategy the job, and returns the strategy and the evicted workers that are to be in force.
-        workers: for each that has not left, its number, its counters, how many rounds it has done, and its reports."""
+        workers: for each that has not left, its number, its counters, how many rounds it has done, and its reports.
+
+        Raises BadAutomatic for a strategy that the controller would end: its error, or an impossible decision."""
         views = []
         for worker, counters, rounds, reports in workers:
             report = reports.latest or {}
@@ -403,7 +408,19 @@ class RunningStrategy:
             self._observer.note(worker, report)
             silent_s = self._silence.seconds(worker, now)
             views.append(self._observer.view(worker, rounds=rounds, is_member=worker not in evicted, silent_s=silent_s))
-        decided = self.automatic.decide(Observation(now, epoch, since_swap_s, strategy, views))
-        if decided is None:
-            return Decision(strategy, evicted)
-        return decided if isinstance(decided, Decision) else Decision(decided, evicted)
+        try:
+            decided = checked(self.automatic.decide(Observation(now, epoch, since_swap_s, strategy, views)))
+            if decided is None:
+                return Decision(strategy, evicted)
+            if isinstance(decided, Strategy):
+                decided = Decision(decided, evicted)
+            elif strangers := decided.evicted - {view.id for view in views}:
+                expected = choices(view.id for view in views)
+                raise BadAutomatic(f"worker {choices(sorted(strangers))} cannot be evicted: expected {expected}")
+            elif decided.evicted.issuperset(view.id for view in views):
+                raise BadAutomatic("the last member cannot be evicted")
+            decided.strategy.compile(range(self._workers))
+        except (Exception, SystemExit) as error:  # of the user's code
+            text = str(error) if isinstance(error, SereneError) else f"{type(error).__name__}: {error}"
+            raise BadAutomatic(one_line(f"{self._name}: {text}", LONGEST_ERROR)) from None
+        return decided

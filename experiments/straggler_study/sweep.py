@@ -4,19 +4,21 @@ started again."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
+from serene.controller.automatic import automatic_parts, source_now
+from serene.errors import SereneError
 from serene.experiments.shared import studies
 from serene.experiments.shared.clusters import HERE, Cluster
 from serene.experiments.shared.machine import observed
 from serene.experiments.shared.studies import Group
 from serene.experiments.straggler_study import grid, names
-from serene.experiments.straggler_study.cell import Cell
+from serene.experiments.straggler_study.cell import Cell, automatic_source
 from serene.experiments.straggler_study.trace import STEP, Store, Trace
 from serene.process import outputs
 from serene.workers import stragglers
@@ -114,7 +116,9 @@ def _groups(
         simulated, processes = mine[0].engine == "simulated", parallel.of(mine[0])
         outputs.check(store.directory, max(room(cell) for cell in mine) * processes)
         run = partial(run_cell, None) if simulated else partial(noted, store)
-        yield Group(title, mine, run, processes, cluster if simulated else HERE, (__name__,))
+        programs = {cell.strategy: automatic_source(cell.strategy) for cell in mine if cell.automatic}
+        where = cluster if simulated else HERE
+        yield Group(title, mine, partial(unchanged, programs, run), processes, where, (__name__,))
 
 
 def label(cell: Cell) -> str:
@@ -127,6 +131,15 @@ def label(cell: Cell) -> str:
 def room(cell: Cell) -> int:
     """Bytes of a cell's result and of its files while it runs, estimated on the high side."""
     return cell.workers * (2 * STEP.itemsize + BYTES_PER_STEP) * cell.steps + 2 * outputs.MB
+
+
+def unchanged(programs: Mapping[str, str], run: Callable[[Cell], Trace], cell: Cell) -> Trace:
+    """The result of ``run``. programs: of automatic strategies, by which results are named. Raises SereneError if the
+    strategy's file has another one since."""
+    trace = run(cell)
+    if cell.automatic and source_now(automatic_parts(cell.strategy)[0]) != programs[cell.strategy]:
+        raise SereneError(f"{cell.strategy}: the file has changed since the study began: rerun")
+    return trace
 
 
 def noted(store: Store, cell: Cell) -> Trace:

@@ -12,6 +12,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from serene.errors import SereneError
 from serene.experiments.shared import store
 from serene.experiments.shared.machine import Conditions
 from serene.experiments.shared.store import DAMAGED, BadResult, contents
@@ -115,4 +116,6 @@ class Store(store.Store[Cell, Trace]):
         return Trace.load(path)
 
     def write(self, path: Path, cell: Cell, result: Trace) -> None:
+        if result.cell != cell:  # two processes answer where a strategy's program has forked
+            raise SereneError(f"a process answered {cell} with the result of {result.cell}: rerun")
         result.save(path)

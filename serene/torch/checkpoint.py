@@ -18,8 +18,12 @@ def mean_state(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     With Adam the mean of the second moments is an approximation. Values that are no floating-point tensors, and the
     parameter groups, are the first worker's. Raises SereneError if the states have different parts.
     """
+    if not isinstance(states, Sequence):
+        raise SereneError(f"states is a {type(states).__name__}: expected a list of workers' state_dict()")
     if not states:
         raise SereneError("states is empty: expected one worker's state_dict(), or more")
+    if any(not isinstance(state, Mapping) or "state" not in state for state in states):
+        raise SereneError("states has something else than an optimizer's state_dict()")
     return {**states[0], "state": _mean([state["state"] for state in states], "state")}
 
 

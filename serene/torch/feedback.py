@@ -31,7 +31,11 @@ class PerParameter:
     def of(self, parameter: Tensor) -> Tensor:
         """A parameter's: float64, shaped like it."""
         flat = self._by_parameter.get(parameter)
-        return torch.zeros(parameter.shape, dtype=torch.float64) if flat is None else flat.view(parameter.shape)
+        return (
+            torch.zeros(parameter.shape, dtype=torch.float64, device="cpu")
+            if flat is None
+            else flat.view(parameter.shape)
+        )
 
     def of_bucket(self, parameters: Sequence[Tensor]) -> Tensor:
         """The values of a bucket's parameters, concatenated: float64[n], writable; the same tensor in each step."""

@@ -8,6 +8,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -105,18 +106,28 @@ class Member:
         rack, process = _rack(racks) if racks > 1 else None, secrets.token_hex(8)
         self._into = into
         self._ending = self.left = self._departing = False
-        for attempts_left in reversed(range(JOIN_ATTEMPTS)):
-            self.job, self.worker, place = find_place(controller, wanted, process, rack, timeout_s)
-            try:
-                self._join(controller, place, rack, values, timeout_s)
-                break
-            except (Refused, NoController) as error:  # the controller that gave the place may have been killed since
-                if not attempts_left:
-                    raise
-                LOG.info("requests a place again: %s", error)
-        self._read()
-        self._runner = Runner(f"serene-job-{self.job}", self._idle)
+        self._joining: Client | None = None
+        self._runner: Runner | None = None
         termination.begin(self, self._leave_at_the_end)
+        try:
+            for attempts_left in reversed(range(JOIN_ATTEMPTS)):
+                self.job, self.worker, place = find_place(controller, wanted, process, rack, timeout_s)
+                try:
+                    self._join(controller, place, rack, values, timeout_s)
+                    break
+                except (
+                    Refused,
+                    NoController,
+                ) as error:  # the controller that gave the place may have been killed since
+                    if not attempts_left:
+                        raise
+                    LOG.info("requests a place again: %s", error)
+            self._read()
+            self._runner = Runner(f"serene-job-{self.job}", self._idle)
+        except BaseException:
+            termination.end(self)
+            self._leave_while_joining()
+            raise
 
     def _join(self, controller: Controller, place: int, rack: int | None, values: int, timeout_s: float) -> None:
         transport = transport_to(controller.access(self.job, values), self.worker)
@@ -127,9 +138,11 @@ class Member:
             raise
         self.session = Session(client, join_timeout_s=timeout_s)
         client.while_waiting = self._while_waiting
+        self._joining = client
         try:
             self.session.join()
-        except BaseException:
+        except SereneError:
+            self._joining = None
             client.close()
             raise
 
@@ -179,10 +192,20 @@ class Member:
         self._stop(self._patience_s)
         termination.end(self)
 
+    def _leave_while_joining(self) -> None:
+        """An interrupt or a signal ends the join: the controller may have admitted this worker already."""
+        if self._joining is not None:
+            with suppress(SereneError):
+                self._joining.leave(LEAVE_TIMEOUT_S)
+            self._joining.close()
+
     def _leave_at_the_end(self) -> None:
         """A signal ends the program: leaves, unless the thread does so already, and returns once it has left. It runs
         in the main thread, perhaps in the midst of another method."""
         self._ending = True
+        if self._runner is None:
+            self._leave_while_joining()
+            return
         if not self._departing:
             self._submit(self.session.abandon)
         self._await_departure()
@@ -203,9 +226,11 @@ class Member:
         self.session.client.close()
 
     def _submit(self, task: Callable[[], None]) -> SwitchWork:
+        assert self._runner is not None
         return self._runner.submit(task, [])
 
     def _stop(self, timeout_s: float) -> None:
+        assert self._runner is not None
         if self._runner.stop(timeout_s):
             self.close()
 

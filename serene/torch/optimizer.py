@@ -100,6 +100,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
             raise SereneError(
                 f"optimizer is a {type(optimizer).__name__}: expected an optimizer of torch.optim, not wrapped yet"
             )
+        if start is not None and not (isinstance(start, Tensor) and start.is_floating_point() and start.dim() == 1):
+            raise SereneError(f"start is a {type(start).__name__}: expected a vector, `start` of another process")
         if not callable(on_members):
             raise SereneError(f"on_members={on_members!r}: expected a function of the number of members")
         for name, number in (("workers", workers), ("every", every), ("places", places), ("minimum", minimum)):
@@ -128,6 +130,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._member: Member | None = None
         self._under_way: SwitchWork | None = None
         self._steps = 0  # since the last exchange
+        self._unshown = False  # an exchange has begun whose read the parameters do not have yet
         self._closed = False
         self._over = True  # whether all others had left before this worker closed
         self._warned = 0
@@ -162,6 +165,11 @@ class DistributedOptimizer(torch.optim.Optimizer):
             raise SereneError(f"the optimizer is closed: this worker has left job {self.job!r}")
         if self._replica is None:
             self._begin()
+        if self._identities() != self._all:
+            raise SereneError(
+                f"the optimizer's parameters are not those of the first step, and job {self.job!r} shares only these: "
+                "set them before the first step"
+            )
         for named in self._frozen:
             if named.parameter.requires_grad:
                 raise SereneError(
@@ -171,6 +179,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if self._joins_running_job:
             self._joins_running_job = False
             self._keep_the_jobs_parameters()
+        self._end_interrupted()
         loss = self.optimizer.step() if closure is None else self.optimizer.step(closure)
         self._steps += 1
         if self._steps >= self.every:
@@ -306,10 +315,15 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 name = names[index] if index < len(names) else f"parameter {index} of group {number}"
                 yield Named(f"{name} (shape {shape})", parameter)
 
+    def _identities(self) -> list[int]:
+        """Of all parameters."""
+        return [id(parameter) for group in self.param_groups for parameter in group["params"]]
+
     def _trained(self) -> list[Named]:
         return [named for named in self._named() if named.parameter.requires_grad]
 
     def _begin(self) -> None:
+        self._all = self._identities()
         self._frozen = [named for named in self._named() if not named.parameter.requires_grad]
         self._replica = Replica(self._trained(), self.outer)
         self._take_outer_momentum(self._replica)
@@ -377,8 +391,13 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 self._join(replica.first_reach())
             assert self._member is not None
             self._wait()
+            self._unshown = True
             contribution = replica.contribute(self._member.workers)
+        except BadParameters:
+            self._unshown = False
+            raise
         except BadUpdate as bad:
+            self._unshown = False
             who = "a worker" if self._member is None else f"worker {self._member.worker}"
             raise BadUpdate(f"{who} of job {self.job!r}: {bad}") from None
         self._steps = 0
@@ -389,16 +408,29 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._wait()
             replica.take()
         replica.show()
+        self._unshown = False
         self._warn_of_reach()
         if self.workers != self._told:
             self._told = self.workers
             self._on_members(self._told)
 
+    def _end_interrupted(self) -> None:
+        """Ends an exchange in which an interrupt ended `step`, as Ctrl-C in a notebook. Otherwise the next contribution
+        would have its update again."""
+        if self._unshown:
+            self._wait()
+            self._begun.take()
+            self._begun.show()
+            self._unshown = False
+
     def _wait(self) -> None:
         """Waits for an unfinished exchange. Raises its error."""
         if self._under_way is not None:
-            work, self._under_way = self._under_way, None
-            work.wait()
+            try:
+                self._under_way.wait()
+            finally:
+                if self._under_way.is_completed():  # else an interrupt: the exchange continues
+                    self._under_way = None
 
     def _warn_of_reach(self) -> None:
         """Warns once, and again each time the number of values has grown tenfold."""

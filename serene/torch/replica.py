@@ -149,9 +149,13 @@ class Replica:
         self._outer = outer
         self._velocity = torch.zeros(self.values if outer else 0, dtype=torch.float64, device=self.device)
         self._copies = Copies(self.device)
-        self.sum = torch.zeros(self.values, dtype=torch.int32, pin_memory=pinned)  # as it was read last
-        self.contribution = torch.zeros(self.values, dtype=torch.int32, pin_memory=pinned)  # the last one
-        self.sent = torch.zeros(self.values, dtype=torch.int32)  # the sum of all contributions of this worker
+
+        def on_host() -> Tensor:  # also where the program has another default device
+            return torch.zeros(self.values, dtype=torch.int32, device="cpu", pin_memory=pinned)
+
+        self.sum = on_host()  # as it was read last
+        self.contribution = on_host()  # the last one
+        self.sent = torch.zeros(self.values, dtype=torch.int32, device="cpu")  # all contributions of this worker
         self._shown = torch.zeros(self.values, dtype=torch.int32, device=self.device)  # what the parameters began with
         self.unit = 0.0
         self._limit = 0

@@ -37,7 +37,7 @@ class Copies:
 
     def pinned(self, like: Tensor) -> Tensor:
         """A contiguous tensor of this shape and type in the host's pinned memory."""
-        return torch.empty(like.shape, dtype=like.dtype, pin_memory=self._back is not None)
+        return torch.empty(like.shape, dtype=like.dtype, device="cpu", pin_memory=self._back is not None)
 
     def fetch(self, to: Tensor, values: Tensor) -> None:
         """Copies the device's values to the host, after the work that is queued on this thread's current stream."""

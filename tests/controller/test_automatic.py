@@ -183,6 +183,21 @@ def test_pacing_with_momentum_leaves_out_a_quarter_late_in_turns(late: int, expe
     assert strategy == expected
 
 
+@pytest.mark.parametrize(("latest_s", "expected"), [(0.2, BSP()), (0.22, Quorum(6))])
+def test_pacing_with_momentum_expects_the_mean_of_sudden_lateness(latest_s: float, expected: Strategy) -> None:
+    """Of the observed ones alone: the one that is assumed before any is known has no length."""
+    assert with_momentum(load("pacing"), *[{"rounds": 1, "latest_s": latest_s}] * 3) == expected
+
+
+def test_pacing_with_momentum_leaves_out_more_than_a_quarter_if_these_are_always_late() -> None:
+    """Also while another is late in turns, for whom a quarter would be left out."""
+    pacing, always = load("pacing"), {"latest_s": 0.3}
+    for done in range(1, 13):
+        views = [*[{"rounds": done, **always}] * 3, *[{"rounds": done, **(always if done % 2 == 0 else {})}]]
+        strategy = with_momentum(pacing, *views)
+    assert strategy == Quorum(5)
+
+
 @pytest.mark.parametrize(("latest_s", "expected"), [(0.14, BSP()), (0.3, Quorum(5))])
 def test_pacing_with_momentum_weighs_waiting_against_harm(latest_s: float, expected: Strategy) -> None:
     pacing = after_calm()

@@ -87,6 +87,13 @@ def test_most_silent_workers_are_evicted_down_to_the_minimum(
     assert evictions(job, dict(enumerate(silent))) == (frozenset(evicted), frozenset(for_silence))
 
 
+def test_restoring_job_evicts_silent_workers_and_readmits_none() -> None:
+    """Readmitting one is refused until the restoration ends, which waits for the silent worker's eviction."""
+    job = elastic_job("rre")
+    job.restoring = True
+    assert evictions(job, {0: 6.0, 1: 0.0, 2: 1.0}) == (frozenset({0, 2}), frozenset({0, 2}))
+
+
 @pytest.mark.parametrize(
     ("states", "silent", "deserted"),
     [("rl", [6, 0], True), ("rl", [4, 0], False), ("rr", [6, 6], False), ("rrl", [6, 0, 0], False)],
@@ -105,6 +112,14 @@ def test_lost_elastic_session_starts_without_dead_workers() -> None:
     assert not starts_without(job, 200.0), "fewer than the minimum are there"
     job.workers[1].state = WorkerState.JOINED
     assert [starts_without(job, now) for now in (102.4, 102.5)] == [False, True]
+
+
+def test_new_elastic_job_waits_for_all_its_workers() -> None:
+    """However long: no session is lost, whose dead workers it would have to do without."""
+    job = elastic_job("rr", minimum=1)
+    job.state = JobState.WAITING
+    job.workers[0].state = WorkerState.JOINED
+    assert not starts_without(job, 1e9)
 
 
 def test_lost_elastic_session_waits_for_evicted_as_for_members() -> None:

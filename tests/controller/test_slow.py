@@ -42,6 +42,18 @@ def test_a_worker_is_slow_from_three_per_cent_of_a_step_on(share: float, named: 
     assert (found and found.index) == named
 
 
+def test_slow_worker_is_found_although_another_is_later_in_some_steps() -> None:
+    """Of seven others one is passed over: in two steps of five one of them, another each time, is later by chance."""
+    late = np.zeros((HISTORY, 8))
+    late[:, 7] = 0.01
+    for step in range(HISTORY):
+        if step % 5 < 2:
+            late[step, step % 7] = 0.02
+    waiting = late.max(axis=1, keepdims=True) - late
+    found = slow_one(np.stack([0.05 + late, 0.05 + waiting, waiting], axis=2))
+    assert found is not None and found.index == 7
+
+
 def test_short_steps_are_compared_by_their_means() -> None:
     plan = replace(Plan.of("computing", 3), compute_s=0.004, way_s=0.0001, begins=0)
     named = play(plan, 500)

@@ -10,10 +10,10 @@ import pytest
 
 from serene.controller import upkeep
 from serene.controller.admission import admission
-from serene.controller.jobs.job import JobState
+from serene.controller.jobs.job import Job, JobState, WorkerState
 from serene.controller.switch.connection import SwitchError
 from serene.controller.switch.switch import Switch
-from serene.entries import Entry
+from serene.entries import Endpoint, Entry
 from serene.strategy import ASP, BSP, SSP
 from serene.wire import Op
 from tests.controller.coordinating import commanding, played, until
@@ -138,6 +138,29 @@ async def test_job_ends_when_remaining_workers_are_reported_dead(
         assert not await coordinator._upkeep._processes_are_gone(job)
         monkeypatch.setattr(upkeep, "GONE_S", 0.0)
         await until(lambda: coordinator.jobs.get(0) is None, "the job is gone")
+
+
+@pytest.mark.parametrize("restoring", [False, True])
+def test_named_job_does_not_end_for_left_workers_while_it_is_restored(restoring: bool) -> None:
+    """Otherwise they would read a sum that has votes in place of contributions."""
+    job = Job(0, 2, BSP(), 1, 1.0, JobState.RUNNING, name="gpt", restoring=restoring)
+    for worker, state in zip(job.workers, (WorkerState.LEFT, WorkerState.RUNNING), strict=True):
+        worker.state, worker.endpoint = state, Endpoint(worker.id + 1, "02:00:00:00:00:01", "10.0.0.1", 5000, 1)
+    assert upkeep._awaited(job) is not restoring
+
+
+@played
+async def test_named_job_waits_without_limit_after_a_lost_session(switch: SwitchProcess, hosts: list[Host]) -> None:
+    """A job that nobody joins ends; the workers of a lost session still have its sums."""
+    async with commanding(switch.grpc) as coordinator:
+        await coordinator.create_job(2, BSP())
+        job = coordinator.jobs[0]
+        job.name, job.asked_at, job.lost_sessions = "gpt", -1e9, 1
+        await coordinator._upkeep._look_after(job)
+        assert coordinator.jobs.get(0) is job
+        job.lost_sessions = 0
+        await coordinator._upkeep._look_after(job)
+        assert coordinator.jobs.get(0) is None
 
 
 @played

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from finsy.proto import p4r
 
+from serene.embedded.p4runtime import service
 from serene.embedded.p4runtime.service import MAX_CALLS, MAX_CALLS_OF_ONE
 from serene.embedded.p4runtime.waiting import MAX_REQUESTS
 from serene.embedded.p4runtime.watching import PATH as WATCH
@@ -194,6 +195,39 @@ def test_controllers_are_served_while_ended_calls_begin_again(
         stop.set()
         for attacker in attackers:
             attacker.join()
+
+
+def test_connections_without_calls_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes one of the process's files. A controller's stays, because its stream is a call."""
+    monkeypatch.setattr(service, "MAX_CONNECTIONS", 8)
+    monkeypatch.setattr(service, "IDLE_MS", 1000)
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(service.P4RuntimeServer([], address="127.0.0.1:0", device_id=DEVICE_ID))
+        before = stack.enter_context(Probing(f"127.0.0.1:{server.port}", DEVICE_ID))
+        before.become_primary()
+        peers = [stack.enter_context(socket.create_connection(("127.0.0.1", server.port))) for _ in range(10)]
+        for peer in peers:
+            peer.settimeout(PATIENCE_S)
+        for peer in peers[::2]:
+            with contextlib.suppress(OSError):  # the switch has closed it
+                peer.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0))
+        for peer in peers:
+            with contextlib.suppress(ConnectionResetError):
+                while peer.recv(1000):
+                    pass
+        before.push()
+        stack.enter_context(Probing(f"127.0.0.1:{server.port}", DEVICE_ID)).primary()
+
+
+def test_more_connections_than_the_bound_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "MAX_CONNECTIONS", 2)
+    monkeypatch.setattr(service, "IDLE_MS", 1_000_000)  # none is closed for being idle
+    with service.P4RuntimeServer([], address="127.0.0.1:0") as server, contextlib.ExitStack() as stack:
+        for _ in range(3):
+            peer = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+        peer.settimeout(PATIENCE_S)
+        with contextlib.suppress(ConnectionResetError):
+            assert not peer.recv(1), "it is closed"
 
 
 def test_slow_request_is_served_when_it_arrives(new: Callable[[], Probing]) -> None:

@@ -164,7 +164,7 @@ def test_quick_runningwrites_its_page(small: Grid, tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_ended_runningkeeps_finished_answers_and_leaves_no_process(number: signal.Signals, tmp_path: Path) -> None:
+def test_ended_study_keeps_finished_answers_and_leaves_no_process(number: signal.Signals, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "serene.experiments.network_study", "--out", str(tmp_path), "--no-emulation"]
     running = Marked(command, tmp_path / "log")
     answers = tmp_path / cells.ANSWERS
@@ -179,7 +179,8 @@ def test_ended_runningkeeps_finished_answers_and_leaves_no_process(number: signa
     if number == signal.SIGTERM:
         assert running.process.returncode == 130
         assert f"stopped; finished cells are kept in {tmp_path}: rerun to resume" in running.output
-    assert all(json.loads(path.read_text())["result"] for path in answers.glob("*.json"))
+    kept = [json.loads(path.read_text()) for path in answers.glob("*.json")]
+    assert kept and all(answer["result"] for answer in kept)
 
 
 def test_damaged_simgrid_record_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,9 +132,36 @@ def test_recorded_runs_are_used_only_if_one_of_them_has_the_same_result_here(
     store = Store(tmp_path / "first")
     assert not regret._repeats(Recorded(other), [case], [4, 5, 6], store, Console(file=StringIO()), Parallel(1))
     assert regret._repeats(Recorded(published), [case], [4, 5, 6], store, Console(file=StringIO()), Parallel(1))
-    other.write_text("run,strategy\n1,bsp\n")
-    with pytest.raises(SereneError, match="not a file that --runs wrote"):
-        Recorded(other)
+
+
+@pytest.mark.parametrize(
+    ("column", "text", "said"),
+    [
+        ("whole_s", "", "could not convert string to float: ''"),
+        ("whole_s", "nan", "line 2 has whole_s nan: expected seconds"),
+        ("s_to_until", "-5", "line 2 has s_to_until -5: expected seconds"),
+        ("s_to_until", "abc", "could not convert string to float: 'abc'"),
+        ("until", "0.5", "line 3 has until 0.6735: expected 0.5, as before"),
+        ("until", "nan", "line 2 has until nan: expected an accuracy, above 0 to 1"),
+        ("strategy", "asp", "run {run} has strategy asp: expected bsp"),
+        ("run", "{second}", "line 3 is another result of run {second}"),
+    ],
+)
+def test_edited_records_are_refused(tmp_path: Path, column: str, text: str, said: str) -> None:
+    """A wrong or missing number would silently change a strategy's mean."""
+    file, case = tmp_path / "runs.csv", Case("softmax", "mild", 0.05, "none", 4)
+    lines = PARTS["regret"].runs.read_text().splitlines(keepends=True)[:3]
+    first, second = csv.DictReader(StringIO("".join(lines)))
+    named = {"run": first["run"], "second": second["run"]}
+    for given in ("run,strategy\n1,bsp\n", "".join(lines)[:-100], lines[0] + '"' + lines[1]):
+        file.write_text(given)
+        with pytest.raises(SereneError, match="not a file that --runs wrote") as damaged:
+            Recorded(file)
+        assert len(str(damaged.value)) < 500
+    file.write_text(pd.DataFrame([{**first, column: text.format(**named)}, second]).to_csv(index=False))
+    with pytest.raises(SereneError) as refused:
+        Recorded(file).row(case.cell("bsp", 4, float(first["until"])))
+    assert said.format(**named) in str(refused.value)
 
 
 def test_run_that_misses_its_target_counts_double_its_length(tmp_path: Path) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from serene.controller.automatic import BadAutomatic
 from serene.experiments.straggler_study.cases import Case
 from serene.experiments.straggler_study.cell import NOTHING, SOFTMAX, Cell, Network, RackNetwork
 from serene.experiments.straggler_study.dataplane import DataPlane, Tree
@@ -147,6 +149,30 @@ def test_pacing_picks_strategy_by_value_of_late_gradients(rate: str, expected: s
     trace = simulate(replace(Case(SOFTMAX, rate, 0.05, "heterogeneous", 4).cell("auto:pacing", 101), steps=40))
     middle = trace.steps["ended"].max() / 2
     assert [swap.strategy for swap in trace.swaps if swap.t < middle][-1] == expected
+
+
+@pytest.mark.parametrize(
+    ("decides", "said"),
+    [
+        ("raise ValueError('two\\nlines')", r"ValueError: two\nlines"),
+        ("raise RuntimeError('not stuck')", "RuntimeError: not stuck"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
+        ("return 5", "returned 5: expected a Strategy, a Decision or None"),
+        ("return Quorum(6)", "a quorum of 6 of 5 workers: expected 1 to 5"),
+        ("return Decision(BSP(), frozenset([9]))", "worker 9 cannot be evicted: expected 0, 1, 2, 3 or 4"),
+        ("return Decision(BSP(), frozenset(range(5)))", "the last member cannot be evicted"),
+    ],
+)
+def test_strategy_that_a_controller_would_end_has_no_result(tmp_path: Path, decides: str, said: str) -> None:
+    """Not another strategy's result under its name."""
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from serene.controller.automatic import Decision\nfrom serene.strategy import BSP, Quorum\n"
+        f"def Mine(seen):\n    {decides}\n"
+    )
+    with pytest.raises(BadAutomatic) as ended:
+        simulate(replace(TIMING, strategy=f"auto:{file}:Mine"))
+    assert str(ended.value).startswith(f"auto:{file}:Mine: ") and said in str(ended.value)
 
 
 def test_run_ended_at_its_accuracy_has_the_whole_runs_time() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from serene.errors import SereneError
 from serene.experiments.shared import studies
 from serene.experiments.shared.driver import ClusterFailed, work_off
 from serene.experiments.shared.machine import Conditions
@@ -86,6 +87,24 @@ def test_result_being_written_is_kept_despite_a_signal(number: signal.Signals) -
 
     assert ended(study) == 128 + number
     assert kept == [("a", "A")]
+
+
+def test_result_of_a_program_that_changed_meanwhile_is_not_kept(tmp_path: Path) -> None:
+    """Its name is by the program that the study began with."""
+    file, store = tmp_path / "mine.py", Store(tmp_path / "out")
+    file.write_text("from pathlib import Path\ndef Mine(seen):\n    Path(__file__).write_text('def Mine(seen): ...')\n")
+    cell = Cell(model="nothing", steps=30, strategy=f"auto:{file}:Mine")
+    with pytest.raises(studies.Failed, match=r"mine\.py:Mine: the file has changed since the study began: rerun"):
+        sweep([cell], store, quiet(), Parallel(1))
+    assert not store.has(cell)
+
+
+def test_result_of_another_cell_is_not_kept(tmp_path: Path) -> None:
+    """A strategy's program that forks makes two processes answer on one pipe."""
+    store = Store(tmp_path)
+    with pytest.raises(SereneError, match=r"answered .*seed=2.* with the result of .*seed=1"):
+        store.keep(CELLS[1], run_cell(None, CELLS[0]))
+    assert not store.has(CELLS[1])
 
 
 def test_impossible_cell_is_refused_before_anything_runs(tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from serene.client import Client
+from serene.client.session.updates import CaughtUp
 from serene.torch import DistributedOptimizer
 from serene.torch.replica import Replica
 
@@ -33,7 +35,8 @@ class Settings:
     hidden layer. bad_at: the step whose loss is not finite. steps: 0 for as many as there are until a file ``end`` is
     beside ``out``. ledger: keep what was sent in FILE.ledger, step by step, so that it is there when the process is
     killed (not with overlap). within: train within ``with optimizer``. fails_at: the step that raises an error. exits:
-    the program's own handler of SIGTERM exits with this status."""
+    the program's own handler of SIGTERM exits with this status. joins_until: a signal that
+    the worker sends itself as soon as the controller has admitted it."""
 
     out: str
     number: int = 0
@@ -59,6 +62,7 @@ class Settings:
     within: bool = True
     fails_at: int = -1
     exits: int | None = None
+    joins_until: int | None = None
 
 
 class Ledger:
@@ -139,6 +143,14 @@ def main(settings: Settings) -> None:
     torch.set_num_threads(1)
     if settings.exits is not None:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(settings.exits))
+    if settings.joins_until is not None:
+        catch_up, number = Client.catch_up, settings.joins_until
+
+        def ended(client: Client) -> CaughtUp | None:
+            os.kill(os.getpid(), number)
+            return catch_up(client)
+
+        Client.catch_up = ended  # type: ignore[method-assign,assignment]
     model = network(settings)
     start = nn.utils.parameters_to_vector(model.parameters()).detach().clone()
     heard: list[int] = []

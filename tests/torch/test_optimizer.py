@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import gc
 import io
+import signal
+import threading
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -266,6 +268,53 @@ def test_deleted_job_fails_the_next_step(local: Local) -> None:
     assert not optimizer.close()  # still not all have everything
 
 
+def test_update_of_an_interrupted_step_counts_once(local: Local) -> None:
+    """Ctrl-C in a notebook ends a step that waits for the others; the next cell continues the training."""
+    go, failed, others = threading.Event(), list[BaseException](), nn.Parameter(torch.zeros(1))
+
+    def step(parameter: nn.Parameter, optimizer: Optimizer) -> None:
+        parameter.grad = torch.full((1,), -1.0)
+        optimizer.step()
+
+    def optimizer_of(parameter: nn.Parameter) -> DistributedOptimizer:
+        return DistributedOptimizer(SGD([parameter], lr=1.0), job="interrupted", workers=2, limit=64.0)
+
+    def train_other() -> None:
+        try:
+            with optimizer_of(others) as optimizer:
+                step(others, optimizer)
+                go.wait(60)
+                for _ in range(2):
+                    step(others, optimizer)
+        except BaseException as error:
+            failed.append(error)
+
+    def interrupt() -> None:
+        def waits() -> bool:
+            (job,) = (job for job in local.client.jobs() if job.name == "interrupted")
+            reports = [worker.report or {} for worker in job.workers]
+            return any((told.get("state"), told.get("iteration")) == ("waiting", 1) for told in reports)
+
+        try:
+            until(waits, "the step waits for the other worker")
+        finally:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    other, interrupter = threading.Thread(target=train_other), threading.Thread(target=interrupt)
+    parameter = nn.Parameter(torch.zeros(1))
+    with optimizer_of(parameter) as optimizer:
+        other.start()
+        step(parameter, optimizer)
+        with pytest.raises(KeyboardInterrupt):
+            interrupter.start()
+            step(parameter, optimizer)
+        go.set()
+        step(parameter, optimizer)
+        assert parameter.item() == 3.0
+    other.join()
+    assert not failed and parameter.item() == others.item() == 3.0
+
+
 def test_optimizer_dropped_without_close_leaves_the_job(caplog: pytest.LogCaptureFixture) -> None:
     """A function may return only its model: the process lives on, and the others must not wait for it."""
     model = network()
@@ -294,6 +343,21 @@ def test_parameter_groups_can_be_added_only_before_the_first_step() -> None:
     assert optimizer.close()
 
 
+def test_other_parameters_of_the_wrapped_optimizer_are_refused() -> None:
+    """They would be trained here alone."""
+    model, more = network(), nn.Linear(2, 2)
+    wrapped = SGD(model.parameters(), lr=0.1)
+    with DistributedOptimizer(wrapped, job="wrapped", workers=1) as optimizer:
+        train(model, optimizer, range(1))
+        (group,) = wrapped.param_groups
+        for params in ([*group["params"], more.weight], [*group["params"][:-1], more.bias]):
+            with pytest.raises(SereneError, match="the optimizer's parameters are not those of the first step, and"):
+                wrapped.param_groups[0] = {**group, "params": params}
+                optimizer.step()
+        wrapped.param_groups[0] = group
+        train(model, optimizer, range(1))
+
+
 def one_layer(values: int) -> Optimizer:
     return SGD([nn.Parameter(torch.zeros(values))], lr=0.1)
 
@@ -310,6 +374,13 @@ def one_layer(values: int) -> Optimizer:
 def test_what_cannot_be_shared_is_refused(optimizer: Any, said: str) -> None:
     with pytest.raises(SereneError, match=said):
         DistributedOptimizer(optimizer, job="job", workers=1)
+
+
+@pytest.mark.parametrize("start", [[0.0], torch.zeros(1, 1), torch.zeros(1, dtype=torch.int32)])
+def test_start_that_is_no_vector_of_values_is_refused(start: Any) -> None:
+    """Also by a process whose job does not run, where it is unused."""
+    with pytest.raises(SereneError, match=r"start is a (list|Tensor): expected a vector, `start` of another process"):
+        DistributedOptimizer(one_layer(1), job="start", workers=1, start=start)
 
 
 def test_optimizer_without_a_controller_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,19 @@ def exchange(replicas: list[Replica], weight: int) -> None:
         each.show()
 
 
+def test_replica_keeps_its_device_whatever_the_default_device_is() -> None:
+    """A program with accelerators may have set one of those."""
+    parameter = torch.nn.Parameter(torch.zeros(3))
+    with torch.device("meta"):
+        each = replica_of(parameter)
+        each.begin(2**20, 2**27)
+        with torch.no_grad():
+            parameter.add_(torch.tensor([1.0, -2.0, 0.5], device="cpu"))
+        exchange([each], 1)
+        assert torch.empty(0).is_meta
+    assert parameter.tolist() == [1.0, -2.0, 0.5]
+
+
 @pytest.mark.parametrize("device", ["cpu", GPU])
 @pytest.mark.parametrize("run", [4, replica.RUN])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64])
@@ -44,9 +57,11 @@ def test_replicas_are_bit_identical_and_lose_nothing(
     monkeypatch.setattr(replica, "RUN", run)
     torch.manual_seed(0)
     start = torch.randn(7, 5).to(dtype).to(device)
-    owned = [[torch.nn.Parameter(start.clone()), torch.nn.Parameter(torch.zeros(3, device=device))] for _ in range(3)]
+    each_starts = [start, torch.zeros(3, device=device), start.t()]
+    owned = [[torch.nn.Parameter(values.clone()) for values in each_starts] for _ in range(3)]
+    assert not owned[0][2].is_contiguous()
     replicas = [replica_of(*parameters) for parameters in owned]
-    wanted = torch.zeros(38, dtype=torch.float64)
+    wanted = torch.zeros(73, dtype=torch.float64)
     for each in replicas:
         each.begin(2**20, 2**12)
     for _ in range(50):

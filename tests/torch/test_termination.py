@@ -95,6 +95,16 @@ def test_worker_whose_program_fails_leaves_its_job(plant: Plant, within: bool) -
     check_others(plant, others)
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_worker_that_is_signalled_while_it_joins_leaves_its_job(plant: Plant, number: signal.Signals) -> None:
+    """The controller has admitted it: the others wait for it."""
+    others = {worker: plant.start(worker) for worker in range(WORKERS - 1)}
+    ended = plant.start(2, joins_until=number)
+    ended.communicate(timeout=LEFT_S + 60)
+    assert ended.returncode == (TERMINATED if number == signal.SIGTERM else INTERRUPTED)
+    check_others(plant, others)
+
+
 def test_worker_leaves_when_its_torchrun_is_terminated(plant: Plant) -> None:
     others = {number: plant.start(number) for number in range(WORKERS - 1)}
     torchrun = plant.start(2, torchrun=True, waits_at=AT)

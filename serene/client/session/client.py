@@ -469,7 +469,9 @@ class Client:
         if not self._requests.is_answered_by(payload):
             return
         welcome = self._requests.welcome(payload)
-        ours = self._joined.membership.session
+        if self._protocol is None:  # it leaves before it has joined
+            return
+        ours = self._protocol.membership.session
         if welcome is not None and welcome.session > ours and not answered:
             if self._caught_up:  # else the session was lost while it was restored: what the one before left stays valid
                 self._remains = Remains.of(self._joined)

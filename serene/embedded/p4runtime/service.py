@@ -43,6 +43,8 @@ MAX_MESSAGE_BYTES = 64 << 20  # a pipeline configuration is one message
 MAX_CALLS = 512  # at the same time, each with a thread; more are refused. `waiting` bounds those that wait for a peer
 MAX_CALLS_OF_ONE = 128  # of one connection
 ID_BECOMES_FREE_S = 1.0  # how long a new stream waits for its election id to become free
+MAX_CONNECTIONS = 640  # more than calls can keep open, and fewer than the 1,024 files that a process may often have
+IDLE_MS = 30_000  # for which a connection may be open without a call
 STOP_S = 5.0  # how long stopping waits for calls to end
 MAX_COMPILING = 4  # configurations that compile or wait for the compiler
 MAX_UPDATES = 65536  # of one Write; also entities of one Read. Other calls wait meanwhile
@@ -357,6 +359,8 @@ class P4RuntimeServer:
                 ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
                 ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
                 ("grpc.max_concurrent_streams", MAX_CALLS_OF_ONE),
+                ("grpc.max_allowed_incoming_connections", MAX_CONNECTIONS),
+                ("grpc.max_connection_idle_ms", IDLE_MS),
                 ("grpc.so_reuseport", 0),
                 ("grpc.keepalive_time_ms", 60_000),  # detects controllers whose connection has broken silently
                 ("grpc.keepalive_timeout_ms", 20_000),
