@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from serene.controller.jobs.job import JobState, WorkerState
-from serene.controller.status.explain import automatic_in_words
+from serene.controller.status.explain import LONGEST_NAME, automatic_in_words
 from serene.controller.status.model import (
     JobExplanation,
     JobStatus,
@@ -193,13 +193,15 @@ def jobs_table(jobs: list[JobStatus]) -> Table:
 
 
 def swap_line(job: int, swap: SwapStatus) -> str:
-    """``job 0: BSP -> SSP(3), epoch 4 (12 ms)``."""
+    """``job 0: BSP -> SSP(3), epoch 4 (12 ms)``, and the automatic strategy that it has ended."""
     if not swap.changed:
-        return f"job {job}: already {swap.strategy}, no change"
-    line = f"job {job}: {swap.before} -> {swap.strategy}"
-    if swap.epoch == 0:
-        return f"{line}, when it starts"
-    return f"{line}, epoch {swap.epoch} ({swap.write_ms:.0f} ms)"
+        line = f"job {job}: already {swap.strategy}, no change"
+    elif swap.epoch == 0:
+        line = f"job {job}: {swap.before} -> {swap.strategy}, when it starts"
+    else:
+        line = f"job {job}: {swap.before} -> {swap.strategy}, epoch {swap.epoch} ({swap.write_ms:.0f} ms)"
+    ended = swap.automatic_ended
+    return line if ended is None else f"{line}; automatic strategy {one_line(ended, LONGEST_NAME)} is off"
 
 
 def precision_line(job: int, change: PrecisionStatus) -> str:

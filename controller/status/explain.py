@@ -112,6 +112,8 @@ class _Job:
     def __init__(self, job: JobStatus) -> None:
         self.id = job.job
         self.pool = job.pool
+        # An automatic strategy ends when its user chooses another one.
+        self.cost = "" if job.automatic is None or job.automatic.trouble else ", and end the automatic strategy"
         self.racks = Racks(tuple(job.racks))
         self.workers = {worker.worker: worker for worker in job.workers}
         waited_for = [worker for worker in job.workers if worker.state is WorkerState.RUNNING or _restores(job, worker)]
@@ -206,16 +208,16 @@ class _Job:
             return "no swap would help: the job belongs to a process group, which stays under BSP"
         silent = [other for other in awaited if self.workers[other].silent_s > SILENT_S]
         if len(silent) == len(awaited) == 1:
-            return f"'serenectl evict --job {self.id} --worker {self.racks.name(silent[0])}' would let it continue"
+            return f"'serenectl evict --job {self.id} --worker {self.racks.name(silent[0])}' would end the wait"
         lead = 0
         for other in awaited:
             there = positions[other]
             same = there is not None and there.epoch == position.epoch
             reached = there.round - (not there.contributed) if there is not None and same else -1
             lead = max(lead, position.round - reached)
-        if lead <= MAX_STALENESS:
-            return f"'serenectl sync ssp --job {self.id} --staleness {lead}' would let it continue"
-        return f"'serenectl sync asp --job {self.id}' would let it continue"
+        swap = "asp" if lead > MAX_STALENESS else "ssp"
+        bound = "" if lead > MAX_STALENESS else f" --staleness {lead}"
+        return f"'serenectl sync {swap} --job {self.id}{bound}' would end the wait{self.cost}"
 
 
 def _copying(report: Facts | None) -> str:

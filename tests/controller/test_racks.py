@@ -76,7 +76,7 @@ def test_status_and_explain_name_rack_and_level(
         assert names == ["0.0", "0.1", "1.0"]
         explained = serenectl("explain", "--worker", "1.0", controller=shared_daemon.url)
         assert "worker 1.0 waits in round 1 of epoch 1 for worker 0.0" in explained.stdout
-        assert "would let it continue" in explained.stdout
+        assert "would end the wait" in explained.stdout
         for command, out, err in (
             ("evict --worker 1.1", "", "error: no worker 1.1: expected 0 to 2, or 0.0 to 1.0\n"),
             ("evict --worker 0.0", "job 0: worker 0.0 is evicted, epoch 2\n", ""),
