@@ -56,6 +56,11 @@ class Program:
         return replace(self, slots=slots, resized=True)
 
     @property
+    def path(self) -> str:
+        """What another process passes to `load`, also in another folder."""
+        return str(self.config_path.absolute())
+
+    @property
     def _is_json(self) -> bool:
         return self.config_path.suffix == ".json"
 
