@@ -71,8 +71,8 @@ def switch_lines(status: Status) -> list[str]:
     lines = [f"{len(status.switches) - 1} racks: {status.switch.slots} slots of {status.switch.lanes} values"]
     for switch in status.switches:
         state = "connected" if switch.connected else f"NOT connected: {switch.trouble}"
-        rack = "" if switch.rack is None else f" of rack {switch.rack}"
-        lines.append(f"  {switch.level}{rack} {switch.name} {switch.address}, program {switch.program}; {state}")
+        rack = "" if switch.rack is None else f" (leaf of rack {switch.rack})"
+        lines.append(f"  {switch.name}{rack} {switch.address}, program {switch.program}; {state}")
     return lines
 
 
