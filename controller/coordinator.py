@@ -378,9 +378,11 @@ class Coordinator:
         begun, _, _ = await self._swap(plan)
         for worker in sorted(evicted ^ evicted_before):
             what = "evicted" if worker in evicted else "readmitted"
+            name = job.racks.name(worker)
+            why = "" if reason == f"worker {name} {what}" else f" ({reason})"  # a user's command has no other reason
             self.events.emit(
                 f"worker_{what}",
-                f"job {job.id}: worker {job.racks.name(worker)} is {what} ({reason}), epoch {begun.epoch}",
+                f"job {job.id}: worker {name} is {what}{why}, epoch {begun.epoch}",
                 job=job.id,
                 worker=worker,
             )
