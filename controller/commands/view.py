@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from serene.controller.jobs.job import JobState, WorkerState
-from serene.controller.status.explain import LONGEST_NAME, automatic_in_words
+from serene.controller.status.explain import LONGEST_NAME, automatic_in_words, remedy
 from serene.controller.status.model import (
     JobExplanation,
     JobStatus,
@@ -103,7 +103,7 @@ def fabric_line(status: Status) -> str:
 
 def switch_line(switch: SwitchStatus) -> str:
     """``switch 127.0.0.1:9559 (device 0), program serene: 8192 slots of 320 values; connected``."""
-    state = "connected" if switch.connected else f"NOT connected: {switch.trouble}"
+    state = "connected" if switch.connected else f"NOT connected: {switch.trouble}{remedy(switch)}"
     return (
         f"switch {switch.address} (device {switch.device_id}), program {switch.program}: "
         f"{switch.slots} slots of {switch.lanes} values; {state}"

@@ -17,6 +17,7 @@ from serene.controller.status.model import (
     JobStatus,
     NamedSwitchStatus,
     Status,
+    SwitchStatus,
     WorkerStatus,
     workers,
 )
@@ -54,7 +55,8 @@ def headline(status: Status, job_id: int) -> str:
         away = [f"{_level(switch)} {switch.name} ({switch.trouble})" for switch in status.switches if switch.trouble]
         return f"job {job_id}: {' and '.join(away)} unreachable; the following is outdated"
     if not status.switch.connected:
-        return f"job {job_id}: the switch is unreachable ({status.switch.trouble}); the following is outdated"
+        trouble = f"{status.switch.trouble}{remedy(status.switch)}"
+        return f"job {job_id}: the switch is unreachable ({trouble}); the following is outdated"
     if job.state is JobState.WAITING:
         missing = [worker.worker for worker in job.workers if worker.state is WorkerState.EXPECTED]
         evicted = [worker for worker in job.workers if worker.state is WorkerState.EVICTED]
@@ -72,6 +74,12 @@ def headline(status: Status, job_id: int) -> str:
     automatic = f", {automatic_in_words(job.automatic, racks)}" if job.automatic else ""
     slow = f"; {job.slow.text}" if job.slow is not None else ""
     return f"job {job_id} runs under {strategy}{automatic}, epoch {job.epoch}{slow}"
+
+
+def remedy(switch: SwitchStatus) -> str:
+    """What helps if the switch is unreachable, as the end of a sentence. Only ``serenectl up --local`` makes ports of
+    shared memory."""
+    return "; if it has ended, 'serenectl up --local' starts it again" if switch.shm_ports else ""
 
 
 def _level(switch: NamedSwitchStatus) -> str:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from serene.controller.commands.view import whole
+from serene.controller.commands.view import switch_line, whole
+from serene.controller.settings import ShmPort
 from serene.controller.status.explain import explain, headline
 from serene.controller.status.model import AutomaticStatus, SlowWorker, Status, WorkerStatus
 from serene.report import Facts
@@ -135,3 +136,7 @@ def test_headlines_describe_each_state_of_a_job() -> None:
     assert headline(status(worker(0), state="finished"), 0) == "job 0 has finished: every worker has left"
     away = status_of(job_status(worker(0)), trouble="closed")
     assert headline(away, 0) == "job 0: the switch is unreachable (closed); the following is outdated"
+    local = status_of(job_status(worker(0)), trouble="closed", shm_ports=[ShmPort(1, "/run/port1")])
+    told = "closed; if it has ended, 'serenectl up --local' starts it again"
+    assert headline(local, 0) == f"job 0: the switch is unreachable ({told}); the following is outdated"
+    assert switch_line(local.switch).endswith(f"NOT connected: {told}")
