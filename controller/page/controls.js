@@ -75,7 +75,7 @@ export function setUp(choices, done, notice) {
 
 async function swap(strategy) {
   const made = await api.setStrategy(current.job, strategy);
-  const off = made.automatic_ended === null ? "" : `; automatic strategy ${made.automatic_ended} is off`;
+  const off = made.automatic_ended ? `; automatic strategy ${made.automatic_ended} is off` : "";
   if (!made.changed) return `${nameOf(made.strategy)} already${off}`;
   const when = made.epoch ? `epoch ${made.epoch} (${Math.round(made.write_ms)} ms)` : "when the job starts";
   return `${nameOf(made.before)} → ${nameOf(made.strategy)}, ${when}${off}`;
