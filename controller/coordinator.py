@@ -274,19 +274,19 @@ class Coordinator:
             before = self.jobs[job_id].strategy
             done = partial(SwapStatus, strategy=strategy, before=before, write_ms=0.0)
             if self.jobs.has_already(job_id, strategy):
-                self._end_automatic(job_id)
+                ended = self._end_automatic(job_id)
                 last = self.jobs[job_id].history[-1]
-                return done(epoch=last.epoch, t=last.t, changed=False)
+                return done(epoch=last.epoch, t=last.t, changed=False, automatic_ended=ended)
             plan = self.jobs.plan_swap(job_id, strategy)
             if plan is None:
                 self.jobs.choose(job_id, strategy)
-                self._end_automatic(job_id)
-                return done(epoch=0, t=self._clock.unix(), changed=strategy != before)
+                ended = self._end_automatic(job_id)
+                return done(epoch=0, t=self._clock.unix(), changed=strategy != before, automatic_ended=ended)
             begun, write_ms, phases = await self._swap(plan)
-            self._end_automatic(job_id)
+            ended = self._end_automatic(job_id)
             self._emit_strategy(job_id, before, begun, f"{write_ms:.0f} ms")
             took = {"write_ms": write_ms, **(asdict(phases) if phases else {})}
-            return done(epoch=begun.epoch, t=begun.t, changed=True, **took)
+            return done(epoch=begun.epoch, t=begun.t, changed=True, automatic_ended=ended, **took)
 
     async def set_precision(self, job_id: int, bits: int) -> PrecisionStatus:
         """Sets the precision of a process group's gradients. A precision that is in force already begins no epoch."""
@@ -322,10 +322,13 @@ class Coordinator:
             self._end_automatic(job_id)
             return self.job_status(job_id)
 
-    def _end_automatic(self, job_id: int) -> None:
+    def _end_automatic(self, job_id: int) -> str | None:
+        """Returns the name of the automatic strategy, if the job had one."""
         ended = self.automatic.stop(job_id)
-        if ended is not None:
-            self.events.emit("automatic_ended", f"job {job_id}: automatic strategy {ended.name} is off", job=job_id)
+        if ended is None:
+            return None
+        self.events.emit("automatic_ended", f"job {job_id}: automatic strategy {ended.name} is off", job=job_id)
+        return ended.name
 
     async def set_evicted(self, job_id: int, worker: int, evicted: bool) -> JobStatus:
         """Evicts or readmits a worker. If it is already evicted, or already a member, nothing changes."""
@@ -375,9 +378,11 @@ class Coordinator:
         begun, _, _ = await self._swap(plan)
         for worker in sorted(evicted ^ evicted_before):
             what = "evicted" if worker in evicted else "readmitted"
+            name = job.racks.name(worker)
+            why = "" if reason == f"worker {name} {what}" else f" ({reason})"  # a user's command has no other reason
             self.events.emit(
                 f"worker_{what}",
-                f"job {job.id}: worker {job.racks.name(worker)} is {what} ({reason}), epoch {begun.epoch}",
+                f"job {job.id}: worker {name} is {what}{why}, epoch {begun.epoch}",
                 job=job.id,
                 worker=worker,
             )

@@ -81,7 +81,7 @@ async def _serve(settings: Settings, listeners: list[socket.socket]) -> None:
         await asyncio.wait([work])
     if not work.cancelled():
         work.result()  # raises its error
-    LOG.info("stopped; the switch keeps running")
+    LOG.info("stopped")  # the command that started it may now stop the switch
 
 
 class _Server(uvicorn.Server):

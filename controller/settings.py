@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from serene.errors import SereneError, choices
 from serene.http import DEFAULT_HTTP, LONGEST_PATH, TOKEN, token
-from serene.program import TREE, VARIANTS, Program, chosen_program
+from serene.program import TREE, VARIANTS, chosen_program
 from serene.racks import MAX_RACKS
 
 DEFAULT_SWITCH = "127.0.0.1:9559"
@@ -181,7 +181,7 @@ class Settings(BaseModel):
     uplink: Annotated[
         int, _option("PORT", "With several switches: a leaf's port to the root.", ge=1, le=254, validate_default=True)
     ] = DEFAULT_UPLINK
-    program: Annotated[str, _option("NAME", f"The P4 program: {choices(VARIANTS)}.")] = "serene"  # or a path
+    program: Annotated[str, _option("NAME", f"The P4 program: {choices(VARIANTS)}, or a path to a .json.")] = "serene"
     slots: Annotated[
         int | None, _option("N", "Slots of the program; each holds as many values as a packet. 8192 by default.")
     ] = None
@@ -273,7 +273,7 @@ class Settings(BaseModel):
     @classmethod
     def _program(cls, value: str, info: ValidationInfo) -> str:
         try:
-            Program.load(value)
+            chosen_program(value, None)
         except SereneError as error:
             raise ValueError(str(error)) from None
         if value != VARIANTS[0] and cls._several(info):

@@ -40,6 +40,7 @@ class Program:
     max_workers: int
     counted_workers: int
     bytes_per_slot: int | None = None  # of a switch's state; None if the compiled program does not have that number
+    level: str | None = None  # "leaf" or "root": its level in a tree of switches; None for a program of one switch
     resized: bool = False  # whether ``slots`` differs from the number that it was compiled with
 
     def with_slots(self, slots: int) -> Program:
@@ -55,6 +56,11 @@ class Program:
             )
         resized_p4info(self.p4info_path.read_text(), self._state, slots)  # raises if slots cannot be counted
         return replace(self, slots=slots, resized=True)
+
+    @property
+    def path(self) -> str:
+        """What another process passes to `load`, also in another folder."""
+        return str(self.config_path.absolute())
 
     @property
     def _is_json(self) -> bool:
@@ -95,8 +101,8 @@ class Program:
     def tree(cls, slots: int | None = None) -> tuple[Program, Program]:
         """The programs of a tree's leaves and root. They work only together, so neither is a variant. slots: by default
         the number that they were compiled with."""
-        leaf, root = (chosen_program(BUILD / f"{name}.json", slots) for name in TREE)
-        return leaf, root
+        leaf, root = (cls.load(BUILD / f"{name}.json") for name in TREE)
+        return (leaf, root) if slots is None else (leaf.with_slots(slots), root.with_slots(slots))
 
 
 def _identity(file: Path) -> tuple[int, ...]:
@@ -121,13 +127,19 @@ def _loaded(path: Path, p4info: Path, _files: tuple[tuple[int, ...], ...]) -> Pr
     return Program(
         path.stem, path, p4info, _lanes(text), slots, jobs, (sizes.get("seen_of") or sizes["rack_of"]) // slots,
         sizes["contributions"] // jobs, kept,
+        "root" if "rack_of" in sizes else "leaf" if "prepared" in sizes else None,
     )  # fmt: skip
 
 
 def chosen_program(variant: str | Path, slots: int | None) -> Program:
-    """A program, loaded as by `Program.load`, and by `Program.with_slots` if a number is given. Raises NoSuchProgram or
-    NotBySlot."""
+    """A program for one switch, loaded as by `Program.load`, and by `Program.with_slots` if a number is given. Raises
+    NoSuchProgram or NotBySlot."""
     program = Program.load(variant)
+    if program.level is not None:
+        raise NoSuchProgram(
+            f"{program.config_path} is for the {program.level} in a tree of switches: expected {choices(VARIANTS)}, "
+            "or a path to a .json for one switch"
+        )
     return program if slots is None else program.with_slots(slots)
 
 

@@ -37,6 +37,9 @@ class NumpyPackets:
     def trouble(self) -> Trouble | None:
         return self._transport.trouble()
 
+    def route(self) -> str:
+        return self._transport.route()
+
     def note(self, refused: int, payload_bytes: int) -> None:
         self._transport.note(refused, payload_bytes)
 

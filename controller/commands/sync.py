@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from serene.controller.automatic import BEST, SHIPPED
+from serene.controller.automatic.choices import shipped
 from serene.controller.commands import view
 from serene.controller.commands.common import JobOption, Url, job_of, make, worker_of
 from serene.controller.commands.groups import BadChoice, Choices, group
@@ -91,14 +92,22 @@ def sync_mixed(
     _swap(str(chosen), controller, lambda: Mixed(asynchronous, staleness))
 
 
-@sync.command("auto", context_settings={"ignore_unknown_options": True})
+def _parameters_of_all() -> str:
+    """A line for each shipped automatic strategy, with its parameters and their defaults."""
+    lines = [
+        f"{one.name}: {', '.join(f'--{each.name} {each.default}' for each in one.parameters)}" for one in shipped()
+    ]
+    return "\n".join(["\b", "Parameters and their defaults:", *(f"  {line}" for line in lines)])
+
+
+@sync.command("auto", context_settings={"ignore_unknown_options": True}, epilog=_parameters_of_all())
 def sync_auto(
     name: Annotated[
         str,
-        typer.Argument(metavar="[NAME]", help=f"{choices(SHIPPED)}, or FILE.py:NAME; off keeps the strategy in force."),
+        typer.Argument(metavar="NAME", help=f"{choices(SHIPPED)}, or FILE.py:NAME; off keeps the strategy in force."),
     ] = BEST,
     parameters: Annotated[
-        list[str] | None, typer.Argument(metavar="[--PARAMETER VALUE]...", help="Parameters of the automatic strategy.")
+        list[str] | None, typer.Argument(metavar="--PARAMETER VALUE", help="Parameters of the automatic strategy.")
     ] = None,
     job: JobOption = None,
     controller: Url = None,

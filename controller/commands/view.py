@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from serene.controller.jobs.job import JobState, WorkerState
-from serene.controller.status.explain import automatic_in_words
+from serene.controller.status.explain import LONGEST_NAME, automatic_in_words, remedy
 from serene.controller.status.model import (
     JobExplanation,
     JobStatus,
@@ -71,8 +71,8 @@ def switch_lines(status: Status) -> list[str]:
     lines = [f"{len(status.switches) - 1} racks: {status.switch.slots} slots of {status.switch.lanes} values"]
     for switch in status.switches:
         state = "connected" if switch.connected else f"NOT connected: {switch.trouble}"
-        rack = "" if switch.rack is None else f" of rack {switch.rack}"
-        lines.append(f"  {switch.level}{rack} {switch.name} {switch.address}, program {switch.program}; {state}")
+        rack = "" if switch.rack is None else f" (leaf of rack {switch.rack})"
+        lines.append(f"  {switch.name}{rack} {switch.address}, program {switch.program}; {state}")
     return lines
 
 
@@ -103,7 +103,7 @@ def fabric_line(status: Status) -> str:
 
 def switch_line(switch: SwitchStatus) -> str:
     """``switch 127.0.0.1:9559 (device 0), program serene: 8192 slots of 320 values; connected``."""
-    state = "connected" if switch.connected else f"NOT connected: {switch.trouble}"
+    state = "connected" if switch.connected else f"NOT connected: {switch.trouble}{remedy(switch)}"
     return (
         f"switch {switch.address} (device {switch.device_id}), program {switch.program}: "
         f"{switch.slots} slots of {switch.lanes} values; {state}"
@@ -193,13 +193,15 @@ def jobs_table(jobs: list[JobStatus]) -> Table:
 
 
 def swap_line(job: int, swap: SwapStatus) -> str:
-    """``job 0: BSP -> SSP(3), epoch 4 (12 ms)``."""
+    """``job 0: BSP -> SSP(3), epoch 4 (12 ms)``, and the automatic strategy that it has ended."""
     if not swap.changed:
-        return f"job {job}: already {swap.strategy}, no change"
-    line = f"job {job}: {swap.before} -> {swap.strategy}"
-    if swap.epoch == 0:
-        return f"{line}, when it starts"
-    return f"{line}, epoch {swap.epoch} ({swap.write_ms:.0f} ms)"
+        line = f"job {job}: already {swap.strategy}, no change"
+    elif swap.epoch == 0:
+        line = f"job {job}: {swap.before} -> {swap.strategy}, when it starts"
+    else:
+        line = f"job {job}: {swap.before} -> {swap.strategy}, epoch {swap.epoch} ({swap.write_ms:.0f} ms)"
+    ended = swap.automatic_ended
+    return line if ended is None else f"{line}; automatic strategy {one_line(ended, LONGEST_NAME)} is off"
 
 
 def precision_line(job: int, change: PrecisionStatus) -> str:

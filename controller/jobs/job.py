@@ -13,6 +13,7 @@ from enum import Enum
 from serene.controller.jobs.plans import Policy
 from serene.controller.jobs.slots import SlotRange
 from serene.entries import Endpoint
+from serene.errors import numbers
 from serene.racks import NO_RACKS, Racks
 from serene.report import Facts
 from serene.strategy import BSP, Strategy
@@ -177,10 +178,13 @@ class Job:
         """For a refusal: why `worker_at` is None, and the valid numbers."""
         sizes = self.racks.sizes
         if len(sizes) < 2 and rack == 0:
-            return f"job {self.id} has no worker {place}: expected 0 to {len(self.workers) - 1}"
+            return f"job {self.id} has no worker {place}: expected {numbers(range(len(self.workers)))}"
         if rack >= len(sizes) or not sizes[rack]:
             return f"job {self.id} has no workers in rack {rack}: it has {', '.join(map(str, sizes))} by rack"
-        return f"job {self.id} has no worker {place} in rack {rack}: expected 0 to {sizes[rack] - 1}"
+        return (
+            f"job {self.id} has no worker {place} in rack {rack}: "
+            f"expected {numbers(range(sizes[rack]))}, the worker's number in its rack"
+        )
 
     def places(self) -> dict[int, Endpoint]:
         """The workers' endpoints, by worker; workers without one are left out."""

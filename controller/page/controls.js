@@ -75,9 +75,10 @@ export function setUp(choices, done, notice) {
 
 async function swap(strategy) {
   const made = await api.setStrategy(current.job, strategy);
-  if (!made.changed) return `${nameOf(made.strategy)} already`;
+  const off = made.automatic_ended ? `; automatic strategy ${made.automatic_ended} is off` : "";
+  if (!made.changed) return `${nameOf(made.strategy)} already${off}`;
   const when = made.epoch ? `epoch ${made.epoch} (${Math.round(made.write_ms)} ms)` : "when the job starts";
-  return `${nameOf(made.before)} → ${nameOf(made.strategy)}, ${when}`;
+  return `${nameOf(made.before)} → ${nameOf(made.strategy)}, ${when}${off}`;
 }
 
 async function move(worker, evict) {

@@ -17,6 +17,7 @@ from serene.controller.status.model import (
     JobStatus,
     NamedSwitchStatus,
     Status,
+    SwitchStatus,
     WorkerStatus,
     workers,
 )
@@ -54,7 +55,8 @@ def headline(status: Status, job_id: int) -> str:
         away = [f"{_level(switch)} {switch.name} ({switch.trouble})" for switch in status.switches if switch.trouble]
         return f"job {job_id}: {' and '.join(away)} unreachable; the following is outdated"
     if not status.switch.connected:
-        return f"job {job_id}: the switch is unreachable ({status.switch.trouble}); the following is outdated"
+        trouble = f"{status.switch.trouble}{remedy(status.switch)}"
+        return f"job {job_id}: the switch is unreachable ({trouble}); the following is outdated"
     if job.state is JobState.WAITING:
         missing = [worker.worker for worker in job.workers if worker.state is WorkerState.EXPECTED]
         evicted = [worker for worker in job.workers if worker.state is WorkerState.EVICTED]
@@ -72,6 +74,12 @@ def headline(status: Status, job_id: int) -> str:
     automatic = f", {automatic_in_words(job.automatic, racks)}" if job.automatic else ""
     slow = f"; {job.slow.text}" if job.slow is not None else ""
     return f"job {job_id} runs under {strategy}{automatic}, epoch {job.epoch}{slow}"
+
+
+def remedy(switch: SwitchStatus) -> str:
+    """What helps if the switch is unreachable, as the end of a sentence. Only ``serenectl up --local`` makes ports of
+    shared memory."""
+    return "; if it has ended, 'serenectl up --local' starts it again" if switch.shm_ports else ""
 
 
 def _level(switch: NamedSwitchStatus) -> str:
@@ -112,6 +120,8 @@ class _Job:
     def __init__(self, job: JobStatus) -> None:
         self.id = job.job
         self.pool = job.pool
+        # An automatic strategy ends when its user chooses another one.
+        self.cost = "" if job.automatic is None or job.automatic.trouble else ", and end the automatic strategy"
         self.racks = Racks(tuple(job.racks))
         self.workers = {worker.worker: worker for worker in job.workers}
         waited_for = [worker for worker in job.workers if worker.state is WorkerState.RUNNING or _restores(job, worker)]
@@ -206,16 +216,16 @@ class _Job:
             return "no swap would help: the job belongs to a process group, which stays under BSP"
         silent = [other for other in awaited if self.workers[other].silent_s > SILENT_S]
         if len(silent) == len(awaited) == 1:
-            return f"'serenectl evict --job {self.id} --worker {self.racks.name(silent[0])}' would let it continue"
+            return f"'serenectl evict --job {self.id} --worker {self.racks.name(silent[0])}' would end the wait"
         lead = 0
         for other in awaited:
             there = positions[other]
             same = there is not None and there.epoch == position.epoch
             reached = there.round - (not there.contributed) if there is not None and same else -1
             lead = max(lead, position.round - reached)
-        if lead <= MAX_STALENESS:
-            return f"'serenectl sync ssp --job {self.id} --staleness {lead}' would let it continue"
-        return f"'serenectl sync asp --job {self.id}' would let it continue"
+        swap = "asp" if lead > MAX_STALENESS else "ssp"
+        bound = "" if lead > MAX_STALENESS else f" --staleness {lead}"
+        return f"'serenectl sync {swap} --job {self.id}{bound}' would end the wait{self.cost}"
 
 
 def _copying(report: Facts | None) -> str:

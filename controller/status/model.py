@@ -217,7 +217,8 @@ class Status(Model):
 class SwapStatus(Model):
     """The result of a requested swap. epoch: the new one, 0 while the job waits. t: in Unix seconds. before: the
     strategy until then. write_ms: the switch's time; over racks also prepare_ms, to prepare the leaves, and flip_ms, to
-    put it in force at the root. changed: False if the strategy was in force already, and no epoch began."""
+    put it in force at the root. changed: False if the strategy was in force already, and no epoch began.
+    automatic_ended: the name of the automatic strategy that the swap has ended."""
 
     epoch: int
     strategy: StrategyField
@@ -227,6 +228,7 @@ class SwapStatus(Model):
     prepare_ms: float | None = None
     flip_ms: float | None = None
     changed: bool
+    automatic_ended: str | None = None
 
 
 class PrecisionStatus(Model):

@@ -245,18 +245,13 @@ def _conclude(found: results.Results, settings: Settings, console: Console, kept
     """Prints the results. kept: whether they are in ``settings.out``."""
     summary = found.summary
     console.print(results.table(found))
-    sent, applied = summary["contributions_sent"], summary["contributions_applied"]
-    under_way = summary["contributions_under_way"]
     for event in summary["events"]:
         console.print(f"{event['t']:6.1f} s  {event['event']}", highlight=False)
     if "links" in summary:
         console.print(f"on the links: {summary['links']}", highlight=False)
-    if under_way and applied is not None:
-        line = f"{under_way:,} contributions, of which {applied - sent:,} were applied"
-        console.print(f"in flight when a worker was killed or stopped: {line}", highlight=False)
     console.print(
         f"accuracy {summary['initial_accuracy']:.3f} -> {summary['final_accuracy']:.3f} in {summary['wall_s']:.1f} s; "
-        f"contributions sent {sent:,}{balance(summary)}",
+        f"contributions sent {summary['contributions_sent']:,}{balance(summary)}",
         highlight=False,
     )
     if summary["stopped"]:
@@ -274,8 +269,10 @@ def balance(summary: results.Json) -> str:
     if applied is None:  # gloo does not count
         return ""
     if miscounted is None:
-        fits = sent <= applied <= sent + summary["contributions_under_way"]
-        return f", applied {applied:,}: {'the sums agree' if fits else 'NOT EQUAL'}"
+        cut = summary["contributions_under_way"]
+        fits = sent <= applied <= sent + cut
+        more = f", and up to {cut:,} in iterations that were cut short" if cut else ""
+        return f"{more}, applied {applied:,}: {'the sums agree' if fits else 'NOT EQUAL'}"
     if miscounted:
         return f", applied {applied:,}: NOT EQUAL for worker {', '.join(map(str, miscounted))}"
     return f", applied {applied:,}: exactly once"

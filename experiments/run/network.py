@@ -220,7 +220,7 @@ class MininetNetwork(Network):
         self._controller = SereneController(
             "c0",
             log=self.work / "controller.log",
-            p4_program=self.settings.program.name,
+            p4_program=self.settings.program.path,
             slots=self.settings.program.slots,
         )
         self._net.build()
@@ -288,7 +288,7 @@ class LocalNetwork(Network):
         self._ends = [_bound() for _ in range(self.settings.workers)]
         self._start_switch()
         program = self.settings.program
-        options = ["--program", program.name, "--slots", str(program.slots), "--wait", "60"]
+        options = ["--program", program.path, "--slots", str(program.slots), "--wait", "60"]
         log = self.work / "controller.log"
         self._controller = controller(self._p4runtime, self._http, self.settings.workers, log, *options)
 

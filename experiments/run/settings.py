@@ -57,7 +57,7 @@ class Given(Recipe):
         default=None, ge=0.01, le=0.99,
         description="communication's share of a step, 0.01 to 0.99; sets the compute time instead of --compute-ms",
     )  # fmt: skip
-    program: str = Field(default="serene", description="serene (MTU 1500) or serene_jumbo")
+    program: str = Field(default="serene", description="serene (MTU 1500), serene_jumbo, or a path to a .json")
     slots: int | None = Field(
         default=None,
         ge=1,

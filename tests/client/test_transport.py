@@ -12,7 +12,7 @@ import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
-from serene.client import Client, ShmTransport
+from serene.client import Client, NoAnswer, ShmTransport
 from serene.client.transport.transport import FrameTransport, Transport, TransportError, UdpTransport
 from serene.errors import SereneError
 from serene.layers import Serene
@@ -107,6 +107,16 @@ def test_frame_transport_ignores_frames_for_others(frames: FrameTransport, peer:
         rows, lengths = frames.receive(5)
         got += [row[:length].tobytes() for row, length in zip(rows, lengths, strict=True)]
     assert got == [answer]
+
+
+def test_missing_welcome_names_the_addresses_of_the_packets(kernel: tuple[UdpTransport, socket.socket]) -> None:
+    """A wrong address of the switch is the most likely reason."""
+    transport, switch = kernel
+    with pytest.raises(NoAnswer) as caught:
+        Client(transport, job=0, worker=0, vector_length=1).join(timeout_s=0.1)
+    source, here = switch.recvfrom(9999)[1], switch.getsockname()
+    route = f"UDP from {source[0]}:{source[1]} to {here[0]}:{here[1]}"
+    assert str(caught.value).endswith(f"check that the controller runs and that {route} reaches the switch")
 
 
 def test_sending_to_an_absent_switch_is_a_loss(peer: socket.socket) -> None:

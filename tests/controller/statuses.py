@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console, RenderableType
 
+from serene.controller.settings import ShmPort
 from serene.controller.status.model import JobStatus, Listening, NamedSwitchStatus, Status, SwitchStatus, WorkerStatus
 from serene.controller.switch.counters import Counters
 from serene.report import Facts
@@ -32,10 +35,11 @@ def job_status(*workers: WorkerStatus, strategy: Strategy = BSP(), **fields: obj
     return JobStatus.model_validate({**usual, **fields})
 
 
-def status_of(*jobs: JobStatus, trouble: str | None = None) -> Status:
-    """The status of a controller with these jobs. ``trouble``: why its switch is not connected."""
+def status_of(*jobs: JobStatus, trouble: str | None = None, shm_ports: Sequence[ShmPort] = ()) -> Status:
+    """The status of a controller with these jobs. ``trouble``: why its switch is not connected. ``shm_ports``: those of
+    a local switch."""
     switch = SwitchStatus(
-        address="127.0.0.1:9559", device_id=0, ip="10.0.0.254", udp_ports=[], election_id=1,
+        address="127.0.0.1:9559", device_id=0, ip="10.0.0.254", udp_ports=[], shm_ports=shm_ports, election_id=1,
         connected=trouble is None, trouble=trouble,
         program="serene", lanes=320, slots=1, drops={}, totals=Counters(), requests_overlooked=0,
     )  # fmt: skip

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import pytest
 import typer
 
+from serene.controller.automatic.choices import shipped
 from serene.controller.commands.cli import main
 from serene.controller.commands.sync import sync
 from serene.distribution import version
@@ -236,6 +237,12 @@ def test_commands_report_unwritable_output_in_one_line(
 
 def test_version_option_prints_the_version(run: Run) -> None:
     assert run("--version") == (0, f"serenectl {version()}\n", "")
+
+
+def test_help_of_sync_auto_lists_the_parameters_of_each_shipped_strategy(run: Run) -> None:
+    lines = run("sync auto --help").out.splitlines()
+    for one in shipped():
+        assert f"    {one.name}: {', '.join(f'--{each.name} {each.default}' for each in one.parameters)}" in lines
 
 
 @pytest.mark.parametrize(

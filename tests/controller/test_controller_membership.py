@@ -81,7 +81,9 @@ def test_user_strategy_decides_until_a_manual_swap(trio: Trio, client: Controlle
     until(lambda: automatic(client).decisions > 3, "it decides again")
     assert (trio.epoch, automatic(client).changes) == (2, 1), "one rule, however often it says so"
     assert automatic(client).reason == "it rains"
-    client.set_strategy(0, BSP())
+    swapped = serenectl("sync", "bsp", "--controller", client.url)
+    assert swapped.stdout.startswith("job 0: SSP(4) -> BSP, epoch 3 ("), swapped.stderr
+    assert swapped.stdout.endswith(f"); automatic strategy {file}:Mine is off\n"), "a swap ends it, and says so"
     assert client.job(0).automatic is None
     ours = serenectl("sync", "auto", "--controller", client.url)
     assert (ours.returncode, ours.stdout) == (0, "job 0: automatic strategy pacing is on\n"), ours.stderr

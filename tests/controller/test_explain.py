@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from serene.controller.commands.view import whole
+from serene.controller.commands.view import switch_line, whole
+from serene.controller.settings import ShmPort
 from serene.controller.status.explain import explain, headline
 from serene.controller.status.model import AutomaticStatus, SlowWorker, Status, WorkerStatus
 from serene.report import Facts
@@ -30,6 +31,9 @@ def told(of: int, *workers: WorkerStatus, strategy: Strategy = BSP(), **job: obj
     return explanation.text, explanation.advice
 
 
+DSSP = AutomaticStatus(
+    name="dssp", parameters={}, decisions=0, changes=0, trouble=None, needs=["compute_s"], blind_to=[]
+)
 WAITS = worker(0, "waiting")
 SILENT = [WAITS, worker(1, silent_s=8.0)]
 AWAY = worker(1, state="evicted", port=None)
@@ -39,14 +43,16 @@ EXPLAINED: list[tuple[str, int, list[WorkerStatus], dict[str, Any], str, str]] =
     # case, whose explanation, workers, the job's fields, and what text and advice have in them
     ("BSP", 0, [WAITS, worker(1), worker(2, "exchanging"), worker(3, "waiting")], {},
      "worker 0 waits in round 5 of epoch 1 for worker 1 to contribute to its round (1 is computing in round 5, last "
-     "packet 0.2 s ago)", "'serenectl sync ssp --job 0 --staleness 1' would let it continue"),
+     "packet 0.2 s ago)", "'serenectl sync ssp --job 0 --staleness 1' would end the wait"),
+    ("an automatic strategy", 0, [WAITS, worker(1)], {"automatic": DSSP},
+     "worker 0 waits", "--staleness 1' would end the wait, and end the automatic strategy"),
     ("a process group's job", 0, [WAITS, worker(1), worker(2, "waiting")], {"pool": True},
      "worker 0 waits in round 5 of epoch 1 for worker 1", "no swap would help: the job belongs to a process group"),
     ("SSP", 0, [worker(0, "waiting", (1, 9)), worker(1, at=(1, 6)), worker(2, at=(1, 7))], {"strategy": SSP(3)},
      "waits in round 9 of epoch 1 for worker 1 to contribute to round 6 (1 is computing in round 6",
-     "'serenectl sync ssp --job 0 --staleness 4' would let it continue"),
+     "'serenectl sync ssp --job 0 --staleness 4' would end the wait"),
     ("no bound suffices", 0, [worker(0, "waiting", (1, 40)), worker(1, at=(1, 20))], {"strategy": SSP(15)},
-     "waits in round 40", "'serenectl sync asp --job 0' would let it continue"),
+     "waits in round 40", "'serenectl sync asp --job 0' would end the wait"),
     ("a quorum", 0, [WAITS, worker(1), worker(2), worker(3)], {"strategy": Quorum(3)},
      "for 2 of workers 1, 2 and 3 to contribute", ""),
     ("earlier epochs only", 0, [worker(0, "waiting", (3, 0)), worker(1, at=(2, 40)), worker(2, at=(4, 0))], {},
@@ -55,7 +61,7 @@ EXPLAINED: list[tuple[str, int, list[WorkerStatus], dict[str, Any], str, str]] =
     ("itself asynchronous", 0, [WAITS, worker(1), worker(2)], {"strategy": Mixed((0,))}, "for an answer in flight", ""),
     ("another one asynchronous", 0, [WAITS, worker(1), worker(2)], {"strategy": Mixed((1,))}, "for worker 2 to", ""),
     ("waits for a silent one", 0, SILENT, {}, "for worker 1",
-     "'serenectl evict --job 0 --worker 1' would let it continue"),
+     "'serenectl evict --job 0 --worker 1' would end the wait"),
     ("silent", 1, SILENT, {}, "worker 1 has been silent for 8 s; before that it was computing in round 5 of epoch 1",
      "if it is dead: restart it, or 'serenectl evict --job 0 --worker 1'"),
     ("a silent rank", 1, SILENT, {"pool": True}, "worker 1 has been silent for 8 s",
@@ -111,11 +117,8 @@ def test_explain_gives_state_of_worker_that_awaits_no_other(one: WorkerStatus, t
 
 
 def test_headlines_describe_each_state_of_a_job() -> None:
-    dssp = AutomaticStatus(
-        name="dssp", parameters={}, decisions=0, changes=0, trouble=None, needs=["compute_s"], blind_to=[]
-    )
-    assert headline(status(worker(0), automatic=dssp), 0) == "job 0 runs under BSP, automatic strategy dssp, epoch 1"
-    blind = dssp.model_copy(update={"blind_to": [0, 1], "needs": ["compute_s", "slowest_s"]})
+    assert headline(status(worker(0), automatic=DSSP), 0) == "job 0 runs under BSP, automatic strategy dssp, epoch 1"
+    blind = DSSP.model_copy(update={"blind_to": [0, 1], "needs": ["compute_s", "slowest_s"]})
     seen_by_nobody = status(worker(0), worker(1), automatic=blind)
     said = "dssp is blind to workers 0 and 1 (no reports of compute_s and slowest_s)"
     assert said in headline(seen_by_nobody, 0) and said in " ".join(printed(whole(seen_by_nobody), 200).split())
@@ -133,3 +136,7 @@ def test_headlines_describe_each_state_of_a_job() -> None:
     assert headline(status(worker(0), state="finished"), 0) == "job 0 has finished: every worker has left"
     away = status_of(job_status(worker(0)), trouble="closed")
     assert headline(away, 0) == "job 0: the switch is unreachable (closed); the following is outdated"
+    local = status_of(job_status(worker(0)), trouble="closed", shm_ports=[ShmPort(1, "/run/port1")])
+    told = "closed; if it has ended, 'serenectl up --local' starts it again"
+    assert headline(local, 0) == f"job 0: the switch is unreachable ({told}); the following is outdated"
+    assert switch_line(local.switch).endswith(f"NOT connected: {told}")

@@ -26,7 +26,7 @@ def test_workers_rack_is_that_of_its_hello(fabric: Tree, racks_client: Controlle
     racks_client.create_job(3, BSP(), racks=[2, 1, 0])
     for place, says, why in (
         ((0, 0), 2, "worker 0 names rack 2, but its HELLO came from rack 0"),
-        ((1, 1), None, "job 0 has no worker 1 in rack 1: expected 0 to 0"),
+        ((1, 1), None, "job 0 has no worker 1 in rack 1: expected 0, the worker's number in its rack"),
         ((2, 0), None, "job 0 has no workers in rack 2: it has 2, 1, 0 by rack"),
     ):
         with fabric.client(*place, VALUES, says=says) as refused, pytest.raises(Refused, match=why):
@@ -70,13 +70,13 @@ def test_status_and_explain_name_rack_and_level(
         assert (own.level, own.racks) == ("leaf", [0])
         assert own.text.endswith("; at the leaf of its own rack 0")
         shown = serenectl("status", controller=shared_daemon.url).stdout
-        for line in ("3 racks: 8192 slots of 320 values", "root root 127.0.0.1:", "leaf of rack 2 leaf3 127.0.0.1:"):
+        for line in ("3 racks: 8192 slots of 320 values", "  root 127.0.0.1:", "  leaf3 (leaf of rack 2) 127.0.0.1:"):
             assert line in shown
         names = [line.split()[0] for line in shown.splitlines() if line.strip()[:2] in ("0.", "1.")]
         assert names == ["0.0", "0.1", "1.0"]
         explained = serenectl("explain", "--worker", "1.0", controller=shared_daemon.url)
         assert "worker 1.0 waits in round 1 of epoch 1 for worker 0.0" in explained.stdout
-        assert "would let it continue" in explained.stdout
+        assert "would end the wait" in explained.stdout
         for command, out, err in (
             ("evict --worker 1.1", "", "error: no worker 1.1: expected 0 to 2, or 0.0 to 1.0\n"),
             ("evict --worker 0.0", "job 0: worker 0.0 is evicted, epoch 2\n", ""),

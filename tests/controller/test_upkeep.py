@@ -172,6 +172,7 @@ async def test_next_controller_takes_evicted_worker_for_silent(switch: SwitchPro
         await asyncio.to_thread(join, hosts[:2], 0)
         await until(lambda: coordinator.jobs[0].state is JobState.RUNNING, "the job runs")
         await coordinator.set_evicted(0, 1, True)
+        assert coordinator.events.after(0.0)[-1].text == "job 0: worker 1 is evicted, epoch 2"
     async with commanding(switch.grpc) as coordinator:
         job = coordinator.jobs[0]
         runs, silent = (coordinator.telemetry.silent_s(0, worker) for worker in job.workers)

@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -20,6 +21,7 @@ from serene.controller.http.client import ControllerClient
 from serene.experiments.run import network
 from serene.experiments.run.cli import _settings, parser
 from serene.experiments.run.network import LocalNetwork, NetworkError
+from serene.program import BUILD
 from serene.strategy import SSP
 from serene.topologies.processes import free_ports
 from tests import disks
@@ -48,6 +50,19 @@ def test_hangup_ends_a_local_run_and_keeps_its_results(run: Run) -> None:
     assert run.wait() == 130
     until(lambda: not run.alive(), "every process has ended")
     is_kept(run, workers=2)
+
+
+def test_run_trains_through_a_program_of_the_users_own(tmp_path: Path) -> None:
+    lacking = missing(mininet=False)
+    if lacking:
+        pytest.skip(f"a local run needs {lacking}")
+    for kind in ("json", "p4info.txtpb"):
+        shutil.copy(BUILD / f"serene.{kind}", tmp_path / f"mine.{kind}")
+    options = ("--no-mininet", "--workers", 2, "--steps", 3, "--compute-ms", 0, "--program", tmp_path / "mine.json")
+    run = Run(tmp_path / "out", tmp_path / "log", *options)
+    assert run.wait() == 0, run.log.read_text()
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert (summary["program"], summary["miscounted"]) == ("mine", [])
 
 
 CLOCK = """

@@ -134,6 +134,8 @@ def test_page_forms_check_input_and_swap(page: Chrome, controller: ControllerPro
 
     button(page, "Start").click()
     until_text(page, "#notice", "automatic strategy pacing is on")
+    button(page, "ASP").click()
+    until_text(page, "#notice", "→ ASP, when the job starts; automatic strategy pacing is off")
     page.find_element(By.NAME, "automatic-name").send_keys("dssp")
     button(page, "Start").click()
     until_text(page, "#notice", "automatic strategy dssp is on")

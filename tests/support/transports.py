@@ -19,6 +19,9 @@ class Untroubled:
     def trouble(self) -> Trouble | None:
         return None
 
+    def route(self) -> str:
+        return "the transport"
+
     def note(self, refused: int, payload_bytes: int) -> None: ...
 
     def close(self) -> None: ...

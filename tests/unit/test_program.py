@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from serene.program import BUILD, VARIANTS, NoSuchProgram, Program
+from serene.program import BUILD, TREE, VARIANTS, NoSuchProgram, Program, chosen_program
 
 
 def p4_sizes() -> dict[str, int]:
@@ -38,6 +38,13 @@ def test_tree_program_sizes_equal_those_of_the_p4_sources() -> None:
 def test_program_load_refuses_a_leaf_program() -> None:
     with pytest.raises(NoSuchProgram, match="no program 'serene_leaf'; expected serene or serene_jumbo"):
         Program.load("serene_leaf")
+
+
+@pytest.mark.parametrize(("name", "level"), zip(TREE, ("leaf", "root"), strict=True))
+def test_one_switch_refuses_a_program_of_a_tree(name: str, level: str) -> None:
+    """Its workers would wait for ever: without the other level no round completes."""
+    with pytest.raises(NoSuchProgram, match=rf"{name}\.json is for the {level} in a tree of switches: expected serene"):
+        chosen_program(BUILD / f"{name}.json", None)
 
 
 def test_program_load_accepts_a_path(tmp_path: Path) -> None:

@@ -130,6 +130,9 @@ class Incarnation:
     def trouble(self) -> Trouble | None:
         return None
 
+    def route(self) -> str:
+        return "the transport"
+
     def note(self, refused: int, payload_bytes: int) -> None: ...
 
     def close(self) -> None: ...

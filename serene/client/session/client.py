@@ -197,7 +197,8 @@ class Client:
 
     def _why_no_answer(self) -> str:
         """The possible reason of a missing WELCOME or BYE."""
-        why = self._requests.missing or "check that the controller runs and that the transport reaches the switch"
+        reaches = f"check that the controller runs and that {self._transport.route()} reaches the switch"
+        why = self._requests.missing or reaches
         return why + self._trouble()
 
     def _is_current(self, welcome: Membership) -> bool:

@@ -82,6 +82,9 @@ class SharedMemory:
         """The address of ``struct shm_end``, for the fast path; it never changes."""
         return ctypes.addressof(self._end)
 
+    def route(self) -> str:
+        return f"shared memory at {self._path}"
+
     def send_rows(self, rows: np.ndarray) -> None:
         """rows: uint8[n, bytes], frames. Frames for which the ring to the switch has no room are lost."""
         if self._attached(rows.shape[1]) and len(rows):

@@ -103,6 +103,9 @@ class Transport(Protocol):
     def trouble(self) -> Trouble | None:
         """The reason why packets cannot be sent at present, or None."""
 
+    def route(self) -> str:
+        """From where to where packets go, for messages: ``UDP from 10.0.0.1:40000 to 10.0.0.254:24142``."""
+
     def note(self, refused: int, payload_bytes: int) -> None:
         """Records the fast path's result for packets of this size. refused: an errno, or 0 if they were sent."""
 
@@ -150,6 +153,7 @@ class _Socket:
             self._socket.close()
             kind = PortTaken if isinstance(error, OSError) and error.errno == errno.EADDRINUSE else TransportError
             raise kind(f"cannot send from {local!r} to {remote!r}: {_reason(error)}") from error
+        self._remote = remote
         self._socket.setblocking(False)
         self.trouble: Trouble | None = None
         self._rows = np.zeros((BATCH, LARGEST_PAYLOAD + ENCAPSULATION_BYTES), np.uint8)
@@ -162,6 +166,13 @@ class _Socket:
     @property
     def descriptor(self) -> int:
         return self._socket.fileno()
+
+    def route(self) -> str:
+        if self._socket.family != socket.AF_INET:
+            return "a socket"
+        source, destination = self._socket.getsockname(), self._remote
+        to = "" if destination is None else f" to {destination[0]}:{destination[1]}"
+        return f"UDP from {source[0]}:{source[1]}{to}"
 
     def send_rows(self, rows: np.ndarray) -> None:
         for row in rows:
@@ -220,6 +231,9 @@ class UdpTransport:
     def trouble(self) -> Trouble | None:
         return self._socket.trouble
 
+    def route(self) -> str:
+        return self._socket.route()
+
     def note(self, refused: int, payload_bytes: int) -> None:
         self._socket.note(refused, payload_bytes)
 
@@ -231,6 +245,8 @@ class Frames(Protocol):
     """A carrier of whole Ethernet frames, uint8[n, bytes]; the methods as of `Transport`."""
 
     trouble: Trouble | None
+
+    def route(self) -> str: ...
 
     def send_rows(self, rows: np.ndarray) -> None: ...
 
@@ -296,6 +312,9 @@ class Framed:
 
     def trouble(self) -> Trouble | None:
         return self._frames.trouble
+
+    def route(self) -> str:
+        return f"frames to {self._destination[1]} in {self._frames.route()}"
 
     def note(self, refused: int, payload_bytes: int) -> None:
         self._frames.note(refused, ENCAPSULATION_BYTES + payload_bytes)
