@@ -13,6 +13,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Generator, Set
 from types import FrameType
@@ -49,6 +50,10 @@ for ending in (signal.SIGTERM, signal.SIGHUP):
 # By default gRPC starts its threads again in a forked process, which fails, and ends it, once that has left its PID
 # namespace. No forked process uses the channels of these tests.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
+# Tests start hundreds of Pythons. If none writes bytecode, each compiles all of our modules and tests again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 for library, threads in warm.ONE_THREAD.items():
     os.environ.setdefault(library, threads)
