@@ -34,7 +34,7 @@ class CannotRead(Exception):
     """The text is not of the P4 that this reader knows."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Module:
     """Declarations of a program."""
 

@@ -148,7 +148,7 @@ def test_tofino_stateful_instructions_match_p4_action(machine: Machine, stateful
     ingress = machine.blocks[1]
     headers, meta = (machine._noise_for(ingress, parameter) for parameter in (0, 1))
     scope = machine._bind(ingress, [headers, meta, None, None, None, None])
-    holder: Any = scope[action]
+    holder: Any = ingress.scope[action]
     register = holder[1]
     assert register.name == stateful.register
     few = [0, 1, 2, 3, 255, 256, 2**31 - 1, 2**31, WORD - 2, WORD - 1]

@@ -21,19 +21,22 @@ class Record:
     def __init__(self, name: str, types: dict[str, Type], fields: dict[str, Any], valid: bool) -> None:
         self.name, self.types, self.fields, self.valid = name, types, fields, valid
 
+    def set_valid(self, valid: bool) -> None:
+        self.valid = valid
+
     def copy(self) -> Record:
         return Record(self.name, self.types, dict(self.fields), self.valid)
 
 
 @dataclass
 class Table:
+    """functions: of the actions, with the types of their parameters, by the names that the control plane knows. added:
+    by their keys, an action's function and its arguments."""
+
     name: str
-    keys: list[Node]
-    kinds: list[str]
-    actions: dict[str, str]  # the control plane's name of an action -> the program's
-    entries: list[tuple[list[Node], Node]]
-    default: Node | None
-    added: dict[tuple[int, ...], tuple[str, Sequence[int]]] = field(default_factory=dict)
+    keys: int
+    functions: dict[str, tuple[Callable[..., None], list[Type]]]
+    added: dict[tuple[int, ...], tuple[Callable[..., None], list[int]]] = field(default_factory=dict)
 
 
 @dataclass
@@ -46,10 +49,11 @@ class RegisterArray:
 
 @dataclass
 class Instance:
-    """A control or a parser, with its state."""
+    """A control or a parser: what it declares, and its functions."""
 
     block: Node
     scope: dict[str, Any]
+    functions: dict[str, Any]
 
 
 class Bits:
@@ -66,8 +70,23 @@ class Bits:
         self.at += width
         return chunk & ((1 << width) - 1)
 
+    advance = take
+
+    def extract(self, header: Record) -> None:
+        whole = sum(kind[1] for kind in header.types.values())
+        value = self.take(whole)
+        for name, kind in header.types.items():
+            whole -= kind[1]
+            header.fields[name] = value >> whole & ((1 << kind[1]) - 1)
+        header.valid = True
+
     def put(self, value: int, width: int) -> None:
         self.out, self.out_bits = self.out << width | value, self.out_bits + width
+
+    def emit(self, header: Record) -> None:
+        if header.valid:
+            for name, kind in header.types.items():
+                self.put(header.fields[name], kind[1])
 
 
 def wrap(value: int, kind: Type | None) -> int:
@@ -77,33 +96,13 @@ def wrap(value: int, kind: Type | None) -> int:
     return value - (1 << kind[1]) if kind[0] == "int" and value >> (kind[1] - 1) else value
 
 
-def operate(op: str, of_left: Value, of_right: Value) -> Value:
-    """The result of a binary operator other than && and ||."""
-    (left, left_type), (right, right_type) = of_left, of_right
-    if op == "++":
-        assert left_type and right_type
-        return left << right_type[1] | right, ("bit", left_type[1] + right_type[1])
-    if op in ("<<", ">>"):
-        return wrap(left << right if op == "<<" else left >> right, left_type), left_type
-    kind = left_type or right_type
-    left, right = wrap(left, kind), wrap(right, kind)
-    if op in ("==", "!=", "<", ">", "<=", ">="):
-        compared = {
-            "==": left == right, "!=": left != right, "<": left < right, ">": left > right, "<=": left <= right,
-            ">=": left >= right,
-        }  # fmt: skip
-        return compared[op], BOOL
-    if op == "|-|":
-        return max(left - right, 0), kind
-    if op == "|+|":
-        assert kind
-        return min(left + right, (1 << kind[1]) - 1), kind
-    arithmetic: dict[str, Callable[[], int]] = {
-        "+": lambda: left + right, "-": lambda: left - right, "*": lambda: left * right,
-        "/": lambda: left // right, "%": lambda: left % right,
-        "&": lambda: left & right, "|": lambda: left | right, "^": lambda: left ^ right,
-    }  # fmt: skip
-    return wrap(arithmetic[op](), kind), kind
+def signed(value: int, width: int) -> int:
+    return wrap(value, ("int", width))
+
+
+def predicate(*answers: bool) -> int:
+    """What a register action puts out of its comparisons: a bit of four for each combination."""
+    return 1 << sum(bool(answer) << place for place, answer in enumerate(answers))
 
 
 def bytes_of(record: Record) -> bytes:
@@ -128,15 +127,3 @@ def internet_checksum(data: bytes) -> int:
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return ~total & 0xFFFF
-
-
-def matches(kind: str, numbers: Sequence[int], value: int) -> bool:
-    """Whether a key's value matches a keyset. numbers: of a mask the value and the mask; of a range both ends; of any
-    other kind but "any" the value."""
-    if kind == "any":
-        return True
-    if kind == "mask":
-        return (value ^ numbers[0]) & numbers[1] == 0
-    if kind == "range":
-        return numbers[0] <= value <= numbers[1]
-    return numbers[0] == value
