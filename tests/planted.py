@@ -53,8 +53,8 @@ class Line:
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault to be found within so many random runs, from number ``first`` on: shortly before one that finds it, where
-    few do."""
+    """A fault to be found within so many random runs, from number ``first`` on: one that found it when this was
+    written, which saves time. Later the same may take more runs."""
 
     rule: str
     lines: tuple[Line, ...]

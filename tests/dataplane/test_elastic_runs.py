@@ -7,6 +7,7 @@ Nothing is found while the rules are right, and each rule that is broken on purp
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 import pytest
 
@@ -17,18 +18,16 @@ from serene.experiments.correctness.virtual.checks import Balance, Violation
 from serene.experiments.correctness.virtual.switch import P4Switch
 from serene.program import Program
 from tests.model_switch import ModelSwitch
-from tests.planted import OFTEN, Line, planted
+from tests.planted import OFTEN, every_fault_is_found, fault
 
 RUNS = 20
-FAULTS = {
-    "a newcomer skips its first read": Line(
-        Client, "_begin_session", "not welcome.lost_sessions and welcome.epoch == 1", "True"
-    ),
-    "silent workers are not evicted": Line(Upkeep, "_evict_silent", "if evicted != before:", "if False:"),
-    "a job whose last members died does not end": Line(
-        Upkeep, "_end_abandoned", "is_deserted(job, self._silent_s(job))", "False"
-    ),
-}
+FAULTS = (
+    fault("a newcomer skips its first read", Client, "_begin_session",
+          "not welcome.lost_sessions and welcome.epoch == 1", "True"),
+    fault("silent workers are not evicted", Upkeep, "_evict_silent", "if evicted != before:", "if False:", first=4),
+    fault("a job whose last members died does not end", Upkeep, "_end_abandoned",
+          "is_deserted(job, self._silent_s(job))", "False", first=43),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["model", "p4"])
@@ -44,14 +43,12 @@ def test_correct_rules_pass_random_elastic_runs(kind: str) -> None:
     assert expected - set(happened) == set()
 
 
-@pytest.mark.parametrize("rule", FAULTS)
-def test_elastic_runs_find_each_planted_fault(rule: str) -> None:
-    switch = ModelSwitch()
-    with planted(FAULTS[rule]):
-        for seed in range(100):
-            try:
-                if play(switch, seed).balance != Balance():
-                    return
-            except Violation:
-                return
-    raise AssertionError("not found")
+def run(switch: ModelSwitch, seed: int) -> str | None:
+    try:
+        balance = play(switch, seed).balance
+    except Violation as violation:
+        return str(violation)
+    return None if balance == Balance() else str(balance)
+
+
+test_elastic_runs_find_each_planted_fault = every_fault_is_found(lambda: partial(run, ModelSwitch()), FAULTS)
