@@ -17,7 +17,7 @@ from pathlib import Path
 from serene.native.errors import UnsafeCache
 from serene.process import locks
 
-KEPT = 64  # libraries
+KEPT = 256  # libraries: a run of the tests uses about a hundred, of 0.4 MB each
 SPARED_S = 3600.0  # since its last use: by then the process that requested a library has loaded it
 
 
