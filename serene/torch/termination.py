@@ -54,6 +54,8 @@ def _restore() -> None:
 def _end(number: int, frame: FrameType | None) -> None:
     """Leaves all jobs, then ends the program as if there were no handler."""
     signal.signal(number, signal.SIG_DFL)  # so that a second one ends the program without delay
+    # If the signal also ends the processes of a DataLoader, PyTorch's handler of SIGCHLD raises an error here.
+    signal.signal(signal.SIGCHLD, lambda *_: None)
     while _leave:
         _, leave = _leave.popitem()
         with suppress(Exception):  # nobody could handle it, and the program must end

@@ -74,6 +74,7 @@ def test_worker_evicted_during_a_restoration_does_not_block_it(
         with pytest.raises(Rejected, match="nobody is readmitted, and only workers silent for 3 s are evicted"):
             client.evict(0, 2)  # it was heard just now, and the others would have to begin again
         until(lambda: evicted(client, 2), "it is silent")
+        assert client.job(0).lost_sessions == 1, "the switch has lost one; the session that follows the eviction is new"
         for each in steps:
             each.result(PATIENCE_S)
         third.session.join()

@@ -14,7 +14,7 @@ import pytest
 from torch.optim import SGD
 
 from serene.http import CONTROLLER
-from serene.torch import DistributedOptimizer
+from serene.torch import DistributedOptimizer, termination
 from tests.controller.processes import states, until
 from tests.torch.local import Local
 from tests.torch.sharers import Plant, said
@@ -113,6 +113,30 @@ def test_worker_leaves_when_its_torchrun_is_terminated(plant: Plant) -> None:
     until(lambda: states(plant.controller.client).count("left") == 1, "its worker has left", LEFT_S)
     torchrun.communicate(timeout=60)
     check_others(plant, others)
+
+
+def test_worker_leaves_although_its_data_loaders_processes_end_too() -> None:
+    """SLURM ends all processes of a job: PyTorch's handler of SIGCHLD raises an error while the worker leaves."""
+    receives, sends = os.pipe()
+
+    def fails(*_: object) -> None:
+        raise RuntimeError("DataLoader worker is killed by signal: Terminated.")
+
+    def leave() -> None:
+        signal.raise_signal(signal.SIGCHLD)
+        os.write(sends, b"left")
+
+    child = os.fork()
+    if not child:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGCHLD, fails)
+        termination.begin(object(), leave)
+        signal.raise_signal(signal.SIGTERM)
+        os._exit(0)
+    os.close(sends)
+    with open(receives, "rb") as pipe:
+        assert pipe.read() == b"left"
+    assert os.waitpid(child, 0)[1] == signal.SIGTERM
 
 
 class TestHandlers:
