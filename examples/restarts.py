@@ -46,7 +46,7 @@ def train(arguments: argparse.Namespace) -> list[float]:
         optimiser.load_state_dict(saved["optimiser"])
         losses = saved["losses"]
         if rank == 0:
-            print(f"goes on from step {len(losses)}", flush=True)
+            print(f"resumes from step {len(losses)}", flush=True)
     first_time = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0"
     while len(losses) < arguments.steps:
         step = len(losses)

@@ -32,9 +32,9 @@ def main() -> None:
     def state() -> dict[str, object]:
         return {"model": model.state_dict(), "optimiser": own.state_dict()}
 
-    def load(said: dict[str, dict[str, object]]) -> None:
-        model.load_state_dict(said["model"])
-        own.load_state_dict(said["optimiser"])
+    def load(state: dict[str, dict[str, object]]) -> None:
+        model.load_state_dict(state["model"])
+        own.load_state_dict(state["optimiser"])
 
     manager = Manager(
         pg=ProcessGroupSerene(),

@@ -36,7 +36,7 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 
 def _stay(number: int, frame: FrameType | None) -> None:
-    """Does nothing: after nohup the tests go on when the terminal is closed. Processes do not inherit a handler, as
+    """Does nothing: after nohup the tests continue when the terminal is closed. Processes do not inherit a handler, as
     they would an ignored signal."""
 
 
@@ -181,8 +181,8 @@ def pytest_runtest_makereport(
     error = call.excinfo.value if call.excinfo else None
     while error is not None:
         if isinstance(error, subprocess.TimeoutExpired):
-            for name, said in (("output", error.stdout), ("errors", error.stderr)):
-                text = said.decode(errors="replace") if isinstance(said, bytes) else said
+            for name, output in (("output", error.stdout), ("errors", error.stderr)):
+                text = output.decode(errors="replace") if isinstance(output, bytes) else output
                 if text:
                     report.sections.append((f"{name} of a process that did not end", text))
         error = error.__cause__ or error.__context__

@@ -69,7 +69,7 @@ def request(
 
 
 @dataclass(frozen=True)
-class Said:
+class Packet:
     """A frame that the switch sent to a port, without the addresses. values: int32 of an ANSWER; else empty."""
 
     port: int
@@ -84,14 +84,14 @@ class Said:
     values: tuple[int, ...]
 
 
-def said(port: int, data: bytes) -> Said:
+def dissect(port: int, data: bytes) -> Packet:
     """Dissects a frame."""
     payload = data[ENCAPSULATION_BYTES:]
     header = np.frombuffer(payload, HEADER, 1)[0]
     op = Op(int(header["op"]))
     values = np.frombuffer(payload[HEADER.itemsize :], ">i4") if op is Op.ANSWER else np.zeros(0)
     number = {name: int(header[name]) for name in ("worker", "session", "epoch", "round", "seq", "slot", "total")}
-    return Said(
+    return Packet(
         port, op, number["worker"], number["session"], number["epoch"], number["round"], number["seq"], number["slot"],
         number["total"], tuple(int(value) for value in values),
     )  # fmt: skip

@@ -173,8 +173,8 @@ class ModelSwitch:
             lost_sessions=lost_sessions,
         )  # fmt: skip
         assert len(body) == MEMBERSHIP.itemsize
-        said = Answer(worker, Op.WELCOME, model.policy.epoch, 0, 0, 0, ())
-        return self._frames(job, [said], 0, incarnation, body)
+        answer = Answer(worker, Op.WELCOME, model.policy.epoch, 0, 0, 0, ())
+        return self._frames(job, [answer], 0, incarnation, body)
 
     def _exchange(self, port: int, frame: bytes, header: np.void, model: Model) -> list[tuple[int, bytes]]:
         names = ("job", "worker", "slot", "seq", "session", "epoch", "round", "total", "incarnation")

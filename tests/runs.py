@@ -104,7 +104,7 @@ class Marked:
 
     def wait(self, patience_s: float = 120.0) -> int:
         """Waits until the process has ended, and returns its exit status."""
-        until(lambda: self.process.poll() is not None, f"it ends; it says:\n{self.output}", patience_s)
+        until(lambda: self.process.poll() is not None, f"it ends; its output:\n{self.output}", patience_s)
         return self.process.returncode
 
     def end(self) -> None:

@@ -141,7 +141,7 @@ def _idx(path: Path, dimensions: int) -> np.ndarray:
         raise DataError(f"{path} is not an IDX file of {dimensions} dimensions")
     shape = struct.unpack(f">{dimensions}I", data[4:head])
     if len(data) != head + math.prod(shape):
-        raise DataError(f"{path} holds {len(data) - head} values; its header says {math.prod(shape)}")
+        raise DataError(f"{path} holds {len(data) - head} values; its header declares {math.prod(shape)}")
     return np.frombuffer(data, np.uint8, offset=head).reshape(shape)
 
 

@@ -226,8 +226,8 @@ class Admission:
         sent = None
         died: list[int] = []
         try:
-            said = request.facts().get("contributions_sent")
-            sent = said if type(said) is int and said >= 0 else None
+            reported = request.facts().get("contributions_sent")
+            sent = reported if type(reported) is int and reported >= 0 else None
             died = request.died()
         except NotARequest as error:
             self._complain(request.sender.behind, str(error))

@@ -61,8 +61,8 @@ class Request:
 
     def died(self) -> list[int]:
         """Of a LEAVE: the workers whose processes have died, as the sender reports. Raises NotARequest."""
-        said = self._object().get("died")
-        return [worker for worker in said if type(worker) is int] if isinstance(said, list) else []
+        reported = self._object().get("died")
+        return [worker for worker in reported if type(worker) is int] if isinstance(reported, list) else []
 
     def _object(self) -> dict[str, object]:
         try:

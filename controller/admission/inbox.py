@@ -58,15 +58,15 @@ class Pace:
     def __init__(self, interval_s: float, per_port: int) -> None:
         self._interval_s = interval_s
         self._per_port = per_port
-        self._told: dict[Hashable, dict[Hashable, float]] = {}
+        self._answered: dict[Hashable, dict[Hashable, float]] = {}
 
     def allows(self, port: Hashable, who: Hashable, now: float) -> bool:
         """Whether ``who`` at ``port`` may get another message. If so, that message is counted. now: on the monotonic
         clock."""
-        told = self._told.setdefault(port, {})
-        while told and now - told[oldest := next(iter(told))] >= self._interval_s:
-            del told[oldest]
-        if who in told or len(told) >= self._per_port:
+        answered = self._answered.setdefault(port, {})
+        while answered and now - answered[oldest := next(iter(answered))] >= self._interval_s:
+            del answered[oldest]
+        if who in answered or len(answered) >= self._per_port:
             return False
-        told[who] = now
+        answered[who] = now
         return True

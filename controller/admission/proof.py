@@ -30,10 +30,10 @@ class Proof:
         digest = hashlib.blake2s(repr(facts).encode(), key=self._secret, digest_size=4).digest()
         return int.from_bytes(digest, "big") or 1
 
-    def lacks(self, job: Job | None, worker: int, who: Endpoint, said: int) -> bool:
-        """Whether a process asks for a place that it does not hold, without the right number. said: the number that it
+    def lacks(self, job: Job | None, worker: int, who: Endpoint, sent: int) -> bool:
+        """Whether a process asks for a place that it does not hold, without the right number. sent: the number that it
         sent."""
         there = None if job is None else job.worker_at(who.rack, worker)
         if job is None or there is None or there.endpoint == who:
             return False
-        return said != self.number(job, worker, who)
+        return sent != self.number(job, worker, who)

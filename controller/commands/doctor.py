@@ -196,10 +196,10 @@ def as_port(link: dict[str, Any], merges: bool) -> Iterator[Finding]:
     if merges:
         lacks.append(f"'ethtool -K {name} lro off'")
     takes = "no program's packets" if mtu < plain else "serene's packets" if mtu < jumbo else "all programs' packets"
-    says = "serene-switch makes it promiscuous; in a virtual machine the host must allow it"
+    hint = "serene-switch makes it promiscuous; in a virtual machine the host must allow it"
     mark = Mark.ABSENT if mtu < plain or merges else Mark.GOOD
     text = f"{name}, MTU {mtu} for {takes}{', merges packets (LRO)' if merges else ''}"
-    yield Finding(mark, "network cards", text, "as a switch's port: " + "; ".join([*lacks, says]))
+    yield Finding(mark, "network cards", text, "as a switch's port: " + "; ".join([*lacks, hint]))
 
 
 def _merges(name: str) -> bool:

@@ -55,13 +55,13 @@ class LiveView:
         """Whether there is anything to show."""
         return self._status is not None
 
-    def add(self, told: Snapshot | Event, now: float) -> None:
+    def add(self, message: Snapshot | Event, now: float) -> None:
         """Adds a message of the controller's stream. now: in seconds, on any monotonic clock."""
-        if isinstance(told, Event):
-            self._events.append(told)
+        if isinstance(message, Event):
+            self._events.append(message)
             return
-        self._status = told.status
-        for job in told.status.jobs:
+        self._status = message.status
+        for job in message.status.jobs:
             for worker in job.workers:
                 past = self._iterations.setdefault((job.job, job.session, worker.worker), deque())
                 past.append((now, worker.iteration))
@@ -100,7 +100,7 @@ class LiveView:
         for event in self._events:
             yield _line(f"{_clock(event.t)} {event.text}", "dim")
 
-    def _workers(self, job: JobStatus, told: Sequence[Explanation], lines: int, width: int) -> Table:
+    def _workers(self, job: JobStatus, explanations: Sequence[Explanation], lines: int, width: int) -> Table:
         wide, racks = width >= WIDE, Racks(tuple(job.racks))
         table = Table(box=None, pad_edge=False, padding=(0, 1), expand=False)
         columns = ["worker", "doing", "iteration", "lead", "per s"]
@@ -110,8 +110,8 @@ class LiveView:
             table.add_column(name, justify="left" if name in ("doing", "staleness") else "right", no_wrap=True)
         going = [worker.iteration for worker in job.workers if worker.state is WorkerState.RUNNING]
         least = min(going, default=0)
-        order = sorted(job.workers, key=lambda worker: worker.iteration) if len(told) > lines else job.workers
-        words = {explanation.worker: explanation for explanation in told}
+        order = sorted(job.workers, key=lambda worker: worker.iteration) if len(explanations) > lines else job.workers
+        words = {explanation.worker: explanation for explanation in explanations}
         for worker in order[: lines - 1] if len(order) > lines else order:
             report = worker.report or {}
             doing = words[worker.worker]
@@ -139,11 +139,15 @@ def _line(text: str, style: str) -> Text:
     return Text(text, style=style, no_wrap=True, overflow="ellipsis")
 
 
-def _doing(told: Explanation, racks: Racks) -> Text:
-    if told.waits_for:
-        shown_ids = ",".join(map(racks.name, told.waits_for[:4])) + ("…" if len(told.waits_for) > 4 else "")
+def _doing(explanation: Explanation, racks: Racks) -> Text:
+    if explanation.waits_for:
+        shown_ids = ",".join(map(racks.name, explanation.waits_for[:4])) + (
+            "…" if len(explanation.waits_for) > 4 else ""
+        )
         return Text(f"waits for {shown_ids}", style="yellow")
-    return Text(told.state, style={"silent": "red", "evicted": "magenta", "waiting": "yellow"}.get(told.state, ""))
+    return Text(
+        explanation.state, style={"silent": "red", "evicted": "magenta", "waiting": "yellow"}.get(explanation.state, "")
+    )
 
 
 def _time_bar(report: Facts) -> Text:

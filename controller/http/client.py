@@ -24,7 +24,7 @@ __all__ = ["ControllerClient", "NoController", "NotAController", "Rejected"]
 
 T = TypeVar("T")
 
-TOLD: TypeAdapter[Snapshot | Event] = TypeAdapter(Snapshot | Event)
+MESSAGE: TypeAdapter[Snapshot | Event] = TypeAdapter(Snapshot | Event)
 
 
 class ControllerClient(Connection):
@@ -115,7 +115,7 @@ class ControllerClient(Connection):
                     response.read()
                     self.read(response)
                 for line in response.iter_lines():
-                    yield TOLD.validate_json(line)
+                    yield MESSAGE.validate_json(line)
         except httpx.TransportError as error:
             raise self.nobody(error) from None
         except ValueError:

@@ -88,7 +88,7 @@ class Complete:
 class _Arrival:
     asks: Asks
     at: float  # its last request
-    told: bool = False  # it has been told that the settings differ
+    notified: bool = False  # it has been notified that the settings differ
 
 
 @dataclass
@@ -165,7 +165,7 @@ class Named:
         expected = max([asks.workers, *(arrival.asks.workers for arrival in live.values())])
         known = live.get(asks.process)
         if known is not None or len(live) < expected:  # else it is surplus, and need not be remembered
-            live[asks.process] = _Arrival(asks, now, known is not None and known.told)
+            live[asks.process] = _Arrival(asks, now, known is not None and known.notified)
         if text := differences(name, [arrival.asks for arrival in live.values()]):
             return self._refuse(name, gathering, asks, text, len(live) >= expected, now)
         gathering.differ_since = math.inf
@@ -184,8 +184,8 @@ class Named:
             return Awaits(text)  # so that processes that are about to ask learn it, too
         gathering.refused_at = min(gathering.refused_at, now)
         if asks.process in gathering.arrivals:
-            gathering.arrivals[asks.process].told = True
-        if complete and all(arrival.told for arrival in gathering.arrivals.values()):
+            gathering.arrivals[asks.process].notified = True
+        if complete and all(arrival.notified for arrival in gathering.arrivals.values()):
             del self._gatherings[name]
         raise Conflict(text)
 
@@ -196,10 +196,10 @@ class Named:
             claim = self._claims.get((job.tag, worker.id))
             if claim is not None and claim.process == asks.process:
                 return Place(job, worker.id)
-        if said := _differ({"the others": job.settings, "this process": asks.settings}):
+        if differing := _differ({"the others": job.settings, "this process": asks.settings}):
             if job.state is JobState.RUNNING and all(self._vacant(job, worker, now) for worker in job.workers):
                 return Dead(job)
-            raise Conflict(f"job {job.name!r} runs already: {said}")
+            raise Conflict(f"job {job.name!r} runs already: {differing}")
         who = job.name or "", asks.process
         since = self._waiting.setdefault(who, now)
         if job.state is JobState.WAITING:  # for its workers to come back
@@ -268,12 +268,12 @@ def _check(name: str, asks: Asks, max_workers: int) -> None:
 
 def differences(name: str, asked: list[Asks]) -> str:
     """A text of the differences between the processes' settings; empty without any."""
-    said: dict[str, Counter[Fact]] = {}
+    counts: dict[str, Counter[Fact]] = {}
     for one in asked:
         for setting, value in one.settings.items():
-            said.setdefault(setting, Counter())[value] += 1
+            counts.setdefault(setting, Counter())[value] += 1
     parts = []
-    for setting, values in said.items():
+    for setting, values in counts.items():
         if len(values) > 1 or sum(values.values()) < len(asked):
             each = [f"{value} in {_processes(count)}" for value, count in values.most_common(MOST_VALUES)]
             if others := sum(values.values()) - sum(count for _, count in values.most_common(MOST_VALUES)):

@@ -30,14 +30,14 @@ class _Note(BaseModel):
 
 def of(job: Job) -> bytes:
     """JSON; empty without such facts."""
-    said: dict[str, object] = {}
+    fields: dict[str, object] = {}
     if job.name is not None:
-        said |= {"name": job.name, "settings": job.settings}
+        fields |= {"name": job.name, "settings": job.settings}
     if job.elastic is not None:
-        said |= {
+        fields |= {
             "workers": job.workers_expected, "minimum": job.elastic.minimum, "evict_after": job.elastic.evict_after,
         }  # fmt: skip
-    return json.dumps(said).encode() if said else b""
+    return json.dumps(fields).encode() if fields else b""
 
 
 def take(job: Job, note: bytes) -> None:
@@ -46,13 +46,13 @@ def take(job: Job, note: bytes) -> None:
     if not note:
         return
     try:
-        said = _Note.model_validate_json(note)
+        fields = _Note.model_validate_json(note)
     except ValidationError:
         LOG.warning("job %d in the switch was stored by another release, so its name is unknown", job.id)
         return
-    job.name, job.settings = said.name, said.settings
-    if said.workers is not None:
-        job.elastic = Elastic(len(job.workers), said.minimum, said.evict_after)
-        job.workers_expected = said.workers
+    job.name, job.settings = fields.name, fields.settings
+    if fields.workers is not None:
+        job.elastic = Elastic(len(job.workers), fields.minimum, fields.evict_after)
+        job.workers_expected = fields.workers
         # A worker that takes no part was evicted or has left. If its process still runs, it sends, and is readmitted.
         job.silenced = frozenset(worker.id for worker in job.workers if worker.state is WorkerState.EVICTED)

@@ -54,7 +54,7 @@ GAUGES: dict[str, tuple[str, Value]] = {
 }
 SWAP_BUCKETS_S = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 
-disable_created_metrics()  # type: ignore[no-untyped-call]  # when a histogram was made tells nobody anything
+disable_created_metrics()  # type: ignore[no-untyped-call]  # when a histogram was made is of no use
 
 
 class Metrics(Collector):

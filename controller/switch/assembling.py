@@ -21,12 +21,12 @@ NOTHING = InstalledJob()  # of a switch that has lost its state: not even the re
 @dataclass
 class Assembled:
     """installed: complete jobs, jobs with a lost part (`InstalledJob.lost`), and records of removed jobs. useless:
-    parts of incomplete jobs, as (index of the switch, job). untold: jobs for which some leaf lacks the policy in force.
-    misplaced: by a leaf's place among the leaves, its rack in jobs, if the two differ."""
+    parts of incomplete jobs, as (index of the switch, job). unnotified: jobs for which some leaf lacks the policy in
+    force. misplaced: by a leaf's place among the leaves, its rack in jobs, if the two differ."""
 
     installed: Installed
     useless: list[tuple[int, int]] = field(default_factory=list)
-    untold: set[int] = field(default_factory=set)
+    unnotified: set[int] = field(default_factory=set)
     misplaced: dict[int, int] = field(default_factory=dict)
 
 
@@ -46,7 +46,7 @@ def assembled(root: Installed, leaves: Sequence[Installed], known: Mapping[int, 
         if held_by_root.complete and admitted and set(here) == set(decides.members):
             found.installed.jobs[job] = _whole(decides, here, len(leaves))
             if any((part.session, part.epoch) != (decides.session, decides.epoch) for part in here.values()):
-                found.untold.add(job)
+                found.unnotified.add(job)
         else:
             latest = max(part.session for part in (decides, *parts))
             remains = _remains(decides, parts, here) if admitted or set(here) != set(decides.members) else None
@@ -105,15 +105,15 @@ def _lost_root(leaves: Sequence[InstalledJob]) -> InstalledJob:
     here = {rack: leaf for rack, leaf in enumerate(leaves) if leaf.rack_size}
     if all(len(leaf.members) < 2 for leaf in here.values()):  # the job was about to begin, or does not exist
         return NOTHING
-    told = max(here.values(), key=lambda leaf: (leaf.session, leaf.epoch))
-    if told.fields is None:
+    newest = max(here.values(), key=lambda leaf: (leaf.session, leaf.epoch))
+    if newest.fields is None:
         return NOTHING
-    era = told.session, told.epoch
+    era = newest.session, newest.epoch
     counted = sum(leaf.prepared[era].sync_mask.bit_count() for leaf in here.values() if era in leaf.prepared)
-    by_arrivals = told.fields.quorum < min(counted, MAX_QUORUM)
-    fields = replace(told.fields, quorum=told.fields.quorum if by_arrivals else 0)
-    members = {rack: entries.leaf_at(rack, leaf.rack_size or 0, told.session) for rack, leaf in here.items()}
-    return InstalledJob(slots=told.slots, session=told.session, epoch=told.epoch, fields=fields, members=members)
+    by_arrivals = newest.fields.quorum < min(counted, MAX_QUORUM)
+    fields = replace(newest.fields, quorum=newest.fields.quorum if by_arrivals else 0)
+    members = {rack: entries.leaf_at(rack, leaf.rack_size or 0, newest.session) for rack, leaf in here.items()}
+    return InstalledJob(slots=newest.slots, session=newest.session, epoch=newest.epoch, fields=fields, members=members)
 
 
 def _lost_leaf(decides: InstalledJob, rack: int, size: int, another: InstalledJob) -> InstalledJob:

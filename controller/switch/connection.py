@@ -371,11 +371,11 @@ class P4RuntimeConnection:
             if kind == "arbitration":
                 await self._arbitrate(message.arbitration)
             elif kind in ("packet", "digest"):
-                said = decode_stream(message, self._schema)
-                if isinstance(said, fy.P4DigestList):
-                    yield Learned([(mac_text(seen["source"]), seen["port"]) for seen in said], said.ack())
+                decoded = decode_stream(message, self._schema)
+                if isinstance(decoded, fy.P4DigestList):
+                    yield Learned([(mac_text(seen["source"]), seen["port"]) for seen in decoded], decoded.ack())
                 else:
-                    yield PacketIn(int(said["ingress_port"]), said.payload)
+                    yield PacketIn(int(decoded["ingress_port"]), decoded.payload)
             elif kind == "error":
                 LOG.warning("the switch refused a packet-out: %s", message.error.message)
 

@@ -230,7 +230,7 @@ class Switch:
         await asyncio.sleep(RETRY_S)
 
     async def close(self) -> None:
-        """Disconnects from the switch, which goes on forwarding and aggregating."""
+        """Disconnects from the switch, which continues to forward and aggregate."""
         if self._keeping is not None:
             self._keeping.cancel()
             await asyncio.wait([self._keeping])

@@ -167,8 +167,8 @@ class Tree:
         self._uncompared.clear()
         for job, of in whole.items():
             await self._forget_failed(job, of, held[1:])
-            if job in found.untold and of.fields is not None:
-                for error in (await self._tell(job, of.session, of.epoch, of.fields)).values():
+            if job in found.unnotified and of.fields is not None:
+                for error in (await self._notify(job, of.session, of.epoch, of.fields)).values():
                     raise error
         return found.installed
 
@@ -246,19 +246,19 @@ class Tree:
         prepared = time.perf_counter()
         await self.root.write([~plan_entries.policy_entry(plan.job, replace(policy, fields=root_fields))])
         flipped = time.perf_counter()
-        untold = await self._tell(plan.job, policy.session, policy.epoch, policy.fields)
-        for error in untold.values():
+        unnotified = await self._notify(plan.job, policy.session, policy.epoch, policy.fields)
+        for error in unnotified.values():
             # It is in force nevertheless. A leaf that comes back gets it then, unless it has lost the job.
             LOG.warning("job %d, epoch %d: %s", plan.job, policy.epoch, error)
-        return SwapPhases((prepared - began) * 1e3, (flipped - prepared) * 1e3), untold
+        return SwapPhases((prepared - began) * 1e3, (flipped - prepared) * 1e3), unnotified
 
-    async def _tell(self, job: int, session: int, epoch: int, fields: PolicyFields) -> dict[int, SwitchError]:
+    async def _notify(self, job: int, session: int, epoch: int, fields: PolicyFields) -> dict[int, SwitchError]:
         """Writes the policy in force to the leaves, and deletes policies that were prepared before it. Returns by rack
         the errors of leaves."""
         racks = self._racks[job]
-        untold: dict[int, SwitchError] = {}
+        unnotified: dict[int, SwitchError] = {}
 
-        async def tell(rack: int, leaf: Switch) -> None:
+        async def notify(rack: int, leaf: Switch) -> None:
             here = racks.part(fields, rack)
             try:
                 await leaf.put(entries.policy(job, session, epoch, here, fields.members))
@@ -266,10 +266,10 @@ class Tree:
                 old = tree_entries.old_epochs(held.prepared if held else (), session, epoch)
                 await leaf.write([-entries.not_prepared(job, *era) for era in old], missing_ok=True)
             except SwitchError as error:
-                untold[rack] = error
+                unnotified[rack] = error
 
-        await _all(tell(rack, leaf) for rack, leaf in self._leaves_of(job))
-        return untold
+        await _all(notify(rack, leaf) for rack, leaf in self._leaves_of(job))
+        return unnotified
 
     async def readmit(self, plan: Readmission) -> None:
         """Removes the old process's entries before it writes the new one's. Admits the new one only when its leaf has
@@ -282,9 +282,9 @@ class Tree:
         here = self._by_rack(plan.job, plan.members)[rack]
         await leaf.put(entries.leaf_group(plan.job, here, self._uplink))
         await leaf.put(entries.address(plan.job, place, plan.new, self.options.own))
-        _, untold = await self._swap(plan.swap)
-        if rack in untold:
-            raise untold[rack]
+        _, unnotified = await self._swap(plan.swap)
+        if rack in unnotified:
+            raise unnotified[rack]
         await leaf.write([+entries.member(plan.job, place, plan.new)])
 
     async def shut_out(self, job: int, worker: int, at: Endpoint) -> None:

@@ -138,14 +138,14 @@ def is_right(plan: Plan, named: Named | None) -> bool:
 
 def virtual(runs: int, first: int = 0) -> dict[str, Counter[str]]:
     """By what is slow: how many runs were right, and how many not; every second run has nobody that is slow."""
-    told: dict[str, Counter[str]] = {}
+    outcomes: dict[str, Counter[str]] = {}
     for seed in range(first, first + runs):
         for kind in (KINDS[seed % len(KINDS)], ("nobody", "in turn")[seed % 2]):
             plan = Plan.of(kind, seed)
             named = play(plan, STEPS if kind in KINDS else STEPS_OF_NOBODY)
             right = is_right(plan, named)
-            told.setdefault(kind, Counter())["right" if right else f"{plan} {named}"] += 1
-    return told
+            outcomes.setdefault(kind, Counter())["right" if right else f"{plan} {named}"] += 1
+    return outcomes
 
 
 class Relay:
@@ -276,12 +276,12 @@ def main() -> int:
         except SereneError as error:
             print(f"error: {error}", file=sys.stderr)
             return 1
-    told = virtual(options.runs)
-    for kind, counts in told.items():
+    outcomes = virtual(options.runs)
+    for kind, counts in outcomes.items():
         print(f"{kind}: right in {counts['right']} of {sum(counts.values())} runs")
         for wrong in (what for what in counts if what != "right"):
             print(f"  {wrong}")
-    with_slow = [told[kind] for kind in KINDS if kind in told]
+    with_slow = [outcomes[kind] for kind in KINDS if kind in outcomes]
     right, all_ = sum(counts["right"] for counts in with_slow), sum(sum(counts.values()) for counts in with_slow)
     print(f"a slow worker named within {WITHIN} steps in {right} of {all_} runs")
     return 0

@@ -39,7 +39,7 @@ PLAYED = ("controller", "experiments/correctness", "experiments/shared")  # what
 
 
 class BadPart(SereneError):
-    """A file is no part, or cannot be added up with the others; the message says why."""
+    """A file is no part, or cannot be added up with the others; the message states why."""
 
 
 def build() -> str:
@@ -128,15 +128,24 @@ class Part:
     def read(cls, path: Path) -> Part:
         """Reads a part from the file that ``write`` made. Raises BadPart."""
         try:
-            said = _Written.model_validate_json(path.read_bytes())
-            tallies = {(first, second): tally for (first, second), tally in _by_pair(said)}
+            written = _Written.model_validate_json(path.read_bytes())
+            tallies = {(first, second): tally for (first, second), tally in _by_pair(written)}
         except ValidationError as error:
             wrong = error.errors()[0]
             where = ".".join(map(str, wrong["loc"]))
             raise _no_part(path, f"{where}: {wrong['msg']}" if where else wrong["msg"]) from None
         except (OSError, ValueError) as error:
             raise _no_part(path, str(error)) from None
-        return cls(said.build, said.program, said.racks, said.take_overs, said.first, said.runs, said.seconds, tallies)
+        return cls(
+            written.build,
+            written.program,
+            written.racks,
+            written.take_overs,
+            written.first,
+            written.runs,
+            written.seconds,
+            tallies,
+        )
 
 
 def _no_part(path: Path, why: str) -> BadPart:

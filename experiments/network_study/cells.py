@@ -33,7 +33,7 @@ VERSION = 2  # of answers; to be raised when earlier ones are wrong
 
 
 class BadCell(SereneError):
-    """A question cannot be answered; the message says why."""
+    """A question cannot be answered; the message states why."""
 
 
 @dataclass(frozen=True)

@@ -189,7 +189,7 @@ RULES = (
         "the layered butterfly's time over the flat one's is below 1 at r < 1, and not at r = 1",
         _compared([(LAYERED, FLAT)], lambda r, x: x >= 1 if r == 1 else x < 1), main=True,
     ),
-    # What the paper says outside section 4.
+    # What the paper states outside section 4.
     Rule(
         "the layered method requires log2n more steps",
         "the layered butterfly has as many steps more than the flat one as the logarithm of a leaf's hosts",

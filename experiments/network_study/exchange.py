@@ -17,7 +17,7 @@ SERVER_SHARE = 8  # one host in eight is a parameter server
 
 
 class BadMethod(SereneError):
-    """A method does not exist, or the network's size does not allow it; the message says what is valid."""
+    """A method does not exist, or the network's size does not allow it; the message states what is valid."""
 
 
 @dataclass(frozen=True)

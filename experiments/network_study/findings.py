@@ -170,11 +170,11 @@ class Findings:
         rows = []
         ways = [(how, strategy) for how in (SWITCH, SERVERS) for strategy in STRATEGIES]
         for how, strategy in [*ways, *((how, "bsp") for how in LOCK_STEP)]:
-            told = [
+            texts = [
                 f"{speed[how, strategy, name]:.2f} ({speed[how, strategy, name] / speed[SWITCH, 'bsp', name] - 1:+.0%})"
                 for name in STRAGGLERS
             ]
-            rows.append([how, strategy, *told, str(int(max(ahead[how, strategy, name] for name in STRAGGLERS)))])
+            rows.append([how, strategy, *texts, str(int(max(ahead[how, strategy, name] for name in STRAGGLERS)))])
         kinds = (name.partition(":")[0] for name in STRAGGLERS)
         return ["exchange", "strategy", *kinds, "ahead of the slowest, most"], rows
 
@@ -240,16 +240,16 @@ def emulated(rows: Sequence[Row]) -> Table:
     """Exchanges on emulated networks, compared with the simulation."""
     beside = [name for name in BESIDE if any(name in row for row in rows)]
     head = ["hosts", "r", "method", "simulated", "emulated", "spread", "emulated / simulated"]
-    told = []
+    texts = []
     for row in rows:
         samples = row.get("samples_s") or [row["least_s"], row["most_s"]]
         hosts = row["hosts"] if "hosts" in row else row["ports"] // 2 * row["leaves"]  # older measurements
-        told.append([
+        texts.append([
             str(hosts), ratio_name(row["ratio"]), title(row), seconds(row["simulated_s"]),
             seconds(row["emulated_s"]), f"{seconds(min(samples))} to {seconds(max(samples))}",
             f"{row['emulated_s'] / row['simulated_s']:.2f}", *(BESIDE[name][1](row[name]) for name in beside),
         ])  # fmt: skip
-    return [*head, *(BESIDE[name][0] for name in beside)], told
+    return [*head, *(BESIDE[name][0] for name in beside)], texts
 
 
 def seconds(time: float) -> str:

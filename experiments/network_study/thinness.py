@@ -84,8 +84,8 @@ class Thinness:
             mine = self.runs[(self.runs["hosts"] == hosts) & (self.runs["ms"] == ms)]
             for how in (*EXCHANGES, *LOCK_STEP):
                 for straggler in mine["straggler"][mine["how"] == how].unique():
-                    told = [texts.get((hosts, ms, how, straggler, strategy), "") for strategy in THINNED]
-                    rows.append([f"{hosts:,}", f"{ms:g} ms", how, straggler.partition(":")[0], *told])
+                    cells = [texts.get((hosts, ms, how, straggler, strategy), "") for strategy in THINNED]
+                    rows.append([f"{hosts:,}", f"{ms:g} ms", how, straggler.partition(":")[0], *cells])
         head = ["workers", "computing", "exchange", "straggler", *(look(strategy).name for strategy in THINNED)]
         return head, _merged(rows)
 
@@ -105,9 +105,9 @@ class Thinness:
         thin = runs[(runs["ratio"] == RATIOS[-1]) & (runs["strategy"] == "bsp") & ~runs["how"].isin(BY_SERVERS)]
         whole = runs[(runs["ratio"] == 1) & runs["how"].isin(BY_SERVERS)]
         best = [each.loc[each["seconds"].idxmin()] for each in (thin, whole)]
-        told = [[f"{look(row['strategy']).name} by {row['how']}", f"{1 / row['seconds']:.2f}"] for row in best]
+        cells = [[f"{look(row['strategy']).name} by {row['how']}", f"{1 / row['seconds']:.2f}"] for row in best]
         head = ["workers", "r = 1/8", "rounds/s", "r = 1, servers", "rounds/s", "ratio"]
-        return head, [[f"{hosts:,}", *told[0], *told[1], f"{best[1]['seconds'] / best[0]['seconds']:.1f}"]]
+        return head, [[f"{hosts:,}", *cells[0], *cells[1], f"{best[1]['seconds'] / best[0]['seconds']:.1f}"]]
 
     def picture(self, path: Path, optimiser: str = "mlp mild") -> Path:
         """The time to the accuracy over that of BSP on the whole network by the same exchange, without stragglers."""

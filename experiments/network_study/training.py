@@ -35,7 +35,7 @@ COMPUTING, SENDING, WAITING, READING = range(4)  # a worker's states
 
 
 class BadTraining(SereneError):
-    """A training's numbers are invalid; the message says what is valid."""
+    """A training's numbers are invalid; the message states what is valid."""
 
 
 @dataclass(frozen=True)

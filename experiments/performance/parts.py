@@ -18,7 +18,7 @@ POLL_S = 0.05
 
 
 class BenchFailed(SereneError):
-    """A measurement failed or is void; the message says what happened."""
+    """A measurement failed or is void; the message states what happened."""
 
 
 class Hosts(Protocol):
@@ -41,8 +41,8 @@ def run_parts(
     try:
         for worker, (part, options) in parts.items():
             name = f"{part}-{worker}"
-            told = json.dumps({**options, "worker": worker})
-            command = module("serene.experiments.performance.hosts", part, told, str(work / f"{name}.json"))
+            arguments = json.dumps({**options, "worker": worker})
+            command = module("serene.experiments.performance.hosts", part, arguments, str(work / f"{name}.json"))
             with (work / f"{name}.log").open("wb") as output:
                 processes[name] = hosts.popen(worker, command, stdout=output, stderr=output, cwd=str(ROOT))
         until = time.monotonic() + timeout_s

@@ -3,7 +3,7 @@
 The embedded switch is compiled with a cycle counter for each stage and each action, and runs in this process. Counting
 itself takes about 25 cycles a visit, so that what is visited often looks more expensive than it is. Then both switches
 run in Mininet, with one worker that pushes, and `perf` samples whether they are in the P4 program, in the code around
-it, or in the kernel. For what is not installed a line says so.
+it, or in the kernel. A line names what is not installed.
 """
 
 from __future__ import annotations
@@ -66,15 +66,15 @@ def stages(program: Program) -> list[tuple[str, float, float]]:
 
 def stage_table(rows: list[tuple[str, float, float]], lanes: int) -> Table:
     total = sum(cycles for _, cycles, _ in rows)
-    told = [
+    cells = [
         [name, f"{cycles:,.0f}", f"{cycles / total:.0%}", f"{times:.2f}"]
         for name, cycles, times in rows if cycles >= LEAST * total
     ]  # fmt: skip
     rest = [cycles for _, cycles, _ in rows if cycles < LEAST * total]
-    told += [[f"{len(rest)} others", f"{sum(rest):,.0f}", f"{sum(rest) / total:.0%}", ""]] if rest else []
+    cells += [[f"{len(rest)} others", f"{sum(rest):,.0f}", f"{sum(rest) / total:.0%}", ""]] if rest else []
     head = ["stage or action", "cycles a packet", "share", "times a packet"]
     title = f"embedded switch, in process, {lanes} lanes"
-    return terminal.table(head, [*told, ["all", f"{total:,.0f}", "", ""]], head[:1], title)
+    return terminal.table(head, [*cells, ["all", f"{total:,.0f}", "", ""]], head[:1], title)
 
 
 def perf(target: str, program: Program, work: Path) -> list[tuple[float, str, str]]:
@@ -87,9 +87,9 @@ def perf(target: str, program: Program, work: Path) -> list[tuple[float, str, st
         recording += ["--delay", str(int(2 * WARM_S * 1e3)), "--", "sleep", str(2 * WARM_S + SECONDS)]
         with subprocess.Popen(recording, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as recorder:
             with_job(network, {0: ("pushes", options)}, work, PATIENCE_S)
-            said, _ = recorder.communicate(timeout=PATIENCE_S)
+            output, _ = recorder.communicate(timeout=PATIENCE_S)
         if recorder.returncode:
-            raise SereneError(f"perf: {said.strip()[-300:]}")
+            raise SereneError(f"perf: {output.strip()[-300:]}")
     report = subprocess.run(
         ["perf", "report", "-q", "--stdio", "--no-children", "-s", "dso,symbol", "-i", str(data)],
         capture_output=True, text=True, check=True,
@@ -113,8 +113,10 @@ def perf_table(target: str, rows: list[tuple[float, str, str]]) -> Table:
     for share, where, _ in rows:
         by_place[where] = by_place.get(where, 0.0) + share
     places = ", ".join(f"{where} {share:.0%}" for where, share in sorted(by_place.items(), key=lambda p: -p[1])[:5])
-    told = [[f"{share:.1%}", where, function[:70]] for share, where, function in rows[:SHOWN]]
-    return terminal.table(["share", "where", "function"], told, ["where", "function"], f"{target} in Mininet: {places}")
+    cells = [[f"{share:.1%}", where, function[:70]] for share, where, function in rows[:SHOWN]]
+    return terminal.table(
+        ["share", "where", "function"], cells, ["where", "function"], f"{target} in Mininet: {places}"
+    )
 
 
 def profile(console: Console) -> None:

@@ -99,7 +99,7 @@ class Swapper:
         self.swaps.to_csv(directory / "swaps.csv", index=False)
         draw(self.swaps, results.summary, directory / "swaps.png")
 
-    def told(self) -> list[str]:
+    def report_lines(self) -> list[str]:
         """Lines on the distribution of the latencies. Raises SereneError if there was no swap."""
         failed = [f"not done, or without an answer: {line}" for line in self.failed]
         if self.swaps.empty:

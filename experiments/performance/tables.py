@@ -111,10 +111,10 @@ class Controller:
         self._channel = grpc.insecure_channel(f"127.0.0.1:{port}", [("grpc.max_receive_message_length", -1)])
         grpc.channel_ready_future(self._channel).result(PATIENCE_S)
         self._stub = p4r_grpc.P4RuntimeStub(self._channel)
-        self._said: queue.SimpleQueue[p4r.StreamMessageRequest | None] = queue.SimpleQueue()
-        self._stream = self._stub.StreamChannel(iter(self._said.get, None))
+        self._stream_requests: queue.SimpleQueue[p4r.StreamMessageRequest | None] = queue.SimpleQueue()
+        self._stream = self._stub.StreamChannel(iter(self._stream_requests.get, None))
         first = p4r.MasterArbitrationUpdate(election_id=p4r.Uint128(low=1))
-        self._said.put(p4r.StreamMessageRequest(arbitration=first))
+        self._stream_requests.put(p4r.StreamMessageRequest(arbitration=first))
         next(self._stream)
         kinds = p4r.SetForwardingPipelineConfigRequest
         request = kinds(action=kinds.VERIFY_AND_COMMIT, election_id=p4r.Uint128(low=1))
@@ -141,7 +141,7 @@ class Controller:
         return sum(len(part.entities) for part in self._stub.Read(p4r.ReadRequest(entities=[wanted])))
 
     def close(self) -> None:
-        self._said.put(None)
+        self._stream_requests.put(None)
         self._channel.close()
 
 

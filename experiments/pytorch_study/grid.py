@@ -30,10 +30,10 @@ class Cell:
     workers: int = 4
 
     def __str__(self) -> str:
-        said = (
+        text = (
             f"{self.task} {self.optimizer} {self.way} {self.strategy} every {self.every} stragglers {self.stragglers}"
         )
-        return re.sub(r"[^a-zA-Z0-9]+", "-", f"{said} {self.workers}x{self.steps} seed {self.seed}")
+        return re.sub(r"[^a-zA-Z0-9]+", "-", f"{text} {self.workers}x{self.steps} seed {self.seed}")
 
 
 def results(out: Path) -> JsonStore[Cell]:

@@ -58,12 +58,12 @@ def train(controller: str, cell: Cell) -> dict[str, Any]:
             f"worker {number}": partial(_work, cell, task, number, str(Path(folder, "store")), together)
             for number in range(cell.workers)
         }
-        told = [*results(calls, PATIENCE_S).values()]
+        reports = [*results(calls, PATIENCE_S).values()]
     return {
-        **told[0],
-        "seconds": max(each["seconds"] for each in told),
-        "sent": sum(each["sent"] for each in told) / len(told),
-        "equal": len({each["digest"] for each in told}) == 1,
+        **reports[0],
+        "seconds": max(each["seconds"] for each in reports),
+        "sent": sum(each["sent"] for each in reports) / len(reports),
+        "equal": len({each["digest"] for each in reports}) == 1,
         "load": load,
         "date": date.today().isoformat(),
     }
@@ -100,15 +100,15 @@ def _work(cell: Cell, task: Task, number: int, store: str, together: Any) -> dic
         sent = client.counts.sent * packet
     else:  # a ring's all-reduce, without headers: docs/network-study.md
         sent = cell.steps // cell.every * 2 * (cell.workers - 1) * 4 * size // cell.workers
-    told = {
+    report = {
         "seconds": seconds,
         "sent": sent,
         "digest": hashlib.blake2b(_vector(model).numpy().tobytes(), digest_size=8).hexdigest(),
     }
     if number == 0:
-        told |= {"losses": losses, "accuracy": accuracy(model, task.test), "parameters": size}
-        told["accuracies"] = _until_target(model, task, looks)
-    return told
+        report |= {"losses": losses, "accuracy": accuracy(model, task.test), "parameters": size}
+        report["accuracies"] = _until_target(model, task, looks)
+    return report
 
 
 def _joined(
@@ -145,7 +145,7 @@ def _until_target(model: nn.Module, task: Task, looks: list[tuple[float, int, Te
 
 
 def accuracy(model: nn.Module, test: tuple[Tensor, Tensor]) -> float:
-    """The share of the test set's labels that the model tells right."""
+    """The share of the test set's labels that the model classifies correctly."""
     right = total = 0
     with torch.no_grad():
         for inputs, labels in zip(*(torch.split(each, TEST_BATCH) for each in test), strict=True):

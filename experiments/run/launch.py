@@ -52,7 +52,7 @@ class Companion(Protocol):
     def keep(self, found: results.Results, directory: Path) -> None:
         """Called at the end. Writes into the directory that will become the run's OUT."""
 
-    def told(self) -> list[str]:
+    def report_lines(self) -> list[str]:
         """Lines to print after the run's own."""
 
 
@@ -102,7 +102,7 @@ def train(settings: Settings, work: Work, console: Console, companion: Companion
             if (last := _status(controller, job)) is None:
                 if stopped:  # and a fault file had killed the controller: what the switch counted is not known
                     raise KeyboardInterrupt
-                last = controller.job(job)  # raises an error that says why there is no status
+                last = controller.job(job)  # raises an error with the reason why there is no status
             view.show(last, [worker.steps() for worker in workers])
             if companion is not None:
                 companion.look(last, controller)
@@ -113,7 +113,7 @@ def train(settings: Settings, work: Work, console: Console, companion: Companion
 
 
 def _status(controller: ControllerClient, job: int) -> JobStatus | None:
-    """None while the controller is busy or starts again. If it has died, `_check_alive` will say so."""
+    """None while the controller is busy or starts again. If it has died, `_check_alive` reports it."""
     try:
         return controller.job(job)
     except (NoController, Rejected):
@@ -212,7 +212,7 @@ def _run(settings: Settings, console: Console, companion: Companion | None) -> i
     _conclude(found, settings, console, kept=unwritten is None)
     stopped = found.summary["stopped"]
     try:
-        for line in companion.told() if companion is not None else ():
+        for line in companion.report_lines() if companion is not None else ():
             console.print(line, highlight=False)
         if unwritten is not None:
             stays = f"; what the workers wrote stays in {work.directory} and {work.spare}" if unwritten.nowhere else ""

@@ -26,7 +26,7 @@ from serene.workers import architectures
 Json = dict[str, Any]
 ACCURACIES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.82, 0.84, 0.85, 0.86, 0.88, 0.9, 0.91, 0.92, 0.95)
 
-UNITS = {"t": "t_s", "t_unix": "t_unix_s"}  # names of columns in metrics.csv that say their units
+UNITS = {"t": "t_s", "t_unix": "t_unix_s"}  # names of columns in metrics.csv that have their units
 TO_REPEAT = ("seed", "compute_ms", "racks", "link_mbit", "uplink_mbit", "mininet", "commit")  # settings
 AS_THEY_ARE = ("target", "exchange", "workers", "model", "dataset", "batch_size", "straggler", "steps")  # settings
 
@@ -87,7 +87,7 @@ def collect(
     """The results, from the workers' files and what the switch or the servers counted.
 
     events: those of a fault file, as played. lost_incarnations: for each worker that was killed, the steps it had done.
-    stopped: workers that were told to end before they had done all steps; of their last step, any part may have been
+    stopped: workers that were ended before they had done all steps; of their last step, any part may have been
     counted. Raises Incomplete; or KeyboardInterrupt if workers were stopped so early that there is nothing to keep.
     """
     try:
@@ -117,7 +117,7 @@ def collect(
         "contributions_sent": sum(worker["contributions_sent"] for worker in workers)
         + slots * sum(lost_incarnations)
         - sum(min(workers[worker]["contributions_sent"], slots) for worker in stopped),
-        # Sent or not when workers were killed or told to end: each of these was applied once or never.
+        # Sent or not when workers were killed or ended: each of these was applied once or never.
         "contributions_under_way": slots * (len(lost_incarnations) + len(stopped)),
         "contributions_applied": None if counted.applied is None else sum(counted.applied),
         "miscounted": None if lost_incarnations or stopped else miscounted(workers, counted.applied),
@@ -169,7 +169,7 @@ def _exchange_share(workers: Sequence[Json]) -> float:
 
 
 def _sum(workers: Sequence[Json], *names: str) -> int | None:
-    """The sum of these numbers over the workers; None if one is unknown: gloo does not say how many packets it
+    """The sum of these numbers over the workers; None if one is unknown: gloo does not report how many packets it
     sends."""
     numbers = [worker[name] for worker in workers for name in names]
     return None if None in numbers else sum(numbers)
@@ -207,7 +207,7 @@ def write(results: Results, work: Work, out: Path, further: Iterable[Callable[[R
     """Writes all results to ``out``, where they appear in one step. further: functions that add files of their own to
     the directory. Under sudo the files belong to the user who called it.
 
-    Raises CannotWrite; the message says where the results are instead.
+    Raises CannotWrite; the message states where the results are instead.
     """
 
     def fill(part: Path) -> None:

@@ -29,7 +29,7 @@ class BadUsage(SereneError):
 
 
 class ClusterFailed(SereneError):
-    """The cluster cannot do any task; the message says why."""
+    """The cluster cannot do any task; the message states why."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def work_off(todo: Sequence[T], do: Callable[[T], R], executor: Executor) -> Gen
             except Exception as error:
                 if type(error).__name__ != "KilledWorker":  # dask's; by name, for dask need not be installed
                     raise ClusterFailed(
-                        f"a worker cannot do Serene's tasks; is the same Serene installed there? It says: "
+                        f"a worker cannot do Serene's tasks; is the same Serene installed there? Its output: "
                         f"{type(error).__name__}: {error}"
                     ) from error
                 if place in alone:

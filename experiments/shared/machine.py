@@ -77,18 +77,18 @@ def _version(package: str) -> str | None:
 @lru_cache(maxsize=1)
 def here() -> str:
     """This machine: the processor and how many there are, memory, and versions."""
-    told = machine()
-    versions = f"Linux {platform.release()}, Python {told['python']}, PyTorch {told.get('torch', '-')}"
-    return ", ".join([f"{told['processor']}, {os.cpu_count()} processors, {_memory()}; {versions}", *_bmv2()])
+    facts = machine()
+    versions = f"Linux {platform.release()}, Python {facts['python']}, PyTorch {facts.get('torch', '-')}"
+    return ", ".join([f"{facts['processor']}, {os.cpu_count()} processors, {_memory()}; {versions}", *_bmv2()])
 
 
 def _bmv2() -> list[str]:
     """BMv2's version, if it is installed."""
     try:
-        said = subprocess.run([BMV2, "--version"], capture_output=True, text=True, timeout=30, check=False).stdout
+        output = subprocess.run([BMV2, "--version"], capture_output=True, text=True, timeout=30, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
         return []
-    return [f"{BMV2} {line}" for line in said.strip().splitlines()[-1:]]
+    return [f"{BMV2} {line}" for line in output.strip().splitlines()[-1:]]
 
 
 def _memory() -> str:

@@ -29,7 +29,7 @@ class NoProcesses(SereneError):
 
 
 class WorkerLost(Exception):
-    """The process that did a task has died, and left no result; the message says how it ended."""
+    """The process that did a task has died, and left no result; the message states how it ended."""
 
 
 class Processes(ThreadPoolExecutor):

@@ -100,7 +100,7 @@ class Store(Generic[C, R]):
         return self.path(cell).exists()
 
     def keep(self, cell: C, result: R) -> None:
-        """Writes a cell's result. Raises CannotWrite; the message says where the result is instead."""
+        """Writes a cell's result. Raises CannotWrite; the message states where the result is instead."""
         self.write(self.path(cell), cell, result)
         self._failure(cell).unlink(missing_ok=True)
 

@@ -36,7 +36,7 @@ MINUTE, HOUR = 60.0, 3600.0
 
 
 class Failed(SereneError):
-    """Cells could not be run; the message says which, and why."""
+    """Cells could not be run; the message states which, and why."""
 
 
 def add_options(parser: argparse.ArgumentParser, grids: Iterable[str], out: str) -> None:
@@ -194,10 +194,10 @@ def complete(
     preload: tuple[str, ...] = (),
     label: Callable[[T], str] = str,
 ) -> None:
-    """Says how many cells are done, and runs the others. Arguments as of `announced` and `Group`. Raises Failed."""
+    """Prints how many cells are done, and runs the others. Arguments as of `announced` and `Group`. Raises Failed."""
     cells = list(cells)
-    said = announced(cells, store, expected_s, took, lambda cell: processes)
-    console.print(said, highlight=False, soft_wrap=True)
+    estimate = announced(cells, store, expected_s, took, lambda cell: processes)
+    console.print(estimate, highlight=False, soft_wrap=True)
     if missing := store.missing(cells):
         sweep([Group(title, missing, do, processes, where, preload)], store, console, label)
 

@@ -57,8 +57,10 @@ class _Output:
             with open(os.devnull, "w") as nobody:  # also for what is still in the stream
                 os.dup2(nobody.fileno(), self._stream.fileno())
             with suppress(OSError):
-                said = f"the output cannot be written: {error.strerror}; the work goes on, and its results are kept"
-                print(said, file=sys.stderr, flush=True)
+                message = (
+                    f"the output cannot be written: {error.strerror}; the work continues, and its results are kept"
+                )
+                print(message, file=sys.stderr, flush=True)
 
 
 def table(
@@ -78,11 +80,11 @@ def command(main: Callable[[], int | None]) -> Callable[[], int]:
     after another SereneError."""
 
     @wraps(main)
-    def told() -> int:
+    def run() -> int:
         try:
             return main() or 0
         except SereneError as error:
             print(f"error: {error}", file=sys.stderr)
             return 2 if isinstance(error, BadUsage) else 1
 
-    return told
+    return run

@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 
 class CallFailed(SereneError):
-    """A function raised, its process died, or it took too long; the message says which one, and why."""
+    """A function raised, its process died, or it took too long; the message states which one, and why."""
 
 
 def results(calls: Mapping[str, Callable[[], R]], patience_s: float) -> dict[str, R]:

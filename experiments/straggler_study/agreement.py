@@ -38,8 +38,8 @@ def summary(found: pd.DataFrame) -> Table:
     rows = []
     for share, mine in found.groupby(found["cell"].map(lambda cell: cell.share)):
         by = [errors(mine, name) for name in MEASURES]
-        told = [f"{each.median():.0%} (at most {each.max():.0%})" if len(each) else "-" for each in by]
-        rows.append([names.percent(share), str(len(mine)), *told])
+        cells = [f"{each.median():.0%} (at most {each.max():.0%})" if len(each) else "-" for each in by]
+        rows.append([names.percent(share), str(len(mine)), *cells])
     return ["wanted share", "cells", *(f"{title.partition(' [')[0]} differs by" for title in MEASURES.values())], rows
 
 

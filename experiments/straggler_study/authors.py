@@ -33,7 +33,7 @@ STEPS_PER_EVALUATION = 10
 
 
 class BadLogs(BadUsage):
-    """There are no logs, or files are not such logs; the message says which."""
+    """There are no logs, or files are not such logs; the message states which."""
 
 
 def _worker(path: Path) -> tuple[pd.DataFrame, float] | None:

@@ -151,7 +151,7 @@ class Watch:
     def keep(self, found: Results, directory: Path) -> None:
         """Writes nothing: the run's own files are enough."""
 
-    def told(self) -> list[str]:
+    def report_lines(self) -> list[str]:
         return []
 
     def staleness(self) -> np.ndarray:
@@ -165,12 +165,12 @@ class Watch:
 def _trace(cell: Cell, found: Results, staleness: np.ndarray) -> Trace:
     rows = sorted(found.rows, key=lambda row: int(row["worker"]))
     starts = [worker["started_unix"] for worker in found.workers]
-    told = [
+    steps_of_workers = [
         row
         for worker, mine in groupby(rows, key=lambda row: int(row["worker"]))
         for row in _rows(worker, starts[worker] - min(starts), mine)
     ]
-    steps = np.array(told, STEP)
+    steps = np.array(steps_of_workers, STEP)
     steps = steps[np.argsort(steps["ended"], kind="stable")]
     summary = found.summary
     facts = {

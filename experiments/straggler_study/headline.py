@@ -16,7 +16,7 @@ from serene.experiments.straggler_study.study import SAME, Spread, Study, Table
 Way = tuple[str, str]  # what the gradients go through, as `names.way` calls it, and the strategy
 
 FASTER = -0.40  # the paper's "up to 40 %", as a change
-DRASTICALLY = -0.50  # what we take "drastically" for; the paper does not say
+DRASTICALLY = -0.50  # what we take "drastically" for; the paper gives no number
 ABSTRACT, LOGS = "abstract", "their logs, by experiments/straggler_study/authors.py"
 
 
@@ -52,8 +52,8 @@ def answer(study: Study) -> Table:
                  changes(study, (way, "ssp:10"), bsp)]  # fmt: skip
         for share in sorted({share for each in found for share in each}, reverse=True):
             server, gloo, strategy = (each.get(share, Spread.of(())) for each in found)
-            told = [spread.percent() for spread in (server, gloo, strategy)]
-            rows.append([switch, percent(share), *told, saves_more(server, strategy)])
+            cells = [spread.percent() for spread in (server, gloo, strategy)]
+            rows.append([switch, percent(share), *cells, saves_more(server, strategy)])
     return head, rows
 
 
@@ -132,7 +132,7 @@ def scapy_rows(study: Study) -> Table:
 class Claim:
     """A claim that some number becomes less. theirs: in the authors' words. source: where it is. ours: what is compared
     here: ``one`` with ``other``, both as (way, strategy), where a way of None is each switch. what, straggler, base: as
-    of `changes`. amount: the change that they claim, None if they do not say it."""
+    of `changes`. amount: the change that they claim, None if they name none."""
 
     theirs: str
     source: str
@@ -189,9 +189,9 @@ def claims(study: Study) -> Table:
         for way in there if claim.one[0] is None else (EMBEDDED,):
             one, other = (((each or way), strategy) for each, strategy in (claim.one, claim.other))
             spreads = changes(study, one, other, claim.what, claim.straggler, claim.base)
-            told = [spreads[share].percent() if share in spreads else "" for share in grid.SHARES]
+            cells = [spreads[share].percent() if share in spreads else "" for share in grid.SHARES]
             engine = f"emulated, {SWITCHES[way].removeprefix('the ')}"
-            found.append([claim.theirs, claim.source, claim.ours, engine, *told, *verdict(spreads, claim.amount)])
+            found.append([claim.theirs, claim.source, claim.ours, engine, *cells, *verdict(spreads, claim.amount)])
     nothing = [""] * len(grid.SHARES)
     for theirs, ours, counted in _counts(study):
         found.append([theirs, ABSTRACT, ours, "emulated", *nothing, counted, "-"])

@@ -72,7 +72,7 @@ class Numbers:
     evaluation. The next ones are about the time until the first worker has done all its steps. step_s: mean time of a
     step; compute_s, network_s, waiting_s: its parts; exchange_s: the last two together. waited_s: what each worker has
     waited, float64[workers]; waited_sum_s: all of them. share: of the network in a step without stragglers' delays and
-    without waiting; with gloo waiting is part of it, because it cannot be told apart. late: by what share workers
+    without waiting; with gloo waiting is part of it, because it cannot be separated. late: by what share workers
     computed longer than they should have. stalled: the share of the training in which something on the machine waited
     for a processor; NaN if it is not known.
     """

@@ -66,10 +66,10 @@ def _panel(study: Study, axes: Any, cells: Sequence[Cell], rows: dict[tuple[str,
         spread = study.spread(cell, "target_s")
         if np.isfinite(spread.middle):
             axes.plot([spread.middle] * 2, [at - 0.36, at + 0.36], color=colour, linewidth=2.6)
-        said = _said(times, spread.middle)
+        text = _time_text(times, spread.middle)
         right = max(reached, default=0.0)
         axes.annotate(
-            said, (right, at), xytext=(6, 0), textcoords="offset points", va="center", fontsize=7.5, color="#444444",
+            text, (right, at), xytext=(6, 0), textcoords="offset points", va="center", fontsize=7.5, color="#444444",
         )  # fmt: skip
     axes.set_ylim(max(rows.values(), default=0) + 0.8, -0.8)
     axes.grid(axis="y", visible=False)
@@ -77,7 +77,7 @@ def _panel(study: Study, axes: Any, cells: Sequence[Cell], rows: dict[tuple[str,
     axes.set_xlim(0, 1.1 * right)
 
 
-def _said(times: Sequence[float], middle: float) -> str:
+def _time_text(times: Sequence[float], middle: float) -> str:
     if not times:
         return "no result"
     never = sum(not np.isfinite(time) for time in times)
@@ -241,8 +241,8 @@ def map_rows(study: Study) -> Table:
     rows = []
     for case in dict.fromkeys((cell.workers, cell.straggler, cell.share) for cell in study.grid.map):
         cell, gain = best(study, case)
-        told = names.strategy(cell), "-" if gain is None else gain.percent()
-        rows.append([str(case[0]), straggler_name(case[1]), percent(case[2]), *told])
+        cells = names.strategy(cell), "-" if gain is None else gain.percent()
+        rows.append([str(case[0]), straggler_name(case[1]), percent(case[2]), *cells])
     return head, rows
 
 
@@ -257,8 +257,8 @@ def strategy_map(study: Study, workers: int, path: Path) -> Path:
             found, gain = best(study, (workers, straggler, share))
             colour = look(found.strategy).colour
             each.add_patch(Rectangle((column - 0.48, row - 0.48), 0.96, 0.96, facecolor=colour, alpha=0.3))
-            said = "" if gain is None else f"\n{100 * gain.middle:+.0f} %{_range(gain)}"
-            each.text(column, row, f"{look(found.strategy).name}{said}", ha="center", va="center", fontsize=8)
+            change = "" if gain is None else f"\n{100 * gain.middle:+.0f} %{_range(gain)}"
+            each.text(column, row, f"{look(found.strategy).name}{change}", ha="center", va="center", fontsize=8)
     each.set_xlim(-0.5, len(shares) - 0.5)
     each.set_ylim(len(strengths) - 0.5, -0.5)
     each.set_xticks(range(len(shares)), [percent(share) for share in shares])
@@ -274,10 +274,10 @@ def _range(gain: Spread) -> str:
 
 
 def _strengths(stragglers: Sequence[str]) -> list[str]:
-    told = [(text.partition(":")[0], names.settings(text)) for text in stragglers]
+    parsed = [(text.partition(":")[0], names.settings(text)) for text in stragglers]
     return [
         f"slow with p = {values['probability']}" if name == "slow_worker" else f"one {values['factor']}x slower"
-        for name, values in told
+        for name, values in parsed
     ]
 
 

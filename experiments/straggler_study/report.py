@@ -123,7 +123,7 @@ def _section(study: Study, drawn: Drawn, model: str, straggler: str, shares: lis
 
 
 def _curves(cells: Sequence[Cell]) -> list[Cell]:
-    """The cells whose curves are drawn, few enough to be told apart: those through the embedded switch, and BSP by the
+    """The cells whose curves are drawn, few enough to distinguish: those through the embedded switch, and BSP by the
     baselines."""
     bases = (names.SERVER, names.SHARDED, names.GLOO)
     return [
@@ -146,10 +146,10 @@ def _compared(study: Study, model: str, straggler: str, shares: Sequence[float])
 def _paces(study: Study) -> Table:
     """A table of the compute times by which the exchange is a share of a step."""
     head = ["wanted share", "model", "links [Mbit/s]", "an iteration computes [ms]", "exchange at the link's rate [ms]"]
-    told = dict.fromkeys((cell.share, cell.model, cell.link_mbit, cell.compute_ms) for cell in study.grid.headline)
+    paces = dict.fromkeys((cell.share, cell.model, cell.link_mbit, cell.compute_ms) for cell in study.grid.headline)
     return head, [
         [percent(share), model, f"{link:g}", f"{computing:.1f}", f"{computing * share / (1 - share):.1f}"]
-        for share, model, link, computing in sorted(told)
+        for share, model, link, computing in sorted(paces)
     ]
 
 

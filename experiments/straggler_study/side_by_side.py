@@ -123,12 +123,12 @@ def _run(one: Cell, store: Store) -> None:
 def rows(found: list[Row]) -> Table:
     """A table of measurements: time per step, and its change against one run alone."""
     alone = {(each["cell"], each["machine"]): middle(each) for each in found if each["together"] == 1}
-    told = []
+    cells = []
     for each in found:
         base = alone.get((each["cell"], each["machine"]), np.inf)
         times = ", ".join(f"{1e3 * value:.1f}" for value in each["step_s"])
         compared = "done" if middle(each) <= ALLOWED * base < np.inf else "refused"
-        told.append([
+        cells.append([
             percent(each["share"]), each["kind"], str(each["together"]),
             f"{times} ({each['failed']})" if each["failed"] else times,
             f"{100 * (middle(each) / base - 1):+.1f} %" if np.isfinite(middle(each) / base) else "-",
@@ -136,4 +136,4 @@ def rows(found: list[Row]) -> Table:
             "" if each["together"] == 1 else compared,
         ])  # fmt: skip
     head = ["wanted share", "runs", "at once", "time per step [ms], each", "against one alone", "stalled"]
-    return [*head, "load before", ""], told
+    return [*head, "load before", ""], cells

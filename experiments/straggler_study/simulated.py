@@ -334,7 +334,7 @@ def simulate(cell: Cell) -> Trace:
 class Queue:
     """The queue of a link or a switch, without a limit. service_s: seconds that it takes for each packet. through_s:
     how long after its arrival a packet leaves at the earliest. It is less than service_s for a packet that stands for
-    many that come one after another: the first of them go on while the last ones are still on their way here."""
+    many that come one after another: the first of them continue while the last ones are still on their way here."""
 
     service_s: float
     through_s: float | None = None

@@ -44,7 +44,7 @@ class Parallel:
         """How many cells like this one run at a time."""
         if cell.engine == "simulated":
             return self.simulated
-        # scapy takes all the processor time that it gets, and what was measured with the mlp says nothing of larger
+        # scapy takes all the processor time that it gets, and what was measured with the mlp does not hold for larger
         # models.
         alone = cell.packets == "scapy" or cell.model != "mlp"
         return 1 if alone else self.emulated.get((cell.share, kind(cell)), 1)

@@ -67,7 +67,7 @@ class Trace:
     conditions: Conditions = field(default_factory=Conditions)
 
     def save(self, path: Path) -> None:
-        """Writes a file, which appears when it is complete. Raises CannotWrite; the message says where it is
+        """Writes a file, which appears when it is complete. Raises CannotWrite; the message states where it is
         instead."""
         head = np.array(json.dumps(self._head()))
         outputs.write(

@@ -366,9 +366,9 @@ class SwitchGroup(GlooGroup):
             self._pool.end_step()
         bits, unit = self._scaling.of(backward)
         gradients = backward is not None and self._scaling.given
-        told = signature + b" of gradients" if gradients else signature
+        full_signature = signature + b" of gradients" if gradients else signature
         try:
-            self._pool.all_reduce(values, told, timeout_s, bits=bits, unit=unit, residual=held, lost=lost)
+            self._pool.all_reduce(values, full_signature, timeout_s, bits=bits, unit=unit, residual=held, lost=lost)
         except Disagreement:
             if self._pool.precision == 32 and not self._scaling.given:
                 raise

@@ -18,12 +18,12 @@ from serene.errors import SereneError
 SLOW = "SERENE_SLOW"  # empty or 0: the slow rank is not named
 LONG_WAIT_S = 10.0
 TELLING_TIMEOUT_S = 5.0  # for the other ranks' calls
-PRESENT_AFTER_S = 1.0  # of waiting, after which a rank tells the others that it is present
+PRESENT_AFTER_S = 1.0  # of waiting, after which a rank reports to the others that it is present
 ASK_EVERY_S = 5.0
 PRESENT_EVERY_S = 0.02  # between two checks whether all ranks of a new group are present
 
 
-def _say(text: str) -> None:
+def _print_notice(text: str) -> None:
     print(f"serene: {text}", file=sys.stderr, flush=True)
 
 
@@ -45,7 +45,7 @@ def await_ranks(
             here = [other for other in range(size) if other == rank or store.check([f"here/{other}"])]
             missing = [names[other] for other in range(size) if other not in here]
             if missing and rank == here[0]:
-                _say(
+                _print_notice(
                     f"rank {names[rank]} has waited {patience_s:g} s for {_ranks(missing)} to open the process group; "
                     "'serenectl status' lists the jobs"
                 )
@@ -71,7 +71,7 @@ class LongWaits:
             self._over = threading.Event()
             rest_s = self._patience_s - (now - self._began)
             threading.Thread(
-                target=self._tell, args=(number, call, rest_s, self._over), name="serene-waits", daemon=True
+                target=self._announce, args=(number, call, rest_s, self._over), name="serene-waits", daemon=True
             ).start()
 
     def over(self) -> None:
@@ -80,7 +80,7 @@ class LongWaits:
             self._over.set()
         self._began = self._over = None
 
-    def _tell(self, number: int, call: str, rest_s: float, over: threading.Event) -> None:
+    def _announce(self, number: int, call: str, rest_s: float, over: threading.Event) -> None:
         with suppress(RuntimeError):  # the store's process has ended
             self._store.set(f"waits/{self._rank}", str(number))
             if over.wait(rest_s):
@@ -92,7 +92,7 @@ class LongWaits:
             whom = f"for {_ranks(missing)}" if missing else "for the switch: all ranks are there"
             what = "explain" if missing else "status"
             option = f" --job {self._job}" if missing else ""
-            _say(
+            _print_notice(
                 f"rank {self._rank} has waited {self._patience_s:g} s {whom}, in {call}; see 'serenectl {what}{option}'"
             )
 
@@ -117,15 +117,15 @@ class SlowRank:
         self._over.set()
 
     def _run(self) -> None:
-        said: tuple[int, float] | None = None
+        notified: tuple[int, float] | None = None
         while not self._over.wait(ASK_EVERY_S):
             try:
                 slow = self._ask()
             except SereneError:  # without the controller the sums continue, and so does this thread
                 continue
-            if slow is not None and said != (slow["worker"], slow["since"]):
-                said = (slow["worker"], slow["since"])
-                _say(
+            if slow is not None and notified != (slow["worker"], slow["since"]):
+                notified = (slow["worker"], slow["since"])
+                _print_notice(
                     f"rank {self._ranks[slow['worker']]} is slow: {slow['why']}. See 'serenectl explain "
                     f"--job {self._job}'; {SLOW}= turns this message off"
                 )
@@ -134,8 +134,8 @@ class SlowRank:
 def what_each_does(store: Store, rank: int, size: int, number: int, call: str) -> str:
     """A text: which ranks called which collective. All ranks detect a disagreement in the same collective, and exchange
     their calls here. number: of the collective; call: this rank's."""
-    said = {other: "unknown" for other in range(size)} | {rank: call}
-    keys = {other: f"calls/{number}/{other}" for other in said}
+    calls_by_rank = {other: "unknown" for other in range(size)} | {rank: call}
+    keys = {other: f"calls/{number}/{other}" for other in calls_by_rank}
     with suppress(RuntimeError):  # the process that keeps the store may have ended with this very error
         store.set(keys[rank], call)
         until = time.monotonic() + TELLING_TIMEOUT_S
@@ -143,9 +143,9 @@ def what_each_does(store: Store, rank: int, size: int, number: int, call: str) -
             time.sleep(0.01)
         for other, key in keys.items():
             if store.check([key]):
-                said[other] = store.get(key).decode()
+                calls_by_rank[other] = store.get(key).decode()
     calls: dict[str, list[int]] = {}
-    for other, what in said.items():
+    for other, what in calls_by_rank.items():
         calls.setdefault(what, []).append(other)
     return "; ".join(f"{_ranks(ranks)}: {what}" for what, ranks in calls.items())
 

@@ -163,19 +163,19 @@ class Controller:
 
 def gradient_bits() -> int:
     """The precision in $SERENE_PRECISION, 32 by default. Raises NotOpened."""
-    said = os.environ.get(PRECISION, "32")
-    if said not in map(str, BITS):
-        raise NotOpened(f"${PRECISION} is {said!r}: expected {choices(BITS)}")
-    return int(said)
+    text = os.environ.get(PRECISION, "32")
+    if text not in map(str, BITS):
+        raise NotOpened(f"${PRECISION} is {text!r}: expected {choices(BITS)}")
+    return int(text)
 
 
 def gradient_scale() -> Scale:
     """The scale in $SERENE_SCALE, voted by default. Raises NotOpened."""
-    said = os.environ.get(SCALE, str(Scale()))
+    text = os.environ.get(SCALE, str(Scale()))
     try:
-        return Scale.of(said)
+        return Scale.of(text)
     except BadScale as error:
-        raise NotOpened(f"${SCALE} is {said!r}: {error}") from None
+        raise NotOpened(f"${SCALE} is {text!r}: {error}") from None
 
 
 def _settings() -> dict[str, str]:
@@ -186,9 +186,9 @@ def _settings() -> dict[str, str]:
 def _expect_the_same(theirs: Mapping[str, str]) -> None:
     """Raises NotOpened if this rank's environment differs from rank 0's."""
     ours = _settings()
-    if others := [name for name, said in ours.items() if said != theirs[name]]:
-        said = "; ".join(f"${name} is {ours[name]} here and {theirs[name]} on rank 0 of the group" for name in others)
-        raise NotOpened(said)
+    if others := [name for name, text in ours.items() if text != theirs[name]]:
+        text = "; ".join(f"${name} is {ours[name]} here and {theirs[name]} on rank 0 of the group" for name in others)
+        raise NotOpened(text)
 
 
 def open_pool(
@@ -207,10 +207,12 @@ def open_pool(
 def _open(
     store: Store, rank: int, size: int, timeout: timedelta, world: tuple[int, int]
 ) -> tuple[Pool, Ring, JobAccess, Placement]:
-    racks, settings = _told_by_first(store, "first", rank, lambda: [Controller().racks(), _settings()], timeout)
+    racks, settings = _answer_to_first(store, "first", rank, lambda: [Controller().racks(), _settings()], timeout)
     placement = _placement(store, rank, size, racks, settings, timeout, world)
-    told = _told_by_first(store, "access", rank, lambda: asdict(Controller().create(size, placement.sizes)), timeout)
-    access = JobAccess(**told)
+    access_fields = _answer_to_first(
+        store, "access", rank, lambda: asdict(Controller().create(size, placement.sizes)), timeout
+    )
+    access = JobAccess(**access_fields)
     pool: Pool | None = None
     try:
         problem = ""
@@ -250,17 +252,17 @@ def _hear_out(store: Store, rank: int, size: int) -> None:
             store.wait([f"heard/{other}" for other in range(size)], HEARING_TIMEOUT)
 
 
-def _told_by_first(store: Store, key: str, rank: int, ask: Callable[[], Any], timeout: timedelta) -> Any:
+def _answer_to_first(store: Store, key: str, rank: int, ask: Callable[[], Any], timeout: timedelta) -> Any:
     """The controller's data for rank 0, which passes it to the others through the store. Raises NotOpened."""
     if rank == 0:
         try:
             store.set(key, json.dumps({"heard": ask()}))
         except SereneError as error:
             store.set(key, json.dumps({"error": str(error)}))
-    told = json.loads(_get(store, key, 0, timeout))
-    if "error" in told:
-        raise NotOpened(f"rank 0 of the group could not create a job: {told['error']}")
-    return told["heard"]
+    answer = json.loads(_get(store, key, 0, timeout))
+    if "error" in answer:
+        raise NotOpened(f"rank 0 of the group could not create a job: {answer['error']}")
+    return answer["heard"]
 
 
 def _placement(
@@ -332,7 +334,7 @@ def address_of_gloo(store: Store, rank: int, size: int, timeout: timedelta) -> s
     if size == 1:
         return None
     try:
-        return _our_address(JobAccess(**_told_by_first(store, "switch", rank, Controller().way_to_switch, timeout)))
+        return _our_address(JobAccess(**_answer_to_first(store, "switch", rank, Controller().way_to_switch, timeout)))
     except (NotOpened, OSError):  # `open_pool` reports this error
         return None
 

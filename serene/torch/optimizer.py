@@ -123,7 +123,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self.job, self.every, self.overlap, self.outer = job, every, overlap, outer
         self._expected, self._limit, self._timeout_s = workers, limit, timeout_s
         self._places = int(self._elastic.get("places", workers))
-        self._on_members, self._told = on_members, 0  # told: the last number
+        self._on_members, self._notified_of = on_members, 0  # the last number
         self._process = os.getpid()
         self._controller = Controller()
         self._replica: Replica | None = None
@@ -410,9 +410,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         replica.show()
         self._unshown = False
         self._warn_of_reach()
-        if self.workers != self._told:
-            self._told = self.workers
-            self._on_members(self._told)
+        if self.workers != self._notified_of:
+            self._notified_of = self.workers
+            self._on_members(self._notified_of)
 
     def _end_interrupted(self) -> None:
         """Ends an exchange in which an interrupt ended `step`, as Ctrl-C in a notebook. Otherwise the next contribution

@@ -49,9 +49,9 @@ class Placement:
 def own_rack(racks: int, rank: int, size: int) -> int:
     """The rack of this process: from $SERENE_RACK, else with all ranks divided evenly over the racks in order. rank,
     size: in the default group. Raises BadPlace or BadStrategy."""
-    said = os.environ.get(RACK)
-    if said is None:
+    text = os.environ.get(RACK)
+    if text is None:
         return Racks.even(size, min(size, racks)).place(rank)[0]
-    if said not in map(str, range(racks)):
-        raise BadPlace(f"${RACK} is {said!r}: expected {choices(range(racks))}")
-    return int(said)
+    if text not in map(str, range(racks)):
+        raise BadPlace(f"${RACK} is {text!r}: expected {choices(range(racks))}")
+    return int(text)

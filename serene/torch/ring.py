@@ -46,7 +46,7 @@ class Ring:
             forward.sendall(password.encode())
             backward = _accept(listener, token.encode(), timeout)
         self._peers = {forward: after, backward: before}
-        self._said = dict.fromkeys(self._peers, b"")  # so far
+        self._received = dict.fromkeys(self._peers, b"")  # so far
         self._left: dict[int, int] = {}  # by rank: in how many collectives it took part
         self._died: set[int] = set()  # ranks that are known to have died
         for peer in self._peers:
@@ -70,22 +70,22 @@ class Ring:
         for peer, rank in list(self._peers.items()):
             try:
                 while part := peer.recv(READ_BYTES):
-                    self._said[peer] += part
+                    self._received[peer] += part
             except BlockingIOError:
                 continue
             except OSError:
                 pass  # the process was killed before it had read everything
             try:
-                told = json.loads(self._said[peer])
+                message = json.loads(self._received[peer])
             except ValueError:
                 self._died.add(rank)
                 gone.append(f"rank {rank} of the group has died")
                 continue
-            if "failed" in told:
-                self._died.update(told.get("died", ()))
-                gone.append(told["failed"])
+            if "failed" in message:
+                self._died.update(message.get("died", ()))
+                gone.append(message["failed"])
                 continue
-            self._left[rank] = told["left after"]
+            self._left[rank] = message["left after"]
             del self._peers[peer]
             peer.close()
         if gone:

@@ -50,9 +50,9 @@ class Scaling:
             "clipped": f"exceeded {limit} and were clipped; {remedy} (serene.torch.ErrorFeedback)",
             "lost": f"are lost: residuals are limited to 2^22 times {limit}",
         }
-        said = []
+        messages = []
         for what, count in counts.items():
             if count >= max(10 * self._warned_of[what], 1):
                 self._warned_of[what] = count
-                said.append(f"rank {self._rank}: {count} gradient values so far {texts[what]}")
-        return said
+                messages.append(f"rank {self._rank}: {count} gradient values so far {texts[what]}")
+        return messages

@@ -89,7 +89,7 @@ def test_exchange_before_join_is_refused(wire: InProcess) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"job": 300}, "job 300: expected a whole number from 0 to 255"),
         ({"worker": -1}, "worker -1: expected a whole number from 0 to 255"),
@@ -97,8 +97,10 @@ def test_exchange_before_join_is_refused(wire: InProcess) -> None:
         ({"vector_length": 10.5}, "vector_length 10.5: expected a whole number"),
     ],
 )
-def test_client_rejects_arguments_outside_header_field_range(wire: InProcess, given: dict[str, Any], said: str) -> None:
-    with pytest.raises(SereneError, match=said):
+def test_client_rejects_arguments_outside_header_field_range(
+    wire: InProcess, given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(SereneError, match=message):
         Client(wire, **{"job": 0, "worker": 0, "vector_length": VALUES, **given})
 
 

@@ -28,7 +28,7 @@ LANES = 320
 WORKERS = 3
 
 
-# -- how a scale is said --------------------------------------------------------------------------------------
+# -- a scale's text -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("text", ["voted", "intsgd", "fixed:0.5", "fixed:1e-20", "fixed:3"])
@@ -193,7 +193,7 @@ def accounts(switch: P4Switch, steps: tuple[int, ...] = NARROW, workers: int = 2
     bound = HELD_LIMITS * given_limit(workers, 8, unit)
     for step in given:
         for vector in step:
-            vector[:50] *= np.float32(100)  # held back, more and more
+            vector[:50] *= np.float32(100)  # the residual grows
             vector[50:60] = np.float32(0.6) * bound  # the second one of those is too much
             vector[60:63] = np.float32(1e20)  # each
             vector[63:65] = -np.float32(0.6) * bound if step is given[1] else np.float32(0.9) * bound
@@ -209,10 +209,10 @@ def accounts(switch: P4Switch, steps: tuple[int, ...] = NARROW, workers: int = 2
         return str(run.errors)
     before, after = exactly([v for step in given for v in step]), exactly([*(s[0] for s in results), *held, *lost])
     if 32 not in steps and before != after:
-        return "what was read, held back and lost is not what was given"
+        return "what was read, residual and lost values are not what was given"
     largest = max(given_limit(workers, bits, unit) for bits in steps) * HELD_LIMITS
     if max(float(np.abs(vector).max()) for vector in held) > largest:
-        return "more is held back than may be"
+        return "the residual is larger than it may be"
     limits = [HELD_LIMITS * given_limit(workers, bits, unit) for bits in steps]
     for worker, pool in enumerate(run.pools):
         kept, beyond = np.zeros(length), 0

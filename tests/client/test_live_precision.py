@@ -31,7 +31,7 @@ from tests.support.threaded_pools import Run
 CHANGES = {2: 8, 7: 16, 12: 32}  # by collective, in the middle of which an epoch begins
 EPOCHS = {number: epoch for epoch, number in enumerate(CHANGES, 2)}
 COLLECTIVES = 18
-MOST_LATER = 3  # collectives: one in which some hear of it, one in which all do, one in which all say so
+MOST_LATER = 3  # collectives: one in which some learn of it, one in which all do, one in which all vote for it
 WORKERS = 3
 
 
@@ -58,7 +58,7 @@ def vectors(lanes: int, pieces: int) -> list[list[np.ndarray]]:
     return [[rng.normal(size=length).astype(np.float32) for _ in range(WORKERS)] for _ in range(COLLECTIVES)]
 
 
-class Told:
+class Collectives:
     """The formats and results of each worker's collectives."""
 
     def __init__(self, given: list[list[np.ndarray]], limit: float | None = None) -> None:
@@ -88,18 +88,18 @@ def test_live_precision_changes_keep_every_value_accounted(
     switch: Counting, faults: Faults, limit: float | None
 ) -> None:
     """Under the fixed scale some values are beyond its limit."""
-    run, told = PoolRun(switch, WORKERS, 4, faults), Told(vectors(switch.lanes, 6), limit)
+    run, collectives = PoolRun(switch, WORKERS, 4, faults), Collectives(vectors(switch.lanes, 6), limit)
     before = [switch.count("contributions", worker) for worker in range(WORKERS)]
 
     def live(worker: int, pool: Pool) -> None:
         for number in range(COLLECTIVES):
             if worker == 0 and number in CHANGES:
                 run.at(0.0007, partial(run.put_policy, BSP(), EPOCHS[number], precision=CHANGES[number]))
-            told.all_reduce(pool, worker, number)
+            collectives.all_reduce(pool, worker, number)
 
     run.play(live)
     assert not run.errors
-    told.check(switch.lanes)
+    collectives.check(switch.lanes)
     counted = [switch.count("contributions", worker) - first for worker, first in enumerate(before)]
     assert counted == [pool.telemetry()["contributions_sent"] for pool in run.pools]
     assert {pool.telemetry()["epoch"] for pool in run.pools} == {1 + len(CHANGES)}
@@ -110,7 +110,7 @@ def test_live_precision_changes_keep_every_value_accounted(
 def test_live_precision_changes_in_c_keep_every_value_accounted(plain: tuple[int, ...]) -> None:
     """Over sockets. The change begins while no worker waits for others; workers learn of it at different times."""
     embedded = P4Switch(Program.load("serene"))
-    run, told = Run(embedded, WORKERS, 16, lossy(5, 0.01), plain), Told(vectors(embedded.lanes, 200))
+    run, collectives = Run(embedded, WORKERS, 16, lossy(5, 0.01), plain), Collectives(vectors(embedded.lanes, 200))
     begun = {
         number: threading.Barrier(WORKERS, partial(run.network.swap, BSP(), EPOCHS[number], bits))
         for number, bits in CHANGES.items()
@@ -120,9 +120,9 @@ def test_live_precision_changes_in_c_keep_every_value_accounted(plain: tuple[int
         for number in range(COLLECTIVES):
             if number in begun:
                 begun[number].wait(60)
-            told.all_reduce(pool, worker, number)
+            collectives.all_reduce(pool, worker, number)
 
     assert run.play(live) == [None] * WORKERS
-    told.check(embedded.lanes)
+    collectives.check(embedded.lanes)
     sent = [pool.telemetry()["contributions_sent"] for pool in run.pools]
     assert [embedded.count("contributions", worker) for worker in range(WORKERS)] == sent

@@ -97,7 +97,7 @@ RESIDUAL = r"expected float64\[6\], contiguous and writeable"
 
 
 @pytest.mark.parametrize(
-    ("name", "array", "said"),
+    ("name", "array", "message"),
     [
         ("values", np.zeros(6), VALUES),
         ("values", np.zeros((6, 1), np.float32), VALUES),
@@ -111,12 +111,12 @@ RESIDUAL = r"expected float64\[6\], contiguous and writeable"
     ],
 )
 def test_all_reduce_refuses_arrays_of_wrong_type_or_size(
-    switch: P4Switch, name: str, array: np.ndarray, said: str
+    switch: P4Switch, name: str, array: np.ndarray, message: str
 ) -> None:
     arrays: dict[str, Any] = {"values": np.ones(6, np.float32), name: array}
     values, run = arrays.pop("values"), PoolRun(switch, 1, 4)
     run.play(lambda worker, pool: pool.all_reduce(values, unit=0, **arrays))
-    with pytest.raises(SereneError, match=said):
+    with pytest.raises(SereneError, match=message):
         raise run.errors[0]
 
 
@@ -135,7 +135,7 @@ SILENT = "NoAnswer: nothing from the switch for 10 s, and no answer to HELLO"
 
 
 @pytest.mark.parametrize(
-    ("happen", "said"),
+    ("happen", "messages"),
     [
         (lambda run: run.put_policy(ASP(), 2), ["PoolBroken: job 0 "] * 3),
         (lambda run: run.put_policy(SSP(3), 2), ["PoolBroken: job 0 "] * 3),
@@ -149,15 +149,15 @@ SILENT = "NoAnswer: nothing from the switch for 10 s, and no answer to HELLO"
     ids=["ASP", "SSP", "quorum", "ASP of one", "eviction", "lost session", "death", "unreachable switch"],
 )
 def test_what_breaks_a_pool_is_reported_by_each_worker(
-    switch: P4Switch, happen: Callable[[PoolRun], None], said: list[str | None]
+    switch: P4Switch, happen: Callable[[PoolRun], None], messages: list[str | None]
 ) -> None:
-    """It happens in the middle of a long collective. said: by each worker, None if it is dead."""
-    run = PoolRun(switch, len(said), 4, lossy(1, 0.01), give_up_s=10.0)
-    given = vectors(len(said), 400 * LANES)
+    """It happens in the middle of a long collective. messages: of each worker, None if it is dead."""
+    run = PoolRun(switch, len(messages), 4, lossy(1, 0.01), give_up_s=10.0)
+    given = vectors(len(messages), 400 * LANES)
     run.at(0.05, lambda: happen(run))
     timeout_s = 300.0 if happen is unplug else 30.0
     run.play(lambda worker, pool: pool.all_reduce(given[worker].copy(), timeout_s=timeout_s))
-    for worker, text in enumerate(said):
+    for worker, text in enumerate(messages):
         error = run.errors.get(worker)
         assert text is None if error is None else f"{type(error).__name__}: {error}".startswith(str(text))
         if error is not None:
@@ -183,7 +183,7 @@ def test_refused_all_reduce_changes_no_counters_or_times(switch: P4Switch) -> No
         run.now += 1.0
         with pytest.raises(SereneError, match="values of 7 bits: expected"):
             pool.all_reduce(np.ones(10, np.float32), bits=7)
-        assert (pool.compute_s, pool._reports._said) == (0.0, "computing")
+        assert (pool.compute_s, pool._reports._last_state) == (0.0, "computing")
         pool.all_reduce(np.ones(10, np.float32))
         assert pool.compute_s == pytest.approx(1.0)
 
@@ -197,15 +197,15 @@ def test_idle_pool_reports_while_its_worker_computes(switch: P4Switch) -> None:
 
     def live(worker: int, pool: Pool) -> None:
         pool.all_reduce(np.ones(10, np.float32))
-        said.append(len(run.punted))
+        counts.append(len(run.punted))
         for _ in range(10):
             run.now += 1.0
             pool.idle()
 
-    run, said = PoolRun(switch, 1, 4), list[int]()
+    run, counts = PoolRun(switch, 1, 4), list[int]()
     run.play(live)
     assert not run.errors
-    signs = [frame[2 + ENCAPSULATION_BYTES :] for frame in run.punted[said[0] :]]
+    signs = [frame[2 + ENCAPSULATION_BYTES :] for frame in run.punted[counts[0] :]]
     assert len([sign for sign in signs if sign[1] == Op.REPORT]) >= 9
 
 

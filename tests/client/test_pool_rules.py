@@ -140,7 +140,7 @@ class Played:
                 raise Wrong(f"worker {worker} does not see that worker {self.odd} calls something else")
             self.results[number, worker] = values
             if late > 1:  # one may have been so short that it met no answer of another epoch
-                raise Wrong(f"worker {worker} goes on after what has happened")
+                raise Wrong(f"worker {worker} continues after what has happened")
         self.after(worker)
 
     def play(self) -> None:

@@ -212,15 +212,15 @@ def test_leave_is_repeated_at_a_fixed_rate(plane: EmbeddedDataPlane) -> None:
     assert wire.ops().count(Op.LEAVE) in (10, 11)
 
 
-@pytest.mark.parametrize(("session", "said"), [(0, [(0, 0)]), (7, [(0, 0), (1, 77)])])
+@pytest.mark.parametrize(("session", "hellos"), [(0, [(0, 0)]), (7, [(0, 0), (1, 77)])])
 def test_working_worker_answers_wait_with_one_status_hello(
-    session: int, said: list[tuple[int, int]], wire: InProcess, worker: Client
+    session: int, hellos: list[tuple[int, int]], wire: InProcess, worker: Client
 ) -> None:
     """That HELLO carries the epoch, so it does not ask for a place. The first HELLO joined."""
     wire.mail = 2 * [control_payload(Op.WAIT, seq=77, session=session, incarnation=1)]
     worker.exchange(ONES)
     headers = [np.frombuffer(payload, HEADER, 1)[0] for payload in wire.sent]
-    assert [(int(each["epoch"]), int(each["seq"])) for each in headers if each["op"] == Op.HELLO] == said
+    assert [(int(each["epoch"]), int(each["seq"])) for each in headers if each["op"] == Op.HELLO] == hellos
 
 
 def test_answers_that_come_with_a_newer_welcome_are_read_first(wire: InProcess, worker: Client) -> None:
@@ -239,12 +239,12 @@ def test_answers_that_come_with_a_newer_welcome_are_read_first(wire: InProcess, 
 def test_leaving_worker_whose_leave_was_confirmed_waits_for_the_others(wire: InProcess, worker: Client) -> None:
     """However long, though the root of a tree could not be reached before."""
     began = wire.now
-    said = [(Op.WAIT, b"the root is away"), (Op.BYE, b'{"job_over": false}')]
+    replies = [(Op.WAIT, b"the root is away"), (Op.BYE, b'{"job_over": false}')]
 
     def controller() -> None:
         op, body = (Op.BYE, b'{"job_over": true}') if wire.now > began + 2 * PATIENCE_S else (None, b"")
-        if said:
-            op, body = said.pop(0)
+        if replies:
+            op, body = replies.pop(0)
         if op is not None:
             wire.mail.append(control_payload(op, body, session=7, incarnation=1))
 

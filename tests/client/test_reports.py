@@ -28,12 +28,12 @@ class Heard:
         self.states.append(report["state"])
 
 
-def said(*states: tuple[str, float]) -> list[str]:
+def reported(*states: tuple[str, float]) -> list[str]:
     """Returns what a worker reports that is in these states for so many seconds."""
     heard = Heard()
-    saying = reports.Reports(cast(Client, heard), Report)
+    sender = reports.Reports(cast(Client, heard), Report)
     for state, seconds in states:
-        saying.say(state)
+        sender.report(state)
         heard.now += seconds
     return heard.states
 
@@ -41,13 +41,13 @@ def said(*states: tuple[str, float]) -> list[str]:
 def test_state_reports_are_thinned_except_the_beginning_of_a_wait() -> None:
     """A worker that waits would otherwise be shown as exchanging."""
     for step_s in (0.15, 0.01):
-        told = said(*[("computing", step_s * 2 / 3), ("exchanging", step_s / 3)] * 10)
+        states = reported(*[("computing", step_s * 2 / 3), ("exchanging", step_s / 3)] * 10)
         if step_s > 0.1:
-            assert told == ["computing", "exchanging"] * 10
+            assert states == ["computing", "exchanging"] * 10
         else:
-            assert len(told) <= 10 * step_s / reports.CHANGE_EVERY_S * 2 + 2
+            assert len(states) <= 10 * step_s / reports.CHANGE_EVERY_S * 2 + 2
     quarter = reports.CHANGE_EVERY_S / 4
-    assert said(("exchanging", quarter), ("waiting", quarter), ("waiting", 0.0)) == ["exchanging", "waiting"]
+    assert reported(("exchanging", quarter), ("waiting", quarter), ("waiting", 0.0)) == ["exchanging", "waiting"]
 
 
 def test_session_reports_how_long_its_steps_took(worker: Client) -> None:

@@ -159,7 +159,7 @@ AN_ADDRESS = "expected (HOST, PORT), for example ('127.0.0.1', 24142)"
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda: UdpTransport(""), "switch_ip '', bind_ip '0.0.0.0': expected the addresses of hosts"),
         (lambda: UdpTransport(5), AN_ADDRESS),  # type: ignore[arg-type]
@@ -180,10 +180,12 @@ AN_ADDRESS = "expected (HOST, PORT), for example ('127.0.0.1', 24142)"
     ],
 )
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
-def test_transports_refuse_wrong_arguments_and_leave_no_socket_open(make: Callable[[], Transport], said: str) -> None:
+def test_transports_refuse_wrong_arguments_and_leave_no_socket_open(
+    make: Callable[[], Transport], message: str
+) -> None:
     with pytest.raises(TransportError) as refused:
         make()
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     gc.collect()  # a socket that was left open warns
 
 

@@ -91,8 +91,8 @@ def test_worker_with_another_serene_version_is_refused(
     if not cluster.where:
         assert done(cluster, ["a"], tmp_path)["a"].result == "a done", "a process of this one runs the same"
         return
-    said = rf"another Serene .* worker .*: {build.this_build()}; the driver's is version 0\.0\.1; install"
-    with pytest.raises(ClusterFailed, match=said):
+    message = rf"another Serene .* worker .*: {build.this_build()}; the driver's is version 0\.0\.1; install"
+    with pytest.raises(ClusterFailed, match=message):
         done(cluster, ["a", "b"], tmp_path)
 
 
@@ -156,7 +156,7 @@ def test_pool_processes_end_when_their_owner_is_killed(tmp_path: Path) -> None:
     begun = [tmp_path / "begun-1", tmp_path / "begun-2"]
     run = Marked([sys.executable, "-c", POOL, *map(str, begun)], tmp_path / "log")
     try:
-        until(lambda: all(task.exists() for task in begun), f"both tasks have begun; it says {run.output}")
+        until(lambda: all(task.exists() for task in begun), f"both tasks have begun; its output: {run.output}")
         run.process.kill()
         run.wait(120)
         until(lambda: not run.alive(), "its processes are gone")

@@ -53,7 +53,7 @@ def test_cells_on_dask_give_the_same_results_as_here(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--cluster", "head:8786"], r"--cluster head:8786: expected tcp://host:port of a dask scheduler, or slurm"),
         (["--cluster", "tcp://head"], "expected tcp://host:port"),
@@ -63,15 +63,15 @@ def test_cells_on_dask_give_the_same_results_as_here(tmp_path: Path) -> None:
         (["--cluster", "slurm", "--cluster-options", "/nonesuch"], "/nonesuch: .*No such file"),
     ],
 )
-def test_impossible_cluster_options_are_refused(arguments: list[str], said: str) -> None:
+def test_impossible_cluster_options_are_refused(arguments: list[str], message: str) -> None:
     parser = argparse.ArgumentParser()
     clusters.add_options(parser)
-    with pytest.raises(BadUsage, match=said):
+    with pytest.raises(BadUsage, match=message):
         clusters.chosen(parser.parse_args(arguments))
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ("at_one = 3", "option at_one of SLURM: expected folder, at_once, kind or submitit"),
         ("at_once = 0", "at_once 0 of SLURM: expected 1 or more"),
@@ -85,10 +85,10 @@ def test_impossible_cluster_options_are_refused(arguments: list[str], said: str)
         ("", "Could not detect"),  # there is no SLURM in the tests
     ],
 )
-def test_impossible_slurm_options_are_refused(options: str, said: str, tmp_path: Path) -> None:
+def test_impossible_slurm_options_are_refused(options: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "slurm.toml"
     path.write_text(options)
-    with pytest.raises(BadUsage, match=said), Cluster("slurm", path).executor(1, tmp_path):
+    with pytest.raises(BadUsage, match=message), Cluster("slurm", path).executor(1, tmp_path):
         pass
 
 

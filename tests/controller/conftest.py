@@ -20,7 +20,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that uses the switch of this file runs on both targets, unless a mark says on which."""
+    """A test that uses the switch of this file runs on both targets, unless a mark names one."""
     if "switch" in metafunc.fixturenames and not hasattr(metafunc.module, "switch"):
         mark = metafunc.definition.get_closest_marker("targets")
         each = {"embedded": "embedded", "bmv2": pytest.param("bmv2", marks=pytest.mark.bmv2)}
@@ -98,7 +98,7 @@ def start(switch: SwitchProcess, tmp_path: Path) -> Iterator[Start]:
 
 @pytest.fixture
 def tree(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tree]:
-    """A tree of its own for each test, with so many workers in each rack as the module's SIZES say."""
+    """A tree of its own for each test, with so many workers in each rack as the module's SIZES name."""
     if lacking := missing("embedded"):
         pytest.skip(f"the embedded switch needs {lacking}")
     made = Tree(tmp_path, request.module.SIZES)

@@ -133,7 +133,7 @@ class Host:
         self.link.send(encapsulation(len(payload), source=source, destination=to) + payload)
 
     def say_hello(self, job: int, worker: int, vector_length: int, session: int = 0, epoch: int = 0) -> None:
-        """Sends a HELLO. ``epoch``: not 0 for a worker that does not join, but asks whether its session goes on."""
+        """Sends a HELLO. ``epoch``: not 0 for a worker that does not join, but asks whether its session continues."""
         body = membership(vector_length=vector_length)
         self._hello = lambda: self.send(Op.HELLO, job, worker, body, session=session, epoch=epoch, seq=self._proof)
         self._hello()

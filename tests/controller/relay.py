@@ -26,7 +26,7 @@ class Relay:
                 free.clear()
 
     def release(self) -> None:
-        """Forwards the bytes that were held back."""
+        """Forwards the bytes that were delayed."""
         for _, free in self._ways:
             free.set()
 

@@ -340,40 +340,40 @@ def test_observed_times_are_those_of_recent_iterations() -> None:
     for step in range(20):
         spent = 0.1 * step + (0.4 if step > 15 else 0.0)  # one iteration took 0.5 s
         observer.note(0, report(step, spent, 0.1 * step, loss=2.0))
-    told = observer.view(0, rounds=20, is_member=True, silent_s=0.5)
-    assert told.compute_s == pytest.approx((8 * 0.1 + 0.4) / 8)
-    assert told.slowest_s == pytest.approx(0.5)
-    assert told.waiting_share == pytest.approx(0.8 / 2.0)
-    assert (told.silent_s, told.loss) == (0.5, 2.0)
+    view = observer.view(0, rounds=20, is_member=True, silent_s=0.5)
+    assert view.compute_s == pytest.approx((8 * 0.1 + 0.4) / 8)
+    assert view.slowest_s == pytest.approx(0.5)
+    assert view.waiting_share == pytest.approx(0.8 / 2.0)
+    assert (view.silent_s, view.loss) == (0.5, 2.0)
 
 
 def test_observed_agreement_is_that_of_recent_iterations() -> None:
     observer = Observer()
     observer.note(0, report(1, 0.1, 0.0, momentum=0.9))  # its first exchange: nothing is known of gradients
-    told = observer.view(0, rounds=1, is_member=True, silent_s=0.0)
-    assert (told.momentum, told.agreement, told.agreement_after) == (0.9, None, None)
+    view = observer.view(0, rounds=1, is_member=True, silent_s=0.0)
+    assert (view.momentum, view.agreement, view.agreement_after) == (0.9, None, None)
     for step in range(2, 21):
         after = 0.3 * step if step <= 12 else 3.6 - 0.2 * (step - 12)
         observer.note(0, report(step, 0.1 * step, 0.0, agreement=0.4 * step, agreement_after=after))
-    told = observer.view(0, rounds=20, is_member=True, silent_s=0.0)
-    assert told.momentum is None
-    assert (told.agreement, told.agreement_after) == pytest.approx((0.4, -0.2))
+    view = observer.view(0, rounds=20, is_member=True, silent_s=0.0)
+    assert view.momentum is None
+    assert (view.agreement, view.agreement_after) == pytest.approx((0.4, -0.2))
 
 
 @pytest.mark.parametrize(
-    "said", [{"agreement": 5.0}, {"agreement_after": -1e15}, {"momentum": 1e9}, {"momentum": -1.0}]
+    "reported", [{"agreement": 5.0}, {"agreement_after": -1e15}, {"momentum": 1e9}, {"momentum": -1.0}]
 )
-def test_impossible_cosines_and_momenta_are_ignored(said: dict[str, float]) -> None:
+def test_impossible_cosines_and_momenta_are_ignored(reported: dict[str, float]) -> None:
     """Otherwise one worker's report would outweigh those of all others."""
     observer = Observer()
     for step in range(3):
-        facts = {"agreement": 0.4, "agreement_after": -0.2, **said}
+        facts = {"agreement": 0.4, "agreement_after": -0.2, **reported}
         cosines = {name: step * value for name, value in facts.items() if name != "momentum"}
         observer.note(0, report(step, 0.1 * step, 0.0, momentum=facts.get("momentum", 0.9), **cosines))
-    told = observer.view(0, rounds=9, is_member=True, silent_s=0.0)
-    assert told.momentum == (None if "momentum" in said else 0.9)
-    agreement = (pytest.approx(0.4), pytest.approx(-0.2)) if "momentum" in said else (None, None)
-    assert (told.agreement, told.agreement_after) == agreement
+    view = observer.view(0, rounds=9, is_member=True, silent_s=0.0)
+    assert view.momentum == (None if "momentum" in reported else 0.9)
+    agreement = (pytest.approx(0.4), pytest.approx(-0.2)) if "momentum" in reported else (None, None)
+    assert (view.agreement, view.agreement_after) == agreement
 
 
 def test_report_during_an_exchange_counts_one_more_computation() -> None:
@@ -387,8 +387,8 @@ def test_report_during_an_exchange_counts_one_more_computation() -> None:
         (5, 0.7, "computing"),
     ):
         observer.note(0, {**report(done, spent, 0.0), "state": state})
-    told = observer.view(0, rounds=5, is_member=True, silent_s=0.0)
-    assert (told.compute_s, told.slowest_s, told.latest_s) == pytest.approx((0.6 / 4, 0.3, 0.3))
+    view = observer.view(0, rounds=5, is_member=True, silent_s=0.0)
+    assert (view.compute_s, view.slowest_s, view.latest_s) == pytest.approx((0.6 / 4, 0.3, 0.3))
 
 
 def test_silence_is_reset_by_repeats_but_not_by_releases() -> None:

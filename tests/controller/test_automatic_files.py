@@ -55,12 +55,12 @@ def test_strategy_page_lists_shipped_strategies_and_parameters() -> None:
     rows = dict(re.findall(r"^\| `([\w-]+)` \|.*?\| ([^|]+) \|$", PAGE.read_text(), re.MULTILINE))
     for name, made in SHIPPED.items():
         defaults = {field.name: field.default for field in fields(made)}  # type: ignore[arg-type]
-        told = dict(re.findall(r"`(\w+)` ([\w.]+)", rows[name]))
+        documented = dict(re.findall(r"`(\w+)` ([\w.]+)", rows[name]))
         shown = {
             key: format(value, "g") if type(value) is not bool else str(value).lower()
             for key, value in defaults.items()
         }
-        assert told == shown, name
+        assert documented == shown, name
 
 
 def test_automatic_strategy_may_be_a_function(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ class Sly(SSP):
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
         ("ssp", "decide() returned 'ssp': expected a Strategy, a Decision or None"),
         (Sly(1), "decide() returned Sly(staleness=1): expected a Strategy, a Decision or None"),
@@ -120,10 +120,10 @@ class Sly(SSP):
         (SSP(2.5), "ssp: staleness is a whole number, not 2.5"),  # type: ignore[arg-type]
     ],
 )
-def test_impossible_decision_is_refused(answer: object, said: str) -> None:
+def test_impossible_decision_is_refused(answer: object, message: str) -> None:
     with pytest.raises(SereneError) as refused:
         checked(answer)
-    assert str(refused.value) == said
+    assert str(refused.value) == message
 
 
 def test_texts_of_users_code_are_short_lines_that_a_terminal_can_show() -> None:
@@ -132,8 +132,8 @@ def test_texts_of_users_code_are_short_lines_that_a_terminal_can_show() -> None:
     assert isinstance(decided, Decision)
     assert decided.reason.startswith(r"ill \ud800\x1b[31m\nline xxx") and len(decided.reason) <= LONGEST_REASON
     for error in (SereneError("ill \ud800\n" + "x" * 10**6), ValueError("ill \ud800\n" + "x" * 10**6)):
-        said = _in_words(error)
-        assert said.isprintable() and r"ill \ud800\n" in said and said.endswith("xxx...") and len(said) <= 500
+        text = _in_words(error)
+        assert text.isprintable() and r"ill \ud800\n" in text and text.endswith("xxx...") and len(text) <= 500
 
 
 # -- whose files ---------------------------------------------------------------------------------------------
@@ -176,16 +176,16 @@ def test_strategy_file_of_another_owner_is_refused(own: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "message"),
     [(StopIteration(), "StopIteration"), (TimeoutError("mine"), "mine"), (SystemExit(3), "SystemExit")],
 )
-def test_user_error_that_asyncio_treats_specially_is_passed_on(error: BaseException, said: str) -> None:
+def test_user_error_that_asyncio_treats_specially_is_passed_on(error: BaseException, message: str) -> None:
     def decide() -> None:
         raise error
 
     async def asked() -> None:
         await UserCode().call(decide)
 
-    with pytest.raises(Exception, match=said) as failed:
+    with pytest.raises(Exception, match=message) as failed:
         asyncio.run(asked())
     assert not isinstance(failed.value, BadAutomatic)

@@ -26,13 +26,13 @@ from tests.controller.processes import ROOT, ControllerProcess, SwitchProcess, u
 from tests.ports import some_port
 
 
-class Said(NamedTuple):
+class Ended(NamedTuple):
     status: int
     out: str
     err: str
 
 
-Run = Callable[..., Said]
+Run = Callable[..., Ended]
 
 pytestmark = pytest.mark.targets("embedded")
 
@@ -41,15 +41,15 @@ pytestmark = pytest.mark.targets("embedded")
 def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs a command in this process: exit status, output, errors."""
 
-    def run_one(command: str, controller: str | None = None) -> Said:
+    def run_one(command: str, controller: str | None = None) -> Ended:
         if controller is None:
             monkeypatch.delenv("SERENE_CONTROLLER", raising=False)
         else:
             monkeypatch.setenv("SERENE_CONTROLLER", controller)
         with pytest.raises(SystemExit) as ended:
             main(command.split())
-        said = capfd.readouterr()
-        return Said(int(ended.value.code or 0), said.out, said.err)
+        output = capfd.readouterr()
+        return Ended(int(ended.value.code or 0), output.out, output.err)
 
     return run_one
 
@@ -75,8 +75,8 @@ def test_command_without_controller_names_serenectl_up(run: Run, command: str) -
 def test_trace_command_needs_no_token(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """It asks the switch, not the controller."""
     monkeypatch.setenv("SERENE_TOKEN", "short")
-    said = run(f"trace --switch 127.0.0.1:{some_port()}")
-    assert said.status == 1 and said.err.startswith("error: ") and "TOKEN" not in said.err
+    ended = run(f"trace --switch 127.0.0.1:{some_port()}")
+    assert ended.status == 1 and ended.err.startswith("error: ") and "TOKEN" not in ended.err
     assert "error: $SERENE_TOKEN: expected 16 to 512 letters" in run("up --switch here").err
 
 
@@ -86,20 +86,20 @@ def test_local_switch_needs_a_loopback_address(run: Run) -> None:
 
 
 def test_nan_or_impossible_limit_is_refused(run: Run, controller: ControllerProcess) -> None:
-    said = run("jobs create --workers 2 --limit nan", controller=controller.url)
-    assert said == (1, "", "error: a number is NaN or infinite: expected finite numbers\n")
-    said = run("jobs create --workers 2 --limit 0", controller=controller.url)
-    assert (said.status, said.out) == (2, "")
-    assert "expected a limit of 9.53674e-07 to 1024, or" not in said.err
-    assert "expected a limit of 9.53674e-07 to 1024" in said.err
+    ended = run("jobs create --workers 2 --limit nan", controller=controller.url)
+    assert ended == (1, "", "error: a number is NaN or infinite: expected finite numbers\n")
+    ended = run("jobs create --workers 2 --limit 0", controller=controller.url)
+    assert (ended.status, ended.out) == (2, "")
+    assert "expected a limit of 9.53674e-07 to 1024, or" not in ended.err
+    assert "expected a limit of 9.53674e-07 to 1024" in ended.err
 
 
 def test_command_without_arguments_prints_help() -> None:
-    said = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-m", "serene.controller"], capture_output=True, text=True, cwd=ROOT, check=True
     )
     for command in ("up", "down", "status", "watch", "sync", "jobs"):
-        assert f"\n  {command} " in said.stdout
+        assert f"\n  {command} " in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -122,19 +122,19 @@ def test_sync_takes_the_texts_of_strategies(text: str, words: str) -> None:
 def test_commands_manage_a_job_from_creation_to_deletion(
     run: Run, switch: SwitchProcess, controller: ControllerProcess, hosts: list[Host]
 ) -> None:
-    def said(command: str) -> str:
+    def output(command: str) -> str:
         ran = run(command, controller=controller.url)
         assert (ran.status, ran.err) == (0, ""), command
         return ran.out
 
-    assert said("jobs") == "no jobs; create one with 'serenectl jobs create --workers N'\n"
-    assert said("jobs create --workers 2 --strategy ssp:2") == "job 0: waiting, SSP(2), 0 of 2 workers here\n"
-    assert said("sync ssp --staleness 2") == said("sync ssp:2") == "job 0: already SSP(2), no change\n"
-    assert said("sync bsp") == "job 0: SSP(2) -> BSP, when it starts\n"
+    assert output("jobs") == "no jobs; create one with 'serenectl jobs create --workers N'\n"
+    assert output("jobs create --workers 2 --strategy ssp:2") == "job 0: waiting, SSP(2), 0 of 2 workers here\n"
+    assert output("sync ssp --staleness 2") == output("sync ssp:2") == "job 0: already SSP(2), no change\n"
+    assert output("sync bsp") == "job 0: SSP(2) -> BSP, when it starts\n"
     session = join(hosts[:2], 0, 700)[0]["session"]
-    swap = said("sync ssp --staleness 3")
+    swap = output("sync ssp --staleness 3")
     assert re.fullmatch(r"job 0: BSP -> SSP\(3\), epoch 2 \(\d+ ms\)\n", swap)
-    assert said("sync ssp --staleness 3") == "job 0: already SSP(3), no change\n"
+    assert output("sync ssp --staleness 3") == "job 0: already SSP(3), no change\n"
     times = {"compute_s": 1.0, "network_s": 1.0, "waiting_s": 2.0}
     hosts[0].report(0, 0, iteration=1, round=0, loss=2.25, accuracy=0.125, state="computing", **times)
     hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1)
@@ -142,7 +142,7 @@ def test_commands_manage_a_job_from_creation_to_deletion(
     until(lambda: controller.client.job(0).workers[0].contributions, "the contribution is counted")
     drops = controller.client.status().switch.drops
     dropped = ", ".join(f"{reason.replace('_', ' ')} {count}" for reason, count in drops.items() if count) or "none"
-    assert [line.rstrip() for line in said("status").splitlines()] == [
+    assert [line.rstrip() for line in output("status").splitlines()] == [
         f"switch {switch.grpc} (device 0), program serene: 8192 slots of 320 values; connected",
         "job 0: running, SSP(3), epoch 2, 700 values in 3 slots",
         "worker state     iteration round   loss accuracy waiting blocked repeats",
@@ -150,12 +150,12 @@ def test_commands_manage_a_job_from_creation_to_deletion(
         "     1 running           0     -      -        -       -       0       0",
         f"dropped packets: {dropped}",
     ]
-    assert json.loads(said("status --json"))["jobs"][0]["epoch"] == 2
-    assert [line.rstrip() for line in said("jobs").splitlines()] == [
+    assert json.loads(output("status --json"))["jobs"][0]["epoch"] == 2
+    assert [line.rstrip() for line in output("jobs").splitlines()] == [
         "job  state    strategy  epoch  workers  values  slots",
         "  0  running  SSP(3)        2        2     700      3",
     ]
-    assert said("jobs delete --job 0") == "job 0 deleted\n"
+    assert output("jobs delete --job 0") == "job 0 deleted\n"
 
 
 def test_command_without_job_number_needs_exactly_one_job(run: Run, controller: ControllerProcess) -> None:
@@ -209,7 +209,7 @@ def test_watch_on_a_terminal_leaves_its_last_state(
         while awaited not in written:
             written += os.read(ours, 65536)
         watching.send_signal(signal.SIGINT)
-        with contextlib.suppress(OSError):  # how a terminal says that nobody has it open any more
+        with contextlib.suppress(OSError):  # how a terminal reports that nobody has it open any more
             while more := os.read(ours, 65536):
                 written += more
         assert watching.wait(60) == 130
@@ -230,9 +230,9 @@ def test_commands_report_unwritable_output_in_one_line(
     controller: ControllerProcess, command: str, redirected: str
 ) -> None:
     shell = f'exec "$0" -m serene.controller {command} --controller {controller.url} {redirected}'
-    said = subprocess.run(["sh", "-c", shell, sys.executable], capture_output=True, text=True, cwd=ROOT)
+    done = subprocess.run(["sh", "-c", shell, sys.executable], capture_output=True, text=True, cwd=ROOT)
     full = (1, "error: cannot use the output: No space left on device\n")
-    assert (said.returncode, said.stderr) == (full if "full" in redirected else (0, ""))
+    assert (done.returncode, done.stderr) == (full if "full" in redirected else (0, ""))
 
 
 def test_version_option_prints_the_version(run: Run) -> None:
@@ -255,8 +255,8 @@ def test_bash_completion_completes_commands_and_options(
     monkeypatch.setenv("_SERENECTL_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", line)
     monkeypatch.setenv("COMP_CWORD", str(line.count(" ")))
-    said = run("")
-    assert (said.status, set(said.out.split())) == (0, completed)
+    ended = run("")
+    assert (ended.status, set(ended.out.split())) == (0, completed)
 
 
 def test_up_without_a_home_directory_reports_it() -> None:
@@ -266,6 +266,6 @@ def test_up_without_a_home_directory_reports_it() -> None:
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("needs unshare and user namespaces")
     command = [*unknown, sys.executable, "-m", "serene.controller", "up", "--http", f"127.0.0.1:{some_port()}"]
-    said = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     reason = "error: cannot write logs and pid files to ~: this user has no home directory; "
-    assert (said.returncode, said.stderr) == (1, f"{reason}choose another folder with XDG_RUNTIME_DIR=/PATH\n")
+    assert (done.returncode, done.stderr) == (1, f"{reason}choose another folder with XDG_RUNTIME_DIR=/PATH\n")

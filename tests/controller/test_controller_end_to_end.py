@@ -32,8 +32,8 @@ def test_job_starts_when_all_workers_have_joined(client: ControllerClient, hosts
     assert (wait.text, wait["incarnation"]) == ("job 0 waits for workers 1, 2", hosts[0].incarnation)
     job = client.job(0)
     assert (job.state, job.workers[0].state, job.workers[0].port) == ("waiting", "joined", 1)
-    said = serenectl("explain", "--controller", client.url)
-    assert "job 0 waits for workers 1 and 2 to join before it starts under BSP" in said.stdout
+    done = serenectl("explain", "--controller", client.url)
+    assert "job 0 waits for workers 1 and 2 to join before it starts under BSP" in done.stdout
 
     welcomes = join(hosts, 0, 700)
     job = client.job(0)
@@ -52,14 +52,14 @@ def test_running_job_is_counted_explained_and_swapped(client: ControllerClient, 
     def blocked() -> Explanation | None:
         hosts[0].report(0, 0, state="waiting", at_epoch=1, at_round=0)
         hosts[1].report(0, 1, state="computing", at_epoch=1, at_round=0)
-        told = client.explain(0, 0).workers[0]
-        return told if told.waits_for else None
+        explanation = client.explain(0, 0).workers[0]
+        return explanation if explanation.waits_for else None
 
-    told = until(blocked, "worker 0 is said to wait")
-    assert (told.waits_for, told.round, told.epoch) == ([1], 0, 1)
-    assert "worker 0 waits in round 0 of epoch 1 for worker 1 to contribute to its round (1 is comp" in told.text
-    said = serenectl("explain", "--worker", "0", "--controller", client.url)
-    assert (said.returncode, said.stdout.splitlines()[0]) == (0, "job 0 runs under BSP, epoch 1")
+    explanation = until(blocked, "worker 0 is shown as waiting")
+    assert (explanation.waits_for, explanation.round, explanation.epoch) == ([1], 0, 1)
+    assert "worker 0 waits in round 0 of epoch 1 for worker 1 to contribute to its round (1 is comp" in explanation.text
+    done = serenectl("explain", "--worker", "0", "--controller", client.url)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "job 0 runs under BSP, epoch 1")
     answer = hosts[1].ask(lambda: hosts[1].push(0, 1, [10, 20], session=session, epoch=1, seq=1), Op.ANSWER)
     assert (answer["total"], answer["seq"]) == (2, 1)
     assert answer.body[:8] == (11).to_bytes(4, "big") + (22).to_bytes(4, "big")
@@ -76,11 +76,11 @@ def test_running_job_is_counted_explained_and_swapped(client: ControllerClient, 
     hosts[0].push(0, 0, [1], session=session, epoch=1, seq=2, round=1)
     until(lambda: client.job(0).workers[0].blocked == 2, "worker 0 waits again")
     before = client.job(0).workers[0].answers
-    staleness = int(str(told.advice).split("--staleness ")[1].split("'")[0])
+    staleness = int(str(explanation.advice).split("--staleness ")[1].split("'")[0])
     change = client.set_strategy(0, SSP(staleness))  # what the explanation advises
     assert (change.epoch, change.strategy, change.before) == (2, SSP(1), BSP())
     hosts[0].push(0, 0, [1], session=session, epoch=2, seq=2)
-    until(lambda: client.job(0).workers[0].answers == before + 1, "it goes on")
+    until(lambda: client.job(0).workers[0].answers == before + 1, "it continues")
     hosts[0].forget()
     answer = hosts[0].ask(lambda: hosts[0].push(0, 0, [1], session=session, epoch=2, seq=2), Op.ANSWER)
     assert (answer["epoch"], answer["sync_mask"], answer["staleness"]) == (2, 0b11, 1)
@@ -101,8 +101,8 @@ def test_running_job_is_counted_explained_and_swapped(client: ControllerClient, 
 def test_reports_reach_the_status_and_bad_json_is_ignored(client: ControllerClient, hosts: list[Host]) -> None:
     started(client, hosts[:1], BSP())
     hosts[0].report(0, 0, iteration=3, loss=0.5, state="computing")
-    told = until(lambda: client.job(0).workers[0].report, "the report arrives")
-    assert told == {"iteration": 3, "loss": 0.5, "state": "computing"}
+    latest = until(lambda: client.job(0).workers[0].report, "the report arrives")
+    assert latest == {"iteration": 3, "loss": 0.5, "state": "computing"}
     hosts[0].send(Op.REPORT, 0, 0, b"{no json")
     hosts[0].send(Op.REPORT, 0, 0, b'{"iteration": 4, "loss": NaN, "accuracy": 1e999}')
     until(lambda: report(client)["iteration"] == 4, "a bad report does no harm")

@@ -65,7 +65,7 @@ def test_controller_with_the_higher_election_id_has_the_switch(
 
 def test_jobs_of_a_killed_controller_are_taken_over(start: Start, hosts: list[Host]) -> None:
     """Job 0 runs. The first process of job 1 was paused when another took its place: its packets would pass for repeats
-    of the other's, nothing would be added, and nobody would be told."""
+    of the other's, nothing would be added, and nobody would be notified."""
     first = start()
     session = started(first.client, hosts[:2], BSP())
     first.client.set_strategy(0, Mixed((1,)))
@@ -175,8 +175,8 @@ def test_up_in_the_background_prints_addresses_and_can_be_ended(
             f"from network namespaces of this machine: SERENE_CONTROLLER=unix:{log.with_suffix('.sock')}\n"
         )
         again = serenectl(*arguments)
-        said = f"error: a controller runs at {url} already ('serenectl down' stops it)\n"
-        assert (again.returncode, again.stderr) == (1, said)
+        message = f"error: a controller runs at {url} already ('serenectl down' stops it)\n"
+        assert (again.returncode, again.stderr) == (1, message)
         other = ["up", "--http", f"127.0.0.2:{port}", "--switch", f"127.0.0.1:{some_port()}", "--wait", "0.1"]
         assert serenectl(*other).returncode == 1
         assert "error" not in log.read_text(), "the log is of the controller at this address alone"

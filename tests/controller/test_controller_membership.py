@@ -63,9 +63,9 @@ def test_evict_strategy_evicts_and_readmits_a_silent_worker(trio: Trio, client: 
     until(returns, "it is heard and let back in")
     assert trio.epoch == epoch + 1
     assert client.job(0).strategy == BSP()
-    told = automatic(client)
-    assert (told.name, told.trouble) == ("evict", None)
-    assert told.changes == trio.epoch - 1
+    current = automatic(client)
+    assert (current.name, current.trouble) == ("evict", None)
+    assert current.changes == trio.epoch - 1
 
 
 def test_user_strategy_decides_until_a_manual_swap(trio: Trio, client: ControllerClient, tmp_path: Path) -> None:
@@ -75,11 +75,11 @@ def test_user_strategy_decides_until_a_manual_swap(trio: Trio, client: Controlle
         "class Mine(Automatic):\n    period_s = 0.1\n    def __init__(self, bound: int): self.bound = bound\n"
         "    def decide(self, seen): return Decision(SSP(self.bound), reason='it rains')\n"
     )
-    said = serenectl("sync", "auto", f"{file}:Mine", "--bound", "4", "--controller", client.url)
-    assert (said.returncode, said.stdout) == (0, f"job 0: automatic strategy {file}:Mine is on\n"), said.stderr
+    done = serenectl("sync", "auto", f"{file}:Mine", "--bound", "4", "--controller", client.url)
+    assert (done.returncode, done.stdout) == (0, f"job 0: automatic strategy {file}:Mine is on\n"), done.stderr
     until(lambda: client.job(0).strategy == SSP(4), "it decides")
     until(lambda: automatic(client).decisions > 3, "it decides again")
-    assert (trio.epoch, automatic(client).changes) == (2, 1), "one rule, however often it says so"
+    assert (trio.epoch, automatic(client).changes) == (2, 1), "one rule, however often it is repeated"
     assert automatic(client).reason == "it rains"
     swapped = serenectl("sync", "bsp", "--controller", client.url)
     assert swapped.stdout.startswith("job 0: SSP(4) -> BSP, epoch 3 ("), swapped.stderr

@@ -39,7 +39,9 @@ def test_elastic_job_starts_with_workers_and_admits_later_ones(client: Controlle
     lines = serenectl("status", controller=client.url).stdout.splitlines()
     assert lines[1].startswith("job 0: running, BSP, 3 of 4 places, epoch 2, ")
     assert lines[5].split()[:2] == ["2", "free"]
-    assert ("free", "worker 2: a free place") in [(said.state, said.text) for said in client.explain(0).workers]
+    assert ("free", "worker 2: a free place") in [
+        (explanation.state, explanation.text) for explanation in client.explain(0).workers
+    ]
 
 
 @pytest.mark.parametrize("asked", [(8, None, None), (None, 2, None), (None, None, 1.0)])

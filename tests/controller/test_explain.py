@@ -26,7 +26,7 @@ def status(*workers: WorkerStatus, strategy: Strategy = BSP(), **job: object) ->
     return status_of(job_status(*workers, strategy=strategy, **job))
 
 
-def told(of: int, *workers: WorkerStatus, strategy: Strategy = BSP(), **job: object) -> tuple[str, str | None]:
+def explained_to(of: int, *workers: WorkerStatus, strategy: Strategy = BSP(), **job: object) -> tuple[str, str | None]:
     (explanation,) = explain(status(*workers, strategy=strategy, **job), 0, of)
     return explanation.text, explanation.advice
 
@@ -84,7 +84,7 @@ EXPLAINED: list[tuple[str, int, list[WorkerStatus], dict[str, Any], str, str]] =
 def test_explanation_names_whom_a_worker_waits_for_and_what_helps(
     case: str, of: int, workers: list[WorkerStatus], job: dict[str, Any], text: str, advice: str
 ) -> None:
-    explained, advised = told(of, *workers, **job)
+    explained, advised = explained_to(of, *workers, **job)
     assert text in explained and advice in (advised or ""), case
 
 
@@ -95,9 +95,9 @@ def test_headline_names_the_slow_worker() -> None:
 
 def test_explanation_separates_device_copies_from_sums() -> None:
     report: Facts = {"state": "computing", "at_epoch": 1, "at_round": 5, "copying_s": 1.25, "network_s": 2.0}
-    text, _ = told(0, worker_status(0, {**report, "waiting_s": 1.5}))
+    text, _ = explained_to(0, worker_status(0, {**report, "waiting_s": 1.5}))
     assert text.endswith("; so far it waited 1.2 s for copies from and to its device, and 3.5 s for sums")
-    assert "copies" not in told(0, worker_status(0, {**report, "copying_s": "many"}))[0]
+    assert "copies" not in explained_to(0, worker_status(0, {**report, "copying_s": "many"}))[0]
 
 
 @pytest.mark.parametrize(
@@ -113,15 +113,15 @@ def test_explanation_separates_device_copies_from_sums() -> None:
     ],
 )
 def test_explain_gives_state_of_worker_that_awaits_no_other(one: WorkerStatus, text: str) -> None:
-    assert told(0, one, worker(1, "exchanging"))[0] == text
+    assert explained_to(0, one, worker(1, "exchanging"))[0] == text
 
 
 def test_headlines_describe_each_state_of_a_job() -> None:
     assert headline(status(worker(0), automatic=DSSP), 0) == "job 0 runs under BSP, automatic strategy dssp, epoch 1"
     blind = DSSP.model_copy(update={"blind_to": [0, 1], "needs": ["compute_s", "slowest_s"]})
     seen_by_nobody = status(worker(0), worker(1), automatic=blind)
-    said = "dssp is blind to workers 0 and 1 (no reports of compute_s and slowest_s)"
-    assert said in headline(seen_by_nobody, 0) and said in " ".join(printed(whole(seen_by_nobody), 200).split())
+    message = "dssp is blind to workers 0 and 1 (no reports of compute_s and slowest_s)"
+    assert message in headline(seen_by_nobody, 0) and message in " ".join(printed(whole(seen_by_nobody), 200).split())
     waiting = status(worker(0, state="joined"), worker(1, state="expected"), state="waiting")
     assert headline(waiting, 0) == "job 0 waits for worker 1 to join before it starts under BSP"
     starting = status(worker(0, state="joined"), worker(1, state="joined"), state="waiting")
@@ -137,6 +137,6 @@ def test_headlines_describe_each_state_of_a_job() -> None:
     away = status_of(job_status(worker(0)), trouble="closed")
     assert headline(away, 0) == "job 0: the switch is unreachable (closed); the following is outdated"
     local = status_of(job_status(worker(0)), trouble="closed", shm_ports=[ShmPort(1, "/run/port1")])
-    told = "closed; if it has ended, 'serenectl up --local' starts it again"
-    assert headline(local, 0) == f"job 0: the switch is unreachable ({told}); the following is outdated"
-    assert switch_line(local.switch).endswith(f"NOT connected: {told}")
+    explained_to = "closed; if it has ended, 'serenectl up --local' starts it again"
+    assert headline(local, 0) == f"job 0: the switch is unreachable ({explained_to}); the following is outdated"
+    assert switch_line(local.switch).endswith(f"NOT connected: {explained_to}")

@@ -74,7 +74,7 @@ def meanwhile(frames: list[bytes], host: Host, controller: ControllerProcess) ->
 def join_and_leave(hosts: list[Host], job: int) -> None:
     """Two workers, each repeating what it asks as workers do: a switch's own queues may lose it."""
 
-    def heard(host: Host, op: Op) -> bool:
+    def receives(host: Host, op: Op) -> bool:
         answer = host.hear(0.1)
         while answer is not None and answer.op is not op:
             answer = host.hear(0.02)
@@ -83,15 +83,15 @@ def join_and_leave(hosts: list[Host], job: int) -> None:
     def joined() -> bool:
         for worker, host in enumerate(hosts[:2]):
             host.hello(job, worker, 5)
-        return any([heard(host, Op.WELCOME) for host in hosts[:2]])
+        return any([receives(host, Op.WELCOME) for host in hosts[:2]])
 
-    def said_bye(worker: int, host: Host) -> bool:
+    def got_bye(worker: int, host: Host) -> bool:
         host.leave(job, worker)
-        return heard(host, Op.BYE)
+        return receives(host, Op.BYE)
 
     until(joined, f"job {job} starts")
     for worker, host in enumerate(hosts[:2]):
-        until(partial(said_bye, worker, host), f"worker {worker} leaves")
+        until(partial(got_bye, worker, host), f"worker {worker} leaves")
 
 
 # -- on a switch ---------------------------------------------------------------------------------------------
@@ -139,8 +139,8 @@ def test_flood_of_hellos_does_not_delay_admission(
         client.create_job(2, BSP(), job=0)
         join_and_leave(hosts, 0)
     assert resident_mb(controller) < before + 30
-    told = [line for line in controller.log.read_text().splitlines() if "answered port 3" in line]
-    in_each_second = Counter(line[: len("2026-11-26 02:42:56")] for line in told)
+    logged = [line for line in controller.log.read_text().splitlines() if "answered port 3" in line]
+    in_each_second = Counter(line[: len("2026-11-26 02:42:56")] for line in logged)
     assert max(in_each_second.values()) <= 2 * COMPLAINTS_PER_PORT, "and neither does the log"
 
 
@@ -149,8 +149,8 @@ def test_flood_of_reports_does_not_delay_admission(
 ) -> None:
     client.create_job(1, ASP(), job=1)
     hosts[2].ask(lambda: hosts[2].hello(1, 0, 5), Op.WELCOME)
-    said = partial(hosts[2].report, 1, 0, state="x" * 90)
-    frames = prepared(hosts[2], lambda number: said(iteration=number, loss=number * 0.5), 1000)
+    report = partial(hosts[2].report, 1, 0, state="x" * 90)
+    frames = prepared(hosts[2], lambda number: report(iteration=number, loss=number * 0.5), 1000)
     with meanwhile(frames, hosts[2], controller):
         client.create_job(2, BSP(), job=0)
         join_and_leave(hosts, 0)
@@ -278,4 +278,4 @@ def test_pace_limits_answers_per_port_and_is_bounded() -> None:
     assert pace.allows(2, "c", 10.0)
     assert not pace.allows(1, "a", 10.49)
     assert [pace.allows(1, who, 10.5) for who in "aab"] == [True, False, True]
-    assert sum(len(told) for told in pace._told.values()) <= 3
+    assert sum(len(answered) for answered in pace._answered.values()) <= 3

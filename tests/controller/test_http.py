@@ -62,9 +62,9 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize(("headers", "said"), section(TABLE, "headers of another origin"))
+@pytest.mark.parametrize(("headers", "message"), section(TABLE, "headers of another origin"))
 def test_requests_from_pages_of_other_origins_are_refused(
-    client: ControllerClient, http: httpx.Client, headers: str, said: str
+    client: ControllerClient, http: httpx.Client, headers: str, message: str
 ) -> None:
     """As browsers send them: content types that need no preflight request, and names that resolve to loopback."""
     client.create_job(1, BSP())
@@ -75,7 +75,7 @@ def test_requests_from_pages_of_other_origins_are_refused(
             body = json.dumps({"workers": 1}) if path == "/v1/jobs" else None
             answer = http.request(method, path, content=body, headers={"Content-Type": kind, **given})
             assert answer.status_code == 403, (method, path)
-            assert answer.json()["error"].startswith(said)
+            assert answer.json()["error"].startswith(message)
             assert not [name for name in answer.headers if name.startswith("access-control")]
     assert [job.state for job in client.jobs()] == ["waiting"], "nothing has happened"
 
@@ -262,14 +262,14 @@ def test_random_requests_never_get_a_server_error(
             assert isinstance(answer.json()["error"], str)
 
 
-@pytest.mark.parametrize(("request_", "said"), section(TABLE, "request to a controller with a job of 2 workers"))
+@pytest.mark.parametrize(("request_", "expected"), section(TABLE, "request to a controller with a job of 2 workers"))
 def test_bad_request_is_rejected_with_a_reason(
-    client: ControllerClient, http: httpx.Client, request_: str, said: str
+    client: ControllerClient, http: httpx.Client, request_: str, expected: str
 ) -> None:
     client.create_job(2, BSP())
     method, path, *body = request_.replace("{5000 letters}", 5000 * "a").split(" ", 2)
     answer = http.request(method, path, content="".join(body), headers={"Content-Type": "application/json"})
-    status, _, reason = said.partition(" ")
+    status, _, reason = expected.partition(" ")
     assert answer.status_code == int(status) and reason in answer.json()["error"], answer.text
 
 
@@ -299,7 +299,7 @@ def test_hostile_worker_reports_do_not_break_the_status(client: ControllerClient
         return latest if latest.get("iteration") == turn else None
 
     deep = b"[" * 300 + b"]" * 300
-    for turn, said in enumerate(
+    for turn, facts in enumerate(
         [
             b'"state": "\\ud800"',
             b'"state": "\\u001b]0;mine\\u0007"',
@@ -309,7 +309,7 @@ def test_hostile_worker_reports_do_not_break_the_status(client: ControllerClient
             b'"state": "' + b"x" * 900 + b'"',
         ]
     ):
-        hosts[0].send(Op.REPORT, 0, 0, b'{"iteration": %d, %s}' % (turn, said))
-        told = until(partial(reported, turn), f"report {turn} arrives")
-        assert set(told.values()) <= {turn, None}
+        hosts[0].send(Op.REPORT, 0, 0, b'{"iteration": %d, %s}' % (turn, facts))
+        shown = until(partial(reported, turn), f"report {turn} arrives")
+        assert set(shown.values()) <= {turn, None}
         assert httpx.get(f"{client.url}/metrics", trust_env=False).status_code == 200

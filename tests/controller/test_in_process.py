@@ -283,9 +283,9 @@ async def test_user_code_that_never_returns_is_abandoned_and_bounded(monkeypatch
     monkeypatch.setattr(runners, "DECISION_TIMEOUT_S", 0.2)
     code, go, called = runners.UserCode(), Event(), "calls of automatic strategies never returned"
     calls = [code.call(go.wait) for _ in range(24)]
-    said = [str(error) for error in await asyncio.gather(*calls, return_exceptions=True)]
-    assert said.count("no answer within 0.2 s") == runners.MOST_CALLS
-    assert sum(called in text for text in said) == 24 - runners.MOST_CALLS
+    texts = [str(error) for error in await asyncio.gather(*calls, return_exceptions=True)]
+    assert texts.count("no answer within 0.2 s") == runners.MOST_CALLS
+    assert sum(called in text for text in texts) == 24 - runners.MOST_CALLS
     go.set()
     while called in str((await asyncio.gather(code.call(lambda: 7), return_exceptions=True))[0]):
         await asyncio.sleep(0.01)
@@ -315,5 +315,5 @@ async def test_status_size_does_not_grow_with_the_swaps() -> None:
         sizes.append(len((await coordinator.status()).model_dump_json()))
     assert sizes[1] < sizes[0] + 500
     assert len(job.history) == 1000 and job.history[-1].epoch == job.epoch
-    told = (await coordinator.status()).jobs[0]
-    assert (len(told.history), told.epochs_begun) == (20, 1100)
+    status = (await coordinator.status()).jobs[0]
+    assert (len(status.history), status.epochs_begun) == (20, 1100)

@@ -55,8 +55,8 @@ class Play:
         given = [word for word in words if "=" not in word]
         try:
             if hasattr(self, f"_{name}"):
-                return self.told(getattr(self, f"_{name}")(*given, **options))
-            return self.told(getattr(self.jobs[int(options.get("job", 0))], name))
+                return self.outcome(getattr(self, f"_{name}")(*given, **options))
+            return self.outcome(getattr(self.jobs[int(options.get("job", 0))], name))
         except SereneError as error:
             return f"{type(error).__name__}: {error}"
 
@@ -65,7 +65,7 @@ class Play:
         found = self.step(text)
         assert not re.match(r"refused|[A-Z]\w+: ", found), f"{text}: {found}"
 
-    def told(self, found: object) -> str:
+    def outcome(self, found: object) -> str:
         match found:
             case Waiting(missing=()):
                 return "waits until the sums are restored"
@@ -74,14 +74,14 @@ class Play:
             case Start():
                 return f"starts session {found.policy.session - int(NOW)}, {found.policy.fields}"
             case Readmission():
-                return f"moves {self.told(found.old)} to {self.told(found.new)}, {self.told(found.swap)}"
+                return f"moves {self.outcome(found.old)} to {self.outcome(found.new)}, {self.outcome(found.swap)}"
             case Refusal():
                 return f"{'has left' if found.has_left else 'refused'}: {found.reason}"
             case Swap():
                 return f"epoch {found.policy.epoch}, {found.policy.fields}"
             case Leave():
-                epoch = "no epoch" if found.swap is None else self.told(found.swap)
-                over = "is over" if found.job_over else "goes on"
+                epoch = "no epoch" if found.swap is None else self.outcome(found.swap)
+                over = "is over" if found.job_over else "continues"
                 return f"{epoch}, {over}{'' if found.answered else ', unanswered'}"
             case Place():
                 return f"place {found.worker} of job {found.job.id}"
@@ -97,7 +97,7 @@ class Play:
                 return str(found.value)
             case None:
                 return "nothing"
-        return self.told(found()) if callable(found) else str(found)
+        return self.outcome(found()) if callable(found) else str(found)
 
     # Jobs
 

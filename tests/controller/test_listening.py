@@ -59,9 +59,9 @@ def test_unix_socket_serves_from_its_controllers_start_to_its_end(start: Start, 
         assert client.create_job(2, BSP()).job == 0
         assert client.status() == process.client.status()
         assert client.status().listening.socket == str(path)
-    said = serenectl("status", controller=f"unix:{path}")
-    assert said.returncode == 0 and "job 0: waiting" in said.stdout
-    assert serenectl("status", "--controller", f"unix:{path}").stdout == said.stdout
+    done = serenectl("status", controller=f"unix:{path}")
+    assert done.returncode == 0 and "job 0: waiting" in done.stdout
+    assert serenectl("status", "--controller", f"unix:{path}").stdout == done.stdout
     assert stat.S_IMODE(path.lstat().st_mode) == 0o600
     if os.geteuid() == 0:  # who can be somebody else
         program = f"import socket; socket.socket(socket.AF_UNIX).connect({str(path)!r})"
@@ -113,8 +113,8 @@ def test_second_controller_starting_on_a_port_is_refused() -> None:
     """Before the first one listens, while it waits for its switch."""
     http = f"127.0.0.1:{some_port()}"
     with tcp_listener(http) as first:
-        said = f"cannot listen on {http}: the controller with process id {os.getpid()} uses it; choose another port"
-        with pytest.raises(AddressInUse, match=re.escape(said)), tcp_listener(http):
+        message = f"cannot listen on {http}: the controller with process id {os.getpid()} uses it; choose another port"
+        with pytest.raises(AddressInUse, match=re.escape(message)), tcp_listener(http):
             pass
         first.listen()
     with tcp_listener(http):  # at once, when that one has gone
@@ -136,8 +136,8 @@ def test_unix_listener_keeps_existing_non_socket_path(path: Path, kind: str) -> 
         path.symlink_to(text)
     else:
         path.mkdir()
-    said = f"cannot listen at {path}: the file there is not a socket"
-    with pytest.raises(AddressInUse, match=re.escape(said)), unix_listener(str(path)):
+    message = f"cannot listen at {path}: the file there is not a socket"
+    with pytest.raises(AddressInUse, match=re.escape(message)), unix_listener(str(path)):
         pass
     assert text.read_text() == "precious" and path.exists()
     missing = str(path.parent / "none" / "controller.sock")
@@ -175,12 +175,12 @@ def test_requests_without_the_token_are_refused(start: Start, path: Path, monkey
     guarded = start("--socket", str(path))
     for base, transport in ((guarded.url, None), ("http://localhost", httpx.HTTPTransport(uds=str(path)))):
         with httpx.Client(base_url=base, transport=transport, trust_env=False, timeout=120.0) as http:
-            for given, said in HEADERS:
+            for given, message in HEADERS:
                 headers = [(b"Authorization", value) for value in given]
                 for asked in ("GET /v1/status", "POST /v1/jobs", "POST /v1/shutdown", "GET /no"):
                     method, at = asked.split()
                     answer = http.request(method, at, headers=headers, content=b"{}")
-                    assert (answer.status_code, answer.json()) == (401, {"error": said}), (given, method, at)
+                    assert (answer.status_code, answer.json()) == (401, {"error": message}), (given, method, at)
                     assert answer.headers["www-authenticate"] == "Bearer"
     for name, other in (("Origin", "http://evil.example"), ("Host", "evil.example")):
         headers_ = {"Authorization": f"Bearer {TOKEN}", name: other}
@@ -198,8 +198,8 @@ def test_controller_serves_only_requests_with_its_token(
         assert get(f"{guarded.url}/metrics", headers=headers).status_code == 200
     assert serenectl("status", controller=guarded.url).returncode == 0
     monkeypatch.delenv("SERENE_TOKEN")
-    said = serenectl("status", controller=guarded.url)
-    assert (said.returncode, said.stderr) == (1, f"error: {MISSING}\n")
+    done = serenectl("status", controller=guarded.url)
+    assert (done.returncode, done.stderr) == (1, f"error: {MISSING}\n")
     monkeypatch.setattr(doctor, "DEFAULT_HTTP", guarded.url.removeprefix("http://"))
     (found,) = [one for one in doctor._ports() if one.what in ("controller", "HTTP port")]
     assert (found.mark, found.what, found.advice) == (doctor.Mark.ABSENT, "controller", MISSING)
@@ -265,10 +265,10 @@ def test_another_http_server_is_not_taken_for_a_controller(command: str) -> None
         try:
             at = f"127.0.0.1:{other.server_port}"
             where = {"up": ("--http", at)}.get(command, ("--controller", f"http://{at}"))
-            said = serenectl(command, *where)
+            done = serenectl(command, *where)
         finally:
             other.shutdown()
             thread.join()
-    assert said.returncode == 1
-    assert said.stderr.startswith(f"error: http://{at} answers, but is not a Serene controller of this version")
-    assert said.stderr.count("\n") == 1
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"error: http://{at} answers, but is not a Serene controller of this version")
+    assert done.stderr.count("\n") == 1

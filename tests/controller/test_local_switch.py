@@ -296,8 +296,8 @@ def test_switch_and_controller_outlive_each_other(
     assert f"waits for its switch: no connection to a switch at {local.switch}" in caplog.text
 
     again = local.serenectl(*local.starts)
-    said = f"the switch at {local.switch} had ended and runs again; the controller at {local.client.url} continues\n"
-    assert (again.stdout, again.stderr) == (said, "")
+    message = f"the switch at {local.switch} had ended and runs again; the controller at {local.client.url} continues\n"
+    assert (again.stdout, again.stderr) == (message, "")
     until(lambda: local.client.status().switch.connected, "the controller commands the new switch")
     assert local.client.status().switch.shm_ports == ports and len(local.client.jobs()) == 1
     again = local.serenectl(*local.starts)

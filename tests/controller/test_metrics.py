@@ -33,7 +33,7 @@ def test_metrics_equal_the_status_number_by_number() -> None:
     metrics = Metrics()
     metrics.swap_took(0.03)
     text = metrics.text(status.model_copy(update={"switch": switch})).decode()
-    told = {
+    samples = {
         (sample.name, *sample.labels.values()): sample.value
         for family in text_string_to_metric_families(text)
         for sample in family.samples
@@ -63,15 +63,15 @@ def test_metrics_equal_the_status_number_by_number() -> None:
                "network_seconds_total": 2.5, "waiting_seconds_total": 3.5, "loss": 4.5, "accuracy_ratio": 0.5,
            }.items() for number in range(2)},
     }  # fmt: skip
-    assert told == expected
+    assert samples == expected
 
 
 def test_metric_numbers_are_formatted_as_by_prometheus() -> None:
     """Values, and the bounds of buckets: 1 and 1.0 would be two series. Reports that are no numbers have no metric."""
-    said: Facts = {"loss": 1, "compute_s": 10**7, "waiting_s": "much", "accuracy": None}
+    facts: Facts = {"loss": 1, "compute_s": 10**7, "waiting_s": "much", "accuracy": None}
     metrics = Metrics()
     metrics.swap_took(0.03)
-    text = metrics.text(status_of(job_status(worker_status(0, said, staleness=[2, 0, 3, *[0] * 12, 1])))).decode()
+    text = metrics.text(status_of(job_status(worker_status(0, facts, staleness=[2, 0, 3, *[0] * 12, 1])))).decode()
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     written = [line.rpartition(" ")[2] for line in lines] + re.findall(r'\ble="([^"]*)"', text)
     assert 'serene_worker_loss{job="0",worker="0"} 1.0' in lines
@@ -90,10 +90,10 @@ def test_metric_numbers_are_formatted_as_by_prometheus() -> None:
 
 def test_metrics_and_their_page_list_the_same_names() -> None:
     text = Metrics().text(status_of(job_status(worker_status(0, {"loss": 1.0, "accuracy": 0.5})))).decode()
-    told = {
+    exported = {
         (name, kind, meaning)
         for name, meaning in re.findall(r"^# HELP (\S+) (.*)$", text, re.MULTILINE)
         for kind in re.findall(rf"^# TYPE {name} (\S+)$", text, re.MULTILINE)
     }
     rows = re.findall(r"^\| `(serene_\w+)` \| (\w+) \| (?:[^|]*) \| ([^|]+) \|$", PAGE.read_text(), re.MULTILINE)
-    assert set(rows) == told
+    assert set(rows) == exported

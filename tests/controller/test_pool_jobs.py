@@ -23,10 +23,10 @@ def test_pool_is_taken_over_and_ends_with_a_silent_worker_or_its_switch(
     first.client.create_job(1, BSP())
     join(hosts[:2], 0, 2 * LANES)
     join(hosts[2:3], 1, LANES)
-    said = serenectl("precision", "8", "--job", "0", controller=first.url)
-    assert re.fullmatch(r"job 0: 16 -> 8 bits, epoch 2 \(\d+ ms\)\n", said.stdout), said
-    said = serenectl("precision", "8", "--job", "0", controller=first.url)
-    assert said.stdout == "job 0: already 8 bits, no change\n"
+    done = serenectl("precision", "8", "--job", "0", controller=first.url)
+    assert re.fullmatch(r"job 0: 16 -> 8 bits, epoch 2 \(\d+ ms\)\n", done.stdout), done
+    done = serenectl("precision", "8", "--job", "0", controller=first.url)
+    assert done.stdout == "job 0: already 8 bits, no change\n"
     assert "BSP in 8 bits, epoch 2" in serenectl("status", controller=first.url).stdout
     first.kill()
 
@@ -39,8 +39,8 @@ def test_pool_is_taken_over_and_ends_with_a_silent_worker_or_its_switch(
     assert client.set_precision(0, 32).epoch == 3
     client.create_job(2, BSP(), pool_slots=1, job=3)  # which nobody joins
     client.create_job(2, BSP(), job=4)
-    told = hosts[0].ask(lambda: hosts[0].report(0, 0, state="computing"), Op.REFUSED)
-    assert told.text.startswith("job 0 is over: worker") and told.text.endswith("silent for 4 s")
+    refusal = hosts[0].ask(lambda: hosts[0].report(0, 0, state="computing"), Op.REFUSED)
+    assert refusal.text.startswith("job 0 is over: worker") and refusal.text.endswith("silent for 4 s")
     until(lambda: [job.job for job in client.jobs()] == [1, 4], "the pools are gone, and nothing else")
 
     client.create_job(2, BSP(), pool_slots=1, job=0)

@@ -28,10 +28,10 @@ OWN = SwitchAddress(SWITCH_IP, SWITCH_MAC)
 
 
 def holding(
-    sizes: Sequence[int], strategy: Strategy, members: Sequence[int], told: bool = False
+    sizes: Sequence[int], strategy: Strategy, members: Sequence[int], notified: bool = False
 ) -> tuple[Installed, list[Installed]]:
     """Returns what the root and the leaves hold of job 0 after epoch 1 with all workers. Epoch 2, with ``members``, is
-    in force. told: whether the leaves know of it."""
+    in force. notified: whether the leaves know of it."""
     racks = Racks(tuple(sizes))
     everybody = BSP().compile(range(sum(sizes)))
     fields = strategy.compile(members)
@@ -46,7 +46,7 @@ def holding(
         prepared = racks.part(of_leaves[rack].fields, rack)
         part.prepared = {(SESSION, 1): racks.part(everybody, rack), (SESSION, 2): prepared}
         part.taking_part = {(SESSION, 1): sum(sizes), (SESSION, 2): len(members)}
-        if told:
+        if notified:
             part.epoch, part.fields = 2, prepared
         leaves.append(Installed({0: part} if size else {}))
     root = InstalledJob(slots, 700, 1 << 20, 8 << 20, len(sizes), 0, SESSION, 2, of_root)
@@ -55,9 +55,9 @@ def holding(
 
 
 @pytest.mark.parametrize("strategy", [BSP(), SSP(2), Quorum(1), Quorum(2), Mixed((0,))], ids=str)
-def test_assembly_keeps_eviction_that_no_leaf_was_told_of(strategy: Strategy) -> None:
+def test_assembly_keeps_eviction_of_which_no_leaf_was_notified(strategy: Strategy) -> None:
     found = assembled(*holding((2, 2), strategy, [0, 1, 2]))
-    assert found.untold == {0} and not found.useless and not found.misplaced
+    assert found.unnotified == {0} and not found.useless and not found.misplaced
     job = job_from(0, found.installed.jobs[0], 0.0)
     assert (job.strategy, job.members(), job.evicted(), job.epoch) == (strategy, [0, 1, 2], [3], 2)
 
@@ -75,7 +75,7 @@ def test_rack_whose_workers_have_all_left_stays_in_the_job() -> None:
 
 def test_leaf_with_the_root_of_another_session_has_no_part() -> None:
     """The root's packets would be a stranger's there."""
-    root, leaves = holding((2, 2), BSP(), range(4), told=True)
+    root, leaves = holding((2, 2), BSP(), range(4), notified=True)
     leaves[1].jobs[0].members[ROOT] = entries.root_at(33, SESSION - 1, OWN)
     found = assembled(root, leaves)
     assert not found.installed.jobs[0].complete
@@ -115,7 +115,7 @@ STRATEGIES = [BSP(), SSP(2), ASP(), Quorum(2), Mixed((0,)), Mixed((2, 3))]
 @pytest.mark.parametrize("lost", range(3), ids=["root", "leaf1", "leaf2"])
 def test_part_lost_by_one_switch_is_rebuilt_from_the_others(strategy: Strategy, lost: int) -> None:
     """The job waits for the same workers, and will have the same strategy."""
-    root, leaves = holding((2, 2), strategy, range(4), told=True)
+    root, leaves = holding((2, 2), strategy, range(4), notified=True)
     [root, *leaves][lost].jobs.clear()
     found = assembled(root, leaves)
     assert sorted(found.useless) == [(switch, 0) for switch in range(3) if switch != lost]
@@ -131,7 +131,7 @@ def test_part_lost_by_one_switch_is_rebuilt_from_the_others(strategy: Strategy, 
 @pytest.mark.parametrize("lost", range(3), ids=["root", "leaf1", "leaf2"])
 def test_reassembled_rack_job_does_not_wait_for_left_workers(lost: int) -> None:
     """It is not known who was in the lost rack, but the job begins only after the workers that took part have come."""
-    root, leaves = holding((2, 2), BSP(), [0, 1, 2], told=True)
+    root, leaves = holding((2, 2), BSP(), [0, 1, 2], notified=True)
     [root, *leaves][lost].jobs.clear()
     jobs = new_jobs()
     jobs.take_over(lost_job_from(0, assembled(root, leaves).installed.jobs[0], 0.0))
@@ -145,7 +145,7 @@ def test_reassembled_rack_job_does_not_wait_for_left_workers(lost: int) -> None:
 
 @pytest.mark.parametrize("lost", [1, 2], ids=["leaf1", "leaf2"])
 def test_job_that_all_have_left_is_not_rebuilt(lost: int) -> None:
-    root, leaves = holding((2, 2), ASP(), [], told=True)
+    root, leaves = holding((2, 2), ASP(), [], notified=True)
     [root, *leaves][lost].jobs.clear()
     found = assembled(root, leaves)
     assert found.installed.jobs[0].slots is None
@@ -153,19 +153,19 @@ def test_job_that_all_have_left_is_not_rebuilt(lost: int) -> None:
 
 
 def test_rack_job_interrupted_before_start_is_not_lost() -> None:
-    root, leaves = holding((2, 2), BSP(), range(4), told=True)
+    root, leaves = holding((2, 2), BSP(), range(4), notified=True)
     for leaf in leaves:
         leaf.jobs[0].members = {ROOT: leaf.jobs[0].members[ROOT]}
     assert assembled(root, leaves).installed.jobs[0].slots is None, "nobody is admitted"
     root.jobs.clear()
-    assert assembled(root, leaves).installed.jobs[0].slots is None, "nor is the root told"
+    assert assembled(root, leaves).installed.jobs[0].slots is None, "nor is the root notified"
 
 
 @pytest.mark.parametrize("members", [range(4), (0, 1), (2, 3)], ids=str)
 @pytest.mark.parametrize("fates", list(product(("removed", "away", "lost"), repeat=3)), ids=str)
 def test_job_removed_from_some_switches_is_not_rebuilt(fates: tuple[str, ...], members: Sequence[int]) -> None:
     """Whatever switches that were away hold or have lost when they return. A removal leaves a record."""
-    root, leaves = holding((2, 2), BSP(), members, told=True)
+    root, leaves = holding((2, 2), BSP(), members, notified=True)
     for fate, held in zip(fates, (root, *leaves), strict=True):
         if fate == "removed":
             held.jobs[0] = InstalledJob(session=SESSION, epoch=2, fields=held.jobs[0].fields)
@@ -176,7 +176,7 @@ def test_job_removed_from_some_switches_is_not_rebuilt(fates: tuple[str, ...], m
 
 
 def test_job_lost_by_two_switches_is_not_rebuilt() -> None:
-    root, leaves = holding((2, 2), BSP(), range(4), told=True)
+    root, leaves = holding((2, 2), BSP(), range(4), notified=True)
     root.jobs.clear()
     leaves[1].jobs.clear()
     assert assembled(root, leaves).installed.jobs[0].slots is None
@@ -184,7 +184,7 @@ def test_job_lost_by_two_switches_is_not_rebuilt() -> None:
 
 def test_job_removed_by_another_controller_is_not_lost() -> None:
     """Its records remain. But if a switch has no record, and the job was there, that switch has lost its state."""
-    root, leaves = holding((2, 2, 0), BSP(), range(4), told=True)
+    root, leaves = holding((2, 2, 0), BSP(), range(4), notified=True)
     for part in (root, *leaves[:2]):
         part.jobs[0] = InstalledJob(session=SESSION, epoch=2, fields=part.jobs[0].fields)
     racks = {0: Racks((2, 2, 0))}

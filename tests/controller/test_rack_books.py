@@ -67,15 +67,15 @@ class Member:
 
 def check(members: list[Member]) -> None:
     """What the replicas hold is what was sent, less what worker 0 reports as lost, which is never evicted. Where more
-    contributions came at once than 32 bits may hold, the worker says so."""
+    contributions came at once than 32 bits may hold, the worker reports it."""
     sent = np.array([member.session.iteration for member in members])
     books = [f"sent {sent}"]
     for member in members:
-        told = member.session
+        session = member.session
         books.append(
             f"worker {member.number} holds {member.counted}, wrapped by {member.wrapped:g}; "
-            f"{told.sessions_lost} sessions and {told.contributions_lost} contributions lost, "
-            f"{told.iterations_repeated} iterations repeated, {told.reads_at_risk} reads at risk"
+            f"{session.sessions_lost} sessions and {session.contributions_lost} contributions lost, "
+            f"{session.iterations_repeated} iterations repeated, {session.reads_at_risk} reads at risk"
         )
     held = members[0].counted
     right = (sent - held).sum() == members[0].session.contributions_lost

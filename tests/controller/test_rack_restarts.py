@@ -57,7 +57,7 @@ async def test_swap_interrupted_by_a_controllers_death_is_completed(
         if dies == "before the flip":
             monkeypatch.setattr(fabric.root, "write", die)
         else:
-            monkeypatch.setattr(fabric, "_tell", die)
+            monkeypatch.setattr(fabric, "_notify", die)
         with pytest.raises(Crash):
             await first.set_strategy(0, SSP(2))
         session = first.jobs[0].session
@@ -68,7 +68,7 @@ async def test_swap_interrupted_by_a_controllers_death_is_completed(
         job, fabric = second.jobs[0], fabric_of(second)
         assert [job.session, job.racks, job.members()] == [session, Racks(SIZES), [0, 1, 2]]
         assert [job.epoch, job.strategy] == ([1, BSP()] if dies == "before the flip" else [2, SSP(2)])
-        for leaf in fabric.leaves:  # a WELCOME tells of the epoch in force
+        for leaf in fabric.leaves:  # a WELCOME names the epoch in force
             assert (await leaf.read_entries()).jobs[0].epoch == job.epoch
         for update in await at_once(members, exchange):
             assert update.epoch in (1, job.epoch)
@@ -104,7 +104,7 @@ async def test_failed_swap_leaves_no_prepared_policy(tree: Tree, monkeypatch: py
 
         plan = coordinator.jobs.hello(0, 0, replace(job.places()[0], incarnation=77), VALUES, 0.0)
         assert isinstance(plan, Readmission)
-        with monkeypatch.context() as patched:  # a member before its leaf tells of its epoch?
+        with monkeypatch.context() as patched:  # a member before its leaf names its epoch?
             patched.setattr(fabric.leaves[0], "read_entries", refused)
             with pytest.raises(SwitchError, match="not now"):
                 await fabric.readmit(plan)
@@ -158,9 +158,9 @@ async def test_deletion_that_reaches_no_switch_is_refused(tree: Tree) -> None:
 async def test_pool_ends_if_a_leaf_loses_its_part(tree: Tree, known: bool) -> None:
     """No session follows: workers that ask are refused, because the job does not exist."""
 
-    async def is_over(coordinator: Coordinator, told: list[str]) -> None:
+    async def is_over(coordinator: Coordinator, events: list[str]) -> None:
         await until(lambda: coordinator.jobs.get(0) is None, "the job is over")
-        assert [event.event for event in coordinator.events.after(0.0)] == told
+        assert [event.event for event in coordinator.events.after(0.0)] == events
         for switch in fabric_of(coordinator).switches:
             assert (await switch.read_entries()).jobs.get(0, NOTHING).bare
 

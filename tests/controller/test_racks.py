@@ -24,20 +24,20 @@ VALUES = 700
 
 def test_workers_rack_is_that_of_its_hello(fabric: Tree, racks_client: ControllerClient) -> None:
     racks_client.create_job(3, BSP(), racks=[2, 1, 0])
-    for place, says, why in (
+    for place, claims, why in (
         ((0, 0), 2, "worker 0 names rack 2, but its HELLO came from rack 0"),
         ((1, 1), None, "job 0 has no worker 1 in rack 1: expected 0, the worker's number in its rack"),
         ((2, 0), None, "job 0 has no workers in rack 2: it has 2, 1, 0 by rack"),
     ):
-        with fabric.client(*place, VALUES, says=says) as refused, pytest.raises(Refused, match=why):
+        with fabric.client(*place, VALUES, claims=claims) as refused, pytest.raises(Refused, match=why):
             refused.join(PATIENCE_S)
 
 
 def test_status_and_explain_name_rack_and_level(
     fabric: Tree, shared_daemon: ControllerProcess, racks_client: ControllerClient
 ) -> None:
-    told = serenectl("jobs", "create", "--workers", "3", "--racks", "2,1,0", controller=shared_daemon.url)
-    assert told.returncode == 0, told.stderr
+    created = serenectl("jobs", "create", "--workers", "3", "--racks", "2,1,0", controller=shared_daemon.url)
+    assert created.returncode == 0, created.stderr
     with ThreadPoolExecutor(3) as pool, ExitStack() as ending:
         ending.callback(racks_client.delete_job, 0)  # which lets go who waits
         sessions = [Session(fabric.client(*place, VALUES)) for place in ((0, 0), (0, 1), (1, 0))]
@@ -46,11 +46,11 @@ def test_status_and_explain_name_rack_and_level(
         gradient = np.ones(VALUES, np.float32)
 
         def waits(number: int, *by: int) -> Explanation:
-            def told() -> Explanation | None:
+            def explained() -> Explanation | None:
                 (explanation,) = racks_client.explain(0, number).workers
                 return explanation if explanation.waits_for == list(by) else None
 
-            return until(told, "it waits")
+            return until(explained, "it waits")
 
         first = pool.submit(sessions[0].exchange, gradient)
         both = waits(0, 1, 2)
@@ -83,8 +83,8 @@ def test_status_and_explain_name_rack_and_level(
             ("evict --worker 0.0", "job 0: worker 0.0 is evicted already, no change\n", ""),
             ("readmit --worker 1.0", "job 0: worker 1.0 is a member already, no change\n", ""),
         ):
-            said = serenectl(*command.split(), controller=shared_daemon.url)
-            assert (said.stdout, said.stderr) == (out, err)
+            printed = serenectl(*command.split(), controller=shared_daemon.url)
+            assert (printed.stdout, printed.stderr) == (out, err)
         for done in (second, third):  # nobody waits for it any more
             done.result(120)
         for session in sessions:
@@ -118,18 +118,18 @@ def test_jobs_create_takes_rack_sizes_and_async_workers(
         return serenectl("jobs", "create", "--workers", "5", *options.split(), controller=shared_daemon.url)
 
     for racks, sizes in (("", [2, 2, 1]), ("--racks 2", [3, 2, 0]), ("--racks 1,3,1", [1, 3, 1])):
-        told = create(f"{racks} --strategy mixed:1.0,0:3")
-        assert told.returncode == 0, told.stderr
+        done = create(f"{racks} --strategy mixed:1.0,0:3")
+        assert done.returncode == 0, done.stderr
         made = racks_client.job(0)
         assert (made.racks, made.strategy) == (sizes, Mixed((0, sizes[0]), 3))
         racks_client.delete_job(0)
-    for given, said in (
+    for given, message in (
         ("--racks 3,2", "racks 3, 2: expected 3 numbers, one for each leaf (0: no workers there)"),
         ("--racks 4", "racks 2, 1, 1, 1: expected 3 numbers"),
         ("--racks 3,2,0 --strategy mixed:2.0", "no worker 2.0: expected 0 to 4, or 0.0 to 1.1"),
     ):
-        told = create(given)
-        assert told.returncode != 0 and said in told.stderr and told.stderr.count("\n") == 1
+        done = create(given)
+        assert done.returncode != 0 and message in done.stderr and done.stderr.count("\n") == 1
     assert racks_client.jobs() == []
 
 

@@ -80,7 +80,7 @@ def test_report_contains_the_latest_steps() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "reported",
     [
         None,
         7,
@@ -97,8 +97,8 @@ def test_report_contains_the_latest_steps() -> None:
         "nothing", "number", "no base64", "short", "no steps", "each is 0", "odd start", "too many", "infinite", "long",
     ],
 )  # fmt: skip
-def test_bad_step_reports_are_ignored(said: object) -> None:
-    assert steps_in(said) is None
+def test_bad_step_reports_are_ignored(reported: object) -> None:
+    assert steps_in(reported) is None
 
 
 AT_ONCE = 2  # steps in a report
@@ -138,11 +138,11 @@ def test_step_reports_of_other_epochs_hide_no_slow_worker(epoch: int) -> None:
 
 
 def test_slow_worker_is_cleared_when_no_longer_late() -> None:
-    job, slow, said = two_workers(), SlowWorkers(), list[str | None]()
+    job, slow, messages = two_workers(), SlowWorkers(), list[str | None]()
     worker_1_is_slow(job, slow)
     for first in range(20 * AT_ONCE, 30 * AT_ONCE, AT_ONCE):
-        said += [slow.note(job, worker, report(1, first, [50.0, 50.0, 10.0]), float(first)) for worker in range(2)]
-    assert [text for text in said if text] == ["job 0: worker 1 is no longer slow"]
+        messages += [slow.note(job, worker, report(1, first, [50.0, 50.0, 10.0]), float(first)) for worker in range(2)]
+    assert [text for text in messages if text] == ["job 0: worker 1 is no longer slow"]
     assert slow.of(job) is None
 
 

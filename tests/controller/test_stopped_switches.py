@@ -48,10 +48,10 @@ def through(relay: Relay, tree: Tree) -> str:
 async def settled(coordinator: Coordinator) -> tuple[int, Strategy]:
     """Returns the policy that the controller reports as in force; all switches and the controller must agree."""
 
-    def told() -> bool:
+    def has_settled() -> bool:
         return any(event.event == "swap_settled" for event in coordinator.events.after(0.0))
 
-    await comes_true(told, "it is told what is in force")
+    await comes_true(has_settled, "it learns what is in force")
     job, (event,) = coordinator.jobs[0], [e for e in coordinator.events.after(0.0) if e.event == "swap_settled"]
     assert (event.epoch, event.strategy) == (job.epoch, job.strategy)
     assert [(await switch.read_entries()).jobs[0].epoch for switch in coordinator.switch.switches] == [job.epoch] * 3
@@ -69,8 +69,8 @@ def shorter_patience() -> Iterator[None]:
 @contextmanager
 def unanswered(*words: str) -> Iterator[None]:
     """A request fails as the root does not answer."""
-    told = "the switch root at .* did not answer in time.*" + ".*".join(words)
-    with shorter_patience(), pytest.raises(SwitchError, match=told):
+    message = "the switch root at .* did not answer in time.*" + ".*".join(words)
+    with shorter_patience(), pytest.raises(SwitchError, match=message):
         yield
 
 
@@ -145,7 +145,7 @@ async def test_swap_on_paused_root_settles_when_root_resumes(tree: Tree) -> None
 # Who joins or leaves
 
 
-def test_rejoining_worker_is_told_the_root_is_unreachable(tree: Tree, daemon: ControllerProcess) -> None:
+def test_rejoining_worker_is_notified_of_an_unreachable_root(tree: Tree, daemon: ControllerProcess) -> None:
     daemon.client.create_job(WORKERS, BSP(), racks=SIZES)
     members = tree.members(VALUES)
     with ThreadPoolExecutor(WORKERS) as pool:
@@ -162,7 +162,7 @@ def test_rejoining_worker_is_told_the_root_is_unreachable(tree: Tree, daemon: Co
 
 
 @played
-async def test_leaving_worker_is_told_the_root_is_unreachable(tree: Tree, caplog: pytest.LogCaptureFixture) -> None:
+async def test_leaving_worker_is_notified_of_an_unreachable_root(tree: Tree, caplog: pytest.LogCaptureFixture) -> None:
     async with job_over(tree) as (coordinator, _, members):
         tree.root.pause()
         try:
@@ -171,9 +171,9 @@ async def test_leaving_worker_is_told_the_root_is_unreachable(tree: Tree, caplog
         finally:
             tree.root.go_on()
         assert coordinator.jobs[0].members() == [0, 1, 2]
-    said = [text for text in caplog.messages if text.startswith("worker 0 of job 0")]
-    assert said[0].startswith("worker 0 of job 0 waits to leave: ")
-    assert said[-1].startswith("worker 0 of job 0 cannot leave: the switch root is unreachable: ")
+    messages = [text for text in caplog.messages if text.startswith("worker 0 of job 0")]
+    assert messages[0].startswith("worker 0 of job 0 waits to leave: ")
+    assert messages[-1].startswith("worker 0 of job 0 cannot leave: the switch root is unreachable: ")
 
 
 @played

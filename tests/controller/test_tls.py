@@ -86,11 +86,11 @@ def watch_by_tls(switch: str, files: Path, identity: tuple[str, ...]) -> None:
         refused = serenectl("trace", "--switch", switch, *wrong, warm=False)  # before gRPC is there: it has a log
         assert refused.returncode == 1 and refused.stderr.startswith(f"error: {switch}: "), wrong
         assert len(refused.stderr.splitlines()) == 1
-    told = serenectl(
+    done = serenectl(
         "trace", "--switch", switch, "--switch-ca", str(files / "ca.pem"), *identity, "--match", "x.y == 1"
     )
-    assert told.returncode == 1
-    assert "no header 'x'" in told.stderr or "this switch cannot trace" in told.stderr  # BMv2
+    assert done.returncode == 1
+    assert "no header 'x'" in done.stderr or "this switch cannot trace" in done.stderr  # BMv2
     half = serenectl("trace", "--switch", switch, *identity[:2])
     assert (half.returncode, half.stderr.splitlines()) == (
         2,

@@ -50,7 +50,7 @@ async def test_job_that_cannot_be_cleared_does_not_block_others(
 
 @played
 async def test_finished_job_is_recreated_before_grace_period_ends(switch: SwitchProcess, hosts: list[Host]) -> None:
-    """By the command that its next worker is told; a worker that needs its slots meanwhile waits."""
+    """By the command that its next worker receives; a worker that needs its slots meanwhile waits."""
 
     async with commanding(switch.grpc, grace_s=3600) as coordinator:
         whole = coordinator.jobs.total_slots * coordinator.jobs.lanes
@@ -77,7 +77,7 @@ async def test_partly_removed_job_begins_a_new_session(
     switch: SwitchProcess, hosts: list[Host], monkeypatch: pytest.MonkeyPatch, removed: str
 ) -> None:
     """A removal failed half-way, or was not answered. Otherwise the job would only seem to run, and its workers would
-    get no answer, or would be told that another controller ended it."""
+    get no answer, or would be notified that another controller ended it."""
     remove = Switch.remove
 
     async def failing(self: Switch, job: int) -> None:

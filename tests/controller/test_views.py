@@ -28,13 +28,13 @@ def test_status_and_watch_show_any_report(report: Facts, width: int) -> None:
     status = status_of(job_status(worker_status(0, report)))
     live = LiveView()
     live.add(Snapshot(status=status), 0.0)
-    told = printed(whole(status), 150)
+    output = printed(whole(status), 150)
     watched = printed(live, width)
     for name in ("state", "loss", "accuracy", "round"):
-        said = report.get(name)
-        if isinstance(said, str):
-            assert said in told, "as it was said, not as markup"
-    assert "job 0" in told and "job 0" in watched
+        value = report.get(name)
+        if isinstance(value, str):
+            assert value in output, "as it was reported, not as markup"
+    assert "job 0" in output and "job 0" in watched
 
 
 def test_status_names_the_switch_that_is_away() -> None:
@@ -63,12 +63,12 @@ def test_live_view_lists_running_jobs_before_finished_ones() -> None:
     assert [line.split()[0] for line in watched[3:7]] == ["0", "1", "2", "3"], "all of its workers"
     assert [line.split()[1] for line in watched if "has finished:" in line] == list("210")
     assert [line for line in watched if "more" in line] == ["4 more jobs have finished"]
-    told = printed(whole(status), 80)
-    assert told.index("job 0: finished") < told.index("job 7: running"), "next to the prompt"
-    assert "4 more jobs have finished: 'serenectl status --all'" in told and "job 3: finished" not in told
+    output = printed(whole(status), 80)
+    assert output.index("job 0: finished") < output.index("job 7: running"), "next to the prompt"
+    assert "4 more jobs have finished: 'serenectl status --all'" in output and "job 3: finished" not in output
     assert "1 more job has finished" in printed(whole(status, 6), 80)
-    told = printed(whole(status, None), 80)
-    assert all(f"job {number}: finished" in told for number in range(7)) and "have finished" not in told
+    output = printed(whole(status, None), 80)
+    assert all(f"job {number}: finished" in output for number in range(7)) and "have finished" not in output
 
 
 def test_status_line_of_a_worker_fits_80_columns() -> None:
@@ -77,6 +77,6 @@ def test_status_line_of_a_worker_fits_80_columns() -> None:
         "compute_s": 1.0, "network_s": 1.0, "waiting_s": 2.0,
     }  # fmt: skip
     worker = worker_status(31, report, iteration=1234567, blocked=1234567, repeats=1234567)
-    told = printed(whole(status_of(job_status(worker))), 80)
-    assert told.splitlines().count("worker state      iteration round    loss accuracy waiting blocked repeats") == 1
-    assert "    31 exchanging   1234567 99999 12.3456    0.987     50% 1234567 1234567" in told
+    output = printed(whole(status_of(job_status(worker))), 80)
+    assert output.splitlines().count("worker state      iteration round    loss accuracy waiting blocked repeats") == 1
+    assert "    31 exchanging   1234567 99999 12.3456    0.987     50% 1234567 1234567" in output

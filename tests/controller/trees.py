@@ -85,10 +85,10 @@ class Tree:
         return FrameTransport(number, local=here, switch=there, udp_port=41000 + number + 1000 * lane)
 
     def client(
-        self, rack: int, place: int, vector_length: int, job: int = 0, says: int | None = None, lane: int = 0
+        self, rack: int, place: int, vector_length: int, job: int = 0, claims: int | None = None, lane: int = 0
     ) -> Client:
-        """Returns a worker's client. says: the rack that its HELLO names, None for none."""
-        return Client(self.transport(rack, place, lane), job, place, vector_length, rack=says)
+        """Returns a worker's client. claims: the rack that its HELLO names, None for none."""
+        return Client(self.transport(rack, place, lane), job, place, vector_length, rack=claims)
 
     def members(self, vector_length: int) -> list[Client]:
         """The clients of a job that has all places; they are closed when the tree stops."""

@@ -18,7 +18,7 @@ from serene.sim.switch import ProgramSwitch
 from serene.strategy import Strategy
 from serene.wire import mac_bytes
 from tests.embedded.bmv2 import Bmv2, running_bmv2, why_not
-from tests.frames import Said, said
+from tests.frames import Packet, dissect
 from tests.programs import V1MODEL
 
 WORKERS = 3
@@ -92,9 +92,9 @@ class DataPlane(ABC):
     def packet_out(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
         return self.send(self.cpu_port, (port << self.port_at).to_bytes(2, "big") + frame)
 
-    def ask(self, port: int, frame: bytes) -> list[Said]:
+    def ask(self, port: int, frame: bytes) -> list[Packet]:
         """As ``send``, for Serene's packets."""
-        return [said(number, data) for number, data in self.send(port, frame)]
+        return [dissect(number, data) for number, data in self.send(port, frame)]
 
     def begin(self) -> None:
         """Writes the entries that the controller writes before any job exists."""

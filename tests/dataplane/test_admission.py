@@ -23,9 +23,9 @@ def push(**fields: int) -> bytes:
 
 def sum_in_slot(plane: DataPlane, worker: int = 0) -> int:
     """Returns the sum that a PULL reads."""
-    said = plane.ask(worker + 1, frame(request(Op.PULL, worker, seq=99), worker))
-    assert len(said) == 1
-    return said[0].values[0]
+    packets = plane.ask(worker + 1, frame(request(Op.PULL, worker, seq=99), worker))
+    assert len(packets) == 1
+    return packets[0].values[0]
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_push_of_an_impossible_round_is_dropped(plane: DataPlane) -> None:
     assert plane.send(1, frame(push(), 0)) == []
     for round_ in (1, 16, 2**32 - 1):
         refused(plane, 2, frame(push(worker=1, round=round_), 1), "wrong_round")
-    # Well-behaved workers go on undisturbed.
+    # Well-behaved workers continue undisturbed.
     assert plane.send(2, frame(push(worker=1), 1)) == []
     assert [item.values[0] for item in plane.ask(3, frame(push(worker=2), 2))] == [3, 3, 3]
 
@@ -139,7 +139,7 @@ def test_ip_fragment_is_forwarded_and_not_aggregated(running: DataPlane) -> None
 
 
 def test_hello_report_and_leave_of_any_length_are_punted(running: DataPlane) -> None:
-    """A HELLO also if its ids are out of range: the controller tells the worker what is wrong."""
+    """A HELLO also if its ids are out of range: the controller notifies the worker of what is wrong."""
     ids = [(0, 1, 1), *((job, worker, 0) for job, worker in OUT_OF_RANGE)]
     hellos = [(sender, frame(request(Op.HELLO, worker, job=job, incarnation=9), sender)) for job, worker, sender in ids]
     lengths = (0, 1, 2, 3, 254, 255, 256, 1000)

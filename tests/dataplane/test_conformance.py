@@ -225,12 +225,14 @@ class Conformance(RuleBasedStateMachine):
         self._compare(job, worker, slot, payload, expected)
 
     def _compare(self, job: int, worker: int, slot: int, payload: bytes, expected: list[Answer]) -> None:
-        said = self.plane.ask(worker + 1, frame(payload, worker))
-        got = [Answer(item.worker, item.op, item.epoch, item.base, item.seq, item.total, item.values) for item in said]
+        packets = self.plane.ask(worker + 1, frame(payload, worker))
+        got = [
+            Answer(item.worker, item.op, item.epoch, item.base, item.seq, item.total, item.values) for item in packets
+        ]
         order: Callable[[Answer], tuple[int, int]] = lambda answer: (answer.worker, answer.op)  # noqa: E731
         assert sorted(got, key=order) == sorted(expected, key=order)
-        assert [item.port for item in said] == sorted(item.worker + 1 for item in said)
-        assert {item.session for item in said} <= {self.jobs[job].session}
+        assert [item.port for item in packets] == sorted(item.worker + 1 for item in packets)
+        assert {item.session for item in packets} <= {self.jobs[job].session}
         for answer in expected:
             released = "releases" if answer.op is Op.ANSWER else "nudges"
             self.counted["answers" if answer.worker == worker else released, 32 * job + answer.worker] += 1
@@ -263,8 +265,8 @@ class Conformance(RuleBasedStateMachine):
                     assert stale == job.model.staleness.get((worker, rounds), 0), (index, rounds)
         drops = self.plane.drops()
         for reason in ("wrong_session", "wrong_round", "old_session"):
-            told = sum(getattr(job.model, f"dropped_{reason}") for job in self.jobs)
-            assert drops.get(reason, 0) == told, reason
+            expected = sum(getattr(job.model, f"dropped_{reason}") for job in self.jobs)
+            assert drops.get(reason, 0) == expected, reason
         assert drops.get("stranger", 0) == self.spoofed + sum(job.model.dropped_stranger for job in self.jobs)
 
 

@@ -149,15 +149,15 @@ class Watched(P4Switch):
             assert current, f"a packet of epoch {epoch} completed a round of epoch {self.epoch}"
             assert after == round_ + 1
             assert len(self._came[slot, epoch, round_]) == self.fields.quorum
-        said = [np.frombuffer(data, HEADER, 1, ENCAPSULATION_BYTES)[0] for port, data in answers if port != CPU_PORT]
+        headers = [np.frombuffer(data, HEADER, 1, ENCAPSULATION_BYTES)[0] for port, data in answers if port != CPU_PORT]
         if push and not current:
             self.of_older_epochs += 1
             # The older policy holds nobody up any more, and the newer one does not know the round.
-            assert [int(answer["seq"]) for answer in said if answer["worker"] == worker] == [int(header["seq"])]
-        for answer in said:
-            told = [int(answer[name]) for name in ("epoch", "sync_mask", "staleness", "quorum", "read_mode")]
+            assert [int(answer["seq"]) for answer in headers if answer["worker"] == worker] == [int(header["seq"])]
+        for answer in headers:
+            policy = [int(answer[name]) for name in ("epoch", "sync_mask", "staleness", "quorum", "read_mode")]
             fields = self.fields
-            assert told == [self.epoch, fields.sync_mask, fields.staleness, fields.quorum, int(fields.read_mode)]
+            assert policy == [self.epoch, fields.sync_mask, fields.staleness, fields.quorum, int(fields.read_mode)]
         return answers
 
 

@@ -13,7 +13,7 @@ from serene.sim.hosts import Host, job_of
 from serene.strategy import ASP, BSP, SSP, parse
 from serene.wire import ENCAPSULATION_BYTES, HEADER, MEMBERSHIP, Op
 from tests.dataplane.conftest import WORKERS, DataPlane
-from tests.frames import Said, frame, request
+from tests.frames import Packet, frame, request
 from tests.support.golden import rows, section
 
 LANES = 320
@@ -23,15 +23,15 @@ TABLE = Path(__file__).with_name("rules.txt")
 RULES = list(dict.fromkeys(rule for rule, _, _ in rows(TABLE)))
 
 
-def push(plane: DataPlane, worker: int, value: int, **fields: int) -> list[Said]:
+def push(plane: DataPlane, worker: int, value: int, **fields: int) -> list[Packet]:
     payload = request(Op.PUSH, worker, values=np.full(LANES, value, np.int32), **fields)
     return plane.ask(worker + 1, frame(payload, worker))
 
 
-def answer(said: Said) -> str:
+def answer(packet: Packet) -> str:
     """WORKER: SUM (EPOCH, SEQ, BASE); of a nudge without a sum."""
-    what = said.values[0] if said.op is Op.ANSWER else said.op.name.lower()
-    return f"{said.worker}: {what} ({said.epoch}, {said.seq}, {said.base})"
+    what = packet.values[0] if packet.op is Op.ANSWER else packet.op.name.lower()
+    return f"{packet.worker}: {what} ({packet.epoch}, {packet.seq}, {packet.base})"
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -66,15 +66,15 @@ def test_pull_returns_the_highest_accepted_seq(plane: DataPlane) -> None:
 def test_hello_is_answered_with_all_fields_of_the_job(plane: DataPlane) -> None:
     """All numbers of the job differ, so that no field can pass for another."""
     plane.admit(1, job=3)
-    told = {"slots": 5, "vector_length": 1501, "scale": 4096, "workers": 7, "lost_sessions": 9}
-    plane.insert(job_of(3, **told, limit=2.5))
+    given = {"slots": 5, "vector_length": 1501, "scale": 4096, "workers": 7, "lost_sessions": 9}
+    plane.insert(job_of(3, **given, limit=2.5))
     plane.insert(entries.policy(3, 77, 11, SSP(6).compile(range(WORKERS))))
     ((port, reply),) = plane.send(2, frame(request(Op.HELLO, 1, job=3, session=0), 1))
     header = np.frombuffer(reply, HEADER, 1, ENCAPSULATION_BYTES)[0]
     fields = ("op", "worker", "session", "epoch", "staleness", "quorum", "sync_mask", "members", "incarnation")
     assert [port, *(int(header[name]) for name in fields)] == [2, Op.WELCOME, 1, 77, 11, 6, 3, 0b111, 3, 1]
     body = np.frombuffer(reply, MEMBERSHIP, 1, ENCAPSULATION_BYTES + HEADER.itemsize)[0]
-    assert {name: int(body[name]) for name in told} == told
+    assert {name: int(body[name]) for name in given} == given
     assert (int(body["limit"]), int(body["lanes"])) == (4096 * 5 // 2, plane.lanes)
     assert len(reply) == ENCAPSULATION_BYTES + HEADER.itemsize + MEMBERSHIP.itemsize
 
@@ -83,8 +83,8 @@ def test_hello_is_answered_with_all_fields_of_the_job(plane: DataPlane) -> None:
 def test_answers_use_the_jobs_own_multicast_group(plane: DataPlane, job: int) -> None:
     plane.start_job(BSP(), job=job)
     for worker in range(WORKERS):
-        said = plane.ask(worker + 1, frame(request(Op.PUSH, worker, job=job), worker))
-    assert [(item.port, item.worker, item.op) for item in said] == [
+        packets = plane.ask(worker + 1, frame(request(Op.PUSH, worker, job=job), worker))
+    assert [(item.port, item.worker, item.op) for item in packets] == [
         (worker + 1, worker, Op.ANSWER) for worker in range(WORKERS)
     ]
 
@@ -99,15 +99,15 @@ def test_16_workers_on_shared_ports_get_separate_answers(plane: DataPlane) -> No
     plane.insert(job_of(0, slots=4, vector_length=1280, workers=len(hosts)))
     plane.insert(entries.policy(0, 7, 1, BSP().compile(everybody)))
 
-    def ask(worker: int, seq: int = 1, epoch: int = 1, round: int = 0) -> list[Said]:
+    def ask(worker: int, seq: int = 1, epoch: int = 1, round: int = 0) -> list[Packet]:
         return plane.ask(hosts[worker].port, frame(request(Op.PUSH, worker, seq=seq, epoch=epoch, round=round), worker))
 
     assert [ask(worker) for worker in everybody[:-1]] == [[]] * 15
-    said = sorted(ask(15), key=lambda item: item.worker)
-    assert [(item.worker, item.port, item.seq) for item in said] == [
+    packets = sorted(ask(15), key=lambda item: item.worker)
+    assert [(item.worker, item.port, item.seq) for item in packets] == [
         (worker, hosts[worker].port, worker == 15) for worker in everybody
     ]
     assert [ask(worker, round=1, seq=2) for worker in everybody[:-1]] == [[]] * 15
     plane.modify(entries.policy(0, 7, 2, BSP().compile(everybody)))
-    said = sorted(ask(15, epoch=2, seq=2), key=lambda item: item.worker)
-    assert [(item.worker, item.op) for item in said] == [(worker, Op.NUDGE) for worker in everybody[:-1]]
+    packets = sorted(ask(15, epoch=2, seq=2), key=lambda item: item.worker)
+    assert [(item.worker, item.op) for item in packets] == [(worker, Op.NUDGE) for worker in everybody[:-1]]

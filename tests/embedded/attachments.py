@@ -178,7 +178,7 @@ def outcome(case: Case, scratch: Path) -> dict[str, str]:
 
 def _both(hosts: Sequence[Host], what: str, arguments: Callable[[int], tuple[str, ...]]) -> str:
     running = [host.start(what, *arguments(number)) for number, host in enumerate(hosts, 1)]
-    said = []
+    errors = []
     for process in running:
         try:
             _, error = process.communicate(timeout=PATIENCE_S)
@@ -187,8 +187,8 @@ def _both(hosts: Sequence[Host], what: str, arguments: Callable[[int], tuple[str
             _, error = process.communicate()
             error = error or f"not within {PATIENCE_S:g} s"
         if process.returncode:
-            said.append((error.strip().splitlines() or ["it ended"])[-1])
-    return said[0] if said else "yes"
+            errors.append((error.strip().splitlines() or ["it ended"])[-1])
+    return errors[0] if errors else "yes"
 
 
 # -- the command -----------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ SLOTS = 4
 
 
 def start_job(target: Target, *, staleness: int = 1, quorum: int = WORKERS, read_mode: int = 0) -> None:
-    """Puts a job of three workers at ports 1 to 3 into the switch, under SSP(1) unless told otherwise."""
+    """Puts a job of three workers at ports 1 to 3 into the switch, under SSP(1) by default."""
     tables = {name.rpartition(".")[2]: table for name, table in target.program.tables.items()}
 
     def add(table: str, match: Sequence[int], action: str, params: Sequence[int]) -> None:

@@ -208,7 +208,7 @@ def match_of(key: Key, text: str | None) -> Match:
 
 
 class Target(Protocol):
-    """A switch that runs the program. Entries are told apart by what ``add`` returns."""
+    """A switch that runs the program. What ``add`` returns identifies an entry."""
 
     @property
     def program(self) -> Program: ...

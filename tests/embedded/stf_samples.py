@@ -88,8 +88,8 @@ def run_sample(sample: Sample, switch: str) -> Result:
     except UnsupportedProgram as error:
         return Result(sample.suite, sample.name, "refused", str(error))
     except grpc.RpcError as error:
-        said = error.details() if isinstance(error, grpc.Call) else error
-        return Result(sample.suite, sample.name, "fail", f"{UNREACHED} {switch}: {said}")
+        message = error.details() if isinstance(error, grpc.Call) else error
+        return Result(sample.suite, sample.name, "fail", f"{UNREACHED} {switch}: {message}")
     except (StfError, StfMismatch, SereneError, WriteFailed) as error:
         return Result(sample.suite, sample.name, "fail", f"{type(error).__name__}: {error}")
     return Result(sample.suite, sample.name, "pass")

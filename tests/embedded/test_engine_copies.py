@@ -16,19 +16,19 @@ from tests.embedded.p4rt_probe import PROGRAMS
 SESSION, PORT, IN_INGRESS, IN_EGRESS, OTHER = 5, 3, 1, 2, 7
 INGRESS_PORT = small.field("standard_metadata", "ingress_port")
 DESTINATION = small.field("ethernet", "destination")
-TOLD = small.primitive("assign", small.field("ethernet", "source"), INGRESS_PORT)
+SHOW_PORT = small.primitive("assign", small.field("ethernet", "source"), INGRESS_PORT)
 
 
 def program(*, again: str = "", kept: bool = False) -> dict[str, Any]:
-    """programs/mirror.p4, whose copies do not vanish but tell their ingress port as the source address. ``again``: a
+    """programs/mirror.p4, whose copies do not vanish but carry their ingress port as the source address. ``again``: a
     packet goes round once by this primitive. ``kept``: the field lists have the ingress port."""
     made: dict[str, Any] = json.loads((PROGRAMS / "mirror.json").read_bytes())
     primitives = {action["name"]: action["primitives"] for action in made["actions"]}
     every = primitives["mirror35"]
     every[:] = [one for one in every if one["op"] != "log_msg"]
-    primitives["MirrorEgress.drop_copy"][:] = [TOLD]
+    primitives["MirrorEgress.drop_copy"][:] = [SHOW_PORT]
     if again:
-        every[:] = [TOLD, *every]
+        every[:] = [SHOW_PORT, *every]
         once = every if again == "resubmit" else primitives["MirrorEgress.drop_copy"]
         first = len(once) if again == "resubmit" else 0
         mark = small.field("standard_metadata", "instance_type") if again == "resubmit" else DESTINATION

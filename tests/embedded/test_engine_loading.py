@@ -83,8 +83,8 @@ def test_multicast_group_in_intrinsic_metadata_is_loaded() -> None:
     is_valid = small.operation("valid", None, {"type": "header", "value": "h"})
     ingress["conditionals"] = [{"name": "c", "id": 0, "expression": is_valid, "true_next": "t", "false_next": None}]
     ingress["init_table"] = "c"
-    told = small.primitive("assign", A, small.field("intrinsic_metadata", "egress_rid"))
-    made["actions"].append({"name": "tell", "id": 1, "runtime_data": [], "primitives": [told]})
+    assignment = small.primitive("assign", A, small.field("intrinsic_metadata", "egress_rid"))
+    made["actions"].append({"name": "tell", "id": 1, "runtime_data": [], "primitives": [assignment]})
     egress["tables"] = [small.table("u", 1, actions=["tell"], next_tables={"tell": None})]
     egress["init_table"] = "u"
     with Switch.load(small.encoded(made)) as switch:

@@ -56,8 +56,8 @@ def reflected(frames: list[bytes]) -> list[bytes]:
         for frame in frames:
             end.send(frame)
         while len(back) < len(frames):
-            data, said, _, _ = end.recvmsg(16384, 256)
-            status, _, _, _, _, tci, tpid = struct.unpack("IIIHHHH", said[0][2])
+            data, ancillary, _, _ = end.recvmsg(16384, 256)
+            status, _, _, _, _, tci, tpid = struct.unpack("IIIHHHH", ancillary[0][2])
             if status & VLAN_VALID:
                 data = data[:12] + struct.pack(">HH", tpid, tci) + data[12:]
             if data[:12] == ADDRESSES:

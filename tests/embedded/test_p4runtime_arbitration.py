@@ -17,7 +17,7 @@ Make = Callable[[], Probing]
 DENIED = Code.PERMISSION_DENIED
 
 
-def told(stream: Stream) -> tuple[Code, int]:
+def arbitration_status(stream: Stream) -> tuple[Code, int]:
     """The next arbitration update: its status, and the primary's election id."""
     notice = stream.receive("arbitration")
     (code,) = (code for code in Code if code.value[0] == notice.status.code)
@@ -58,7 +58,7 @@ def test_election_ids_have_128_bits(new: Make) -> None:
     low, high = new(), new()
     low.election_id, high.election_id = (1 << 64) - 1, 1 << 64
     backup, primary = low.become_primary(), high.become_primary()
-    assert told(backup) == (Code.ALREADY_EXISTS, 1 << 64)
+    assert arbitration_status(backup) == (Code.ALREADY_EXISTS, 1 << 64)
     message = refused(DENIED, low.write)
     assert "18446744073709551615" in message and "18446744073709551616" in message
     primary.introduce(high.election_id)
@@ -68,7 +68,7 @@ def test_election_ids_have_128_bits(new: Make) -> None:
 def test_lower_election_id_is_backup_and_may_not_write(controller: Probing, second: Probing) -> None:
     second.primary()
     backup = introduced(controller, controller.election_id)
-    assert told(backup) == (Code.ALREADY_EXISTS, second.election_id)
+    assert arbitration_status(backup) == (Code.ALREADY_EXISTS, second.election_id)
     refused(DENIED, controller.insert, controller.scoped(1, 1))
     refused(DENIED, controller.push)
     # A backup may read.
@@ -79,7 +79,7 @@ def test_lower_election_id_is_backup_and_may_not_write(controller: Probing, seco
 def test_higher_election_id_takes_over(controller: Probing, second: Probing) -> None:
     controller.primary()
     second.become_primary()
-    assert told(controller.messages) == (Code.ALREADY_EXISTS, second.election_id)
+    assert arbitration_status(controller.messages) == (Code.ALREADY_EXISTS, second.election_id)
     refused(DENIED, controller.insert, controller.scoped(1, 1))
     second.insert(second.scoped(1, 1))
     assert second.read(second.scoped(1)) == [second.scoped(1, 1)]
@@ -111,7 +111,7 @@ def test_backup_is_notified_when_the_primary_leaves(new: Make) -> None:
     backup, primary = first.become_primary(), second.become_primary()
     assert backup.status() is Code.ALREADY_EXISTS
     primary.close()
-    assert told(backup) == (Code.NOT_FOUND, second.election_id)
+    assert arbitration_status(backup) == (Code.NOT_FOUND, second.election_id)
     assert "no primary" in refused(DENIED, second.write)
     # Asking again with its own, lower id is not enough; with the highest id it is.
     for election_id, code in ((first.election_id, Code.NOT_FOUND), (second.election_id, Code.OK)):
@@ -253,7 +253,7 @@ def test_bad_roles_are_refused(new: Make) -> None:
             stream = introduced(controller, election_id, p4r.Role(name=name))
             assert stream.status() is status
             stream.close()
-            until(lambda: words in refused_write(controller, role=name), f"the switch says {words!r}")  # noqa: B023
+            until(lambda: words in refused_write(controller, role=name), f"the switch answers {words!r}")  # noqa: B023
     stream = introduced(controller, 1, p4r.Role(name="one more"))
     assert stream.end_code() is Code.RESOURCE_EXHAUSTED
     assert f"{MAX_ROLES} roles have been named" in stream.end_words()

@@ -95,7 +95,7 @@ def test_packets_lost_to_full_queue_are_logged(
             controller.packet_out(Probe().frame(bytes(9000)))
         until(lambda: any(switch.lost_events for switch in running), "some are lost")
         go_on.set()
-        until(lambda: "were lost: too many at once" in caplog.text, "the log tells")
+        until(lambda: "were lost: too many at once" in caplog.text, "it is logged")
 
 
 def test_largest_group_is_accepted_and_a_repeated_or_further_replica_refused() -> None:
@@ -172,7 +172,7 @@ def test_other_requests_are_served_while_a_program_compiles(alone: Probing, monk
 
 # -- answers are cut by their bytes, too ------------------------------------------------------------------------------
 
-CLIENT_BYTES = 4 << 20  # that one of gRPC takes unless told otherwise
+CLIENT_BYTES = 4 << 20  # that one of gRPC takes by default
 
 
 def entries(count: int, metadata_bytes: int) -> list[p4r.TableEntry]:

@@ -81,7 +81,7 @@ def test_every_option_of_simple_switch_grpc_is_accepted(tmp_path: Path) -> None:
         ]
 
     options, further = parse([*given(own), "--", *given(target)])
-    said = "\n".join(left_out(options, further))
+    messages = "\n".join(left_out(options, further))
     done = {
         "--interface", "--pcap", "--device-id", "--log-console", "--log-file", "--log-level", "--log-flush",
         "--log-file-max-size", "--log-file-max-files", "--dump-packet-data", "--no-p4", "--grpc-server-addr",
@@ -89,7 +89,7 @@ def test_every_option_of_simple_switch_grpc_is_accepted(tmp_path: Path) -> None:
         "--grpc-server-with-client-auth", "--cpu-port", "--drop-port",
     }  # fmt: skip
     for name, _ in (*own, *target):
-        assert name in once | done or f"{name}: " in said, name
+        assert name in once | done or f"{name}: " in messages, name
 
 
 def test_switch_cli_logs_to_the_given_log_file(tmp_path: Path) -> None:
@@ -293,17 +293,17 @@ def test_packet_log_on_a_full_disk_ends_with_one_line(tmp_path: Path, hosts: Hos
     (tmp_path / "log.txt").symlink_to("/dev/full")
     given = [option, str(tmp_path / "log")] if option == "--log-file" else [option]
     command = [*COMMAND, *given, *hosts.arguments, str(JSON), "--", "--grpc-server-addr", "127.0.0.1:0"]
-    said = tmp_path / "said"
-    with said.open("w") as errors, open("/dev/full", "w") as full:
+    log = tmp_path / "errors"
+    with log.open("w") as errors, open("/dev/full", "w") as full:
         switch = subprocess.Popen(command, stdout=full, stderr=errors)
     try:
-        until(lambda: "serene-switch: " in said.read_text(), "it is ready")
+        until(lambda: "serene-switch: " in log.read_text(), "it is ready")
         for _ in range(3):
             hosts.send(b=2)
-        until(lambda: "No space left on device" in said.read_text(), "it tells")
+        until(lambda: "No space left on device" in log.read_text(), "it reports it")
         hosts.send(b=2)
     finally:
         switch.terminate()
         assert switch.wait(PATIENCE_S) == 0
-    lines = said.read_text().splitlines()
+    lines = log.read_text().splitlines()
     assert len(lines) == 2 and lines[0].startswith("serene-switch: ") and lines[1].startswith("cannot "), lines

@@ -149,10 +149,10 @@ def test_program_is_replaced_while_packets_flow(alone: Probing) -> None:
 
 
 class Probed:
-    """A device that runs the probe. Its messages to controllers wait in ``told``, if ``first`` allows it."""
+    """A device that runs the probe. Its messages to controllers wait in ``delivered``, if ``first`` allows it."""
 
     def __init__(self) -> None:
-        self.told: list[Probe] = []
+        self.delivered: list[Probe] = []
         self.device = Device([], cpu_port=CPU_PORT, drop_port=511, deliver=self._deliver)
         config = p4r.ForwardingPipelineConfig(p4info=load_p4info(P4INFO), p4_device_config=JSON.read_bytes())
         self.device.commit(self.device.load(config))
@@ -162,7 +162,7 @@ class Probed:
 
     def _deliver(self, message: p4r.StreamMessageResponse) -> bool:
         self.first()
-        self.told.append(Probe.parse(message.packet.payload))
+        self.delivered.append(Probe.parse(message.packet.payload))
         return True
 
     def send(self, probe: Probe) -> None:
@@ -181,10 +181,10 @@ def test_failure_on_one_message_does_not_affect_the_next(caplog: pytest.LogCaptu
 
     probed = Failing()
     probed.send(Probe(b=1))
-    until(lambda: probed.failed, "the first packet is told of")
+    until(lambda: probed.failed, "the first packet is reported")
     probed.send(Probe(b=2))
-    until(lambda: probed.told, "the second one is, too")
-    assert [probe.b for probe in probed.told] == [2] and "no room" in caplog.text
+    until(lambda: probed.delivered, "the second one is, too")
+    assert [probe.b for probe in probed.delivered] == [2] and "no room" in caplog.text
     probed.device.stop()
 
 
@@ -202,14 +202,14 @@ def test_packets_sent_before_stop_are_still_delivered() -> None:
     assert entered.wait(PATIENCE_S)
     switch = probed.device.running
     assert switch is not None
-    probed.send(Probe(b=2))  # nobody is told of it before the first one is
+    probed.send(Probe(b=2))  # it is not delivered before the first one
     until(lambda: switch.counter_read("ProbeIngress.seen", 0).packets == 2, "the switch has forwarded it")
     stopping = threading.Thread(target=probed.device.stop)
     stopping.start()
     until(lambda: probed.device._stopping.is_set(), "the program is ending")
     released.set()
     stopping.join()
-    assert [probe.b for probe in probed.told] == [1, 2]
+    assert [probe.b for probe in probed.delivered] == [1, 2]
 
 
 def test_primaries_can_be_read_while_roles_are_added() -> None:

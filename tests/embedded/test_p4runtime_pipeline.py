@@ -25,7 +25,7 @@ def test_requests_without_a_pipeline_config_are_refused(target: Target, controll
         message = refused(Code.FAILED_PRECONDITION, call)
         assert "no forwarding pipeline config" in message.lower()  # finsy looks for these words
     refused(Code.FAILED_PRECONDITION, controller.write)
-    if target.name == "embedded":  # BMv2 says nothing
+    if target.name == "embedded":  # BMv2 prints nothing
         controller.packet_out(b"x")
         assert controller.messages.receive("error").canonical_code == Code.FAILED_PRECONDITION.value[0]
 

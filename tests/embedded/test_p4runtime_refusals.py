@@ -90,7 +90,7 @@ def malformed_entries(c: Probing) -> Iterator[Row]:
     lpm, ternary, span = c.lpm(0x0A000000, 8), c.ternary(1, 1), c.entry(
         "by_range", {"c": (1, 2), "a": 1}, "found_range", 1, priority=1
     )  # fmt: skip
-    for entry, value, length, told in (
+    for entry, value, length, message in (
         (lpm, 0, 0, "leave the field out"),
         (lpm, 0x0A000000, 33, "1 to 32"),
         (lpm, 0x0A000000, -1, "1 to 32"),
@@ -105,7 +105,7 @@ def malformed_entries(c: Probing) -> Iterator[Row]:
         first, second = {"lpm": ("value", "prefix_len"), "range": ("low", "high")}.get(kind, ("value", "mask"))
         changed = but(entry, f"match.0.{kind}.{first}", number(value))
         changed = but(changed, f"match.0.{kind}.{second}", length if kind == "lpm" else number(length))
-        yield "INSERT", changed, INVALID, told
+        yield "INSERT", changed, INVALID, message
     whole = c.entry("by_range", {"c": (0, 0xFFF), "a": 1}, "found_range", 1, priority=1)
     yield "INSERT", whole, (INVALID, TAKEN), "leave the field out"
     for entry in (ternary, span):
@@ -134,9 +134,9 @@ def table_entries_of_ours(c: Probing) -> Iterator[Row]:
     yield "MODIFY", but(constant, "action", c.action("found_constant", 11)), DENIED, table
     yield "DELETE", constant, DENIED, table
     size = MAX_METADATA_BYTES + 1
-    told = f"metadata of {size} bytes; an entry has {MAX_METADATA_BYTES}"
-    yield "INSERT", c.exact(1, 2, metadata=bytes(size)), INVALID, told
-    yield "MODIFY", c.exact(1, 1, metadata=bytes(size)), INVALID, told
+    message = f"metadata of {size} bytes; an entry has {MAX_METADATA_BYTES}"
+    yield "INSERT", c.exact(1, 2, metadata=bytes(size)), INVALID, message
+    yield "MODIFY", c.exact(1, 1, metadata=bytes(size)), INVALID, message
     yield "MODIFY", but(c.lpm(0x0A000000, 8, 4), "counter_data.packet_count", 1), INVALID  # this table has no counter
     yield "INSERT", but(c.lpm(0x0B000000, 8, 4), "counter_data.packet_count", 1), INVALID
     yield "INSERT", c.entry("by_idle", {"a": 9}, "found_idle", 1, idle_timeout_ns=-1), INVALID

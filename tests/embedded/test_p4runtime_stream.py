@@ -75,7 +75,7 @@ def test_packet_ins_go_to_the_new_primary(target: Target) -> None:
         second.become_primary()
         assert first.messages.status() is Code.ALREADY_EXISTS
         first.packet_out(Probe(b=3))
-        if target.name == "embedded":  # BMv2 says nothing
+        if target.name == "embedded":  # BMv2 answers nothing
             assert first.messages.receive("error").canonical_code == Code.PERMISSION_DENIED.value[0]
         assert second.send(Probe(b=2)).b == 2
         first.messages.introduce(new_election_id())

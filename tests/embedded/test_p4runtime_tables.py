@@ -238,9 +238,9 @@ def test_idle_notifications_repeat_until_hit_or_delete(ours: Probing) -> None:
     never = ours.entry("by_idle", {"a": 2}, "found_idle", 2)
     ours.insert(idle, never)
     for _ in range(2):
-        (told,) = ours.messages.receive("idle_timeout_notification").table_entry
-        assert (told.table_id, told.match, told.metadata) == (idle.table_id, idle.match, b"m")
-        assert told.idle_timeout_ns == timeout_ns
+        (notified,) = ours.messages.receive("idle_timeout_notification").table_entry
+        assert (notified.table_id, notified.match, notified.metadata) == (idle.table_id, idle.match, b"m")
+        assert notified.idle_timeout_ns == timeout_ns
     wanted = but(ours.key("by_idle"), "time_since_last_hit.elapsed_ns", 0)
 
     def read() -> dict[bytes, p4r.TableEntry]:
@@ -257,23 +257,23 @@ def test_idle_notifications_repeat_until_hit_or_delete(ours: Probing) -> None:
     while ours.messages.next_message().WhichOneof("update") != "packet":
         pass  # what was under way
     ours.modify(but(never, "idle_timeout_ns", timeout_ns))
-    for _ in range(3):  # the deleted entry would be told of as often
+    for _ in range(3):  # the deleted entry would be reported as often
         assert ours.messages.receive("idle_timeout_notification").table_entry[0].match == never.match
-    ours.delete(never)  # or the next test's controller is told
+    ours.delete(never)  # or the next test's controller is notified
 
 
 def test_idle_timeout_restarts_on_hit_and_on_notification(monkeypatch: pytest.MonkeyPatch) -> None:
-    table, now, told = "ProbeIngress.by_idle", 1_000, list[p4r.StreamMessageResponse]()
+    table, now, received = "ProbeIngress.by_idle", 1_000, list[p4r.StreamMessageResponse]()
 
     def deliver(message: p4r.StreamMessageResponse) -> bool:
-        told.append(message)
+        received.append(message)
         return True
 
     def notices(at: int) -> int:
         nonlocal now
         now = at
         idle.send_due()
-        return len(told)
+        return len(received)
 
     clock = SimpleNamespace(monotonic_ns=lambda: now, time_ns=time.time_ns)
     monkeypatch.setattr("serene.embedded.p4runtime.idle.time", clock)  # there alone: threads go by the real one
@@ -285,13 +285,13 @@ def test_idle_timeout_restarts_on_hit_and_on_notification(monkeypatch: pytest.Mo
         switch.process(1, Probe(a=1).frame())
         assert [notices(at) for at in (1_150, 1_249, 1_250, 1_251, 1_349, 1_350)] == [0, 0, 1, 1, 1, 2]
         idle.set(table, handle, p4r.TableEntry(), new=True)
-        told.clear()
+        received.clear()
         for number_ in range(600):  # in messages that every client takes: gRPC's take 4 MiB in one
             metadata = bytes(700_000 if number_ < 5 else 1)
             entry = p4r.TableEntry(idle_timeout_ns=1, priority=number_ + 1, metadata=metadata)
             idle.set(table, handle + number_, entry, new=True)
         notices(2_000)
-    messages = [message.idle_timeout_notification for message in told]
+    messages = [message.idle_timeout_notification for message in received]
     assert [entry.priority for each in messages for entry in each.table_entry] == list(range(1, 601))
     assert all(
         each.timestamp and each.ByteSize() < 2 << 20 and len(each.table_entry) <= MESSAGE_ITEMS for each in messages

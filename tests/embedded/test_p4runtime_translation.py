@@ -164,8 +164,8 @@ def test_idle_notification_carries_translated_strings(client: Translated) -> Non
     entry.match.add(field_id=1).exact.value = b"quiet"
     entry.action.CopyFrom(client.action("found_idle", 5))
     client.insert(entry)
-    told = client.messages.receive("idle_timeout_notification")
-    assert told.table_entry[0].match[0].exact.value == b"quiet"
+    notification = client.messages.receive("idle_timeout_notification")
+    assert notification.table_entry[0].match[0].exact.value == b"quiet"
     client.delete(entry)  # or the next test's controller hears of it
 
 

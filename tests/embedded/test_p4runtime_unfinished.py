@@ -144,8 +144,8 @@ def test_calls_whose_request_never_arrives_keep_no_controller_out(
     check_takes_over(new)
     begins = f"more than {MAX_REQUESTS} calls wait for their request: cancelled one of ipv4:127.0.0.1:"
     until(lambda: [text for text in caplog.messages if text.startswith(begins)], "it is logged")
-    said = [text for text in caplog.messages if text.startswith(begins)]
-    assert len(said) <= 3, "as many as the number of cancelled calls has digits"
+    messages = [text for text in caplog.messages if text.startswith(begins)]
+    assert len(messages) <= 3, "as many as the number of cancelled calls has digits"
 
 
 def test_answers_that_are_not_read_keep_no_controller_out(

@@ -65,7 +65,7 @@ def test_shape_traces_agree_with_the_packets() -> None:
     assert witness.seen["header"] > PACKETS and witness.seen["parser error"] > 5
 
 
-# -- what a trace says ----------------------------------------------------------------------------------------
+# -- a trace's contents ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -159,16 +159,16 @@ def test_trace_shows_each_copy_as_a_message() -> None:
     with Switch.load(PROGRAMS["shapes"][0]) as switch:
         for port, packet in shapes():
             outputs, trace = switch.process(port, packet, trace=True)
-            told = list(messages(trace, 0))
+            shown = list(messages(trace, 0))
             left = [
                 (one.root.transmit.egress_port, one.root.transmit.packet_size)
-                for one in told
+                for one in shown
                 if stages(one)[-1] == "deparser"
             ]
             assert left == [(to, len(data)) for to, data in outputs]
-            assert len(told) == len(left) + len(list(trace.all("drop")))
+            assert len(shown) == len(left) + len(list(trace.all("drop")))
             again = sum(step.values["type"] == "recirculated" for step in trace.all("ingress"))
-            assert all(stages(one).count("deparser") == 1 + again for one in told if stages(one)[-1] == "deparser")
+            assert all(stages(one).count("deparser") == 1 + again for one in shown if stages(one)[-1] == "deparser")
             seen.add(again)
     assert len(seen) > 1
 
@@ -186,13 +186,13 @@ def test_trace_shows_negative_log_msg_values() -> None:
     for field in scalars["fields"]:  # as of int<16>, int<48> and int<8>
         field[2] = True
     with Switch.load(json.dumps(program).encode()) as switch:
-        for source, type_, told in (
+        for source, type_, text in (
             (2**48 - 5, 3, "type 3 from -5, 7"),
             (2**47 - 1, 2**15, f"type -32768 from {2**47 - 1}, 7"),
         ):
             packet = bytes(6) + source.to_bytes(6, "big") + type_.to_bytes(2, "big")
             _, trace = switch.process(1, packet, trace=True)
-            assert next(iter(trace.all("log"))).name == told
+            assert next(iter(trace.all("log"))).name == text
 
 
 def test_process_many_is_traced_only_on_request() -> None:

@@ -120,11 +120,11 @@ def test_new_and_ending_watchers_lose_no_traces_of_others(hosts: Hosts, server: 
         count += 2
     got: list[Step] = []
 
-    def all_told() -> bool:
+    def all_traced() -> bool:
         got.extend(watcher.take(0.1).packets)
         return len(got) >= count
 
-    until(all_told, "every packet is told of")
+    until(all_traced, "every packet is traced")
     assert len(got) == count
 
 
@@ -273,8 +273,8 @@ def test_full_disk_ends_a_capture_after_a_whole_packet(
                 hosts.send(a=1)
             return "are not captured any more: No space left" in caplog.text
 
-        until(ended, "the disk is full, and it is said")
-        assert Probe.parse(hosts.send(a=3)).a == 3  # the switch goes on
+        until(ended, "the disk is full, and it is reported")
+        assert Probe.parse(hosts.send(a=3)).a == 3  # the switch continues
         size = 16 + len(Probe().frame())
         assert all((path.stat().st_size - 24) % size == 0 for path in place.iterdir())
         (came,) = place.glob(f"udp{hosts.local[0]}_in.pcap")
@@ -381,7 +381,7 @@ def test_trace_watcher_reports_count_of_untraced_packets(running: P4RuntimeServe
     try:
         (watcher,) = running._device.observers._watchers
         watcher.offer(None, lost=3)
-        until(lambda: watching.lines[1:] == ["3 packets were not traced: they arrived too fast"], "it is told")
+        until(lambda: watching.lines[1:] == ["3 packets were not traced: they arrived too fast"], "it is reported")
     finally:
         watching.kill()
 

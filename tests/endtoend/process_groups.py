@@ -73,7 +73,7 @@ def torchrun(network: MininetNetwork, folder: Path, arguments: Sequence[str]) ->
     return processes
 
 
-def said(folder: Path) -> list[str]:
+def outputs(folder: Path) -> list[str]:
     """By rank."""
     return [path.read_text(errors="replace") for path in sorted(folder.glob("rank-*.log"))]
 
@@ -82,7 +82,7 @@ def end(processes: Sequence[subprocess.Popen[bytes]], folder: Path) -> None:
     """They end well."""
     try:
         until(lambda: all(process.poll() is not None for process in processes), "the ranks end", PATIENCE_S)
-        assert [process.returncode for process in processes] == [0] * len(processes), said(folder)
+        assert [process.returncode for process in processes] == [0] * len(processes), outputs(folder)
     finally:
         for process in processes:
             process.kill()

@@ -16,7 +16,7 @@ from serene.strategy import Mixed
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "status", "said"),
+    ("name", "options", "status", "expected"),
     [
         ("", [], 2, "OUT={out} exists already"),
         ("x" * 300, [], 2, "OUT={out}: File name too long; choose another directory"),
@@ -25,7 +25,7 @@ from serene.strategy import Mixed
     ],
 )
 def test_run_refuses_what_it_cannot_use(
-    name: str, options: list[str], status: int, said: str, monkeypatch: pytest.MonkeyPatch,
+    name: str, options: list[str], status: int, expected: str, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str], tmp_path: Path,
 ) -> None:  # fmt: skip
     out = tmp_path / "there" / name
@@ -38,7 +38,7 @@ def test_run_refuses_what_it_cannot_use(
         raise SystemExit(run.main())
     assert ended.value.code == status
     message = capsys.readouterr().err
-    assert message.startswith("error: ") and said.format(out=out) in message
+    assert message.startswith("error: ") and expected.format(out=out) in message
     assert {path.name for path in tmp_path.rglob("*")} == {"there", "summary.json"}
     assert (tmp_path / "there" / "summary.json").read_text() == "{}"
     assert settings.resolve_target("auto", mininet=True) == "embedded"

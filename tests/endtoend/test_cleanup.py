@@ -122,7 +122,7 @@ def test_sigkill_leaves_nothing_running(start: StartRun) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "victim", "said"),
+    ("options", "victim", "message"),
     [
         (["--no-mininet"], "worker-1:", "worker 1 ended"),
         ([], "--no-p4", "the switch ended"),
@@ -130,13 +130,13 @@ def test_sigkill_leaves_nothing_running(start: StartRun) -> None:
     ],
 )
 def test_process_that_dies_ends_the_run_and_is_named(
-    start: StartRun, options: list[str], victim: str, said: str
+    start: StartRun, options: list[str], victim: str, message: str
 ) -> None:
     run = start("broken", *ENDLESS, *options)
     run.until_training()
     os.kill(run.find(victim), signal.SIGKILL)
     assert run.wait() == 1
-    assert f"error: {said}" in run.output
+    assert f"error: {message}" in run.output
     nothing_is_left(run)
     assert list(run.out.parent.iterdir()) == []
 

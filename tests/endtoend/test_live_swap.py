@@ -37,10 +37,10 @@ def test_live_swaps_with_a_slow_worker_lose_nothing(target: str, racks: int, tmp
     assert summary["contributions_sent"] == summary["contributions_applied"] == WORKERS * STEPS * SLOTS[target]
     assert run.best_accuracy() > 0.8
 
-    told = summary["changes"]
-    assert [entry["strategy"] for entry in told] == ["BSP", *(str(parse(strategy)) for strategy in SWAPS)]
-    assert [entry["epoch"] for entry in told] == list(range(1, 2 + len(SWAPS)))
-    times = [entry["t"] for entry in told]
+    changes = summary["changes"]
+    assert [entry["strategy"] for entry in changes] == ["BSP", *(str(parse(strategy)) for strategy in SWAPS)]
+    assert [entry["epoch"] for entry in changes] == list(range(1, 2 + len(SWAPS)))
+    times = [entry["t"] for entry in changes]
     assert times[0] == 0 and times == sorted({*times}) and times[-1] < summary["wall_s"]
 
     for worker in range(WORKERS):

@@ -14,7 +14,7 @@ import pytest
 
 from serene.controller.http.client import ControllerClient
 from serene.torch.placement import RACK
-from tests.endtoend.process_groups import STEPS, end, hosts, losses_with_gloo, said, start, torchrun
+from tests.endtoend.process_groups import STEPS, end, hosts, losses_with_gloo, outputs, start, torchrun
 
 pytestmark = [pytest.mark.mininet, pytest.mark.timeout(600)]
 
@@ -83,7 +83,7 @@ def test_sums_over_racks_are_right_for_each_group(target: str, tmp_path: Path) -
         end(start(network, tmp_path, ["-m", "tests.torch.summing"]), tmp_path)
         with ControllerClient(network.unix_url) as client:
             by_rack = {tuple(job.racks) for job in client.jobs()}
-    lines = [text.strip().splitlines()[-2:] for text in said(tmp_path)]
+    lines = [text.strip().splitlines()[-2:] for text in outputs(tmp_path)]
     assert [line[1] for line in lines] == ["right"] * IN_RACKS
     assert all("job None" not in line[0] for line in lines), "a group goes through gloo"
     assert by_rack == {(2, 2), (1, 1), (0, 2)}
@@ -108,5 +108,5 @@ def test_rank_naming_wrong_rack_fails_all_ranks(target: str, tmp_path: Path, mon
     with hosts(target, tmp_path, ranks=IN_RACKS, racks=RACKS) as network:
         processes = start(network, tmp_path, ["-m", "tests.torch.summing"])
         assert all(process.wait(300) == 1 for process in processes)
-    for text in said(tmp_path):
+    for text in outputs(tmp_path):
         assert "names rack 1, but its HELLO came from rack 0" in text and RACK in text

@@ -40,7 +40,7 @@ worker = 2
 [[events]]
 iteration = 20
 action = "restart controller"
-"""  # the last one is what training goes on without
+"""  # the last one is what training continues without
 
 
 def test_run_survives_bad_links_and_restarts(target: str, tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ reordering = 0.02
 [[packets]]
 loss = 0.01
 """
-EVENTS = [  # the last one is what training goes on without
+EVENTS = [  # the last one is what training continues without
     ("restart worker", 4, f"worker = {KILLED}"),
     ("restart leaf", 10, "rack = 1"),
     ("restart root", 18, ""),
@@ -135,8 +135,8 @@ def test_run_over_racks_survives_a_kill_of_each_process(target: str, tmp_path: P
     last = 60
     run = train(target, tmp_path, "\n".join(events), last, 150)
     summary = run.summary()
-    said = [event["event"].partition(" at")[0] for event in summary["events"]]
-    assert said == [f"restart worker {KILLED}", "restart leaf of rack 1", "restart root", "restart controller"]
+    names = [event["event"].partition(" at")[0] for event in summary["events"]]
+    assert names == [f"restart worker {KILLED}", "restart leaf of rack 1", "restart root", "restart controller"]
     # Of the last session: what was contributed to the lost ones came back in its first two rounds.
     assert summary["contributions_sent"] == summary["contributions_applied"]
     assert summary["final_accuracy"] > 0.8

@@ -11,7 +11,7 @@ import pytest
 from serene.controller.http.client import ControllerClient
 from serene.strategy import ASP
 from tests.controller.processes import states, until
-from tests.endtoend.process_groups import end, hosts, said, start
+from tests.endtoend.process_groups import end, hosts, outputs, start
 
 pytestmark = [pytest.mark.mininet, pytest.mark.timeout(600)]
 
@@ -41,7 +41,7 @@ def test_shared_training_in_hosts_ends_with_equal_parameters(
             "elastic" if program == "elastic" else "example", places, racks
         )  # fmt: skip
     ended = [
-        re.search(r"worker (\d): loss (\S+), sum of the parameters (-?\d+\.\d{9})", text) for text in said(tmp_path)
+        re.search(r"worker (\d): loss (\S+), sum of the parameters (-?\d+\.\d{9})", text) for text in outputs(tmp_path)
     ]
     assert len({found[1] for found in ended if found}) == workers
     assert len({found[3] for found in ended if found}) == 1

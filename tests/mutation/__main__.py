@@ -116,7 +116,7 @@ TARGETS = {
 @dataclass(frozen=True)
 class Verdict:
     """What became of a mutant. killed_by: the test that failed; empty if it survived. equivalent: why it has to
-    survive; empty if nobody has said."""
+    survive; empty if nobody has given a reason."""
 
     mutant: Mutant
     killed_by: str

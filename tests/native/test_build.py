@@ -59,14 +59,14 @@ def test_compiler_runs_with_few_rights(
     monkeypatch.setenv("CC", pretend_compiler(open_place, f'[ -e wide.h ] && {tell}; exec /usr/bin/cc "$@"'))
     monkeypatch.setenv("SECRET", "of ours")
     library = compile_source("int answer(void) { return 42; }", headers=headers)
-    told = report.read_text()
-    user, groups, *_ = told.splitlines()
+    text = report.read_text()
+    user, groups, *_ = text.splitlines()
     if os.geteuid() == 0:
         assert int(user) in range(61184, 65520) and groups == user
-        assert re.search(r"CapEff:\s*0+$", told, re.MULTILINE)
-    assert re.search(r"NoNewPrivs:\s*1", told)
-    assert "SECRET" not in told and "of ours" not in told
-    limits = [line for line in told.splitlines() if line.isdigit()][-2:]
+        assert re.search(r"CapEff:\s*0+$", text, re.MULTILINE)
+    assert re.search(r"NoNewPrivs:\s*1", text)
+    assert "SECRET" not in text and "of ours" not in text
+    limits = [line for line in text.splitlines() if line.isdigit()][-2:]
     assert len(limits) == 2 and int(limits[0]) == building.TIME_LIMIT_S
     # What it made is ours, and nobody else can change it.
     for path in (cache, library, library.with_suffix(".c")):
@@ -87,7 +87,7 @@ def test_compiler_over_its_time_limit_is_stopped(
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "message"),
     [
         ("exit 1", "ended with status 1, with no output"),
         ("echo 'what is -shared?' >&2; exit 3", r"ended with status 3, with this output:\nwhat is -shared\?"),
@@ -96,11 +96,11 @@ def test_compiler_over_its_time_limit_is_stopped(
 )
 def test_unusable_compiler_is_named(
     open_place: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, script: str,
-    said: str,
+    message: str,
 ) -> None:  # fmt: skip
     compiler = pretend_compiler(open_place, script)
     monkeypatch.setenv("CC", compiler)
-    with pytest.raises(CompileFailed, match=rf"^{compiler}, which \$CC names, compiles no C program: it {said}"):
+    with pytest.raises(CompileFailed, match=rf"^{compiler}, which \$CC names, compiles no C program: it {message}"):
         compile_source("int answer;")
     assert not caplog.records, "root or not makes no difference"
 

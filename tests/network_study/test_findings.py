@@ -79,21 +79,21 @@ def test_linearity_and_routing_tables_match_made_up_answers(found: Findings) -> 
 
 
 def test_times_table_shows_the_largest_gap_in_either_direction(found: Findings) -> None:
-    said = row(found.times(), "128 (2 layers)", "ring")
-    assert said[2:] == ["3.00", "3.00", "3.00", "6.00", "3.00", "-33.3%"]
+    cells = row(found.times(), "128 (2 layers)", "ring")
+    assert cells[2:] == ["3.00", "3.00", "3.00", "6.00", "3.00", "-33.3%"]
 
 
 def test_savings_are_relative_to_the_best_method_of_hosts_alone(found: Findings) -> None:
-    said = row(found.savings(), "512 (2 layers)")
-    assert said[1:6] == ["2.10", "hierarchical-ring 4.80", "2.29", "ring 3.00", "1.43"]
+    cells = row(found.savings(), "512 (2 layers)")
+    assert cells[1:6] == ["2.10", "hierarchical-ring 4.80", "2.29", "ring 3.00", "1.43"]
     thin, whole = (Clos.of_size(512, ratio, layers=2).equivalents for ratio in (0.125, 1.0))
-    assert said[6:] == [f"{thin:,}", f"{whole:,}", f"{1 - thin / whole:.0%}"]
+    assert cells[6:] == [f"{thin:,}", f"{whole:,}", f"{1 - thin / whole:.0%}"]
     assert row(found.break_even(), "512 (2 layers)")[1:] == ["x2.86", "x2.29", "x3.93"]
 
 
 def test_training_rows_compare_median_seed_with_bsp(found: Findings) -> None:
-    said = row(found.training(512), "servers", "ssp:3")
-    assert said[2:] == ["4.00 (-20%)", "2.00 (-20%)", "2.00 (-20%)", "2.00 (-20%)", "7"]
+    cells = row(found.training(512), "servers", "ssp:3")
+    assert cells[2:] == ["4.00 (-20%)", "2.00 (-20%)", "2.00 (-20%)", "2.00 (-20%)", "7"]
     assert row(found.training(512), "switch", "bsp")[2] == "5.00 (+0%)"
 
 

@@ -42,7 +42,7 @@ from tests.runs import Marked
 RING = ExchangeCell(NetworkCell(2, 128), "ring")
 
 
-def asked(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+def status_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     monkeypatch.setattr(sys, "argv", ["serene-netstudy", *arguments])
     try:
         return question_command.main()
@@ -52,20 +52,20 @@ def asked(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 
 def test_command_answers_one_question(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = "--hosts 1024 --bisection 0.25 --method leaf-spine-aggregation --gradient-mb 100".split()
-    assert asked(monkeypatch, *arguments) == 0
-    said = capsys.readouterr().out
-    assert "272 switches, worth 17,408 of 2x2" in " ".join(said.split())
-    assert re.search(r"leaf-spine-aggregation\s.*28\.80 ms.*1\.15.*\+0\.0%", said)
+    assert status_of(monkeypatch, *arguments) == 0
+    output = capsys.readouterr().out
+    assert "272 switches, worth 17,408 of 2x2" in " ".join(output.split())
+    assert re.search(r"leaf-spine-aggregation\s.*28\.80 ms.*1\.15.*\+0\.0%", output)
 
 
 def test_command_lists_all_methods_and_a_training(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert asked(monkeypatch, "--hosts", "128", "--strategy", "quorum", "--straggler", "slow_worker") == 0
-    said = capsys.readouterr().out
+    assert status_of(monkeypatch, "--hosts", "128", "--strategy", "quorum", "--straggler", "slow_worker") == 0
+    output = capsys.readouterr().out
     for name in MAIN:
-        assert name in said
-    assert "training, k-of-n, straggler slow_worker, 100 ms of computing" in said
+        assert name in output
+    assert "training, k-of-n, straggler slow_worker, 100 ms of computing" in output
 
 
 def test_store_keeps_results_and_reports_broken_ones_missing(tmp_path: Path) -> None:
@@ -85,13 +85,13 @@ def test_store_keeps_results_and_reports_broken_ones_missing(tmp_path: Path) -> 
 
 def test_cell_key_includes_the_program_only_for_switch_methods(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another program makes another key; methods of hosts alone keep theirs."""
-    asked: list[Cell] = [
+    status_of: list[Cell] = [
         RING, ExchangeCell(NetworkCell(2, 128), "leaf-spine-aggregation"),
         TrainingCell(NetworkCell(2, 128), "servers", "bsp"), TrainingCell(NetworkCell(2, 128), "switch", "bsp"),
     ]  # fmt: skip
-    before = [key(cell) for cell in asked]
+    before = [key(cell) for cell in status_of]
     monkeypatch.setattr(cells, "our_switch", lambda: SwitchSizes(lanes=64, slots=8))
-    assert [key(cell) == known for cell, known in zip(asked, before, strict=True)] == [True, False, True, False]
+    assert [key(cell) == known for cell, known in zip(status_of, before, strict=True)] == [True, False, True, False]
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_quick_runningwrites_its_page(small: Grid, tmp_path: Path, monkeypatch: 
         return drawn
 
     monkeypatch.setattr(page, "_pictures", once)
-    said = StringIO()
+    output = StringIO()
     options = study.parser().parse_args(["--out", str(tmp_path), "--no-emulation"])
     on_racks = {
         "racks": 2, "hosts": 8, "ratio": 0.25, "method": "ring (gloo)", "simulated_s": 0.3, "emulated_s": 0.33,
@@ -129,9 +129,9 @@ def test_quick_runningwrites_its_page(small: Grid, tmp_path: Path, monkeypatch: 
     }  # fmt: skip
     (tmp_path / FOLDER).mkdir()
     (tmp_path / FOLDER / NETWORKS["racks"]).write_text(json.dumps([on_racks]))
-    study.run(options, Console(file=said, width=300))
+    study.run(options, Console(file=output, width=300))
     html = (tmp_path / "report.html").read_text()
-    assert str(tmp_path / "report.html") in said.getvalue()
+    assert str(tmp_path / "report.html") in output.getvalue()
     assert "Not measured here: left out by --no-emulation" in html
     assert "330 ms" in html and "320 ms to 350 ms" in html and "this one" in html
     assert html.count('src="data:image/png;base64,') == len(list(tmp_path.glob("*.png"))) >= 7

@@ -19,7 +19,7 @@ def until_text(page: Chrome, selector: str, part: str) -> str:
     """Waits until the element contains the text, and returns its whole text."""
     return until(
         lambda: found if part in (found := text(page, selector)) else None,
-        f"{selector} says {part!r}; it says {text(page, selector)!r}",
+        f"{selector} says {part!r}; its text is {text(page, selector)!r}",
         PATIENCE_S,
     )
 

@@ -90,7 +90,7 @@ async def _serve(there: Coordinator, port: int, stop: threading.Event) -> None:
 
 @contextlib.contextmanager
 def serving() -> Iterator[str]:
-    """Serves the page, and yields its address. Meanwhile the workers go on reporting."""
+    """Serves the page, and yields its address. Meanwhile the workers continue to report."""
     there, port, stop = filled(), some_port(), threading.Event()
     thread = threading.Thread(target=lambda: asyncio.run(_serve(there, port, stop)))
     thread.start()

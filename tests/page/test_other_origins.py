@@ -89,9 +89,9 @@ def test_page_of_another_origin_changes_nothing(
     try:
         chromium.get(f"http://{elsewhere.replace('127.0.0.1', host)}/")
         until(lambda: chromium.title == "done", "all attempts are made")
-        told = chromium.execute_script("return done")
-        assert len(told) == 29
-        assert not [one for one in told if one.startswith("READ")]
+        outcomes = chromium.execute_script("return done")
+        assert len(outcomes) == 29
+        assert not [one for one in outcomes if one.startswith("READ")]
         chromium.switch_to.frame("frame")
         assert not chromium.execute_script("return Boolean(document.getElementById('strategies'))")
         chromium.switch_to.default_content()

@@ -234,8 +234,8 @@ def test_page_reports_its_own_defect_not_a_dead_controller(chromium: Chrome, con
     chromium.get(f"{controller.url}/")
     until_text(chromium, "#switch-text", "switch 127.0.0.1")
     chromium.execute_script("document.getElementById('switch').remove()")
-    said = until_text(chromium, "#trouble", "This page has a defect")
-    assert "null" in said and "does not answer" not in said
+    text = until_text(chromium, "#trouble", "This page has a defect")
+    assert "null" in text and "does not answer" not in text
     assert chromium.find_element(By.ID, "trouble").is_displayed()
     chromium.get("about:blank")
 

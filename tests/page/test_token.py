@@ -64,10 +64,10 @@ def test_page_files_are_public_and_data_needs_a_token(http: httpx.Client) -> Non
 
 def test_session_cookie_is_safe_and_replaces_the_token(http: httpx.Client) -> None:
     bearer = {"Authorization": f"Bearer {SECRET}"}
-    said = http.post("/v1/session", headers=bearer).headers["set-cookie"]
-    (cookie,) = SimpleCookie(said).values()
+    header = http.post("/v1/session", headers=bearer).headers["set-cookie"]
+    (cookie,) = SimpleCookie(header).values()
     assert cookie["httponly"] and cookie["samesite"] == "strict" and not cookie["max-age"]
-    assert SECRET not in said
+    assert SECRET not in header
     http.cookies.clear()
     own = {"Cookie": f"{cookie.key}={cookie.value}"}
     assert http.get("/v1/live", headers=own).status_code == 200

@@ -112,17 +112,17 @@ def test_fewer_bits_study_prints_estimate_and_resumes(
 ) -> None:
     """A combination that is named twice runs and counts once."""
     arguments = ["--out", str(tmp_path), "--models", "mlp", "--workers", "4", "4", "--steps", "3", "--seeds", "1", "1"]
-    options, said = fewer_bits.parser().parse_args(arguments), io.StringIO()
-    console = Console(file=said, width=200)
+    options, output = fewer_bits.parser().parse_args(arguments), io.StringIO()
+    console = Console(file=output, width=200)
     fewer_bits.run(options, console)
-    assert re.match(r"5 cells, 0 of them done already. The others will take (about|less than) ", said.getvalue())
+    assert re.match(r"5 cells, 0 of them done already. The others will take (about|less than) ", output.getvalue())
     table = (tmp_path / "report.md").read_text()
     assert table.count("| mlp | 4 |") == 5 and "never" in table
     first, *_ = trainings = Grid(("mlp",), (4,), BITS, (1,), 3).trainings()
     path = store(tmp_path).path(first)
     path.write_text(path.read_text().replace(f'"version": {fewer_bits.VERSION}', '"version": 0'))
     assert store(tmp_path).missing(trainings) == [first], "earlier results are wrong"
-    said.truncate(0)
+    output.truncate(0)
     fewer_bits.run(options, console)
-    assert "5 cells, 4 of them done already." in said.getvalue()
+    assert "5 cells, 4 of them done already." in output.getvalue()
     assert (tmp_path / "report.md").read_text() == table

@@ -1,6 +1,6 @@
 """Has PyTorch's tests run on the process group $PLAYED where they ask for gloo: a plugin of pytest's.
 
-PyTorch's tables of what a backend can do know gloo, and not serene. So PyTorch is told that all is gloo's ($BACKEND),
+PyTorch's tables of what a backend can do know gloo, and not serene. So PyTorch is given gloo's name for all ($BACKEND),
 and here groups of gloo are made of $PLAYED: the same tests run on both.
 """
 

@@ -1,4 +1,4 @@
-"""Plays PyTorch's tests on a backend, and says how each ended."""
+"""Runs PyTorch's tests on a backend, and reports how each ended."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGEST = 200  # characters of why a test failed
 
 @dataclass(frozen=True)
 class Suite:
-    """A file of tests. ranks: of those tests that take as many as they are told; 0 where each says it itself. choice:
+    """A file of tests. ranks: of those tests that take any number; 0 where each names its own. choice:
     for pytest's -k. debug: for $TORCH_DISTRIBUTED_DEBUG."""
 
     name: str
@@ -78,9 +78,9 @@ def _ended(case: ET.Element) -> tuple[str, Ended]:
     ended = Ended("passed")
     for child in case:
         if child.tag in ("failure", "error", "skipped"):
-            said = [
+            messages = [
                 line for line in (child.text or "").splitlines() if "Error" in line and "common_distributed" not in line
             ]
             status = "skipped" if child.tag == "skipped" else "failed"
-            ended = Ended(status, (said or [child.get("message", "")])[-1].removeprefix("E ").strip())
+            ended = Ended(status, (messages or [child.get("message", "")])[-1].removeprefix("E ").strip())
     return f"{case.get('classname', '').rpartition('.')[2]}.{case.get('name', '')}", ended

@@ -57,7 +57,7 @@ def test_author_table_compares_within_a_series(
 
 
 @pytest.mark.parametrize(
-    ("settings", "options", "said"),
+    ("settings", "options", "expected"),
     [
         ("", [], "expected the authors' logs"),
         ("{}", [], "not a run of the authors'"),
@@ -65,7 +65,7 @@ def test_author_table_compares_within_a_series(
     ],
 )
 def test_authors_command_refuses_other_folders(
-    settings: str, options: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    settings: str, options: list[str], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
@@ -76,7 +76,7 @@ def test_authors_command_refuses_other_folders(
     assert authors.main() == 2
     message = capsys.readouterr().err
     assert message.startswith("error: ") and message.count("\n") == 1
-    assert said in message and not (tmp_path / "delays.csv").exists()
+    assert expected in message and not (tmp_path / "delays.csv").exists()
 
 
 def test_author_delays_are_exported_as_a_straggler(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,7 +135,7 @@ def test_recorded_runs_are_used_only_if_one_of_them_has_the_same_result_here(
 
 
 @pytest.mark.parametrize(
-    ("column", "text", "said"),
+    ("column", "text", "message"),
     [
         ("whole_s", "", "could not convert string to float: ''"),
         ("whole_s", "nan", "line 2 has whole_s nan: expected seconds"),
@@ -147,7 +147,7 @@ def test_recorded_runs_are_used_only_if_one_of_them_has_the_same_result_here(
         ("run", "{second}", "line 3 is another result of run {second}"),
     ],
 )
-def test_edited_records_are_refused(tmp_path: Path, column: str, text: str, said: str) -> None:
+def test_edited_records_are_refused(tmp_path: Path, column: str, text: str, message: str) -> None:
     """A wrong or missing number would silently change a strategy's mean."""
     file, case = tmp_path / "runs.csv", Case("softmax", "mild", 0.05, "none", 4)
     lines = PARTS["regret"].runs.read_text().splitlines(keepends=True)[:3]
@@ -161,7 +161,7 @@ def test_edited_records_are_refused(tmp_path: Path, column: str, text: str, said
     file.write_text(pd.DataFrame([{**first, column: text.format(**named)}, second]).to_csv(index=False))
     with pytest.raises(SereneError) as refused:
         Recorded(file).row(case.cell("bsp", 4, float(first["until"])))
-    assert said.format(**named) in str(refused.value)
+    assert message.format(**named) in str(refused.value)
 
 
 def test_run_that_misses_its_target_counts_double_its_length(tmp_path: Path) -> None:

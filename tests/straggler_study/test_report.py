@@ -29,10 +29,10 @@ def test_page_lists_cells_without_results_and_their_reasons(tmp_path: Path) -> N
     assert "<td>0 of 2</td>" in page
     assert "The processors were busy with other work" in page, "all computed for longer than they were asked to"
     for engine in ("emulated", "simulated"):
-        said = (
+        text = (
             f"Machine: a machine that {engine}. Median of the load before: 0.5 (at most 0.5), after: 1.5 (at most 1.5)"
         )
-        assert page.count(said) == 1
+        assert page.count(text) == 1
     for name in ("answer-mlp-slow_worker", "answer-mlp-slow_worker-narrow", "timeline-mlp-slow_worker"):
         assert (tmp_path / f"{name}.png").stat().st_size > 5000
     with (tmp_path / "runs.csv").open(newline="") as file:

@@ -111,8 +111,8 @@ def test_side_by_side_ignores_other_machine_or_cell_results(
     monkeypatch.setattr(side_by_side, "run_cell", fails)
     monkeypatch.setattr(side_by_side, "HERE", InThisProcess())
     (tmp_path / FILE).write_text(json.dumps(others))
-    said = StringIO()
-    assert agree({0.05: Together(6, 1)}, tmp_path, Console(file=said, width=300))[0.05, LIGHT] == 1
-    assert "1 at once: OSError: no Mininet here" in said.getvalue()
+    output = StringIO()
+    assert agree({0.05: Together(6, 1)}, tmp_path, Console(file=output, width=300))[0.05, LIGHT] == 1
+    assert "1 at once: OSError: no Mininet here" in output.getvalue()
     assert [each["together"] for each in read(tmp_path / FILE)[2:]] == [1], "nothing to compare others with"
     assert read(tmp_path / FILE)[2]["failed"].startswith("OSError: no Mininet here")

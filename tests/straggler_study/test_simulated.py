@@ -152,7 +152,7 @@ def test_pacing_picks_strategy_by_value_of_late_gradients(rate: str, expected: s
 
 
 @pytest.mark.parametrize(
-    ("decides", "said"),
+    ("decides", "message"),
     [
         ("raise ValueError('two\\nlines')", r"ValueError: two\nlines"),
         ("raise RuntimeError('not stuck')", "RuntimeError: not stuck"),
@@ -163,7 +163,7 @@ def test_pacing_picks_strategy_by_value_of_late_gradients(rate: str, expected: s
         ("return Decision(BSP(), frozenset(range(5)))", "the last member cannot be evicted"),
     ],
 )
-def test_strategy_that_a_controller_would_end_has_no_result(tmp_path: Path, decides: str, said: str) -> None:
+def test_strategy_that_a_controller_would_end_has_no_result(tmp_path: Path, decides: str, message: str) -> None:
     """Not another strategy's result under its name."""
     file = tmp_path / "mine.py"
     file.write_text(
@@ -172,7 +172,7 @@ def test_strategy_that_a_controller_would_end_has_no_result(tmp_path: Path, deci
     )
     with pytest.raises(BadAutomatic) as ended:
         simulate(replace(TIMING, strategy=f"auto:{file}:Mine"))
-    assert str(ended.value).startswith(f"auto:{file}:Mine: ") and said in str(ended.value)
+    assert str(ended.value).startswith(f"auto:{file}:Mine: ") and message in str(ended.value)
 
 
 def test_run_ended_at_its_accuracy_has_the_whole_runs_time() -> None:
@@ -275,7 +275,7 @@ def test_bsp_step_over_racks_takes_slowest_worker_plus_links() -> None:
 def test_asp_over_racks_never_waits_and_leaves_answer_locally() -> None:
     trace = simulate(replace(IN_RACKS, strategy="asp"))
     times = compute_times(IN_RACKS)
-    # From then on the job has fewer workers, in a new epoch, which the root tells of.
+    # From then on the job has fewer workers, in a new epoch, which the root announces.
     first_to_leave = min(ended(trace, worker)[-1] for worker in range(IN_RACKS.workers))
     for worker in range(IN_RACKS.workers):
         end = ended(trace, worker)

@@ -137,11 +137,11 @@ FOUR = CELLS[:4]
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "text"),
     [(59, "less than a minute"), (61, "about 1 minute"), (5300, "about 88 minutes"), (9000, "about 2.5 hours")],
 )
-def test_duration_is_formatted_in_words(seconds: float, said: str) -> None:
-    assert studies.in_words(seconds) == said
+def test_duration_is_formatted_in_words(seconds: float, text: str) -> None:
+    assert studies.in_words(seconds) == text
 
 
 def test_duration_estimate_uses_cells_done_on_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,15 +150,15 @@ def test_duration_estimate_uses_cells_done_on_this_machine(tmp_path: Path, monke
         "serene.experiments.straggler_study.sweep.expected_s", lambda cell: 1000.0 * (1 + (cell.seed == 2))
     )
     monkeypatch.setattr(grid, "why_not", lambda cell: "")
-    said = announced(FOUR, store, Parallel(2))
-    assert said.startswith("4 cells, 0 of them done already. The others will take about 42 minutes on this machine (a ")
-    assert "Ctrl-C stops at any time: finished cells are kept; rerun to resume" in said
+    text = announced(FOUR, store, Parallel(2))
+    assert text.startswith("4 cells, 0 of them done already. The others will take about 42 minutes on this machine (a ")
+    assert "Ctrl-C stops at any time: finished cells are kept; rerun to resume" in text
     done = run_cell(None, FOUR[0])
     store.keep(FOUR[0], replace(done, facts={**done.facts, "engine_s": 500.0}))
-    said = announced([*FOUR, FOUR[0]], store, Parallel(1))
-    assert "4 cells, 1 of them done already. The others will take about 33 minutes" in said
-    assert "by what 1 of them took on this machine" in said
-    # What was done on another machine, or nobody knows where, says nothing of this one.
+    text = announced([*FOUR, FOUR[0]], store, Parallel(1))
+    assert "4 cells, 1 of them done already. The others will take about 33 minutes" in text
+    assert "by what 1 of them took on this machine" in text
+    # What was done on another machine, or nobody knows where, predicts nothing for this one.
     for conditions in (Conditions("another one"), Conditions()):
         store.keep(FOUR[0], replace(done, facts={**done.facts, "engine_s": 500.0}, conditions=conditions))
         assert "about 67 minutes on this machine (a guess" in announced(FOUR, store, Parallel(1))

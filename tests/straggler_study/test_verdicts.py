@@ -117,15 +117,15 @@ def test_spread_is_less_only_if_all_seeds_clearly_improve() -> None:
 
 
 @pytest.mark.parametrize(
-    ("switch", "strategy", "said"),
+    ("switch", "strategy", "verdict"),
     [
         (HALF, TENTH, "the switch"), (TENTH, HALF, "the strategy"), (WORSE, HALF, "the strategy"),
         (TORN, WORSE, "neither, clearly"), (NEVER, NONE, "neither, clearly"), (HALF, HALF, "neither, clearly"),
         (HALF, spread(-0.1, bounds=1), "neither, clearly"), (UNKNOWN, HALF, "not measured"),
     ],
 )  # fmt: skip
-def test_saves_more_is_undecided_without_a_clear_difference(switch: Spread, strategy: Spread, said: str) -> None:
-    assert headline.saves_more(switch, strategy) == said
+def test_saves_more_is_undecided_without_a_clear_difference(switch: Spread, strategy: Spread, verdict: str) -> None:
+    assert headline.saves_more(switch, strategy) == verdict
 
 
 @pytest.mark.parametrize(

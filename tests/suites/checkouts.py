@@ -102,12 +102,12 @@ class Program:
             command += ["-o", str(half), str(source)]
             try:
                 run = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_S, cwd=source.parent)
-                said, failed = run.stderr, run.returncode != 0 or not half.exists()
+                output, failed = run.stderr, run.returncode != 0 or not half.exists()
             except subprocess.TimeoutExpired:
-                said, failed = f"error: not compiled within {COMPILE_S:.0f} s", True
+                output, failed = f"error: not compiled within {COMPILE_S:.0f} s", True
             if failed:
                 half.unlink(missing_ok=True)
-                log.write_text(said)
+                log.write_text(output)
             else:
                 half.replace(made)
         if not made.exists():

@@ -18,7 +18,7 @@ from tests.suites.switches import PAIRS, running
 PYTHON = ROOT / ".venv-suites" / "bin" / "python"
 RUN_S = 900.0
 _BEGINS = re.compile(r"^([\w.]+\.\w+) \.\.\. ")
-_TOLD = re.compile(r"^(?:FAIL|ERROR): ([\w.]+)[^\n]*\n-{70}\n(.*?)\n(?=={70}|-{70}|\Z)", re.MULTILINE | re.DOTALL)
+_TRACEBACK = re.compile(r"^(?:FAIL|ERROR): ([\w.]+)[^\n]*\n-{70}\n(.*?)\n(?=={70}|-{70}|\Z)", re.MULTILINE | re.DOTALL)
 _RAISED = re.compile(r"[\w.]+(?::|$)")  # an exception's name at the left
 _ENDS = re.compile(r"(?:^|\s)(ok|FAIL|ERROR|skipped.*)$")
 
@@ -32,24 +32,24 @@ def run_suite(suite: Suite, switch: str) -> dict[str, str]:
             controller = Controller(address, json, p4info, device_id=suite.device_id)
             controller.push()
             controller.close()
-        said = _ptf(suite, address, json, p4info, Path(scratch))
-    return outcomes_of(said)
+        output = _ptf(suite, address, json, p4info, Path(scratch))
+    return outcomes_of(output)
 
 
-def outcomes_of(said: str) -> dict[str, str]:
-    """What ptf says of each test, on the line that names it or, behind what the test prints, on a later one; of a test
+def outcomes_of(output: str) -> dict[str, str]:
+    """ptf's result of each test, on the line that names it or, behind what the test prints, on a later one; of a test
     that fails also the last line of its traceback, which ptf prints at the end."""
     outcomes, name = {}, ""
-    for line in said.splitlines():
+    for line in output.splitlines():
         begins, ends = _BEGINS.match(line), _ENDS.search(line)
         name = begins[1] if begins else name
         if name and ends:
             outcomes[name] = "pass" if ends[1] == "ok" else "skipped" if ends[1].startswith("skip") else "fail"
             name = ""
-    for told in _TOLD.finditer(said):
-        if outcomes.get(told[1]) == "fail":
-            last = [line for line in told[2].splitlines() if _RAISED.match(line)]
-            outcomes[told[1]] = f"fails: {last[-1][:120]}" if last else "fail"
+    for failure in _TRACEBACK.finditer(output):
+        if outcomes.get(failure[1]) == "fail":
+            last = [line for line in failure[2].splitlines() if _RAISED.match(line)]
+            outcomes[failure[1]] = f"fails: {last[-1][:120]}" if last else "fail"
     return outcomes
 
 

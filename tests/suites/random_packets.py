@@ -128,7 +128,7 @@ def _shown(outputs: dict[int, list[bytes]]) -> str:
 
 def compare(program: Path, p4info: Path, seed: str) -> dict[str, str] | None:
     """What each switch did: "pass" or why not. BMv2 passes unless it ends. None where one of them refuses the program,
-    which "loading" tells."""
+    which "loading" names."""
     given = packets(json.loads(program.read_bytes()), seed)
     try:
         with contextlib.ExitStack() as stack:
@@ -137,8 +137,8 @@ def compare(program: Path, p4info: Path, seed: str) -> dict[str, str] | None:
             try:
                 why_not, came_out = difference(ours, peer, given)
             except grpc.RpcError as error:
-                said = error.details() if isinstance(error, grpc.Call) else str(error)
-                return {"bmv2": f"ends: {said}", "serene-switch": "pass"}
+                message = error.details() if isinstance(error, grpc.Call) else str(error)
+                return {"bmv2": f"ends: {message}", "serene-switch": "pass"}
     except (SereneError, grpc.RpcError):
         return None
     except (grpc.FutureTimeoutError, AssertionError) as error:

@@ -110,8 +110,8 @@ def server(modules: str) -> Path:
                     start_new_session=True,  # a terminal's Ctrl-C ends the tests, and thereby the server
                 )
             assert process.stdout is not None
-            with process.stdout as said:
-                assert said.readline() == b"ready\n", f"the server of warm Pythons ended: {errors.read_text()}"
+            with process.stdout as stdout:
+                assert stdout.readline() == b"ready\n", f"the server of warm Pythons ended: {errors.read_text()}"
             process.returncode = 0  # Popen is not to wait for it: it may outlive this process
     return listener
 

@@ -20,7 +20,7 @@ BINARY = {
 }  # fmt: skip
 TOKEN = re.compile(
     r"""(?P<space>\s+|//[^\n]*|/\*.*?\*/|\#[^\n]*)
-      |(?P<annotation>@(?P<what>\w+)(?P<said>\((?:"(?P<text>[^"]*)"|[^()])*\))?)
+      |(?P<annotation>@(?P<what>\w+)(?P<arguments>\((?:"(?P<text>[^"]*)"|[^()])*\))?)
       |(?P<number>\d+[ws]\d\w*|0[xX][0-9a-fA-F_]+|0[bB][01_]+|\d[\d_]*)
       |(?P<name>[A-Za-z_]\w*)
       |(?P<op>\.\.|&&&|\|-\||\|\+\||\+\+|<<|<=|>=|==|!=|&&|\|\||[-+*/%&|^~!<>=?:;,.(){}\[\]])
@@ -51,7 +51,7 @@ class Reader:
     def __init__(self, text: str) -> None:
         self.text, self.at, place = text, 0, 0
         self.tokens: list[tuple[str, str, int]] = []
-        self.names: dict[int, str] = {}  # what @name says, by the token before which it stands
+        self.names: dict[int, str] = {}  # what @name has, by the token before which it stands
         while place < len(text):
             match = TOKEN.match(text, place)
             if match is None:

@@ -60,8 +60,8 @@ class TofinoDataPlane(DataPlane):
         return self.machine.process(port, frame)
 
     def learned(self) -> list[tuple[int, int]]:
-        told, self.machine.digests = self.machine.digests, []
-        return [(source, port) for source, port in told]
+        digests, self.machine.digests = self.machine.digests, []
+        return [(source, port) for source, port in digests]
 
 
 class WideTofinoDataPlane(TofinoDataPlane):

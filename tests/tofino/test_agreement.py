@@ -3,7 +3,7 @@
 Workers here follow the protocol over a network that loses, repeats and delays; the strategy is swapped, sessions
 begin anew, once in a while with one older than the slots have seen, and workers' processes are restarted. Every packet
 goes to the v1model program in the embedded switch and to the Tofino program as p4c prints it.
-Where docs/tofino.md names a difference, the test says which:
+Where docs/tofino.md names a difference, the test names it:
 
 - the first packet of an epoch or a session at a slot is answered by a NUDGE and sent again, at once here;
 - `base` is only compared where a worker relies on it, in answers to contributions of the slot's epoch;
@@ -23,7 +23,7 @@ from serene.sim.hosts import Host
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
 from serene.wire import ENCAPSULATION_BYTES, HEADER, Op
 from tests.dataplane.conftest import WORKERS, DataPlane, EmbeddedDataPlane
-from tests.frames import Said, frame, request, said
+from tests.frames import Packet, dissect, frame, request
 from tests.tofino.plane import TofinoDataPlane
 
 SLOTS, JOBS = 2, 2
@@ -67,7 +67,7 @@ class Both:
         for plane in self.planes:
             plane.readmit(worker, replace(Host.of(worker), incarnation=incarnation), job)
 
-    def say(self, op: Op, worker: int, values: np.ndarray, **fields: int) -> list[Said]:
+    def send(self, op: Op, worker: int, values: np.ndarray, **fields: int) -> list[Packet]:
         lanes = self.tofino.lanes
         wide = np.zeros(320, np.int64)
         wide[:lanes] = values
@@ -79,11 +79,11 @@ class Both:
             self.opened[fields["job"], worker] += 1
             got = [item for item in got if item not in to_be_sent_again] + self.tofino.send(worker + 1, narrow)
         assert sorted(self.comparable(*item) for item in got) == sorted(self.comparable(*item) for item in expected)
-        return [said(*item) for item in expected]
+        return [dissect(*item) for item in expected]
 
     @staticmethod
     def is_nudge(worker: int, port: int, data: bytes) -> bool:
-        return port == worker + 1 and said(port, data).op is Op.NUDGE
+        return port == worker + 1 and dissect(port, data).op is Op.NUDGE
 
     def comparable(self, port: int, data: bytes) -> tuple[object, ...]:
         """What a worker may rely on. `base` counts in a release; beyond our lanes v1model's are zero, and the values
@@ -131,7 +131,7 @@ def play(both: Both, seed: int, steps: int) -> Counter[str]:
     places = {(j, w, s): Place(1, 1) for j in range(JOBS) for w in range(WORKERS) for s in range(SLOTS)}
     late: list[tuple[int, Op, int, np.ndarray, dict[str, int]]] = []  # packets that the network still holds
 
-    def hear(answers: list[Said], job: int) -> None:
+    def hear(answers: list[Packet], job: int) -> None:
         for item in answers:
             place = places[job, item.worker, item.slot]
             if rng.random() < 0.1:
@@ -170,12 +170,12 @@ def play(both: Both, seed: int, steps: int) -> Counter[str]:
             fields = dict(
                 job=job, session=sessions[job], seq=rng.randint(1, 99), slot=slot, incarnation=incarnation,
             )  # fmt: skip
-            both.say(Op.PULL, worker, np.ones(both.tofino.lanes), **fields)
+            both.send(Op.PULL, worker, np.ones(both.tofino.lanes), **fields)
             continue
         if chance < 0.17 and late:
             happened["late packet"] += 1
             number, op, sender, values, fields = late.pop(rng.randrange(len(late)))
-            hear(both.say(op, sender, values, **fields), number)
+            hear(both.send(op, sender, values, **fields), number)
             continue
         if place.session != sessions[job]:
             place.session, place.epoch, place.round, place.seq, place.total, place.heard = (
@@ -200,13 +200,13 @@ def play(both: Both, seed: int, steps: int) -> Counter[str]:
         )  # fmt: skip
         if rng.random() < 0.03:
             happened["round from nowhere"] += 1
-            both.say(Op.PUSH, worker, values, **{**fields, "round": place.round + 1000, "seq": place.seq + 1})
+            both.send(Op.PUSH, worker, values, **{**fields, "round": place.round + 1000, "seq": place.seq + 1})
         if rng.random() < 0.1:
             late.append((job, Op.PUSH, worker, values, fields))
         if rng.random() < 0.1:
             happened["lost packet"] += 1
             continue
-        hear(both.say(Op.PUSH, worker, values, **fields), job)
+        hear(both.send(Op.PUSH, worker, values, **fields), job)
     return happened
 
 

@@ -11,7 +11,7 @@ from tests.dataplane.test_admission import *  # noqa: F403
 from tests.dataplane.test_forwarding import *  # noqa: F403
 from tests.dataplane.test_protocol import *  # type: ignore[assignment] # noqa: F403
 from tests.dataplane.test_protocol import test_packets_are_answered_by_each_rule as answered_by_rule
-from tests.frames import Said, altered, frame, request, said
+from tests.frames import Packet, altered, dissect, frame, request
 from tests.tofino.plane import Build, TofinoDataPlane, WideTofinoDataPlane
 
 # What differs, as docs/tofino.md has it: one more nudge for the packet that opens an epoch at a slot, and the packets
@@ -40,12 +40,12 @@ def test_damaged_ip_header_is_dropped_at_any_length(plane: WideTofinoDataPlane, 
 def test_old_session_packet_clears_only_the_slots_epoch(plane: WideTofinoDataPlane) -> None:
     """Session, sums and waiting workers stay; the next packet of the newer session begins the epoch again."""
 
-    def push(worker: int, **fields: int) -> list[Said]:
+    def push(worker: int, **fields: int) -> list[Packet]:
         values = np.full(plane.lanes, worker + 1)
         data = frame(request(Op.PUSH, worker, values=values, lanes=plane.lanes, **fields), worker)
-        return [said(*item) for item in TofinoDataPlane.send(plane, worker + 1, data)]
+        return [dissect(*item) for item in TofinoDataPlane.send(plane, worker + 1, data)]
 
-    def heard(answers: list[Said]) -> list[tuple[Op, int]]:
+    def heard(answers: list[Packet]) -> list[tuple[Op, int]]:
         return [(item.op, item.worker) for item in answers]
 
     plane.start_job(BSP())

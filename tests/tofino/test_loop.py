@@ -1,6 +1,6 @@
 """A packet that completes a round passes twice. In between it may be lost, late, or overtaken by a swap.
 
-The loop is a queue here whose packets are delivered, or lost, whenever a test says so.
+The loop is a queue here whose packets are delivered, or lost, whenever a test does it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from serene.sim.hosts import Host
 from serene.strategy import BSP, SSP, Mixed, Quorum, Strategy
 from serene.wire import UNBOUNDED, Op, ReadMode
 from tests.dataplane.conftest import WORKERS
-from tests.frames import Said, frame, request, said
+from tests.frames import Packet, dissect, frame, request
 from tests.tofino.plane import Build, TofinoDataPlane
 
 SESSION = 7
@@ -29,12 +29,12 @@ class Looping:
         self.plane.start_job(strategy, session=SESSION)
         self.loop: deque[bytes] = deque()
 
-    def push(self, worker: int, **fields: int) -> list[Said]:
+    def push(self, worker: int, **fields: int) -> list[Packet]:
         values = np.full(self.plane.lanes, 10 * fields["seq"] + worker)
         lanes = self.plane.lanes
         return self._pass(worker + 1, frame(request(Op.PUSH, worker, values=values, lanes=lanes, **fields), worker))
 
-    def deliver(self) -> list[Said]:
+    def deliver(self) -> list[Packet]:
         return self._pass(self.plane.machine.loop_port, self.loop.popleft())
 
     def total(self) -> tuple[int, int]:
@@ -43,10 +43,10 @@ class Looping:
         (answer,) = self._pass(1, pull)
         return answer.values[0], answer.total
 
-    def _pass(self, port: int, data: bytes) -> list[Said]:
+    def _pass(self, port: int, data: bytes) -> list[Packet]:
         out = self.plane.machine.one_pass(port, data)
         self.loop.extend(packet for to_port, packet in out if to_port == self.plane.machine.loop_port)
-        return [said(to_port, packet) for to_port, packet in out if to_port != self.plane.machine.loop_port]
+        return [dissect(to_port, packet) for to_port, packet in out if to_port != self.plane.machine.loop_port]
 
 
 def opened(build: Build, strategy: Strategy, seed: int = 0) -> Looping:
@@ -123,7 +123,7 @@ class Worker:
         self.number, self.seq, self.round, self.epoch, self.announced = number, 1, 0, 1, 1
         self.read: dict[tuple[int, int], int] = {}
 
-    def hear(self, item: Said, staleness: int) -> None:
+    def hear(self, item: Packet, staleness: int) -> None:
         if item.op is Op.ANSWER:
             own = item.epoch == self.epoch and (staleness == UNBOUNDED or self.round < item.base + staleness)
             if item.seq == self.seq or (item.seq == 0 and own):

@@ -72,7 +72,7 @@ def signed(value: int) -> int:
 def run(
     instructions: list[str], memory: dict[str, int], phv: dict[str, int], one_bit: bool
 ) -> tuple[dict[str, int], int, dict[str, bool]]:
-    """The words of memory afterwards, what is put out, and what the comparisons said."""
+    """The words of memory afterwards, what is put out, and the comparisons' results."""
     compared: dict[str, bool] = {}
     written: dict[str, int] = dict(memory)
     output = 0

@@ -69,8 +69,8 @@ def test_server_is_in_the_first_rack_and_moves_no_worker() -> None:
 
 def sent(node: Any, interface: str) -> tuple[int, int]:
     """Bytes that have left, and how often something had to wait for the rate."""
-    said = re.findall(r"htb .*\n\s*Sent (\d+) bytes.*overlimits (\d+)", node.cmd("tc -s qdisc show dev", interface))
-    return int(said[0][0]), int(said[0][1])
+    counts = re.findall(r"htb .*\n\s*Sent (\d+) bytes.*overlimits (\d+)", node.cmd("tc -s qdisc show dev", interface))
+    return int(counts[0][0]), int(counts[0][1])
 
 
 def test_links_and_uplinks_have_their_own_rates() -> None:

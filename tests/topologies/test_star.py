@@ -94,10 +94,10 @@ def test_tcp_and_udp_pass_with_offloads_on(tmp_path: Path) -> None:
                 assert re.search(rf"^{feature}: on", offered, re.MULTILINE), offered
         tcp_passes(h1, h2, tmp_path, 1_024_000)
         echo = h2.popen(["socat", "UDP-RECVFROM:5002,fork", "EXEC:cat"])
-        said = h1.cmd(f"for i in $(seq 50); do echo hello | socat -t5 - UDP:{h2.IP()}:5002 && break; sleep 0.1; done")
+        output = h1.cmd(f"for i in $(seq 50); do echo hello | socat -t5 - UDP:{h2.IP()}:5002 && break; sleep 0.1; done")
         echo.terminate()
         echo.wait(120)
-        assert "hello" in said
+        assert "hello" in output
 
 
 def test_jumbo_frames_pass_through_the_star(tmp_path: Path, target: str) -> None:

@@ -36,7 +36,7 @@ from torch import nn
 from serene.controller.status.model import JobStatus
 from serene.strategy import ASP, BSP, SSP, Quorum
 from tests.controller.processes import SwitchProcess, until
-from tests.torch.sharers import PATIENCE_S, Plant, Result, said
+from tests.torch.sharers import PATIENCE_S, Plant, Result, outputs
 from tests.torch.sharing import Ledger, Settings, batch, network
 
 WORKERS = 3
@@ -62,7 +62,7 @@ UNDISTURBED = 3  # trainings with other data, in which nothing dies
 
 
 class Chaos:
-    """A training of ``alive`` workers, whose processes die as the seed says. kinds: worker, controller, switch.
+    """A training of ``alive`` workers, whose processes die as the seed determines. kinds: worker, controller, switch.
     settings: of `tests.torch.sharing`."""
 
     def __init__(self, plant: Plant, seed: int, kinds: tuple[str, ...], alive: int = WORKERS, **settings: Any) -> None:
@@ -70,7 +70,7 @@ class Chaos:
         self.random = random.Random(seed)
         self.processes: dict[int, subprocess.Popen[str]] = {}
         self.started = 0
-        self.ended: list[str] = []  # what workers have said that ended by themselves
+        self.ended: list[str] = []  # output of workers that ended by themselves
         self._steps_of_dead = 0
         self._repeated: list[np.ndarray] = []  # under way when a switch died
         self._lost: list[np.ndarray] = []  # over just before
@@ -161,7 +161,7 @@ class Chaos:
 
         until(all_train, "who was started last trains", PATIENCE_S)  # or it would find nobody, and wait for others
         (self.plant.folder / "end").touch()
-        said(*self.processes.values())
+        outputs(*self.processes.values())
         results = [self.plant.saved(number) for number in self.processes]
         for result in results[1:]:
             np.testing.assert_array_equal(result.read, results[0].read)
@@ -219,7 +219,9 @@ def undisturbed(plant: Plant, run: int, steps: int) -> float:
     first = 100_000 * (run + 1)
     numbers = range(first, first + MANY)
     settings = {**LONG, "steps": steps // MANY, "compute_s": COMPUTE_S, "job": f"undisturbed {run}"}
-    said(*(plant.start(number, **settings) for number in numbers), patience_s=2 * steps / MANY * COMPUTE_S + PATIENCE_S)
+    outputs(
+        *(plant.start(number, **settings) for number in numbers), patience_s=2 * steps / MANY * COMPUTE_S + PATIENCE_S
+    )
     return loss_of(plant.saved(first).parameters)
 
 

@@ -342,9 +342,9 @@ def objects(group: Group) -> list[Tensor]:
     listed: list[Any] = [None] * workers
     dist.all_gather_object(listed, {"rank": rank}, group=group)
     assert listed == [{"rank": other} for other in range(workers)]
-    told = [f"from {rank}"]
-    dist.broadcast_object_list(told, src=1, group=group)
-    assert told == ["from 1"]
+    broadcast = [f"from {rank}"]
+    dist.broadcast_object_list(broadcast, src=1, group=group)
+    assert broadcast == ["from 1"]
     given: list[Any] = [None]
     dist.scatter_object_list(given, [f"to {other}" for other in range(workers)], src=0, group=group)
     assert given == [f"to {rank}"]
@@ -380,12 +380,12 @@ def does_not_fit(group: Group) -> list[Tensor]:
     try:
         dist.reduce_scatter_single(torch.empty(4), torch.empty(5), group=group)
     except Exception as error:
-        said = type(error).__name__
+        error_name = type(error).__name__
     else:
-        said = "nothing"
+        error_name = "nothing"
     tensor = torch.ones(2)
     dist.all_reduce(tensor, group=group)
-    return [tensor, torch.tensor([len(said), *said.encode()])]
+    return [tensor, torch.tensor([len(error_name), *error_name.encode()])]
 
 
 def subgroups(group: Group) -> list[Tensor]:
@@ -468,7 +468,7 @@ def main(out: Path) -> None:
     dist.init_process_group("serene")
     ours: Any = dist.group.WORLD
     gloo = dist.new_group(backend="gloo")
-    said = {}
+    outcomes = {}
     for case in cases():
         before = ours.summed
         try:
@@ -479,8 +479,8 @@ def main(out: Path) -> None:
                 problem = problem or not_one_rounding(mine, case.exact(gloo))
         except Exception:
             summed, problem = 0, traceback.format_exc()
-        said[case.name] = [problem, summed]
-    (out / f"{dist.get_rank()}.json").write_text(json.dumps(said))
+        outcomes[case.name] = [problem, summed]
+    (out / f"{dist.get_rank()}.json").write_text(json.dumps(outcomes))
     dist.destroy_process_group()
     os._exit(0)  # because of gloo's threads (docs/pytorch.md)
 

@@ -4,7 +4,7 @@
 
 feedback: with error feedback. STEP=BITS: rank 0 sets the precision at this step, as a user would by `serenectl
 precision`. Each step's gradients are compared with the sum of what each rank computed alone: in float64 by gloo, and at
-the end, with what is held back, as fractions.
+the end, with the residuals, as fractions.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def main() -> None:
     pool, generator = group._pool, torch.Generator().manual_seed(rank)
     given: list[Tensor] = []
     read: list[Tensor] = []
-    steps, said = [], []
+    steps, warned = [], []
     for number in range(STEPS):
         if number in changes and rank == 0:
             with ControllerClient(os.environ["SERENE_CONTROLLER"]) as client:
@@ -115,7 +115,7 @@ def main() -> None:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             backward(model, inputs)
-        said += [[warning.filename, warning.lineno, str(warning.message)] for warning in caught]
+        warned += [[warning.filename, warning.lineno, str(warning.message)] for warning in caught]
         given, read = [*given, *own], [*read, taken(layers) * ranks]
         loss = torch.tensor(float(rank + 1) / 3)  # other sums keep all their bits
         dist.all_reduce(loss)
@@ -135,7 +135,7 @@ def main() -> None:
     result = {
         "apart": float(max(abs(one - other) for one, other in zip(exact(given), exact(accounts), strict=True))),
         "steps": steps,
-        "warnings": said,
+        "warnings": warned,
         "clipped": pool.clipped_values,
         "lost": pool.lost_values,
         "sent": pool.telemetry()["contributions_sent"],

@@ -99,19 +99,19 @@ def start_ranks(
 def outputs(processes: Sequence[subprocess.Popen[str]], expect: int | None = 0) -> list[str]:
     """Waits until all have ended, and returns what each has printed. expect: the exit status that each has to have;
     None for any."""
-    said = []
+    texts = []
     try:
         for process in processes:
-            said.append(process.communicate(timeout=PATIENCE_S)[0])
-            assert expect is None or process.returncode == expect, said
+            texts.append(process.communicate(timeout=PATIENCE_S)[0])
+            assert expect is None or process.returncode == expect, texts
     except subprocess.TimeoutExpired:
         states = [process.poll() for process in processes]
         for process in processes:
             process.kill()
-        said += [process.communicate()[0] for process in processes[len(said) :]]
-        raise AssertionError(f"not over after {PATIENCE_S:g} s: statuses {states}, outputs {said}") from None
+        texts += [process.communicate()[0] for process in processes[len(texts) :]]
+        raise AssertionError(f"not over after {PATIENCE_S:g} s: statuses {states}, outputs {texts}") from None
     finally:
         for process in processes:
             process.kill()
             process.wait()
-    return said
+    return texts

@@ -106,7 +106,7 @@ class Plant:
             assert "Traceback" not in log.read_text()
 
 
-def said(*workers: subprocess.Popen[str], expect: int | None = 0, patience_s: float = PATIENCE_S) -> list[str]:
+def outputs(*workers: subprocess.Popen[str], expect: int | None = 0, patience_s: float = PATIENCE_S) -> list[str]:
     """Waits until all have ended, and returns their output. expect: the status with which each must end."""
     texts = [worker.communicate(timeout=patience_s)[0] for worker in workers]
     assert expect is None or [worker.returncode for worker in workers] == [expect] * len(workers), texts

@@ -30,8 +30,8 @@ def results(local: Local, tmp_path_factory: pytest.TempPathFactory) -> list[dict
 
 @pytest.mark.parametrize("case", collectives.cases(), ids=lambda case: case.name)
 def test_serene_collectives_match_gloo(results: list[dict[str, tuple[str, int]]], case: collectives.Case) -> None:
-    for rank, said in enumerate(results):
-        problem, summed = said[case.name]
+    for rank, outcomes in enumerate(results):
+        problem, summed = outcomes[case.name]
         assert not problem, f"rank {rank}: {problem}"
         assert summed >= case.summed if case.name in TRAININGS else summed == case.summed
 
@@ -43,11 +43,11 @@ def test_destroying_groups_finishes_their_jobs(results: object, local: Local) ->
 @pytest.mark.parametrize("backend", ["serene", "cpu:serene"])
 def test_groups_beyond_the_switchs_jobs_use_gloo(results: object, local: Local, backend: str) -> None:
     """Rank 0 reports it once."""
-    said = outputs(start_ranks(local, 2, ["-m", "tests.torch.ranks", "many_groups", backend, "9"]))
-    for text in said:
+    texts = outputs(start_ranks(local, 2, ["-m", "tests.torch.ranks", "many_groups", backend, "9"]))
+    for text in texts:
         assert sorted(jobs_of(text.splitlines()[-1])) == [*range(8), 99, 99]
-    told = "the group of the ranks 0, 1 goes through gloo: rank 0 of the group could not create a job: all 8 job ids"
-    assert [text.count(told) for text in said] == [1, 0]
+    notice = "the group of the ranks 0, 1 goes through gloo: rank 0 of the group could not create a job: all 8 job ids"
+    assert [text.count(notice) for text in texts] == [1, 0]
 
 
 def jobs_of(line: str) -> list[int]:

@@ -23,7 +23,7 @@ DEVICES = [
 ]
 
 
-def said(local: Local, device: str, backend: str) -> list[dict[str, str]]:
+def printed(local: Local, device: str, backend: str) -> list[dict[str, str]]:
     """Returns what each rank prints, by topic."""
     texts = outputs(start_ranks(local, 2, ["-m", "tests.torch.on_device", device, backend]))
     return [dict(line.split(": ", 1) for line in text.splitlines() if ": " in line) for text in texts]
@@ -35,7 +35,7 @@ def test_device_tensors_are_summed_as_host_tensors(local: Local, device: str) ->
     sum is in it; work enqueued after a sum sees it."""
     if device == "standin":
         subprocess.run([sys.executable, "-c", "import tests.torch.standin"], cwd=ROOT, check=True, timeout=1800)
-    ours, theirs = said(local, device, "serene"), said(local, device, "gloo")
+    ours, theirs = printed(local, device, "serene"), printed(local, device, "gloo")
     for rank, expected in enumerate(theirs):
         for what in [what for what in expected if expected[what].startswith("[")]:
             values = json.loads(ours[rank][what])

@@ -12,7 +12,7 @@ from serene.torch import DistributedOptimizer
 from serene.torch.membership import Wanted, find_place
 from serene.torch.opening import Controller, JobAccess
 from tests.controller.processes import states, until
-from tests.torch.sharers import PATIENCE_S, Plant, check, said
+from tests.torch.sharers import PATIENCE_S, Plant, check, outputs
 from tests.torch.sharing import Settings, network, optimizer_of
 
 pytestmark = pytest.mark.timeout(600)
@@ -40,7 +40,7 @@ def test_elastic_training_survives_join_death_and_replacement(plant: Plant, stra
     comes = plant.start(3, steps=0, **settings)
     plant.reached(3, 10)
     (plant.folder / "end").touch()
-    texts = said(stays, joins, comes)
+    texts = outputs(stays, joins, comes)
     check([plant.saved(number) for number in (0, 2, 3)], dead.sent)
     assert re.search(r"members \[2, (3, 2, )?3", texts[0]), texts
 
@@ -49,7 +49,7 @@ def test_controller_restart_before_the_job_begins_is_survived(plant: Plant, monk
     """A process that waits for others asks the next controller, and so does one that already had a place."""
     first = plant.start(0, **ELASTIC)
     assert first.stdout is not None
-    assert any("1 of 2 processes of job 'training' are here" in line for line in first.stdout)  # it says so after 3 s
+    assert any("1 of 2 processes of job 'training' are here" in line for line in first.stdout)  # it prints so after 3 s
     plant.controller.kill()
     plant.start_controller()
 
@@ -61,7 +61,7 @@ def test_controller_restart_before_the_job_begins_is_survived(plant: Plant, monk
     find_place(Controller(), wanted, "ghost", None, PATIENCE_S)  # both have places, and this one never joins
     plant.controller.kill()
     plant.start_controller()
-    said(first, plant.start(1, **ELASTIC))
+    outputs(first, plant.start(1, **ELASTIC))
     assert [job.name for job in plant.controller.client.jobs()] == ["training"]
     check([plant.saved(number) for number in (0, 1)])
 

@@ -72,8 +72,8 @@ def test_gloo_threads_end_with_the_process_group(local: Local, tmp_path: Path, p
     arguments = [f"examples/{program}.py", "--backend", "serene", "--steps", "3"]
     if program == "restarts":
         arguments += ["--checkpoint", str(tmp_path / "checkpoint.pt")]
-    for said in outputs(start_ranks(local, 2, ["-m", "tests.torch.gloo_threads", *arguments])):
-        assert said.splitlines()[-1] == "0 threads of gloo's", said
+    for text in outputs(start_ranks(local, 2, ["-m", "tests.torch.gloo_threads", *arguments])):
+        assert text.splitlines()[-1] == "0 threads of gloo's", text
 
 
 @pytest.mark.timeout(600)
@@ -83,8 +83,8 @@ def test_torchrun_restart_resumes_from_checkpoint(local: Local, tmp_path: Path) 
     out = tmp_path / "serene.json"
     steps = str(STEPS["restarts"])
     arguments = ["--steps", steps, "--optimiser", "adam", "--checkpoint", str(tmp_path / "serene.pt")]
-    said = torchrun(local, "restarts", *arguments, "--die-at", "70", "--losses", str(out))
-    assert "goes on from step 50" in said
+    output = torchrun(local, "restarts", *arguments, "--die-at", "70", "--losses", str(out))
+    assert "resumes from step 50" in output
     np.testing.assert_allclose(json.loads(out.read_text()), theirs, rtol=NEAR["restarts"])
 
 
@@ -94,12 +94,12 @@ def test_shared_training_example_ends_with_equal_parameters(local: Local) -> Non
 
 
 def ended_alike(text: str, workers: int) -> list[int]:
-    """The numbers of so many workers, which have said at the end that they learned, and have the same parameters."""
-    said = re.findall(r"worker (\d): loss (\S+), sum of the parameters (-?\d+\.\d{9})", text)
-    assert len(said) == workers, text
-    assert len({parameters for _, _, parameters in said}) == 1, text
-    assert all(float(loss) < 0.9 for _, loss, _ in said), text
-    return [int(worker) for worker, _, _ in said]
+    """The numbers of so many workers, which have printed at the end that they learned, and have the same parameters."""
+    results = re.findall(r"worker (\d): loss (\S+), sum of the parameters (-?\d+\.\d{9})", text)
+    assert len(results) == workers, text
+    assert len({parameters for _, _, parameters in results}) == 1, text
+    assert all(float(loss) < 0.9 for _, loss, _ in results), text
+    return [int(worker) for worker, _, _ in results]
 
 
 @pytest.mark.timeout(600)

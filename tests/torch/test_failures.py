@@ -32,9 +32,9 @@ def start(local: Local, folder: Path, **settings: float) -> list[subprocess.Pope
     return processes
 
 
-def told(said: Sequence[str]) -> list[str]:
+def last_lines(texts: Sequence[str]) -> list[str]:
     """The last line of each rank."""
-    return [text.strip().splitlines()[-1] if text.strip() else "" for text in said]
+    return [text.strip().splitlines()[-1] if text.strip() else "" for text in texts]
 
 
 @pytest.mark.parametrize("settings", [{}, {"way": 1}, {"forks": 1}], ids=["all_reduce", "DDP", "with children"])
@@ -43,12 +43,12 @@ def test_killed_rank_fails_the_others_collective(local: Local, tmp_path: Path, s
     processes = start(local, tmp_path, **settings)
     processes[1].kill()
     try:
-        said = told(outputs(processes, expect=None))
+        lines = last_lines(outputs(processes, expect=None))
     finally:
         (tmp_path / "over").touch()
     for rank in (0, 2):
-        assert said[rank].startswith(f"rank {rank}: CollectiveFailed: all_reduce of float32["), said[rank]
-        assert said[rank].endswith("], SUM: rank 1 of the group has died")
+        assert lines[rank].startswith(f"rank {rank}: CollectiveFailed: all_reduce of float32["), lines[rank]
+        assert lines[rank].endswith("], SUM: rank 1 of the group has died")
     assert [process.returncode for process in processes] == [0, -signal.SIGKILL, 0]
 
 
@@ -67,15 +67,15 @@ def test_rank_that_leaves_raises_or_breaks_ends_all_ranks(
     local: Local, tmp_path: Path, how: str, why: str, own: str | None
 ) -> None:
     """At once, not at the group's timeout. own: rank 1's last line, None for the same as the others'."""
-    said = told(outputs(start(local, tmp_path, **{how: 1}), expect=0 if own is None else None))
-    for rank, text in enumerate(said):
+    lines = last_lines(outputs(start(local, tmp_path, **{how: 1}), expect=0 if own is None else None))
+    for rank, text in enumerate(lines):
         failed = f"rank {rank}: CollectiveFailed: all_reduce of float32[7, 100], SUM: {why}"
         assert text == (failed if rank != 1 or own is None else own)
 
 
 def test_rank_out_of_memory_ends_all_ranks(local: Local, tmp_path: Path) -> None:
     """Nothing was sent, but a later collective may be queued: so all ranks end, and at once."""
-    for rank, text in enumerate(told(outputs(start(local, tmp_path, grows=1)))):
+    for rank, text in enumerate(last_lines(outputs(start(local, tmp_path, grows=1)))):
         assert text.startswith(f"rank {rank}: CollectiveFailed: all_reduce of float32["), text
         assert "on rank 1: RuntimeError(" in text and "allocate memory" in text, text
 
@@ -95,10 +95,10 @@ def test_multiprocessing_ranks_leave_when_they_end(mine: Local) -> None:
 
 def test_ranks_that_disagree_report_each_others_calls(local: Local, tmp_path: Path) -> None:
     """Every rank reports who called what; the group stays usable."""
-    said = outputs(start(local, tmp_path, uneven=2, again=1))
+    texts = outputs(start(local, tmp_path, uneven=2, again=1))
     calls = "ranks 0, 1: all_reduce of float32[7, 100], SUM; rank 2: all_reduce of float32[7, 101], SUM"
     for rank in range(WORKERS):
-        lines = said[rank].splitlines()
+        lines = texts[rank].splitlines()
         assert lines[0] == f"rank {rank}: CollectiveFailed: the ranks' calls differ: {calls}"
         assert lines[1:] == ["again"]
 
@@ -108,7 +108,7 @@ def test_killed_switch_ends_the_group_within_its_timeout(mine: Local, tmp_path: 
     processes = start(mine, tmp_path, timeout_s=5)
     record = next(mine.folder.glob("switch-*.json"))
     os.kill(json.loads(record.read_text())[0], signal.SIGKILL)
-    for rank, text in enumerate(told(outputs(processes))):
+    for rank, text in enumerate(last_lines(outputs(processes))):
         assert text.startswith(f"rank {rank}: CollectiveFailed: all_reduce of float32[7, 100], SUM: on rank "), text
         assert "the collective did not finish within 5 s" in text
 
@@ -126,7 +126,7 @@ def test_restarted_switch_ends_the_group(mine: Local, tmp_path: Path) -> None:
     os.kill(json.loads(record.read_text())[0], signal.SIGKILL)
     assert mine.serenectl("down", "--force").returncode == 0
     mine.up()
-    for rank, text in enumerate(told(outputs(processes))):
+    for rank, text in enumerate(last_lines(outputs(processes))):
         assert text.startswith(f"rank {rank}: CollectiveFailed: all_reduce of float32[7, 100], SUM: on rank "), text
         assert "is over for this worker" in text or "cannot send" in text, text
 
@@ -135,9 +135,9 @@ def test_group_survives_a_killed_controller(mine: Local, tmp_path: Path) -> None
     """Ranks continue to sum, and a rank that leaves is still noticed."""
     processes = start(mine, tmp_path, leaves=0, after=400)
     os.kill(int(next(mine.folder.glob("controller-*.pid")).read_text()), signal.SIGKILL)
-    said = told(outputs(processes))
+    lines = last_lines(outputs(processes))
     for rank in (1, 2):
-        assert said[rank].endswith("rank 0 of the group has left it, or its program has ended")
+        assert lines[rank].endswith("rank 0 of the group has left it, or its program has ended")
     mine.up()  # so that there is one to stop
 
 
@@ -155,8 +155,8 @@ def test_job_of_killed_ranks_is_removed(embedded: None, tmp_path: Path, way: lis
 
 def test_more_ranks_than_ports_are_refused(embedded: None, tmp_path: Path) -> None:
     with local_switch(tmp_path, "--ports", "1-2") as local:
-        said = outputs(start_ranks(local, WORKERS, ["-m", "tests.torch.failing", str(tmp_path)]), expect=1)
-        for text in said:
+        texts = outputs(start_ranks(local, WORKERS, ["-m", "tests.torch.failing", str(tmp_path)]), expect=1)
+        for text in texts:
             assert "all 2 local ports of the switch are taken (the last one: " in text
             assert "); get more with 'serenectl up --local --ports 1-N'" in text
         until(lambda: local.client.jobs() == [], "the job is gone")

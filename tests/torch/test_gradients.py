@@ -32,22 +32,22 @@ def trained(local: Local, scale: str, bits: int, *arguments: str) -> list[dict[s
     """Returns each rank's findings."""
     given = {"SERENE_SCALE": scale, "SERENE_PRECISION": str(bits)}
     ranks = start_ranks(local, WORKERS, ["-m", "tests.torch.gradients", *arguments], [given] * WORKERS)
-    found = [json.loads(said.splitlines()[-1]) for said in outputs(ranks)]
-    for said in found:
-        assert [step["digest"] for step in said["steps"]] == [step["digest"] for step in found[0]["steps"]]
-        assert max(abs(step["other"]) for step in said["steps"]) < 1e-6
-        assert said.get("joined", {"repeated": 0})["repeated"] == 0
+    found = [json.loads(text.splitlines()[-1]) for text in outputs(ranks)]
+    for text in found:
+        assert [step["digest"] for step in text["steps"]] == [step["digest"] for step in found[0]["steps"]]
+        assert max(abs(step["other"]) for step in text["steps"]) < 1e-6
+        assert text.get("joined", {"repeated": 0})["repeated"] == 0
     return found
 
 
-def largest(said: dict[str, Any]) -> float:
-    return float(max(step["largest"] for step in said["steps"]))
+def largest(report: dict[str, Any]) -> float:
+    return float(max(step["largest"] for step in report["steps"]))
 
 
-def formats(said: dict[str, Any]) -> list[int]:
+def formats(report: dict[str, Any]) -> list[int]:
     """One after the other, without repeats."""
-    assert len(said["steps"]) == STEPS
-    return [bits for bits, _ in groupby(step["bits"] for step in said["steps"])]
+    assert len(report["steps"]) == STEPS
+    return [bits for bits, _ in groupby(step["bits"] for step in report["steps"])]
 
 
 def created(local: Local) -> int:
@@ -65,17 +65,17 @@ def test_gradient_error_is_bounded_by_the_levels_of_its_format(local: Local) -> 
     levels = {bits: (2 ** (bits - 1) - 1) // WORKERS for bits in (16, 8)}
     most = {32: 1e-6, 16: 4 * WORKERS / levels[16], 8: 2 * WORKERS / levels[8]}
     contributions: dict[int, set[int]] = {32: set(), 16: set(), 8: set()}
-    for said in found:
-        assert formats(said) == [32, 16, 8]
-        for step in said["steps"]:
+    for report in found:
+        assert formats(report) == [32, 16, 8]
+        for step in report["steps"]:
             contributions[step["bits"]].add(step["contributions"])
             assert step["error"] / step["largest"] < most[step["bits"]]
         for bits in (16, 8):  # or they would not have so few bits
-            errors = [step["error"] / step["largest"] for step in said["steps"] if step["bits"] == bits]
+            errors = [step["error"] / step["largest"] for step in report["steps"] if step["bits"] == bits]
             assert max(errors) > most[bits] / 100
-        assert not said["warnings"] and not said["clipped"] and not said["lost"]
+        assert not report["warnings"] and not report["clipped"] and not report["lost"]
     assert max(contributions[8]) < min(contributions[16]) <= max(contributions[16]) < min(contributions[32])
-    assert [said["joined"]["steps"] for said in found] == [2, 3]
+    assert [report["joined"]["steps"] for report in found] == [2, 3]
     with ControllerClient(local.client.url) as client:
         job = until(lambda: client.job(found[0]["job"]), "the job is listed")
         assert job.precision == 8
@@ -88,34 +88,34 @@ def test_error_feedback_in_ddp_loses_nothing(local: Local, scale: str) -> None:
     """8 -> 16 -> 8 bits: reads plus residuals equal the gradients' sum, to the bit. IntSGD's first step uses 32 bits,
     whose sums are rounded to float32."""
     found = trained(local, scale, 8, "feedback", "7=16", "14=8")
-    for said in found:
-        assert formats(said) == [8, 16, 8] and said["buckets"] > 1
-        assert said["apart"] <= (WORKERS * largest(said) * 2.0**-24 if scale == "intsgd" else 0)
-        assert said["held"] > 0 and said["steps"][-1]["error"] > 0
-        assert said["kept"] == [True, scale != "voted"], "under a voted scale nothing is lost"
-        assert not said["warnings"] and not said["clipped"] and not said["lost"]
-        assert said["sparse"] == [0.5, 0.5, 0, 0, 0, 1]
+    for report in found:
+        assert formats(report) == [8, 16, 8] and report["buckets"] > 1
+        assert report["apart"] <= (WORKERS * largest(report) * 2.0**-24 if scale == "intsgd" else 0)
+        assert report["held"] > 0 and report["steps"][-1]["error"] > 0
+        assert report["kept"] == [True, scale != "voted"], "under a voted scale nothing is lost"
+        assert not report["warnings"] and not report["clipped"] and not report["lost"]
+        assert report["sparse"] == [0.5, 0.5, 0, 0, 0, 1]
 
 
 def test_clipping_without_feedback_warns_at_the_users_line(local: Local) -> None:
     """The warning names the line of the program that ran the backward pass."""
     source = Path(gradients.__file__).read_text().splitlines()
     lines = [number for number, line in enumerate(source, 1) if "# the user's line" in line]
-    for rank, said in enumerate(trained(local, "fixed:0.0001", 8)):
-        assert said["clipped"] > 0 and not said["lost"] and said["joined"]["steps"] == 2 + rank
-        for filename, line, text in said["warnings"]:
+    for rank, report in enumerate(trained(local, "fixed:0.0001", 8)):
+        assert report["clipped"] > 0 and not report["lost"] and report["joined"]["steps"] == 2 + rank
+        for filename, line, text in report["warnings"]:
             assert (Path(filename).name, [line]) == ("gradients.py", lines)
             assert text.startswith(f"rank {rank}: ") and "gradient values so far exceeded the limit of 0.000" in text
             assert "that fixed:0.0001 has in 8 bits and were clipped; " in text
-        counts = [int(text.split()[2]) for _, _, text in said["warnings"]]
+        counts = [int(text.split()[2]) for _, _, text in report["warnings"]]
         assert counts and all(later >= 10 * earlier for earlier, later in pairwise(counts)), "not at each step"
 
 
 def test_residual_overflow_is_lost_with_warning(local: Local) -> None:
-    for rank, said in enumerate(trained(local, "fixed:1e-12", 8, "feedback")):
-        assert said["lost"] > 0 and not said["clipped"]
-        assert said["apart"] == 0
-        (first, *_) = said["warnings"]
+    for rank, report in enumerate(trained(local, "fixed:1e-12", 8, "feedback")):
+        assert report["lost"] > 0 and not report["clipped"]
+        assert report["apart"] == 0
+        (first, *_) = report["warnings"]
         assert Path(first[0]).name == "gradients.py"
         assert first[2].startswith(f"rank {rank}: ")
         assert "are lost: residuals are limited to 2^22 times" in first[2]
@@ -125,15 +125,15 @@ def test_intsgd_scale_follows_the_gradients(local: Local) -> None:
     """With 16 bits nothing is clipped, and a sum is off by a level for each rank: 1 / alpha, about half of the mean's
     root mean square times sqrt(2 n). What a joined rank sums beside its backward pass, the others sum within theirs: so
     it changes no rank's scale, and all ranks have the same one afterwards."""
-    for rank, said in enumerate(trained(local, "intsgd", 16)):
-        first, *errors = [step["error"] for step in said["steps"]]
-        assert first < 1e-6 * largest(said)
-        assert max(errors) < WORKERS * largest(said) and min(errors) > 1e-6 * largest(said)
-        assert not said["warnings"] and said["joined"]["steps"] == 2 + rank
+    for rank, report in enumerate(trained(local, "intsgd", 16)):
+        first, *errors = [step["error"] for step in report["steps"]]
+        assert first < 1e-6 * largest(report)
+        assert max(errors) < WORKERS * largest(report) and min(errors) > 1e-6 * largest(report)
+        assert not report["warnings"] and report["joined"]["steps"] == 2 + rank
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ([{"SERENE_SCALE": "intsgd"}, {"SERENE_SCALE": "fixed:1"}],
          "rank 1 of the group: $SERENE_SCALE is fixed:1 here and intsgd on rank 0 of the group"),
@@ -148,13 +148,13 @@ def test_intsgd_scale_follows_the_gradients(local: Local) -> None:
     ids=["scales", "precisions", "precision", "precision of one rank", "scale of one rank"],
 )  # fmt: skip
 def test_differing_or_bad_group_settings_are_refused_on_all_ranks(
-    local: Local, given: list[dict[str, str]], said: str
+    local: Local, given: list[dict[str, str]], message: str
 ) -> None:
     """Before a job exists: torchrun ends rank 0 as soon as another rank has failed, and the job would never be
     deleted."""
     before = created(local)
     for text in outputs(start_ranks(local, len(given), ["-m", "tests.torch.gradients"], given), expect=1):
-        assert f"NotOpened: {said}" in text
+        assert f"NotOpened: {message}" in text
     assert created(local) == before
 
 

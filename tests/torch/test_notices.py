@@ -41,7 +41,7 @@ def test_slow_rank_notice_can_be_switched_off(monkeypatch: pytest.MonkeyPatch, s
 
 
 @pytest.mark.parametrize(
-    ("others", "said"),
+    ("others", "message"),
     [
         ({1: 3}, "rank 0 has waited 0.1 s for rank 2, in all_reduce; see 'serenectl explain --job 5'"),
         ({1: 3, 2: 2}, "rank 0 has waited 0.1 s for rank 2, in all_reduce; see 'serenectl explain --job 5'"),
@@ -50,7 +50,7 @@ def test_slow_rank_notice_can_be_switched_off(monkeypatch: pytest.MonkeyPatch, s
     ],
 )  # fmt: skip
 def test_rank_that_keeps_others_waiting_is_named(
-    capsys: pytest.CaptureFixture[str], others: dict[int, int], said: str
+    capsys: pytest.CaptureFixture[str], others: dict[int, int], message: str
 ) -> None:
     """others: for each other rank, the last collective in which it has waited."""
     store = HashStore()
@@ -63,9 +63,9 @@ def test_rank_that_keeps_others_waiting_is_named(
         heard += capsys.readouterr().err
         time.sleep(0.01)
     waits.over()
-    assert heard == f"serene: {said}\n"
-    LongWaits(store, 1, 3, 5)._tell(3, "all_reduce", 0.0, threading.Event())
-    assert capsys.readouterr().err == "", "the first one that waits has said it"
+    assert heard == f"serene: {message}\n"
+    LongWaits(store, 1, 3, 5)._announce(3, "all_reduce", 0.0, threading.Event())
+    assert capsys.readouterr().err == "", "the first one that waits has printed it"
 
 
 def test_slow_rank_is_named_on_rank_0(local: Local, tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_slow_rank_is_named_on_rank_0(local: Local, tmp_path: Path) -> None:
         line = ranks[0].stdout.readline()
     finally:
         (tmp_path / "over").touch()
-        said = outputs(ranks)
+        texts = outputs(ranks)
     assert "worker 1 is slow: the others wait " in explained
-    assert line.startswith("serene: rank 1 is slow: the others wait "), (line, said)
+    assert line.startswith("serene: rank 1 is slow: the others wait "), (line, texts)
     assert "it computes longer. See 'serenectl explain --job " in line

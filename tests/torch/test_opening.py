@@ -38,8 +38,8 @@ def test_disagreeing_ranks_are_reported_without_the_store(monkeypatch: pytest.Mo
     monkeypatch.setattr(notices, "TELLING_TIMEOUT_S", 0.0)
     kept, store = stores()
     kept.set("calls/3/0", "all_reduce of float32[1], SUM")
-    said = "rank 0: all_reduce of float32[1], SUM; rank 1: all_reduce of float32[2], SUM"
-    assert what_each_does(store, 1, 2, 3, "all_reduce of float32[2], SUM") == said
+    text = "rank 0: all_reduce of float32[1], SUM; rank 1: all_reduce of float32[2], SUM"
+    assert what_each_does(store, 1, 2, 3, "all_reduce of float32[2], SUM") == text
     del kept
     assert what_each_does(store, 1, 2, 4, "a") == "rank 0: unknown; rank 1: a"
 

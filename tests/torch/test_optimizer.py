@@ -62,9 +62,9 @@ def test_distributed_optimizer_matches_plain_with_one_worker(make: Make, momentu
         assert isinstance(optimizer, Optimizer)
         train(shared, optimizer, range(5))
         assert optimizer._member is not None
-        told = optimizer._member.session.telemetry()
-        assert told["momentum"] == momentum
-        assert {"agreement", "agreement_after"} <= told.keys()
+        telemetry = optimizer._member.session.telemetry()
+        assert telemetry["momentum"] == momentum
+        assert {"agreement", "agreement_after"} <= telemetry.keys()
     moved = max((p - q).abs().max().item() for p, q in zip(plain.parameters(), network().parameters(), strict=True))
     near(shared, plain, max(moved / 200, optimizer.unit))
 
@@ -293,7 +293,7 @@ def test_update_of_an_interrupted_step_counts_once(local: Local) -> None:
         def waits() -> bool:
             (job,) = (job for job in local.client.jobs() if job.name == "interrupted")
             reports = [worker.report or {} for worker in job.workers]
-            return any((told.get("state"), told.get("iteration")) == ("waiting", 1) for told in reports)
+            return any((report.get("state"), report.get("iteration")) == ("waiting", 1) for report in reports)
 
         try:
             until(waits, "the step waits for the other worker")
@@ -363,7 +363,7 @@ def one_layer(values: int) -> Optimizer:
 
 
 @pytest.mark.parametrize(
-    ("optimizer", "said"),
+    ("optimizer", "message"),
     [
         (network(), "optimizer is a Sequential: expected an optimizer of torch.optim"),
         (object.__new__(DistributedOptimizer), "optimizer is a DistributedOptimizer: expected an optimizer of"),
@@ -371,8 +371,8 @@ def one_layer(values: int) -> Optimizer:
     ],
     ids=["a model", "a wrapped optimizer", "too many parameters"],
 )
-def test_what_cannot_be_shared_is_refused(optimizer: Any, said: str) -> None:
-    with pytest.raises(SereneError, match=said):
+def test_what_cannot_be_shared_is_refused(optimizer: Any, message: str) -> None:
+    with pytest.raises(SereneError, match=message):
         DistributedOptimizer(optimizer, job="job", workers=1)
 
 

@@ -56,7 +56,7 @@ def test_commands_of_the_pytorch_page_run_on_one_machine(embedded: None, tmp_pat
     )
     assert done.returncode == 0, done.stderr + done.stdout
     ranks = sorted(re.findall(r"rank (\d): loss \d\.\d+, sum of the parameters (-?\d+\.\d{3})", done.stdout))
-    said = sorted(re.findall(r"rank (\d): loss \d\.\d+, sum of the parameters (-?\d+\.\d{3})", console))
-    assert ranks == said
+    printed = sorted(re.findall(r"rank (\d): loss \d\.\d+, sum of the parameters (-?\d+\.\d{3})", console))
+    assert ranks == printed
     assert "job 0: finished, BSP" in done.stdout
     assert done.stdout.rstrip().endswith("controller at http://127.0.0.1:8559 stopped; the switch stopped, too")

@@ -158,7 +158,7 @@ def test_parameters_stay_within_their_reach() -> None:
         ours.show()
         with torch.no_grad():
             parameter.add_(update)
-        # float32 has no room for so small a change of so large a value: say it by the residual.
+        # float32 has no room for so small a change of so large a value: put it into the residual.
         ours._residual.fill_(update - (parameter.item() - np.float32(summed)))
         assert ours.contribute(1).tolist() == [contributed]
 
@@ -210,7 +210,7 @@ def test_a_parameter_that_gets_another_shape_is_refused(shape: tuple[int, ...]) 
 
 
 @pytest.mark.parametrize(
-    ("parameters", "said"),
+    ("parameters", "message"),
     [
         ([], "no trainable parameter"),
         ([torch.zeros(2, dtype=torch.complex64)], "parameter 0 is of complex64: expected float32, float16, bfloat16"),
@@ -219,6 +219,6 @@ def test_a_parameter_that_gets_another_shape_is_refused(shape: tuple[int, ...]) 
         ([torch.zeros(0)], "parameter 0 has no values"),
     ],
 )
-def test_parameters_that_cannot_be_shared_are_refused(parameters: list[torch.Tensor], said: str) -> None:
-    with pytest.raises(BadParameters, match=said):
+def test_parameters_that_cannot_be_shared_are_refused(parameters: list[torch.Tensor], message: str) -> None:
+    with pytest.raises(BadParameters, match=message):
         replica_of(*parameters)

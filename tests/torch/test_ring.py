@@ -35,17 +35,17 @@ def begin(threads: ThreadPoolExecutor, store: HashStore, rank: int) -> Future[Ri
 
 def gone(ring: Ring, collective: int) -> str:
     """Returns the ring's report once it has one."""
-    said: list[str] = []
+    messages: list[str] = []
 
     def raises() -> bool:
         try:
             ring.check(collective)
         except RankGone as error:
-            said.append(str(error))
-        return bool(said)
+            messages.append(str(error))
+        return bool(messages)
 
     until(raises, "the ring knows")
-    return said[0]
+    return messages[0]
 
 
 def test_ring_remembers_a_rank_that_left(threads: ThreadPoolExecutor) -> None:

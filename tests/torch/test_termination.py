@@ -17,7 +17,7 @@ from serene.http import CONTROLLER
 from serene.torch import DistributedOptimizer, termination
 from tests.controller.processes import states, until
 from tests.torch.local import Local
-from tests.torch.sharers import Plant, said
+from tests.torch.sharers import Plant, outputs
 from tests.torch.small import network, train
 
 WORKERS = 3
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.timeout(600)
 
 def check_others(plant: Plant, others: dict[int, subprocess.Popen[str]]) -> None:
     """They continue, and end with the same parameters. others: processes by number."""
-    assert all("all have left" in text for text in said(*others.values()))
+    assert all("all have left" in text for text in outputs(*others.values()))
     first, second = (plant.saved(number).parameters for number in others)
     np.testing.assert_array_equal(first, second)
 
@@ -89,7 +89,7 @@ def test_signal_ends_a_worker_that_waits_in_close(plant: Plant, number: signal.S
 def test_worker_whose_program_fails_leaves_its_job(plant: Plant, within: bool) -> None:
     others = {number: plant.start(number) for number in range(WORKERS - 1)}
     fails = plant.start(2, fails_at=AT, within=within)
-    (text,) = said(fails, expect=1)
+    (text,) = outputs(fails, expect=1)
     assert f"RuntimeError: step {AT} fails" in text
     assert bool(re.search("left without close", text)) != within
     check_others(plant, others)

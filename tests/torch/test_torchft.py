@@ -40,8 +40,8 @@ class Replica:
     def steps(self) -> dict[int, tuple[int, str]]:
         """How many replicas took part in each step, and the sum of the parameters after it."""
         assert self.process.poll() is None, self.log.read_text()
-        said = re.findall(r"^step (\d+): .*, (\d+) replicas, sum of the parameters (\S+)$", self.log.read_text(), re.M)
-        return {int(step): (int(replicas), total) for step, replicas, total in said}
+        lines = re.findall(r"^step (\d+): .*, (\d+) replicas, sum of the parameters (\S+)$", self.log.read_text(), re.M)
+        return {int(step): (int(replicas), total) for step, replicas, total in lines}
 
     def trains(self, replicas: int, after: int = 0) -> bool:
         return any(step > after and there == replicas for step, (there, _) in self.steps().items())

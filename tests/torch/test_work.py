@@ -54,8 +54,8 @@ def test_failing_idle_callback_does_not_end_the_thread(
         assert ran.is_set()
         assert runner.stop(PATIENCE_S)
     assert str(error) in caplog.text
-    said = [record for record in caplog.records if record.levelname == "ERROR"]
-    assert len(said) == (0 if isinstance(error, SereneError) else 1), "once, not at every try"
+    errors = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert len(errors) == (0 if isinstance(error, SereneError) else 1), "once, not at every try"
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()])

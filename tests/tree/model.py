@@ -99,7 +99,7 @@ class Leaf:
         self.slots = [LeafSlot(lanes) for _ in range(slots)]
         self.session = self.epoch = 0  # as the controller wrote last; the epoch may be an older one
         self.prepared: dict[tuple[int, int], LeafPolicy] = {}
-        self.known = (0, 0)  # session, and the newest epoch of it that the root has told of
+        self.known = (0, 0)  # session, and the newest epoch of it that the root has announced
         self.admitted = dict.fromkeys(workers, 1)  # worker -> the incarnation that may speak for it
         self.contributions: dict[int, int] = {}
         self.staleness: dict[tuple[int, int], int] = {}
@@ -171,17 +171,17 @@ class Leaf:
             slot.waiting = slot.waiting - {worker} if go else slot.waiting | {worker}
         else:
             go = slot.heard and current and latest
-        said: list[Answer | Up] = list(self._nudges(slot, nudged - {worker}))
+        packets: list[Answer | Up] = list(self._nudges(slot, nudged - {worker}))
         if go:
-            said.append(self._answer(slot, worker, Op.ANSWER, seq, slot.granted, *self._held(slot, latest)))
+            packets.append(self._answer(slot, worker, Op.ANSWER, seq, slot.granted, *self._held(slot, latest)))
         elif not counted:
-            return [*said, self._up(slot, True, (worker, seq))]
+            return [*packets, self._up(slot, True, (worker, seq))]
         repeat = not go and not fresh
         unheard = not slot.heard and bound > 0
         flush = policy is not None and latest and fresh and not slot.total & policy.flush_mask
         if tell or repeat or unheard or flush:
-            said.append(self._up(slot, repeat or unheard or latest, None))
-        return said
+            packets.append(self._up(slot, repeat or unheard or latest, None))
+        return packets
 
     def _note_staleness(self, slot: LeafSlot, worker: int, latest: bool, read: int) -> None:
         """Notes the staleness of a contribution in rounds: how much the job's sum has grown since the sender read it,
@@ -192,7 +192,7 @@ class Leaf:
 
     @staticmethod
     def _arrive(slot: LeafSlot, policy: LeafPolicy, epoch: int, round_: int) -> bool:
-        """Counts an arrival, and says whether to tell the root of it."""
+        """Counts an arrival, and returns whether to notify the root."""
         if policy.by_arrivals:
             slot.arrived += round_ == slot.granted
             return round_ == slot.granted and slot.arrived >= policy.enough
@@ -243,7 +243,7 @@ class Leaf:
                 slot.waiting = set()
             elif packet.base > before:
                 released, slot.waiting = slot.waiting, set()
-        said: list[Answer | Up] = []
+        packets: list[Answer | Up] = []
         if packet.echo:
             worker, seq = packet.echo
             nudged, released = nudged - {worker}, released - {worker}
@@ -251,12 +251,12 @@ class Leaf:
                 values, total = packet.values, packet.total
                 if latest:
                     values, total = values + slot.sum, total + slot.total
-                said.append(self._answer(slot, worker, Op.ANSWER, seq, packet.base, values, total))
+                packets.append(self._answer(slot, worker, Op.ANSWER, seq, packet.base, values, total))
             else:
                 nudged |= {worker}
         held = self._held(slot, latest)
-        said += [self._answer(slot, worker, Op.ANSWER, 0, before + 1, *held) for worker in sorted(released)]
-        return [*said, *self._nudges(slot, nudged, packet.epoch)]
+        packets += [self._answer(slot, worker, Op.ANSWER, 0, before + 1, *held) for worker in sorted(released)]
+        return [*packets, *self._nudges(slot, nudged, packet.epoch)]
 
     def grant(self, place: int, packet: Grant) -> list[Answer | Up]:
         if packet.session != self.session:
@@ -372,9 +372,9 @@ class Root:
             slot.snapshot, slot.snapshot_total = slot.sum, slot.total
 
         snapshot = policy.read_mode is ReadMode.SNAPSHOT
-        said: list[Down | Grant] = []
+        packets: list[Down | Grant] = []
         if packet.echo:
-            said.append(self._down(slot, leaf, packet.echo))
+            packets.append(self._down(slot, leaf, packet.echo))
         for child in range(self.leaves):
             if moved and policy.sync_mask >> child & 1:
                 heard = slot.rack[child].epoch == self.epoch
@@ -386,8 +386,8 @@ class Root:
             else:
                 continue
             grant = Grant(child, self.session, self.epoch, slot.base)
-            said.append(self._down(slot, child, None) if loaded else grant)
-        return said
+            packets.append(self._down(slot, child, None) if loaded else grant)
+        return packets
 
     def _base(self, slot: RootSlot) -> int:
         """The number of rounds that are complete."""

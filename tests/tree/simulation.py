@@ -282,7 +282,7 @@ class Simulation:
         self.at(last + 0.01, lambda: self._begin_session(session, policies))
 
     def _begin_session(self, session: int, policies: tuple[list[LeafPolicy], PolicyFields]) -> None:
-        """Begins a session at the root, and only then tells the workers, one after the other."""
+        """Begins a session at the root, and only then notifies the workers, one after the other."""
         self._swapping = False
         self._set_up_root(session, *policies)
         if self._wanted or self._waits_for_the_gone(policies[0]):
@@ -346,18 +346,18 @@ class Simulation:
                 self._link(partial(self.workers[packet.worker].receive, place, session, packet))
 
     def _answer_up(self, rack: int, place: int, packet: Up) -> None:
-        for said in self.root.up(rack, place, packet):
-            self.happened[type(said).__name__.upper()] += 1
-            self._link(partial(self._hear, place, said))
+        for reply in self.root.up(rack, place, packet):
+            self.happened[type(reply).__name__.upper()] += 1
+            self._link(partial(self._hear, place, reply))
         if "wrong_epoch" in self.root.dropped:
             raise Broken("one policy per decision", "the root is ahead of its leaves", packet)
 
     def _hear(self, place: int, packet: Down | Grant) -> None:
         leaf = self.leaves[packet.leaf]
         before, slot = leaf.slots[place].granted, leaf.slots[place]
-        said = leaf.down(place, packet) if isinstance(packet, Down) else leaf.grant(place, packet)
+        packets = leaf.down(place, packet) if isinstance(packet, Down) else leaf.grant(place, packet)
         self.happened["granted jumped"] += slot.granted > before + 1
-        self._say(packet.leaf, place, said)
+        self._say(packet.leaf, place, packets)
 
     # -- what must hold --------------------------------------------------------------------------------------
 

@@ -95,12 +95,12 @@ class LeafSwitch:
     def send(self, worker: int, payload: bytes) -> list[Answer | Up]:
         """Sends a worker's UDP payload, and returns the packets that come out."""
         host = self.hosts[worker]
-        return self._said(self.plane.process(host.port, host.frame_head(len(payload)) + payload))
+        return self._parsed(self.plane.process(host.port, host.frame_head(len(payload)) + payload))
 
     def hear(self, place: int, packet: Down | Grant, port: int = 0) -> list[Answer | Up]:
         """Sends a packet from the root, and returns what comes out. port: the port of the worker that it echoes."""
         frame = self.frame(place, packet, port)
-        return self._said(self.plane.process(UPLINK, frame))
+        return self._parsed(self.plane.process(UPLINK, frame))
 
     def frame(self, place: int, packet: Down | Grant, port: int = 0) -> bytes:
         worker, seq = (packet.echo if isinstance(packet, Down) else None) or (0, 0)
@@ -125,7 +125,7 @@ class LeafSwitch:
             len(payload), source=(ends.mac, ends.ip, SERENE_UDP_PORT), destination=(own.mac, own.ip, SERENE_UDP_PORT)
         ) + payload  # fmt: skip
 
-    def _said(self, frames: Sequence[tuple[int, bytes]]) -> list[Answer | Up]:
+    def _parsed(self, frames: Sequence[tuple[int, bytes]]) -> list[Answer | Up]:
         return [self._answer(port, frame) if port != UPLINK else self._up(frame) for port, frame in frames]
 
     def _answer(self, port: int, frame: bytes) -> Answer:
@@ -182,9 +182,9 @@ class RootSwitch:
 
     def send(self, rack: int, place: int, packet: Up, port: int = 0) -> list[Down | Grant]:
         frames = self.plane.process(leaf_port(rack), self.frame(rack, place, packet, port))
-        return [self._said(out, frame, port) for out, frame in frames]
+        return [self._parsed(out, frame, port) for out, frame in frames]
 
-    def _said(self, out: int, frame: bytes, port: int) -> Down | Grant:
+    def _parsed(self, out: int, frame: bytes, port: int) -> Down | Grant:
         fields = header(frame)
         rack = out - 1
         assert (fields["worker"], fields["seen"]) == (ROOT, self._session)

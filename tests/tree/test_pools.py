@@ -56,15 +56,15 @@ class PoolTree(TreeSwitch):
         self.root.set_group(entries.root_group(JOB, ((rack, rack + 1) for rack in range(len(self.leaves)))))
 
     def _put_in_force(self, entry: Entry) -> None:
-        said = installed([entry]).jobs[JOB]
-        assert said.fields is not None
-        leaves, root = policies(said.fields, [self.racks.mask(rack) for rack in range(len(self.leaves))])
+        job = installed([entry]).jobs[JOB]
+        assert job.fields is not None
+        leaves, root = policies(job.fields, [self.racks.mask(rack) for rack in range(len(self.leaves))])
         for rack, leaf in enumerate(self.leaves):
-            leaf.put(entries.prepared(JOB, said.session, said.epoch, leaves[rack]))
+            leaf.put(entries.prepared(JOB, job.session, job.epoch, leaves[rack]))
             leaf.put(entry)
-            leaf.put(entries.member(JOB, ROOT_WORKER, entries.root_at(UPLINK, said.session)))
-            self.root.admit(rack, entries.leaf_at(rack, 0, said.session), JOB)
-        self.root.put(entries.policy(JOB, said.session, said.epoch, root))
+            leaf.put(entries.member(JOB, ROOT_WORKER, entries.root_at(UPLINK, job.session)))
+            self.root.admit(rack, entries.leaf_at(rack, 0, job.session), JOB)
+        self.root.put(entries.policy(JOB, job.session, job.epoch, root))
 
 
 class TreePoolRun(PoolRun):

@@ -86,8 +86,8 @@ PUTS_IN_FORCE = """    prepared = time.perf_counter()
 FAULTS = (
     fault("the flip comes before the preparation", Tree, "_swap", PREPARES + PUTS_IN_FORCE, PUTS_IN_FORCE + PREPARES),
     fault("the leaves do not get the new policy", Tree, "_swap",
-          "untold = await self._tell(plan.job, policy.session, policy.epoch, policy.fields)",
-          "untold: dict[int, SwitchError] = {}"),
+          "unnotified = await self._notify(plan.job, policy.session, policy.epoch, policy.fields)",
+          "unnotified: dict[int, SwitchError] = {}"),
     fault("the address of a newcomer is not written", Tree, "readmit",
           "await leaf.put(entries.address(plan.job, place, plan.new, self.options.own))", "pass"),
     fault("a replaced process keeps its entry", Tree, "readmit",

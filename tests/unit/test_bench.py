@@ -21,7 +21,7 @@ from serene.program import Program
 
 
 @pytest.mark.parametrize(
-    ("wanted", "ours", "theirs", "said", "words"),
+    ("wanted", "ours", "theirs", "note", "words"),
     [
         (25.0, (2e6, 3e6, 4e6), (), "not run", "values values/s 3.00 M -33 +33 % 25 not run"),
         (None, (2e6, 3e6, 4e6), (1e5, 2e5, 3e5), "", "values values/s 3.00 M -33 +33 % 200,000 -50 +50 % 15.00"),
@@ -29,16 +29,16 @@ from serene.program import Program
     ],
 )
 def test_bench_row_has_medians_spreads_and_their_ratio(
-    wanted: float | None, ours: tuple[float, ...], theirs: tuple[float, ...], said: str, words: str
+    wanted: float | None, ours: tuple[float, ...], theirs: tuple[float, ...], note: str, words: str
 ) -> None:
     console = Console(width=240)
     with console.capture() as capture:
-        console.print(bench.table([bench.Row("values", "values/s", False, wanted, ours, theirs, said)]))
+        console.print(bench.table([bench.Row("values", "values/s", False, wanted, ours, theirs, note)]))
     assert capture.get().splitlines()[1].split() == words.split()
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (None, "expected what p4c-bm2-ss makes of the authors' p4src/stragglers.p4"),
         ("no JSON", "expected what p4c-bm2-ss makes"),
@@ -46,11 +46,11 @@ def test_bench_row_has_medians_spreads_and_their_ratio(
         (json.dumps({"register_arrays": [{"name": "r", "size": 64}]}), "no register of 79,520 values"),
     ],
 )
-def test_bench_refuses_a_program_other_than_the_authors(content: str | None, said: str, tmp_path: Path) -> None:
+def test_bench_refuses_a_program_other_than_the_authors(content: str | None, message: str, tmp_path: Path) -> None:
     path = tmp_path / "stragglers.json"
     if content is not None:
         path.write_text(content)
-    with pytest.raises(SereneError, match=said):
+    with pytest.raises(SereneError, match=message):
         seed.check(path)
     path.write_text(json.dumps({"register_arrays": [{"name": "sspTable", "size": 79_520}]}))
     seed.check(path)  # the authors': a register has a row for each value

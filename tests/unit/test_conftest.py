@@ -26,8 +26,8 @@ TEST = """
 import subprocess
 
 def test():
-    said = "echo it said this; echo and that >&2; exec sleep 600"
-    subprocess.run(["sh", "-c", said], capture_output=True, timeout=5)
+    shell = "echo it printed this; echo and that >&2; exec sleep 600"
+    subprocess.run(["sh", "-c", shell], capture_output=True, timeout=5)
 """
 
 
@@ -36,7 +36,7 @@ def test_conftest_reports_output_of_processes_that_do_not_end(tmp_path: Path) ->
     done = run(*PYTEST, tmp_path / "test_it.py")
     assert done.returncode == 1, done.stdout + done.stderr
     lines = done.stdout.splitlines()
-    for name, text in (("output", "it said this"), ("errors", "and that")):
+    for name, text in (("output", "it printed this"), ("errors", "and that")):
         (heading,) = (number for number, line in enumerate(lines) if f" {name} of a process that did not end " in line)
         assert lines[heading + 1] == text
 
@@ -99,16 +99,16 @@ def test_pytest_summary_lists_switches_used_and_skip_reasons(tmp_path: Path, pro
     (folder / "test_it.py").write_text(SWITCHES)
     (folder / "test_module.py").write_text("import pytest\npytest.importorskip('no_such_module')\ndef test(): pass\n")
     done = run(*PYTEST, *processes, folder)
-    said = done.stdout.splitlines()
-    (heading,) = (number for number, line in enumerate(said) if " switches, and what was skipped " in line)
-    assert said[heading + 1 : -1] == [
+    lines = done.stdout.splitlines()
+    (heading,) = (number for number, line in enumerate(lines) if " switches, and what was skipped " in line)
+    assert lines[heading + 1 : -1] == [
         "2 tests ran on each of the two switches, 1 on the embedded one alone, 1 on BMv2 alone; "
         "3 others use the embedded switch or none",
         "2 tests skipped: needs simple_switch_grpc",
         "1 module skipped: could not import 'no_such_module': No module named 'no_such_module'",
         "1 test skipped: BMv2 cannot",
     ], done.stdout + done.stderr
-    assert said[-1].startswith("=") and "2 failed" in said[-1]
+    assert lines[-1].startswith("=") and "2 failed" in lines[-1]
 
 
 FIXTURE = """
@@ -139,10 +139,10 @@ def test_signal_to_pytest_still_runs_fixture_teardown(tmp_path: Path, number: si
         until(lambda: (tmp_path / "set-up").exists() or tests.poll() is not None, "the test runs")
         os.killpg(tests.pid, number)  # as a terminal does
         try:
-            said, _ = tests.communicate(timeout=100)
+            output, _ = tests.communicate(timeout=100)
         finally:
             tests.kill()
-    assert tests.returncode == pytest.ExitCode.INTERRUPTED, said
+    assert tests.returncode == pytest.ExitCode.INTERRUPTED, output
     assert not Path("/proc", (tmp_path / "set-up").read_text()).exists()
 
 

@@ -75,10 +75,10 @@ def test_docs_recommend_only_our_or_pinned_packages() -> None:
     wrong = []
     for path in (*PAGES, *SOURCES, ROOT / "pyproject.toml"):
         text = path.read_text()
-        told = re.findall(r"pip3? install (?:-\S+ )*['\"]?([A-Za-z][\w.-]*(?:\\?\[\w+\\?\])?)", text)
-        told += re.findall(r"\bserene[\w-]*\[\w+\]", text)
-        told += [f"{distribution.NAME}[{extra}]" for extra in re.findall(r"to_install\([\"'](\w+)", text)]
-        wrong += [f"{name(path)}: {package}" for package in told if package.replace("\\", "") not in known]
+        named = re.findall(r"pip3? install (?:-\S+ )*['\"]?([A-Za-z][\w.-]*(?:\\?\[\w+\\?\])?)", text)
+        named += re.findall(r"\bserene[\w-]*\[\w+\]", text)
+        named += [f"{distribution.NAME}[{extra}]" for extra in re.findall(r"to_install\([\"'](\w+)", text)]
+        wrong += [f"{name(path)}: {package}" for package in named if package.replace("\\", "") not in known]
     assert wrong == []
 
 

@@ -72,7 +72,7 @@ def test_fault_file_with_every_setting_is_parsed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("seed = " + 5000 * "9", "not TOML: Exceeds the limit"),
         ("seed = " + 5000 * "[" + 5000 * "]", "not TOML: maximum recursion depth exceeded"),
@@ -82,13 +82,13 @@ def test_fault_file_with_every_setting_is_parsed() -> None:
     ],
     ids=lambda text: text[:30],
 )
-def test_fault_file_with_oversized_numbers_is_refused(text: str, said: str, tmp_path: Path) -> None:
+def test_fault_file_with_oversized_numbers_is_refused(text: str, message: str, tmp_path: Path) -> None:
     """refusals.txt has the other bad fault files."""
     path = tmp_path / "faults.toml"
     path.write_text(text)
     with pytest.raises(BadFaults) as raised:
         load(path)
-    assert str(raised.value).startswith(f"{path}: ") and said in str(raised.value)
+    assert str(raised.value).startswith(f"{path}: ") and message in str(raised.value)
 
 
 def test_missing_fault_file_is_reported() -> None:

@@ -141,8 +141,8 @@ def test_commands_start_without_importing_heavy_packages() -> None:
         "serene.experiments.straggler_study.__main__"
     )
     asked = f"import sys, {programs}; print(sorted({{'torch', 'sklearn', 'matplotlib'}} & {{*sys.modules}}))"
-    said = subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert said == "[]\n"
+    output = subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert output == "[]\n"
 
 
 def test_one_machine_measurement_does_not_import_mininet() -> None:

@@ -53,11 +53,11 @@ def interrupted(module: str, *, ignored: bool = False) -> subprocess.CompletedPr
 def commands() -> set[str]:
     """The modules that users start, or commands do that are installed: those that make, pages and their own help
     name."""
-    told = r"(?:python|VENV_PYTHON\)) -m ((?:serene|tests)[\w.]*\w)"
+    pattern = r"(?:python|VENV_PYTHON\)) -m ((?:serene|tests)[\w.]*\w)"
     pages = [ROOT / "Makefile", *ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
-    own = rf'prog="{told}"'
+    own = rf'prog="{pattern}"'
     sources = [path for package in (*PACKAGES, "tests") for path in (ROOT / package).rglob("*.py")]
-    found = {name for page in pages for name in re.findall(told, page.read_text())}
+    found = {name for page in pages for name in re.findall(pattern, page.read_text())}
     found |= {name for source in sources for name in re.findall(own, source.read_text())}
     return found | {"serene.controller", "serene.experiments.network_study.question", "serene.switch_command"}
 
@@ -71,13 +71,13 @@ def test_interrupt_during_import_ends_a_command_quietly(module: str) -> None:
 HELP = """
 import contextlib, io, runpy, sys
 for module in sys.argv[1:]:
-    said, sys.argv, status = io.StringIO(), [module, "--help"], None
+    output, sys.argv, status = io.StringIO(), [module, "--help"], None
     try:
-        with contextlib.redirect_stdout(said):
+        with contextlib.redirect_stdout(output):
             runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as ended:
         status = ended.code
-    if status != 0 or not said.getvalue().lower().lstrip().startswith("usage: "):
+    if status != 0 or not output.getvalue().lower().lstrip().startswith("usage: "):
         print(module)
 """
 
@@ -108,8 +108,8 @@ def test_interrupt_ends_a_command_with_worker_processes(tmp_path: Path) -> None:
     """A terminal signals all processes. (Other output is about the runs.)"""
     command = ["env", "--default-signal=INT", sys.executable, "-m", "serene.experiments.correctness.schedules"]
     given = ["--runs", "1000000", "--processes", "2", "--pair", "bsp,asp"]
-    said = tmp_path / "said"
-    with said.open("w") as out:
+    log = tmp_path / "output"
+    with log.open("w") as out:
         started = subprocess.Popen([*command, *given], cwd=ROOT, stdout=out, stderr=out, start_new_session=True)
 
     def at_work() -> bool:
@@ -119,7 +119,7 @@ def test_interrupt_ends_a_command_with_worker_processes(tmp_path: Path) -> None:
         until(at_work, "two processes play runs")
         os.killpg(started.pid, signal.SIGINT)
         assert started.wait(100) == 130
-        assert "Traceback" not in said.read_text()
+        assert "Traceback" not in log.read_text()
         until(lambda: not in_session(started.pid), "none of them is left")
     finally:
         for each in in_session(started.pid):
@@ -139,12 +139,12 @@ def test_installed_command_prints_its_version_beside_a_foreign_google_package(co
     (tmp_path / "google").mkdir()
     (tmp_path / "google" / "__init__.py").touch()
     environment = {"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin"}
-    said = subprocess.run(
+    done = subprocess.run(
         [Path(sys.executable).with_name(command), "--version"], env=environment, capture_output=True, text=True,
         timeout=100, check=False,
     )  # fmt: skip
-    assert (said.returncode, said.stderr) == (0, "")
-    assert said.stdout.split()[-1] == version()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split()[-1] == version()
 
 
 PROGRAM = """
@@ -256,9 +256,9 @@ PLAYED = {
 
 @pytest.mark.parametrize("case", PLAYED)
 def test_signal_ends_a_command_after_its_clean_up(case: str) -> None:
-    body, name, said, ignored = PLAYED[case]
+    body, name, words, ignored = PLAYED[case]
     status = 128 + getattr(signal, f"SIG{name}") if name else 0
-    assert played(body, ignored.split()) == (status, [*said.split(), "end"])
+    assert played(body, ignored.split()) == (status, [*words.split(), "end"])
 
 
 def test_only_the_interrupts_module_raises_in_signal_handlers() -> None:

@@ -63,7 +63,7 @@ def test_make_accepts_common_variables_for_every_target() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["run-mininet", "WORKER=4"], "did you mean WORKERS?"),
         (["run-mininet", "workers=4"], "did you mean WORKERS?"),
@@ -75,10 +75,10 @@ def test_make_accepts_common_variables_for_every_target() -> None:
         (["lint", "it's=8"], "it's: no setting of make lint"),
     ],
 )
-def test_unknown_make_setting_error_suggests_the_right_one(arguments: list[str], said: str) -> None:
+def test_unknown_make_setting_error_suggests_the_right_one(arguments: list[str], message: str) -> None:
     refused = make(*arguments)
     assert refused.returncode == 2
-    assert said in refused.stderr
+    assert message in refused.stderr
 
 
 def test_make_passes_settings_to_the_command() -> None:
@@ -154,10 +154,10 @@ def test_make_targets_run_venv_python_despite_python_setting(target: str) -> Non
 
 def test_make_setup_exports_the_python_setting() -> None:
     """For make, a variable on the command line replaces one of the environment."""
-    rule = "--eval=told: ; @printenv PYTHON"
+    rule = "--eval=setting: ; @printenv PYTHON"
     for arguments, environment in ((["PYTHON=here"], {}), ([], {"PYTHON": "here"})):
         done = subprocess.run(
-            ["make", "--no-print-directory", rule, "told", *arguments],
+            ["make", "--no-print-directory", rule, "setting", *arguments],
             cwd=ROOT, capture_output=True, text=True, timeout=240, check=False, env={**os.environ, **environment},
         )  # fmt: skip
         assert done.stdout == "here\n", done.stderr
@@ -167,9 +167,11 @@ OLD = 'case "$2" in *print*) echo 3.9;; *) exit 1;; esac'  # what set-up asks fo
 
 
 @pytest.mark.parametrize(
-    ("script", "said"), [(None, "is no Python"), ("exit 0", "is no Python"), (OLD, "is Python 3.9")]
+    ("script", "message"), [(None, "is no Python"), ("exit 0", "is no Python"), (OLD, "is Python 3.9")]
 )
-def test_setup_refuses_an_unusable_interpreter_before_installing(script: str | None, said: str, tmp_path: Path) -> None:
+def test_setup_refuses_an_unusable_interpreter_before_installing(
+    script: str | None, message: str, tmp_path: Path
+) -> None:
     python = tmp_path / "a python"
     if script is not None:
         python.write_text(f"#!/bin/sh\n{script}\n")
@@ -179,7 +181,7 @@ def test_setup_refuses_an_unusable_interpreter_before_installing(script: str | N
         env={**os.environ, "PYTHON": str(python)},
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (1, "")
-    assert f"error: PYTHON={python} {said}: expected Python 3.10 or later" in done.stderr
+    assert f"error: PYTHON={python} {message}: expected Python 3.10 or later" in done.stderr
 
 
 @pytest.mark.parametrize("version", ["3.10", "3.11", "3.12", "3.13"])

@@ -63,16 +63,16 @@ def nearly_full(place: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "message"),
     [(full, "No space left on device"), (nearly_full, "No space left on device"), (disks.read_only, "Read-only")],
 )
 def test_output_check_refuses_a_disk_that_cannot_hold_the_output(
-    small: Path, spoil: Callable[[Path], None], said: str
+    small: Path, spoil: Callable[[Path], None], message: str
 ) -> None:
     spoil(small)
     before = listing(small)
     for name in ("out", "a/b/out"):
-        with pytest.raises(CannotWrite, match=f"cannot write {small}/{name}: {said}.*1.0 MB are needed"):
+        with pytest.raises(CannotWrite, match=f"cannot write {small}/{name}: {message}.*1.0 MB are needed"):
             outputs.check(small / name, MB)
     assert listing(small) == before
 
@@ -187,14 +187,14 @@ def test_command_refuses_a_bad_output_before_working(
     for out in (small / name, small / "file" / name):
         monkeypatch.setattr(sys, "argv", [command, *arguments, "--out", str(out)])
         assert main() in (1, 2)
-        said = capsys.readouterr()
-        assert re.fullmatch(rf"error: (OUT: )?cannot write {re.escape(str(out))}: .*\n", said.err), said.err
-        assert said.out.count("\n") == (command == "a run"), "what it is about to do is a line"
+        output = capsys.readouterr()
+        assert re.fullmatch(rf"error: (OUT: )?cannot write {re.escape(str(out))}: .*\n", output.err), output.err
+        assert output.out.count("\n") == (command == "a run"), "what it is about to do is a line"
         assert listing(small) == before
 
 
 @pytest.mark.parametrize(
-    ("environment", "said"),
+    ("environment", "message"),
     [
         ({"TMPDIR": "/{place}"}, "path too long; their socket is made in /{place}, another folder is given by TMPDIR"),
         ({"CC": "/bin/false", "XDG_CACHE_HOME": "/{place}"}, "/bin/false, which $CC names, compiles no C program"),
@@ -202,7 +202,7 @@ def test_command_refuses_a_bad_output_before_working(
     ids=["no room for a socket's path", "no compiler"],
 )  # fmt: skip
 def test_schedules_report_what_their_processes_lack_in_one_line(
-    environment: dict[str, str], said: str, tmp_path: Path
+    environment: dict[str, str], message: str, tmp_path: Path
 ) -> None:
     place = tmp_path / ("x" * 100)
     place.mkdir()
@@ -213,7 +213,7 @@ def test_schedules_report_what_their_processes_lack_in_one_line(
     )  # fmt: skip
     assert done.returncode == 1
     assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
-    assert said.replace("/{place}", str(place)) in done.stderr
+    assert message.replace("/{place}", str(place)) in done.stderr
 
 
 @pytest.fixture
@@ -276,5 +276,5 @@ def test_console_outlives_an_output_that_cannot_be_written(
             console.print(line)
     monkeypatch.setattr(sys, "stdout", None)  # closed by the caller
     terminal.console().print("three")
-    said = "the output cannot be written: No space left on device; the work goes on, and its results are kept\n"
-    assert capsys.readouterr().err == said
+    message = "the output cannot be written: No space left on device; the work continues, and its results are kept\n"
+    assert capsys.readouterr().err == message

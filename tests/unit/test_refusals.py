@@ -46,15 +46,15 @@ def command(main: Callable[[], int], text: str, *, out: bool = True) -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         contextlib.redirect_stdout(io.StringIO()) as shown,
-        contextlib.redirect_stderr(io.StringIO()) as said,
+        contextlib.redirect_stderr(io.StringIO()) as errors,
     ):
         place = Path(folder, "out")
         with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit, match="2"):
             patch.setattr("sys.argv", ["command", *shlex.split(text), *(["--out", str(place)] if out else [])])
             raise SystemExit(main())
         assert not place.exists() and "┃" not in shown.getvalue()
-    assert said.getvalue().startswith("error: ")
-    raise SereneError(said.getvalue().removesuffix("\n"))
+    assert errors.getvalue().startswith("error: ")
+    raise SereneError(errors.getvalue().removesuffix("\n"))
 
 
 def optimizer(text: str) -> None:
@@ -63,11 +63,11 @@ def optimizer(text: str) -> None:
 
 
 def serenectl(text: str) -> None:
-    shown, said = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(said), pytest.raises(SystemExit, match="2"):
+    shown, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(errors), pytest.raises(SystemExit, match="2"):
         serenectl_main(text.split())
-    assert not shown.getvalue() and said.getvalue().startswith("error: ")
-    raise SereneError(said.getvalue().removesuffix("\n"))
+    assert not shown.getvalue() and errors.getvalue().startswith("error: ")
+    raise SereneError(errors.getvalue().removesuffix("\n"))
 
 
 def automatic_strategy(text: str) -> None:
@@ -124,9 +124,9 @@ READERS: dict[str, Callable[[str], object]] = {
 }
 
 
-@pytest.mark.parametrize(("section", "text", "said"), list(rows(TABLE)))
-def test_refusal_names_valid_input_in_one_line(section: str, text: str, said: str) -> None:
+@pytest.mark.parametrize(("section", "text", "message"), list(rows(TABLE)))
+def test_refusal_names_valid_input_in_one_line(section: str, text: str, message: str) -> None:
     with pytest.raises(SereneError) as refused:
         READERS[section](text)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     assert "\n" not in str(refused.value)

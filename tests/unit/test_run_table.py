@@ -49,7 +49,7 @@ def test_run_table_refuses_folders_without_runs_and_bad_summaries(tmp_path: Path
 SENT: list[Json] = [{"worker": 0, "contributions_sent": 10}, {"worker": 1, "contributions_sent": 10}]
 
 
-def said(applied: int | None, wrong: list[int] | None, under_way: int = 0) -> str:
+def verdict(applied: int | None, wrong: list[int] | None, under_way: int = 0) -> str:
     summary = {"contributions_sent": 20, "contributions_applied": applied, "miscounted": wrong}
     return balance({**summary, "contributions_under_way": under_way})
 
@@ -57,15 +57,15 @@ def said(applied: int | None, wrong: list[int] | None, under_way: int = 0) -> st
 def test_verdict_compares_each_worker_not_only_the_sum() -> None:
     assert miscounted(SENT, [10, 10]) == []
     assert miscounted(SENT, [9, 11]) == [0, 1]
-    assert said(20, [0, 1]) == ", applied 20: NOT EQUAL for worker 0, 1"
-    assert said(20, []) == ", applied 20: exactly once"
+    assert verdict(20, [0, 1]) == ", applied 20: NOT EQUAL for worker 0, 1"
+    assert verdict(20, []) == ", applied 20: exactly once"
 
 
 def test_verdict_after_a_kill_compares_only_sums() -> None:
     cut = ", and up to 3 in iterations that were cut short"
-    assert said(23, None, under_way=3) == f"{cut}, applied 23: the sums agree"
-    assert said(24, None, under_way=3).endswith("NOT EQUAL") and said(19, None, under_way=3).endswith("NOT EQUAL")
+    assert verdict(23, None, under_way=3) == f"{cut}, applied 23: the sums agree"
+    assert verdict(24, None, under_way=3).endswith("NOT EQUAL") and verdict(19, None, under_way=3).endswith("NOT EQUAL")
 
 
 def test_verdict_is_empty_without_switch_counts() -> None:
-    assert miscounted(SENT, None) is None and said(None, None) == ""
+    assert miscounted(SENT, None) is None and verdict(None, None) == ""

@@ -27,7 +27,7 @@ pytest.importorskip("mkdocs", reason="needs MkDocs: pip install 'serene-p4[docs]
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the built site. MkDocs itself refuses a link or an anchor that leads nowhere (mkdocs.yml), unless
-    it is told to be quiet: then it does not count its warnings."""
+    it runs quietly: then it does not count its warnings."""
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
@@ -80,13 +80,13 @@ def test_drawn_packet_and_slot_match_the_code(name: str) -> None:
 
 def test_documented_p4runtime_entities_match_the_server() -> None:
     page = (ROOT / "docs/p4runtime.md").read_text()
-    told = {
+    documented = {
         entity: (write != "no", read != "no")
         for entity, write, read in re.findall(r"^\| `(\w+)` \| ([\w, ]+) \| (\w+) \|", page, re.M)
     }
     kinds = [field.name for field in p4r.Entity.DESCRIPTOR.oneofs_by_name["entity"].fields]
     does = {kind: (hasattr(Entities, f"_write_{kind}"), hasattr(Entities, f"_read_{kind}")) for kind in kinds}
-    assert told == {kind: what for kind, what in does.items() if any(what)}
+    assert documented == {kind: what for kind, what in does.items() if any(what)}
 
 
 @pytest.mark.parametrize(("page", "program"), [("own-training", "loop"), ("own-strategy", "bridge")])

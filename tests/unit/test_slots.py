@@ -165,14 +165,16 @@ def bytes_per_slot(program: str) -> dict[str, int]:
 
 @pytest.mark.parametrize(("program", "column"), [("serene", 0), ("serene_jumbo", 1)])
 def test_documented_bytes_per_slot_match_p4c_output(program: str, column: int) -> None:
-    told = {
+    documented = {
         row: [int(cell) for cell in cells]
         for row, *cells in re.findall(r"^\| ([\w, ]+) \| (\d+) \| (\d+) \|", PAGE, re.M)
     }
     of = bytes_per_slot(program)
-    assert {row: told[row][column] for row in ROWS} == {row: sum(map(of.pop, names)) for row, names in ROWS.items()}
+    assert {row: documented[row][column] for row in ROWS} == {
+        row: sum(map(of.pop, names)) for row, names in ROWS.items()
+    }
     assert not of, "registers that the page does not name"
-    assert told["together"][column] == sum(bytes_per_slot(program).values())
+    assert documented["together"][column] == sum(bytes_per_slot(program).values())
 
 
 def test_documented_mlp_memory_matches_p4c_output() -> None:

@@ -23,13 +23,15 @@ OTHERS = ("json", "typing", "numpy", "runpy", "logging", "uvicorn", "mininet", "
 def hostile(tmp_path: Path) -> Path:
     """A folder whose every module records that it was run."""
     folder = tmp_path / "hostile"
-    told = f"open({str(tmp_path / 'told')!r}, 'a').write(__name__ + '\\n')\nraise SystemExit('run from the folder')\n"
+    source = (
+        f"open({str(tmp_path / 'executed')!r}, 'a').write(__name__ + '\\n')\nraise SystemExit('run from the folder')\n"
+    )
     for name in OURS:
         (folder / name).mkdir(parents=True)
         for file in ("__init__.py", "__main__.py", "cli.py", "train.py"):
-            (folder / name / file).write_text(told)
+            (folder / name / file).write_text(source)
     for name in OTHERS:
-        (folder / f"{name}.py").write_text(told)
+        (folder / f"{name}.py").write_text(source)
     return folder
 
 
@@ -43,8 +45,8 @@ def run(hostile: Path, command: list[str], **environment: str) -> subprocess.Com
         check=False,
         timeout=120,
     )
-    told = hostile.parent / "told"
-    assert not told.exists(), f"it ran {told.read_text().split()}"
+    executed = hostile.parent / "executed"
+    assert not executed.exists(), f"it ran {executed.read_text().split()}"
     return done
 
 
@@ -74,7 +76,7 @@ def test_serene_switch_ignores_modules_in_the_working_directory(hostile: Path) -
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "status", "said"),
+    ("name", "arguments", "status", "message"),
     [
         ("serene.controller", ["--help"], 0, "serenectl"),
         ("serene.workers.train", ["--help"], 0, "usage: "),
@@ -84,12 +86,12 @@ def test_serene_switch_ignores_modules_in_the_working_directory(hostile: Path) -
     ],
 )
 def test_spawned_modules_do_not_import_from_working_directory(
-    hostile: Path, name: str, arguments: list[str], status: int | None, said: str
+    hostile: Path, name: str, arguments: list[str], status: int | None, message: str
 ) -> None:
     done = run(hostile, module(name, *arguments))
     if status is not None:
         assert done.returncode == status, done.stderr
-    assert said in done.stdout + done.stderr
+    assert message in done.stdout + done.stderr
     assert "run from the folder" not in done.stderr
 
 

@@ -22,7 +22,7 @@ sudo `which ptf` --pypath "$P" --test-dir ptf
 
 
 def test_ptf_outcomes_are_parsed_after_printed_output() -> None:
-    said = """Using packet manipulation module: ptf.packet_scapy
+    output = """Using packet manipulation module: ptf.packet_scapy
 a.One ... ok
 a.Two ... printed
 more printed ... FAIL
@@ -45,8 +45,8 @@ it was: 00
 ----------------------------------------------------------------------
 Ran 4 tests
 """
-    told = {"a.One": "pass", "a.Two": "fails: AssertionError: no packet", "a.Three": "fail", "b.Four": "skipped"}
-    assert outcomes_of(said) == told
+    outcomes = {"a.One": "pass", "a.Two": "fails: AssertionError: no packet", "a.Three": "fail", "b.Four": "skipped"}
+    assert outcomes_of(output) == outcomes
     assert outcomes_of("Traceback (most recent call last):\nImportError") == {}
 
 

@@ -80,4 +80,4 @@ def test_swapper_raises_on_a_refused_swap() -> None:
         swapper.look(job, controller)
     assert swapper.commanded == []
     with pytest.raises(SereneError, match=r"not done, or without an answer: BSP to .*: not now"):
-        swapper.told()
+        swapper.report_lines()

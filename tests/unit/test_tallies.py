@@ -64,7 +64,7 @@ def test_tally_build_digest_covers_sources_and_programs(tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("other", "said"),
+    ("other", "message"),
     [
         (replace(PART, first=10, build="abd"), "two: build abd, that of one is abc"),
         (replace(PART, first=10, racks=3), "two: racks 3, that of one is 2"),
@@ -73,8 +73,8 @@ def test_tally_build_digest_covers_sources_and_programs(tmp_path: Path, monkeypa
         (replace(PART, first=9), "two: runs 9 to 18, of which one has some: expected others"),
     ],
 )
-def test_tally_parts_that_do_not_belong_together_are_refused(other: Part, said: str) -> None:
-    with pytest.raises(BadPart, match=said):
+def test_tally_parts_that_do_not_belong_together_are_refused(other: Part, message: str) -> None:
+    with pytest.raises(BadPart, match=message):
         added_up({Path("one"): PART, Path("two"): other})
 
 
@@ -89,9 +89,9 @@ def test_tallies_command_fails_and_names_runs_that_broke_a_rule(
     path = tmp_path / "part.json"
     replace(PART, tallies={PAIR: Tally(runs=10, broken={"no stuck worker": 1}, failed=[3])}).write(path)
     assert tallies.main([str(path)]) == 1
-    said = capsys.readouterr()
-    assert said.err == f"error: {path}: bsp and ssp: runs [3]\n"
-    assert "0 repeated, 1 runs stuck, 1 runs failed" in said.out
+    output = capsys.readouterr()
+    assert output.err == f"error: {path}: bsp and ssp: runs [3]\n"
+    assert "0 repeated, 1 runs stuck, 1 runs failed" in output.out
 
 
 @pytest.mark.parametrize("found", [Balance(lost=1), Balance(repeated=2)], ids=str)
@@ -129,8 +129,8 @@ def test_malformed_tally_part_is_rejected(text: str, tmp_path: Path, capsys: pyt
     path = tmp_path / "part.json"
     path.write_text(text)
     assert tallies.main([str(path)]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"error: {path}: not what make schedules has written") and said.count("\n") == 1
+    errors = capsys.readouterr().err
+    assert errors.startswith(f"error: {path}: not what make schedules has written") and errors.count("\n") == 1
 
 
 def test_tallies_command_adds_up_two_schedule_runs(

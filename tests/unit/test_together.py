@@ -24,7 +24,7 @@ def test_calls_meet_and_return_their_results_by_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "patience_s", "said"),
+    ("call", "patience_s", "message"),
     [
         (lambda: 1 // 0, 60, "^bad: ZeroDivisionError: "),
         (lambda: os._exit(3), 60, "^bad: its process died$"),
@@ -32,8 +32,8 @@ def test_calls_meet_and_return_their_results_by_name() -> None:
     ],
     ids=["raises", "dies", "hangs"],
 )
-def test_failed_call_ends_the_others_and_is_named(call: Callable[[], object], patience_s: float, said: str) -> None:
+def test_failed_call_ends_the_others_and_is_named(call: Callable[[], object], patience_s: float, message: str) -> None:
     before = {child.pid for child in CONTEXT.active_children()}
-    with pytest.raises(CallFailed, match=said):
+    with pytest.raises(CallFailed, match=message):
         results({"waits": lambda: time.sleep(600), "bad": call}, patience_s)
     assert {child.pid for child in CONTEXT.active_children()} == before

@@ -18,7 +18,7 @@ import pytest
 
 from tests.support import warm
 
-TELL = "import json, os, sys; print(json.dumps([sys.argv[1:], os.getcwd(), os.environ['SAID']])); sys.exit(3)"
+TELL = "import json, os, sys; print(json.dumps([sys.argv[1:], os.getcwd(), os.environ['SETTING']])); sys.exit(3)"
 WAIT = "import sys, time; print('here', flush=True); time.sleep(600)"
 
 
@@ -63,7 +63,7 @@ def script(folder: Path, text: str) -> str:
 def test_warm_python_keeps_arguments_cwd_env_and_status(folder: Path) -> None:
     done = subprocess.run(
         [warm.warm_python("nothing"), script(folder, TELL), "an argument", ""],
-        cwd=folder, env={**os.environ, "SAID": "by the caller"}, capture_output=True, text=True, check=False,
+        cwd=folder, env={**os.environ, "SETTING": "by the caller"}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 3, done.stderr
     assert json.loads(done.stdout) == [["an argument", ""], str(folder), "by the caller"]
@@ -93,4 +93,4 @@ def test_processes_of_one_run_share_the_warm_server(folder: Path) -> None:
     done = subprocess.run([sys.executable, "-c", asked], cwd=warm.ROOT, stdout=subprocess.PIPE, text=True, check=True)
     assert done.stdout == f"{os.environ[warm.HOME]}/nothing\n"
     command = [warm.warm_python("nothing"), script(folder, TELL)]
-    assert subprocess.run(command, env={**os.environ, "SAID": ""}, check=False).returncode == 3
+    assert subprocess.run(command, env={**os.environ, "SETTING": ""}, check=False).returncode == 3

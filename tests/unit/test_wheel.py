@@ -136,7 +136,7 @@ def test_installed_wheel_trains_with_the_process_group(installed: Path, tmp_path
     assert "connected" in run(others, installed / "serenectl", *up)
     try:
         torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-        said = run(
+        output = run(
             tmp_path,
             installed / "python",
             *torchrun,
@@ -145,7 +145,7 @@ def test_installed_wheel_trains_with_the_process_group(installed: Path, tmp_path
             "50",
             SERENE_CONTROLLER=controller,
         )
-        assert "step 50: loss " in said
+        assert "step 50: loss " in output
         assert "job 0: finished" in run(tmp_path, installed / "serenectl", "status", SERENE_CONTROLLER=controller)
     finally:
         run(others, installed / "serenectl", "down", SERENE_CONTROLLER=controller)

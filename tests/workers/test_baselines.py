@@ -33,11 +33,11 @@ class Together:
         self._threads = ThreadPoolExecutor(16)
 
     def push(self, worker: int, round_: int) -> Future[tuple[np.ndarray, int, float]]:
-        """Returns when it is added; the future ends when the worker may go on."""
+        """Returns when it is added; the future ends when the worker may continue."""
         before = sum(self.barrier.contributions.values())
         future = self._threads.submit(self.barrier.contribute, worker, round_, np.full(2, worker + 1, np.int32))
         until(lambda: sum(self.barrier.contributions.values()) > before, "the contribution is counted")
-        with self.barrier._changed:  # whoever may go on has been told
+        with self.barrier._changed:  # all that may continue have been notified
             pass
         return future
 
@@ -67,7 +67,7 @@ def test_server_ssp_blocks_a_worker_beyond_its_bound() -> None:
     held = job.push(0, 2)
     assert not held.done()
     assert read(job.push(1, 0)) == ([5, 5], 4)
-    assert read(held) == ([5, 5], 4), "what is there when it goes on"
+    assert read(held) == ([5, 5], 4), "what is there when it continues"
 
 
 def test_server_asp_answers_at_once() -> None:
@@ -154,7 +154,7 @@ def test_server_exchange_applies_sums_since_the_last_read(pair: tuple[Servers, l
 def test_lost_worker_fails_the_exchange_for_all(pair: tuple[Servers, list[ServerExchange]]) -> None:
     servers, exchanges = pair
     failing = ThreadPoolExecutor(1).submit(exchanges[0].exchange, np.ones(5, np.float32))
-    until(lambda: all(server.barrier.contributions[0] for server in servers.servers), "it is held back")
+    until(lambda: all(server.barrier.contributions[0] for server in servers.servers), "it is blocked")
     assert not failing.done()
     exchanges[1].abandon()
     with pytest.raises(ExchangeFailed, match="lost the connection to a parameter server or worker"):

@@ -180,12 +180,12 @@ GOOD = idx(np.zeros((IMAGES, 28, 28), np.uint8))
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "said"),
+    ("file", "content", "message"),
     [
         ("train-images-idx3-ubyte", b"", "not an IDX file of 3 dimensions"),
         ("train-images-idx3-ubyte", b"<html>404</html>", "not an IDX file of 3 dimensions"),
-        ("train-images-idx3-ubyte", GOOD[:-1], "holds 31359 values; its header says 31360"),
-        ("train-images-idx3-ubyte", GOOD[:4] + b"\xff" * 12, "its header says 79228162458924105385300197375"),
+        ("train-images-idx3-ubyte", GOOD[:-1], "holds 31359 values; its header declares 31360"),
+        ("train-images-idx3-ubyte", GOOD[:4] + b"\xff" * 12, "its header declares 79228162458924105385300197375"),
         ("train-images-idx3-ubyte", idx(np.zeros((IMAGES - 1, 28, 28), np.uint8)), "39 images and 40 labels"),
         ("train-labels-idx1-ubyte", idx(np.full(IMAGES, 10, np.uint8)), "10 classes"),
         ("train-images-idx3-ubyte.gz", gzip.compress(GOOD)[:-20], r"cannot read .*train-images-idx3-ubyte\.gz"),
@@ -193,8 +193,8 @@ GOOD = idx(np.zeros((IMAGES, 28, 28), np.uint8))
         ("train-images-idx3-ubyte.gz", b"not gzip", r"cannot read .*train-images-idx3-ubyte\.gz"),
     ],
 )
-def test_damaged_data_file_is_refused(tmp_path: Path, file: str, content: bytes, said: str) -> None:
+def test_damaged_data_file_is_refused(tmp_path: Path, file: str, content: bytes, message: str) -> None:
     mnist_files(tmp_path, compressed=file.endswith(".gz"))
     (tmp_path / "mnist" / file).write_bytes(content)
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=message):
         load("mnist", tmp_path)

@@ -62,8 +62,8 @@ def test_bsp_run_equals_one_process_to_the_bit(workers: Workers, packets: str) -
         assert {step["contributions"] for step in steps} == {str(WORKERS)}
         assert [int(step["step"]) for step in steps if step["accuracy"]] == [3, 6, 8]
         for part in ("compute_s", "network_s", "waiting_s"):
-            told = sum(float(step[part]) for step in steps)
-            assert results[part] == pytest.approx(told, abs=1e-4) and min(float(step[part]) for step in steps) >= 0
+            total = sum(float(step[part]) for step in steps)
+            assert results[part] == pytest.approx(total, abs=1e-4) and min(float(step[part]) for step in steps) >= 0
         assert sum(results[part] for part in ("compute_s", "network_s", "waiting_s")) <= (
             results["ended_unix"] - results["started_unix"]
         )
@@ -85,7 +85,7 @@ def test_sigterm_makes_worker_leave_and_others_continue(workers: Workers) -> Non
     assert 2 <= len(workers.steps(0)) == workers.results(0)["steps"]
     assert workers.parameters(0).shape == (79_510,)
     before = workers.client.job(0).workers[1].iteration
-    until(lambda: workers.client.job(0).workers[1].iteration > before + 3, "the other one goes on")
+    until(lambda: workers.client.job(0).workers[1].iteration > before + 3, "the other one continues")
     other.send_signal(signal.SIGINT)
     done(other, 128 + signal.SIGINT)
     assert workers.client.job(0).state == "finished"
@@ -103,19 +103,19 @@ def test_worker_stopped_while_waiting_for_others_writes_results(workers: Workers
 
 
 @pytest.mark.parametrize(
-    ("job_of", "worker", "said"),
+    ("job_of", "worker", "message"),
     [
         (1, 0, "--workers 2: job 0 has 1 workers"),
         (1, 1, "job 0 has no worker 1: expected 0"),
     ],
 )
 def test_worker_that_does_not_fit_the_job_is_refused(
-    workers: Workers, job_of: int, worker: int, said: str, monkeypatch: pytest.MonkeyPatch,
+    workers: Workers, job_of: int, worker: int, message: str, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     workers.create(job_of, BSP())
     assert ended(monkeypatch, *workers.arguments(worker, 2)) == 1
-    assert capsys.readouterr().err == f"error: worker {worker}: {said}\n"
+    assert capsys.readouterr().err == f"error: worker {worker}: {message}\n"
     assert workers.client.job(0).state == ("finished" if worker == 0 else "waiting"), "who has joined leaves"
 
 

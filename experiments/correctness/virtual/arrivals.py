@@ -1,8 +1,8 @@
-"""Checks bounded staleness: compares how far the switch lets workers go on with the contributions that have reached it.
+"""Checks bounded staleness: compares how far the switch lets workers continue with the contributions that it received.
 
 A counted worker may finish round r of its epoch when round r - s is complete, that is, when as many counted workers as
 the quorum says have contributed to it. This is checked slot by slot, when the switch answers, and again when a worker
-goes on.
+continues.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Arrivals:
             if op != Op.ANSWER or staleness == UNBOUNDED or not mask >> worker & 1:
                 continue
             if seq == 0:  # a release: it claims that rounds are complete
-                self._check(worker, session, epoch, base - 1, slot, mask, quorum, f"is told of base {base}")
+                self._check(worker, session, epoch, base - 1, slot, mask, quorum, f"receives base {base}")
             else:
                 *pushed, round_ = self._pushed.get((session, worker, slot), (0, 0, 0))
                 if pushed == [seq, epoch]:

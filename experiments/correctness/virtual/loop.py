@@ -12,7 +12,7 @@ from serene.experiments.correctness.virtual.timeline import Timeline
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """Runs what is ready whenever the timeline says so, and never waits itself. What becomes ready from outside, by a
+    """Runs what is ready whenever the timeline does, and never waits itself. What becomes ready from outside, by a
     packet or an answer, runs in the next tick."""
 
     _ready: deque[asyncio.Handle]

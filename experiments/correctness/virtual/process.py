@@ -1,4 +1,4 @@
-"""Processes in virtual time: blocking code that runs until it waits, and goes on when what it waits for has come.
+"""Processes in virtual time: blocking code that runs until it waits, and continues when what it waits for has come.
 
 A process is a greenlet. So a worker can be `serene.client.Client` as it is, with its loops and exceptions, and a
 controller can die between two writes, in the middle of the function that makes them.
@@ -15,7 +15,7 @@ from serene.experiments.correctness.virtual.timeline import Timeline
 
 class Process:
     """A process that runs ``body``, from `start` on. An exception that it does not catch is raised in the caller of the
-    method that made it go on."""
+    method that made it continue."""
 
     def __init__(self, time: Timeline, body: Callable[[], None]) -> None:
         self._time = time

@@ -47,7 +47,7 @@ JOBS = 2  # ids that the jobs of a run may have
 _OF_JOBS = frozenset(("member", "address", "job", "known_source", "forward", "root", "prepared"))  # tables
 _SEQ, _SESSION = field("seq"), field("session")
 _DO_NOT_VOTE = frozenset(("joined again", "gave up and joined again", "evicted", "jobs deleted"))  # or not surely
-_TOLD = frozenset((Op.WELCOME, Op.REFUSED, Op.BYE, Op.WAIT))  # these carry the incarnation that they are for
+_TO_INCARNATION = frozenset((Op.WELCOME, Op.REFUSED, Op.BYE, Op.WAIT))  # these carry the incarnation that they are for
 
 
 class Schedule:
@@ -152,7 +152,7 @@ class Schedule:
             swaps=self.swaps,
             epochs=len(self.watch.fields),
             bsp_reads=self.watch.bsp_reads,
-            balance=self.ledger.check(self.plan.seed, told=self.all_vote()),
+            balance=self.ledger.check(self.plan.seed, all_notified=self.all_vote()),
             virtual_s=self.time.now,
             happened=dict(self.happened),
         )
@@ -178,7 +178,7 @@ class Schedule:
         if due.to_switch:
             self._through_the_switch(due.to_switch)
         for port, frames in due.to_port.items():
-            self._told(port, frames)
+            self._note_replies(port, frames)
             self.places[self._port_of[port]].hear(frames)
         for action in due.actions:
             action()
@@ -200,7 +200,7 @@ class Schedule:
         self._switched += len(packets)
         self.watch.arrivals.come(self.in_job(port, frame) for port, frame in packets if port in self._port_of)
         came_out = self.switch.process(packets)
-        self.watch.said([self.in_job(port, frame) for port, frame in came_out if port < CPU_PORT])
+        self.watch.frames_sent([self.in_job(port, frame) for port, frame in came_out if port < CPU_PORT])
         for port, frame in came_out:
             self.to_port(port, frame)
         if any(port == HOSTILE_PORT for port, _ in packets):  # workers' packets are not ordinary ones
@@ -215,7 +215,7 @@ class Schedule:
         return frame
 
     def learn(self) -> None:
-        """Tells the controller of the hosts that switches did not know."""
+        """Notifies the controller of the hosts that switches did not know."""
         for number, switch in enumerate(self.switches):
             if sources := switch.learned():
                 self.controller.hear(number, Learned(sources, None))
@@ -260,10 +260,10 @@ class Schedule:
         """The port of a switch to the controller."""
         return CPU_PORT
 
-    def _told(self, port: int, frames: list[bytes]) -> None:
+    def _note_replies(self, port: int, frames: list[bytes]) -> None:
         for frame in frames:
             incarnations = self.places[self._port_of[port]].incarnations
-            if len(frame) <= OP or frame[OP] not in _TOLD or not incarnations:
+            if len(frame) <= OP or frame[OP] not in _TO_INCARNATION or not incarnations:
                 continue
             if int.from_bytes(frame[INCARNATION], "big") != incarnations[-1].client.incarnation:
                 self.happened[f"{Op(frame[OP]).name} to an older incarnation"] += 1
@@ -281,7 +281,9 @@ class Schedule:
         ledger = self._ledgers[membership.session]
         # It may first have joined the deleted job, by a WELCOME that was late, but then it has read nothing of it.
         if incarnation.ledger not in (None, ledger) and incarnation.replica.any():
-            raise Violation("no wrong read", f"worker {incarnation.place.id} of a deleted job goes on in the next one")
+            raise Violation(
+                "no wrong read", f"worker {incarnation.place.id} of a deleted job continues in the next one"
+            )
         return ledger
 
     def refused(self, incarnation: Incarnation, reason: str) -> None:
@@ -299,7 +301,7 @@ class Schedule:
             self.happened["evicted, and back when the job was over"] += 1
             self.ledger.finals[place.id] = None
         elif any(self.holds_its_place(other) and not other.process.alive for other in others):
-            # The other one asked, was ended, and then got the place: nobody can tell, and its user starts another one.
+            # The other one asked, was ended, and then got the place: nobody can know, and its user starts another one.
             self.happened["the place went to a process that had ended"] += 1
             if not place.awaited:
                 place.start_after(self._rng.expovariate(1 / BACK_S))
@@ -329,9 +331,9 @@ class Schedule:
         """The controller inserts or replaces an entry."""
         try:
             if entry.table == "policy":
-                said = installed([entry]).jobs[entry.match["job"]]
-                assert said.fields is not None
-                self.decided(entry.match["job"], said.session, said.epoch, said.fields)
+                job = installed([entry]).jobs[entry.match["job"]]
+                assert job.fields is not None
+                self.decided(entry.match["job"], job.session, job.epoch, job.fields)
             elif entry.table == "member":
                 self.watch.admitted(entry.match["job"], entry.match["worker"], entry.match["incarnation"])
         except Violation as violation:

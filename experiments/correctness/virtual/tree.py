@@ -109,7 +109,7 @@ class TreeSwitch:
         return [(own.get(out, out), data) for out, data in came_out]
 
     def _seen(self, rack: int, frame: bytes) -> int | None:
-        """The register that tells repeats, session and highest seq accepted, of a frame's worker at its slot: it
+        """The register that identifies repeats, session and highest seq accepted, of a frame's worker at its slot: it
         changes when the frame is accepted. None if there is no such slot."""
         fields, leaf = np.frombuffer(frame, HEADER, 1, ENCAPSULATION_BYTES)[0], self.leaves[rack]
         job = leaf.held("job", int(fields["job"]))
@@ -141,7 +141,7 @@ LARGEST_JOB = 16
 
 
 class TreeIncarnation(Incarnation):
-    """A worker of a tree reads twice at the end: its first PULL has its leaf tell the root the rack's sum, and the
+    """A worker of a tree reads twice at the end: its first PULL has its leaf send the root the rack's sum, and the
     second one, when all workers have left, reads the sum of all racks."""
 
     contribution_type = Counted
@@ -157,11 +157,11 @@ class TreePlace(Place):
 
 class TreeWatch(Watch):
     """With the read mode "latest", two racks' sums may hold as many contributions, but different ones; so each sum may
-    be any that was said. Instead, each read is searched for the contributions that it has to contain."""
+    be any that was sent. Instead, each read is searched for the contributions that it has to contain."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._said: set[tuple[bytes, int]] = set()
+        self._sent_sums: set[tuple[bytes, int]] = set()
         self._accepted: dict[tuple[int, int, int], list[tuple[int, int]]] = defaultdict(list)  # session, worker, slot
         self._restored: dict[int, np.ndarray | None] = {}  # by session that follows a lost one; None: not known yet
         self.contained = 0  # how many contributions were found that a read had to contain
@@ -178,11 +178,11 @@ class TreeWatch(Watch):
     def restored(self, session: int, held: np.ndarray) -> None:
         self._restored[session] = held.copy()
 
-    def _sum_said(self, place: bytes, values: int) -> None:
-        self._said.add((place, values))
+    def _record_sum(self, place: bytes, values: int) -> None:
+        self._sent_sums.add((place, values))
 
-    def _was_said(self, place: bytes, values: int) -> bool:
-        return (place, values) in self._said
+    def _was_sent(self, place: bytes, values: int) -> bool:
+        return (place, values) in self._sent_sums
 
     def ends(self, worker: int, session: int, epoch: int, round_: int, held: np.ndarray) -> None:
         super().ends(worker, session, epoch, round_, held)
@@ -212,7 +212,7 @@ class TreeWatch(Watch):
         if session in self._restored:
             restored = self._restored[session]
             if restored is None:
-                return True  # its donor has not been told yet that the sum is there
+                return True  # its donor has not been notified yet that the sum is there
             held -= int(restored[slot, worker])
         return (epoch, round_) in came and held > came.index((epoch, round_))
 

@@ -27,12 +27,12 @@ _SESSION = field("session")
 _PLACE = slice(field("slot").start, field("total").stop)  # slot, total
 _POLICY = slice(field("sync_mask").start, field("members").stop)
 _VALUES = slice(ENCAPSULATION_BYTES + HEADER.itemsize, None)
-_PROGRAM_SAYS = frozenset((Op.ANSWER, Op.NUDGE, Op.WELCOME))
+_PROGRAM_SENDS = frozenset((Op.ANSWER, Op.NUDGE, Op.WELCOME))
 _SWITCH = mac_bytes(SWITCH_MAC)
 
 
 class Watch:
-    """Its methods are told what happens in a run, and raise Violation for what must not happen. fields: the policies
+    """Its methods observe what happens in a run, and raise Violation for what must not happen. fields: the policies
     that were written. bsp_reads: sums under BSP that were compared."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Watch:
         self._sums: dict[bytes, int] = {}  # (session, slot, contributions in it) -> hash of the values
         self._reads: dict[tuple[int, int, int], bytes] = {}  # BSP reads by (session, epoch, round)
 
-    # -- what the controller and the switch say --------------------------------------------------------------
+    # -- what the controller and the switch send -------------------------------------------------------------
 
     def successor(self) -> None:
         """Another controller has taken over, which does not know who had whose place."""
@@ -68,25 +68,25 @@ class Watch:
         self._session = max(self._session, session)
         if self.fields.setdefault((session, epoch), fields) != fields:
             raise Violation("one policy per decision", f"epoch {epoch} of session {session} has a second policy")
-        said = fields.sync_mask, fields.staleness, fields.quorum, int(fields.read_mode), fields.members
-        self._policies[struct.pack(">II", session, epoch)] = struct.pack(">IBBBB", *said)
+        policy = fields.sync_mask, fields.staleness, fields.quorum, int(fields.read_mode), fields.members
+        self._policies[struct.pack(">II", session, epoch)] = struct.pack(">IBBBB", *policy)
 
-    def said(self, frames: list[bytes]) -> None:
+    def frames_sent(self, frames: list[bytes]) -> None:
         """The switch sends frames."""
-        ours = [frame for frame in frames if frame[6:12] == _SWITCH and frame[OP] in _PROGRAM_SAYS]
+        ours = [frame for frame in frames if frame[6:12] == _SWITCH and frame[OP] in _PROGRAM_SENDS]
         for frame in ours:
             if self._policies.get(frame[_ERA]) != frame[_POLICY]:
-                raise Violation("one policy per decision", f"{Op(frame[OP]).name} tells of a policy that nobody wrote")
+                raise Violation("one policy per decision", f"{Op(frame[OP]).name} has a policy that nobody wrote")
             if frame[OP] == Op.ANSWER:
-                self._sum_said(frame[_SESSION] + frame[_PLACE], hash(frame[_VALUES]))
+                self._record_sum(frame[_SESSION] + frame[_PLACE], hash(frame[_VALUES]))
         self.arrivals.answered(ours)
 
-    def _sum_said(self, place: bytes, values: int) -> None:
+    def _record_sum(self, place: bytes, values: int) -> None:
         """place: session, slot and contributions in the sum; values: their hash."""
         if self._sums.setdefault(place, values) != values:
             raise Violation("no wrong read", "two sums of the same contributions differ")
 
-    def _was_said(self, place: bytes, values: int) -> bool:
+    def _was_sent(self, place: bytes, values: int) -> bool:
         return self._sums.get(place) == values
 
     def restored(self, session: int, held: np.ndarray) -> None:
@@ -112,6 +112,6 @@ class Watch:
         if not np.array_equal(replica.astype(np.uint32), held):
             raise Violation("no wrong read", f"worker {worker}'s replica is not what it has read")
         for slot, (total, values) in enumerate(zip(totals.tolist(), held, strict=True)):
-            said = self._was_said(struct.pack(">III", session, slot, total), hash(values.astype(">u4").tobytes()))
-            if not said and (total or values.any()):
-                raise Violation("no wrong read", f"worker {worker} read in slot {slot} what the switch never said")
+            was_sent = self._was_sent(struct.pack(">III", session, slot, total), hash(values.astype(">u4").tobytes()))
+            if not was_sent and (total or values.any()):
+                raise Violation("no wrong read", f"worker {worker} read in slot {slot} what the switch never sent")

@@ -312,7 +312,7 @@ class Incarnation:
 
 class Place:
     """One of a job's workers: a host, and the processes on it. number: the worker's in packets. rack: where it believes
-    it is; None: it does not say."""
+    it is; None: it has none."""
 
     incarnation_type = Incarnation
 

@@ -29,7 +29,7 @@ VALUES = 125_000  # 500 kB, which take a link one second
 REPEATS = 3
 FLAT = "flat-butterfly"
 READY_S = 240.0
-# An exchange may take PATIENCE times the time that the simulation says, and PATIENCE_S more.
+# An exchange may take PATIENCE times the time that the simulation predicts, and PATIENCE_S more.
 PATIENCE, PATIENCE_S = 20.0, 120.0
 
 

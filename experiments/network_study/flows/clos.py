@@ -38,7 +38,7 @@ SIZES = {
 
 
 class BadNetwork(SereneError):
-    """A network cannot be built, or a flow is between nodes that it does not have; the message says what is valid."""
+    """A network cannot be built, or a flow is between nodes that it does not have; the message states what is valid."""
 
 
 @dataclass(frozen=True)

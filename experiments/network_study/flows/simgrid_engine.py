@@ -23,7 +23,7 @@ NAME = "simgrid"
 
 
 class NoSimGrid(SereneError):
-    """SimGrid is not installed, cannot simulate this, or failed; the message says which."""
+    """SimGrid is not installed, cannot simulate this, or failed; the message states which."""
 
 
 def installed() -> bool:

@@ -53,7 +53,7 @@ def model(name: str) -> Model:
 
 
 class BadStep(SereneError):
-    """A step's ends, sizes or limits are invalid; the message says what is valid."""
+    """A step's ends, sizes or limits are invalid; the message states what is valid."""
 
 
 @dataclass(frozen=True)

@@ -217,9 +217,9 @@ class Collective:
             lost = None if self.lost is None else self._of_group(self.lost, group)
             self.lost_values += add_to_held(values, held, self.layout.held_limit, lost)
         counters = self.layout.count(values, held)
-        said = np.concatenate([self.signature, self.vote, counters.reshape(-1)])
+        counts = np.concatenate([self.signature, self.vote, counters.reshape(-1)])
         lanes = np.zeros(self.layout.lanes, np.int32)
-        lanes[: said.size] = said.view(np.int32)
+        lanes[: counts.size] = counts.view(np.int32)
         return lanes
 
     def answer(self, piece: Piece, sums: np.ndarray) -> None:

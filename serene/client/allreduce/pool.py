@@ -130,7 +130,7 @@ class Pool:
 
     def idle(self) -> None:
         """Call it about every second between collectives: the controller ends a pool's job when a worker is silent."""
-        self._reports.say("computing")
+        self._reports.report("computing")
 
     def end_step(self) -> None:
         """Marks the collectives since the last call as one step, for `serenectl explain`. Without any call each
@@ -172,7 +172,7 @@ class Pool:
     def leave(self, timeout_s: float = 5.0, died: Collection[int] = ()) -> bool:
         """Leaves the job, as `Client.leave`. Returns whether the job is over, for all or for this worker. The others
         can end the collective that this worker has ended, and begin no other."""
-        self._reports.say("finished", force=True)
+        self._reports.report("finished", force=True)
         try:
             return self._client.leave(timeout_s, died)
         except (SessionLost, Refused):
@@ -229,7 +229,7 @@ class Pool:
         if int(protocol.exchange.awaited.max()) + 3 * len(values) // (self._slots * self._lanes) + 3 > LAST_SEQ:
             raise SereneError(f"job {self._job} has used all sequence numbers: start another job")
         mine = hashes(signature, self.collectives, len(values), bits, unit)
-        self._reports.say("exchanging")
+        self._reports.report("exchanging")
         began = self._clock()
         if self.collectives:
             self.compute_s += began - self._ended_at
@@ -250,7 +250,7 @@ class Pool:
             self.lost_values += engine.lost_values
         except (SessionLost, Refused, PlaceTaken) as error:
             self._broken = f"is over for this worker: {error}"
-            raise PoolBroken(self._said()) from error
+            raise PoolBroken(self._reason()) from error
         except BaseException as error:
             for vector, was in zip(kept, before, strict=True):
                 vector[:] = was
@@ -264,7 +264,7 @@ class Pool:
             self.collectives += 1
             if not self._marked:
                 self._note_step()
-            self._reports.say("computing")
+            self._reports.report("computing")
 
     def unit_of(self, limit: float, bits: int = 32) -> int:
         """log2 of the finest unit in which values up to ``limit``, 1e-25 to 1e25, can be sent with this number of bits.
@@ -289,18 +289,18 @@ class Pool:
                 over = engine.end()
             except Incomplete as error:
                 self._broken = self._broken or f"did not give every worker's contribution: {error}"
-                raise PoolBroken(self._said()) from error
+                raise PoolBroken(self._reason()) from error
             if self._broken:
                 # A worker that leaves has contributed all of this collective, and the others may still lack answers to
                 # it. But missing contributions will never come.
                 engine.begin_no_more()
                 protocol.whole = 0
                 if (protocol.exchange.state == UNSENT).any():
-                    raise PoolBroken(self._said())
+                    raise PoolBroken(self._reason())
             if (left := engine.slots_under_way) != under_way:
                 under_way, moved_at = left, self._clock()
             elif self._clock() - moved_at > WAITING_S:  # also if incomplete answers come
-                self._reports.say("waiting")
+                self._reports.report("waiting")
                 self.while_waiting()
             # A worker that did not run until now may find that all awaited answers have come: then it continues.
             if not over and self._clock() > until and engine.slots_under_way:
@@ -316,9 +316,9 @@ class Pool:
 
     def _expect_whole(self) -> None:
         if self._broken:
-            raise PoolBroken(self._said())
+            raise PoolBroken(self._reason())
 
-    def _said(self) -> str:
+    def _reason(self) -> str:
         return f"job {self._job} {self._broken}"
 
     def _change(self, protocol: Protocol) -> str | None:
@@ -339,11 +339,11 @@ class Pool:
             return "no longer waits for this worker: it was evicted, or the strategy was swapped"
         if members != workers:
             return f"has {members} members now, not {workers}: a worker has left or was evicted"
-        counted, *said = (int(policy[name]) for name in ("sync_mask", "staleness", "quorum", "read_mode"))
+        counted, *policy_values = (int(policy[name]) for name in ("sync_mask", "staleness", "quorum", "read_mode"))
         # Over racks an answer's mask has only the workers of its own rack. There the quorum, which under BSP is the
         # number of workers, shows that all count.
         over_racks = self._client.membership.racks > 1
-        if said != [0, workers, ReadMode.SNAPSHOT] or (not over_racks and counted.bit_count() != workers):
+        if policy_values != [0, workers, ReadMode.SNAPSHOT] or (not over_racks and counted.bit_count() != workers):
             return "is not under BSP any more, which a pool needs"
         return "has a number format unknown to this worker" if precision is None else None
 

@@ -37,11 +37,11 @@ class Scale:
     @classmethod
     def of(cls, text: str) -> Scale:
         """From text: "voted", "fixed:0.5" or "intsgd". Raises BadScale."""
-        rule, _, said = text.partition(":")
+        rule, _, number = text.partition(":")
         if text in ("voted", "intsgd"):
             return cls(rule)
         try:
-            limit = float(said)
+            limit = float(number)
         except ValueError:
             limit = math.nan
         if rule != "fixed" or not LIMITS[0] <= limit <= LIMITS[1]:

@@ -3,7 +3,7 @@
 with Client(UdpTransport(), job=0, worker=2, vector_length=79510) as client:
     client.join()
     client.catch_up()                       # None, unless the job has begun before
-    update = client.exchange(gradient)      # blocks until the switch lets this worker go on
+    update = client.exchange(gradient)      # blocks until the switch lets this worker continue
     parameters -= lr / client.membership.workers * update.delta
 """
 
@@ -320,7 +320,7 @@ class Client:
 
     def report(self, facts: Mapping[str, Any]) -> None:
         """Sends telemetry to the controller as JSON in one packet, which may be lost."""
-        self._requests.say(Op.REPORT, json.dumps(facts).encode())
+        self._requests.send(Op.REPORT, json.dumps(facts).encode())
 
     # -- gradients -------------------------------------------------------------------------------------------
 

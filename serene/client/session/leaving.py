@@ -63,7 +63,7 @@ class Leaving:
             if self._root_is_gone(asked):
                 LOG.warning("worker %d of job %d cannot leave: %s", worker, job, self._requests.missing)
                 return False
-            self._requests.say(Op.LEAVE, self._body)
+            self._requests.send(Op.LEAVE, self._body)
             if asked - greeted > self._hello_every_s:
                 # A switch that has lost its state does not know this worker any more. And the controller still answers
                 # LEAVE after the others have begun a new session, in which they wait for this worker.

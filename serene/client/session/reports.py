@@ -17,18 +17,18 @@ class Reports:
     def __init__(self, client: Client, telemetry: Callable[[], Report]) -> None:
         self._client = client
         self._telemetry = telemetry
-        self._said_at = -REPORT_EVERY_S
-        self._said = ""
+        self._reported_at = -REPORT_EVERY_S
+        self._last_state = ""
 
-    def say(self, state: str, *, force: bool = False) -> None:
+    def report(self, state: str, *, force: bool = False) -> None:
         """Reports the state, unless the last report is too recent. state: computing, exchanging, waiting, paused,
         finished or stopped. force: reports it in any case."""
         now = self._client.clock()
         # An exchange's end is always reported; otherwise a worker would seem to exchange all the time. So is the
         # beginning of a wait; otherwise a waiting worker would be shown as computing.
-        ended = self._said in ("exchanging", "waiting") and state == "computing"
-        begun = state == "waiting" != self._said
-        pause = REPORT_EVERY_S if state == self._said else CHANGE_EVERY_S
-        if force or ended or begun or now - self._said_at >= pause:
-            self._said_at, self._said = now, state
+        ended = self._last_state in ("exchanging", "waiting") and state == "computing"
+        begun = state == "waiting" != self._last_state
+        pause = REPORT_EVERY_S if state == self._last_state else CHANGE_EVERY_S
+        if force or ended or begun or now - self._reported_at >= pause:
+            self._reported_at, self._last_state = now, state
             self._client.report({"state": state, **self._telemetry()})

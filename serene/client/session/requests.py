@@ -85,9 +85,9 @@ class Requests:
         body = membership(vector_length=self.vector_length)
         rack = 0 if self._rack is None else self._rack + 1
         self.epoch = epoch
-        self.say(Op.HELLO, body, epoch=0 if self.joining else epoch, seq=self._proof, round=rack)
+        self.send(Op.HELLO, body, epoch=0 if self.joining else epoch, seq=self._proof, round=rack)
 
-    def say(self, op: Op, body: bytes, *, epoch: int = 0, seq: int = 0, round: int = 0) -> None:
+    def send(self, op: Op, body: bytes, *, epoch: int = 0, seq: int = 0, round: int = 0) -> None:
         """Sends one request with this body."""
         payload = control_payload(
             op, body, job=self.job, worker=self.worker, incarnation=self.incarnation,

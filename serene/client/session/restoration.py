@@ -121,8 +121,8 @@ def count(sums: np.ndarray) -> list[Vote]:
     lanes]."""
     voters = min(MOST_WORKERS, sums.size // LANES_PER_WORKER)
     lanes = sums.reshape(-1)[: LANES_PER_WORKER * voters].reshape(voters, LANES_PER_WORKER)
-    said = [Vote(*(int(lane) for lane in row)) for row in lanes]
-    return [replace(vote, round=vote.round - 1) for vote in said]
+    votes = [Vote(*(int(lane) for lane in row)) for row in lanes]
+    return [replace(vote, round=vote.round - 1) for vote in votes]
 
 
 def donor_of(votes: list[Vote]) -> int:

@@ -235,7 +235,7 @@ class Session:
 
     def report(self, state: str, *, force: bool = False) -> None:
         """Reports the worker's state: computing, exchanging, waiting, paused, finished or stopped."""
-        self._reports.say(state, force=force)
+        self._reports.report(state, force=force)
 
     def telemetry(self) -> Report:
         """The worker's data for `serenectl`. Times in seconds. Times and counts are totals since the worker began,

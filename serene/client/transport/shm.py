@@ -53,12 +53,12 @@ class SharedMemory:
         error = self._attach(FIRST_TIMEOUT_MS)
         if error:
             kind = PortTaken if error == errno.EBUSY else TransportError
-            raise kind(f"cannot use the switch's port {path}: {self._said(error)}")
+            raise kind(f"cannot use the switch's port {path}: {self._error_text(error)}")
         self._rows: np.ndarray | None = None
         self._lengths = np.zeros(BATCH, np.int64)
 
     @staticmethod
-    def _said(error: int) -> str:
+    def _error_text(error: int) -> str:
         return {
             errno.EBUSY: "another process has it",
             errno.ENOENT: "no such path",

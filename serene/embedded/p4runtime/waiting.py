@@ -48,11 +48,11 @@ class Waiting:
             oldest = next(iter(calls))
             self._remove(oldest)
             self._cancelled += 1
-            told = self._cancelled >= max(10 * self._logged, 1)  # not once per call: an attack would fill the log
-            if told:
+            logs = self._cancelled >= max(10 * self._logged, 1)  # not once per call: an attack would fill the log
+            if logs:
                 self._logged = self._cancelled
         oldest.cancel()
-        if told:
+        if logs:
             log.warning(
                 "more than %d calls wait for %s: cancelled one of %s; %d so far",
                 self._most, self._what, peer, self._logged,

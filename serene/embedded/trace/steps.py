@@ -63,10 +63,12 @@ class Step:
         return [(int(str(s.values["port"])), int(str(s.values["length"]))) for s in self.all("output")]
 
 
-def step_from_json(told: Mapping[str, Any]) -> Step:
+def step_from_json(fields: Mapping[str, Any]) -> Step:
     """The inverse of ``Step.json``."""
-    values = {name: value for name, value in told.items() if name not in ("kind", "name", "steps")}
-    return Step(told["kind"], told.get("name", ""), values, [step_from_json(inner) for inner in told.get("steps", ())])
+    values = {name: value for name, value in fields.items() if name not in ("kind", "name", "steps")}
+    return Step(
+        fields["kind"], fields.get("name", ""), values, [step_from_json(inner) for inner in fields.get("steps", ())]
+    )
 
 
 class TraceReader:
@@ -308,15 +310,15 @@ def _match(key: Key, value: int, keep: int) -> Value:
 
 def _formatted(message: str, words: Sequence[int]) -> str:
     """A log_msg's text with its values inserted. Each value is (bits, two words)."""
-    said, *rest = message.split("{}")
+    text, *rest = message.split("{}")
     for place, following in enumerate(rest):
         bits, *value = words[3 * place : 3 * place + 3] or (0,)
         signed, width = divmod(bits, SIGNED)
-        told = _number(value, width)
-        if signed and isinstance(told, int) and told >> (width - 1) & 1:
-            told -= 1 << width
-        said += (str(told) if width else "{}") + following
-    return said
+        number = _number(value, width)
+        if signed and isinstance(number, int) and number >> (width - 1) & 1:
+            number -= 1 << width
+        text += (str(number) if width else "{}") + following
+    return text
 
 
 def _bytes(words: Sequence[int]) -> str:
