@@ -84,9 +84,43 @@ def test_p4_output_digest_matches_the_sources(script: Script) -> None:
 )
 def test_p4_check_detects_changed_or_new_sources(checkout: Path, script: Script, source: str) -> None:
     with (checkout / "p4src" / source).open("a") as file:
-        file.write("// one more line\n")
+        file.write("const bit<8> ONE_MORE = 1;\n")
     named = [f" of {variant}" for variant in VARIANTS] if script is V1MODEL else [""]
     check_says(script, checkout, *(f"the sources{of} have changed" for of in named), script.again)
+
+
+@pytest.mark.parametrize("source", ["include/headers.p4", "v1model/barrier.p4"])
+def test_p4_check_for_v1model_detects_changed_comments(checkout: Path, source: str) -> None:
+    with (checkout / "p4src" / source).open("a") as file:
+        file.write("// one more line\n")
+    check_says(V1MODEL, checkout, "the sources of serene have changed", V1MODEL.again)
+
+
+@pytest.mark.parametrize("source", ["include/headers.p4", "tna/barrier.p4", "tna/sizes.p4"])
+def test_p4_check_for_tofino_ignores_comments_alone(checkout: Path, source: str) -> None:
+    path = checkout / "p4src" / source
+    path.write_text(
+        re.sub(r"^( *)(\w.*;)( *//.*)?$", r"\1\2  // another one\n\1// and a line", path.read_text(), flags=re.M)
+    )
+    assert path.read_text().count("and a line") > 5
+    checked = run(TOFINO, checkout, "--check", PATH="/nowhere")
+    assert checked.returncode == 0, checked.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("#define RING_BITS 4\n", "#define RING_BITS 4 "),  # the next line becomes part of the macro
+        ("#define RING_BITS 4\n", "/* no\n#define RING_BITS 4\n*/\n"),
+        ("#define RING_BITS 4\n", "// no \\\n#define RING_BITS 4\n"),
+        ('"FIELDS must be', '"FIELDS // must be'),
+    ],
+)
+def test_p4_check_for_tofino_detects_code_hidden_by_a_comment_or_a_line_end(checkout: Path, old: str, new: str) -> None:
+    path = checkout / "p4src" / "tna" / "sizes.p4"
+    assert path.read_text().count(old) == 1
+    path.write_text(path.read_text().replace(old, new))
+    check_says(TOFINO, checkout, "the sources have changed", TOFINO.again)
 
 
 @pytest.mark.parametrize(
