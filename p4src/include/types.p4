@@ -1,4 +1,4 @@
-// The field's own words as types.
+// The protocol's terms as types.
 #ifndef SERENE_TYPES_P4
 #define SERENE_TYPES_P4
 
@@ -18,7 +18,7 @@ typedef bit<32> slot_t;
 typedef bit<32> total_t;          // contributions a value holds
 typedef bit<(FIELD_LANES * 32)> lanes_t;
 
-// Requests have the top bit clear, what the switch or the controller says has it set.
+// Requests have the top bit clear. Packets of the switch or the controller have it set.
 enum bit<8> op_t {
     HELLO = 0x01,                 // a worker asks for its job's session, epoch and slots
     PUSH = 0x02,                  // a contribution to one slot

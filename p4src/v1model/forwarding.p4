@@ -1,5 +1,5 @@
-// Ordinary traffic: a learning switch, so that hosts see each other, and the switch's own address, so that a
-// worker's kernel finds it. What claims to come from that address is dropped: workers believe what the switch says.
+// Ordinary traffic. The switch learns addresses, so that hosts reach each other. It answers ARP for its own address, so
+// that a worker's kernel finds it. It drops packets that claim this address, because workers trust the switch.
 
 control Forwarding(inout headers_t hdr,
                    inout metadata_t meta,

@@ -1,4 +1,4 @@
-// The packet and its metadata as v1model's blocks hand them on.
+// The packet's headers and metadata, which v1model's blocks pass on.
 #ifndef SERENE_V1MODEL_HEADERS_P4
 #define SERENE_V1MODEL_HEADERS_P4
 
@@ -29,7 +29,7 @@ struct headers_t {
     values_t values;
 }
 
-// The strategy in force, as the controller wrote it: one table entry, replaced whole.
+// The policy in force: the data of one table entry, which the controller replaces as a whole.
 struct policy_t {
     session_t session;
     epoch_t epoch;
@@ -40,7 +40,7 @@ struct policy_t {
     bit<8> members;               // workers that take part
 }
 
-// What the barrier decided about this packet; the aggregation and the answers follow it.
+// The barrier's decision about this packet. The aggregation and the answers follow it.
 struct decision_t {
     slot_t slot;                  // among all slots of the switch
     bool fresh;                   // a contribution never seen before
@@ -54,7 +54,7 @@ struct decision_t {
     bit<32> staleness;            // of the contribution, in rounds; 15 and more are one class
 }
 
-// What a leaf or the root of a tree keeps about a packet besides.
+// Additional metadata of a leaf or a root.
 #ifndef TREE_METADATA
 #define TREE_METADATA
 #endif

@@ -1,4 +1,4 @@
-// What a leaf keeps about a packet, besides what serene.p4 does.
+// A leaf's metadata, in addition to that of serene.p4.
 #ifndef SERENE_LEAF_HEADERS_P4
 #define SERENE_LEAF_HEADERS_P4
 
@@ -6,18 +6,18 @@
 
 #define SUM_FIELD(i) lanes_t sum_##i;
 struct leaf_t {
-    // The root, as the controller wrote it.
+    // The entry of the table `root`, as the controller wrote it.
     bit<9> root_port;
     bit<8> rack;
     mac_address_t root_mac;
     ipv4_address_t root_ip;
     mac_address_t own_mac;
     ipv4_address_t own_ip;
-    // The epoch's policy here, besides what workers are told of it.
+    // This rack's part of the epoch's policy. Workers do not receive it.
     bit<8> enough;                // arrivals in this rack from which on a round concerns the root
     bit<1> by_arrivals;           // k-of-n: the root adds up arrivals
     bit<32> flush_mask;           // latest: the root gets the sum whenever total & flush_mask is 0
-    // What is to be done.
+    // The decision about the packet.
     bool keep;                    // a DOWN's values are the others' sum, or the snapshot, from now on
     bool latest;
     bool echoed;                  // a DOWN that echoes a worker's request

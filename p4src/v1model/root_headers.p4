@@ -1,4 +1,4 @@
-// What the root keeps about a packet, besides what serene.p4 does.
+// The root's metadata, in addition to that of serene.p4.
 #ifndef SERENE_ROOT_HEADERS_P4
 #define SERENE_ROOT_HEADERS_P4
 

@@ -1,4 +1,4 @@
-// The root of a tree of switches (docs/hierarchy.md). Its members are leaves; it keeps each rack's last sum and decides
+// The root of a tree of switches (docs/hierarchy.md). Its members are leaves. It keeps each rack's last sum and decides
 // when a round is complete.
 
 #define WITH_VALUES \
