@@ -63,11 +63,11 @@ header serene_t {
     total_t total;                // contributions that the values hold; request: those read last
     bit<32> seen;                 // ANSWER: highest seq accepted from the sender of the request;
                                   // requests and their echoes: the worker's incarnation
-    worker_bitmap_t sync_mask;    // answer: the policy, from here on
+    worker_bitmap_t sync_mask;    // this and the following fields: the policy, in an answer
     bit<8> staleness;
     bit<8> quorum;
     read_mode_t read_mode;
-    bit<8> members;               // answer: workers that take part under this policy
+    bit<8> members;               // answer: number of members under this policy
 }
 // UP, DOWN and GRANT use some fields differently. worker: the rack, or ROOT. seen: the session. total: contributions in
 // the values. round: the rack's base in an UP, otherwise the slot's. seq, members, sync_mask: seq, id and port of the
@@ -75,17 +75,17 @@ header serene_t {
 // (k-of-n). staleness: whether an UP asks for an answer.
 
 header membership_t {             // follows HELLO and WELCOME
-    bit<32> vector_length;        // values in the job's gradient vector; HELLO: what the worker has
-    bit<32> slots;                // of the job
+    bit<32> vector_length;        // values in the job's gradient vector; HELLO: in the worker's
+    bit<32> slots;                // number of the job's slots
     bit<32> scale;                // fixed-point units in 1.0
-    bit<32> limit;                // of one contribution's values, in fixed-point units
-    bit<16> lanes;                // values a slot
-    bit<8> workers;               // of the job
-    bit<8> lost_sessions;         // of the job, before this one, up to 255
+    bit<32> limit;                // of a contribution's values, in fixed-point units
+    bit<16> lanes;                // values per slot
+    bit<8> workers;               // number of the job's workers
+    bit<8> lost_sessions;         // earlier sessions of the job that were lost, up to 255
 }
 
 #define VALUES_FIELD(i) lanes_t lanes_##i;
-header values_t {                 // follows PUSH, PULL (ignored there) and ANSWER; UP, DOWN, GRANT (ignored there)
+header values_t {                 // follows PUSH, PULL, ANSWER, UP, DOWN and GRANT; ignored in PULL and GRANT
     FOR_EACH_FIELD(VALUES_FIELD)
 }
 #undef VALUES_FIELD

@@ -8,11 +8,11 @@ const bit<32> MAX_JOBS = 8;
 // bound is RING - 1.
 const bit<32> RING = 16;
 const bit<32> STALENESS_CLASSES = 16;      // of the telemetry's histogram: 0, 1, ... 15 rounds or more
-const bit<8> UNBOUNDED = 255;     // the staleness of a policy under which nobody waits
+const bit<8> UNBOUNDED = 255;     // the staleness bound of a policy under which nobody waits
 
 // Racks of one job: leaf switches below a root (docs/hierarchy.md).
 const bit<32> LEAVES = 8;
-const bit<8> ROOT = 255;          // a leaf's root among its members; workers' ids end at 31
+const bit<8> ROOT = 255;          // the root's id among a leaf's members; workers' ids end at 31
 
 const bit<16> SERENE_UDP_PORT = 24142;
 const bit<8> PROTOCOL_VERSION = 2;
@@ -40,7 +40,7 @@ const bit<16> JOB_GROUPS = 16;    // group of job j: JOB_GROUPS + j
 #error "FIELDS must be 5 (MTU 1500) or 14 (jumbo frames): add the new variant to FOR_EACH_FIELD"
 #endif
 
-const bit<32> MAX_WORKERS = 32;   // of one job; a bit each in worker_bitmap_t
+const bit<32> MAX_WORKERS = 32;   // of one job; worker_bitmap_t has a bit for each
 const bit<32> SLOTS = 8192;       // shared by all jobs
 const bit<9> CPU_PORT = 255;
 

@@ -11,7 +11,7 @@ control Admission(inout headers_t hdr,
                   inout standard_metadata_t standard_metadata) {
     counter(1, CounterType.packets_and_bytes) dropped_malformed;        // truncated, or not a known request
     counter(1, CounterType.packets_and_bytes) dropped_bad_checksum;
-    counter(1, CounterType.packets_and_bytes) dropped_stranger;         // the table `member` does not know it
+    counter(1, CounterType.packets_and_bytes) dropped_stranger;         // no entry in the table `member`
     counter(1, CounterType.packets_and_bytes) dropped_no_policy;        // the job has ended or never began
     counter(1, CounterType.packets_and_bytes) dropped_wrong_session;
     counter(1, CounterType.packets_and_bytes) dropped_wrong_slot;
@@ -90,7 +90,7 @@ control Admission(inout headers_t hdr,
             expected = UDP_BYTES + SERENE_BYTES + MEMBERSHIP_BYTES;
         } else if (hdr.serene.isValid() && hdr.serene.version == PROTOCOL_VERSION
                    && (hdr.serene.op == op_t.REPORT || hdr.serene.op == op_t.LEAVE)) {
-            expected = hdr.udp.length;      // their text is the controller's to read
+            expected = hdr.udp.length;      // any length: only the controller reads their text
         }
 
         if (standard_metadata.checksum_error == 1) {

@@ -4,8 +4,8 @@
 control Forwarding(inout headers_t hdr,
                    inout metadata_t meta,
                    inout standard_metadata_t standard_metadata) {
-    counter(1, CounterType.packets_and_bytes) dropped_impostor;     // says that it is the switch
-    counter(1, CounterType.packets_and_bytes) dropped_tagged;       // a VLAN tag, behind which anything may be
+    counter(1, CounterType.packets_and_bytes) dropped_impostor;     // claims the switch's address
+    counter(1, CounterType.packets_and_bytes) dropped_tagged;       // has a VLAN tag: the headers behind it are unknown
 
     action impostor() {
         dropped_impostor.count(0);

@@ -36,7 +36,7 @@ control LeafAnswer(inout headers_t hdr,
     }
 
     apply {
-        bool copy = standard_metadata.egress_rid != 0;      // of several; else the one packet that there is
+        bool copy = standard_metadata.egress_rid != 0;      // one of several copies; otherwise the only packet
         if (meta.leaf.only_up || standard_metadata.egress_rid == (bit<16>)ROOT + 1) {
             if (meta.leaf.up) {
                 if (meta.decision.go) {

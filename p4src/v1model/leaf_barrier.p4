@@ -4,13 +4,13 @@
 control LeafBarrier(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     register<bit<64>>(SLOTS) era_of;                  // session ++ epoch last seen (epoch 0: none yet)
     register<round_t>(SLOTS) base_of;                 // rounds that the rack has completed; k-of-n: as granted
-    register<round_t>(SLOTS) granted_of;              // rounds that the job has, and 1; 0: not heard in this epoch
-    register<bit<32>>(SLOTS) arrived_of;              // k-of-n: counted contributions to the round that is granted next
+    register<round_t>(SLOTS) granted_of;              // granted base + 1; 0: not heard in this epoch
+    register<bit<32>>(SLOTS) arrived_of;              // k-of-n: counted contributions to the next round to be granted
     register<worker_bitmap_t>(SLOTS) waiting_of;      // workers whose PUSH is blocked
-    register<bit<64>>(SLOTS) totals_of;               // contributions in the rack's sum ++ in what the root sent
+    register<bit<64>>(SLOTS) totals_of;               // contributions in the rack's sum ++ in the root's last DOWN
     register<bit<64>>(SLOTS * MAX_WORKERS) seen_of;   // session ++ highest seq accepted
     register<bit<128>>(SLOTS * RING) arrivals_of;     // session ++ epoch ++ round ++ arrivals in it
-    register<bit<64>>(MAX_JOBS) known_of;             // session ++ newest epoch that the root has told of
+    register<bit<64>>(MAX_JOBS) known_of;             // session ++ newest epoch that the root has announced
 
     counter(MAX_JOBS * MAX_WORKERS, CounterType.packets) contributions;     // accepted, by worker
     counter(MAX_JOBS * MAX_WORKERS, CounterType.packets) repeats;           // recognised as seen before
@@ -18,8 +18,8 @@ control LeafBarrier(inout headers_t hdr, inout metadata_t meta, inout standard_m
     counter(MAX_JOBS * MAX_WORKERS * STALENESS_CLASSES, CounterType.packets) staleness;   // contributions, by worker
     counter(1, CounterType.packets_and_bytes) dropped_wrong_round;
     counter(1, CounterType.packets_and_bytes) dropped_old_session;
-    counter(1, CounterType.packets_and_bytes) dropped_wrong_epoch;          // which the root has not told of
-    counter(1, CounterType.packets_and_bytes) dropped_unprepared;           // the root's, of an epoch without an entry
+    counter(1, CounterType.packets_and_bytes) dropped_wrong_epoch;          // the root has not announced it
+    counter(1, CounterType.packets_and_bytes) dropped_unprepared;           // sent by the root; the epoch has no entry
 
     // The switch ignores member_mask: a controller that takes over reads it. `policy` may have an older epoch's.
     action set_prepared(worker_bitmap_t member_mask, worker_bitmap_t sync_mask, bit<8> staleness_bound,

@@ -6,8 +6,8 @@ control RootBarrier(inout headers_t hdr, inout metadata_t meta, inout standard_m
     register<bit<64>>(SLOTS) totals_of;               // contributions in the sum ++ in its snapshot
     register<bit<160>>(SLOTS * LEAVES) rack_of;       // session ++ epoch ++ base ++ arrivals ++ total
 
-    counter(MAX_JOBS * LEAVES, CounterType.packets) contributions;          // UPs that held more than the last, by rack
-    counter(MAX_JOBS * LEAVES, CounterType.packets) repeats;                // others
+    counter(MAX_JOBS * LEAVES, CounterType.packets) contributions;          // UPs with new contributions, by rack
+    counter(MAX_JOBS * LEAVES, CounterType.packets) repeats;                // other UPs
     counter(1, CounterType.packets_and_bytes) dropped_old_session;
     counter(1, CounterType.packets_and_bytes) dropped_wrong_epoch;          // later than the one in force
 

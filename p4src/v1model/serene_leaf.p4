@@ -30,7 +30,7 @@ control SereneIngress(inout headers_t hdr,
     Admission() admission;
     LeafBarrier() barrier;
     LeafAggregation() aggregation;
-    counter(1, CounterType.packets_and_bytes) dropped_not_root;     // a worker that speaks as the root, or the reverse
+    counter(1, CounterType.packets_and_bytes) dropped_not_root;     // a worker sent a root's op, or the reverse
 
     // The root's port and addresses, this leaf's own, and the number of this rack.
     action set_root(bit<9> port, bit<8> rack, mac_address_t mac, ipv4_address_t ip,
