@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import re
 import shutil
 import subprocess
 import sys
@@ -33,15 +34,22 @@ def output(variant: str) -> list[str]:
     return [f"{variant}.json", f"{variant}.p4info.txtpb"]
 
 
+def significant(text: str) -> str:
+    """What p4c's output may depend on: it has line numbers, and the texts of single lines with their trailing comments.
+    So comments on lines of their own become blank lines. A comment that continues on the next line stays, and so do all
+    comments of a source with `/*`."""
+    return text if "/*" in text else re.sub(r"^[ \t]*//.*(?<!\\)$", "", text, flags=re.MULTILINE)
+
+
 def stamp(variant: str) -> str:
-    """The text of a variant's .sha256 file: SHA-256 of the inputs (the sources, the top file and FIELDS), and of the
-    output."""
+    """The text of a variant's .sha256 file: SHA-256 of the inputs (the significant text of the sources, the top file
+    and FIELDS), and of the output."""
     main, fields = VARIANTS[variant]
     sources = hashlib.sha256(f"{main} FIELDS={fields}\n".encode())
     for folder in ("include", "v1model"):
         for path in sorted((SOURCES / folder).glob("*.p4")):
             sources.update(f"{path.relative_to(SOURCES)}\n".encode())
-            sources.update(path.read_bytes())
+            sources.update(significant(path.read_text()).encode())
     written = hashlib.sha256()
     for name in output(variant):
         written.update(f"{name}\n".encode())

@@ -82,14 +82,25 @@ class CannotCompile(Exception):
     gives the reason."""
 
 
-def source_digest(text: Callable[[Path], bytes], start: bytes = b"") -> str:
-    """SHA-256 of all sources. text: returns the part of a source that the digest includes."""
+def source_digest(start: bytes = b"") -> str:
+    """SHA-256 of all sources without their comments, as the output has neither comments nor line numbers."""
     total = hashlib.sha256(start)
     for folder in ("include", "tna"):
         for path in sorted((SOURCES / folder).glob("*.p4")):
             total.update(f"{path.relative_to(SOURCES)}\n".encode())
-            total.update(text(path))
+            total.update(code(path.read_text()).encode())
     return total.hexdigest()
+
+
+def code(text: str) -> str:
+    """A source without `//` comments and blank lines. Ends of lines stay, as macros depend on them. A comment that
+    continues on the next line stays, and so do all comments of a source with `/*`."""
+    if "/*" in text:
+        return text
+    lines = (
+        line if line.endswith("\\") else re.sub(r'("[^"]*")|//.*', r"\1", line).rstrip() for line in text.splitlines()
+    )
+    return "".join(f"{line}\n" for line in lines if line)
 
 
 def stamp(chip: Chip) -> str:
@@ -98,17 +109,12 @@ def stamp(chip: Chip) -> str:
     for name in OUTPUT:
         written.update(f"{name}\n".encode())
         written.update((chip.build / name).read_bytes())
-    return f"sources {source_digest(Path.read_bytes)}\noutput {written.hexdigest()}\n"
+    return f"sources {source_digest()}\noutput {written.hexdigest()}\n"
 
 
 def frontier_stamp() -> str:
-    """The text of frontier.sha256: the digests of the variants and the sources, and of the table. Comments in the
-    sources do not count, so that a changed comment does not require compiling all variants again."""
-
-    def words(path: Path) -> bytes:
-        return " ".join(re.sub(r"//.*", "", path.read_text()).split()).encode() + b"\n"
-
-    sources = source_digest(words, repr([(chip.target, sizes) for chip, sizes in FRONTIER]).encode())
+    """The text of frontier.sha256: the digests of the variants and the sources, and of the table."""
+    sources = source_digest(repr([(chip.target, sizes) for chip, sizes in FRONTIER]).encode())
     table = hashlib.sha256((FRONTIER_BUILD / "frontier.md").read_bytes())
     return f"sources {sources}\noutput {table.hexdigest()}\n"
 

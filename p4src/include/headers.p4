@@ -1,4 +1,4 @@
-// What travels on the wire. serene/wire.py mirrors the last three; a test compares them field by field.
+// The headers of all packets. serene/wire.py mirrors the last three; a test compares them field by field.
 #ifndef SERENE_HEADERS_P4
 #define SERENE_HEADERS_P4
 
@@ -62,30 +62,30 @@ header serene_t {
     slot_t slot;                  // within the job, from 0
     total_t total;                // contributions that the values hold; request: those read last
     bit<32> seen;                 // ANSWER: highest seq accepted from the sender of the request;
-                                  // requests, and what echoes one: the worker's incarnation
-    worker_bitmap_t sync_mask;    // answer: the policy, from here on
+                                  // requests and their echoes: the worker's incarnation
+    worker_bitmap_t sync_mask;    // this and the following fields: the policy, in an answer
     bit<8> staleness;
     bit<8> quorum;
     read_mode_t read_mode;
-    bit<8> members;               // answer: workers that take part under this policy
+    bit<8> members;               // answer: number of members under this policy
 }
-// Between a leaf and the root (UP, DOWN, GRANT) worker is the rack, or ROOT; round the rack's base, or the slot's; total
-// counts what the values hold; seen is the session. Where a worker's request is echoed, seq is its, members its id and
-// sync_mask the leaf's port that it is at; else seq is 0. An UP has in quorum the arrivals of the round that it names
-// (k-of-n), and in staleness whether it is to be answered.
+// UP, DOWN and GRANT use some fields differently. worker: the rack, or ROOT. seen: the session. total: contributions in
+// the values. round: the rack's base in an UP, otherwise the slot's. seq, members, sync_mask: seq, id and port of the
+// worker whose request is echoed; without an echo, seq is 0. quorum: an UP's arrivals of the round that it names
+// (k-of-n). staleness: whether an UP asks for an answer.
 
 header membership_t {             // follows HELLO and WELCOME
-    bit<32> vector_length;        // values in the job's gradient vector; HELLO: what the worker has
-    bit<32> slots;                // of the job
+    bit<32> vector_length;        // values in the job's gradient vector; HELLO: in the worker's
+    bit<32> slots;                // number of the job's slots
     bit<32> scale;                // fixed-point units in 1.0
-    bit<32> limit;                // of one contribution's values, in fixed-point units
-    bit<16> lanes;                // values a slot
-    bit<8> workers;               // of the job
-    bit<8> lost_sessions;         // of the job, before this one, up to 255
+    bit<32> limit;                // of a contribution's values, in fixed-point units
+    bit<16> lanes;                // values per slot
+    bit<8> workers;               // number of the job's workers
+    bit<8> lost_sessions;         // earlier sessions of the job that were lost, up to 255
 }
 
 #define VALUES_FIELD(i) lanes_t lanes_##i;
-header values_t {                 // follows PUSH, PULL (ignored there) and ANSWER; UP, DOWN, GRANT (ignored there)
+header values_t {                 // follows PUSH, PULL, ANSWER, UP, DOWN and GRANT; ignored in PULL and GRANT
     FOR_EACH_FIELD(VALUES_FIELD)
 }
 #undef VALUES_FIELD

@@ -1,27 +1,27 @@
-// Every size of the data plane, and the numbers both ends of a wire must agree on.
+// All sizes of the data plane, and the numbers that both ends of a link must agree on.
 #ifndef SERENE_SIZES_P4
 #define SERENE_SIZES_P4
 
 const bit<32> MAX_JOBS = 8;
 
-// Round counters a slot keeps. A counted worker is at most `staleness` rounds ahead of base,
-// so the largest staleness bound is RING - 1.
+// Round counters of a slot. A counted worker is at most `staleness` rounds ahead of base. So the largest staleness
+// bound is RING - 1.
 const bit<32> RING = 16;
 const bit<32> STALENESS_CLASSES = 16;      // of the telemetry's histogram: 0, 1, ... 15 rounds or more
-const bit<8> UNBOUNDED = 255;     // the staleness of a policy under which nobody waits
+const bit<8> UNBOUNDED = 255;     // the staleness bound of a policy under which nobody waits
 
 // Racks of one job: leaf switches below a root (docs/hierarchy.md).
 const bit<32> LEAVES = 8;
-const bit<8> ROOT = 255;          // a leaf's root among its members; workers' ids end at 31
+const bit<8> ROOT = 255;          // the root's id among a leaf's members; workers' ids end at 31
 
 const bit<16> SERENE_UDP_PORT = 24142;
 const bit<8> PROTOCOL_VERSION = 2;
 
-// Multicast groups: one floods ordinary traffic, then one a job, holding all its workers.
+// Multicast groups. One floods ordinary traffic. Each job has one with all its workers.
 const bit<16> FLOOD_GROUP = 1;
 const bit<16> JOB_GROUPS = 16;    // group of job j: JOB_GROUPS + j
 
-// Values travel in FIELDS fields of FIELD_LANES lanes, 32 bits each. FIELDS is the one size that makes a variant.
+// Values travel in FIELDS fields of FIELD_LANES lanes, 32 bits each. Variants differ only in FIELDS.
 #ifdef __TARGET_TOFINO__
 #include "../tna/sizes.p4"
 #else
@@ -40,7 +40,7 @@ const bit<16> JOB_GROUPS = 16;    // group of job j: JOB_GROUPS + j
 #error "FIELDS must be 5 (MTU 1500) or 14 (jumbo frames): add the new variant to FOR_EACH_FIELD"
 #endif
 
-const bit<32> MAX_WORKERS = 32;   // of one job; a bit each in worker_bitmap_t
+const bit<32> MAX_WORKERS = 32;   // of one job; worker_bitmap_t has a bit for each
 const bit<32> SLOTS = 8192;       // shared by all jobs
 const bit<9> CPU_PORT = 255;
 

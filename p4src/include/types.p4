@@ -1,4 +1,4 @@
-// The field's own words as types.
+// The protocol's terms as types.
 #ifndef SERENE_TYPES_P4
 #define SERENE_TYPES_P4
 
@@ -15,25 +15,25 @@ typedef bit<32> epoch_t;          // from 1, grows within a session; 0 stands fo
 typedef bit<32> round_t;          // from 0, a worker's iteration within its epoch
 typedef bit<32> seq_t;            // from 1, a worker's iteration within the session
 typedef bit<32> slot_t;
-typedef bit<32> total_t;          // contributions a value holds
+typedef bit<32> total_t;          // number of contributions in a value
 typedef bit<(FIELD_LANES * 32)> lanes_t;
 
-// Requests have the top bit clear, what the switch or the controller says has it set.
+// Requests have the top bit clear. Packets of the switch or the controller have it set.
 enum bit<8> op_t {
     HELLO = 0x01,                 // a worker asks for its job's session, epoch and slots
     PUSH = 0x02,                  // a contribution to one slot
     PULL = 0x03,                  // a read that contributes nothing
     REPORT = 0x04,                // telemetry, for the controller
-    LEAVE = 0x05,                 // goodbye, for the controller
-    UP = 0x06,                    // a leaf switch's, to the root: its rack's sum
+    LEAVE = 0x05,                 // the worker leaves; for the controller
+    UP = 0x06,                    // from a leaf to the root: the rack's sum
     WELCOME = 0x81,               // answers HELLO
     ANSWER = 0x82,                // answers PUSH and PULL: echoes seq, or is a release (seq 0)
-    NUDGE = 0x83,                 // proves nothing: "send again now"
-    REFUSED = 0x84,               // the controller's, with the reason as text
+    NUDGE = 0x83,                 // asks for a retransmission; acknowledges nothing
+    REFUSED = 0x84,               // from the controller, with the reason as text
     BYE = 0x85,                   // the controller's answer to LEAVE
     WAIT = 0x86,                  // the controller's answer to HELLO while workers are missing, with their ids as text
-    DOWN = 0x87,                  // the root's, to a leaf: what it holds
-    GRANT = 0x88                  // the root's, to a leaf. Proves nothing: "ask now"
+    DOWN = 0x87,                  // from the root to a leaf, with values
+    GRANT = 0x88                  // from the root to a leaf: asks for an UP; acknowledges nothing
 }
 
 enum bit<8> read_mode_t {

@@ -1,8 +1,8 @@
-// Who may speak. A packet is aggregated only if its port, its addresses, its job, its worker id and the worker's
-// incarnation belong together, it is whole, and it is of the job's present session; every other reason has a counter.
+// Accepts a packet if its port, addresses, job, worker id and incarnation belong together. The packet must also be
+// complete, and of the job's present session. Every other reason has a counter.
 //
-// All look-ups are in one stage, and what they find is put together afterwards: a gateway compares few bits, so
-// the tables' actions already subtract what is to be compared.
+// All look-ups are in one stage, and later tables combine their results. A gateway compares few bits. So the tables'
+// actions already subtract the values to be compared.
 
 control Admission(inout headers_t hdr,
                   inout metadata_t meta,
@@ -13,7 +13,7 @@ control Admission(inout headers_t hdr,
         meta.request = request;
     }
 
-    // What a packet's headers claim it to be, and whether it is whole.
+    // Classifies a packet by its headers, and checks its lengths.
 #define UDP_LENGTH(bytes) (UDP_BYTES + SERENE_BYTES + (bytes))
 #define IP_LENGTH(bytes) (IPV4_BYTES + UDP_LENGTH(bytes))
 #define ANY_SLOT 32w0 &&& ~(slot_t)((1 << SLOT_BITS) - 1)
@@ -73,7 +73,7 @@ control Admission(inout headers_t hdr,
         size = 256;                // MAX_JOBS * 32
     }
 
-    // Where a job lives. Constant while the job runs. share: v1model's, here a table divides by `workers`.
+    // A job's slots and sizes do not change while it runs. Only v1model uses share: here a table divides by `workers`.
     action set_job(slot_t first_slot, slot_t slots, bit<32> vector_length, bit<32> scale, bit<32> limit,
                    bit<8> workers, bit<8> lost_sessions, bit<32> share) {
         meta.known_job = 1;
@@ -94,9 +94,9 @@ control Admission(inout headers_t hdr,
         size = 8;                  // MAX_JOBS
     }
 
-    // The strategy in force: a live swap is one MODIFY of one entry. member_mask, the workers that take part, is
-    // there for a controller that takes over and knows nothing else of them. Two parameters are wider than v1model's,
-    // as a table's data cannot be widened where it is used.
+    // The policy in force. A swap is one MODIFY of this entry. The switch ignores member_mask, the job's members: a
+    // controller that takes over reads it. Two parameters are wider than v1model's, because table data cannot be
+    // widened where it is used.
     action set_policy(session_t session, epoch_t epoch, worker_bitmap_t member_mask,
                       worker_bitmap_t sync_mask, bit<32> staleness, bit<32> quorum, read_mode_t read_mode,
                       bit<8> members) {
@@ -134,7 +134,7 @@ control Admission(inout headers_t hdr,
         meta.other_bytes = hdr.ipv4.total_length - hdr.udp.length;
     }
 
-    // The complement of ADMITTED, with reasons: what has no destination in the end is dropped.
+    // The complement of ADMITTED, with reasons. A packet without a destination is dropped in the end.
     table refused {
         key = {
             meta.request: ternary;
@@ -153,7 +153,7 @@ control Admission(inout headers_t hdr,
             (request_t.REPORT, 1, _, _, _, _, IPV4_BYTES): to_controller();
             (request_t.REPORT, 0, _, _, _, _, IPV4_BYTES): refuse(refusal_t.STRANGER);
             (request_t.REPORT, _, _, _, _, _, _): refuse(refusal_t.MALFORMED);
-            // How a worker asks to join, and how one that was restarted says so.
+            // With a HELLO a stranger asks to join, for the first time or after a restart.
             (request_t.HELLO, 0, _, _, _, _, _): to_controller();
             (request_t.PULL, 0, _, _, _, _, _): refuse(refusal_t.STRANGER);
             (request_t.PUSH, 0, _, _, _, _, _): refuse(refusal_t.STRANGER);
@@ -181,14 +181,14 @@ control Admission(inout headers_t hdr,
     }
 }
 
-// The counters of Admission, behind what is in more of a hurry.
+// Admission's counters. They are placed late, because nothing waits for them.
 control Refusal(in metadata_t meta) {
 #define REASON(reason) \
     Counter<bit<64>, bit<1>>(1, CounterType_t.PACKETS_AND_BYTES) dropped_##reason; \
     action count_##reason() { dropped_##reason.count(0); }
-    REASON(malformed)              // truncated, or no request we know
+    REASON(malformed)              // truncated, or not a known request
     REASON(bad_checksum)
-    REASON(stranger)               // the table `member` does not know it
+    REASON(stranger)               // no entry in the table `member`
     REASON(no_policy)              // the job has ended or never began
     REASON(wrong_session)
     REASON(wrong_slot)

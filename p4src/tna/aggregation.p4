@@ -1,5 +1,5 @@
-// The sums. A slot keeps the cumulative sum of every contribution ever accepted, and a copy of it from
-// when a round completed; a worker takes the difference of two reads.
+// The sums. A slot keeps the cumulative sum of all accepted contributions. It also keeps a snapshot, the sum when a
+// round last completed. A worker uses the difference of two reads.
 //
 // A lane is one register of pairs. Its four instructions are all that a register can have.
 
@@ -8,7 +8,7 @@ struct lane_t {
     bit<32> snapshot;
 }
 
-// meta.known is 0, if `term` is to be added; of OPEN, if the session is a new one.
+// meta.known is 0 if `term` is to be added. In OPEN it is 0 if the session is new.
 #define LANE_ACTIONS(lanes, name, term, field) \
     RegisterAction<lane_t, bit<SLOT_BITS>, bit<32>>(lanes) add_##name = { \
         void apply(inout lane_t value, out bit<32> read) { \

@@ -1,5 +1,5 @@
-// One packet to one worker. The replication engine hands every member of the job a copy when a round
-// completed or an epoch ended; each copy becomes an answer, a release or a nudge, or ends here.
+// Finishes a packet to one worker. When a round completes or an epoch begins, the replication engine makes a copy for
+// every member of the job. Each copy becomes an answer, a release or a nudge, or is dropped.
 
 control Answer(inout headers_t hdr,
                inout egress_metadata_t meta,
@@ -19,7 +19,7 @@ control Answer(inout headers_t hdr,
         meta.receiver_bit = 0;
     }
 
-    // Replica r of a multicast is worker r - 1's; 0 is no replica.
+    // Replica r of a multicast is for worker r - 1. 0 is no replica.
 #define RECEIVER(worker) worker + 1: set_receiver(worker, 32w1 << worker);
     table receiver {
         key = { eg_intr_md.egress_rid: exact; }
@@ -46,7 +46,7 @@ control Answer(inout headers_t hdr,
         eg_dprsr_md.drop_ctl = 1;
     }
 
-    // Where a member is; the other half of Admission's table `member`.
+    // A member's addresses and UDP port. Admission's table `member` compares the same values in requests.
     table address {
         key = {
             hdr.serene.job: exact @name("job");
@@ -81,7 +81,7 @@ control Answer(inout headers_t hdr,
         releases.count(index);
     }
 
-    // The values stay behind the packet's end, as IP and UDP count it.
+    // The values stay in the packet, behind its end as IP and UDP count it.
     action nudge() {
         hdr.serene.op = op_t.NUDGE;
         hdr.serene.seq = 0;

@@ -1,16 +1,16 @@
-// When may the sender go on? The barrier keeps a few words per slot and decides; "What a PUSH does" in
-// docs/protocol.md is what it does, docs/tofino.md says where this program does it otherwise.
+// Decides when a PUSH is answered. The barrier keeps a few words per slot. "What a PUSH does" in docs/protocol.md
+// describes it. docs/tofino.md describes how this program differs.
 //
-// A register is read and written once by a packet, at its place in the pipeline. That a round is complete is known
-// too late to change what came before, so the packet that completed it passes a second time, as a COMPLETION, and
-// that pass is when the round counts as complete: it moves every copy of `base` and takes the snapshot.
+// A packet reads and writes a register once, at the register's place in the pipeline. Only later is it known that a
+// round is complete. So the packet that completed it passes a second time, as a COMPLETION. In that pass the round
+// becomes complete: the packet changes every copy of `base` and takes the snapshot.
 //
-// State belongs to a session and an epoch. The first packet of either at a slot only opens it, and is to be sent
-// again. A session older than the slot has seen was given out by a controller that had forgotten those before it.
+// State belongs to a session and an epoch. The first packet of either at a slot only opens it, and must be sent again.
+// A session older than the slot's newest was given out by a controller that had forgotten the newer ones.
 
 struct base_t {
-    int<32> era;                  // session and epoch in one word; signed because the other is
-    int<32> minus_base;           // compared with minus the bound, as a table's data cannot be subtracted
+    int<32> era;                  // session and epoch in one word; signed because the other word is
+    int<32> minus_base;           // compared with minus the bound, because table data cannot be subtracted
 }
 
 struct seen_t {
@@ -24,7 +24,7 @@ struct arrivals_t {
 }
 
 control Barrier(inout headers_t hdr, inout metadata_t meta) {
-    // -- who sends, and under which policy -------------------------------------------------------------------
+    // -- the sender and its policy ---------------------------------------------------------------------------
 
     action set_sender(worker_bitmap_t sender) {
         meta.sender = sender;
@@ -44,7 +44,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
         meta.counted = 1;
     }
 
-    // Nobody waits under an unbounded policy, or for a quorum of nobody: then no one is counted.
+    // Nobody waits under an unbounded policy, or with a quorum of 0. Then no worker is counted.
 #define COUNTED(worker) (32w1 << worker &&& 32w1 << worker, worker, _, _): count_sender();
     table counted_in {
         key = {
@@ -78,9 +78,9 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
         meta.target = meta.target + meta.mark;
     }
 
-    // -- where the slot stands -------------------------------------------------------------------------------
+    // -- the slot's state ------------------------------------------------------------------------------------
 
-    Register<session_t, bit<SLOT_BITS>>(SLOTS) session_of;   // newest seen
+    Register<session_t, bit<SLOT_BITS>>(SLOTS) session_of;   // the newest session
     RegisterAction<session_t, bit<SLOT_BITS>, bit<8>>(session_of) enter_session = {
         void apply(inout session_t value, out bit<8> age) {
             age = this.predicate(value < hdr.serene.session, value > hdr.serene.session);
@@ -90,9 +90,9 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
         }
     };
 
-    // Rounds of this epoch that are complete. Three copies, because a register gives one word to a packet: is the
-    // round beyond what the sender may be in, is it one that it may go on from, and base itself. The first also says
-    // whether the epoch is another one.
+    // The complete rounds of this epoch. There are three copies, because a register gives one word to a packet. The
+    // first tells whether the epoch differs, and whether the round is beyond the bound. The second tells whether the
+    // sender may continue. The third is base itself.
 #define NEXT_EPOCH \
     if (value.era != (int<32>)meta.era) { \
         value.era = (int<32>)meta.era; \
@@ -156,7 +156,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
         meta.admitted = 1;
     }
 
-    // -- what to do ------------------------------------------------------------------------------------------
+    // -- the decision ----------------------------------------------------------------------------------------
 
     Register<seen_t, bit<(SLOT_BITS + WORKER_BITS)>>(SLOTS * MAX_WORKERS) seen_of;    // highest seq accepted
 
@@ -205,7 +205,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
     }
 
 #define NOT_NEGATIVE 0 &&& 0x80000000
-    // One bit of four each: 1 if neither comparison holds, 2 or 4 if the first or the second does, 8 if both do.
+    // One bit of four is set: 1 if neither comparison holds, 2 or 4 if the first or the second does, 8 if both do.
 #define NEW_SESSION 2
 #define OLDER_THAN_SLOT 4
 #define NEW_EPOCH 0 &&& 0b0101
@@ -237,7 +237,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
             (1, request_t.PUSH, _, _, NEW_SESSION, _, _, _, _, _): look(verdict_t.OPENING, lanes_do_t.OPEN, 0);
             (1, request_t.PUSH, 1, _, _, NEW_EPOCH, _, _, _, _): look(verdict_t.OPENING, lanes_do_t.OPEN, 1);
             (1, request_t.PUSH, 1, 1, _, AHEAD, _, _, _, _): look(verdict_t.WRONG_ROUND, lanes_do_t.NOTHING, 1);
-            // An old round of a policy without staleness: others may have read its snapshot.
+            // An old round under staleness bound 0. Others may have read its snapshot.
             (1, request_t.PUSH, 1, 1, _, _, 1, 0, read_mode_t.SNAPSHOT, _):
                 accept(verdict_t.FREE, lanes_do_t.ADD_READ_SNAPSHOT);
             (1, request_t.PUSH, 1, 1, _, _, 1, _, _, _): accept(verdict_t.GO, lanes_do_t.ADD);
@@ -247,9 +247,9 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
         size = 16;
     }
 
-    // -- who waits -------------------------------------------------------------------------------------------
+    // -- waiting workers -------------------------------------------------------------------------------------
 
-    Register<worker_bitmap_t, bit<SLOT_BITS>>(SLOTS) waiting_of;     // who asked and was not answered
+    Register<worker_bitmap_t, bit<SLOT_BITS>>(SLOTS) waiting_of;     // workers whose PUSH is blocked
 
     RegisterAction<worker_bitmap_t, bit<SLOT_BITS>, worker_bitmap_t>(waiting_of) call_everybody = {
         void apply(inout worker_bitmap_t value, out worker_bitmap_t waiting) {
@@ -309,10 +309,10 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
         size = 16;
     }
 
-    // -- the rounds under way --------------------------------------------------------------------------------
+    // -- rounds in progress ----------------------------------------------------------------------------------
 
-    // A ring over the rounds. No arrival of an old round gets here, and none of a round beyond the bound, so what a
-    // place holds is this round or an older one.
+    // A ring of counters, by round. Arrivals of old rounds do not get here, nor those of rounds beyond the bound. So an
+    // entry belongs to this round or an older one.
     Register<arrivals_t, bit<(SLOT_BITS + RING_BITS)>>(SLOTS * RING) arrivals_of;
 
     RegisterAction<arrivals_t, bit<(SLOT_BITS + RING_BITS)>, bit<32>>(arrivals_of) count_arrival = {
@@ -406,9 +406,9 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
         meta.minus_base = some_base.execute(PLACE);
     }
 
-    // Flat, as the compiler places what follows a branch behind all of the branch.
+    // Flat, because the compiler places the statements after a branch behind the whole branch.
     apply {
-        // Nothing of this is kept, so it need not wait for Admission.
+        // None of these results is stored, so they need not wait for Admission.
         sender_bit.apply();
         set_era();
         set_mark();

@@ -1,5 +1,5 @@
-// IPv4's own checksum: the parser verifies it on what comes in, the deparser computes it on what the switch
-// writes. UDP's is left at zero in answers; the frame's check sequence guards the values on the link.
+// IPv4's checksum. The parser verifies it in received packets. The deparser computes it in packets that the switch
+// writes. Answers have UDP checksum 0; the frame check sequence protects the values on the link.
 
 #define IPV4_CHECKSUM(CHECKSUM) \
     if (meta.serene == 1) { \

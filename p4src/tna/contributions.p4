@@ -1,13 +1,13 @@
-// What a slot and its workers are counted for: the contributions in a sum, what each worker sent and was answered, how
-// stale it was. The barrier has decided; nothing here changes that.
+// Counts the contributions in a sum, their staleness, and what each worker sent and received. The barrier has decided
+// before; nothing here changes its decision.
 
 struct total_pair_t {
     total_t total;
-    total_t unread;               // of the last packet: a register's second word is the only room for a difference
+    total_t unread;               // of the last packet: only a register's second word has room for a difference
 }
 
 control Contributions(inout headers_t hdr, inout metadata_t meta) {
-    Register<total_pair_t, bit<SLOT_BITS>>(SLOTS) total_of;  // contributions in the sum, as they are counted here
+    Register<total_pair_t, bit<SLOT_BITS>>(SLOTS) total_of;  // contributions in the sum, to compute `unread`
     RegisterAction<total_pair_t, bit<SLOT_BITS>, total_t>(total_of) count_contribution = {
         void apply(inout total_pair_t value, out total_t unread) {
             value.unread = value.total - hdr.serene.total;
@@ -25,7 +25,7 @@ control Contributions(inout headers_t hdr, inout metadata_t meta) {
         }
     };
 
-    // The same number beside its snapshot, as the answer says it: treated as one more lane, to which each adds 1.
+    // The answer's `total`: the same number and its snapshot. It is one more lane, to which each contribution adds 1.
     Register<lane_t, bit<SLOT_BITS>>(SLOTS) totals_of;
     LANE_ACTIONS(totals_of, total, 1, hdr.serene.total)
 
@@ -36,8 +36,8 @@ control Contributions(inout headers_t hdr, inout metadata_t meta) {
     Counter<bit<64>, bit<1>>(1, CounterType_t.PACKETS_AND_BYTES) dropped_wrong_round;
     Counter<bit<64>, bit<1>>(1, CounterType_t.PACKETS_AND_BYTES) dropped_old_session;
 
-    // What was accepted since the sender read: a gradient is that stale, a round being one contribution of each
-    // worker. No division here: a row for each number of workers and each class.
+    // A contribution's staleness: the contributions accepted since the sender's read, in rounds. A round is one
+    // contribution of each worker. To avoid a division, the table has a row for each number of workers and each class.
     action set_rounds_old(bit<4> rounds) {
         meta.rounds_old = rounds;
     }
@@ -148,7 +148,7 @@ control Contributions(inout headers_t hdr, inout metadata_t meta) {
         size = 8;
     }
 
-    // Flat, as in Barrier: a branch for each counter.
+    // Flat, as in Barrier, with a branch for each counter.
     apply {
         total.apply();
         update_total.apply();

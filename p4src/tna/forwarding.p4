@@ -1,5 +1,5 @@
-// Ordinary traffic: a learning switch, so that hosts see each other, and the switch's own address, so that a
-// worker's kernel finds it. What claims to come from that address is dropped: workers believe what the switch says.
+// Ordinary traffic. The switch learns addresses, so that hosts reach each other. It answers ARP for its own address, so
+// that a worker's kernel finds it. It drops packets that claim this address, because workers trust the switch.
 
 const DigestType_t LEARN = 1;
 
@@ -8,7 +8,7 @@ control Forwarding(inout headers_t hdr,
                    in ingress_intrinsic_metadata_t ig_intr_md,
                    inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
                    inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
-    Counter<bit<64>, bit<1>>(1, CounterType_t.PACKETS_AND_BYTES) dropped_impostor;     // says that it is the switch
+    Counter<bit<64>, bit<1>>(1, CounterType_t.PACKETS_AND_BYTES) dropped_impostor;     // claims the switch's address
     Counter<bit<64>, bit<1>>(1, CounterType_t.PACKETS_AND_BYTES) dropped_tagged;       // a VLAN tag hides the rest
 
     action claim_by_arp() {
@@ -37,7 +37,7 @@ control Forwarding(inout headers_t hdr,
         size = 16;
     }
 
-    // Two tables find impostors, and a counter belongs to one place.
+    // Two tables find impostors, but a counter can be in one place only.
     action count_impostor() {
         dropped_impostor.count(0);
     }
@@ -97,7 +97,7 @@ control Forwarding(inout headers_t hdr,
         size = 16;
     }
 
-    // What gets no destination is dropped.
+    // A packet without a destination is dropped.
     apply {
         if (hdr.ethernet.ether_type == ETHERTYPE_VLAN || hdr.ethernet.ether_type == ETHERTYPE_PROVIDER_VLAN) {
             count_tagged();

@@ -1,4 +1,4 @@
-// The packet and its metadata as TNA's blocks hand them on, and Tofino 2's T2NA.
+// The packet's headers and metadata, which the blocks of TNA and T2NA (Tofino 2) pass on.
 #ifndef SERENE_TNA_HEADERS_P4
 #define SERENE_TNA_HEADERS_P4
 
@@ -21,18 +21,18 @@ header packet_out_t {
     bit<9> egress_port;
 }
 
-// What egress does with a packet.
+// The task of egress for a packet.
 enum bit<8> purpose_t {
-    NONE = 0,                     // nothing, but that a packet to the controller says its port
-    BETWEEN_HOSTS = 1,            // ordinary traffic: it never goes back to the port that it came from
+    NONE = 0,                     // nothing; a packet to the controller gets its ingress port
+    BETWEEN_HOSTS = 1,            // ordinary traffic: never sent back to its ingress port
     WELCOME = 2,
     ANSWER = 3,                   // to the sender
     RELEASE = 4,                  // to every member: a round completed
     NUDGE = 5                     // to every member: an epoch began
 }
 
-// From ingress to egress, in front of the packet. Three bytes: with egress's own metadata they are what one state of the
-// chip's parser sees.
+// From ingress to egress, in front of the packet. With egress's own metadata, these three bytes are all that one state
+// of the chip's parser can see.
 header bridge_t {
     purpose_t purpose;
     bit<7> padding;
@@ -40,7 +40,7 @@ header bridge_t {
 }
 
 header called_t {                 // follows it, if the packet is Serene's
-    worker_bitmap_t waiting;      // whom, besides the sender, a release or a nudge is for
+    worker_bitmap_t waiting;      // receivers of a release or a nudge, besides the sender
 }
 
 struct headers_t {
@@ -57,26 +57,26 @@ struct headers_t {
     values_t values;
 }
 
-// What a packet to Serene's port is, from its headers alone.
+// The kind of a packet to Serene's port, according to its headers alone.
 enum bit<8> request_t {
     MALFORMED = 0,
     BAD_CHECKSUM = 1,
     WRONG_SLOT = 2,
-    REPORT = 3,                   // and LEAVE: the controller's
+    REPORT = 3,                   // or LEAVE: for the controller
     HELLO = 4,
-    PULL = 8,                     // from here on: to a slot
+    PULL = 8,                     // this and the following are to a slot
     PUSH = 9,
-    WRONG_ROUND = 10,             // a PUSH of a round beyond what the ring's words hold
-    COMPLETION = 12               // a PUSH that completed its round, on its second pass
+    WRONG_ROUND = 10,             // a PUSH whose round exceeds the ring's words
+    COMPLETION = 12               // a PUSH that completed its round, in its second pass
 }
 
-// How counters are indexed.
+// Indices of counters.
 #define BY_WORKER(worker) { hdr.serene.job[2:0], worker[4:0] }
 
 #define TO_A_SLOT(request) (((bit<8>)(request))[3:3] == 1)
 #define SECOND_PASS(request) (((bit<8>)(request))[2:2] == 1)
 
-// A slot is less than SLOTS, and so are a job's: what is left is in the lowest bits, and the sign.
+// Slots are less than SLOTS, and so is a job's number of slots. So the difference is in the lowest bits and the sign.
 #define HAS_ROOM (meta.room[31:31] == 0 && meta.room[SLOT_BITS:0] != 0)
 
 // Admission's decision on a packet to a slot.
@@ -84,7 +84,7 @@ enum bit<8> request_t {
     TO_A_SLOT(meta.request) && meta.known_policy == 1 && HAS_ROOM && meta.session_gap == 0 \
         && (meta.member == 1 || SECOND_PASS(meta.request))
 
-// Why a packet goes no further.
+// The reasons to drop a packet.
 enum bit<8> refusal_t {
     NONE = 0,
     MALFORMED = 1,
@@ -95,22 +95,22 @@ enum bit<8> refusal_t {
     WRONG_SLOT = 6
 }
 
-// What the barrier decided about it. From FREE to WAIT it is a contribution, or the repeat of one.
+// The barrier's decision about it. FREE to WAIT are contributions, or repeats of one.
 enum bit<8> verdict_t {
     NONE = 0,                     // dropped by admission, or not a request
-    WRONG_ROUND = 1,                   // a round that the sender cannot be in
+    WRONG_ROUND = 1,              // a round beyond base + staleness bound
     READ = 2,
-    OPENING = 3,                  // the first packet of an epoch or session here: it is to be sent again
+    OPENING = 3,                  // the first packet of an epoch or session at this slot: must be sent again
     FREE = 4,                     // answered now, takes no part in the barrier
     GO = 5,                       // answered now
     WAIT = 6,                     // answered when its round completes
-    COMPLETED = 8,                // its round is complete: everybody who waits is answered
+    COMPLETED = 8,                // its round is complete: all waiting workers are answered
     OVERTAKEN = 9,                // its round was completed before
     OLD_SESSION = 10              // the slot has seen a newer session
 }
 #define CONTRIBUTES(verdict) (((bit<8>)(verdict))[2:2] == 1)
 
-// What each lane's register does: one of a register's four instructions.
+// The instruction of each lane's register, one of four.
 enum bit<8> lanes_do_t {
     NOTHING = 0,
     ADD = 1,
@@ -119,7 +119,7 @@ enum bit<8> lanes_do_t {
     STORE = 4
 }
 
-// The strategy in force, as the controller wrote it: one table entry, replaced whole.
+// The policy in force: the data of one table entry, which the controller replaces as a whole.
 struct policy_t {
     session_t session;
     epoch_t epoch;
@@ -127,7 +127,7 @@ struct policy_t {
     bit<8> staleness;
     bit<8> quorum;
     read_mode_t read_mode;
-    bit<8> members;               // workers that take part
+    bit<8> members;               // number of members
 }
 
 struct job_parameters_t {
@@ -139,7 +139,7 @@ struct job_parameters_t {
     bit<8> lost_sessions;
 }
 
-// Flags are bytes or bits, as a table or a gateway wants them; 1 means yes.
+// Flags are bytes or bits, as a table or a gateway needs them. 1 means yes.
 struct metadata_t {
     bool checksum_error;
     request_t request;
@@ -148,7 +148,7 @@ struct metadata_t {
 
     // Forwarding
     ipv4_address_t claimed_ip;    // the sender's, in IPv4 or ARP
-    bit<1> impostor;              // it says that it is the switch
+    bit<1> impostor;              // it claims the switch's address
     bit<1> answered;              // by the switch itself
 
     // Admission
@@ -169,7 +169,7 @@ struct metadata_t {
     round_t allowance;            // staleness - round: the sender may go on when base + allowance > 0
     bit<32> bound;                // staleness, as a word
     bit<32> mark;                 // its round in the ring's form: round ++ no arrivals
-    bit<32> target;               // the same with a quorum of arrivals
+    bit<32> target;               // the same, with a quorum of arrivals
     bit<1> admitted;
     bit<1> current;
     bit<1> counted;
@@ -200,7 +200,7 @@ struct egress_metadata_t {
 
 #define COMPLETE (meta.round_counted == 1 && meta.lacking == 0)
 
-// Where a slot's words are, in registers of SLOTS places.
+// The index of a slot, in registers of SLOTS entries.
 #define PLACE meta.slot[(SLOT_BITS - 1):0]
 
 struct learned_source_t {

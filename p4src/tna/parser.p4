@@ -1,5 +1,5 @@
-// From bytes to headers and back. Only whole, unfragmented UDP packets to Serene's port are Serene's;
-// everything else is ordinary traffic. Lengths are Admission's to check: a parser's selects are scarce.
+// Parser and deparser. Only complete, unfragmented UDP packets to Serene's port are Serene's. All others are ordinary
+// traffic. Admission checks lengths, because a parser's selects are scarce.
 
 parser SereneParser(packet_in packet,
                     out headers_t hdr,
@@ -121,7 +121,7 @@ control SereneDeparser(packet_out packet,
     }
 }
 
-// What follows the header `serene` is not parsed in egress: nothing there reads it, and it takes no space.
+// Egress does not parse the headers behind `serene`. Nothing there reads them, and so they take no space.
 parser SereneEgressParser(packet_in packet,
                           out headers_t hdr,
                           out egress_metadata_t meta,

@@ -12,7 +12,7 @@
 #include "answer.p4"
 
 #if __TARGET_TOFINO__ == 2
-// Split over two containers, it could not be set to a register's output.
+// Split over two containers, this field could not be set to a register's output.
 @pa_container_size("ingress", "meta.waiting", 32)
 #endif
 control SereneIngress(inout headers_t hdr,
@@ -43,7 +43,7 @@ control SereneIngress(inout headers_t hdr,
         meta.group = number;
     }
 
-    // The group of a job's workers. One row for each of MAX_JOBS.
+    // The multicast group of a job's workers, with one row for each of MAX_JOBS.
     table group {
         key = { hdr.serene.job: exact; }
         actions = { set_group; @defaultonly NoAction; }
@@ -93,7 +93,7 @@ control SereneIngress(inout headers_t hdr,
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
     }
 
-    // Of a session that began with this very packet.
+    // Answers in a session that began with this packet.
     action reply_empty() {
         say_policy();
         hdr.serene.round = 0;
@@ -117,7 +117,7 @@ control SereneIngress(inout headers_t hdr,
         ig_tm_md.mcast_grp_a = meta.group;
     }
 
-    // Every pass subtracts the round from the staleness: of the second, `allowance` is minus the round alone.
+    // Each pass subtracts the round from the bound. In the second pass `allowance` is therefore minus the round alone.
     action pass_again() {
         hdr.serene.round = hdr.serene.round + meta.bound;
         hdr.bridge.setInvalid();
@@ -125,7 +125,7 @@ control SereneIngress(inout headers_t hdr,
         ig_tm_md.bypass_egress = 1;
     }
 
-    // What has no row here has no destination, and is dropped.
+    // A packet that matches no entry has no destination, and is dropped.
     table dispatch {
         key = {
             meta.request: ternary;
@@ -172,7 +172,7 @@ control SereneIngress(inout headers_t hdr,
 }
 
 #if __TARGET_TOFINO__ == 2
-// An action that computes an index can set a constant in a normal container of the field's own size, and in no other.
+// An action that computes an index can set a constant only in a normal container of the field's own size.
 @pa_container_type("egress", "hdr.serene.op", "normal")
 @pa_container_size("egress", "hdr.serene.op", 8)
 @pa_container_type("egress", "hdr.serene.seq", "normal")

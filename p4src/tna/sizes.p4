@@ -1,4 +1,4 @@
-// Sizes of the Tofino program, and its ports; included by ../include/sizes.p4. docs/tofino.md says how the chip limits them.
+// Sizes and ports of the Tofino program, included by ../include/sizes.p4. docs/tofino.md describes the chip's limits.
 #ifndef SERENE_TNA_SIZES_P4
 #define SERENE_TNA_SIZES_P4
 
@@ -36,7 +36,7 @@
 #define FIELDS_OF(fields) FIELDS_OF_(fields)
 #define FOR_EACH_FIELD(DO) FIELDS_OF(FIELDS)(DO)
 
-// Powers of two: indices into registers are put together from bits.
+// Powers of two, because indices into registers are concatenations of bits.
 #ifndef WORKER_BITS
 #define WORKER_BITS 4
 #endif
@@ -58,10 +58,10 @@
 #else
 #error "WORKER_BITS must be 4 or 5: add the new variant to FOR_EACH_WORKER"
 #endif
-const bit<32> MAX_WORKERS = 1 << WORKER_BITS;     // of one job; a bit each in worker_bitmap_t
+const bit<32> MAX_WORKERS = 1 << WORKER_BITS;     // of one job; worker_bitmap_t has a bit for each
 const bit<32> SLOTS = SLOTS_IN_USE;               // shared by all jobs; at most 1 << SLOT_BITS
 
-// The chip's own ports: the one to its processor, and the pipeline's recirculation port, as a completed round passes twice.
+// The chip's own ports: the CPU port, and the pipeline's recirculation port. A completed round passes twice.
 #if __TARGET_TOFINO__ == 2
 const bit<9> CPU_PORT = 0;
 const bit<9> LOOP_PORT = 6;

@@ -1,7 +1,7 @@
-// Which packets are accepted: those whose port, addresses, job, worker id and incarnation belong together, that are
-// whole, and that are of the job's present session. Each other reason to drop a packet has a counter.
+// Accepts a packet if its port, addresses, job, worker id and incarnation belong together. The packet must also be
+// complete, and of the job's present session. Each other reason to drop a packet has a counter.
 
-// MAX_JOBS * MAX_WORKERS; where switches are members of one another, the top file says how many.
+// MAX_JOBS * MAX_WORKERS. The leaf's top file defines more, because the root is a member there.
 #ifndef MEMBERS
 #define MEMBERS 256
 #endif
@@ -11,7 +11,7 @@ control Admission(inout headers_t hdr,
                   inout standard_metadata_t standard_metadata) {
     counter(1, CounterType.packets_and_bytes) dropped_malformed;        // truncated, or not a known request
     counter(1, CounterType.packets_and_bytes) dropped_bad_checksum;
-    counter(1, CounterType.packets_and_bytes) dropped_stranger;         // the table `member` does not know it
+    counter(1, CounterType.packets_and_bytes) dropped_stranger;         // no entry in the table `member`
     counter(1, CounterType.packets_and_bytes) dropped_no_policy;        // the job has ended or never began
     counter(1, CounterType.packets_and_bytes) dropped_wrong_session;
     counter(1, CounterType.packets_and_bytes) dropped_wrong_slot;
@@ -37,7 +37,7 @@ control Admission(inout headers_t hdr,
         size = MEMBERS;
     }
 
-    // A job's slots and sizes. Constant while the job runs. share: 65536 / workers, rounded up.
+    // A job's slots and sizes do not change while it runs. share: 65536 / workers, rounded up.
     action set_job(slot_t first_slot, slot_t slots, bit<32> vector_length, bit<32> scale, bit<32> limit,
                    bit<8> workers, bit<8> lost_sessions, bit<32> share) {
         meta.first_slot = first_slot;
@@ -59,8 +59,8 @@ control Admission(inout headers_t hdr,
         size = 8;                  // MAX_JOBS
     }
 
-    // The strategy in force: a live swap is one MODIFY of one entry. member_mask, the workers that take part, is
-    // there for a controller that takes over and knows nothing else of them.
+    // The policy in force. A swap is one MODIFY of this entry. The switch ignores member_mask, the job's members: a
+    // controller that takes over reads it.
     @noWarn("unused")
     action set_policy(session_t session, epoch_t epoch, worker_bitmap_t member_mask,
                       worker_bitmap_t sync_mask, bit<8> staleness, bit<8> quorum, read_mode_t read_mode,
@@ -81,7 +81,7 @@ control Admission(inout headers_t hdr,
         size = 8;                  // MAX_JOBS
     }
 
-    // Leaves meta.job and meta.worker set and returns with the op that is to be served, or drops.
+    // Sets meta.job and meta.worker, and returns if the op is to be served. Otherwise the packet is dropped or punted.
     apply {
         bit<16> expected = 0;      // not a known request
         if (hdr.values.isValid()) {
@@ -90,7 +90,7 @@ control Admission(inout headers_t hdr,
             expected = UDP_BYTES + SERENE_BYTES + MEMBERSHIP_BYTES;
         } else if (hdr.serene.isValid() && hdr.serene.version == PROTOCOL_VERSION
                    && (hdr.serene.op == op_t.REPORT || hdr.serene.op == op_t.LEAVE)) {
-            expected = hdr.udp.length;      // their text is the controller's to read
+            expected = hdr.udp.length;      // any length: only the controller reads their text
         }
 
         if (standard_metadata.checksum_error == 1) {
@@ -104,7 +104,7 @@ control Admission(inout headers_t hdr,
             exit;
         }
         if (!member.apply().hit) {
-            // A stranger's HELLO is how a worker asks to join, and how one that was restarted says so.
+            // With a HELLO a stranger asks to join, for the first time or after a restart.
             if (hdr.serene.op == op_t.HELLO) {
                 to_controller();
             } else {

@@ -1,5 +1,5 @@
-// The sums. A slot keeps the cumulative sum of every contribution ever accepted, and a copy of it from
-// when a round completed; a worker takes the difference of two reads.
+// The sums. A slot keeps the cumulative sum of all accepted contributions. It also keeps a snapshot, the sum when a
+// round last completed. A worker uses the difference of two reads.
 
 #include "lanes.p4"
 

@@ -1,5 +1,5 @@
-// One packet to one worker. The replication engine hands every member of the job a copy when a round
-// completed or an epoch ended; each copy becomes an answer, a release or a nudge, or ends here.
+// Finishes a packet to one worker. When a round completes or an epoch begins, the replication engine makes a copy for
+// every member of the job. Each copy becomes an answer, a release or a nudge, or is dropped.
 
 control Answer(inout headers_t hdr,
                inout metadata_t meta,
@@ -24,7 +24,7 @@ control Answer(inout headers_t hdr,
         mark_to_drop(standard_metadata);
     }
 
-    // Where a member is; the other half of Admission's table `member`.
+    // A member's addresses and UDP port. Admission's table `member` compares the same values in requests.
     table address {
         key = {
             meta.job: exact @name("job");

@@ -1,8 +1,8 @@
-// When may the sender go on? The barrier keeps a few words per slot and decides; "What a PUSH does" in
-// docs/protocol.md is this file in prose, tests/model.py is it in Python.
+// Decides when a PUSH is answered. The barrier keeps a few words per slot. "What a PUSH does" in docs/protocol.md
+// describes it in prose, tests/model.py in Python.
 //
-// State belongs to a session and is cleared by the first packet of a newer one, so that a job's slots need
-// no clean-up by the controller.
+// State belongs to a session. The first packet of a newer session clears it. So the controller need not clear a job's
+// slots.
 
 control Barrier(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     register<bit<64>>(SLOTS) era_of;                  // session ++ epoch last seen (epoch 0: none yet)
@@ -19,7 +19,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta, inout standard_metad
     counter(1, CounterType.packets_and_bytes) dropped_wrong_round;
     counter(1, CounterType.packets_and_bytes) dropped_old_session;
 
-    // One action, so that a slot's check and its change are one step for all packets.
+    // This is one action, so that a slot's check and its change are one step for all packets.
     action decide() {
         bool push = hdr.serene.op == op_t.PUSH;
         bool current = push && hdr.serene.epoch == meta.policy.epoch;
@@ -48,7 +48,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             snapshot_total = 0;
         }
 
-        // The first packet of an epoch at this slot: its rounds begin at 0, blocked workers must retransmit.
+        // The first packet of an epoch at this slot. Rounds begin at 0 again, and blocked workers must retransmit.
         worker_bitmap_t nudge = 0;
         bool rebase = current && era != era_now;
         if (rebase) {
@@ -58,13 +58,13 @@ control Barrier(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             waiting = 0;
         }
 
-        // A wrong round: no worker that follows the protocol is further ahead than the staleness bound, and such
-        // a packet must not overwrite a counter of the ring that the others need.
+        // A wrong round. A worker that follows the protocol is never further ahead than the staleness bound. A packet
+        // further ahead would overwrite a counter of the ring that other workers need.
         bool wrong_round = current && counted && !unbounded
                       && hdr.serene.round > base + (round_t)meta.policy.staleness;
 
-        // What was accepted since the sender read: a gradient is that stale, a round being one contribution
-        // of each worker. No division here: share is 1 / workers as a fraction of 2^16.
+        // A contribution's staleness: the contributions accepted since the sender's read, in rounds. A round is one
+        // contribution of each worker. To avoid a division, share is 1 / workers as a fraction of 2^16.
         total_t unread = total - hdr.serene.total;
         meta.decision.staleness = (bit<32>)(STALENESS_CLASSES - 1);
         if (unread < 1024 && (unread * meta.share) >> 16 < STALENESS_CLASSES) {
@@ -127,15 +127,15 @@ control Barrier(inout headers_t hdr, inout metadata_t meta, inout standard_metad
         meta.decision.release = release;
         meta.decision.nudge = nudge;
 
-        // The answer's fields; the request's own epoch and round are not needed any more.
+        // The answer's fields. From here on nothing reads the request's own epoch and round.
         hdr.serene.round = base;
         hdr.serene.total = meta.decision.read_snapshot ? snapshot_total : total;
         hdr.serene.seen = seen;    // replaces the incarnation
     }
 
     apply {
-        // Sessions only grow. An older one was given out by a controller that did not know of the newer: its rounds
-        // would be taken for old ones, and its workers would wait for ever.
+        // Session numbers only grow. A controller that did not know the newer session has given out the older one. The
+        // slot would treat its rounds as old, and its workers would wait for ever.
         bit<64> era;
         era_of.read(era, meta.first_slot + hdr.serene.slot);
         if (era[63:32] > meta.policy.session) {

@@ -1,5 +1,5 @@
-// IPv4's own checksum: verified on what comes in, computed on what the switch writes. UDP's is left at
-// zero in answers; the frame's check sequence guards the values on the link.
+// IPv4's checksum. It is verified in received packets, and computed in packets that the switch writes. Answers have UDP
+// checksum 0; the frame check sequence protects the values on the link.
 
 #define IPV4_CHECKSUM(CALL) \
     CALL(hdr.ipv4.isValid() && hdr.serene.isValid(), \

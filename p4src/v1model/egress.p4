@@ -1,6 +1,6 @@
-// After ingress every copy comes here: what is for the controller says where it came in, ordinary traffic never goes
-// back to the port that it came from, and replies of Serene's are finished. The top file says by which control: a
-// leaf's and a root's have their own.
+// Every copy passes here after ingress. A packet to the controller gets its ingress port. Ordinary traffic is never
+// sent back to its ingress port. The control that the top file names finishes answers: a leaf and a root have their
+// own.
 #ifndef ANSWER
 #define ANSWER Answer
 #endif

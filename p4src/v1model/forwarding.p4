@@ -1,11 +1,11 @@
-// Ordinary traffic: a learning switch, so that hosts see each other, and the switch's own address, so that a
-// worker's kernel finds it. What claims to come from that address is dropped: workers believe what the switch says.
+// Ordinary traffic. The switch learns addresses, so that hosts reach each other. It answers ARP for its own address, so
+// that a worker's kernel finds it. It drops packets that claim this address, because workers trust the switch.
 
 control Forwarding(inout headers_t hdr,
                    inout metadata_t meta,
                    inout standard_metadata_t standard_metadata) {
-    counter(1, CounterType.packets_and_bytes) dropped_impostor;     // says that it is the switch
-    counter(1, CounterType.packets_and_bytes) dropped_tagged;       // a VLAN tag, behind which anything may be
+    counter(1, CounterType.packets_and_bytes) dropped_impostor;     // claims the switch's address
+    counter(1, CounterType.packets_and_bytes) dropped_tagged;       // has a VLAN tag: the headers behind it are unknown
 
     action impostor() {
         dropped_impostor.count(0);

@@ -1,4 +1,4 @@
-// The packet and its metadata as v1model's blocks hand them on.
+// The packet's headers and metadata, which v1model's blocks pass on.
 #ifndef SERENE_V1MODEL_HEADERS_P4
 #define SERENE_V1MODEL_HEADERS_P4
 
@@ -29,7 +29,7 @@ struct headers_t {
     values_t values;
 }
 
-// The strategy in force, as the controller wrote it: one table entry, replaced whole.
+// The policy in force: the data of one table entry, which the controller replaces as a whole.
 struct policy_t {
     session_t session;
     epoch_t epoch;
@@ -37,24 +37,24 @@ struct policy_t {
     bit<8> staleness;
     bit<8> quorum;
     read_mode_t read_mode;
-    bit<8> members;               // workers that take part
+    bit<8> members;               // number of members
 }
 
-// What the barrier decided about this packet; the aggregation and the answers follow it.
+// The barrier's decision about this packet. The aggregation and the answers follow it.
 struct decision_t {
     slot_t slot;                  // among all slots of the switch
-    bool fresh;                   // a contribution never seen before
-    bool wrong_round;             // a round that the sender cannot be in
-    bool clear;                   // first packet of a session here: the slot starts from zero
-    bool take_snapshot;           // the sum as it is now is what readers of a snapshot get
+    bool fresh;                   // a contribution that was not accepted before
+    bool wrong_round;             // a round beyond base + staleness bound
+    bool clear;                   // the first packet of a session at this slot: its state is zeroed
+    bool take_snapshot;           // the sum becomes the snapshot
     bool read_snapshot;           // the answer carries the snapshot
-    bool go;                      // the sender gets its answer now
+    bool go;                      // the sender is answered now
     worker_bitmap_t release;      // the waiting workers whose round completed
     worker_bitmap_t nudge;        // the waiting workers of an epoch that ended
-    bit<32> staleness;            // of the contribution, in rounds; 15 and more are one class
+    bit<32> staleness;            // of the contribution, in rounds; the last class is 15 or more
 }
 
-// What a leaf or the root of a tree keeps about a packet besides.
+// Additional metadata of a leaf or a root.
 #ifndef TREE_METADATA
 #define TREE_METADATA
 #endif
@@ -62,9 +62,9 @@ struct decision_t {
 struct metadata_t {
     job_t job;
     worker_t worker;
-    ipv4_address_t claimed_ip;    // of ordinary traffic's sender
-    bool between_hosts;           // ordinary traffic: it never goes back to the port that it came from
-    bool answering;               // a reply of Serene's, finished in egress
+    ipv4_address_t claimed_ip;    // the sender's, in ordinary traffic
+    bool between_hosts;           // ordinary traffic: never sent back to its ingress port
+    bool answering;               // an answer, which egress finishes
     policy_t policy;
     slot_t first_slot;
     slot_t slots;

@@ -1,4 +1,4 @@
-// A rack's sum, and what the root sent last: in a latest epoch the other racks' sum, else its snapshot.
+// The rack's sum, and the root's last DOWN: in a latest epoch the other racks' sum, otherwise the root's snapshot.
 
 #include "lanes.p4"
 
@@ -29,7 +29,7 @@ control LeafAggregation(inout headers_t hdr, inout metadata_t meta) {
 #undef READ
     }
 
-    // What goes up beside an answer.
+    // Keeps the rack's sum for the UP, because the packet's values become the answer's.
     action set_aside() {
 #define ASIDE(i) meta.leaf.sum_##i = hdr.values.lanes_##i;
         FOR_EACH_FIELD(ASIDE)

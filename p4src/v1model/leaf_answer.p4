@@ -1,4 +1,4 @@
-// A leaf's copies: the one for the root becomes an UP, the others are answers as answer.p4 makes them.
+// Finishes a leaf's copies. The root's copy becomes an UP. The others become answers, as in answer.p4.
 
 control LeafAnswer(inout headers_t hdr,
                    inout metadata_t meta,
@@ -36,7 +36,7 @@ control LeafAnswer(inout headers_t hdr,
     }
 
     apply {
-        bool copy = standard_metadata.egress_rid != 0;      // of several; else the one packet that there is
+        bool copy = standard_metadata.egress_rid != 0;      // one of several copies; otherwise the only packet
         if (meta.leaf.only_up || standard_metadata.egress_rid == (bit<16>)ROOT + 1) {
             if (meta.leaf.up) {
                 if (meta.decision.go) {
@@ -48,7 +48,7 @@ control LeafAnswer(inout headers_t hdr,
                 mark_to_drop(standard_metadata);
             }
         } else {
-            // Who is released has waited for one certain round, whatever the root has granted since.
+            // A release names the round that the worker waited for, even if the root has granted more since.
             if (!meta.decision.go || (copy && standard_metadata.egress_rid != (bit<16>)meta.worker + 1)) {
                 hdr.serene.round = meta.leaf.release_base;
             }

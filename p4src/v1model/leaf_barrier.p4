@@ -1,16 +1,16 @@
-// What a leaf does: docs/hierarchy.md's rules as a program; tests/tree/model.py is them in Python. A leaf decides
-// nothing by itself: it answers from what the root has granted, and what it cannot answer goes up.
+// A leaf's rules, which docs/hierarchy.md lists. tests/tree/model.py implements them in Python. A leaf decides nothing
+// by itself. It answers from what the root has granted, and sends an UP for the rest.
 
 control LeafBarrier(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     register<bit<64>>(SLOTS) era_of;                  // session ++ epoch last seen (epoch 0: none yet)
     register<round_t>(SLOTS) base_of;                 // rounds that the rack has completed; k-of-n: as granted
-    register<round_t>(SLOTS) granted_of;              // rounds that the job has, and 1; 0: not heard in this epoch
-    register<bit<32>>(SLOTS) arrived_of;              // k-of-n: counted contributions to the round that is granted next
+    register<round_t>(SLOTS) granted_of;              // granted base + 1; 0: not heard in this epoch
+    register<bit<32>>(SLOTS) arrived_of;              // k-of-n: counted contributions to the next round to be granted
     register<worker_bitmap_t>(SLOTS) waiting_of;      // workers whose PUSH is blocked
-    register<bit<64>>(SLOTS) totals_of;               // contributions in the rack's sum ++ in what the root sent
+    register<bit<64>>(SLOTS) totals_of;               // contributions in the rack's sum ++ in the root's last DOWN
     register<bit<64>>(SLOTS * MAX_WORKERS) seen_of;   // session ++ highest seq accepted
     register<bit<128>>(SLOTS * RING) arrivals_of;     // session ++ epoch ++ round ++ arrivals in it
-    register<bit<64>>(MAX_JOBS) known_of;             // session ++ newest epoch that the root has told of
+    register<bit<64>>(MAX_JOBS) known_of;             // session ++ newest epoch that the root has announced
 
     counter(MAX_JOBS * MAX_WORKERS, CounterType.packets) contributions;     // accepted, by worker
     counter(MAX_JOBS * MAX_WORKERS, CounterType.packets) repeats;           // recognised as seen before
@@ -18,10 +18,10 @@ control LeafBarrier(inout headers_t hdr, inout metadata_t meta, inout standard_m
     counter(MAX_JOBS * MAX_WORKERS * STALENESS_CLASSES, CounterType.packets) staleness;   // contributions, by worker
     counter(1, CounterType.packets_and_bytes) dropped_wrong_round;
     counter(1, CounterType.packets_and_bytes) dropped_old_session;
-    counter(1, CounterType.packets_and_bytes) dropped_wrong_epoch;          // which the root has not told of
-    counter(1, CounterType.packets_and_bytes) dropped_unprepared;           // the root's, of an epoch without an entry
+    counter(1, CounterType.packets_and_bytes) dropped_wrong_epoch;          // the root has not announced it
+    counter(1, CounterType.packets_and_bytes) dropped_unprepared;           // sent by the root; the epoch has no entry
 
-    // member_mask is only for a controller that takes over; the entry in `policy` may not tell of this epoch yet.
+    // The switch ignores member_mask: a controller that takes over reads it. `policy` may have an older epoch's.
     action set_prepared(worker_bitmap_t member_mask, worker_bitmap_t sync_mask, bit<8> staleness_bound,
                         bit<8> quorum, read_mode_t read_mode, bit<8> members, bit<8> enough, bit<1> by_arrivals,
                         bit<32> flush_mask) {
@@ -36,7 +36,7 @@ control LeafBarrier(inout headers_t hdr, inout metadata_t meta, inout standard_m
         meta.leaf.flush_mask = flush_mask;
     }
 
-    // Policies by the epoch that a packet names. One that is written here is in force only when the root says so.
+    // Policies, found by the epoch that a packet names. An entry is not in force until the root announces its epoch.
     table prepared {
         key = {
             meta.job: exact @name("job");
@@ -48,7 +48,7 @@ control LeafBarrier(inout headers_t hdr, inout metadata_t meta, inout standard_m
         size = 64;                 // MAX_JOBS, and some epochs each
     }
 
-    // A PUSH or PULL. prepared_epoch: its epoch has an entry.
+    // Handles a PUSH or PULL. prepared_epoch: whether its epoch has an entry.
     action request(in bool prepared_epoch) {
         bool push = hdr.serene.op == op_t.PUSH;
         bool known = push && prepared_epoch;
@@ -77,7 +77,7 @@ control LeafBarrier(inout headers_t hdr, inout metadata_t meta, inout standard_m
             down_total = 0;
         }
 
-        // The first packet of an epoch at this slot: what the root said of an older one is no answer any more.
+        // The first packet of an epoch at this slot. What the root granted in an older epoch is no longer valid.
         worker_bitmap_t nudge = 0;
         bool adopt = known && hdr.serene.epoch > era[31:0];
         if (adopt) {
@@ -96,7 +96,7 @@ control LeafBarrier(inout headers_t hdr, inout metadata_t meta, inout standard_m
         round_t bound = granted + (round_t)meta.policy.staleness;
         bool wrong_round = counted && hdr.serene.round > bound;
 
-        // As in barrier.p4; the leaf knows of the other racks what it has heard.
+        // Staleness as in barrier.p4. Of the other racks the leaf knows the root's last DOWN.
         total_t job_total = latest ? down_total + total : down_total;
         total_t unread = job_total > hdr.serene.total ? job_total - hdr.serene.total : 0;
         meta.decision.staleness = (bit<32>)(STALENESS_CLASSES - 1);
@@ -178,7 +178,7 @@ control LeafBarrier(inout headers_t hdr, inout metadata_t meta, inout standard_m
         meta.leaf.echo_worker = echo ? meta.worker : 0;
         meta.leaf.echo_port = echo ? (bit<32>)standard_metadata.ingress_port : 0;
 
-        // An answer's fields.
+        // The answer's fields.
         hdr.serene.round = granted;
         hdr.serene.total = job_total;
         if (fresh && latest) {
@@ -187,7 +187,7 @@ control LeafBarrier(inout headers_t hdr, inout metadata_t meta, inout standard_m
         hdr.serene.seen = seen;
     }
 
-    // A DOWN or GRANT.
+    // Handles a DOWN or GRANT.
     action hear() {
         bool down = hdr.serene.op == op_t.DOWN;
         bool echo = down && hdr.serene.seq != 0;
@@ -245,8 +245,8 @@ control LeafBarrier(inout headers_t hdr, inout metadata_t meta, inout standard_m
                     base = hdr.serene.round;
                 }
             }
-            // The first words of an epoch name rounds that nobody has waited for: they nudge, except where only one
-            // round can be waited for.
+            // The first DOWN of an epoch may grant rounds that no worker waits for. So it nudges, unless the staleness
+            // bound is 0: then all wait for the same round.
             if (!heard && meta.policy.staleness != 0) {
                 nudge = nudge | waiting;
                 waiting = 0;

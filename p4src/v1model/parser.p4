@@ -1,7 +1,7 @@
-// From bytes to headers and back. Only whole, unfragmented UDP packets to Serene's port are Serene's;
-// everything else is ordinary traffic.
+// Parser and deparser. Only complete, unfragmented UDP packets to Serene's port are Serene's. All others are ordinary
+// traffic.
 
-// Which requests carry values. A leaf and a root of a tree of switches take others.
+// The requests that carry values. The top files of a leaf and a root define others.
 #ifndef WITH_VALUES
 #define WITH_VALUES \
             (PROTOCOL_VERSION, op_t.PUSH): parse_values; \

@@ -22,7 +22,7 @@ control RootAggregation(inout headers_t hdr, in metadata_t meta) {
 #undef CLEAR
     }
 
-    // One pass, so that the sum and the rack's part of it belong together.
+    // One action changes both, so that the sum always includes the rack's stored sum.
     action replace_rack() {
         lanes_t sum;
         lanes_t before;

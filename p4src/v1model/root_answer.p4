@@ -1,6 +1,6 @@
-// The root's copies. Of a job's group each leaf gets two: one that may echo a worker's request, and one for the rack.
+// Finishes the root's copies. Each leaf gets two: one that may echo a worker's request, and one for the rack.
 
-const bit<16> ECHOES = 128;       // replicas from here on are the first kind: ECHOES + 1 + rack, else 1 + rack
+const bit<16> ECHOES = 128;       // replica ECHOES + 1 + rack may echo; replica 1 + rack is for the rack
 
 control RootAnswer(inout headers_t hdr,
                    inout metadata_t meta,

@@ -1,4 +1,4 @@
-// When is a round complete? docs/hierarchy.md's rules for the root as a program; tests/tree/model.py is them in Python.
+// Decides when a round is complete. docs/hierarchy.md has the root's rules, tests/tree/model.py has them in Python.
 
 control RootBarrier(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     register<bit<64>>(SLOTS) era_of;                  // session ++ epoch last seen (epoch 0: none yet)
@@ -6,8 +6,8 @@ control RootBarrier(inout headers_t hdr, inout metadata_t meta, inout standard_m
     register<bit<64>>(SLOTS) totals_of;               // contributions in the sum ++ in its snapshot
     register<bit<160>>(SLOTS * LEAVES) rack_of;       // session ++ epoch ++ base ++ arrivals ++ total
 
-    counter(MAX_JOBS * LEAVES, CounterType.packets) contributions;          // UPs that held more than the last, by rack
-    counter(MAX_JOBS * LEAVES, CounterType.packets) repeats;                // others
+    counter(MAX_JOBS * LEAVES, CounterType.packets) contributions;          // UPs with new contributions, by rack
+    counter(MAX_JOBS * LEAVES, CounterType.packets) repeats;                // other UPs
     counter(1, CounterType.packets_and_bytes) dropped_old_session;
     counter(1, CounterType.packets_and_bytes) dropped_wrong_epoch;          // later than the one in force
 
@@ -36,7 +36,7 @@ control RootBarrier(inout headers_t hdr, inout metadata_t meta, inout standard_m
             base = 0;
         }
 
-        // The rack's sum is cumulative, so a later UP replaces any that came before or was lost.
+        // The rack's sum is cumulative. So an UP replaces every earlier one, also a lost one.
         bool clear_rack = rack[159:128] != meta.policy.session;
         if (clear_rack) {
             rack = meta.policy.session ++ (bit<128>)0;
@@ -79,7 +79,7 @@ control RootBarrier(inout headers_t hdr, inout metadata_t meta, inout standard_m
         }
         bool moved = complete > base;
 
-        // A rack of which nothing was known in this epoch may have handed out reads that the snapshot lacks (k-of-n).
+        // A rack's first UP of an epoch also takes the snapshot (k-of-n): the rack may have read more than it holds.
         bool take_snapshot = clear || moved || complete == 0 || first;
         if (take_snapshot) {
             snapshot_total = total;

@@ -1,5 +1,5 @@
-// A leaf of a tree of switches: the switch of one rack (docs/hierarchy.md). To its workers it is the switch that
-// serene.p4 is; it adds up its rack, and the root above it decides.
+// A leaf of a tree of switches: the switch of one rack (docs/hierarchy.md). To its workers it behaves like serene.p4.
+// It adds up its rack, and the root decides.
 
 #define MEMBERS 264               // MAX_JOBS * (MAX_WORKERS and the root)
 #define WITH_VALUES \
@@ -30,9 +30,9 @@ control SereneIngress(inout headers_t hdr,
     Admission() admission;
     LeafBarrier() barrier;
     LeafAggregation() aggregation;
-    counter(1, CounterType.packets_and_bytes) dropped_not_root;     // a worker that speaks as the root, or the reverse
+    counter(1, CounterType.packets_and_bytes) dropped_not_root;     // a worker sent a root's op, or the reverse
 
-    // Where the root is, and which of its racks this one is.
+    // The root's port and addresses, this leaf's own, and the number of this rack.
     action set_root(bit<9> port, bit<8> rack, mac_address_t mac, ipv4_address_t ip,
                     mac_address_t own_mac, ipv4_address_t own_ip) {
         meta.leaf.root_port = port;

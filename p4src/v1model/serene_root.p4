@@ -1,4 +1,4 @@
-// The root of a tree of switches (docs/hierarchy.md). Its members are leaves; it keeps each rack's last sum and decides
+// The root of a tree of switches (docs/hierarchy.md). Its members are leaves. It keeps each rack's last sum and decides
 // when a round is complete.
 
 #define WITH_VALUES \
@@ -35,7 +35,7 @@ control SereneIngress(inout headers_t hdr,
         } else {
             admission.apply(hdr, meta, standard_metadata);
             if (hdr.serene.op != op_t.UP) {
-                mark_to_drop(standard_metadata);        // a leaf joins nothing
+                mark_to_drop(standard_metadata);        // the root serves only UPs
             } else {
                 barrier.apply(hdr, meta, standard_metadata);
                 aggregation.apply(hdr, meta);

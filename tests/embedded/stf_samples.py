@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,10 +29,13 @@ UNREACHED = "not reached:"
 
 @dataclass(frozen=True)
 class Sample:
+    """A program and a packet test. complete: as for ``Runner``."""
+
     suite: str
     name: str
-    source: Path
+    program: Program
     script: Path
+    complete: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,19 +62,19 @@ def samples(p4c: str | Path) -> Iterator[Sample]:
     for suite in SUITES:
         for script in sorted((Path(p4c) / "testdata" / suite).glob("*.stf")):
             sample = _sample(script)
-            if sample.source.exists():
+            if sample.program.source.exists():
                 yield sample
 
 
 def _sample(script: Path) -> Sample:
     suite = script.parent.name
-    return Sample(suite, script.stem, script.parents[1] / SUITES[suite] / f"{script.stem}.p4", script)
+    return Sample(suite, script.stem, Program(script.parents[1] / SUITES[suite] / f"{script.stem}.p4"), script)
 
 
 def run_sample(sample: Sample, switch: str) -> Result:
     """Runs a sample's packet test. switch: "serene-switch" or "bmv2"."""
     try:
-        built, info = Program(sample.source).compiled()
+        built, info = sample.program.compiled()
     except NotCompiled as error:
         return Result(sample.suite, sample.name, "not v1model", str(error))
     assert info is not None
@@ -79,12 +82,12 @@ def run_sample(sample: Sample, switch: str) -> Result:
         statements = parse(sample.script.read_text())
         if switch == "serene-switch":
             with contextlib.closing(EmbeddedTarget(built.read_bytes(), QUICK)) as target:
-                Runner(target).run(statements)
+                Runner(target, sample.complete).run(statements)
         else:
             from tests.embedded.bmv2 import Bmv2Target, running_bmv2
 
             with running_bmv2(built, info) as process:
-                Runner(Bmv2Target(process, built)).run(statements)
+                Runner(Bmv2Target(process, built), sample.complete).run(statements)
     except UnsupportedProgram as error:
         return Result(sample.suite, sample.name, "refused", str(error))
     except grpc.RpcError as error:
@@ -107,6 +110,6 @@ def _attempted(apart: Apart, sample: Sample, switch: str) -> Result:
     return result
 
 
-def run_all(p4c: str | Path, switch: str = "serene-switch") -> list[Result]:
+def run_all(wanted: Iterable[Sample], switch: str = "serene-switch") -> list[Result]:
     with Apart() as apart:
-        return [_attempted(apart, sample, switch) for sample in samples(p4c)]
+        return [_attempted(apart, sample, switch) for sample in wanted]

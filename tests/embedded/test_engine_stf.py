@@ -5,12 +5,18 @@ They need p4c-bm2-ss and a checkout of p4c (P4C_SOURCE); reading the language of
 
 from __future__ import annotations
 
+import contextlib
 import os
+from pathlib import Path
 
 import pytest
 
 from tests.embedded import stf_samples
-from tests.embedded.stf import Add, Send, StfError, parse
+from tests.embedded.stf import Add, Runner, Send, StfError, StfMismatch, parse
+from tests.embedded.stf_embedded import EmbeddedTarget
+
+MIRROR = Path(__file__).parent / "programs" / "mirror.json"  # without a session, it sends to port 2
+FRAME = "0000000000010000000000020000"
 
 
 def test_every_p4c_packet_test_passes() -> None:
@@ -18,7 +24,7 @@ def test_every_p4c_packet_test_passes() -> None:
     missing = stf_samples.why_not(p4c)
     if missing or p4c is None:
         pytest.skip(missing)
-    results = stf_samples.run_all(p4c)
+    results = stf_samples.run_all(stf_samples.samples(p4c))
     assert results and not [result for result in results if result.outcome not in ("pass", "not v1model")]
 
 
@@ -32,3 +38,23 @@ def test_stf_script_is_parsed() -> None:
 def test_bad_stf_line_is_refused(line: str) -> None:
     with pytest.raises(StfError):
         parse(line)
+
+
+@pytest.mark.parametrize(
+    ("expected", "complete", "passes"),
+    [
+        ("", False, True),
+        ("", True, False),
+        (f"expect 2 {FRAME}$", True, True),
+        ("expect 2", True, True),
+        (f"expect 3 {FRAME}$", True, False),
+    ],
+)
+def test_complete_stf_script_forbids_packets_at_other_ports(expected: str, complete: bool, passes: bool) -> None:
+    statements = parse(f"packet 1 {FRAME}\n{expected}\n")
+    with contextlib.closing(EmbeddedTarget(MIRROR.read_bytes())) as target:
+        if passes:
+            Runner(target, complete).run(statements)
+        else:
+            with pytest.raises(StfMismatch):
+                Runner(target, complete).run(statements)

@@ -1,6 +1,6 @@
 """What others wrote for BMv2, run on it (where it is installed) and on serene-switch.
 
-    make p4-suites UP4=~/up4 P4_GUIDE=~/p4-guide ...      PTF suites, p4c's packet tests, loading
+    make p4-suites UP4=~/up4 P4_GUIDE=~/p4-guide ...      PTF suites, p4c's packet tests, p4testgen's, loading
     .venv/bin/python -m tests.suites --up4 ~/up4 --write  ... and writes docs/results/p4-suites.csv
 
 Needs root, for a network namespace of its own, and p4c-bm2-ss for all that is not compiled already. Nothing is written
@@ -27,7 +27,7 @@ from pathlib import Path
 
 from serene.experiments.shared import page_tables
 from tests.embedded import stf_samples
-from tests.suites import random_packets
+from tests.suites import generated, random_packets
 from tests.suites.apart import Apart
 from tests.suites.checkouts import (
     CHECKOUTS,
@@ -48,7 +48,7 @@ from tests.suites.switches import available, enter_namespace
 DOCUMENT = ROOT / "docs" / "engine.md"
 RESULTS = ROOT / "docs" / "results" / "p4-suites.csv"
 COLUMNS = ("suite", "checkout", "tests", "bmv2", "ours", "differences")
-PARTS = ("ptf", "stf", "loading", "random")
+PARTS = ("ptf", "stf", "loading", "random", "p4testgen")
 NAMES = {"bmv2": "BMv2", "serene-switch": "ours"}
 
 
@@ -146,7 +146,7 @@ def _random_row(name: str, checkout: Path, switches: Sequence[str], words: Seque
         return Row(suite, 0, {}, needs=f"needs both switches and {COMPILER}")
     outcomes: dict[str, dict[str, str]] = {switch: {} for switch in NAMES}
     silent = 0
-    tested = {sample.source for sample in stf_samples.samples(checkout)}
+    tested = {sample.program.source for sample in stf_samples.samples(checkout)}
     with Apart() as apart:
         for label, program in _chosen(name, checkout, words):
             found = random_packets.compared(program, apart) if program.source not in tested else None
@@ -161,17 +161,54 @@ def _random_row(name: str, checkout: Path, switches: Sequence[str], words: Seque
 
 def _packet_rows(checkout: Path, switches: Sequence[str]) -> Iterator[Row]:
     missing = stf_samples.why_not(str(checkout))
-    results = [] if missing else [(switch, stf_samples.run_all(checkout, switch)) for switch in switches]
+    tests = [] if missing else list(stf_samples.samples(checkout))
     for suite in stf_samples.SUITES:
-        outcomes = {
-            switch: {
-                each.name: "pass" if each.outcome == "pass" else f"{each.outcome}: {each.reason}"
-                for each in found
-                if each.suite == suite and each.outcome != "not v1model"
-            }
-            for switch, found in results
+        row = _played(f"packet tests, {suite}", [test for test in tests if test.suite == suite], switches)
+        yield replace(row, needs=missing)
+
+
+def _played(suite: str, tests: Sequence[stf_samples.Sample], switches: Sequence[str]) -> Row:
+    """The row of packet tests."""
+    outcomes = {
+        switch: {
+            each.name: "pass" if each.outcome == "pass" else f"{each.outcome}: {each.reason}"
+            for each in stf_samples.run_all(tests, switch)
+            if each.outcome != "not v1model"
         }
-        yield replace(compared(f"packet tests, {suite}", outcomes), needs=missing)
+        for switch in switches
+    }
+    return compared(suite, outcomes)
+
+
+def _generated_rows(name: str, checkout: Path, switches: Sequence[str], words: Sequence[str]) -> Iterator[Row]:
+    suite = f"p4testgen, {_part(checkout, words)}"
+    if shutil.which(generated.GENERATOR) is None or shutil.which(COMPILER) is None:
+        yield Row(suite, 0, {}, needs=f"needs {generated.GENERATOR} and {COMPILER}")
+        return
+    own = [
+        generated.generate("p4testgen", label, source, program, "-DFIELDS=5")
+        for label, source, program in generated.own_programs()
+        if not words or any(word in label for word in words)
+    ]
+    if own:
+        yield replace(_generated_row("p4testgen, Serene's programs", own, switches), checkout=commit_of(ROOT))
+    theirs = []
+    for label, program in _chosen(name, checkout, words):
+        if program.source.suffix != ".p4":
+            continue
+        try:
+            program.compiled()
+        except NotCompiled:
+            continue
+        theirs.append(generated.generate("p4testgen", label, program.source, program, *program.options))
+    yield _generated_row(suite, theirs, switches)
+
+
+def _generated_row(suite: str, programs: Sequence[generated.Generated], switches: Sequence[str]) -> Row:
+    row = _played(suite, [test for each in programs for test in each.samples], switches)
+    without = [each.why_none for each in programs if each.why_none]
+    told = [f"no tests for {len(without)} of {len(programs)} programs"] if without else []
+    return replace(row, differences=(*told, *row.differences))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -208,7 +245,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     switches, rows, parts = available(options.switch), [], options.only or PARTS
     for name, path in given.items():
         for row in _rows(name, path, switches, parts, options.suite):
-            rows.append(replace(row, checkout=commit_of(path)))
+            rows.append(replace(row, checkout=row.checkout or commit_of(path)))
             print(line(rows[-1].cells()), flush=True)
             if options.write:
                 write_results(rows)
@@ -226,6 +263,8 @@ def _rows(
         yield _loading_row(name, checkout, switches, words)
     if "random" in parts and name == "P4C":
         yield _random_row(name, checkout, switches, words)
+    if "p4testgen" in parts and name == "P4C":
+        yield from _generated_rows(name, checkout, switches, words)
 
 
 def commit_of(checkout: Path) -> str:

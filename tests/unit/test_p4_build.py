@@ -84,9 +84,65 @@ def test_p4_output_digest_matches_the_sources(script: Script) -> None:
 )
 def test_p4_check_detects_changed_or_new_sources(checkout: Path, script: Script, source: str) -> None:
     with (checkout / "p4src" / source).open("a") as file:
-        file.write("// one more line\n")
+        file.write("const bit<8> ONE_MORE = 1;\n")
     named = [f" of {variant}" for variant in VARIANTS] if script is V1MODEL else [""]
     check_says(script, checkout, *(f"the sources{of} have changed" for of in named), script.again)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("    // This is one action", "    // Another is one action", True),
+        ("    // This is one action", "  // This is one action", True),
+        (
+            "    // This is one action",
+            "    // A further line\n    // This is one action",
+            False,
+        ),  # the output has line numbers
+        ("// accepted, by worker", "// by worker", False),  # and the texts of lines
+        ("    // This is one action", "    /* no\n    // This is one action", False),
+        ("other workers need.\n", "other workers need. \\\n", False),
+        ("    action decide() {", "    // action decide() {", False),
+    ],
+)
+def test_p4_check_for_v1model_ignores_only_comments_on_their_own_lines(
+    checkout: Path, old: str, new: str, same: bool
+) -> None:
+    path = checkout / "p4src" / "v1model" / "barrier.p4"
+    assert path.read_text().count(old) == 1
+    path.write_text(path.read_text().replace(old, new))
+    if same:
+        checked = run(V1MODEL, checkout, "--check", PATH="/nowhere")
+        assert checked.returncode == 0, checked.stderr
+    else:
+        check_says(V1MODEL, checkout, *(f"the sources of {variant} have changed" for variant in VARIANTS), "make p4")
+
+
+@pytest.mark.parametrize("source", ["include/headers.p4", "tna/barrier.p4", "tna/sizes.p4"])
+def test_p4_check_for_tofino_ignores_comments_alone(checkout: Path, source: str) -> None:
+    path = checkout / "p4src" / source
+    path.write_text(
+        re.sub(r"^( *)(\w.*;)( *//.*)?$", r"\1\2  // another one\n\1// and a line", path.read_text(), flags=re.M)
+    )
+    assert path.read_text().count("and a line") > 5
+    checked = run(TOFINO, checkout, "--check", PATH="/nowhere")
+    assert checked.returncode == 0, checked.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("#define RING_BITS 4\n", "#define RING_BITS 4 "),  # the next line becomes part of the macro
+        ("#define RING_BITS 4\n", "/* no\n#define RING_BITS 4\n*/\n"),
+        ("#define RING_BITS 4\n", "// no \\\n#define RING_BITS 4\n"),
+        ('"FIELDS must be', '"FIELDS // must be'),
+    ],
+)
+def test_p4_check_for_tofino_detects_code_hidden_by_a_comment_or_a_line_end(checkout: Path, old: str, new: str) -> None:
+    path = checkout / "p4src" / "tna" / "sizes.p4"
+    assert path.read_text().count(old) == 1
+    path.write_text(path.read_text().replace(old, new))
+    check_says(TOFINO, checkout, "the sources have changed", TOFINO.again)
 
 
 @pytest.mark.parametrize(
