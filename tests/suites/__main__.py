@@ -207,8 +207,8 @@ def _generated_rows(name: str, checkout: Path, switches: Sequence[str], words: S
 def _generated_row(suite: str, programs: Sequence[generated.Generated], switches: Sequence[str]) -> Row:
     row = _played(suite, [test for each in programs for test in each.samples], switches)
     without = [each.why_none for each in programs if each.why_none]
-    told = [f"no tests for {len(without)} of {len(programs)} programs"] if without else []
-    return replace(row, differences=(*told, *row.differences))
+    missing = [f"no tests for {len(without)} of {len(programs)} programs"] if without else []
+    return replace(row, differences=(*missing, *row.differences))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -52,17 +52,17 @@ def generate(suite: str, name: str, source: Path, program: Program, *options: st
             cwd=source.parent,
             check=False,
         )
-        said = run.stderr
+        output = run.stderr
     except subprocess.TimeoutExpired:
-        said = f"error: no test within {GENERATE_S:.0f} s"
+        output = f"error: no test within {GENERATE_S:.0f} s"
     scripts = sorted(into.glob("*.stf"), key=lambda path: int(path.stem.rpartition("_")[2]))
     made = (
         Sample(suite, f"{name} {script.stem.rpartition('_')[2]}", program, script, complete=True) for script in scripts
     )
-    return Generated(tuple(made), "" if scripts else _first_error(said))
+    return Generated(tuple(made), "" if scripts else _first_error(output))
 
 
-def _first_error(said: str) -> str:
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+def _first_error(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     found = next((line for line in lines if "rror" in line), lines[-1] if lines else "it says nothing")
     return found.rpartition("rror: ")[2]
