@@ -101,8 +101,8 @@ def chosen_cases(text: str, names: str, straggler: str = "", *, mininet: bool = 
     if not set(models) <= set(OPTIMISERS) or not all(any(part in case.name for case in mine) for part in wanted):
         example = next(in_mininet() if mininet else cases()).name
         raise SereneError(
-            f"no cells of --models {text} --cells {names!r}: models are {choices(OPTIMISERS)}, and a cell is called "
-            f"like {example!r}"
+            f"no cell of the models {text} has {names!r} in its name: models are {choices(OPTIMISERS)}, and a cell is "
+            f"called like {example!r}"
         )
     return found
 
@@ -163,7 +163,12 @@ def worth(runs: pd.DataFrame, strategy: str) -> Table:
         if cell[-2] == STRAGGLERS["changing"]:
             changing.append(own < means.min())
     own_s, *fixed_s = np.sum(times, axis=0)
-    head = [f"over {len(regret)} cells", strategy.partition(":")[2], "target", "the fixed one best by other seeds"]
+    head = [
+        f"over {plural(len(regret), 'cell')}",
+        strategy.partition(":")[2],
+        "target",
+        "the fixed one best by other seeds",
+    ]
     return head, [
         ["regret, mean", f"{np.mean(regret):.2f}", "1.05", f"{np.mean(scatter):.2f}" if scatter else "-"],
         ["regret, worst cell", f"{max(regret):.2f}", "1.15", f"{max(scatter):.2f}" if scatter else "-"],
@@ -185,7 +190,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
     automatic = automatic_of(options.strategies)
     given = options.seeds.split(",")
     if not all(seed.isdecimal() and len(seed) < 10 for seed in given):
-        raise SereneError(f"--seeds {options.seeds}: expected whole numbers, 0 or more, separated by commas")
+        raise SereneError(f"seeds {options.seeds}: expected whole numbers, 0 or more, separated by commas")
     seeds = [int(seed) for seed in given]
     for output in filter(None, (options.csv, options.runs, options.page)):
         outputs.check_file(output, outputs.MB)
@@ -232,9 +237,13 @@ def run(options: argparse.Namespace, console: Console) -> None:
     found = regrets(runs.assign(took_s=took_s(runs)), automatic)
     head, lines = summary(found)
     console.print(terminal.table(head, lines, ["strategy"], f"regret in {plural(found['cell'].nunique(), 'cell')}"))
-    if AUTOMATIC[BEST] in set(runs["strategy"]):
-        head, lines = worth(runs, AUTOMATIC[BEST])
-        console.print(terminal.table(head, lines, head[:1]))
+    judged = (
+        [text for text in automatic.values() if text.startswith(PREFIX)] if options.strategies else [AUTOMATIC[BEST]]
+    )
+    for strategy in judged:
+        if strategy.startswith(PREFIX) and strategy in set(runs["strategy"]):
+            head, lines = worth(runs, strategy)
+            console.print(terminal.table(head, lines, head[:1]))
     if options.csv:
         outputs.write_text(options.csv, found.to_csv(index=False))
     if options.runs:

@@ -123,7 +123,7 @@ def _groups(
 
 def label(cell: Cell) -> str:
     """A cell in a few words."""
-    what = f"{cell.workers} workers, {cell.model}, {cell.straggler.partition(':')[0]}, {names.strategy(cell)}"
+    what = f"{cell.workers} workers, {cell.model}, {cell.straggler}, {cell.strategy}"
     way = f", {names.way(cell)}" if cell.engine == "emulated" else ""
     return f"{what}{way}, seed {cell.seed}"
 

@@ -12,7 +12,7 @@ const bit<8> UNBOUNDED = 255;     // the staleness bound of a policy under which
 
 // Racks of one job: leaf switches below a root (docs/hierarchy.md).
 const bit<32> LEAVES = 8;
-const bit<8> ROOT = 255;          // the root's id among a leaf's members; workers' ids end at 31
+const bit<8> ROOT = 255;          // a leaf's root among its members; workers' ids end at 31
 
 const bit<16> SERENE_UDP_PORT = 24142;
 const bit<8> PROTOCOL_VERSION = 2;

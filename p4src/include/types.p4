@@ -25,15 +25,15 @@ enum bit<8> op_t {
     PULL = 0x03,                  // a read that contributes nothing
     REPORT = 0x04,                // telemetry, for the controller
     LEAVE = 0x05,                 // the worker leaves; for the controller
-    UP = 0x06,                    // from a leaf to the root: the rack's sum
+    UP = 0x06,                    // a leaf switch's, to the root: its rack's sum
     WELCOME = 0x81,               // answers HELLO
     ANSWER = 0x82,                // answers PUSH and PULL: echoes seq, or is a release (seq 0)
-    NUDGE = 0x83,                 // asks for a retransmission; acknowledges nothing
+    NUDGE = 0x83,                 // proves nothing: "send again now"
     REFUSED = 0x84,               // from the controller, with the reason as text
     BYE = 0x85,                   // the controller's answer to LEAVE
     WAIT = 0x86,                  // the controller's answer to HELLO while workers are missing, with their ids as text
-    DOWN = 0x87,                  // from the root to a leaf, with values
-    GRANT = 0x88                  // from the root to a leaf: asks for an UP; acknowledges nothing
+    DOWN = 0x87,                  // the root's, to a leaf: what it holds
+    GRANT = 0x88                  // the root's, to a leaf. Proves nothing: "ask now"
 }
 
 enum bit<8> read_mode_t {

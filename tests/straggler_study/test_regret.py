@@ -184,10 +184,10 @@ def test_unknown_strategies_and_cells_are_named() -> None:
     with pytest.raises(SereneError, match="a cell is called like 'softmax mild, share 5%, none, 4 workers'"):
         chosen_cases("softmax", "5 workers")
     for models, names in (("softmax,mpl", ""), ("softmax", "8 workers; 5 workers")):
-        with pytest.raises(SereneError, match="no cells of --models"):
+        with pytest.raises(SereneError, match="no cell of the models"):
             chosen_cases(models, names)
     assert {case.workers for case in chosen_cases("softmax,mlp", ", 8 workers; 16 workers")} == {8, 16}
-    with pytest.raises(SereneError, match="no cells of --models softmax"):
+    with pytest.raises(SereneError, match="no cell of the models softmax"):
         chosen_cases("softmax", "", mininet=True)
 
 
