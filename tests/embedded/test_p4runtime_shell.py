@@ -21,7 +21,7 @@ from p4runtime_sh.p4runtime import P4RuntimeWriteException
 address, p4info, program = sys.argv[1:]
 sh.setup(device_id=0, grpc_addr=address, election_id=(0, 1), config=sh.FwdPipeConfig(p4info, program))
 try:
-    found = {}
+    results = {}
     entry = sh.TableEntry("SereneIngress.admission.policy")(action="SereneIngress.admission.set_policy")
     entry.match["job"] = "3"
     policy = dict(session=7, epoch=2, member_mask=15, sync_mask=15, staleness=3, quorum=4, read_mode=0, members=4)
@@ -33,22 +33,22 @@ try:
     read = []
     sh.TableEntry("SereneIngress.admission.policy").read(lambda e: read.append(e))
     number = lambda data: int.from_bytes(data, "big")
-    found["entries"] = [[number(e.match["job"].exact.value), number(e.action["epoch"].value)] for e in read]
+    results["entries"] = [[number(e.match["job"].exact.value), number(e.action["epoch"].value)] for e in read]
     try:
         entry.insert()
     except P4RuntimeWriteException as error:
-        found["twice"] = str(error)
+        results["twice"] = str(error)
     group = sh.MulticastGroupEntry(group_id=16)
     group.add(1, 1).add(2, 2).insert()
     found = next(iter(sh.MulticastGroupEntry(group_id=16).read()))
-    found["replicas"] = [(r.port, r.instance) for r in found.replicas]
+    results["replicas"] = [(r.port, r.instance) for r in found.replicas]
     counter = sh.CounterEntry("SereneIngress.barrier.contributions")
     counter.index = 5
-    counter.read(lambda c: found.update(packets=c.data.packet_count))
+    counter.read(lambda c: results.update(packets=c.data.packet_count))
     entry.delete()
 finally:
     sh.teardown()  # its stream's thread would keep the process
-print(json.dumps(found))
+print(json.dumps(results))
 """
 
 
@@ -74,8 +74,8 @@ def test_p4runtime_shell_drives_the_embedded_switch(shell: Path, tmp_path: Path)
     finally:
         switch.stop()
     assert run.returncode == 0, run.stderr
-    found = json.loads(run.stdout.splitlines()[-1])
-    assert found["entries"] == [[3, 3]]
-    assert "ALREADY_EXISTS" in found["twice"]
-    assert [tuple(replica) for replica in found["replicas"]] == [(1, 1), (2, 2)]
-    assert found["packets"] == 0
+    results = json.loads(run.stdout.splitlines()[-1])
+    assert results["entries"] == [[3, 3]]
+    assert "ALREADY_EXISTS" in results["twice"]
+    assert [tuple(replica) for replica in results["replicas"]] == [(1, 1), (2, 2)]
+    assert results["packets"] == 0
