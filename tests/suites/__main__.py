@@ -22,6 +22,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -192,15 +193,18 @@ def _generated_rows(name: str, checkout: Path, switches: Sequence[str], words: S
     ]
     if own:
         yield replace(_generated_row("p4testgen, Serene's programs", own, switches), checkout=commit_of(ROOT))
-    theirs = []
-    for label, program in _chosen(name, checkout, words):
-        if program.source.suffix != ".p4":
-            continue
+
+    def made(labelled: tuple[str, Program]) -> generated.Generated | None:
+        label, program = labelled
         try:
             program.compiled()
         except NotCompiled:
-            continue
-        theirs.append(generated.generate("p4testgen", label, program.source, program, *program.options))
+            return None
+        return generated.generate("p4testgen", label, program.source, program, *program.options)
+
+    of_p4 = [(label, program) for label, program in _chosen(name, checkout, words) if program.source.suffix == ".p4"]
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        theirs = [each for each in threads.map(made, of_p4) if each is not None]
     yield _generated_row(suite, theirs, switches)
 
 
