@@ -247,7 +247,8 @@ def down(
                 background.Files.of(before.listening.http).pid.unlink(missing_ok=True)
                 ports: list[UdpPort | ShmPort] = [*switch.udp_ports, *switch.shm_ports]
                 ended = bool(ports) and local_switch.stop(switch.address, ports)
-                fate = "the switch stopped, too" if ended else "the switch keeps running"
+                kept = "the switches keep" if before.switches[1:] else "the switch keeps"
+                fate = "the switch stopped, too" if ended else f"{kept} running"
                 if not switch.connected and not ended:
                     fate = "its switch was not connected"
                 print(f"controller at {client.url} stopped; {fate}")

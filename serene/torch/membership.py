@@ -115,10 +115,8 @@ class Member:
                 try:
                     self._join(controller, place, rack, values, timeout_s)
                     break
-                except (
-                    Refused,
-                    NoController,
-                ) as error:  # the controller that gave the place may have been killed since
+                # The controller that gave the place may have been killed since.
+                except (Refused, NoController) as error:
                     if not attempts_left:
                         raise
                     LOG.info("requests a place again: %s", error)
