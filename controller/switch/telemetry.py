@@ -45,7 +45,7 @@ class Telemetry:
 
     async def refresh(self, older_than_s: float = 0.0, *, whole: bool = True) -> None:
         """Reads the counters, unless they were read in the last ``older_than_s`` seconds. whole: also the staleness and
-        the drops, two thirds of all cells; decisions do not need them. Raises SwitchError."""
+        the drops, most of all cells; decisions do not need them. Raises SwitchError."""
         wanted = self._now() - older_than_s
         async with self._reading:  # otherwise an older answer could replace a newer one
             if (self._whole_at if whole else self._read_at) >= wanted:
