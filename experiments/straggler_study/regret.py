@@ -237,10 +237,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
     found = regrets(runs.assign(took_s=took_s(runs)), automatic)
     head, lines = summary(found)
     console.print(terminal.table(head, lines, ["strategy"], f"regret in {plural(found['cell'].nunique(), 'cell')}"))
-    judged = (
-        [text for text in automatic.values() if text.startswith(PREFIX)] if options.strategies else [AUTOMATIC[BEST]]
-    )
-    for strategy in judged:
+    for strategy in automatic.values() if options.strategies else (AUTOMATIC[BEST],):
         if strategy.startswith(PREFIX) and strategy in set(runs["strategy"]):
             head, lines = worth(runs, strategy)
             console.print(terminal.table(head, lines, head[:1]))

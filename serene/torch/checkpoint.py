@@ -1,4 +1,4 @@
-"""Optimizers' states for a training that resumes with another number of workers."""
+"""Optimizers' states for a training that resumes: the mean of several workers', and the momentum of ``outer``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from serene.errors import SereneError
+
+OUTER_MOMENTUM = "outer_momentum"  # in a parameter's state
 
 
 def mean_state(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -42,3 +44,23 @@ def _mean(parts: Sequence[Any], where: str) -> Any:
     for part in parts:
         total += part.to(total.device)
     return (total / len(parts)).to(first.dtype)
+
+
+def add_outer_momentum(
+    state: dict[int, dict[str, Any]], groups: Sequence[Mapping[str, Any]], momentum: Mapping[Tensor, Tensor]
+) -> None:
+    """Adds the momentum of ``outer`` to a ``state_dict()``. state: its part of that name, by the parameters' numbers in
+    ``groups``. momentum: of each parameter, shaped like it."""
+    number_of = {each: number for number, each in enumerate(each for group in groups for each in group["params"])}
+    for parameter, part in momentum.items():
+        # The state of a parameter that never had a gradient stays empty, as Adam expects it.
+        if part.any():
+            state.setdefault(number_of[parameter], {})[OUTER_MOMENTUM] = part.to(parameter.dtype, copy=True)
+
+
+def take_outer_momentum(state: Mapping[Tensor, dict[str, Any]], momentum: Mapping[Tensor, Tensor]) -> None:
+    """Moves what `add_outer_momentum` has added from an optimizer's state to ``momentum``, which stays as it is if
+    nothing was added. state: by parameter."""
+    loaded = {parameter: own.pop(OUTER_MOMENTUM) for parameter, own in state.items() if OUTER_MOMENTUM in own}
+    for parameter, part in momentum.items() if loaded else ():
+        part.copy_(loaded[parameter]) if parameter in loaded else part.zero_()

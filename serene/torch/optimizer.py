@@ -26,6 +26,7 @@ from typing_extensions import ParamSpec, Self
 from serene.errors import SereneError
 from serene.strategy import parse, to_dict
 from serene.torch import termination
+from serene.torch.checkpoint import add_outer_momentum, take_outer_momentum
 from serene.torch.membership import Member, Setting, Wanted
 from serene.torch.opening import Controller
 from serene.torch.replica import REACH, BadParameters, BadUpdate, Named, Replica, limit_for, scale_for, set_values
@@ -38,7 +39,6 @@ MOST_WORKERS = 256
 LIMITS = (0.5, 2.0**30)
 LONGEST_TIMEOUT_S = 1e6  # threads cannot wait for ever
 EVICT_AFTER_S, LEAST_EVICT_AFTER_S, MOST_EVICT_AFTER_S = 10.0, 0.5, 86400.0
-OUTER_MOMENTUM = "outer_momentum"  # in a parameter's state, in a ``state_dict``
 
 
 def _brief(method: Callable[P, T]) -> Callable[P, T]:
@@ -197,11 +197,12 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     def state_dict(self) -> dict[str, Any]:
         """The wrapped optimizer's, so that either loads the other's. With ``outer`` each parameter that has moved also
-        has its OUTER_MOMENTUM. The state does not contain this worker's unsent updates."""
+        has its ``outer_momentum``. The state does not contain this worker's unsent updates."""
         for before in self._optimizer_state_dict_pre_hooks.values():
             before(self)
         saved = self.optimizer.state_dict()
-        self._add_outer_momentum(saved["state"])
+        if self._replica is not None:
+            add_outer_momentum(saved["state"], self.param_groups, self._replica.outer_momentum)
         for after in self._optimizer_state_dict_post_hooks.values():
             if (changed := after(self, saved)) is not None:
                 saved = changed
@@ -213,7 +214,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 state_dict = changed
         self.optimizer.load_state_dict(state_dict)
         if self._replica is not None:
-            self._take_outer_momentum(self._replica)
+            take_outer_momentum(self.state, self._replica.outer_momentum)
         for after in self._optimizer_load_state_dict_post_hooks.values():
             after(self)
 
@@ -326,25 +327,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._all = self._identities()
         self._frozen = [named for named in self._named() if not named.parameter.requires_grad]
         self._replica = Replica(self._trained(), self.outer)
-        self._take_outer_momentum(self._replica)
-
-    def _add_outer_momentum(self, state: dict[int, dict[str, Any]]) -> None:
-        """state: by the parameter's number, as in a ``state_dict``."""
-        momentum = self._replica.outer_momentum if self._replica is not None else []
-        if momentum:
-            number_of = {named.parameter: number for number, named in enumerate(self._named())}
-            for named, part in zip(self._trained(), momentum, strict=True):
-                # The state of a parameter that never had a gradient stays empty, as Adam expects it.
-                if part.any():
-                    of_parameter = state.setdefault(number_of[named.parameter], {})
-                    of_parameter[OUTER_MOMENTUM] = part.to(named.parameter.dtype, copy=True)
-
-    def _take_outer_momentum(self, replica: Replica) -> None:
-        """Moves a loaded OUTER_MOMENTUM out of the wrapped optimizer's state. Without ``outer`` it is unused."""
-        loaded = [self.state.get(named.parameter, {}).pop(OUTER_MOMENTUM, None) for named in self._trained()]
-        if any(each is not None for each in loaded):
-            for part, each in zip(replica.outer_momentum, loaded):  # noqa: B905 (none without outer)
-                part.zero_() if each is None else part.copy_(each)
+        take_outer_momentum(self.state, self._replica.outer_momentum)
 
     def _keep_the_jobs_parameters(self) -> None:
         """A checkpoint that was loaded after joining would count as an update, which undoes the others'."""

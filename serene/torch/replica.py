@@ -168,13 +168,16 @@ class Replica:
         return self._start
 
     @property
-    def outer_momentum(self) -> list[Tensor]:
+    def outer_momentum(self) -> dict[Tensor, Tensor]:
         """For each parameter, the momentum of ``outer``, shaped like it and in the parameter's unit: float64, views.
         Empty without ``outer``."""
         if not self._outer:
-            return []
+            return {}
         parts = torch.split(self._velocity, [shape.numel() for shape in self._shapes])
-        return [part.view(shape) for part, shape in zip(parts, self._shapes, strict=True)]
+        return {
+            named.parameter: part.view(shape)
+            for named, part, shape in zip(self._named, parts, self._shapes, strict=True)
+        }
 
     def digest(self) -> tuple[str, str]:
         """A digest of the parameters' shapes, types and first values: equal on two workers if, and only if, these are
