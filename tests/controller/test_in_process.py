@@ -101,6 +101,18 @@ async def test_automatic_strategy_is_set_only_for_the_requested_job(
 
 
 @played
+async def test_nobody_is_readmitted_while_the_sums_are_restored(switch: SwitchProcess, hosts: list[Host]) -> None:
+    """Each request would begin the restoration again."""
+    async with job_of_three(switch, hosts) as coordinator:
+        job = coordinator.jobs[0]
+        await coordinator.set_evicted(0, 2, True)
+        job.restoring = True
+        with pytest.raises(Conflict, match="nobody is readmitted"):
+            await coordinator.set_evicted(0, 2, False)
+        assert job.evicted() == [2]
+
+
+@played
 async def test_telemetry_drops_contribution_counts_of_a_lost_session(switch: SwitchProcess, hosts: list[Host]) -> None:
     """The restoration's end is detected by its counters; and counters just read are not read again."""
     async with job_of_three(switch, hosts) as coordinator:
