@@ -27,11 +27,11 @@ LEAST_AGREEMENT = 0.01  # a mean cosine of gradients; below it, the part that ou
 # above -0.2 elsewhere.
 TURNED = -0.3
 MOMENTUM = 0.5  # from this momentum on late gradients do harm
-# With momentum, the cost in steps if all workers' gradients are late. A part of the workers costs in proportion: with a
-# quarter of them one round late, training with momentum 0.9 needs 1.3 to 1.6 times as many rounds.
-HARM = 2.4
-# With momentum, workers that are late in turns do more harm. Up to this share of iterations that are late after one in
-# time, a round leaves such a worker out at once. One in ten counts as late before any is known.
+# With momentum, training needs 1 + HARM * (late / (n - 1))**3 times as many rounds if `late` of n gradients are late in
+# each (momentum 0.9, 4 to 16 workers). So a few late gradients cost almost nothing.
+HARM = 14.0
+# With momentum, lateness is rare up to this share of iterations that are late after one in time. Then a round leaves
+# such a worker out at once. One in ten counts as late before any is known.
 RARE = 0.05
 SOME = 4  # workers, of which a quarter is one
 # Iterations without a late worker, after which a round waits for more workers again. At a swap, workers retransmit
@@ -63,6 +63,10 @@ class Pacing(Automatic):
         # Iterations computed so far; those of them that were late after one in time; and the sum of all lateness, in
         # steps.
         self._iterations, self._sudden, self._late = 10, 1, 0.0
+        # With momentum: when it decided last; how many workers rounds leave out; and what this has cost, in steps, more
+        # than the best number since it was last the best.
+        self._decided_at: float | None = None
+        self._left_out, self._excess = 0, 0.0
         # The number of workers that a round waits for, None with momentum; and the number of iterations done when it
         # was last chosen.
         self._waits_for: int | None = None
@@ -80,7 +84,8 @@ class Pacing(Automatic):
                 fresh.append(worker)
         known = [worker for worker in workers if worker.compute_s]
         if known:
-            strategy, why = self._chosen(workers, fresh, min(known, key=lambda worker: worker.compute_s or math.inf))
+            fastest = min(known, key=lambda worker: worker.compute_s or math.inf)
+            strategy, why = self._chosen(seen.t, workers, fresh, fastest)
         else:
             absent = [worker for worker in workers if not worker.rounds]
             if len(absent) in (0, len(workers)):
@@ -97,9 +102,10 @@ class Pacing(Automatic):
         return absent[: _few(workers)] if t > (1 + far) * self._first_s else []
 
     def _chosen(
-        self, workers: Sequence[WorkerView], fresh: Sequence[WorkerView], fastest: WorkerView
+        self, t: float, workers: Sequence[WorkerView], fresh: Sequence[WorkerView], fastest: WorkerView
     ) -> tuple[Strategy, str]:
-        """The strategy, and the reason. fresh: the workers that have computed an iteration since the last decision."""
+        """The strategy, and the reason. t: seconds since the session began. fresh: the workers that have computed an
+        iteration since the last decision."""
         computes_s = fastest.compute_s or 0.0
         step_s = _busy_s(fastest) or computes_s
 
@@ -115,11 +121,9 @@ class Pacing(Automatic):
         recently = [worker for worker in workers if worker not in late and behind(worker.slowest_s) > near]
         if momentum >= MOMENTUM:
             self._waits_for = None
-            k, left_out = self._least(workers, fresh, behind)
-            harm = f"late gradients are harmful with momentum {momentum:g}"
-            if k is not None:
-                return Quorum(k), f"workers are late in turns: a round waits for {k} of {count} ({harm})"
-            return _without(left_out, count, harm)
+            decided_at, self._decided_at = self._decided_at, t
+            steps = 1.0 if decided_at is None else max(t - decided_at, 0.0) / step_s
+            return self._least(workers, fresh, behind, steps, 1 - computes_s / step_s)
         if left is None:
             further = [worker for worker in late[few:] if lateness(worker) > self.far]
             why = "by waiting times alone: the effect of late gradients is unknown"
@@ -148,12 +152,17 @@ class Pacing(Automatic):
         return Quorum(kept) if kept else ASP(), f"workers were late within {CALM} iterations: {who}"
 
     def _least(
-        self, workers: Sequence[WorkerView], fresh: Sequence[WorkerView], behind: Callable[[float | None], float]
-    ) -> tuple[int | None, list[WorkerView]]:
-        """With momentum, the workers that a round leaves out for the least total cost of waiting and harm; or the
-        number of workers whose first contributions complete a round. behind: converts seconds of computing into steps
-        of lateness."""
-        count, few = len(workers), _few(workers)
+        self,
+        workers: Sequence[WorkerView],
+        fresh: Sequence[WorkerView],
+        behind: Callable[[float | None], float],
+        steps: float,
+        swap: float,
+    ) -> tuple[Strategy, str]:
+        """With momentum, the strategy of the least total cost of waiting and harm, and the reason. behind: converts
+        seconds of computing into steps of lateness. steps: since the last decision. swap: what a swap costs, in
+        steps."""
+        count = len(workers)
         again = {worker.id: behind(min(self._times.get(worker.id, (0, 0.0, 0.0))[1:])) for worker in workers}
         sudden = [
             behind(worker.latest_s) for worker in fresh if again[worker.id] <= self.near < behind(worker.latest_s)
@@ -161,25 +170,39 @@ class Pacing(Automatic):
         self._iterations, self._sudden = self._iterations + len(fresh), self._sudden + len(sudden)
         self._late += sum(sudden)
         share, mean = self._sudden / self._iterations, self._late / max(self._sudden - 1, 1)
-        rare = share < RARE
-        # The expected wait of a round for a worker, in steps: its lateness of two iterations in a row, or its present
-        # lateness.
+        # A worker's lateness: that of two iterations in a row. The present one counts at once where lateness is rare,
+        # else when it is longer than usual.
+        patience = 0.0 if share < RARE else 2 * self.far
         silent = {worker.id: behind(worker.silent_s) for worker in workers}
-        patience = 0.0 if rare else 2 * self.far
-        waits = {each: max(again[each], silent[each] if silent[each] > patience else 0.0, 0.0) for each in again}
+        waits = {each: max(again[each], silent[each] if silent[each] > patience else 0.0) for each in again}
         slowest = sorted(workers, key=lambda worker: waits[worker.id], reverse=True)
-        one = HARM / (count if rare else min(count, SOME))  # harm of one late worker, in steps
-        left_out = min(range(count // 2 + 1), key=lambda j: one * j + waits[slowest[j].id])
+        late = [worker for worker in slowest if waits[worker.id] > self.near]
+        in_time = count - len(late)
+        usual = min(mean, patience)  # the wait for a worker that is suddenly late; 0 where that is rare
 
-        def wait(spared: int) -> float:
-            """A round's wait in steps if it leaves out this number of workers: it waits while more of them are late."""
-            return mean * (
-                1 - sum(math.comb(count, n) * share**n * (1 - share) ** (count - n) for n in range(spared + 1))
-            )
+        def cost(left_out: int) -> float:
+            """A round's time in steps if it leaves out this number of workers, times the harm."""
+            spare = max(left_out - len(late), 0)  # workers in time that are left out, too
+            enough = sum(math.comb(in_time, n) * share**n * (1 - share) ** (in_time - n) for n in range(spare + 1))
+            lasting = waits[late[left_out].id] if left_out < len(late) else 0.0
+            wait = max(usual * (1 - enough), lasting)
+            # A late worker contributes once in 1 + lateness rounds.
+            gradients = spare + sum(1 / (1 + waits[worker.id]) for worker in late[:left_out])
+            return (1 + wait) * (1 + HARM * (gradients / (count - 1)) ** 3)
 
-        if not rare and left_out < few and HARM * few / count + wait(few) < wait(0):
-            return count - few, []
-        return None, slowest[:left_out]
+        best, left_out = min(range(count // 2 + 1), key=cost), min(self._left_out, count // 2)
+        # The number changes once keeping it has cost as much as a swap.
+        self._excess = 0.0 if best == left_out else self._excess + (cost(left_out) - cost(best)) * steps
+        if self._excess > swap:
+            self._excess, left_out = 0.0, best
+        self._left_out = left_out
+        because = f"late gradients are harmful with momentum {_momentum(workers):g}"
+        if left_out > len(late):
+            k = count - left_out
+            return Quorum(k), f"workers were late in turns: a round waits for {k} of {count} ({because})"
+        if late and not left_out:
+            return BSP(), f"waiting for late workers costs less: a round waits for {count} of {count} ({because})"
+        return _without(late[:left_out], count, because)
 
 
 def _waits_for(strategy: Strategy, count: int) -> int:
