@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import ClassVar
 
 from serene.controller.automatic.base import Automatic, Decision, Observation, WorkerView, expect, expect_period
@@ -33,6 +34,7 @@ HARM = 14.0
 # With momentum, lateness is rare up to this share of iterations that are late after one in time. Then a round leaves
 # such a worker out at once. One in ten counts as late before any is known.
 RARE = 0.05
+SWAP = 2.0  # what a swap costs with momentum, in the network's times of a step
 SOME = 4  # workers, of which a quarter is one
 # Iterations without a late worker, after which a round waits for more workers again. At a swap, workers retransmit
 # packets in flight. Where the network takes two thirds of a step, this takes most of a step. Compute times always vary
@@ -63,10 +65,11 @@ class Pacing(Automatic):
         # Iterations computed so far; those of them that were late after one in time; and the sum of all lateness, in
         # steps.
         self._iterations, self._sudden, self._late = 10, 1, 0.0
-        # With momentum: when it decided last; how many workers rounds leave out; and what this has cost, in steps, more
-        # than the best number since it was last the best.
+        # With momentum: when it decided last; how many workers rounds leave out; and what each other number would
+        # have saved lately, in steps.
         self._decided_at: float | None = None
-        self._left_out, self._excess = 0, 0.0
+        self._left_out = 0
+        self._saved: list[float] = []
         # The number of workers that a round waits for, None with momentum; and the number of iterations done when it
         # was last chosen.
         self._waits_for: int | None = None
@@ -123,7 +126,7 @@ class Pacing(Automatic):
             self._waits_for = None
             decided_at, self._decided_at = self._decided_at, t
             steps = 1.0 if decided_at is None else max(t - decided_at, 0.0) / step_s
-            return self._least(workers, fresh, behind, steps, 1 - computes_s / step_s)
+            return self._least(workers, fresh, behind, steps, SWAP * (1 - computes_s / step_s))
         if left is None:
             further = [worker for worker in late[few:] if lateness(worker) > self.far]
             why = "by waiting times alone: the effect of late gradients is unknown"
@@ -190,11 +193,16 @@ class Pacing(Automatic):
             gradients = spare + sum(1 / (1 + waits[worker.id]) for worker in late[:left_out])
             return (1 + wait) * (1 + HARM * (gradients / (count - 1)) ** 3)
 
-        best, left_out = min(range(count // 2 + 1), key=cost), min(self._left_out, count // 2)
-        # The number changes once keeping it has cost as much as a swap.
-        self._excess = 0.0 if best == left_out else self._excess + (cost(left_out) - cost(best)) * steps
-        if self._excess > swap:
-            self._excess, left_out = 0.0, best
+        left_out = min(self._left_out, count // 2)
+        costs = [cost(number) for number in range(count // 2 + 1)]
+        # The number changes once another one would have saved as much as a swap costs.
+        self._saved = [
+            max(saved + (costs[left_out] - each) * steps, 0.0)
+            for saved, each in zip_longest(self._saved[: len(costs)], costs, fillvalue=0.0)
+        ]
+        if max(self._saved) > swap:
+            left_out = self._saved.index(max(self._saved))
+            self._saved = []
         self._left_out = left_out
         because = f"late gradients are harmful with momentum {_momentum(workers):g}"
         if left_out > len(late):
