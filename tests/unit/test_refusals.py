@@ -23,6 +23,7 @@ from serene import faults, strategy
 from serene.client import Client, FrameTransport, ShmTransport, UdpTransport
 from serene.client.allreduce.blocks import Layout
 from serene.client.allreduce.scale import Scale
+from serene.client.transport.transport import TransportError
 from serene.controller import automatic
 from serene.controller.commands.cli import main as serenectl_main
 from serene.controller.http.client import ControllerClient
@@ -99,13 +100,17 @@ def token(text: str) -> None:
 
 
 def opened(transport: Callable[..., object], text: str, **usual: object) -> None:
-    """Raises what refuses the arguments. A socket that was left open would warn, which is an error here."""
+    """Raises what refuses the arguments. A socket that was left open warns when nothing refers to it any more."""
+    refusal = ""
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", ResourceWarning)
         try:
             transport(**{**usual, **json.loads(text)})
-        finally:
-            gc.collect()
+        except TransportError as error:
+            refusal = str(error)
+        gc.collect()
+    if refusal:
+        raise TransportError(refusal)
 
 
 HERE, THERE = ("127.0.0.1", 0), ("127.0.0.1", 9)
@@ -157,6 +162,7 @@ READERS: dict[str, Callable[[str], object]] = {
 }
 
 
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(("section", "text", "message"), list(rows(TABLE)))
 def test_refusal_names_valid_input_in_one_line(section: str, text: str, message: str) -> None:
     with pytest.raises(SereneError) as refused:
