@@ -27,7 +27,6 @@ from serene.client.allreduce.blocks import (
     unpack,
 )
 from serene.client.allreduce.collective import noise_seed
-from serene.errors import SereneError
 from serene.experiments.correctness.virtual.switch import P4Switch
 from serene.program import Program
 from tests.planted import Play, every_fault_is_found, faults
@@ -76,11 +75,6 @@ def test_classify_returns_the_class_of_the_largest_magnitude() -> None:
         ([], (NONE, False)),
     ):
         assert classify(np.array(values, np.float32)) == expected_
-
-
-def test_layout_refuses_slots_too_short_for_exponents() -> None:
-    with pytest.raises(SereneError, match="5 lanes per slot are too few for 4 workers"):
-        Layout(4, 5)
 
 
 # -- numbers -------------------------------------------------------------------------------------------------

@@ -276,12 +276,12 @@ def _ip(*arguments: str) -> None:
 
 def listens(address: str) -> bool:
     """Whether somebody accepts connections at HOST:PORT or unix:PATH."""
-    host, port = address.split(":")
+    host, _, port = address.rpartition(":")
     if host == "unix":
         with socket.socket(socket.AF_UNIX) as probe:
             return probe.connect_ex(port) == 0
-    with socket.socket() as probe:
-        return probe.connect_ex((host, int(port))) == 0
+    with socket.socket(socket.AF_INET6 if host == "[::1]" else socket.AF_INET) as probe:
+        return probe.connect_ex((host.strip("[]"), int(port))) == 0
 
 
 def report(client: ControllerClient, worker: int = 0) -> Facts:

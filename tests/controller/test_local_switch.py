@@ -140,10 +140,22 @@ def job_of_two() -> list[Pool]:
     return pools
 
 
-@pytest.mark.parametrize("options", [[], ["--udp"]], ids=["shm", "udp"])
-def test_local_switch_works_from_up_to_down(local: Local, monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
+@pytest.fixture
+def at_ipv6(tmp_path: Path) -> Iterator[Local]:
+    """Which a test starts: at an IPv6 address where there is IPv6, and in a folder with commas."""
+    with addresses(tmp_path / "a,1b") as made:
+        there = Path("/proc/net/if_inet6").exists()
+        yield replace(made, switch=made.switch.replace("127.0.0.1", "[::1]")) if there else made
+
+
+@pytest.mark.parametrize(("where", "options"), [("at_ipv6", []), ("local", ["--udp"])], ids=["shm", "udp"])
+def test_local_switch_works_from_up_to_down(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, where: str, options: list[str]
+) -> None:
     """A job of dead processes counts as running for 30 s more, but its ports are free again."""
+    local: Local = request.getfixturevalue(where)
     local.up("--ports", "1-3", *options)
+    assert {Path(port.path).parent for port in local.client.status().switch.shm_ports} <= {local.folder}
     monkeypatch.setenv("SERENE_CONTROLLER", local.client.url)
     for port in local.client.status().switch.udp_ports:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ours, pytest.raises(OSError, match="in use"):
@@ -277,8 +289,13 @@ def test_switch_that_another_process_is_starting_is_reported(held: IO[str], monk
 def test_switch_and_controller_outlive_each_other(
     local: Local, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Otherwise a group's ranks would wait for the switch until their timeout, half an hour by default."""
-    local.up("--ports", "1-2")
+    """Otherwise a group's ranks would wait for the switch until their timeout, half an hour by default. Nobody reads
+    what the command prints, as after `serenectl up --local | head -1`: the controller runs and needs its switch."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as unread:
+        command = [*SERENECTL, *local.starts, "--ports", "1-2"]
+        subprocess.run(command, env=dict(local.environment), stdout=unread, check=False)
     ports = local.client.status().switch.shm_ports
     local.client.create_job(2, BSP())
     os.kill(int(next(local.folder.glob("controller-*.pid")).read_text()), signal.SIGKILL)
@@ -309,8 +326,9 @@ def test_switch_and_controller_outlive_each_other(
     assert stopped == f"controller at {local.client.url} stopped; its switch was not connected\n"
 
 
-def test_restarted_local_switch_keeps_its_udp_ports(local: Local) -> None:
-    """Programs that train through it learn at once from the new switch that their sums are lost."""
+def test_restarted_local_switch_keeps_its_udp_ports_unless_they_are_taken(local: Local) -> None:
+    """Programs that train through it learn at once from the new switch that their sums are lost. The controller, its
+    jobs' workers and a switch with other ports would not find each other."""
     local.up("--udp", "--ports", "1-2")
     before = local.client.status().switch.udp_ports
     kill_switch(local)
@@ -320,33 +338,23 @@ def test_restarted_local_switch_keeps_its_udp_ports(local: Local) -> None:
         assert local.serenectl("down").returncode == 0
         local.up("--udp", "--ports", "1-2")
         assert local.client.status().switch.udp_ports == before
-        until(lambda: listens(local.switch), "there is another switch")
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taker:
-            local.serenectl("down")
-            taker.bind(("127.0.0.1", before[1].switch))
-            local.up("--udp", "--ports", "1-2")
-            assert not set(local.client.status().switch.udp_ports) & set(before)
-
-
-def test_switch_whose_udp_ports_were_taken_is_not_started_again(local: Local) -> None:
-    """The controller, its jobs' workers and a switch with other ports would not find each other."""
-    local.up("--udp", "--ports", "1-2")
-    before = local.client.status().switch.udp_ports
-    os.kill(json.loads(record(local).read_text())[0], signal.SIGKILL)
+    until(lambda: pid_of(record(local)) > 0, "there is another switch")
+    kill_switch(local)
     until(lambda: not local.client.status().switch.connected, "the controller has lost the switch")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taker:
         taker.bind(("127.0.0.1", before[1].switch))
         again = local.serenectl(*local.starts)
-    assert (again.returncode, again.stdout) == (1, "")
-    assert again.stderr == (
-        "error: another program has taken ports of the switch, which has ended: 'serenectl down --force', then start "
-        "again\n"
-    )
-    assert not listens(local.switch)
-    until(lambda: not Path(f"/proc/{pid_of(record(local))}").exists(), "the switch with other ports has ended")
-    assert local.serenectl("down", "--force").returncode == 0
-    local.up("--udp", "--ports", "1-2")
-    assert local.client.status().switch.connected
+        assert (again.returncode, again.stdout) == (1, "")
+        assert again.stderr == (
+            "error: another program has taken ports of the switch, which has ended: 'serenectl down --force', then "
+            "start again\n"
+        )
+        assert not listens(local.switch)
+        until(lambda: not Path(f"/proc/{pid_of(record(local))}").exists(), "the switch with other ports has ended")
+        assert local.serenectl("down", "--force").returncode == 0
+        local.up("--udp", "--ports", "1-2")
+    status = local.client.status().switch
+    assert status.connected and before[1] not in status.udp_ports
 
 
 def test_foreground_up_ends_its_switch_with_the_controller(local: Local) -> None:
@@ -462,33 +470,3 @@ def test_another_server_at_the_switch_address_is_reported(local: Local) -> None:
         taken = f"127.0.0.1:{other.getsockname()[1]}"
         done = local.serenectl("up", "--local", "--http", local.http, "--switch", taken)
     assert done.returncode == 1 and done.stderr.startswith(f"error: {taken} is in use. ")
-
-
-def test_up_works_beside_modules_of_the_same_name_with_unread_output(local: Local, tmp_path: Path) -> None:
-    """The user's own `controller/` or `serene/` in the current directory is not run. After, for example, `serenectl up
-    --local | head -1` the controller runs and needs its switch."""
-    for name in ("controller", "serene"):
-        (tmp_path / name).mkdir()
-        for file in ("__init__.py", "__main__.py"):
-            (tmp_path / name / file).write_text(f"raise SystemExit('{name} of the current folder')\n")
-    serenectl = Path(sys.executable).parent / "serenectl"
-    reader, writer = os.pipe()
-    os.close(reader)
-    with os.fdopen(writer, "wb") as unread:
-        subprocess.run(
-            [serenectl, *local.starts], cwd=tmp_path, env=dict(local.environment), stdout=unread, check=False
-        )
-    assert local.client.status().switch.connected
-    down = subprocess.run(
-        [serenectl, "down"], cwd=tmp_path, env=dict(local.environment), capture_output=True, text=True
-    )
-    assert down.returncode == 0, down.stderr
-
-
-@pytest.mark.skipif(not Path("/proc/net/if_inet6").exists(), reason="needs IPv6")
-def test_local_switch_at_an_ipv6_address_in_a_folder_with_commas(tmp_path: Path) -> None:
-    with addresses(tmp_path / "a,1b") as made:
-        local = replace(made, switch=made.switch.replace("127.0.0.1", "[::1]"))
-        local.up("--ports", "1-2")
-        status = local.client.status().switch
-        assert status.connected and [Path(at.path).parent for at in status.shm_ports] == [local.folder] * 2

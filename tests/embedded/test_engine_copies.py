@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from serene.embedded import Switch
 from tests.embedded import bmv2, small
 from tests.embedded.p4rt_controller import clone_session
 from tests.embedded.p4rt_probe import PROGRAMS
@@ -62,7 +61,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_ingress_port_in_copies_is_as_in_bmv2(case: str) -> None:
     made, kind, expected = CASES[case]
-    with Switch.load(json.dumps(made).encode()) as switch:
+    with small.load(made) as switch:
         switch.clone_session_set(SESSION, [(4, 0)])
         ((_, packet),) = switch.process(PORT, frame(kind))
     assert int.from_bytes(packet[6:12], "big") == expected

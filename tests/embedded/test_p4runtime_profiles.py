@@ -17,6 +17,7 @@ from serene.embedded import ControlError, Switch
 from serene.embedded.p4runtime.pipeline import Schema
 from serene.embedded.p4runtime.profiles import Profiles
 from serene.embedded.p4runtime.status import Failure
+from tests.embedded import small
 from tests.embedded.conftest import Target
 from tests.embedded.p4rt_controller import Code, load_p4info, ordered
 from tests.embedded.p4rt_programs import PROFILES, Profiled, Selecting
@@ -183,7 +184,7 @@ def test_profile_write_cost_does_not_depend_on_member_count() -> None:
             profile["max_size"] = size
     for info in p4info.action_profiles:
         info.size = size
-    with Switch.load(json.dumps(program).encode()) as switch:
+    with small.load(program) as switch:
         profiles = Profiles(Schema(p4info, switch.program), switch)
         (spreader,) = [one for one in p4info.action_profiles if one.with_selector]
         (action,) = [one for one in p4info.actions if one.preamble.alias == "nothing"]

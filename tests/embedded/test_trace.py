@@ -23,6 +23,7 @@ from serene.embedded.trace.text import text
 from serene.native import compile_source
 from serene.program import Program
 from serene.wire import Op
+from tests.embedded import small
 from tests.embedded.p4rt_probe import JSON, SOURCE, Probe
 from tests.embedded.packets import shapes, trial
 from tests.embedded.sanitizers import PROGRAMS
@@ -156,7 +157,7 @@ def test_trace_shows_each_copy_as_a_message() -> None:
     assert [stages(clone), stages(original)] == [["parser", "ingress", "parser", "egress"], ["parser", "ingress"]]
     assert (clone.input.packet_id, clone.input.ingress_port, clone.root.WhichOneof("outcome")) == (7, 1, "drop")
     seen = set()
-    with Switch.load(PROGRAMS["shapes"][0]) as switch:
+    with Switch.load(PROGRAMS["shapes"][0], compiler_flags=QUICK) as switch:
         for port, packet in shapes():
             outputs, trace = switch.process(port, packet, trace=True)
             shown = list(messages(trace, 0))
@@ -185,7 +186,7 @@ def test_trace_shows_negative_log_msg_values() -> None:
     (scalars,) = [one for one in program["header_types"] if one["name"] == "scalars_0"]
     for field in scalars["fields"]:  # as of int<16>, int<48> and int<8>
         field[2] = True
-    with Switch.load(json.dumps(program).encode()) as switch:
+    with small.load(program) as switch:
         for source, type_, text in (
             (2**48 - 5, 3, "type 3 from -5, 7"),
             (2**47 - 1, 2**15, f"type -32768 from {2**47 - 1}, 7"),

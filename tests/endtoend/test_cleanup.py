@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from serene.controller.http.client import ControllerClient
 from serene.experiments.network_study.emulated.plan import NETWORKS
 from tests.controller.processes import until
 from tests.endtoend.stopped import is_kept
@@ -57,11 +58,25 @@ def everywhere(run: Run) -> None:
     os.killpg(run.process.pid, signal.SIGINT)
 
 
-def to_the_run_alone(run: Run) -> None:
+def without_shells(run: Run) -> None:
+    """An `mn` that fails kills the shells of all the machine's networks; neither training nor its end needs any."""
+    shells = [pid for pid, command in run.alive().items() if "mininet:" in command]
+    assert len(shells) >= 3, run.alive()
+    for pid in shells:
+        os.kill(pid, signal.SIGKILL)
+    with ControllerClient("unix:" + socket_of(run)) as client:
+        before = client.job(0).workers[0].contributions
+        until(lambda: client.job(0).workers[0].contributions > before + 249, "training continues")
     run.process.terminate()
 
 
-@pytest.mark.parametrize("stop", [everywhere, to_the_run_alone])
+def socket_of(run: Run) -> str:
+    found = re.search(r"unix:(\S+)", run.output)
+    assert found is not None, run.output
+    return found[1]
+
+
+@pytest.mark.parametrize("stop", [everywhere, without_shells])
 def test_stopped_run_keeps_its_results(start: StartRun, stop: Callable[[Run], None]) -> None:
     run = start("stopped", *ENDLESS)
     run.until_training()
@@ -115,10 +130,10 @@ def test_sigkill_leaves_nothing_running(start: StartRun) -> None:
     run.process.kill()
     assert run.wait(120) != 0
     nothing_is_left(run)
-    socket = re.search(r"unix:(\S+)", run.output)
-    assert socket is not None and Path(socket[1]).exists(), "nobody was there to remove it"
+    socket = Path(socket_of(run))
+    assert socket.exists(), "nobody was there to remove it"
     assert start("next", "--target", "embedded", "--workers", 1, "--steps", 1, "--compute-ms", 0).wait() == 0
-    assert not Path(socket[1]).parent.exists()
+    assert not socket.parent.exists()
 
 
 @pytest.mark.parametrize(
@@ -141,22 +156,15 @@ def test_process_that_dies_ends_the_run_and_is_named(
     assert list(run.out.parent.iterdir()) == []
 
 
-def test_run_survives_the_death_of_mininet_shells(start: StartRun) -> None:
-    """An `mn` that fails kills the shells of all the machine's networks; training needs none."""
-    run = start("unshelled", "--target", "embedded", "--workers", 2, "--steps", 40, "--compute-ms", 50)
-    run.until_training()
-    shells = [pid for pid, command in run.alive().items() if "mininet:" in command]
-    assert len(shells) >= 3, run.alive()
-    for pid in shells:
-        os.kill(pid, signal.SIGKILL)
-    assert run.wait() == 0, run.output
-    nothing_goes_on(run)
-    assert run.summary()["contributions_applied"] == 2 * 40 * 249
-
-
-def test_two_runs_at_once_do_not_interfere(start: StartRun) -> None:
-    runs = [start(name, "--target", "embedded", "--workers", 1, "--steps", 5, "--compute-ms", 0) for name in ("a", "b")]
+def test_two_runs_at_once_do_not_interfere(start: StartRun, tmp_path: Path) -> None:
+    """Nor do the faults of one reach the other. Their times count from the workers' start, however long the network and
+    the controller took: the first HELLO is repeated."""
+    faults = tmp_path / "faults.toml"
+    faults.write_text('[[packets]]\nkinds = ["HELLO"]\nduplication = 1\nend_s = 0.5\n')
+    options = ("--target", "embedded", "--workers", 1, "--steps", 5, "--compute-ms", 0)
+    runs = [start("a", *options, "--faults", faults), start("b", *options)]
     assert [run.wait() for run in runs] == [0, 0], "\n\n".join(run.output for run in runs)
     for run in runs:
         assert run.summary()["contributions_applied"] == 5 * 249
+    assert " 0 repeated" not in runs[0].summary()["links"] and "links" not in runs[1].summary()
     assert interfaces() == set()

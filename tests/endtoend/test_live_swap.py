@@ -11,6 +11,7 @@ import pytest
 from serene.controller.http.client import ControllerClient
 from serene.strategy import parse
 from tests.runs import MODEL, SLOTS, Run, finished
+from tests.topologies.conftest import on_bmv2
 
 pytestmark = pytest.mark.mininet
 
@@ -26,7 +27,9 @@ def swap(run: Run) -> None:
             controller.set_strategy(0, parse(strategy))
 
 
-@pytest.mark.parametrize("racks", [1, 2])
+@pytest.mark.parametrize(
+    ("target", "racks"), [on_bmv2(1, otherwise=True), ("embedded", 2), on_bmv2(2)], indirect=["target"]
+)
 def test_live_swaps_with_a_slow_worker_lose_nothing(target: str, racks: int, tmp_path: Path) -> None:
     run = finished(
         tmp_path, "--target", target, "--workers", WORKERS, "--racks", racks, "--steps", STEPS, "--compute-ms", 60,

@@ -10,6 +10,7 @@ import pytest
 from serene.workers import reference
 from serene.workers.training import Recipe
 from tests.runs import MODEL, SLOTS, Run, finished
+from tests.topologies.conftest import on_bmv2
 
 pytestmark = pytest.mark.mininet
 
@@ -68,16 +69,6 @@ def test_run_survives_bad_links_and_restarts(target: str, tmp_path: Path) -> Non
         np.testing.assert_allclose(run.parameters(worker), run.parameters(0), atol=1e-4)
 
 
-def test_fault_times_count_from_the_workers_start(tmp_path: Path) -> None:
-    """However long the network and the controller took to start."""
-    (tmp_path / "faults.toml").write_text('[[packets]]\nkinds = ["HELLO"]\nduplication = 1\nend_s = 0.5\n')
-    run = finished(
-        tmp_path, "--target", "embedded", "--workers", 1, "--steps", 2, "--compute-ms", 0,
-        "--faults", tmp_path / "faults.toml",
-    )  # fmt: skip
-    assert " 0 repeated" not in run.summary()["links"]
-
-
 # -- over racks ----------------------------------------------------------------------------------------------------
 
 
@@ -127,7 +118,9 @@ def test_bsp_over_bad_links_and_uplinks_equals_one_process_to_the_bit(target: st
     assert [run.parameters(worker).tobytes() == alone for worker in range(IN_RACKS)] == [True] * IN_RACKS
 
 
+@pytest.mark.parametrize("target", [on_bmv2(otherwise=True)], indirect=True)
 def test_run_over_racks_survives_a_kill_of_each_process(target: str, tmp_path: Path) -> None:
+    """On trees of the embedded switch, tests/controller/test_rack_restarts.py and the schedules have these deaths."""
     events = [
         f'[[events]]\niteration = {iteration}\naction = "{action}"\n{further}\n'
         for action, iteration, further in EVENTS

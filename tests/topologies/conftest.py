@@ -3,11 +3,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from tests.runs import missing, private_network
 
 
-@pytest.fixture(params=["embedded", pytest.param("bmv2", marks=pytest.mark.bmv2)])
+def on_bmv2(*more: object, otherwise: bool = False) -> ParameterSet:
+    """Parameters of a test: BMv2, and others. otherwise: where BMv2 is not installed, the embedded switch instead. For
+    runs whose embedded form other tests have where both are installed."""
+    embedded = otherwise and missing("bmv2", mininet=False) is not None
+    return pytest.param("embedded" if embedded else "bmv2", *more, marks=() if embedded else pytest.mark.bmv2)
+
+
+@pytest.fixture(params=["embedded", on_bmv2()])
 def target(request: pytest.FixtureRequest) -> str:
     lacking = missing(request.param)
     if lacking:

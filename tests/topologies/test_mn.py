@@ -33,9 +33,8 @@ def mn(topology: str, switch: str, controller: str, *options: str) -> list[str]:
         ("star,2", "embedded", "serene", "2/2"),
         pytest.param("star,2", "bmv2", "serene", "2/2", marks=pytest.mark.bmv2),
         ("leaf_spine,4,2", "bridge", "none", "12/12"),
-        ("leaf_spine,4,2", "embedded", "serene", "12/12"),
         pytest.param("leaf_spine,4,2", "bmv2", "serene", "12/12", marks=pytest.mark.bmv2),
-        ("leaf_spine,2,2,server=1", "embedded", "serene", "6/6"),
+        ("leaf_spine,3,2,server=1", "embedded", "serene", "12/12"),
         ("clos,4,3,0.5", "router", "none", "30/30"),
     ],
 )

@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,14 +21,21 @@ MAY_IMPORT = {
 }
 
 
+@cache
+def imports_of(path: Path) -> list[ast.Import | ast.ImportFrom]:
+    """A module's import statements, wherever in it. Each is parsed once for all tests."""
+    nodes = ast.walk(ast.parse(path.read_text()))
+    return [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def imported(folder: str) -> Iterator[tuple[Path, str]]:
-    """Each module in the folder with what it imports, wherever in it: the folder in the repository that has it, or its
-    top-level name."""
+    """Each module in the folder with what it imports: the folder in the repository that has it, or its top-level
+    name."""
     for path in sorted((ROOT / folder).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in imports_of(path):
             if isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            elif node.level == 0:
                 names = [f"{node.module}.{alias.name}" for alias in node.names]
             else:
                 continue
@@ -100,10 +108,10 @@ def modules() -> dict[str, Path]:
 def needed(path: Path, known: Mapping[str, Path]) -> set[str]:
     """The modules of ours that a module imports, wherever in it and whatever for."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in imports_of(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+        elif node.module is not None:
             names = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= names & known.keys() or {node.module}
     return found & known.keys()
@@ -114,7 +122,7 @@ def test_tests_do_not_import_from_other_tests() -> None:
     found = [
         f"{path.relative_to(ROOT)} imports {node.module}"
         for path in (ROOT / "tests").rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in imports_of(path)
         if isinstance(node, ast.ImportFrom) and str(node.module).rpartition(".")[2].startswith("test_")
     ]
     shared = ("test_admission", "test_forwarding", "test_protocol")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from serene.program import BUILD, TREE, VARIANTS, NoSuchProgram, Program, chosen_program
+from serene.program import BUILD, NoSuchProgram, Program
 
 
 def p4_sizes() -> dict[str, int]:
@@ -33,18 +33,6 @@ def test_tree_program_sizes_equal_those_of_the_p4_sources() -> None:
     for program, workers in zip(Program.tree(), ("MAX_WORKERS", "LEAVES"), strict=True):
         assert (program.lanes, program.slots, program.max_jobs) == (320, sizes["SLOTS"], sizes["MAX_JOBS"])
         assert program.max_workers == program.counted_workers == sizes[workers]
-
-
-def test_program_load_refuses_a_leaf_program() -> None:
-    with pytest.raises(NoSuchProgram, match="no program 'serene_leaf'; expected serene or serene_jumbo"):
-        Program.load("serene_leaf")
-
-
-@pytest.mark.parametrize(("name", "level"), zip(TREE, ("leaf", "root"), strict=True))
-def test_one_switch_refuses_a_program_of_a_tree(name: str, level: str) -> None:
-    """Its workers would wait for ever: without the other level no round completes."""
-    with pytest.raises(NoSuchProgram, match=rf"{name}\.json is for the {level} in a tree of switches: expected serene"):
-        chosen_program(BUILD / f"{name}.json", None)
 
 
 def test_program_load_accepts_a_path(tmp_path: Path) -> None:
@@ -71,10 +59,3 @@ def test_program_load_names_a_missing_p4info(tmp_path: Path) -> None:
     shutil.copy(BUILD / "serene.json", tmp_path)
     with pytest.raises(NoSuchProgram, match=r"cannot read .*serene\.p4info\.txtpb: No such file"):
         Program.load(tmp_path / "serene.json")
-
-
-def test_program_load_error_lists_valid_names() -> None:
-    with pytest.raises(NoSuchProgram, match=f"expected {VARIANTS[0]} or {VARIANTS[1]}, or a path"):
-        Program.load("tofino")
-    with pytest.raises(NoSuchProgram, match="No such file"):
-        Program.load("nowhere.json")

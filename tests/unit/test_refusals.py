@@ -7,10 +7,12 @@ in it; ``\\n`` in a text ends a line. Refusals that need more than a text are te
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import json
 import shlex
 import tempfile
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,18 +20,24 @@ import pytest
 import torch
 
 from serene import faults, strategy
+from serene.client import Client, FrameTransport, ShmTransport, UdpTransport
+from serene.client.allreduce.blocks import Layout
 from serene.client.allreduce.scale import Scale
+from serene.client.transport.transport import TransportError
 from serene.controller import automatic
 from serene.controller.commands.cli import main as serenectl_main
 from serene.controller.http.client import ControllerClient
 from serene.controller.jobs.elastic import elastic
 from serene.controller.settings import settings
+from serene.embedded.program.crcs import parse_crc
 from serene.errors import SereneError
 from serene.experiments.network_study import __main__ as network_study
 from serene.experiments.network_study import question_command
 from serene.experiments.performance import swaps
 from serene.experiments.run import cli
 from serene.experiments.straggler_study.cell import Cell
+from serene.program import BUILD, Program, chosen_program
+from serene.racks import Racks
 from serene.torch import DistributedOptimizer
 from serene.workers import architectures, data, packets, server, stragglers, train
 from tests.controller.planning import new_jobs
@@ -91,6 +99,23 @@ def token(text: str) -> None:
         ControllerClient("http://127.0.0.1:1")
 
 
+def opened(transport: Callable[..., object], text: str, **usual: object) -> None:
+    """Raises what refuses the arguments. A socket that was left open warns when nothing refers to it any more."""
+    refusal = ""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ResourceWarning)
+        try:
+            transport(**{**usual, **json.loads(text)})
+        except TransportError as error:
+            refusal = str(error)
+        gc.collect()
+    if refusal:
+        raise TransportError(refusal)
+
+
+HERE, THERE = ("127.0.0.1", 0), ("127.0.0.1", 9)
+
+
 READERS: dict[str, Callable[[str], object]] = {
     "command line of a run": lambda text: command(cli.main, text),
     "fault file": faults.parse,
@@ -121,9 +146,23 @@ READERS: dict[str, Callable[[str], object]] = {
     "command line of the network study": lambda text: command(network_study.main, text),
     "command line of make swaps": lambda text: command(swaps.main, text),
     "command line of make p4-suites": lambda text: command(suites.main, text, out=False),
+    "transport of a client": lambda text: Client(json.loads(text), 0, 0, 5),
+    "arguments of a UDP transport": lambda text: opened(UdpTransport, text, switch_ip="127.0.0.1"),
+    "arguments of a transport of frames": lambda text: opened(FrameTransport, text, worker=0, local=HERE, switch=THERE),
+    "path of a shared-memory port": lambda text: ShmTransport(0, json.loads(text)),
+    "unit of a collective": lambda text: Layout(4, 320, 8, int(text)),
+    "limit of a collective": lambda text: Layout(4, 320, 8).with_limit(float(text)),
+    "lanes of a pool of 4 workers": lambda text: Layout(4, int(text)),
+    "program": Program.load,
+    "program of one switch": lambda text: chosen_program(BUILD / f"{text}.json", None),
+    "slots of a program": lambda text: Program.load("serene").with_slots(int(text)),
+    "CRC of a calculation": parse_crc,
+    "worker of racks of 2, 0 and 3": Racks.of([2, 0, 3]).worker,
+    "racks": lambda text: Racks.of(json.loads(text)),
 }
 
 
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(("section", "text", "message"), list(rows(TABLE)))
 def test_refusal_names_valid_input_in_one_line(section: str, text: str, message: str) -> None:
     with pytest.raises(SereneError) as refused:

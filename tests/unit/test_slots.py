@@ -13,7 +13,7 @@ import pytest
 
 from serene.process.memory import free_bytes
 from serene.program import BUILD, NoSuchProgram, Program
-from serene.slots import MAX_SLOTS, NotBySlot, SlotState, resized
+from serene.slots import NotBySlot, SlotState, resized
 
 PROGRAMS = ("serene", "serene_jumbo", "serene_leaf", "serene_root")
 
@@ -109,12 +109,6 @@ def test_with_slots_refuses_a_program_without_slots() -> None:
 
     with pytest.raises(NotBySlot, match="no register of the program has an index that is computed from first_slot"):
         resized(spoiled(change), 10)
-
-
-@pytest.mark.parametrize("slots", [0, -1, MAX_SLOTS + 1])
-def test_with_slots_refuses_impossible_numbers(slots: int) -> None:
-    with pytest.raises(NotBySlot, match=f"{slots} slots: expected 1 to {MAX_SLOTS}"):
-        program("serene").with_slots(slots)
 
 
 def test_chip_program_refuses_another_slot_count(tmp_path: Path) -> None:
