@@ -107,12 +107,16 @@ class Schedule:
         """Plays until every worker has left and read once more. Raises Violation."""
         try:
             self.start()
-            while len(self.ledger.finals) < self.plan.workers:
+            while self.left():
                 if not self.time.step() or self.time.now > self.plan.too_late_s:
                     raise self._stuck()
             return self._outcome()
         finally:
             self.close()
+
+    def left(self) -> set[int]:
+        """Workers that have not read last."""
+        return set(range(self.plan.workers)) - self.ledger.finals.keys()
 
     def start(self) -> None:
         self.controller.start()
