@@ -11,15 +11,22 @@ from serene.process.interrupts import end_quietly, ended
 if __name__ == "__main__":
     end_quietly()
 
-import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    TypeAdapter,
+    ValidationError,
+    dataclasses,
+)
 from rich.console import Console
 from rich.table import Table
 
@@ -82,17 +89,21 @@ class Tally:
         return None
 
     def add(self, other: Tally) -> None:
-        for name in ("runs", "swaps", "contributions", "packets", "lost", "repeated", "cpu_s"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.broken = dict(Counter(self.broken) + Counter(other.broken))
-        self.happened = dict(Counter(self.happened) + Counter(other.happened))
-        self.failed = sorted(self.failed + other.failed)
+        for name, theirs in vars(other).items():
+            mine = getattr(self, name)
+            setattr(self, name, dict(Counter(mine) + Counter(theirs)) if isinstance(mine, dict) else mine + theirs)
+        self.failed.sort()
 
 
-class _Written(BaseModel):
-    """A part as JSON."""
+def _pair(key: object) -> object:
+    """A pair's key in JSON, two families with a space between them, as a pair."""
+    return tuple(key.split()) if isinstance(key, str) else key
 
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+@dataclasses.dataclass(config=ConfigDict(extra="forbid", strict=True, allow_inf_nan=False))
+class Part:
+    """Runs ``first`` to ``first + runs - 1`` of each pair in ``tallies``. racks: 0 for one switch, which runs
+    ``program``. take_overs: as of `random_plan`. seconds: that they took."""
 
     build: str
     program: str
@@ -101,59 +112,23 @@ class _Written(BaseModel):
     first: Count
     runs: Count
     seconds: Seconds
-    pairs: dict[str, Tally]
-
-
-@dataclass
-class Part:
-    """Runs ``first`` to ``first + runs - 1`` of each pair in ``tallies``. racks: 0 for one switch, which runs
-    ``program``. take_overs: as of `random_plan`. seconds: that they took."""
-
-    build: str
-    program: str
-    racks: int
-    take_overs: float
-    first: int
-    runs: int
-    seconds: float
-    tallies: dict[Pair, Tally]
+    tallies: dict[Annotated[Pair, BeforeValidator(_pair), PlainSerializer(" ".join)], Tally]
 
     def write(self, path: Path) -> None:
         """Writes the part to a file, as JSON. Raises CannotWrite."""
-        pairs = {" ".join(pair): asdict(tally) for pair, tally in self.tallies.items()}
-        head = {key: value for key, value in vars(self).items() if key != "tallies"}
-        outputs.write_text(path, json.dumps({**head, "pairs": pairs}, indent=2) + "\n")
+        outputs.write_text(path, TypeAdapter(Part).dump_json(self, indent=2).decode() + "\n")
 
     @classmethod
     def read(cls, path: Path) -> Part:
         """Reads a part from the file that ``write`` made. Raises BadPart."""
         try:
-            written = _Written.model_validate_json(path.read_bytes())
-            tallies = {(first, second): tally for (first, second), tally in _by_pair(written)}
+            return TypeAdapter(cls).validate_json(path.read_bytes())
         except ValidationError as error:
             wrong = error.errors()[0]
-            where = ".".join(map(str, wrong["loc"]))
-            raise _no_part(path, f"{where}: {wrong['msg']}" if where else wrong["msg"]) from None
-        except (OSError, ValueError) as error:
-            raise _no_part(path, str(error)) from None
-        return cls(
-            written.build,
-            written.program,
-            written.racks,
-            written.take_overs,
-            written.first,
-            written.runs,
-            written.seconds,
-            tallies,
-        )
-
-
-def _no_part(path: Path, why: str) -> BadPart:
-    return BadPart(f"{path}: not what make schedules has written: {why}")
-
-
-def _by_pair(written: _Written) -> Iterable[tuple[list[str], Tally]]:
-    return ((name.split(), tally) for name, tally in written.pairs.items())
+            why = ": ".join(filter(None, [".".join(map(str, wrong["loc"])), wrong["msg"]]))
+        except OSError as error:
+            why = str(error)
+        raise BadPart(f"{path}: not what make schedules has written: {why}")
 
 
 def added_up(parts: dict[Path, Part]) -> dict[Pair, Tally]:

@@ -6,6 +6,9 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
+from pathlib import Path
+
+import pandas as pd
 
 from serene.experiments.network_study.cells import ExchangeCell, NetworkCell, our_switch
 from serene.experiments.network_study.cost import sizes_of_networks
@@ -21,6 +24,7 @@ SUBSTANTIAL = 0.1  # share of a network's worth that counts as a substantial sav
 
 PACKED, DISTRIBUTED, FLAT, LAYERED = PAPER
 SERVERS, DIRECT = (PACKED, DISTRIBUTED), (FLAT, LAYERED)
+SIDES = tuple(product(SERVERS, DIRECT))
 Size = tuple[int, int]  # layers, hosts
 Holds = Callable[[float, float], bool]  # by the bisection ratio and a factor
 
@@ -51,15 +55,18 @@ class Times:
         return self.at(size, RATIOS[-1], method) / self.at(size, 1.0, method)
 
 
+Cases = Callable[[Times], Iterable[Case]]
+
+
 @dataclass(frozen=True)
 class Rule:
-    """A conclusion of the paper. ``quote``: its words. ``asked``: what decides whether a case holds. ``main``: whether
-    it is one of the four of the paper's section 4."""
+    """A conclusion of the paper, from conclusions.csv. ``quote``: its words. ``asked``: what decides whether a case
+    holds. ``main``: whether it is one of the four of the paper's section 4."""
 
     quote: str
     asked: str
-    cases: Callable[[Times], Iterable[Case]]
-    main: bool = False
+    cases: Cases
+    main: bool
 
 
 def _name(size: Size) -> str:
@@ -71,8 +78,8 @@ def _r(ratio: float) -> str:
 
 
 def _compared(
-    pairs: Iterable[tuple[str, str]], holds: Holds, ratios: Sequence[float] = RATIOS, group: str = "{size}"
-) -> Callable[[Times], Iterable[Case]]:
+    pairs: Sequence[tuple[str, str]], holds: Holds, ratios: Sequence[float] = RATIOS, group: str = "{size}"
+) -> Cases:
     """A case for each network and ratio: by the first method's time over the second's."""
 
     def cases(times: Times) -> Iterator[Case]:
@@ -84,7 +91,7 @@ def _compared(
     return cases
 
 
-def _grows(method: str, affected: bool) -> Callable[[Times], Iterable[Case]]:
+def _grows(method: str, affected: bool) -> Cases:
     """A case for each network: whether a time grows AFFECTED times or more from r = 1 to r = 1/8."""
 
     def cases(times: Times) -> Iterator[Case]:
@@ -165,97 +172,28 @@ def _three_layers(times: Times) -> Iterator[Case]:
 
 
 AGAINST = "{size}, {one} against {other}"
-RULES = (
-    Rule(
-        "Bisection ratio affects some of the parameter exchange methods, but cluster aware direct exchange method does "
-        "not get affected",
-        f"on every network, from r = 1 to r = 1/8: some other method's time grows {AFFECTED:g} times or more, the "
-        f"layered butterfly's at most {UNAFFECTED:g} times",
-        _bisection, main=True,
+CASES: dict[str, Cases] = {  # by the conclusion's name in conclusions.csv
+    "bisection": _bisection,
+    "speed": _speed,
+    "servers are slower": _compared(SIDES, lambda r, x: x >= SUBSTANTIALLY, group=AGAINST),
+    "layered outperforms": _compared([(LAYERED, FLAT)], lambda r, x: x >= 1 if r == 1 else x < 1),
+    "more steps": _more_steps,
+    "round-robin": _compared([("servers-fixed-places", DISTRIBUTED)], lambda r, x: x >= AFFECTED),
+    "three layers": _three_layers,
+    "butterflies in general": _compared(SIDES, lambda r, x: x > 1, group=AGAINST),
+    "fewer workers": _compared(
+        [(f"{method}-fewer-workers", method) for method in DIRECT], lambda r, x: abs(x - 1) <= LINEAR,
+        group="{other}, {size}",
     ),
-    Rule(
-        "Network speed linearly affect the parameter exchange speed",
-        f"the time at 1 GB/s is that at 4 GB/s four times, to {LINEAR:.0%}, for its four methods at both latencies",
-        _speed, main=True,
-    ),
-    Rule(
-        "Parameter server based methods are substantially slower than the direct exchange methods",
-        f"either server method takes {SUBSTANTIALLY:g} times as long as either butterfly, or longer",
-        _compared([*product(SERVERS, DIRECT)], lambda r, x: x >= SUBSTANTIALLY, group=AGAINST), main=True,
-    ),
-    Rule(
-        "Cluster aware direct exchange method (layered butterfly) outperforms naive exchange method (flat butterfly), "
-        "except for the case with full-bisection bandwidth",
-        "the layered butterfly's time over the flat one's is below 1 at r < 1, and not at r = 1",
-        _compared([(LAYERED, FLAT)], lambda r, x: x >= 1 if r == 1 else x < 1), main=True,
-    ),
-    # What the paper states outside section 4.
-    Rule(
-        "the layered method requires log2n more steps",
-        "the layered butterfly has as many steps more than the flat one as the logarithm of a leaf's hosts",
-        _more_steps,
-    ),
-    Rule(
-        "the parameter server node in each sub-cluster is selected in round-robin fashion to avoid unnecessary network "
-        "contention in the upper layer switches",
-        f"servers at the same places of all leaves take {AFFECTED:g} times as long, or longer",
-        _compared([("servers-fixed-places", DISTRIBUTED)], lambda r, x: x >= AFFECTED),
-    ),
-    Rule(
-        "The network resource requirement for 3-layered Clos network is smaller than 2-layered one",
-        "for as many hosts, 3 layers are worth fewer 2x2 switches than 2 layers (Figure 6)",
-        _three_layers,
-    ),
-    Rule(
-        "Butterfly network based method is faster than parameter server based method, in general",
-        "either server method takes longer than either butterfly",
-        _compared([*product(SERVERS, DIRECT)], lambda r, x: x > 1, group=AGAINST),
-    ),
-    Rule(
-        "even if the butterfly network based method reduces n nodes, the execution time is expected to be the same",
-        "a butterfly over the 7/8 of the hosts that are workers beside servers takes as long as one over all, to "
-        f"{LINEAR:.0%}",
-        _compared([(f"{method}-fewer-workers", method) for method in DIRECT], lambda r, x: abs(x - 1) <= LINEAR,
-                  group="{other}, {size}"),
-    ),
-    Rule(
-        "Parameter server method with packed placement setting exhibit significant performance drops as the bisection "
-        "ratio decreases",
-        f"from r = 1 to r = 1/8 the time of {PACKED} grows {AFFECTED:g} times or more",
-        _grows(PACKED, True),
-    ),
-    Rule(
-        "with distributed placement setting, the parameter server method is hardly affected by the reduction of the "
-        "bisection bandwidth",
-        f"from r = 1 to r = 1/8 the time of {DISTRIBUTED} grows less than {AFFECTED:g} times",
-        _grows(DISTRIBUTED, False),
-    ),
-    Rule(
-        "The flat butterfly method tends to be affected by the reduced bisection bandwidth",
-        f"from r = 1 to r = 1/8 the time of {FLAT} grows {AFFECTED:g} times or more",
-        _grows(FLAT, True),
-    ),
-    Rule(
-        "the results are quite consistent regardless of the size of cluster",
-        f"at every r no two of the four methods are the other way round, by {LINEAR:.0%} or more each time, than on "
-        "the largest network of as many layers",
-        _consistent,
-    ),
-    Rule(
-        "they share same trend in results",
-        f"on the largest network of 2 layers and of 3 a method's time grows {AFFECTED:g} times or more from r = 1 to "
-        "1/8, or on neither",
-        _trend,
-    ),
-    Rule(
-        "the flat butterfly is slightly faster than layered butterfly with full-bisection bandwidth",
-        f"the layered butterfly takes 1 to {SUBSTANTIALLY:g} times as long at r = 1",
-        _compared([(LAYERED, FLAT)], lambda r, x: 1 <= x < SUBSTANTIALLY, ratios=(1.0,)),
-    ),
-    Rule(
-        "if we employ proper parameter exchange method, we could substantially reduce the investment on the network",
-        f"at r = 1/8 the network is worth at least {SUBSTANTIAL:.0%} less, and the layered butterfly takes at most "
-        f"{UNAFFECTED:g} times as long",
-        _investment,
-    ),
-)  # fmt: skip
+    "packed suffers": _grows(PACKED, True),
+    "distributed does not": _grows(DISTRIBUTED, False),
+    "flat suffers": _grows(FLAT, True),
+    "any size": _consistent,
+    "any layers": _trend,
+    "flat slightly faster": _compared([(LAYERED, FLAT)], lambda r, x: 1 <= x < SUBSTANTIALLY, ratios=(1.0,)),
+    "investment": _investment,
+}  # fmt: skip
+RULES = tuple(
+    Rule(row.quote, row.asked.format(**globals()), CASES[row.conclusion], bool(row.main))
+    for row in pd.read_csv(Path(__file__).with_suffix(".csv")).itertuples()
+)

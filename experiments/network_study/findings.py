@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -33,9 +33,9 @@ from serene.experiments.shared.measurements import Row
 Table = tuple[list[str], list[list[str]]]  # head, rows
 At = Callable[[str, float], float]  # a time, by method and ratio
 Network = Callable[[float], Clos]  # by ratio
-Columns = Callable[[At, Network], list[str]]
 THIN = 0.125  # the bisection ratio of a thin network
 OURS = "leaf-spine-aggregation"
+ALONE = [method for method in MAIN if not METHODS[method].in_network]  # the methods of hosts alone
 SMALL, SMALL_MB = (2, 3, 4, 8, 16, 32), 100.0  # hosts and gradient of `small`
 ON_RATIOS = [f"r = {ratio_name(ratio)}" for ratio in RATIOS]
 
@@ -47,50 +47,39 @@ class Findings:
     def __init__(self, answers: Answers, grid: Grid) -> None:
         self._answers, self._grid = answers, grid
 
-    def units(self, layers: int, hosts: int, ratio: float, method: str) -> float:
-        """The time of an exchange, in units of gradient / bandwidth."""
-        cell = ExchangeCell(NetworkCell(layers, hosts, ratio), method)
-        return self.seconds(cell) / cell.unit_s
-
     def seconds(self, cell: ExchangeCell) -> float:
         """The simulated time of an exchange in seconds."""
         return float(self._answers[cell]["seconds"])
 
-    def _by_network(self, columns: Columns, head: list[str]) -> Table:
-        """A row for each network."""
-        rows = []
+    def _networks(self) -> Iterator[tuple[str, At, Network]]:
+        """Of each network: its name, the time of a method on it, and the network itself, both at a ratio."""
         for layers, hosts in SIZES:
-            at, network = partial(self._at, (layers, hosts)), partial(Clos.of_size, hosts, layers=layers)
-            rows.append([f"{hosts:,} ({layers} layers)", *columns(at, network)])
-        return ["hosts", *head], rows
+            network = partial(Clos.of_size, hosts, layers=layers)
+            yield f"{hosts:,} ({layers} layers)", partial(self._units, layers, hosts), network
 
-    def _at(self, size: tuple[int, int], method: str, ratio: float) -> float:
-        return self.units(*size, ratio, method)
+    def _units(self, layers: int, hosts: int, method: str, ratio: float) -> float:
+        cell = ExchangeCell(NetworkCell(layers, hosts, ratio), method)
+        return self.seconds(cell) / cell.unit_s
 
     def answer(self) -> Table:
         """How much of a network's upper layers training needs: what an eighth of them saves, and costs."""
         shown = ("layered-butterfly", "flat-butterfly", "servers-packed", "servers-distributed", OURS)
-        alone = [method for method in MAIN if not METHODS[method].in_network]
-
-        def columns(at: At, network: Network) -> list[str]:
-            saved = 1 - network(THIN).equivalents / network(1.0).equivalents
-            growth = (f"x{at(method, THIN) / at(method, 1.0):.2f}" for method in shown)
-            return [f"{saved:.0%}", *growth, f"{min(at(method, THIN) for method in alone) / at(OURS, THIN):.1f}"]
-
-        head = ["switches' worth saved at r = 1/8", *(f"{method}, r = 1/8 against 1" for method in shown)]
-        return self._by_network(columns, [*head, f"{OURS}: times as fast as the best of hosts alone, r = 1/8"])
+        head = ["hosts", "switches' worth saved at r = 1/8", *(f"{method}, r = 1/8 against 1" for method in shown)]
+        return [*head, f"{OURS}: times as fast as the best of hosts alone, r = 1/8"], [
+            [name, f"{1 - network(THIN).equivalents / network(1.0).equivalents:.0%}",
+             *(f"x{at(method, THIN) / at(method, 1.0):.2f}" for method in shown),
+             f"{min(at(method, THIN) for method in ALONE) / at(OURS, THIN):.1f}"]
+            for name, at, network in self._networks()
+        ]  # fmt: skip
 
     def of_the_paper(self) -> Table:
         """How the paper's methods compare on whole networks."""
-
-        def columns(at: At, network: Network) -> list[str]:
-            servers, flat, layered = (
-                at(method, 1.0) for method in ("servers-distributed", "flat-butterfly", "layered-butterfly")
-            )
-            return [f"{servers / flat:.2f}", f"{servers / layered:.2f}", f"{layered / flat - 1:+.0%}"]
-
-        head = ["distributed servers / flat, r = 1", "distributed servers / layered, r = 1"]
-        return self._by_network(columns, [*head, "layered slower than flat, r = 1"])
+        methods, rows = ("servers-distributed", "flat-butterfly", "layered-butterfly"), []
+        for name, at, _ in self._networks():
+            servers, flat, layered = (at(method, 1.0) for method in methods)
+            rows.append([name, f"{servers / flat:.2f}", f"{servers / layered:.2f}", f"{layered / flat - 1:+.0%}"])
+        head = ["hosts", "distributed servers / flat, r = 1", "distributed servers / layered, r = 1"]
+        return [*head, "layered slower than flat, r = 1"], rows
 
     def linearity(self) -> Table:
         """The time at 1 GB/s, relative to that at 4 GB/s: 4 if time is linear."""
@@ -132,29 +121,25 @@ class Findings:
 
     def savings(self) -> Table:
         """Aggregation in leaf and spine compared with the best other method, and what a thin network saves."""
-        others = [method for method in MAIN if not METHODS[method].in_network]
-
-        def columns(at: At, network: Network) -> list[str]:
-            found = [f"{at(OURS, THIN):.2f}"]
+        rows = []
+        for name, at, network in self._networks():
+            found = [name, f"{at(OURS, THIN):.2f}"]
             for ratio in (THIN, 1.0):
-                time, best = min((at(method, ratio), method) for method in others)
+                time, best = min((at(method, ratio), method) for method in ALONE)
                 found += [f"{best} {time:.2f}", f"{time / at(OURS, THIN):.2f}"]
             thin, whole = (network(ratio).equivalents for ratio in (THIN, 1.0))
-            return [*found, f"{thin:,}", f"{whole:,}", f"{1 - thin / whole:.0%}"]
-
-        return self._by_network(columns, [
-            "leaf-spine, r = 1/8", "best other, r = 1/8", "times faster", "best other, r = 1", "times faster",
-            "2x2 equivalents, r = 1/8", "r = 1", "saved",
-        ])  # fmt: skip
+            rows.append([*found, f"{thin:,}", f"{whole:,}", f"{1 - thin / whole:.0%}"])
+        head = ["hosts", "leaf-spine, r = 1/8", "best other, r = 1/8", "times faster", "best other, r = 1"]
+        return [*head, "times faster", "2x2 equivalents, r = 1/8", "r = 1", "saved"], rows
 
     def break_even(self) -> Table:
         """How many times as much a switch that adds up may cost, until the product of exchange time and cost at r = 1/8
         is that of another method."""
         against = ("ring", "hierarchical-ring", "layered-butterfly")
-        return self._by_network(
-            lambda at, network: [f"x{at(method, THIN) / at(OURS, THIN):.2f}" for method in against],
-            [f"against {method.replace('-', ' ')}" for method in against],
-        )
+        return ["hosts", *(f"against {method.replace('-', ' ')}" for method in against)], [
+            [name, *(f"x{at(method, THIN) / at(OURS, THIN):.2f}" for method in against)]
+            for name, at, _ in self._networks()
+        ]
 
     def training(self, hosts: int) -> Table:
         """Rounds a second, the median of the seeds, and their difference from BSP through the switch."""

@@ -16,6 +16,7 @@ from serene.experiments.run.network import MininetNetwork
 from serene.experiments.run.settings import check
 from serene.process.interrupts import held
 from serene.topologies.nodes import Bridge
+from serene.topologies.processes import set_up_turn
 from serene.topologies.star import Star
 
 
@@ -30,11 +31,12 @@ class MininetHosts:
 
 
 @contextmanager
-def started(topology: Any, switch: Any, controllers: Sequence[Any] = ()) -> Iterator[Any]:
-    """A Mininet network whose switches, of this kind, have started, until the end of the block. Raises NotReady."""
+def started(topology: Any, switch: Any, controllers: Sequence[Any] = (), patience_s: float = 120.0) -> Iterator[Any]:
+    """A Mininet network whose switches, of this kind, have started, until the end of the block. patience_s: while
+    another network is set up. Raises NotReady."""
     net = Mininet(topo=topology, controller=None, build=False, switch=switch)
     try:
-        with held():  # a node that is interrupted in a command takes no other one
+        with held(), set_up_turn(patience_s):  # a node that is interrupted in a command takes no other one
             net.build()
             for each in net.switches:
                 each.start([*controllers])

@@ -31,7 +31,7 @@ from serene.controller.http.client import ControllerClient, NoController, Reject
 from serene.controller.jobs.job import JobState
 from serene.controller.status.model import JobStatus
 from serene.errors import SereneError
-from serene.experiments.run.launch import launch
+from serene.experiments.run.launch import Companion, launch
 from serene.experiments.run.results import Results
 from serene.experiments.run.settings import BadSetting, check
 from serene.experiments.shared import terminal
@@ -58,7 +58,7 @@ class Commanded:
     write_ms: float
 
 
-class Swapper:
+class Swapper(Companion):
     """The companion of a run that commands so many swaps, ``every_s`` apart on average, each to another family of
     strategies."""
 

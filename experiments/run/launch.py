@@ -11,7 +11,6 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Protocol
 
 from rich.console import Console
 
@@ -43,8 +42,8 @@ from serene.workers.results import BYTES_PER_STEP, ROOM
 POLL_S = 0.2
 
 
-class Companion(Protocol):
-    """What a caller adds to a run: it may command the controller, and may write files of its own among the results."""
+class Companion:
+    """What a caller adds to a run: by default nothing. It may command the controller, and write files of its own."""
 
     def look(self, job: JobStatus, controller: ControllerClient) -> None:
         """Called every POLL_S seconds or so with the job's status, and once more when all workers have ended."""
@@ -54,9 +53,13 @@ class Companion(Protocol):
 
     def report_lines(self) -> list[str]:
         """Lines to print after the run's own."""
+        return []
 
 
-def train(settings: Settings, work: Work, console: Console, companion: Companion | None = None) -> results.Results:
+ALONE = Companion()
+
+
+def train(settings: Settings, work: Work, console: Console, companion: Companion = ALONE) -> results.Results:
     """Does one run and returns its results. Everything that it started has ended when it returns or raises. Raises
     Failed, NetworkError, DataError or Incomplete; KeyboardInterrupt if it was stopped and there is nothing to keep."""
     if settings.exchange != "switch":
@@ -91,8 +94,7 @@ def train(settings: Settings, work: Work, console: Console, companion: Companion
                     if (status := _status(controller, job)) is not None:
                         view.show(status, [worker.steps() for worker in workers])
                         events.begin_due()
-                        if companion is not None:
-                            companion.look(status, controller)
+                        companion.look(status, controller)
                     events.end_due()
                     with allowed():
                         time.sleep(POLL_S)
@@ -104,8 +106,7 @@ def train(settings: Settings, work: Work, console: Console, companion: Companion
                     raise KeyboardInterrupt
                 last = controller.job(job)  # raises an error with the reason why there is no status
             view.show(last, [worker.steps() for worker in workers])
-            if companion is not None:
-                companion.look(last, controller)
+            companion.look(last, controller)
     for line in events.not_played:
         console.print(f"this never came: {line}", highlight=False)
     counted = results.Counted.by_switch(last, settings.parameters, settings.program.lanes)
@@ -134,7 +135,7 @@ def _check_alive(network: Network, workers: list[WorkerProcess], events: Events)
             raise Failed(f"worker {worker.number} ended with status {worker.poll()}:\n{worker.error()}")
 
 
-def launch(settings: Settings, console: Console, companion: Companion | None = None) -> int:
+def launch(settings: Settings, console: Console, companion: Companion = ALONE) -> int:
     """Does a run, shows it and writes its results to ``settings.out``; with Mininet as root, if need be by sudo.
     Returns the exit status: 0, 1 after an error, 2 if OUT cannot be used, `serene.process.interrupts.STATUS` if it was
     stopped."""
@@ -169,7 +170,7 @@ def with_sudo(console: Console) -> int:
     os.execv(sudo, command)
 
 
-def _run(settings: Settings, console: Console, companion: Companion | None) -> int:
+def _run(settings: Settings, console: Console, companion: Companion) -> int:
     console.print(
         f"{settings.workers} workers train {settings.model} on {settings.dataset} through "
         f"{way(settings)}, {settings.rule}, straggler {settings.straggler}, {settings.steps} steps",
@@ -192,8 +193,8 @@ def _run(settings: Settings, console: Console, companion: Companion | None) -> i
     try:
         found = train(settings, work, console, companion)
         try:
-            further = [lambda results, part: draw(results, part / "accuracy.png")]
-            results.write(found, work, settings.out, further + ([companion.keep] if companion else []))
+            further = [lambda results, part: draw(results, part / "accuracy.png"), companion.keep]
+            results.write(found, work, settings.out, further)
         except CannotWrite as error:
             unwritten = error
     except (SereneError, NetworkError, OSError) as error:
@@ -212,7 +213,7 @@ def _run(settings: Settings, console: Console, companion: Companion | None) -> i
     _conclude(found, settings, console, kept=unwritten is None)
     stopped = found.summary["stopped"]
     try:
-        for line in companion.report_lines() if companion is not None else ():
+        for line in companion.report_lines():
             console.print(line, highlight=False)
         if unwritten is not None:
             stays = f"; what the workers wrote stays in {work.directory} and {work.spare}" if unwritten.nowhere else ""

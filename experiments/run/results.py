@@ -19,6 +19,7 @@ from serene import distribution
 from serene.controller.status.model import EpochStatus, JobStatus
 from serene.errors import SereneError
 from serene.experiments.run.settings import Settings
+from serene.experiments.shared import terminal
 from serene.experiments.shared.machine import machine
 from serene.process import outputs
 from serene.workers import architectures
@@ -228,21 +229,16 @@ def write(results: Results, work: Work, out: Path, further: Iterable[Callable[[R
 
 def table(results: Results) -> Table:
     """The table to print, with a row for each worker."""
-    shown = Table(box=None, pad_edge=False)
-    for heading in ("worker", "steps", "accuracy", "computing", "network", "waiting", "packets", "retransmissions"):
-        shown.add_column(heading, justify="right")
-    for worker in results.workers:
-        shown.add_row(
-            str(worker["worker"]),
-            str(worker["steps"]),
-            f"{worker['final_accuracy']:.3f}",
-            f"{worker['compute_s']:.1f} s",
-            f"{worker['network_s']:.1f} s",
-            f"{worker['waiting_s']:.1f} s",
-            _count(_sum([worker], "packets_sent", "packets_received")),
-            _count(_sum([worker], "retransmissions")),
-        )
-    return shown
+    head = ("worker", "steps", "accuracy", "computing", "network", "waiting", "packets", "retransmissions")
+    rows = [
+        [
+            str(worker["worker"]), str(worker["steps"]), f"{worker['final_accuracy']:.3f}",
+            *(f"{worker[spent]:.1f} s" for spent in ("compute_s", "network_s", "waiting_s")),
+            _count(_sum([worker], "packets_sent", "packets_received")), _count(_sum([worker], "retransmissions")),
+        ]
+        for worker in results.workers
+    ]  # fmt: skip
+    return terminal.table(head, rows)
 
 
 def _count(number: int | None) -> str:

@@ -134,7 +134,7 @@ def settings(cell: Cell, work: Path) -> Settings:
     )  # fmt: skip
 
 
-class Watch:
+class Watch(launch.Companion):
     """The companion of a run: sets the cell's automatic strategy, if it has one, and keeps the last status."""
 
     def __init__(self, cell: Cell) -> None:
@@ -147,12 +147,6 @@ class Watch:
         if not self._set:
             self._set = True
             controller.set_automatic(job.job, *automatic_parts(self._cell.strategy))
-
-    def keep(self, found: Results, directory: Path) -> None:
-        """Writes nothing: the run's own files are enough."""
-
-    def report_lines(self) -> list[str]:
-        return []
 
     def staleness(self) -> np.ndarray:
         """How many of each worker's contributions had each staleness, by the last status: float64[workers, 16], 0 to 14

@@ -3,20 +3,18 @@ the P4 program in process, or the protocol's rules in Python (tests/model_switch
 
 from __future__ import annotations
 
-import heapq
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from serene import entries
 from serene.client.allreduce.pool import Pool
-from serene.experiments.correctness.virtual.process import Process
+from serene.experiments.correctness.virtual.clock import Clock, Process
 from serene.experiments.correctness.virtual.switch import VirtualSwitch
-from serene.experiments.correctness.virtual.timeline import Timeline
 from serene.faults import Direction, Faults, Links, PacketFaults
 from serene.sim.hosts import Host, job_of
 from serene.strategy import BSP, Strategy
@@ -73,7 +71,7 @@ def admitted(switch: VirtualSwitch, workers: int) -> dict[int, Host]:
     return hosts
 
 
-class PoolRun:
+class PoolRun(Clock):
     """One job on a switch that may have had other jobs before: ``sessions`` grow from run to run. too_late_s: when a
     run that still lasts is `Stuck`."""
 
@@ -90,11 +88,9 @@ class PoolRun:
         give_up_s: float = 60.0,
         too_late_s: float = 3000.0,
     ) -> None:
+        super().__init__()
         self.switch, self.workers, self.slots, self.too_late_s = switch, workers, slots, too_late_s
-        self.now = 0.0
         self.links = Links(faults)
-        self._due: list[tuple[float, int, Callable[[], None]]] = []  # heap
-        self._order = itertools.count()
         self.processes: list[Process] = []
         self.session = next(self.sessions)
         self.wires = [Wire(self, worker) for worker in range(workers)]
@@ -127,10 +123,7 @@ class PoolRun:
         self.session = next(self.sessions)
         self.put_policy(BSP(), 1)
 
-    # -- time and packets ------------------------------------------------------------------------------------
-
-    def at(self, delay_s: float, action: Callable[[], None]) -> None:
-        heapq.heappush(self._due, (self.now + delay_s, next(self._order), action))
+    # -- packets ---------------------------------------------------------------------------------------------
 
     def carry(self, worker: int, direction: Direction, frame: bytes, arrive: Callable[[bytes], None]) -> None:
         for delay, got in self.links.fate(frame, worker, direction, self.now):
@@ -160,20 +153,14 @@ class PoolRun:
             except Exception as error:
                 self.errors[worker] = error
 
-        time = cast(Timeline, self)  # with times that are no ticks
-        self.processes = [Process(time, partial(live, worker)) for worker in range(self.workers)]
+        self.processes = [Process(self, partial(live, worker)) for worker in range(self.workers)]
         for process in self.processes:
             process.start()
         while any(process.alive for process in self.processes):
-            if not self._due or self.now > self.too_late_s:
+            if self.now > self.too_late_s or not self.step():
                 raise Stuck(f"after {self.now:g} s: {self.errors}")
-            self._step()
-        while self._due:  # packets that are still on their way
-            self._step()
-
-    def _step(self) -> None:
-        self.now, _, action = heapq.heappop(self._due)
-        action()
+        while self.step():  # packets that are still on their way
+            pass
 
     def all_reduce(self, vectors: Sequence[np.ndarray], **options: Any) -> list[np.ndarray]:
         """Plays one collective, and returns what each worker has afterwards. options: of `Pool.all_reduce`. Raises the

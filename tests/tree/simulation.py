@@ -7,7 +7,6 @@ In a vector of values lane w counts worker w's contributions, so a read shows wh
 
 from __future__ import annotations
 
-import heapq
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ from functools import partial
 
 import numpy as np
 
+from serene.experiments.correctness.virtual.clock import Clock
 from serene.racks import LeafPolicy, compile_for_racks
 from serene.strategy import ASP, BSP, SSP, Mixed, PolicyFields, Quorum, Strategy
 from serene.wire import UNBOUNDED, Op, ReadMode
@@ -151,10 +151,11 @@ class Worker:
             self.run.leave(self)
 
 
-class Simulation:
+class Simulation(Clock):
     """One random run; everything in it follows from the seed. happened: counts the events by kind."""
 
     def __init__(self, seed: int) -> None:
+        super().__init__()
         self.rng = rng = random.Random(seed)
         sizes = [rng.randint(1, 3) for _ in range(rng.randint(2, 4))]
         self.places, count = rng.randint(1, 3), sum(sizes)
@@ -163,8 +164,7 @@ class Simulation:
         self.loss, self.twice, self.late = rng.choice([0, 0.01, 0.2]), rng.choice([0, 0.1]), rng.choice([0, 0.02])
         self.flush_every = rng.choice([1, 1, 2, 4])
         self.swaps, self.restarts = rng.randint(2, 9), int(rng.random() < 0.3)
-        self.now, self.progress_at, self._order = 0.0, 0.0, 0
-        self._queue: list[tuple[float, int, Callable[[], object]]] = []
+        self.progress_at = 0.0
         self.happened: Counter[str] = Counter()
         self.active = set(range(count))
         self._reads: dict[tuple[int, int, int, int], np.ndarray] = {}  # BSP: (place, session, epoch, round)
@@ -295,10 +295,6 @@ class Simulation:
 
     # -- the network -----------------------------------------------------------------------------------------
 
-    def at(self, delay: float, action: Callable[[], object]) -> None:
-        self._order += 1
-        heapq.heappush(self._queue, (self.now + delay, self._order, action))
-
     def _link(self, deliver: Callable[[], object]) -> None:
         if self.rng.random() >= self.loss:
             mean = 40.0 if self.rng.random() < self.late else TRANSIT
@@ -393,9 +389,7 @@ class Simulation:
     def _until_done(self) -> None:
         self.progress_at = self.now
         while not all(worker.done and worker.session == self.session for worker in self.workers):
-            self.now, _, action = heapq.heappop(self._queue)
-            action()
-            if self.now > self.progress_at + NO_PROGRESS:
+            if not self.step() or self.now > self.progress_at + NO_PROGRESS:
                 stuck = [(w.number, w.seq, w.epoch, w.round, list(w.pending)) for w in self.workers if not w.done]
                 raise Broken("no stuck worker", stuck, self.root.policy)
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from serene.experiments.correctness.virtual.clock import Clock
 from serene.racks import LeafPolicy, compile_for_racks
 from serene.strategy import ASP, BSP, SSP, Mixed, PolicyFields, Quorum, Strategy
 from tests.tree import simulation
@@ -33,7 +34,7 @@ class Undisturbed(Simulation):
         self.rng, self.loss, self.twice, self.late, self.swaps, self.restarts = random.Random(1), 0, 0, 0, 0, 0
         self.happened.clear()
         self.zero, self.active = np.zeros(len(everybody) + 1, np.uint32), set(everybody)
-        self._queue.clear()
+        Clock.__init__(self)  # without what has begun above
         self.begin(lambda number, rack: Worker(self, number, rack, ROUNDS, 1.0))
 
     def _pick(self) -> tuple[list[LeafPolicy], PolicyFields]:

@@ -262,7 +262,7 @@ def test_schedules_keep_results_if_the_disk_fills_while_running(
     monkeypatch.setattr(sys, "argv", ["schedules", *arguments])
     assert schedules.main() == 1
     error = CannotWrite(capsys.readouterr().err)
-    assert json.loads(where(error).read_text())["pairs"]["bsp ssp"]["runs"] == 1
+    assert json.loads(where(error).read_text())["tallies"]["bsp ssp"]["runs"] == 1
 
 
 def test_console_outlives_an_output_that_cannot_be_written(

@@ -111,17 +111,18 @@ def test_run_with_lost_or_repeated_contributions_counts_as_failed(
 def written(**fields: object) -> str:
     """A part in which some things are others."""
     head = {"build": "abc", "program": "serene", "racks": 2, "take_overs": 0.5, "first": 0, "runs": 10}
-    head |= {"seconds": 1.5, "pairs": {}}
+    head |= {"seconds": 1.5, "tallies": {}}
     return json.dumps({**head, **fields})
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "", "[]", "{}", '{"pairs": {"bsp": {}}}', '{"pairs": {}, "build": "abc"}', "[" * 100_000,
-        written(first="0"), written(runs=None), written(pairs={"bsp": {}}), written(pairs={"bsp ssp": {"runs": "10"}}),
-        written(pairs={"bsp ssp": {"lost": -1}}), written(pairs={"bsp ssp": {"lost": float("nan")}}),
-        written(pairs={"bsp ssp": {"failed": 3}}), written(pairs={"bsp ssp": {"broken": {"a rule": "1"}}}),
+        "", "[]", "{}", '{"tallies": {"bsp": {}}}', '{"tallies": {}, "build": "abc"}', "[" * 100_000,
+        written(first="0"), written(runs=None), written(tallies={"bsp": {}}),
+        written(tallies={"bsp ssp": {"runs": "10"}}),
+        written(tallies={"bsp ssp": {"lost": -1}}), written(tallies={"bsp ssp": {"lost": float("nan")}}),
+        written(tallies={"bsp ssp": {"failed": 3}}), written(tallies={"bsp ssp": {"broken": {"a rule": "1"}}}),
     ],
     ids=lambda text: text[:80],
 )  # fmt: skip

@@ -24,7 +24,7 @@ from serene.controller.switch.fabric import Fabric, OnConnected, OnPacket
 from serene.controller.switch.switch import SwitchOptions
 from serene.entries import Entry
 from serene.errors import SereneError
-from serene.experiments.correctness.virtual.loop import VirtualLoop
+from serene.experiments.correctness.virtual.clock import VirtualLoop
 from serene.experiments.correctness.virtual.server import InProcess, Server
 from serene.experiments.correctness.virtual.switch import CommandedSwitch
 from serene.experiments.correctness.virtual.worker import World

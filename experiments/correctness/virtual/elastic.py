@@ -10,7 +10,7 @@ from serene.client.protocol.protocol import Membership
 from serene.controller.coordinator import Coordinator
 from serene.experiments.correctness.virtual.checks import Violation
 from serene.experiments.correctness.virtual.ledger import Ledger
-from serene.experiments.correctness.virtual.plan import Outcome, Plan, What
+from serene.experiments.correctness.virtual.plan import Plan, What
 from serene.experiments.correctness.virtual.random_plans import random_plan
 from serene.experiments.correctness.virtual.schedule import Schedule
 from serene.experiments.correctness.virtual.switch import Plane
@@ -80,23 +80,16 @@ class ElasticSchedule(Schedule):
         self._dies = dict(changes.dies)
         self.strategy = shrunk(self.strategy, range(changes.begin))
 
-    def run(self) -> Outcome:
-        try:
-            self.start()
-            while len(self.ledger.finals.keys() | self._out) < self.plan.workers:
-                if not self.time.step() or self.time.now > self.plan.too_late_s:
-                    raise self._stuck()
-            return self._outcome()
-        finally:
-            self.close()
+    def left(self) -> set[int]:
+        return super().left() - self._out
 
     def begins_at(self, place: Place) -> float:
         later = place.id - self._changes.begin
         return self._rng.uniform(0.0, 0.01) if later < 0 else self._changes.comes_s[later]
 
     def _stuck(self) -> Violation:
-        waiting = sorted(set(range(self.plan.workers)) - self.ledger.finals.keys() - self._out)
-        return Violation("no stuck worker", f"under {self.strategy}: workers {waiting}, done {self.ledger.done}")
+        where = f"workers {sorted(self.left())}, done {self.ledger.done}"
+        return Violation("no stuck worker", f"under {self.strategy}: {where}")
 
     async def _create(self, coordinator: Coordinator) -> None:
         changes = self._changes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from serene.experiments.correctness.virtual.plan import Happening, Plan, What
@@ -73,7 +73,7 @@ def _happenings(
     rng: random.Random, workers: int, iterations: int, often: float, events: Collection[Event]
 ) -> Iterator[Happening]:
     # A controller that was restarted does not know which of two processes of a worker was there first.
-    restarts = any(_ends_controller(event) for event in events)
+    restarts = any(event.action is Action.RESTART_CONTROLLER for event in events)
     for what in RARE:
         if rng.random() < often and not (restarts and what is What.SECOND_PROCESS):
             worker = None if what is What.DELETED else rng.randrange(workers)
@@ -83,10 +83,6 @@ def _happenings(
             yield Happening(rng.randrange(iterations), what, worker, seconds=seconds)
 
 
-def _ends_controller(event: Event) -> bool:
-    return event.action is Action.RESTART_CONTROLLER
-
-
 def _with_take_over(rng: random.Random, plan: Plan) -> Plan:
     """Gives a worker a second process, and has either of the two join again soon, once or several times."""
     worker, begins = rng.randrange(plan.workers), rng.randrange(3)
@@ -94,10 +90,7 @@ def _with_take_over(rng: random.Random, plan: Plan) -> Plan:
     for _ in range(rng.randint(1, 3)):
         what = rng.choice([What.JOINS_AGAIN, What.GIVES_UP, What.TAKES_BACK, What.TAKES_BACK])
         happenings.append(Happening(begins + rng.randrange(3), what, worker, rng.choice([0.02, 0.1, 0.3, 1.0])))
-    events = tuple(event for event in plan.faults.events if not _ends_controller(event))
-    return replace(
-        plan, faults=replace(plan.faults, events=events), happenings=(*plan.happenings, *happenings)
-    )  # fmt: skip
+    return _with(plan, happenings)
 
 
 def with_restarts(rng: random.Random, plan: Plan) -> Plan:
@@ -109,5 +102,10 @@ def with_restarts(rng: random.Random, plan: Plan) -> Plan:
     )
     if rng.random() < AT_THE_END:
         restarts += (Happening(min(plan.iterations), What.SWITCH_RESTARTS, seconds=rng.choice([0.0, 0.3, 3.0])),)
-    events = tuple(event for event in plan.faults.events if not _ends_controller(event))
-    return replace(plan, faults=replace(plan.faults, events=events), happenings=(*plan.happenings, *restarts))
+    return _with(plan, restarts)
+
+
+def _with(plan: Plan, happenings: Iterable[Happening]) -> Plan:
+    """The plan with further events, and without deaths of the controller."""
+    events = tuple(event for event in plan.faults.events if event.action is not Action.RESTART_CONTROLLER)
+    return replace(plan, faults=replace(plan.faults, events=events), happenings=(*plan.happenings, *happenings))

@@ -25,6 +25,7 @@ from serene.controller.switch.plan_entries import installed
 from serene.controller.switch.switch import Switch, SwitchOptions
 from serene.entries import CPU_PORT, OWN, Entry
 from serene.experiments.correctness.virtual.checks import Violation
+from serene.experiments.correctness.virtual.clock import Due, Timeline
 from serene.experiments.correctness.virtual.controller import VirtualController
 from serene.experiments.correctness.virtual.events import WELCOMED_S, Events
 from serene.experiments.correctness.virtual.hostile import PORT as HOSTILE_PORT
@@ -32,7 +33,6 @@ from serene.experiments.correctness.virtual.hostile import Hostile
 from serene.experiments.correctness.virtual.ledger import Ledger
 from serene.experiments.correctness.virtual.plan import Outcome, Plan
 from serene.experiments.correctness.virtual.switch import CommandedSwitch, Plane
-from serene.experiments.correctness.virtual.timeline import Due, Timeline
 from serene.experiments.correctness.virtual.watch import INCARNATION, OP, Watch, field
 from serene.experiments.correctness.virtual.worker import Incarnation, Place
 from serene.faults import Direction, Links
@@ -107,12 +107,16 @@ class Schedule:
         """Plays until every worker has left and read once more. Raises Violation."""
         try:
             self.start()
-            while len(self.ledger.finals) < self.plan.workers:
+            while self.left():
                 if not self.time.step() or self.time.now > self.plan.too_late_s:
                     raise self._stuck()
             return self._outcome()
         finally:
             self.close()
+
+    def left(self) -> set[int]:
+        """Workers that have not read last."""
+        return set(range(self.plan.workers)) - self.ledger.finals.keys()
 
     def start(self) -> None:
         self.controller.start()

@@ -16,8 +16,8 @@ from typing import Protocol
 
 from serene.controller.switch.connection import Learned, PacketIn, SwitchError, Unreachable
 from serene.entries import Cell, Digest, Entity, Entry, Group, Kind, Update, Updates
+from serene.experiments.correctness.virtual.clock import Timeline
 from serene.experiments.correctness.virtual.switch import CommandedSwitch
-from serene.experiments.correctness.virtual.timeline import Timeline
 
 PIECEMEAL = 0.25  # how often packets may go through between two updates of a request
 

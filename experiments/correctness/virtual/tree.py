@@ -20,12 +20,12 @@ from serene.controller.switch.switch import SwitchOptions
 from serene.controller.switch.tree import Tree
 from serene.entries import CPU_PORT, OWN, Entry
 from serene.experiments.correctness.virtual.checks import Violation
+from serene.experiments.correctness.virtual.clock import Due
 from serene.experiments.correctness.virtual.hostile import PORT as HOSTILE_PORT
 from serene.experiments.correctness.virtual.ledger import Contribution
 from serene.experiments.correctness.virtual.plan import Plan
 from serene.experiments.correctness.virtual.schedule import WIRE_S, Schedule
 from serene.experiments.correctness.virtual.switch import CommandedSwitch, P4Switch, Packets
-from serene.experiments.correctness.virtual.timeline import Due
 from serene.experiments.correctness.virtual.watch import OP, Watch, field
 from serene.experiments.correctness.virtual.worker import Incarnation, Place
 from serene.faults import Direction

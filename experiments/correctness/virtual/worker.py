@@ -18,11 +18,10 @@ from serene.controller.coordinator import Coordinator
 from serene.controller.switch.fabric import Fabric, OnConnected, OnPacket
 from serene.entries import Entry
 from serene.experiments.correctness.virtual.checks import Violation
+from serene.experiments.correctness.virtual.clock import Process, Timeline
 from serene.experiments.correctness.virtual.ledger import Contribution, Ledger
 from serene.experiments.correctness.virtual.plan import Plan
-from serene.experiments.correctness.virtual.process import Process
 from serene.experiments.correctness.virtual.switch import CommandedSwitch, frame_head
-from serene.experiments.correctness.virtual.timeline import Timeline
 from serene.experiments.correctness.virtual.watch import Watch
 from serene.faults import Direction
 from serene.fixedpoint import DEFAULT_SCALE

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from statistics import median
 from typing import Any
 
-from mininet.net import Mininet
 from mininet.node import Switch
 
 from serene.errors import SereneError
@@ -16,12 +14,12 @@ from serene.experiments.network_study.emulated.hosts import Meetings, exchanges
 from serene.experiments.network_study.emulated.plan import EMULATED, Emulated
 from serene.experiments.network_study.emulated.switch import forward
 from serene.experiments.network_study.methods import METHODS
+from serene.experiments.performance.networks import started
 from serene.experiments.shared import together
 from serene.experiments.shared.measurements import Row
 from serene.process.interrupts import held
 from serene.topologies.clos import Clos
 from serene.topologies.nodes import Router
-from serene.topologies.processes import set_up_turn
 
 RATIOS = (1.0, 0.25)
 LINK_MBIT = 4.0  # so low that two cores can carry what some 64 links do
@@ -47,27 +45,13 @@ class Aggregating(Switch):  # type: ignore[misc]
         """Does nothing: `measure` starts the programs, when all nodes are there."""
 
 
-@contextmanager
-def network(emulated: Emulated, switch: type[Switch]) -> Iterator[Any]:
-    """The emulated Clos network with nodes of this kind, until the end of the block. Raises NotReady."""
-    net = Mininet(
-        topo=Clos(emulated.ports, emulated.leaves, emulated.ratio, emulated.link_mbit, emulated.small_first),
-        controller=None, switch=switch, build=False,
-    )  # fmt: skip
-    try:
-        with held(), set_up_turn(READY_S):  # a node that is interrupted in a command takes no other one
-            net.start()
-        yield net
-    finally:
-        net.stop()
-
-
 def measure(emulated: Emulated, repeats: int = REPEATS) -> Row:
     """Builds the network, has its hosts exchange ``repeats`` times, and returns what was measured and simulated. Raises
     NotMeasured, CallFailed or NotReady."""
     adds_up = METHODS[emulated.method].in_network
     simulated_s = emulated.simulated_s()
-    with network(emulated, Aggregating if adds_up else Router) as net:
+    topology = Clos(emulated.ports, emulated.leaves, emulated.ratio, emulated.link_mbit, emulated.small_first)
+    with started(topology, Aggregating if adds_up else Router, patience_s=READY_S) as net:
         racks: dict[str, int | None] = {f"leaf{leaf + 1}": leaf for leaf in range(emulated.leaves)} if adds_up else {}
         racks |= {"spine1": None} if adds_up else {}
         hosts = [f"h{host + 1}" for host in range(emulated.network.hosts)]
