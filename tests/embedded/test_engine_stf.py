@@ -6,14 +6,16 @@ They need p4c-bm2-ss and a checkout of p4c (P4C_SOURCE); reading the language of
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from pathlib import Path
 
 import pytest
 
-from tests.embedded import stf_samples
+from tests.embedded import bmv2, stf_samples
 from tests.embedded.stf import Add, Runner, Send, StfError, StfMismatch, parse
 from tests.embedded.stf_embedded import EmbeddedTarget
+from tests.suites.checkouts import Program
 
 MIRROR = Path(__file__).parent / "programs" / "mirror.json"  # without a session, it sends to port 2
 FRAME = "0000000000010000000000020000"
@@ -58,3 +60,19 @@ def test_complete_stf_script_forbids_packets_at_other_ports(expected: str, compl
         else:
             with pytest.raises(StfMismatch):
                 Runner(target, complete).run(statements)
+
+
+@pytest.mark.bmv2
+@pytest.mark.skipif(bool(bmv2.why_not()), reason=bmv2.why_not() or "there")
+def test_bmv2_that_hangs_fails_the_packet_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its parser has a loop that takes nothing from the packet, which BMv2 never leaves."""
+    program = json.loads(MIRROR.read_bytes())
+    (state,) = program["parsers"][0]["parse_states"]
+    state["parser_ops"], state["transitions"][0]["next_state"] = [], state["name"]
+    built, p4info, script = tmp_path / "loop.json", tmp_path / "loop.txtpb", tmp_path / "loop.stf"
+    built.write_text(json.dumps(program))
+    p4info.write_text("")
+    script.write_text(f"packet 1 {FRAME}\n")
+    monkeypatch.setattr(bmv2, "HANGS_S", 1.0)
+    result = stf_samples.run_sample(stf_samples.Sample("s", "loop", Program(built, p4info), script), "bmv2")
+    assert (result.outcome, result.reason) == ("fail", "bmv2 hangs")
