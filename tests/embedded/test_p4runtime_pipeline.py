@@ -165,6 +165,25 @@ def test_p4info_that_does_not_fit_is_refused_by_name(ours: Probing, path: str, v
     ours.read(ours.key("by_exact"))  # the old one is still there
 
 
+def test_p4info_may_have_objects_that_p4c_removed(ours: Probing) -> None:
+    """A table without match fields, and an action profile that no table uses. They have no entries."""
+    info = load_p4info(P4INFO)
+    table, profile = info.tables.add(size=1), info.action_profiles.add(size=8)
+    table.preamble.id, table.preamble.name = 0x02ABCDEF, "ProbeIngress.inlined"
+    profile.preamble.id, profile.preamble.name = 0x11ABCDEF, "ProbeIngress.unused"
+    ours.push(None, info)
+    ours.read(p4r.TableEntry())
+    assert ours.read(p4r.ActionProfileMember()) == []
+    for absent in (
+        p4r.TableEntry(table_id=table.preamble.id, is_default_action=True),
+        p4r.ActionProfileMember(action_profile_id=profile.preamble.id, member_id=1),
+    ):
+        assert str(absent.ListFields()[0][1]) in refused(Code.UNKNOWN, ours.modify, absent)
+    assert ours.get_pipeline().p4info == info
+    profile.table_ids.append(BY_LPM)
+    assert "ProbeIngress.unused" in refused(Code.INVALID_ARGUMENT, ours.push, None, info)
+
+
 def test_p4info_may_omit_objects_of_the_program(ours: Probing) -> None:
     info = load_p4info(P4INFO)
     for objects in (info.tables, info.digests, info.direct_counters, info.direct_meters, info.registers):

@@ -119,7 +119,11 @@ def test_resumed_command_runs_only_tests_that_are_new_or_changed(tmp_path: Path)
     program, file, ran = checkouts.Program(PROGRAMS / "mirror.json"), tmp_path / "outcomes.jsonl", list[str]()
 
     def outcome(known: Outcomes, test: str, script: bytes) -> object:
-        return known.of("stf", ["serene-switch"], test, program, lambda: ran.append(test) or [len(ran)], script)
+        def run() -> list[int]:
+            ran.append(test)
+            return [len(ran)]
+
+        return known.of("stf", ["serene-switch"], test, program, run, script)
 
     assert outcome(Outcomes(path=file), "a", b"1") == [1]
     resumed = Outcomes(resume=True, path=file)

@@ -43,6 +43,7 @@ class Schema:
         self.profiles: dict[int, p4i.ActionProfile] = _by_id(p4info.action_profiles, "action profile")
         self.value_sets: dict[int, p4i.ValueSet] = _by_id(p4info.value_sets, "value set")
         self.digests: dict[int, p4i.Digest] = _by_id(p4info.digests, "digest")
+        self._leave_out_removed()
         self._check()
 
     def program_table(self, table: p4i.Table) -> Table:
@@ -119,11 +120,24 @@ class Schema:
 
     # -- does it fit? ----------------------------------------------------------------------------------------
 
+    def _leave_out_removed(self) -> None:
+        """Leaves out what p4c describes in the P4Info and then removes from the program: tables without match fields,
+        as it calls their actions directly, and action profiles that no table uses."""
+        tables, profiles = self.program.tables, self.program.action_profiles
+        self.tables = {
+            id_: table for id_, table in self.tables.items() if table.match_fields or table.preamble.name in tables
+        }
+        self.profiles = {
+            id_: profile
+            for id_, profile in self.profiles.items()
+            if profile.table_ids or profile.preamble.name in profiles
+        }
+
     def _check(self) -> None:
         program = self.program
-        for table in self.p4info.tables:
+        for table in self.tables.values():
             self._check_table(table)
-        for profile in self.p4info.action_profiles:
+        for profile in self.profiles.values():
             self._check_profile(profile)
         for value_set in self.p4info.value_sets:
             name, bits = value_set.preamble.name, sum(field.bitwidth for field in value_set.match)
