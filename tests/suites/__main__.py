@@ -52,6 +52,7 @@ DOCUMENT = ROOT / "docs" / "engine.md"
 RESULTS = ROOT / "docs" / "results" / "p4-suites.csv"
 COLUMNS = ("suite", "checkout", "tests", "bmv2", "ours", "differences")
 PARTS = ("ptf", "stf", "loading", "random", "p4testgen")
+MOST_CHARACTERS = 120  # of a reason
 NAMES = {"bmv2": "BMv2", "serene-switch": "ours"}
 
 
@@ -79,6 +80,7 @@ class Row:
 def compared(suite: str, outcomes: dict[str, dict[str, str]]) -> Row:
     """The row for outcomes by switch and test: what is no pass is a reason or a word."""
     tests = sorted({test for each in outcomes.values() for test in each})
+    outcomes = {switch: {test: _short(word) for test, word in each.items()} for switch, each in outcomes.items()}
     passed = {switch: sum(word == "pass" for word in each.values()) for switch, each in outcomes.items()}
     differences = []
     if len(outcomes) == 2:
@@ -92,6 +94,11 @@ def compared(suite: str, outcomes: dict[str, dict[str, str]]) -> Row:
                 both = dict.fromkeys(words[switch] for switch in NAMES)
                 differences.append(f"{test}: neither ({'; '.join(both)})")
     return Row(suite, len(tests), passed, tuple(differences))
+
+
+def _short(text: str) -> str:
+    """A packet in hexadecimal digits is too long for a table."""
+    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 3]}..."
 
 
 def _ptf_rows(name: str, checkout: Path, switches: Sequence[str], words: Sequence[str]) -> Iterator[Row]:

@@ -56,6 +56,8 @@ def test_suite_row_lists_cases_only_one_switch_passes() -> None:
     assert line(row.cells()) == "| s |  | 2 | 2 | 1 | b: BMv2 alone (refused) |" and row.behind
     row = compared("s", {"bmv2": {"a": "fail", "b": "x"}, "serene-switch": {"a": "fail", "b": "y"}})
     assert row.differences == ("a: neither (fail)", "b: neither (x; y)") and not row.behind
+    row = compared("s", {"bmv2": {"a": "00" * 99}, "serene-switch": {"a": "pass"}})
+    assert row.differences == (f"a: ours alone ({'0' * 117}...)",)
     row = compared("s", {"bmv2": {"a": "fail"}, "serene-switch": {"a": "pass"}})
     assert line(row.cells()) == "| s |  | 1 | 0 | 1 | a: ours alone (fail) |" and not row.behind
 
