@@ -89,6 +89,7 @@ _NAME = r"[\w$.\[\]]+"
 _ADD = re.compile(rf"({_NAME})\s+(?:(\d+)\s+)?((?:{_NAME}\s*:\s*\S+\s+)*)({_NAME})\s*\((.*?)\)\s*(?:=\s*(\w+))?$")
 _SET_DEFAULT = re.compile(rf"({_NAME})\s+({_NAME})\s*\((.*?)\)$")
 _CHECK = re.compile(rf"({_NAME})\((\$?\w+)\)(?:\s+(packets|bytes)\s*(==|!=|<=?|>=?)\s*(\d+))?$")
+_QUOTED = re.compile(r'"([^"]*)"')
 _DIRECT = ("mirroring_", "mc_", "counter_", "register_", "meter_")
 
 
@@ -100,7 +101,7 @@ def parse(text: str) -> list[Statement]:
         if not line:
             continue
         try:
-            statement = _statement(line.replace('"', ""))
+            statement = _statement(_QUOTED.sub(lambda name: _plain(name[1]), line).replace('"', ""))
         except ValueError as error:
             raise StfError(f"line {number}: {line!r}: {error}") from error
         if statement is not None:
@@ -130,6 +131,11 @@ def _statement(line: str) -> Statement | None:
     if word in ("wait", "remove", "no_packet"):  # p4c's driver does nothing at these either
         return None
     raise ValueError("not an STF statement")
+
+
+def _plain(name: str) -> str:
+    """The name without spaces, colons and operators, which p4testgen leaves in names of keys, as in ``a[3:1] & 7``."""
+    return re.sub(r"[^\w$.\[\]]", "_", name)
 
 
 def _call(name: str, arguments: str) -> Call:
@@ -164,7 +170,7 @@ def _key_index(table: Table, wanted: str) -> int:
     """The index of the key that a script calls ``wanted``: its name, the end of its name, or a header's validity. In
     scripts ``a$0.b`` is element 0 of stack a."""
     wanted = re.sub(r"\$(\d+)", r"[\1]", wanted)
-    names = [key.name for key in table.keys]
+    names = [_plain(key.name) for key in table.keys]
     targets = [".".join(key.target) for key in table.keys]
     for candidates in (names, targets):
         for wish in (wanted, wanted + "$", wanted + ".$valid$", re.sub(r"\.?valid$", ".$valid$", wanted)):

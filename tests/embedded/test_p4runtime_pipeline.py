@@ -184,6 +184,14 @@ def test_p4info_may_have_objects_that_p4c_removed(ours: Probing) -> None:
     assert "ProbeIngress.unused" in refused(Code.INVALID_ARGUMENT, ours.push, None, info)
 
 
+def test_key_without_a_width_has_the_program_s(ours: Probing) -> None:
+    """p4c gives keys of the type error no width."""
+    ours.push(None, but(load_p4info(P4INFO), "tables.by_exact.match_fields.1.bitwidth", 0))
+    ours.insert(ours.exact(1, 0xABCD, value=3))
+    assert ours.send(Probe(a=1, b=0xABCD)).by_exact == 3
+    assert "16 bits" in refused(Code.UNKNOWN, ours.insert, ours.exact(1, 0x10000))
+
+
 def test_p4info_may_omit_objects_of_the_program(ours: Probing) -> None:
     info = load_p4info(P4INFO)
     for objects in (info.tables, info.digests, info.direct_counters, info.direct_meters, info.registers):
