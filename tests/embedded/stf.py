@@ -97,11 +97,11 @@ def parse(text: str) -> list[Statement]:
     """Reads a script into its statements. Raises StfError, which names the line."""
     statements: list[Statement] = []
     for number, raw in enumerate(text.splitlines(), 1):
-        line = raw.partition("#")[0].strip()
+        line = _QUOTED.sub(lambda name: _plain(name[1]), raw).partition("#")[0].strip()
         if not line:
             continue
         try:
-            statement = _statement(_QUOTED.sub(lambda name: _plain(name[1]), line).replace('"', ""))
+            statement = _statement(line)
         except ValueError as error:
             raise StfError(f"line {number}: {line!r}: {error}") from error
         if statement is not None:
@@ -134,7 +134,7 @@ def _statement(line: str) -> Statement | None:
 
 
 def _plain(name: str) -> str:
-    """The name without spaces, colons and operators, which p4testgen leaves in names of keys, as in ``a[3:1] & 7``."""
+    """A name of ours for a quoted one: p4testgen's may have any characters, as the key ``a[3:1] & 7``."""
     return re.sub(r"[^\w$.\[\]]", "_", name)
 
 
@@ -158,7 +158,7 @@ def number(text: str) -> int:
 def _by_suffix(objects: Mapping[str, object], wanted: str, what: str) -> str:
     if wanted in objects:
         return wanted
-    found = [name for name in objects if name.endswith(wanted)]
+    found = [name for name in objects if _plain(name) == wanted] or [name for name in objects if name.endswith(wanted)]
     if len(found) > 1:  # whole words first
         found = [name for name in found if name.endswith("." + wanted)] or found
     if len(found) != 1:

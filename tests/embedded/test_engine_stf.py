@@ -36,9 +36,13 @@ def test_stf_script_is_parsed() -> None:
     assert packet == Send(1, bytes([0, 10, 255]))
 
 
-def test_stf_key_may_be_named_by_an_expression() -> None:
-    (given,) = parse('add "ing.t" 10 "h.f[22:18]":0x08 "h.g & 0x1":1 "ing.act"("x":3)')
-    assert isinstance(given, Add) and given.keys == (("h.f[22_18]", "0x08"), ("h.g___0x1", "1"))
+def test_stf_names_may_have_any_characters() -> None:
+    (given,) = parse('add "ing.#t" 10 "h.f[22:18]":0x08 "h.g & 0x1":1 "ing.act"("x":3)')
+    assert (
+        isinstance(given, Add)
+        and given.table == "ing._t"
+        and given.keys == (("h.f[22_18]", "0x08"), ("h.g___0x1", "1"))
+    )
     assert given.action.arguments == (("x", "3"),)
 
 

@@ -32,6 +32,7 @@ class Schema:
         self.translation = Translation(p4info, program, ports or {})
         self.p4info = p4info = self.translation.p4info
         self.program = program
+        _name_tuples(p4info, program)
         self.types = Types(p4info, program, self.translation)
         self.tables: dict[int, p4i.Table] = _by_id(p4info.tables, "table")
         self.actions: dict[int, p4i.Action] = _by_id(p4info.actions, "action")
@@ -208,6 +209,16 @@ class Schema:
         held = {name: fields for name, fields in self.program.digests.values()}
         _check_name("digest", name, held)
         self.types.check_digest(digest, held[name])
+
+
+def _name_tuples(p4info: p4i.P4Info, program: Program) -> None:
+    """Gives digests of tuples the program's names: p4c calls the first one ``digest_0`` in the P4Info, and ``tuple_0``
+    in the program."""
+    names = [name for _, (name, _) in sorted(program.digests.items())]
+    unnamed = [digest for digest in p4info.digests if digest.type_spec.WhichOneof("type_spec") == "tuple"]
+    unnamed = [digest for digest in unnamed if digest.preamble.name not in names]
+    for digest, name in zip(unnamed, [name for name in names if name.startswith("tuple_")], strict=False):
+        digest.preamble.name = name
 
 
 def _other(
