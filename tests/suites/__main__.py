@@ -18,6 +18,7 @@ import argparse
 import csv
 import io
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -52,6 +53,7 @@ DOCUMENT = ROOT / "docs" / "engine.md"
 RESULTS = ROOT / "docs" / "results" / "p4-suites.csv"
 COLUMNS = ("suite", "checkout", "tests", "bmv2", "ours", "differences")
 PARTS = ("ptf", "stf", "loading", "random", "p4testgen")
+_ENDED = re.compile(r"not reached: bmv2: Stream removed.*")  # the stream ended with the process
 MOST_CHARACTERS = 120  # of a reason
 NAMES = {"bmv2": "BMv2", "serene-switch": "ours"}
 
@@ -89,11 +91,22 @@ def compared(suite: str, outcomes: dict[str, dict[str, str]]) -> Row:
             alone = [switch for switch in NAMES if words[switch] == "pass"]
             if len(alone) == 1:
                 (other,) = (switch for switch in NAMES if switch not in alone)
-                differences.append(f"{test}: {NAMES[alone[0]]} alone ({words[other]})")
+                differences.append((test, f"{NAMES[alone[0]]} alone ({words[other]})"))
             elif not alone and not words["bmv2"].startswith("skipped"):
                 both = dict.fromkeys(words[switch] for switch in NAMES)
-                differences.append(f"{test}: neither ({'; '.join(both)})")
-    return Row(suite, len(tests), passed, tuple(differences))
+                differences.append((test, f"neither ({'; '.join(both)})"))
+    return Row(suite, len(tests), passed, tuple(_by_program(differences)))
+
+
+def _by_program(differences: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Numbered tests of one program that differ in the same way share a text."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for test, text in differences:
+        program, _, number = test.rpartition(" ")
+        named = (program, number) if program and number.isdigit() else (test, "")
+        groups.setdefault((named[0], text), []).append(named[1])
+    for (program, text), numbers in groups.items():
+        yield f"{program} {', '.join(sorted(numbers, key=lambda number: int(number or 0)))}".strip() + f": {text}"
 
 
 def _short(text: str) -> str:
@@ -188,7 +201,7 @@ def _played(suite: str, tests: Sequence[stf_samples.Sample], switches: Sequence[
     """The row of packet tests."""
     outcomes = {
         switch: {
-            each.name: "pass" if each.outcome == "pass" else f"{each.outcome}: {each.reason}"
+            each.name: "pass" if each.outcome == "pass" else f"{each.outcome}: {_ENDED.sub('BMv2 ends', each.reason)}"
             for each in stf_samples.run_all(tests, switch, known, os.cpu_count() or 1)
             if each.outcome != "not v1model"
         }

@@ -56,6 +56,11 @@ def test_suite_row_lists_cases_only_one_switch_passes() -> None:
     assert line(row.cells()) == "| s |  | 2 | 2 | 1 | b: BMv2 alone (refused) |" and row.behind
     row = compared("s", {"bmv2": {"a": "fail", "b": "x"}, "serene-switch": {"a": "fail", "b": "y"}})
     assert row.differences == ("a: neither (fail)", "b: neither (x; y)") and not row.behind
+    row = compared(
+        "s",
+        {"bmv2": {"a 10": "x", "a 9": "x", "b 1": "x"}, "serene-switch": dict.fromkeys(("a 9", "a 10", "b 1"), "y")},
+    )
+    assert row.differences == ("a 9, 10: neither (x; y)", "b 1: neither (x; y)")
     row = compared("s", {"bmv2": {"a": "00" * 99}, "serene-switch": {"a": "pass"}})
     assert row.differences == (f"a: ours alone ({'0' * 117}...)",)
     row = compared("s", {"bmv2": {"a": "fail"}, "serene-switch": {"a": "pass"}})
