@@ -89,6 +89,7 @@ _NAME = r"[\w$.\[\]]+"
 _ADD = re.compile(rf"({_NAME})\s+(?:(\d+)\s+)?((?:{_NAME}\s*:\s*\S+\s+)*)({_NAME})\s*\((.*?)\)\s*(?:=\s*(\w+))?$")
 _SET_DEFAULT = re.compile(rf"({_NAME})\s+({_NAME})\s*\((.*?)\)$")
 _CHECK = re.compile(rf"({_NAME})\((\$?\w+)\)(?:\s+(packets|bytes)\s*(==|!=|<=?|>=?)\s*(\d+))?$")
+_QUOTED = re.compile(r'"([^"]*)"')
 _DIRECT = ("mirroring_", "mc_", "counter_", "register_", "meter_")
 
 
@@ -96,11 +97,11 @@ def parse(text: str) -> list[Statement]:
     """Reads a script into its statements. Raises StfError, which names the line."""
     statements: list[Statement] = []
     for number, raw in enumerate(text.splitlines(), 1):
-        line = raw.partition("#")[0].strip()
+        line = _QUOTED.sub(lambda name: _plain(name[1]), raw).partition("#")[0].strip()
         if not line:
             continue
         try:
-            statement = _statement(line.replace('"', ""))
+            statement = _statement(line)
         except ValueError as error:
             raise StfError(f"line {number}: {line!r}: {error}") from error
         if statement is not None:
@@ -132,6 +133,11 @@ def _statement(line: str) -> Statement | None:
     raise ValueError("not an STF statement")
 
 
+def _plain(name: str) -> str:
+    """A name of ours for a quoted one: p4testgen's may have any characters, as the key ``a[3:1] & 7``."""
+    return re.sub(r"[^\w$.\[\]]", "_", name)
+
+
 def _call(name: str, arguments: str) -> Call:
     return Call(name, _pairs(part for part in arguments.split(",") if part.strip()))
 
@@ -152,7 +158,7 @@ def number(text: str) -> int:
 def _by_suffix(objects: Mapping[str, object], wanted: str, what: str) -> str:
     if wanted in objects:
         return wanted
-    found = [name for name in objects if name.endswith(wanted)]
+    found = [name for name in objects if _plain(name) == wanted] or [name for name in objects if name.endswith(wanted)]
     if len(found) > 1:  # whole words first
         found = [name for name in found if name.endswith("." + wanted)] or found
     if len(found) != 1:
@@ -164,7 +170,7 @@ def _key_index(table: Table, wanted: str) -> int:
     """The index of the key that a script calls ``wanted``: its name, the end of its name, or a header's validity. In
     scripts ``a$0.b`` is element 0 of stack a."""
     wanted = re.sub(r"\$(\d+)", r"[\1]", wanted)
-    names = [key.name for key in table.keys]
+    names = [_plain(key.name) for key in table.keys]
     targets = [".".join(key.target) for key in table.keys]
     for candidates in (names, targets):
         for wish in (wanted, wanted + "$", wanted + ".$valid$", re.sub(r"\.?valid$", ".$valid$", wanted)):

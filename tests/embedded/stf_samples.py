@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import contextlib
+import queue
 import shutil
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import grpc
@@ -20,6 +22,7 @@ from tests.embedded.stf import Runner, StfError, StfMismatch, parse
 from tests.embedded.stf_embedded import EmbeddedTarget
 from tests.suites.apart import Apart, Crashed
 from tests.suites.checkouts import COMPILER, QUICK, NotCompiled, Program
+from tests.suites.outcomes import Outcomes
 
 # Folders of scripts and of their programs. P4-14 programs are used as translated by p4c, as not every p4c reads P4-14.
 SUITES = {"p4_16_samples": "p4_16_samples", "p4_14_samples": "p4_14_samples_outputs"}
@@ -84,17 +87,21 @@ def run_sample(sample: Sample, switch: str) -> Result:
             with contextlib.closing(EmbeddedTarget(built.read_bytes(), QUICK)) as target:
                 Runner(target, sample.complete).run(statements)
         else:
-            from tests.embedded.bmv2 import Bmv2Target, running_bmv2
+            from tests.embedded.bmv2 import HANGS_S, Bmv2Target, running_bmv2
 
-            with running_bmv2(built, info) as process:
+            with running_bmv2(built, info, HANGS_S) as process:
                 Runner(Bmv2Target(process, built), sample.complete).run(statements)
     except UnsupportedProgram as error:
         return Result(sample.suite, sample.name, "refused", str(error))
     except grpc.RpcError as error:
+        if isinstance(error, grpc.Call) and error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
+            return Result(sample.suite, sample.name, "fail", f"{switch} hangs")
         message = error.details() if isinstance(error, grpc.Call) else error
         return Result(sample.suite, sample.name, "fail", f"{UNREACHED} {switch}: {message}")
     except (StfError, StfMismatch, SereneError, WriteFailed) as error:
         return Result(sample.suite, sample.name, "fail", f"{type(error).__name__}: {error}")
+    except (grpc.FutureTimeoutError, AssertionError) as error:  # BMv2 does not start
+        return Result(sample.suite, sample.name, "fail", f"{UNREACHED} {switch}: {type(error).__name__} {error}")
     return Result(sample.suite, sample.name, "pass")
 
 
@@ -110,6 +117,26 @@ def _attempted(apart: Apart, sample: Sample, switch: str) -> Result:
     return result
 
 
-def run_all(wanted: Iterable[Sample], switch: str = "serene-switch") -> list[Result]:
-    with Apart() as apart:
-        return [_attempted(apart, sample, switch) for sample in wanted]
+def run_all(
+    wanted: Iterable[Sample], switch: str = "serene-switch", outcomes: Outcomes | None = None, at_a_time: int = 1
+) -> list[Result]:
+    with contextlib.ExitStack() as stack:
+        idle = queue.SimpleQueue[Apart]()
+        for _ in range(at_a_time):
+            idle.put(stack.enter_context(Apart()))
+
+        def run(sample: Sample) -> Result:
+            apart = idle.get()
+            try:
+                return _attempted(apart, sample, switch)
+            finally:
+                idle.put(apart)
+
+        def outcome(sample: Sample) -> Result:
+            if outcomes is None:
+                return run(sample)
+            test, script = f"{sample.suite} {sample.name}", sample.script.read_bytes()
+            found = outcomes.of("packets", [switch], test, sample.program, lambda: asdict(run(sample)), script)
+            return Result(**found)
+
+        return list(stack.enter_context(ThreadPoolExecutor(at_a_time)).map(outcome, wanted))

@@ -6,14 +6,16 @@ They need p4c-bm2-ss and a checkout of p4c (P4C_SOURCE); reading the language of
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from pathlib import Path
 
 import pytest
 
-from tests.embedded import stf_samples
+from tests.embedded import bmv2, stf_samples
 from tests.embedded.stf import Add, Runner, Send, StfError, StfMismatch, parse
 from tests.embedded.stf_embedded import EmbeddedTarget
+from tests.suites.checkouts import Program
 
 MIRROR = Path(__file__).parent / "programs" / "mirror.json"  # without a session, it sends to port 2
 FRAME = "0000000000010000000000020000"
@@ -32,6 +34,16 @@ def test_stf_script_is_parsed() -> None:
     given, packet = parse("add ing.t 10 h.f:0x1* act(x:3) = e\npacket 1 00 0a ff  # a remark\n")
     assert isinstance(given, Add) and given.table == "ing.t"
     assert packet == Send(1, bytes([0, 10, 255]))
+
+
+def test_stf_names_may_have_any_characters() -> None:
+    (given,) = parse('add "ing.#t" 10 "h.f[22:18]":0x08 "h.g & 0x1":1 "ing.act"("x":3)')
+    assert (
+        isinstance(given, Add)
+        and given.table == "ing._t"
+        and given.keys == (("h.f[22_18]", "0x08"), ("h.g___0x1", "1"))
+    )
+    assert given.action.arguments == (("x", "3"),)
 
 
 @pytest.mark.parametrize("line", ["frobnicate 1 2", "packet one 00"])
@@ -58,3 +70,19 @@ def test_complete_stf_script_forbids_packets_at_other_ports(expected: str, compl
         else:
             with pytest.raises(StfMismatch):
                 Runner(target, complete).run(statements)
+
+
+@pytest.mark.bmv2
+@pytest.mark.skipif(bool(bmv2.why_not()), reason=bmv2.why_not() or "there")
+def test_bmv2_that_hangs_fails_the_packet_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its parser has a loop that takes nothing from the packet, which BMv2 never leaves."""
+    program = json.loads(MIRROR.read_bytes())
+    (state,) = program["parsers"][0]["parse_states"]
+    state["parser_ops"], state["transitions"][0]["next_state"] = [], state["name"]
+    built, p4info, script = tmp_path / "loop.json", tmp_path / "loop.txtpb", tmp_path / "loop.stf"
+    built.write_text(json.dumps(program))
+    p4info.write_text("")
+    script.write_text(f"packet 1 {FRAME}\n")
+    monkeypatch.setattr(bmv2, "HANGS_S", 1.0)
+    result = stf_samples.run_sample(stf_samples.Sample("s", "loop", Program(built, p4info), script), "bmv2")
+    assert (result.outcome, result.reason) == ("fail", "bmv2 hangs")

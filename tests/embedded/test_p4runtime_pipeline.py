@@ -12,8 +12,8 @@ from finsy.proto import p4i, p4r
 from serene.embedded import Switch
 from serene.embedded.p4runtime import P4RuntimeServer
 from tests.embedded.conftest import Target
-from tests.embedded.p4rt_controller import GONE, Code, but, load_p4info, refused
-from tests.embedded.p4rt_probe import JSON, P4INFO, Probe, Probing
+from tests.embedded.p4rt_controller import GONE, Code, but, load_p4info, number, refused
+from tests.embedded.p4rt_probe import CPU_PORT, JSON, P4INFO, SOURCE, Probe, Probing
 
 SERENE = Path(__file__).parents[2] / "p4src" / "build" / "serene.json"
 
@@ -163,6 +163,46 @@ def test_p4info_that_does_not_fit_is_refused_by_name(ours: Probing, path: str, v
         message = refused(Code.INVALID_ARGUMENT, ours.push, None, info, action=action)
         assert all(culprit in message for culprit in culprits), message
     ours.read(ours.key("by_exact"))  # the old one is still there
+
+
+def test_p4info_may_have_objects_that_p4c_removed(ours: Probing) -> None:
+    """A table without match fields, and an action profile that no table uses. They have no entries."""
+    info = load_p4info(P4INFO)
+    table, profile = info.tables.add(size=1), info.action_profiles.add(size=8)
+    table.preamble.id, table.preamble.name = 0x02ABCDEF, "ProbeIngress.inlined"
+    profile.preamble.id, profile.preamble.name = 0x11ABCDEF, "ProbeIngress.unused"
+    ours.push(None, info)
+    ours.read(p4r.TableEntry())
+    assert ours.read(p4r.ActionProfileMember()) == []
+    for absent in (
+        p4r.TableEntry(table_id=table.preamble.id, is_default_action=True),
+        p4r.ActionProfileMember(action_profile_id=profile.preamble.id, member_id=1),
+    ):
+        assert str(absent.ListFields()[0][1]) in refused(Code.UNKNOWN, ours.modify, absent)
+    assert ours.get_pipeline().p4info == info
+    profile.table_ids.append(BY_LPM)
+    assert "ProbeIngress.unused" in refused(Code.INVALID_ARGUMENT, ours.push, None, info)
+
+
+def test_key_without_a_width_has_the_program_s(ours: Probing) -> None:
+    """p4c gives keys of the type error no width."""
+    ours.push(None, but(load_p4info(P4INFO), "tables.by_exact.match_fields.1.bitwidth", 0))
+    ours.insert(ours.exact(1, 0xABCD, value=3))
+    assert ours.send(Probe(a=1, b=0xABCD)).by_exact == 3
+    assert "16 bits" in refused(Code.UNKNOWN, ours.insert, ours.exact(1, 0x10000))
+
+
+def test_digest_of_a_tuple_has_its_own_name_in_the_program(ours: Probing) -> None:
+    """p4c calls it digest_0 in the P4Info."""
+    info, program = load_p4info(P4INFO), json.loads(JSON.read_text())
+    program["learn_lists"][0]["name"], info.digests[0].preamble.name = "tuple_0", "digest_0"
+    for width in (48, 9, 16):
+        info.digests[0].type_spec.tuple.members.add().bitstring.bit.bitwidth = width
+    ours.push(json.dumps(program).encode(), info)
+    ours.insert(ours.digest(max_list_size=1))
+    ours.packet_out(Probe(b=7, digests=1), port=3)
+    (data,) = ours.messages.receive("digest").data
+    assert [member.bitstring for member in data.tuple.members] == [number(SOURCE), number(CPU_PORT), number(7)]
 
 
 def test_p4info_may_omit_objects_of_the_program(ours: Probing) -> None:

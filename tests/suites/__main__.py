@@ -18,12 +18,14 @@ import argparse
 import csv
 import io
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from serene.experiments.shared import page_tables
@@ -43,6 +45,7 @@ from tests.suites.checkouts import (
     suites,
 )  # fmt: skip
 from tests.suites.loading import load
+from tests.suites.outcomes import Outcomes
 from tests.suites.ptf_runs import PYTHON, run_suite
 from tests.suites.switches import available, enter_namespace
 
@@ -50,6 +53,8 @@ DOCUMENT = ROOT / "docs" / "engine.md"
 RESULTS = ROOT / "docs" / "results" / "p4-suites.csv"
 COLUMNS = ("suite", "checkout", "tests", "bmv2", "ours", "differences")
 PARTS = ("ptf", "stf", "loading", "random", "p4testgen")
+_ENDED = re.compile(r"not reached: bmv2: Stream removed.*")  # the stream ended with the process
+MOST_CHARACTERS = 120  # of a reason
 NAMES = {"bmv2": "BMv2", "serene-switch": "ours"}
 
 
@@ -77,6 +82,7 @@ class Row:
 def compared(suite: str, outcomes: dict[str, dict[str, str]]) -> Row:
     """The row for outcomes by switch and test: what is no pass is a reason or a word."""
     tests = sorted({test for each in outcomes.values() for test in each})
+    outcomes = {switch: {test: _short(word) for test, word in each.items()} for switch, each in outcomes.items()}
     passed = {switch: sum(word == "pass" for word in each.values()) for switch, each in outcomes.items()}
     differences = []
     if len(outcomes) == 2:
@@ -85,11 +91,27 @@ def compared(suite: str, outcomes: dict[str, dict[str, str]]) -> Row:
             alone = [switch for switch in NAMES if words[switch] == "pass"]
             if len(alone) == 1:
                 (other,) = (switch for switch in NAMES if switch not in alone)
-                differences.append(f"{test}: {NAMES[alone[0]]} alone ({words[other]})")
+                differences.append((test, f"{NAMES[alone[0]]} alone ({words[other]})"))
             elif not alone and not words["bmv2"].startswith("skipped"):
                 both = dict.fromkeys(words[switch] for switch in NAMES)
-                differences.append(f"{test}: neither ({'; '.join(both)})")
-    return Row(suite, len(tests), passed, tuple(differences))
+                differences.append((test, f"neither ({'; '.join(both)})"))
+    return Row(suite, len(tests), passed, tuple(_by_program(differences)))
+
+
+def _by_program(differences: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Numbered tests of one program that differ in the same way share a text."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for test, text in differences:
+        program, _, number = test.rpartition(" ")
+        named = (program, number) if program and number.isdigit() else (test, "")
+        groups.setdefault((named[0], text), []).append(named[1])
+    for (program, text), numbers in groups.items():
+        yield f"{program} {', '.join(sorted(numbers, key=lambda number: int(number or 0)))}".strip() + f": {text}"
+
+
+def _short(text: str) -> str:
+    """A packet in hexadecimal digits is too long for a table."""
+    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 3]}..."
 
 
 def _ptf_rows(name: str, checkout: Path, switches: Sequence[str], words: Sequence[str]) -> Iterator[Row]:
@@ -124,24 +146,29 @@ def _part(checkout: Path, words: Sequence[str]) -> str:
     return ", ".join((checkout.name, *words))
 
 
-def _loading_row(name: str, checkout: Path, switches: Sequence[str], words: Sequence[str]) -> Row:
+def _loading_row(name: str, checkout: Path, switches: Sequence[str], words: Sequence[str], known: Outcomes) -> Row:
     outcomes: dict[str, dict[str, str]] = {switch: {} for switch in switches}
     left_out = set()
     for label, program in _chosen(name, checkout, words):
         for switch in switches:
             try:
-                loaded = load(program, switch)
+                word = known.of("loading", [switch], label, program, partial(_loaded, program, switch))
             except NotThere as error:
                 left_out.add(str(error))
                 continue
-            if loaded is not None:
-                outcomes[switch][label] = loaded.why_not or "pass"
+            if word is not None:
+                outcomes[switch][label] = word
     row = compared(f"loading, {_part(checkout, words)}", outcomes)
     what = tuple(f"of its P4 text none: {reason}" for reason in left_out)
     return Row(row.suite, row.tests, row.passed, (*what, *row.differences))
 
 
-def _random_row(name: str, checkout: Path, switches: Sequence[str], words: Sequence[str]) -> Row:
+def _loaded(program: Program, switch: str) -> str | None:
+    loaded = load(program, switch)
+    return None if loaded is None else loaded.why_not or "pass"
+
+
+def _random_row(name: str, checkout: Path, switches: Sequence[str], words: Sequence[str], known: Outcomes) -> Row:
     suite = f"random packets, {_part(checkout, words)}, programs without packet tests"
     if len(switches) < len(NAMES) or shutil.which(COMPILER) is None:
         return Row(suite, 0, {}, needs=f"needs both switches and {COMPILER}")
@@ -150,7 +177,9 @@ def _random_row(name: str, checkout: Path, switches: Sequence[str], words: Seque
     tested = {sample.program.source for sample in stf_samples.samples(checkout)}
     with Apart() as apart:
         for label, program in _chosen(name, checkout, words):
-            found = random_packets.compared(program, apart) if program.source not in tested else None
+            if program.source in tested:
+                continue
+            found = known.of("random", NAMES, label, program, partial(random_packets.compared, program, apart))
             if found is None:
                 continue
             for switch in NAMES:
@@ -160,20 +189,20 @@ def _random_row(name: str, checkout: Path, switches: Sequence[str], words: Seque
     return replace(row, differences=(*([f"BMv2 drops everything in {silent}"] if silent else []), *row.differences))
 
 
-def _packet_rows(checkout: Path, switches: Sequence[str]) -> Iterator[Row]:
+def _packet_rows(checkout: Path, switches: Sequence[str], known: Outcomes) -> Iterator[Row]:
     missing = stf_samples.why_not(str(checkout))
     tests = [] if missing else list(stf_samples.samples(checkout))
     for suite in stf_samples.SUITES:
-        row = _played(f"packet tests, {suite}", [test for test in tests if test.suite == suite], switches)
+        row = _played(f"packet tests, {suite}", [test for test in tests if test.suite == suite], switches, known)
         yield replace(row, needs=missing)
 
 
-def _played(suite: str, tests: Sequence[stf_samples.Sample], switches: Sequence[str]) -> Row:
+def _played(suite: str, tests: Sequence[stf_samples.Sample], switches: Sequence[str], known: Outcomes) -> Row:
     """The row of packet tests."""
     outcomes = {
         switch: {
-            each.name: "pass" if each.outcome == "pass" else f"{each.outcome}: {each.reason}"
-            for each in stf_samples.run_all(tests, switch)
+            each.name: "pass" if each.outcome == "pass" else f"{each.outcome}: {_ENDED.sub('BMv2 ends', each.reason)}"
+            for each in stf_samples.run_all(tests, switch, known, os.cpu_count() or 1)
             if each.outcome != "not v1model"
         }
         for switch in switches
@@ -181,7 +210,9 @@ def _played(suite: str, tests: Sequence[stf_samples.Sample], switches: Sequence[
     return compared(suite, outcomes)
 
 
-def _generated_rows(name: str, checkout: Path, switches: Sequence[str], words: Sequence[str]) -> Iterator[Row]:
+def _generated_rows(
+    name: str, checkout: Path, switches: Sequence[str], words: Sequence[str], known: Outcomes
+) -> Iterator[Row]:
     suite = f"p4testgen, {_part(checkout, words)}"
     if shutil.which(generated.GENERATOR) is None or shutil.which(COMPILER) is None:
         yield Row(suite, 0, {}, needs=f"needs {generated.GENERATOR} and {COMPILER}")
@@ -192,7 +223,8 @@ def _generated_rows(name: str, checkout: Path, switches: Sequence[str], words: S
         if not words or any(word in label for word in words)
     ]
     if own:
-        yield replace(_generated_row("p4testgen, Serene's programs", own, switches), checkout=commit_of(ROOT))
+        row = _generated_row("p4testgen, Serene's programs", own, switches, known)
+        yield replace(row, checkout=commit_of(ROOT))
 
     def made(labelled: tuple[str, Program]) -> generated.Generated | None:
         label, program = labelled
@@ -205,11 +237,13 @@ def _generated_rows(name: str, checkout: Path, switches: Sequence[str], words: S
     of_p4 = [(label, program) for label, program in _chosen(name, checkout, words) if program.source.suffix == ".p4"]
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         theirs = [each for each in threads.map(made, of_p4) if each is not None]
-    yield _generated_row(suite, theirs, switches)
+    yield _generated_row(suite, theirs, switches, known)
 
 
-def _generated_row(suite: str, programs: Sequence[generated.Generated], switches: Sequence[str]) -> Row:
-    row = _played(suite, [test for each in programs for test in each.samples], switches)
+def _generated_row(
+    suite: str, programs: Sequence[generated.Generated], switches: Sequence[str], known: Outcomes
+) -> Row:
+    row = _played(suite, [test for each in programs for test in each.samples], switches, known)
     without = [each.why_none for each in programs if each.why_none]
     missing = [f"no tests for {len(without)} of {len(programs)} programs"] if without else []
     return replace(row, differences=(*missing, *row.differences))
@@ -225,6 +259,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", choices=PARTS, action="append", help="default: all parts")
     parser.add_argument(
         "--suite", action="append", default=[], help="part of a PTF suite's or program's name; default: all"
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="use outcomes of earlier runs with the same switch, program and test"
     )
     parser.add_argument("--write", action="store_true", help=f"writes {RESULTS.relative_to(ROOT)} and its table")
     return parser
@@ -247,8 +284,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     enter_namespace()
     switches, rows, parts = available(options.switch), [], options.only or PARTS
+    known = Outcomes(options.resume)
     for name, path in given.items():
-        for row in _rows(name, path, switches, parts, options.suite):
+        for row in _rows(name, path, switches, parts, options.suite, known):
             rows.append(replace(row, checkout=row.checkout or commit_of(path)))
             print(line(rows[-1].cells()), flush=True)
             if options.write:
@@ -257,18 +295,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _rows(
-    name: str, checkout: Path, switches: Sequence[str], parts: Sequence[str], words: Sequence[str]
+    name: str, checkout: Path, switches: Sequence[str], parts: Sequence[str], words: Sequence[str], known: Outcomes
 ) -> Iterator[Row]:
     if "ptf" in parts:
         yield from _ptf_rows(name, checkout, switches, words)
     if "stf" in parts and name == "P4C":
-        yield from _packet_rows(checkout, switches)
+        yield from _packet_rows(checkout, switches, known)
     if "loading" in parts:
-        yield _loading_row(name, checkout, switches, words)
+        yield _loading_row(name, checkout, switches, words, known)
     if "random" in parts and name == "P4C":
-        yield _random_row(name, checkout, switches, words)
+        yield _random_row(name, checkout, switches, words, known)
     if "p4testgen" in parts and name == "P4C":
-        yield from _generated_rows(name, checkout, switches, words)
+        yield from _generated_rows(name, checkout, switches, words, known)
 
 
 def commit_of(checkout: Path) -> str:

@@ -173,9 +173,15 @@ def _of_script(checkout: Path, script: Path) -> Suite:
 
 
 def programs(checkout: Path, name: str = "") -> Iterator[Program]:
-    """Every v1model program of a checkout: what instantiates V1Switch, JSON for simple_switch, and what BUILDS has."""
+    """Every v1model program of a checkout: what instantiates V1Switch, JSON for simple_switch, and what BUILDS has. Of
+    P4-14 programs p4c's own translation, as not every p4c reads P4-14."""
     built = [Program(checkout / path, options=options) for path, options in BUILDS.get(name, ())]
     yield from built
+    if name == "P4C":
+        for path in sorted((checkout / "testdata" / "p4_14_samples").glob("*.p4")):
+            translated = checkout / "testdata" / "p4_14_samples_outputs" / path.name
+            if translated.exists():
+                yield Program(translated)
     for path in sorted(checkout.rglob("*.p4")):
         if (
             path.is_file()

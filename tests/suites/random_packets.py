@@ -13,7 +13,7 @@ from typing import Any
 import grpc
 
 from serene.errors import SereneError
-from tests.embedded.bmv2 import Bmv2, running_bmv2
+from tests.embedded.bmv2 import HANGS_S, Bmv2, running_bmv2
 from tests.embedded.packets import trial
 from tests.embedded.stf_embedded import EmbeddedTarget
 from tests.suites.apart import Apart, Crashed
@@ -127,16 +127,18 @@ def _shown(outputs: dict[int, list[bytes]]) -> str:
 
 
 def compare(program: Path, p4info: Path, seed: str) -> dict[str, str] | None:
-    """What each switch did: "pass" or why not. BMv2 passes unless it ends. None where one of them refuses the program,
-    which "loading" names."""
+    """What each switch did: "pass" or why not. BMv2 passes unless it ends or hangs. None where one of them refuses the
+    program, which "loading" names."""
     given = packets(json.loads(program.read_bytes()), seed)
     try:
         with contextlib.ExitStack() as stack:
             ours = stack.enter_context(contextlib.closing(EmbeddedTarget(program.read_bytes(), QUICK)))
-            peer = stack.enter_context(running_bmv2(program, p4info))
+            peer = stack.enter_context(running_bmv2(program, p4info, HANGS_S))
             try:
                 why_not, came_out = difference(ours, peer, given)
             except grpc.RpcError as error:
+                if isinstance(error, grpc.Call) and error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
+                    return {"bmv2": "hangs", "serene-switch": "pass"}
                 message = error.details() if isinstance(error, grpc.Call) else str(error)
                 return {"bmv2": f"ends: {message}", "serene-switch": "pass"}
     except (SereneError, grpc.RpcError):

@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.suites import checkouts
 from tests.suites.__main__ import Row, compared, line, write_results
 from tests.suites.loading import load
+from tests.suites.outcomes import Outcomes
 from tests.suites.ptf_runs import outcomes_of
 from tests.suites.random_packets import packets
 
@@ -55,6 +56,13 @@ def test_suite_row_lists_cases_only_one_switch_passes() -> None:
     assert line(row.cells()) == "| s |  | 2 | 2 | 1 | b: BMv2 alone (refused) |" and row.behind
     row = compared("s", {"bmv2": {"a": "fail", "b": "x"}, "serene-switch": {"a": "fail", "b": "y"}})
     assert row.differences == ("a: neither (fail)", "b: neither (x; y)") and not row.behind
+    row = compared(
+        "s",
+        {"bmv2": {"a 10": "x", "a 9": "x", "b 1": "x"}, "serene-switch": dict.fromkeys(("a 9", "a 10", "b 1"), "y")},
+    )
+    assert row.differences == ("a 9, 10: neither (x; y)", "b 1: neither (x; y)")
+    row = compared("s", {"bmv2": {"a": "00" * 99}, "serene-switch": {"a": "pass"}})
+    assert row.differences == (f"a: ours alone ({'0' * 117}...)",)
     row = compared("s", {"bmv2": {"a": "fail"}, "serene-switch": {"a": "pass"}})
     assert line(row.cells()) == "| s |  | 1 | 0 | 1 | a: ours alone (fail) |" and not row.behind
 
@@ -102,6 +110,32 @@ def test_fabric_profiles_are_separate_programs(tmp_path: Path) -> None:
     found = list(checkouts.programs(tmp_path, "FABRIC"))
     assert {each.source for each in found} == {source}
     assert [each.options[1:] for each in found] == [(), ("-DWITH_INT",), ("-DWITH_UPF",), ("-DWITH_UPF", "-DWITH_INT")]
+
+
+def test_p4_14_programs_of_p4c_are_found_as_translated(tmp_path: Path) -> None:
+    """The translator's intermediate programs beside them are not programs of their own."""
+    for path in ("p4_14_samples/a.p4", "p4_14_samples_outputs/a.p4", "p4_14_samples_outputs/a-first.p4"):
+        (tmp_path / "testdata" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "testdata" / path).write_text("V1Switch" if "outputs" in path else "control ingress {}")
+    translated = tmp_path / "testdata" / "p4_14_samples_outputs" / "a.p4"
+    assert [each.source for each in checkouts.programs(tmp_path, "P4C")] == [translated]
+    assert [each.source for each in checkouts.programs(tmp_path, "UP4")] == []
+
+
+def test_resumed_command_runs_only_tests_that_are_new_or_changed(tmp_path: Path) -> None:
+    program, file, ran = checkouts.Program(PROGRAMS / "mirror.json"), tmp_path / "outcomes.jsonl", list[str]()
+
+    def outcome(known: Outcomes, test: str, script: bytes) -> object:
+        def run() -> list[int]:
+            ran.append(test)
+            return [len(ran)]
+
+        return known.of("stf", ["serene-switch"], test, program, run, script)
+
+    assert outcome(Outcomes(path=file), "a", b"1") == [1]
+    resumed = Outcomes(resume=True, path=file)
+    assert [outcome(resumed, "a", b"1"), outcome(resumed, "b", b"1"), outcome(resumed, "a", b"2")] == [[1], [2], [3]]
+    assert outcome(Outcomes(path=file), "a", b"1") == [4] and ran == ["a", "b", "a", "a"]
 
 
 def test_random_packets_follow_parser_transitions() -> None:

@@ -32,6 +32,7 @@ class Schema:
         self.translation = Translation(p4info, program, ports or {})
         self.p4info = p4info = self.translation.p4info
         self.program = program
+        _name_tuples(p4info, program)
         self.types = Types(p4info, program, self.translation)
         self.tables: dict[int, p4i.Table] = _by_id(p4info.tables, "table")
         self.actions: dict[int, p4i.Action] = _by_id(p4info.actions, "action")
@@ -43,6 +44,7 @@ class Schema:
         self.profiles: dict[int, p4i.ActionProfile] = _by_id(p4info.action_profiles, "action profile")
         self.value_sets: dict[int, p4i.ValueSet] = _by_id(p4info.value_sets, "value set")
         self.digests: dict[int, p4i.Digest] = _by_id(p4info.digests, "digest")
+        self._leave_out_removed()
         self._check()
 
     def program_table(self, table: p4i.Table) -> Table:
@@ -119,11 +121,24 @@ class Schema:
 
     # -- does it fit? ----------------------------------------------------------------------------------------
 
+    def _leave_out_removed(self) -> None:
+        """Leaves out what p4c describes in the P4Info and then removes from the program: tables without match fields,
+        as it calls their actions directly, and action profiles that no table uses."""
+        tables, profiles = self.program.tables, self.program.action_profiles
+        self.tables = {
+            id_: table for id_, table in self.tables.items() if table.match_fields or table.preamble.name in tables
+        }
+        self.profiles = {
+            id_: profile
+            for id_, profile in self.profiles.items()
+            if profile.table_ids or profile.preamble.name in profiles
+        }
+
     def _check(self) -> None:
         program = self.program
-        for table in self.p4info.tables:
+        for table in self.tables.values():
             self._check_table(table)
-        for profile in self.p4info.action_profiles:
+        for profile in self.profiles.values():
             self._check_profile(profile)
         for value_set in self.p4info.value_sets:
             name, bits = value_set.preamble.name, sum(field.bitwidth for field in value_set.match)
@@ -194,6 +209,16 @@ class Schema:
         held = {name: fields for name, fields in self.program.digests.values()}
         _check_name("digest", name, held)
         self.types.check_digest(digest, held[name])
+
+
+def _name_tuples(p4info: p4i.P4Info, program: Program) -> None:
+    """Gives digests of tuples the program's names: p4c calls the first one ``digest_0`` in the P4Info, and ``tuple_0``
+    in the program."""
+    names = [name for _, (name, _) in sorted(program.digests.items())]
+    unnamed = [digest for digest in p4info.digests if digest.type_spec.WhichOneof("type_spec") == "tuple"]
+    unnamed = [digest for digest in unnamed if digest.preamble.name not in names]
+    for digest, name in zip(unnamed, [name for name in names if name.startswith("tuple_")], strict=False):
+        digest.preamble.name = name
 
 
 def _other(

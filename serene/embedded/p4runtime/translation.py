@@ -77,6 +77,8 @@ class Translation:
         if len(fields) != len(widths):
             return
         for field, width in zip(fields, widths, strict=True):
+            if not field.bitwidth and not field.type_name.name:  # p4c gives no width for values of the type error
+                field.bitwidth = width
             if self._of_program(field, width):
                 type_ = self.string_type(field.type_name.name, width)
                 if type_ is not None:
