@@ -40,7 +40,7 @@ from serene.topologies.processes import controller, embedded_switch, free_ports,
 
 PERIOD = 1021  # of the numbers that workers contribute, so that what their sum has to be takes no memory
 PART = 1 << 20  # values that are checked at a time
-PATIENCE_S = 600.0
+PATIENCE_S = 3600.0
 UNIT = 2.0**-20  # of the default scale: what is contributed is exact
 # Bytes of a worker that trains: of each value 4 of the parameter, the gradient, the start, the contribution, three sums
 # and three vectors of the client, and 8 of the residual; of the libraries and the data.

@@ -347,9 +347,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if residual is None:
             return
         if not self._joins_running_job:
-            self._begun.set_pending([residual.get(each) for each in self._shared])
-        elif any(part.any() for part in residual.values()):
-            LOG.warning("job %r runs: the checkpoint's residual is not used, since it may have been sent", self.job)
+            self._begun.set_pending([residual.pop(each, None) for each in self._shared])
+        if any(part.any() for part in residual.values()):
+            why = "the job runs, and may have it already" if self._joins_running_job else "parameters are frozen now"
+            LOG.warning("job %r: the checkpoint's residual is not used: %s", self.job, why)
 
     def _keep_the_jobs_parameters(self) -> None:
         """A checkpoint that was loaded after joining would count as an update, which undoes the others'."""

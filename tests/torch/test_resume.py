@@ -241,9 +241,21 @@ class TestResidual:
             own = SGD([two], lr=1e-4)
             own.load_state_dict(saved[1])
             newcomer = DistributedOptimizer(own, **given)
-            assert "the checkpoint's residual is not used" in caplog.text
+            assert "the checkpoint's residual is not used: the job runs" in caplog.text
             assert "residual" not in own.param_groups[0] and not newcomer._begun._residual.any()
             newcomer._abandon()
+
+    def test_of_a_parameter_that_is_frozen_now_is_lost_with_a_warning(self, caplog: pytest.LogCaptureFixture) -> None:
+        saved = self.steps("both", 1e-4, 1, limit=2.0**20)[1][1]
+        frozen, trained = nn.Parameter(torch.zeros(2), requires_grad=False), nn.Parameter(torch.zeros(2))
+        own = SGD([frozen, trained], lr=0.0)
+        (group,) = saved["param_groups"]
+        saved["param_groups"] = [{**group, "params": [0, 1], "residual": [*group["residual"], None]}]
+        own.load_state_dict(saved)
+        trained.grad = torch.zeros(2)
+        with DistributedOptimizer(own, job="frozen", workers=1, limit=2.0**20) as optimizer:
+            optimizer.step()
+        assert "the checkpoint's residual is not used: parameters are frozen now" in caplog.text
 
     def test_state_between_two_exchanges_is_saved_with_a_warning(self) -> None:
         model = network()
