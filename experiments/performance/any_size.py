@@ -42,8 +42,8 @@ PERIOD = 1021  # of the numbers that workers contribute, so that what their sum 
 PART = 1 << 20  # values that are checked at a time
 PATIENCE_S = 3600.0
 UNIT = 2.0**-20  # of the default scale: what is contributed is exact
-# Bytes of a worker that trains, by count: of each value 4 of the parameter, the gradient, the start, the contribution, three sums
-# and three vectors of the client, and 8 of the residual; of the libraries and the data.
+# Bytes of a worker that trains, by count. Of each value: 4 of the parameter, the gradient, the start, the contribution,
+# three sums and three vectors of the client, and 8 of the residual. Then those of libraries and data.
 TRAINED_BYTES, TRAINER_BYTES = 48, 600_000_000
 MODELS = ("resnet18", "gpt2-4-layers", "gpt2")  # of large_models
 
