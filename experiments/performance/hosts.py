@@ -246,7 +246,7 @@ def any_size(options: Json) -> Json:
     """Contributions of any size; see `any_size`."""
     from serene.experiments.performance import any_size
 
-    return any_size.work(options)
+    return any_size.train(options) if options["train"] else any_size.work(options)
 
 
 PARTS = {

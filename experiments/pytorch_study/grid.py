@@ -62,7 +62,7 @@ class Grid:
         return [(DDP, "bsp", 1), *((POST_LOCAL, "bsp", every) for every in EVERY if every > 1), *shared]
 
     def cells(self) -> list[Cell]:
-        """All trainings, each once; by `_rank`, then one seed after another."""
+        """All trainings, each once, by `_rank`."""
         every = [
             Cell(task, optimizer, way, strategy, steps_between, stragglers, seed, self.steps, self.workers)
             for task, seed, stragglers, (way, strategy, steps_between), optimizer in product(
@@ -71,10 +71,12 @@ class Grid:
         ]
         return sorted(every, key=self._rank)
 
-    def _rank(self, cell: Cell) -> int:
-        """First what compares shared training under BSP with DDP, of each task, and between them one seed of all
-        ways with random stragglers."""
-        first_task = cell.task == self.tasks[0]
-        if (cell.every, cell.strategy, cell.stragglers) == (1, "bsp", self.stragglers[0]):
-            return 0 if first_task else 2
-        return 1 if first_task and (cell.seed, cell.stragglers) == (self.seeds[0], self.stragglers[-1]) else 3
+    def _rank(self, cell: Cell) -> tuple[int, ...]:
+        """One task after another, and one seed after another. Of these first several steps between exchanges, beside
+        DDP; then shared training with an exchange after each step, which takes the most packets."""
+        return (
+            self.tasks.index(cell.task),
+            self.seeds.index(cell.seed),
+            int(cell.way == SHARED and cell.every == 1),
+            self.stragglers.index(cell.stragglers),
+        )

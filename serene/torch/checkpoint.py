@@ -1,4 +1,9 @@
-"""Optimizers' states for a training that resumes: the mean of several workers', and the momentum of ``outer``."""
+"""Optimizers' states for a training that resumes: the mean of several workers', the residual, and the momentum of
+``outer``.
+
+The last two are lists in the state's parameter groups. There a plain optimizer keeps them as they are. In a parameter's
+state it would round them to the parameter's type.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +15,16 @@ from torch import Tensor
 
 from serene.errors import SereneError
 
-OUTER_MOMENTUM = "outer_momentum"  # in a parameter's state
+RESIDUAL, OUTER_MOMENTUM = "residual", "outer_momentum"  # in a parameter group
 
 
 def mean_state(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The mean of several workers' optimizer states, as of ``state_dict()``.
 
     Momentum is linear, so with SGD any number of workers that load the mean continue the mean of the earlier workers.
-    With Adam the mean of the second moments is an approximation. Values that are no floating-point tensors, and the
-    parameter groups, are the first worker's. Raises SereneError if the states have different parts.
+    With Adam the mean of the second moments is an approximation. So is the residual linear: any number of workers send
+    all of it. Values that are no floating-point tensors are the first worker's. Raises SereneError if the states have
+    different parts.
     """
     if not isinstance(states, Sequence):
         raise SereneError(f"states is a {type(states).__name__}: expected a list of workers' state_dict()")
@@ -26,41 +32,42 @@ def mean_state(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         raise SereneError("states is empty: expected one worker's state_dict(), or more")
     if any(not isinstance(state, Mapping) or "state" not in state for state in states):
         raise SereneError("states has something else than an optimizer's state_dict()")
-    return {**states[0], "state": _mean([state["state"] for state in states], "state")}
+    parts = {name: [state.get(name) for state in states] for name in ("state", "param_groups")}
+    return {**states[0], **{name: _mean(of, name) for name, of in parts.items()}}
 
 
 def _mean(parts: Sequence[Any], where: str) -> Any:
     """Of one part of the states. where: its place, for errors."""
-    first = parts[0]
+    first, differ = parts[0], f"the workers' states differ in {where}: expected those of one optimizer and model"
     if isinstance(first, Mapping):
         if any(not isinstance(part, Mapping) or part.keys() != first.keys() for part in parts):
-            raise SereneError(f"the workers' states differ in {where}: expected those of one optimizer and model")
+            raise SereneError(differ)
         return {key: _mean([part[key] for part in parts], f"{where}[{key!r}]") for key in first}
-    if not (isinstance(first, Tensor) and first.is_floating_point()):
+    if isinstance(first, list):
+        if any(not isinstance(part, list) or len(part) != len(first) for part in parts):
+            raise SereneError(differ)
+        return [_mean(of, f"{where}[{number}]") for number, of in enumerate(zip(*parts, strict=True))]
+    if not any(isinstance(part, Tensor) and part.is_floating_point() for part in parts):
         return first
     if any(not isinstance(part, Tensor) or part.shape != first.shape for part in parts):
-        raise SereneError(f"the workers' states differ in {where}: expected those of one optimizer and model")
+        raise SereneError(differ)
     total = torch.zeros_like(first, dtype=torch.float64)
     for part in parts:
         total += part.to(total.device)
     return (total / len(parts)).to(first.dtype)
 
 
-def add_outer_momentum(
-    state: dict[int, dict[str, Any]], groups: Sequence[Mapping[str, Any]], momentum: Mapping[Tensor, Tensor]
+def add_part(
+    saved: Sequence[dict[str, Any]], groups: Sequence[Mapping[str, Any]], name: str, of: Mapping[Tensor, Tensor]
 ) -> None:
-    """Adds the momentum of ``outer`` to a ``state_dict()``. state: its part of that name, by the parameters' numbers in
-    ``groups``. momentum: of each parameter, shaped like it."""
-    number_of = {each: number for number, each in enumerate(each for group in groups for each in group["params"])}
-    for parameter, part in momentum.items():
-        # The state of a parameter that never had a gradient stays empty, as Adam expects it.
-        if part.any():
-            state.setdefault(number_of[parameter], {})[OUTER_MOMENTUM] = part.to(parameter.dtype, copy=True)
+    """Adds a tensor of each parameter to a ``state_dict()``. saved: its parameter groups. groups: the optimizer's. of:
+    by parameter."""
+    for into, group in zip(saved, groups, strict=True):
+        into[name] = [None if (part := of.get(each)) is None else part.clone() for each in group["params"]]
 
 
-def take_outer_momentum(state: Mapping[Tensor, dict[str, Any]], momentum: Mapping[Tensor, Tensor]) -> None:
-    """Moves what `add_outer_momentum` has added from an optimizer's state to ``momentum``, which stays as it is if
-    nothing was added. state: by parameter."""
-    loaded = {parameter: own.pop(OUTER_MOMENTUM) for parameter, own in state.items() if OUTER_MOMENTUM in own}
-    for parameter, part in momentum.items() if loaded else ():
-        part.copy_(loaded[parameter]) if parameter in loaded else part.zero_()
+def take_part(groups: Sequence[dict[str, Any]], name: str) -> dict[Tensor, Tensor] | None:
+    """Removes from an optimizer's parameter groups what `add_part` has added, by parameter. None if nothing was."""
+    groups = [group for group in groups if name in group]
+    each = [pair for group in groups for pair in zip(group["params"], group.pop(name), strict=True)]
+    return {parameter: part for parameter, part in each if part is not None} if groups else None

@@ -95,16 +95,20 @@ def _rack(racks: int) -> int:
 
 
 class Member:
-    """A worker that has joined. values: of its vector. into: int32[values], where this worker's own thread writes the
-    read at the end of each exchange and after each restoration.
+    """A worker that has joined. into: int32[values], where this worker's own thread writes the read at the end of each
+    exchange and after each restoration. sent: int32[values], to which it adds each contribution. ``exchanges``: how
+    many have begun.
 
     Raises SereneError if it cannot join.
     """
 
-    def __init__(self, controller: Controller, wanted: Wanted, values: int, into: np.ndarray, timeout_s: float) -> None:
+    def __init__(
+        self, controller: Controller, wanted: Wanted, into: np.ndarray, sent: np.ndarray, timeout_s: float
+    ) -> None:
         racks = controller.racks()  # fails at once without a controller
         rack, process = _rack(racks) if racks > 1 else None, secrets.token_hex(8)
-        self._into = into
+        self._into, self._sent, values = into, sent, len(into)
+        self.exchanges = 0
         self._ending = self.left = self._departing = False
         self._joining: Client | None = None
         self._runner: Runner | None = None
@@ -160,6 +164,10 @@ class Member:
     def exchange(self, contribution: np.ndarray) -> SwitchWork:
         """Contributes int32[values], in units, and reads; both have ended when the work has ended."""
         return self._submit(lambda: self._exchange(contribution))
+
+    def settle(self) -> None:
+        """Waits for what was submitted, also where an interrupt has kept the caller from getting the work."""
+        self._submit(lambda: None).wait()
 
     def leave(self, timeout_s: float) -> bool:
         """Leaves, waits until all others have left, and reads the rest. Returns whether this succeeded within the
@@ -235,6 +243,9 @@ class Member:
     # -- in the worker's own thread --------------------------------------------------------------------------
 
     def _exchange(self, contribution: np.ndarray) -> None:
+        # No interrupt comes in this thread: what is sent is also counted.
+        self.exchanges += 1
+        self._sent += contribution
         self.session.exchange(contribution)
         self._read()
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import logging
-import math
 import os
 import warnings
 import weakref
@@ -26,7 +25,8 @@ from typing_extensions import ParamSpec, Self
 from serene.errors import SereneError
 from serene.strategy import parse, to_dict
 from serene.torch import termination
-from serene.torch.checkpoint import add_outer_momentum, take_outer_momentum
+from serene.torch.arguments import check, elastic
+from serene.torch.checkpoint import OUTER_MOMENTUM, RESIDUAL, add_part, take_part
 from serene.torch.membership import Member, Setting, Wanted
 from serene.torch.opening import Controller
 from serene.torch.replica import REACH, BadParameters, BadUpdate, Named, Replica, limit_for, scale_for, set_values
@@ -35,10 +35,6 @@ from serene.torch.work import SwitchWork
 P = ParamSpec("P")
 T = TypeVar("T")
 LOG = logging.getLogger("serene.torch")
-MOST_WORKERS = 256
-LIMITS = (0.5, 2.0**30)
-LONGEST_TIMEOUT_S = 1e6  # threads cannot wait for ever
-EVICT_AFTER_S, LEAST_EVICT_AFTER_S, MOST_EVICT_AFTER_S = 10.0, 0.5, 86400.0
 
 
 def _brief(method: Callable[P, T]) -> Callable[P, T]:
@@ -112,8 +108,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 raise SereneError(f"{name}={value!r}: expected a number")
         if not isinstance(strategy, str):
             raise SereneError(f"strategy={strategy!r}: expected a text, for example 'ssp:3'")
-        _check(job, workers, every, outer, limit, timeout_s)
-        self._elastic = _elastic(workers, places, minimum, evict_after)
+        check(job, workers, every, outer, limit, timeout_s)
+        self._elastic = elastic(workers, places, minimum, evict_after)
         self._strategy = to_dict(parse(strategy))
         parse(strategy).compile(range(workers))
         self.optimizer = optimizer
@@ -130,7 +126,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._member: Member | None = None
         self._under_way: SwitchWork | None = None
         self._steps = 0  # since the last exchange
-        self._unshown = False  # an exchange has begun whose read the parameters do not have yet
+        self._exchanges = 0  # of the member, before the present contribution
         self._closed = False
         self._over = True  # whether all others had left before this worker closed
         self._warned = 0
@@ -180,8 +176,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._joins_running_job = False
             self._keep_the_jobs_parameters()
         self._end_interrupted()
+        self._steps += 1  # before the step: an interrupt of it may leave changes, which `close` sends, too
         loss = self.optimizer.step() if closure is None else self.optimizer.step(closure)
-        self._steps += 1
         if self._steps >= self.every:
             self._exchange()
         return loss
@@ -196,13 +192,24 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self.optimizer.add_param_group(param_group)
 
     def state_dict(self) -> dict[str, Any]:
-        """The wrapped optimizer's, so that either loads the other's. With ``outer`` each parameter that has moved also
-        has its ``outer_momentum``. The state does not contain this worker's unsent updates."""
+        """The wrapped optimizer's, so that either loads the other's. Its parameter groups also have this worker's
+        ``residual``, and with ``outer`` the ``outer_momentum``: lists of the parameters' tensors. Warns if there are
+        updates that were not sent, or are not read yet: the state does not contain these."""
         for before in self._optimizer_state_dict_pre_hooks.values():
             before(self)
         saved = self.optimizer.state_dict()
-        if self._replica is not None:
-            add_outer_momentum(saved["state"], self.param_groups, self._replica.outer_momentum)
+        if (replica := self._replica) is not None:
+            if self._under_way is not None or not replica.is_shown():
+                warnings.warn(
+                    f"the state is saved between two exchanges of job {self.job!r}: it lacks this worker's updates "
+                    "since the last one. Save after an exchange without overlap, or after close()",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+            for name, parts in ((RESIDUAL, replica.pending()), (OUTER_MOMENTUM, replica.outer_momentum)):
+                if parts:
+                    of = dict(zip(self._shared, parts, strict=True))
+                    add_part(saved["param_groups"], self.param_groups, name, of)
         for after in self._optimizer_state_dict_post_hooks.values():
             if (changed := after(self, saved)) is not None:
                 saved = changed
@@ -214,7 +221,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 state_dict = changed
         self.optimizer.load_state_dict(state_dict)
         if self._replica is not None:
-            take_outer_momentum(self.state, self._replica.outer_momentum)
+            self._take_loaded()
         for after in self._optimizer_load_state_dict_post_hooks.values():
             after(self)
 
@@ -268,6 +275,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._closed = True
             return self._over
         try:
+            self._end_interrupted()
             if self._steps:
                 self._exchange()
             self._wait()
@@ -326,8 +334,23 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def _begin(self) -> None:
         self._all = self._identities()
         self._frozen = [named for named in self._named() if not named.parameter.requires_grad]
-        self._replica = Replica(self._trained(), self.outer)
-        take_outer_momentum(self.state, self._replica.outer_momentum)
+        trained = self._trained()
+        self._shared = [named.parameter for named in trained]
+        self._replica = Replica(trained, self.outer)
+        self._take_loaded()
+
+    def _take_loaded(self) -> None:
+        """Takes what `state_dict` has added from the wrapped optimizer's state, if that was loaded."""
+        momentum, residual = (take_part(self.param_groups, name) for name in (OUTER_MOMENTUM, RESIDUAL))
+        if momentum is not None:
+            self._begun.set_outer_momentum([momentum.get(each) for each in self._shared])
+        if residual is None:
+            return
+        if not self._joins_running_job:
+            self._begun.set_pending([residual.pop(each, None) for each in self._shared])
+        if any(part.any() for part in residual.values()):
+            why = "the job runs, and may have it already" if self._joins_running_job else "parameters are frozen now"
+            LOG.warning("job %r: the checkpoint's residual is not used: %s", self.job, why)
 
     def _keep_the_jobs_parameters(self) -> None:
         """A checkpoint that was loaded after joining would count as an update, which undoes the others'."""
@@ -358,7 +381,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         limit = limit_for(self._places)
         scale = scale_for(reach if self._limit is None else self._limit, self._places)
         wanted = Wanted(self.job, self._expected, self._settings(), self._strategy, scale, limit, self._elastic)
-        self._member = Member(self._controller, wanted, replica.values, replica.sum.numpy(), self._timeout_s)
+        counted = replica.sum.numpy(), replica.sent.numpy()
+        self._member = Member(self._controller, wanted, *counted, self._timeout_s)
         self._member.session.facts["momentum"] = max(map(_momentum, self.param_groups))
         weakref.finalize(self, _leave, self._member, self.job, os.getpid())
         replica.begin(self._member.scale, self._member.limit)
@@ -374,13 +398,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 self._join(replica.first_reach())
             assert self._member is not None
             self._wait()
-            self._unshown = True
+            self._exchanges = self._member.exchanges
             contribution = replica.contribute(self._member.workers)
-        except BadParameters:
-            self._unshown = False
-            raise
         except BadUpdate as bad:
-            self._unshown = False
             who = "a worker" if self._member is None else f"worker {self._member.worker}"
             raise BadUpdate(f"{who} of job {self.job!r}: {bad}") from None
         self._steps = 0
@@ -391,20 +411,26 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._wait()
             replica.take()
         replica.show()
-        self._unshown = False
         self._warn_of_reach()
         if self.workers != self._notified_of:
             self._notified_of = self.workers
             self._on_members(self._notified_of)
 
     def _end_interrupted(self) -> None:
-        """Ends an exchange in which an interrupt ended `step`, as Ctrl-C in a notebook. Otherwise the next contribution
-        would have its update again."""
-        if self._unshown:
+        """Ends an exchange in which an interrupt ended `step`, as Ctrl-C in a notebook: sends the contribution, unless
+        the worker's thread has it already, and reads. An interrupt may end this, too, at any place."""
+        replica, member = self._begun, self._member
+        if member is None or not replica.contributing:
+            return
+        self._wait()
+        member.settle()
+        contribution = replica.contribute(member.workers)
+        if member.exchanges == self._exchanges:
+            self._under_way = member.exchange(contribution)
             self._wait()
-            self._begun.take()
-            self._begun.show()
-            self._unshown = False
+        self._steps = 0
+        replica.take()
+        replica.show()
 
     def _wait(self) -> None:
         """Waits for an unfinished exchange. Raises its error."""
@@ -442,41 +468,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._closed, self._member = True, None
 
 
-def _elastic(
-    workers: int, places: int | None, minimum: int | None, evict_after: float | None
-) -> dict[str, int | float]:
-    """The settings of workers that come and go; empty if they stay."""
-    if places is None and minimum is None and evict_after is None:
-        return {}
-    places, minimum = places if places is not None else workers, minimum if minimum is not None else 1
-    evict_after = EVICT_AFTER_S if evict_after is None else float(evict_after)
-    if places < workers:  # the controller checks the switch's number of places
-        raise SereneError(f"places={places}: expected {workers} or more, as many as workers at least")
-    if not 1 <= minimum <= workers:
-        raise SereneError(f"minimum={minimum}: expected 1 to {workers}, as many as workers")
-    if not LEAST_EVICT_AFTER_S <= evict_after <= MOST_EVICT_AFTER_S:
-        raise SereneError(f"evict_after={evict_after:g}: expected {LEAST_EVICT_AFTER_S:g} to {MOST_EVICT_AFTER_S:g} s")
-    return {"places": places, "minimum": minimum, "evict_after": evict_after}
-
-
 def _momentum(group: dict[str, Any]) -> float:
     """A parameter group's momentum, 0 to less than 1, of SGD or Adam."""
     return float(group.get("momentum") or (group.get("betas") or (0.0,))[0])
-
-
-def _check(job: str, workers: int, every: int, outer: float, limit: float | None, timeout_s: float) -> None:
-    if not (isinstance(job, str) and 0 < len(job) <= 64 and job.isprintable()):
-        raise SereneError(f"job={job!r}: expected a name of 1 to 64 printable characters")
-    if not 1 <= workers <= MOST_WORKERS:
-        raise SereneError(f"workers={workers}: expected 1 to {MOST_WORKERS}")
-    if every < 1:
-        raise SereneError(f"every={every}: expected 1 or more")
-    if not 0 <= outer < 1:
-        raise SereneError(f"outer={outer}: expected 0 to less than 1")
-    if limit is not None and not (math.isfinite(limit) and LIMITS[0] <= limit <= LIMITS[1]):
-        raise SereneError(f"limit={limit}: expected {LIMITS[0]:g} to {LIMITS[1]:g}")
-    if not 0 <= timeout_s <= LONGEST_TIMEOUT_S:
-        raise SereneError(f"timeout_s={timeout_s}: expected 0 to {LONGEST_TIMEOUT_S:g} s")
 
 
 def _leave(member: Member, job: str, process: int) -> None:

@@ -125,6 +125,17 @@ def _runs(named: Sequence[Named], most: int) -> list[_Run]:
     return runs
 
 
+@dataclass(frozen=True)
+class _Written:
+    """How far a contribution is. An interrupt may come between any two operations: copies that were made in part are
+    made again. runs: so many are over with these copies; clipped: values so far; copies: tensors and their new
+    values."""
+
+    runs: int
+    clipped: int
+    copies: Sequence[tuple[Tensor, Tensor]] = ()
+
+
 class Replica:
     """One worker's parameters. parameters: on one device, in the same order on all workers. outer: momentum of the
     updates, Nesterov's, from 0 to less than 1.
@@ -155,12 +166,13 @@ class Replica:
 
         self.sum = on_host()  # as it was read last
         self.contribution = on_host()  # the last one
-        self.sent = torch.zeros(self.values, dtype=torch.int32, device="cpu")  # all contributions of this worker
+        self.sent = torch.zeros(self.values, dtype=torch.int32, device="cpu")  # the sum of what the caller has sent
         self._shown = torch.zeros(self.values, dtype=torch.int32, device=self.device)  # what the parameters began with
         self.unit = 0.0
         self._limit = 0
         self._workers = 1  # by which the last contribution was divided
         self.clipped = 0  # values of all contributions so far that the limit, or the reach, has cut
+        self._written: _Written | None = None  # of a contribution that has begun; None after `show`
 
     @property
     def start(self) -> Tensor:
@@ -168,16 +180,37 @@ class Replica:
         return self._start
 
     @property
-    def outer_momentum(self) -> dict[Tensor, Tensor]:
-        """For each parameter, the momentum of ``outer``, shaped like it and in the parameter's unit: float64, views.
-        Empty without ``outer``."""
-        if not self._outer:
-            return {}
-        parts = torch.split(self._velocity, [shape.numel() for shape in self._shapes])
-        return {
-            named.parameter: part.view(shape)
-            for named, part, shape in zip(self._named, parts, self._shapes, strict=True)
-        }
+    def outer_momentum(self) -> list[Tensor]:
+        """Of each parameter the momentum of ``outer``, shaped like it and in its unit: float64, views. Empty without
+        ``outer``."""
+        return self._by_parameter(self._velocity) if self._outer else []
+
+    def set_outer_momentum(self, parts: Sequence[Tensor | None]) -> None:
+        """None: zeros. Without ``outer`` it has no effect."""
+        for to, part in zip(self.outer_momentum, parts[: len(self.outer_momentum)], strict=True):
+            to.zero_() if part is None else to.copy_(part)
+
+    @torch.no_grad()
+    def pending(self) -> list[Tensor]:
+        """Of each parameter, shaped like it, float64: what the parameters as of `show` lack of this worker's updates.
+        It is the residual, and what their own type has rounded off."""
+        values = torch.cat([self._residual[run.where] + self._rounded_off(run) for run in self._runs])
+        return self._by_parameter(values)
+
+    @torch.no_grad()
+    def set_pending(self, parts: Sequence[Tensor | None]) -> None:
+        """As `pending` returned it where the parameters were saved. None: zeros."""
+        for to, part in zip(self._by_parameter(self._residual), parts, strict=True):
+            to.zero_() if part is None else to.copy_(part)
+        for run in self._runs:
+            self._residual[run.where] -= self._rounded_off(run)
+
+    def _rounded_off(self, run: _Run) -> Tensor:
+        return self._exact(run) - self._parameters(run)
+
+    def _by_parameter(self, values: Tensor) -> list[Tensor]:
+        parts = torch.split(values, [shape.numel() for shape in self._shapes])
+        return [part.view(shape) for part, shape in zip(parts, self._shapes, strict=True)]
 
     def digest(self) -> tuple[str, str]:
         """A digest of the parameters' shapes, types and first values: equal on two workers if, and only if, these are
@@ -190,13 +223,14 @@ class Replica:
 
     @torch.no_grad()
     def first_reach(self) -> float:
-        """The distance that parameters should be able to move, by the first update and their first values. Raises as
-        `contribute`."""
+        """The distance that parameters should be able to move, by the first update, with the residual, and their first
+        values. Raises as `contribute`."""
         self._check_update()
         update = start = 0.0
         for run in self._runs:
             began = self._start[run.where].to(torch.float64, copy=True)
-            update = max(update, float((run.values().double() - began).abs_().max()))
+            first = run.values().double() - began + self._residual[run.where]
+            update = max(update, float(first.abs_().max()))
             start = max(start, float(began.abs_().max()))
         return max(FIRST_UPDATES * update, STARTS * start) or float(STARTS)
 
@@ -219,46 +253,68 @@ class Replica:
         """The job's numbers: units in 1.0, and the largest value of a contribution in units."""
         self.unit, self._limit = 1 / scale, limit
 
+    @property
+    def contributing(self) -> bool:
+        """Whether a contribution has begun that the parameters do not show yet."""
+        return self._written is not None
+
     @torch.no_grad()
     def contribute(self, workers: int) -> np.ndarray:
-        """The next contribution, int32[values], valid until the next call. workers: the number of members.
+        """The next contribution, int32[values], valid until the next one begins. workers: the number of members.
 
-        The update is the change of the parameters since `show`. Raises BadUpdate, or BadParameters if a shape has
+        The update is the change of the parameters since `show`. Until the next `show` a further call continues this
+        contribution, after an interrupt, or returns it again. Raises BadUpdate, or BadParameters if a shape has
         changed; then no state has changed.
         """
-        self._check_update()
-        self._workers = workers
-        step = self.unit * workers  # what one unit of a contribution is of an update
-        for run in self._runs:
+        if self._written is None:
+            self._check_update()
+            self._workers = workers
+            self._written = _Written(0, self.clipped)
+        self._write(self._written)
+        step = self.unit * self._workers  # what one unit of a contribution is of an update
+        for number in range(self._written.runs, len(self._runs)):
+            run = self._runs[number]
+            residual, copies = self._residual[run.where], list[tuple[Tensor, Tensor]]()
             update = run.values().to(torch.float64, copy=True)
             update -= self._parameters(run)
             if self._outer:
-                velocity = self._velocity[run.where].mul_(self._outer).add_(update)
+                velocity = self._velocity[run.where] * self._outer + update
+                copies.append((self._velocity[run.where], velocity))
                 update.add_(velocity, alpha=self._outer)
-            update += self._residual[run.where]
+            update += residual
             units = (update / step).round_()
-            self._fit(units, self._shown[run.where])
-            self._residual[run.where] = update.sub_(units, alpha=step)
+            clipped = self.clipped + self._fit(units, self._shown[run.where])
             self._copies.fetch(self.contribution[run.where], units.to(torch.int32))
+            copies.append((residual, update.sub_(units, alpha=step)))
+            self._write(_Written(number + 1, clipped, copies))
         self._copies.wait_for(self._copies.fetched())
-        self.sent += self.contribution
         return self.contribution.numpy()
 
-    def _fit(self, units: Tensor, shown: Tensor) -> None:
-        """Clips values beyond the limit, or that would move a parameter beyond its reach."""
+    def _write(self, written: _Written) -> None:
+        self._written = written  # from now on it is the new state that counts
+        for to, values in written.copies:
+            to.copy_(values)
+        self.clipped = written.clipped
+
+    def _fit(self, units: Tensor, shown: Tensor) -> int:
+        """Clips values beyond the limit, or that would move a parameter beyond its reach. Returns their number."""
         least, most = (float(end) for end in torch.aminmax(units))
         low, high = (int(end) for end in torch.aminmax(shown))
         if -self._limit <= least and most <= self._limit and low + least >= -REACH and high + most <= REACH:
-            return
+            return 0
         wanted = units.clone()
         units.clamp_(-self._limit, self._limit)
         # Beyond the reach a parameter may only come back.
         units.clamp_((-REACH - shown.clamp(-REACH, 0)).double(), (REACH - shown.clamp(0, REACH)).double())
-        self.clipped += int(torch.count_nonzero(wanted != units))
+        return int(torch.count_nonzero(wanted != units))
+
+    def _exact(self, run: _Run) -> Tensor:
+        """The parameters as of `show`, before they are rounded to their types, float64[n]."""
+        return self._start[run.where].to(torch.float64, copy=True).add_(self._shown[run.where], alpha=self.unit)
 
     def _parameters(self, run: _Run) -> Tensor:
         """The parameters as of `show`: in their type if all have one, else float64[n]."""
-        exact = self._start[run.where].to(torch.float64, copy=True).add_(self._shown[run.where], alpha=self.unit)
+        exact = self._exact(run)
         kinds = run.kinds
         if len(kinds) == 1:
             return exact.to(kinds.pop())
@@ -278,10 +334,11 @@ class Replica:
 
     @torch.no_grad()
     def show(self) -> None:
-        """Sets the parameters to their start plus the stored sum."""
+        """Sets the parameters to their start plus the stored sum. The last contribution is over."""
         for run in self._runs:
             for parameter, part in run.split(self._parameters(run)):
                 parameter.copy_(part)
+        self._written = None
 
 
 @torch.no_grad()

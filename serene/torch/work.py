@@ -180,8 +180,6 @@ class Runner:
     def __init__(self, name: str, idle: Callable[[], None]) -> None:
         self._tasks: queue.SimpleQueue[tuple[Callable[[], None], SwitchWork] | None] = queue.SimpleQueue()
         self._idle = idle
-        # So that no task enters the queue after the thread has ended. Reentrant, for tasks of a signal's handler.
-        self._ending = threading.RLock()
         self._ended: ThreadEnded | None = None
         self._last: weakref.ref[SwitchWork] | None = None  # weak: a work is not kept after its end
         # A daemon: a script without `destroy_process_group` can end, too.
@@ -192,12 +190,11 @@ class Runner:
         """Queues the task. Returns a work with these tensors as its result, which ends with the task, and fails with
         the task's error."""
         work = SwitchWork(tensors, self._thread.is_alive)
-        with self._ending:
-            if self._ended is None:
-                self._tasks.put((task, work))
-                self._last = weakref.ref(work)
-                return work
-        work.end(self._ended)
+        self._last = weakref.ref(work)
+        # Without a lock, which an interrupt could leave locked: the thread sets its end before it empties the queue.
+        self._tasks.put((task, work))
+        if self._ended is not None:
+            self._end_all(self._ended)
         return work
 
     def last_under_way(self) -> SwitchWork | None:
@@ -226,11 +223,11 @@ class Runner:
 
     def _end_all(self, error: ThreadEnded) -> None:
         """Ends the works of tasks that will not run any more."""
-        with self._ending:
-            self._ended = error
-        while not self._tasks.empty():
-            if (item := self._tasks.get()) is not None:
-                item[1].end(error)
+        self._ended = error
+        with suppress(queue.Empty):  # two threads may empty it
+            while True:
+                if (item := self._tasks.get_nowait()) is not None:
+                    item[1].end(error)
 
     def _serve(self) -> None:
         logged = ""

@@ -12,7 +12,8 @@ import pytest
 from serene.embedded import Switch, load_program
 from serene.embedded.program import memory
 from serene.embedded.program.errors import NoMemory
-from serene.experiments.performance.any_size import run
+from serene.errors import SereneError
+from serene.experiments.performance import any_size
 from serene.program import Program
 from serene.strategy import BSP
 from serene.wire import Op
@@ -71,10 +72,19 @@ def test_too_many_slots_error_names_largest_count_that_fits(monkeypatch: pytest.
 
 def test_large_vector_trains_under_quorum_with_live_swaps(tmp_path: Path) -> None:
     """It needs more slots than were compiled. Only on the embedded switch: BMv2 has its ports in Mininet."""
-    done = run(VALUES, 4, 3, tmp_path)
+    done = any_size.run(VALUES, 4, 3, tmp_path)
     assert done["slots"] == VALUES // 320
     assert done["swaps"] >= 1
     assert [(worker["complete"], worker["wrong"]) for worker in done["workers"]] == [(True, 0)] * 4
     assert done["applied"] == [3 * VALUES // 320] * 4, "each contribution counts once"
     for worker in done["workers"]:
         assert worker["memory"] - worker["before"] < 5.5 * 4 * VALUES
+
+
+def test_training_without_memory_is_refused_before_it_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(any_size, "free_bytes", lambda: 10**9)
+    with pytest.raises(
+        SereneError, match=r"^training 1,000 values on 4 workers takes about 2 GB of memory, and 1 GB are"
+    ):
+        any_size.run(1000, 4, 1, tmp_path, train="gpt2")
+    assert not [*tmp_path.iterdir()]

@@ -3,9 +3,11 @@ with another number as a training that begins with those parameters and the mean
 
 from __future__ import annotations
 
+import io
 import re
 import signal
 import subprocess
+import warnings
 from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
@@ -179,6 +181,92 @@ class TestNewcomer:
             values = optimizer.start.numel()
             with pytest.raises(SereneError, match=rf"start has the shape \[3\]: expected \[{values}\]"):
                 self.make(network(), "length", start=torch.zeros(3))
+
+
+class TestResidual:
+    """What did not fit or was rounded off goes with the next update, also after a checkpoint."""
+
+    @pytest.fixture(autouse=True)
+    def controller(self, local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv(CONTROLLER, local.client.url)
+
+    def steps(
+        self, job: str, rate: float, steps: int, saved: Any = None, wrapped: bool = True, **given: Any
+    ) -> tuple[nn.Parameter, Any]:
+        """A parameter after these steps, and its checkpoint. wrapped: whether the state is loaded when the optimizer
+        is wrapped already."""
+        parameter = nn.Parameter(torch.zeros(2) if saved is None else saved[0].clone())
+        own = SGD([parameter], lr=rate)
+        if saved is not None and not wrapped:
+            own.load_state_dict(saved[1])
+        with DistributedOptimizer(own, job=job, workers=1, **given) as optimizer:
+            if saved is not None and wrapped:
+                optimizer.load_state_dict(saved[1])
+            own.param_groups[0]["lr"] = rate
+            parameter.grad = torch.tensor([-1.0, 2.0])
+            for _ in range(steps):
+                optimizer.step()
+        buffer = io.BytesIO()
+        torch.save((parameter.detach(), optimizer.state_dict()), buffer)
+        buffer.seek(0)
+        return parameter, torch.load(buffer)
+
+    @pytest.mark.parametrize("wrapped", [True, False], ids=["loaded after", "loaded before"])
+    def test_updates_below_a_unit_add_up_over_checkpoints(self, wrapped: bool) -> None:
+        """Of a tenth of a unit, with a checkpoint after each step."""
+        limit = 2.0**20  # a unit is 2^-10
+        whole, _ = self.steps("whole", 1e-4, 12, limit=limit)
+        saved = None
+        for part in range(12):
+            parameter, saved = self.steps(f"part {part} {wrapped}", 1e-4, 1, saved, wrapped, limit=limit)
+        assert parameter.tolist() == whole.tolist() == [2**-10, -(2**-9)]
+
+    def test_clipped_values_follow_in_the_next_job(self) -> None:
+        """Its unit follows from them, too: the next job has room for them."""
+        with pytest.warns(RuntimeWarning, match="update values so far were too large"):
+            parameter, saved = self.steps("clips", 30.0, 2, limit=4.0)
+        assert parameter.tolist() == [1.0, -1.0]
+        parameter, saved = self.steps("continues", 0.0, 1, saved)
+        assert parameter.tolist() == [60.0, -120.0]
+        assert not any(part.any() for part in saved[1]["param_groups"][0]["residual"])
+
+    def test_of_an_older_checkpoint_is_not_sent_to_a_running_job(self, caplog: pytest.LogCaptureFixture) -> None:
+        """The job's sum may have it already."""
+        _, saved = self.steps("earlier", 1e-4, 1, limit=2.0**20)
+        given: dict[str, Any] = {"job": "runs", "workers": 1, "places": 2, "strategy": "asp", "limit": 2.0**20}
+        one, two = nn.Parameter(torch.zeros(2)), nn.Parameter(torch.zeros(2))
+        with DistributedOptimizer(SGD([one], lr=1.0), **given) as optimizer:
+            one.grad = torch.ones(2)
+            optimizer.step()
+            own = SGD([two], lr=1e-4)
+            own.load_state_dict(saved[1])
+            newcomer = DistributedOptimizer(own, **given)
+            assert "the checkpoint's residual is not used: the job runs" in caplog.text
+            assert "residual" not in own.param_groups[0] and not newcomer._begun._residual.any()
+            newcomer._abandon()
+
+    def test_of_a_parameter_that_is_frozen_now_is_lost_with_a_warning(self, caplog: pytest.LogCaptureFixture) -> None:
+        saved = self.steps("both", 1e-4, 1, limit=2.0**20)[1][1]
+        frozen, trained = nn.Parameter(torch.zeros(2), requires_grad=False), nn.Parameter(torch.zeros(2))
+        own = SGD([frozen, trained], lr=0.0)
+        (group,) = saved["param_groups"]
+        saved["param_groups"] = [{**group, "params": [0, 1], "residual": [*group["residual"], None]}]
+        own.load_state_dict(saved)
+        trained.grad = torch.zeros(2)
+        with DistributedOptimizer(own, job="frozen", workers=1, limit=2.0**20) as optimizer:
+            optimizer.step()
+        assert "the checkpoint's residual is not used: parameters are frozen now" in caplog.text
+
+    def test_state_between_two_exchanges_is_saved_with_a_warning(self) -> None:
+        model = network()
+        with DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="between", workers=1, every=2) as optimizer:
+            train(model, optimizer, range(1))
+            with pytest.warns(RuntimeWarning, match="the state is saved between two exchanges of job 'between'"):
+                optimizer.state_dict()
+            train(model, optimizer, range(1, 2))
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                optimizer.state_dict()
 
 
 class TestMeanState:

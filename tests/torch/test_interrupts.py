@@ -1,0 +1,163 @@
+"""An interrupt at each place of a step, in turn: its update counts once."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.optim import SGD
+
+import serene.torch
+from serene.http import CONTROLLER
+from serene.torch import DistributedOptimizer, replica
+from serene.torch.replica import Named, Replica
+from tests.torch.local import Local
+
+FOLDER = str(Path(serene.torch.__file__).parent)
+
+
+def interrupted_at(count: int, call: Callable[[], object], place: str = "line") -> bool:
+    """Raises KeyboardInterrupt before a place of serene.torch in this call, the one of that number. Returns whether
+    there was one. place: "line", or "opcode" for an instruction: a signal's handler runs between two of these."""
+    left = count
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal left
+        if not frame.f_code.co_filename.startswith(FOLDER):
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = place == "opcode", place == "line"
+        if event == place:
+            left -= 1
+            if not left:
+                raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(None)
+    return False
+
+
+def counts(step: int = 1) -> Iterator[int]:
+    number = 1
+    while True:
+        yield number
+        number += step
+
+
+def parts_of(each: Replica) -> list[Tensor]:
+    return [each.contribution, each._residual, each._velocity, torch.tensor(each.clipped)]
+
+
+def test_interrupted_contribution_is_continued_to_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of several runs of values, some of which are clipped, with the momentum of ``outer``; twice interrupted."""
+    monkeypatch.setattr(replica, "RUN", 5)
+
+    def made() -> tuple[Replica, nn.Parameter]:
+        torch.manual_seed(0)
+        parameter = nn.Parameter(torch.randn(10))
+        ours = Replica([Named("parameter", parameter)], outer=0.5)
+        ours.begin(2**10, 40)
+        with torch.no_grad():
+            parameter.add_(0.1 * torch.randn(10))
+        ours.contribute(3)  # so that there is a residual, and a momentum
+        ours.take()
+        ours.show()
+        with torch.no_grad():
+            parameter.add_(0.1 * torch.randn(10))
+        return ours, parameter
+
+    whole, _ = made()
+    whole.contribute(3)
+    assert whole.clipped > 1 and whole._residual.count_nonzero() == 10
+    for count in counts():
+        ours, _ = made()
+        if not interrupted_at(count, lambda: ours.contribute(3), "opcode"):  # noqa: B023
+            break
+        interrupted_at(count // 2 + 1, lambda: ours.contribute(5 if ours.contributing else 3), "opcode")  # noqa: B023
+        np.testing.assert_array_equal(ours.contribute(5 if ours.contributing else 3), whole.contribution.numpy())
+        for one, two in zip(parts_of(ours), parts_of(whole), strict=True):
+            assert torch.equal(one, two), f"interrupted at instruction {count}"
+    assert count > 300
+
+
+class Counted:
+    """A parameter and its optimizer, whose updates are added up where they are made."""
+
+    def __init__(self, job: str, **settings: Any) -> None:
+        self.parameter, self.made = nn.Parameter(torch.zeros(3)), torch.zeros(3, dtype=torch.float64)
+        self.steps = 0
+        own = SGD([self.parameter], lr=1 / 3)
+        own.register_step_pre_hook(self._begins)
+        own.register_step_post_hook(self._ends)
+        self.optimizer = DistributedOptimizer(own, job=job, workers=1, limit=64.0, **settings)
+        self.parameter.grad = torch.ones(3)
+
+    def _begins(self, *_: object) -> None:
+        # So that updates differ, and parameters stay near zero.
+        self.parameter.grad = (-1) ** self.steps * (1 + self.steps % 7 / 8) * torch.tensor([-1.0, 2.5, -0.001])
+        self._before = self.parameter.detach().double()
+
+    def _ends(self, *_: object) -> None:
+        self.made += self.parameter.detach().double() - self._before
+        self.steps += 1
+
+    def check(self, where: str) -> None:
+        """What was made was sent, or is in the residual; what was sent was read."""
+        ours = self.optimizer._begun
+        assert not ours.contributing and torch.equal(ours.sum, ours.sent), where
+        assert torch.equal(ours.unit * ours.sent.double() + ours._residual, self.made), where
+        assert torch.equal(self.parameter.detach(), (ours.unit * ours.sum.double()).float()), where
+
+
+@pytest.fixture(autouse=True)
+def controller(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CONTROLLER, local.client.url)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("overlap", [False, True])
+def test_update_interrupted_at_any_line_counts_once(overlap: bool) -> None:
+    """It is sent at the next step, alone or with that step's. A second interrupt meets the sending of the first."""
+    training = Counted(f"each {overlap}", overlap=overlap)
+    step, ours = training.optimizer.step, training.optimizer
+    with ours:
+        step()
+        for count in counts(3 if overlap else 1):
+            if not interrupted_at(count, step):
+                break
+            interrupted_at(count // 3 + 1, step)
+            step()
+            if overlap:
+                ours._wait()
+                ours._begun.take()
+                ours._begun.show()
+            training.check(f"interrupted at line {count}")
+    assert count > 80
+    training.check("at the end")
+
+
+def test_close_sends_an_interrupted_update() -> None:
+    """Wherever its step was interrupted."""
+    ended = set[int]()
+    for count in counts(25):
+        training = Counted(f"close {count}")
+        training.optimizer.step()
+        if not interrupted_at(count, training.optimizer.step):
+            break
+        training.optimizer.close()
+        training.check(f"interrupted at line {count}")
+        ended.add(training.steps)
+    training.optimizer.close()
+    assert ended == {1, 2}, "before the optimizer's own step, and after it"
