@@ -69,25 +69,33 @@ class GlooGroup(ProcessGroup):
         copies.wait_for(copies.fetched())
         host_args, host_named = tree_map_only(Tensor, lambda tensor: of[id(tensor)], (args, named))
         work: Work = getattr(self._plain, name)(*host_args, **host_named)
-        # The first argument is a collective's output, except for `send`.
-        written = [] if name == "send" else _tensors(args[0] if args else next(iter(named.values())))
+        written = [] if name == "send" else _outputs(args, named)
 
         def end() -> None:
-            try:
-                work.wait()
-                with torch.no_grad():
-                    for tensor in written:
-                        copies.put(tensor.detach(), of[id(tensor)])
-                copies.wait()
-            except BaseException as error:
-                staged.end(error)
-            else:
-                staged.end()
+            work.wait()
+            with torch.no_grad():
+                for tensor in written:
+                    copies.put(tensor.detach(), of[id(tensor)])
+            copies.wait()
 
-        ending = threading.Thread(target=end, name=f"serene-{name}", daemon=True)
-        staged = SwitchWork(written, lambda: ending.is_alive() or not ending.ident)
-        ending.start()
-        return staged
+        return _ended_by(end, written, name)
+
+
+def _ended_by(end: Callable[[], object], tensors: list[Tensor], name: str) -> SwitchWork:
+    """Calls ``end`` in a thread. Returns a work with these tensors, which ends with it, and fails with its error."""
+
+    def run() -> None:
+        try:
+            end()
+        except BaseException as error:
+            work.end(error)
+        else:
+            work.end()
+
+    thread = threading.Thread(target=run, name=f"serene-{name}", daemon=True)
+    work = SwitchWork(tensors, lambda: thread.is_alive() or not thread.ident)
+    thread.start()
+    return work
 
 
 def _gloo(store: Store, rank: int, size: int, timeout: timedelta, address: str | None) -> Backend:
@@ -109,12 +117,18 @@ def _tensors(of: Any) -> list[Tensor]:
     return [leaf for leaf in tree_leaves(of) if isinstance(leaf, Tensor)]
 
 
+def _outputs(args: tuple[Any, ...], named: dict[str, Any]) -> list[Tensor]:
+    """The tensors of a collective's first argument: its output, except for `send`."""
+    return _tensors(args[0] if args else next(iter(named.values())))
+
+
 def _forwarded(name: str) -> Callable[..., Work]:
     def forward(self: GlooGroup, *args: Any, **named: Any) -> Work:
         if (device := device_of(_tensors((args, named)))) is not None:
             return self._staged(name, device, args, named)
         work: Work = getattr(self._plain, name)(*args, **named)
-        return work
+        # gloo's works of reduce-scatter have no future. A caller cannot know whether the switch or gloo summed.
+        return _ended_by(work.wait, _outputs(args, named), name) if "reduce_scatter" in name else work
 
     forward.__name__ = name
     forward.__qualname__ = f"{GlooGroup.__name__}.{name}"

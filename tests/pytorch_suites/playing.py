@@ -16,8 +16,6 @@ from tests.controller.processes import ROOT
 TEST_TIMEOUT_S = 300  # PyTorch's own, for a test's ranks
 ELSEWHERE = "not nccl and not cuda and not Cuda and not gpu"  # GPUs' own, skipped on a CPU after some seconds each
 
-LONGEST = 200  # characters of why a test failed
-
 
 @dataclass(frozen=True)
 class Suite:

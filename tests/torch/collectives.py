@@ -241,6 +241,18 @@ def reduce_scatter(op: Any, dtype: torch.dtype, *, wide: bool = False) -> Callab
     return run
 
 
+def reduce_scatter_future(group: Group) -> list[Tensor]:
+    """gloo's work has no future, and ours has one also where gloo reduces."""
+    part = torch.empty(4, dtype=torch.int64)
+    whole = (numbers(4 * dist.get_world_size()) * 1000).to(torch.int64)
+    work = dist.reduce_scatter_single(part, whole, op=dist.ReduceOp.MAX, group=group, async_op=True)
+    assert work is not None
+    if group is None:
+        assert work.get_future().wait()[0] is part
+    work.wait()
+    return [part]
+
+
 def reduce_scatter_coalesced(group: Group) -> list[Tensor]:
     workers = dist.get_world_size()
     outputs = [torch.empty(4), torch.empty(2, 3)]
@@ -443,6 +455,7 @@ def cases() -> list[Case]:
         Case("all_reduce magnitudes", magnitudes, 1),
         Case("in inference mode", in_inference_mode, 4),
         Case("all_reduce coalesced", coalesced, 2),
+        Case("reduce_scatter future", reduce_scatter_future, 0),
         Case("reduce_scatter coalesced", reduce_scatter_coalesced, 1),
         Case("functional collectives", functional, 3),
         *(Case(run.__name__, run, 0) for run in OF_GLOO),
