@@ -78,7 +78,7 @@ def job_number(client: ControllerClient, named: str) -> int:
 
 @contextmanager
 def job_of(
-    controller: str | None, job: str | None, made_by: str = "'serenectl jobs create --workers N'"
+    controller: str | None, job: str | None, made_by: str = view.MADE_BY
 ) -> Iterator[tuple[ControllerClient, int]]:
     """A client of the controller, and the chosen job: the named one, else `only_job`."""
     with ControllerClient(controller) as client:

@@ -32,7 +32,7 @@ def _list_jobs(as_json: bool, controller: str | None) -> None:
     elif listed:
         console().print(view.jobs_table(listed))
     else:
-        print("no jobs; create one with 'serenectl jobs create --workers N'")
+        print(f"no jobs; create one with {view.MADE_BY}")
 
 
 @jobs.command("list")

@@ -24,6 +24,8 @@ from serene.report import Fact, Facts, values
 NOT_YET = "-"
 LONGEST_LINE = 500  # characters of texts that processes send
 LATEST = 3  # finished jobs that are shown
+# A PyTorch program makes its own job. A job by 'jobs create' would be a second one, which it does not use.
+MADE_BY = "a PyTorch program or 'serenectl jobs create --workers N'"
 
 
 def whole(status: Status, finished: int | None = LATEST) -> RenderableType:
@@ -44,7 +46,7 @@ def whole(status: Status, finished: int | None = LATEST) -> RenderableType:
 
 def no_jobs_line(status: Status) -> str:
     """Advice if there is no job; "" if there is one."""
-    return "" if status.jobs or status.gathering else "no jobs; create one with 'serenectl jobs create --workers N'"
+    return "" if status.jobs or status.gathering else f"no jobs; create one with {MADE_BY}"
 
 
 def gathering_lines(status: Status) -> list[str]:

@@ -127,7 +127,7 @@ def test_commands_manage_a_job_from_creation_to_deletion(
         assert (ran.status, ran.err) == (0, ""), command
         return ran.out
 
-    assert output("jobs") == "no jobs; create one with 'serenectl jobs create --workers N'\n"
+    assert output("jobs") == "no jobs; create one with a PyTorch program or 'serenectl jobs create --workers N'\n"
     assert output("jobs create --workers 2 --strategy ssp:2") == "job 0: waiting, SSP(2), 0 of 2 workers here\n"
     assert output("sync ssp --staleness 2") == output("sync ssp:2") == "job 0: already SSP(2), no change\n"
     assert output("sync bsp") == "job 0: SSP(2) -> BSP, when it starts\n"
@@ -163,7 +163,7 @@ def test_command_without_job_number_needs_exactly_one_job(run: Run, controller: 
         ran = run(command, controller=controller.url)
         return ran.status, ran.err
 
-    none = "error: there is no job; create one with 'serenectl jobs create --workers N'\n"
+    none = "error: there is no job; create one with a PyTorch program or 'serenectl jobs create --workers N'\n"
     assert error("sync bsp") == (1, none)
     controller.client.create_job(2, BSP())
     assert error("sync bsp --job 1") == (2, "error: there is no job 1 (jobs: 0)\n")
