@@ -256,7 +256,7 @@ def _parser() -> argparse.ArgumentParser:
     for name, (repository, _) in CHECKOUTS.items():
         parser.add_argument(f"--{name.lower().replace('_', '-')}", type=Path, help=f"a checkout of {repository}")
     parser.add_argument("--switch", choices=("both", *NAMES), default="both", help="default: installed ones")
-    parser.add_argument("--only", choices=PARTS, action="append", help="default: all parts")
+    parser.add_argument("--only", choices=PARTS, action="append", help="may be repeated; default: all parts")
     parser.add_argument(
         "--suite", action="append", default=[], help="part of a PTF suite's or program's name; default: all"
     )
