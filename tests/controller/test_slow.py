@@ -110,8 +110,8 @@ def report(epoch: int, first: int, times: list[float]) -> Facts:
     return {REPORTED: base64.b64encode(packed).decode()}
 
 
-def two_workers() -> Job:
-    job = Job(id=0, workers_expected=2, strategy=BSP(), scale=1, limit=1.0, state=JobState.RUNNING)
+def running_job(workers: int = 2) -> Job:
+    job = Job(id=0, workers_expected=workers, strategy=BSP(), scale=1, limit=1.0, state=JobState.RUNNING)
     job.session = job.epoch = 1
     for worker in job.workers:
         worker.state = WorkerState.RUNNING
@@ -130,7 +130,7 @@ def worker_1_is_slow(job: Job, slow: SlowWorkers, others: Facts | None = None) -
 @pytest.mark.parametrize("epoch", [0, 2, 2**32 - 1])
 def test_step_reports_of_other_epochs_hide_no_slow_worker(epoch: int) -> None:
     """Of an epoch that is over, or has not begun."""
-    job, slow = two_workers(), SlowWorkers()
+    job, slow = running_job(), SlowWorkers()
     slow.note(job, 1, report(1, 0, LATE), 0.0)
     worker_1_is_slow(job, slow, report(epoch, 0, WAITS))
     found = slow.of(job)
@@ -138,7 +138,7 @@ def test_step_reports_of_other_epochs_hide_no_slow_worker(epoch: int) -> None:
 
 
 def test_slow_worker_is_cleared_when_no_longer_late() -> None:
-    job, slow, messages = two_workers(), SlowWorkers(), list[str | None]()
+    job, slow, messages = running_job(), SlowWorkers(), list[str | None]()
     worker_1_is_slow(job, slow)
     for first in range(20 * AT_ONCE, 30 * AT_ONCE, AT_ONCE):
         messages += [slow.note(job, worker, report(1, first, [50.0, 50.0, 10.0]), float(first)) for worker in range(2)]
@@ -146,9 +146,27 @@ def test_slow_worker_is_cleared_when_no_longer_late() -> None:
     assert slow.of(job) is None
 
 
+def test_slow_worker_stays_named_when_another_member_leaves() -> None:
+    """The new epoch has too few steps for a verdict at first."""
+    job, slow, messages = running_job(3), SlowWorkers(), list[str | None]()
+
+    def train(epoch: int, each: tuple[list[float], ...]) -> None:
+        for first in range(0, 20 * AT_ONCE, AT_ONCE):
+            for worker, times in enumerate(each):
+                messages.append(slow.note(job, worker, report(epoch, first, times), float(100 * epoch + first)))
+
+    train(1, (WAITS, LATE, WAITS))
+    assert [text for text in messages if text] != []
+    messages.clear()
+    job.workers[2].state, job.epoch = WorkerState.LEFT, 2
+    train(2, (WAITS, LATE))
+    found = slow.of(job)
+    assert not any(messages) and found is not None and (found.worker, found.since) == (1, 100.0)
+
+
 def test_step_reports_have_bounded_memory() -> None:
     """Also if each report has earlier steps than the last one."""
-    job, slow = two_workers(), SlowWorkers()
+    job, slow = running_job(), SlowWorkers()
     for report_ in range(4 * REMEMBERED):
         slow.note(job, 0, report(1, 2**31 - AT_ONCE * report_, WAITS), 0.0)
     assert len(slow._jobs[0].reported[0][1]) <= REMEMBERED
@@ -158,11 +176,11 @@ def test_step_reports_have_bounded_memory() -> None:
     ("strategy", "state"), [(ASP(), WorkerState.RUNNING), (BSP(), WorkerState.EVICTED), (BSP(), WorkerState.LEFT)]
 )
 def test_worker_nobody_waits_for_is_not_reported_slow(strategy: Strategy, state: WorkerState) -> None:
-    job, slow = two_workers(), SlowWorkers()
+    job, slow = running_job(), SlowWorkers()
     worker_1_is_slow(job, slow)
     assert slow.of(job) is not None
     job.strategy, job.workers[1].state = strategy, state
     assert slow.of(job) is None
-    job = two_workers()
+    job = running_job()
     job.session = 2
     assert slow.of(job) is None
