@@ -95,7 +95,9 @@ def test_study_table_is_the_same_from_its_csv_file(results: JsonStore[Cell], tmp
     found = report.rows(SMALL, results)
     found.to_csv(tmp_path / "rows.csv", index=False)
     assert report.table(report.read_csv(tmp_path / "rows.csv"), SMALL) == report.table(found, SMALL)
-    head, lines = report.table(found[:-1], SMALL)
+    lacking = (found.strategy == "quorum:3") & (found.every == 32) & (found.stragglers == "random") & (found.seed == 2)
+    assert lacking.sum() == 1
+    head, lines = report.table(found[~lacking], SMALL)
     assert head[5:9] == ["accuracy, none", "accuracy, random", "s to target, none", "s to target, random"]
     assert len(lines) == 15
     by_way = {(line[2], line[3]): line[4:] for line in lines}
