@@ -26,7 +26,7 @@ from serene.errors import SereneError
 from serene.strategy import parse, to_dict
 from serene.torch import termination
 from serene.torch.arguments import check, elastic
-from serene.torch.checkpoint import OUTER_MOMENTUM, RESIDUAL, add_part, take_part
+from serene.torch.checkpoint import OUTER_MOMENTUM, RESIDUAL, add_part, check_parts, take_part
 from serene.torch.membership import Member, Setting, Wanted
 from serene.torch.opening import Controller
 from serene.torch.replica import REACH, BadParameters, BadUpdate, Named, Replica, limit_for, scale_for, set_values
@@ -216,9 +216,12 @@ class DistributedOptimizer(torch.optim.Optimizer):
         return saved
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Raises SereneError for a residual or an outer momentum that does not fit the parameters; then nothing is
+        loaded."""
         for before in self._optimizer_load_state_dict_pre_hooks.values():
             if (changed := before(self, state_dict)) is not None:
                 state_dict = changed
+        check_parts(state_dict["param_groups"], self.param_groups)
         self.optimizer.load_state_dict(state_dict)
         if self._replica is not None:
             self._take_loaded()
@@ -332,6 +335,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         return [named for named in self._named() if named.parameter.requires_grad]
 
     def _begin(self) -> None:
+        check_parts(self.param_groups, self.param_groups)  # the wrapped optimizer may have loaded them
         self._all = self._identities()
         self._frozen = [named for named in self._named() if not named.parameter.requires_grad]
         trained = self._trained()
