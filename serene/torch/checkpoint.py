@@ -90,9 +90,15 @@ def _check_part(part: Any, parameters: Sequence[Tensor], where: str) -> None:
             raise SereneError(f"{where}[{index}] has values that are not finite: load an earlier checkpoint")
 
 
-def take_part(groups: Sequence[dict[str, Any]], name: str) -> dict[Tensor, Tensor] | None:
-    """Removes from an optimizer's parameter groups what `add_part` has added, by parameter. None if nothing was. Call
+def part_of(groups: Sequence[dict[str, Any]], name: str) -> dict[Tensor, Tensor] | None:
+    """What `add_part` has added to an optimizer's parameter groups, by parameter. None if nothing was. Call
     `check_parts` first."""
     groups = [group for group in groups if name in group]
-    each = [pair for group in groups for pair in zip(group["params"], group.pop(name), strict=True)]
+    each = [pair for group in groups for pair in zip(group["params"], group[name], strict=True)]
     return {parameter: part for parameter, part in each if part is not None} if groups else None
+
+
+def remove_parts(groups: Sequence[dict[str, Any]]) -> None:
+    for group in groups:
+        for name in (RESIDUAL, OUTER_MOMENTUM):
+            group.pop(name, None)

@@ -1,4 +1,4 @@
-"""The state of a shared training's optimizer: parts that do not fit the parameters are refused, and nothing is loaded."""
+"""The state of a shared optimizer: parts that do not fit the parameters are refused, and nothing is loaded."""
 
 from __future__ import annotations
 
