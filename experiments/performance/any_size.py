@@ -41,6 +41,7 @@ from serene.topologies.processes import controller, embedded_switch, free_ports,
 PERIOD = 1021  # of the numbers that workers contribute, so that what their sum has to be takes no memory
 PART = 1 << 20  # values that are checked at a time
 PATIENCE_S = 3600.0
+MOST_WORKERS = 32  # of a job; one worker leaves none for a quorum of all but one
 UNIT = 2.0**-20  # of the default scale: what is contributed is exact
 # Bytes of a worker that trains, by count. Of each value: 4 of the parameter, the gradient, the start, the contribution,
 # three sums and three vectors of the client, and 8 of the residual. Then those of libraries and data.
@@ -225,7 +226,7 @@ def main() -> int:
         prog="python -m serene.experiments.performance.any_size", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("--values", type=whole(1), default=11_200_000, help="number of values (%(default)s)")
-    parser.add_argument("--workers", type=whole(1), default=4, help="number of workers (%(default)s)")
+    parser.add_argument("--workers", type=whole(2, MOST_WORKERS), default=4, help="number of workers (%(default)s)")
     parser.add_argument("--exchanges", type=whole(1), default=6, help="number of exchanges (%(default)s)")
     parser.add_argument("--train", choices=MODELS, default="", help="train this model; --values has no effect then")
     options = parser.parse_args()

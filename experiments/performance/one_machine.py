@@ -25,7 +25,7 @@ from serene.program import Program
 from serene.sim.hosts import Host
 from serene.sim.switch import ProgramSwitch
 from serene.strategy import BSP
-from serene.topologies.processes import free_ports
+from serene.topologies.processes import free_ports, mortal
 
 SLOTS = 512  # of the pool
 PATIENCE_S = 240.0
@@ -33,10 +33,10 @@ KINDS = ("udp", "shm", "gloo")
 
 
 class Loopback:
-    """Processes of this machine, with no network but loopback."""
+    """Processes of this machine, with no network but loopback. They end with the process that starts them."""
 
     def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(list(command), **options)
+        return subprocess.Popen(mortal(command), **options)
 
 
 class OneMachine(Loopback):

@@ -66,8 +66,39 @@ def add_part(
         into[name] = [None if (part := of.get(each)) is None else part.clone() for each in group["params"]]
 
 
-def take_part(groups: Sequence[dict[str, Any]], name: str) -> dict[Tensor, Tensor] | None:
-    """Removes from an optimizer's parameter groups what `add_part` has added, by parameter. None if nothing was."""
+def check_parts(given: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]]) -> None:
+    """Raises SereneError for a part that `add_part` cannot have added. given: a state's parameter groups. groups: the
+    optimizer's."""
+    for number, (each, group) in enumerate(zip(given, groups, strict=False)):
+        for name in (RESIDUAL, OUTER_MOMENTUM):
+            if name in each:
+                _check_part(each[name], group["params"], f"the state's param_groups[{number}][{name!r}]")
+
+
+def _check_part(part: Any, parameters: Sequence[Tensor], where: str) -> None:
+    if not isinstance(part, list) or len(part) != len(parameters):
+        has = f"a list of {len(part)}" if isinstance(part, list) else f"a {type(part).__name__}"
+        raise SereneError(f"{where} is {has}: expected a list of {len(parameters)}, one for each parameter")
+    for index, (values, parameter) in enumerate(zip(part, parameters, strict=True)):
+        if values is None:
+            continue
+        shape = list(parameter.shape)
+        if not (isinstance(values, Tensor) and values.is_floating_point() and list(values.shape) == shape):
+            has = f"{values.dtype} of shape {list(values.shape)}" if isinstance(values, Tensor) else repr(values)[:80]
+            raise SereneError(f"{where}[{index}] is {has}: expected None, or floating-point values of shape {shape}")
+        if not values.isfinite().all():  # a contribution of such a value would spoil all workers' parameters
+            raise SereneError(f"{where}[{index}] has values that are not finite: load an earlier checkpoint")
+
+
+def part_of(groups: Sequence[dict[str, Any]], name: str) -> dict[Tensor, Tensor] | None:
+    """What `add_part` has added to an optimizer's parameter groups, by parameter. None if nothing was. Call
+    `check_parts` first."""
     groups = [group for group in groups if name in group]
-    each = [pair for group in groups for pair in zip(group["params"], group.pop(name), strict=True)]
+    each = [pair for group in groups for pair in zip(group["params"], group[name], strict=True)]
     return {parameter: part for parameter, part in each if part is not None} if groups else None
+
+
+def remove_parts(groups: Sequence[dict[str, Any]]) -> None:
+    for group in groups:
+        for name in (RESIDUAL, OUTER_MOMENTUM):
+            group.pop(name, None)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -95,29 +96,37 @@ def _rack(racks: int) -> int:
 
 
 class Member:
-    """A worker that has joined. into: int32[values], where this worker's own thread writes the read at the end of each
-    exchange and after each restoration. sent: int32[values], to which it adds each contribution. ``exchanges``: how
-    many have begun.
-
-    Raises SereneError if it cannot join.
+    """A worker of a job, once it has joined. into: int32[values], where this worker's own thread writes the read at the
+    end of each exchange and after each restoration. sent: int32[values], to which it adds each contribution.
+    ``exchanges``: how many have begun.
     """
 
     def __init__(
         self, controller: Controller, wanted: Wanted, into: np.ndarray, sent: np.ndarray, timeout_s: float
     ) -> None:
-        racks = controller.racks()  # fails at once without a controller
-        rack, process = _rack(racks) if racks > 1 else None, secrets.token_hex(8)
-        self._into, self._sent, values = into, sent, len(into)
+        self._controller, self._wanted, self._timeout_s = controller, wanted, timeout_s
+        self._into, self._sent = into, sent
         self.exchanges = 0
         self._ending = self.left = self._departing = False
         self._joining: Client | None = None
         self._runner: Runner | None = None
-        termination.begin(self, self._leave_at_the_end)
+
+    @property
+    def joined(self) -> bool:
+        return self._runner is not None
+
+    def join(self) -> None:
+        """Gets a place and joins. An interrupt leaves the job, or comes when this worker has joined. Raises SereneError
+        if it cannot join."""
+        controller, values = self._controller, len(self._into)
         try:
+            racks = controller.racks()  # fails at once without a controller
+            rack, process = _rack(racks) if racks > 1 else None, secrets.token_hex(8)
+            termination.begin(self, self._leave_at_the_end)
             for attempts_left in reversed(range(JOIN_ATTEMPTS)):
-                self.job, self.worker, place = find_place(controller, wanted, process, rack, timeout_s)
+                self.job, self.worker, place = find_place(controller, self._wanted, process, rack, self._timeout_s)
                 try:
-                    self._join(controller, place, rack, values, timeout_s)
+                    self._join(controller, place, rack, values, self._timeout_s)
                     break
                 # The controller that gave the place may have been killed since.
                 except (Refused, NoController) as error:
@@ -127,8 +136,9 @@ class Member:
             self._read()
             self._runner = Runner(f"serene-job-{self.job}", self._idle)
         except BaseException:
-            termination.end(self)
-            self._leave_while_joining()
+            if not self.joined:
+                termination.end(self)
+                self._leave_while_joining()
             raise
 
     def _join(self, controller: Controller, place: int, rack: int | None, values: int, timeout_s: float) -> None:
@@ -271,3 +281,19 @@ class Member:
         except SessionLost as lost:
             self.session.resume(lost)
             self._read()
+
+
+def momentum(group: dict[str, Any]) -> float:
+    """A parameter group's momentum, 0 to less than 1, of SGD or Adam."""
+    return float(group.get("momentum") or (group.get("betas") or (0.0,))[0])
+
+
+def leave_without_close(member: Member, job: str, process: int) -> None:
+    """Makes a program leave its job if it drops its optimizer, or ends, without `close`."""
+    if os.getpid() == process and member.joined and not member.left:
+        LOG.warning(
+            "job %r was left without close(): this worker's unsent updates are lost, and its parameters may lack "
+            "the others' updates",
+            job,
+        )
+        member.abandon()

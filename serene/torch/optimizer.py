@@ -26,8 +26,8 @@ from serene.errors import SereneError
 from serene.strategy import parse, to_dict
 from serene.torch import termination
 from serene.torch.arguments import check, elastic
-from serene.torch.checkpoint import OUTER_MOMENTUM, RESIDUAL, add_part, take_part
-from serene.torch.membership import Member, Setting, Wanted
+from serene.torch.checkpoint import OUTER_MOMENTUM, RESIDUAL, add_part, check_parts, part_of, remove_parts
+from serene.torch.membership import Member, Setting, Wanted, leave_without_close, momentum
 from serene.torch.opening import Controller
 from serene.torch.replica import REACH, BadParameters, BadUpdate, Named, Replica, limit_for, scale_for, set_values
 from serene.torch.work import SwitchWork
@@ -123,7 +123,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._process = os.getpid()
         self._controller = Controller()
         self._replica: Replica | None = None
-        self._member: Member | None = None
+        self._place: Member | None = None  # also before it has joined
         self._under_way: SwitchWork | None = None
         self._steps = 0  # since the last exchange
         self._exchanges = 0  # of the member, before the present contribution
@@ -140,6 +140,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 set_values(trained, start)
             self._begin()
             self._join(self._begun.first_reach())
+            self._take_the_jobs_numbers()
         _close_in_children(self)
 
     # -- as any optimizer ------------------------------------------------------------------------------------
@@ -216,12 +217,16 @@ class DistributedOptimizer(torch.optim.Optimizer):
         return saved
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Raises SereneError for a residual or an outer momentum that does not fit the parameters; then nothing is
+        loaded."""
         for before in self._optimizer_load_state_dict_pre_hooks.values():
             if (changed := before(self, state_dict)) is not None:
                 state_dict = changed
+        check_parts(state_dict["param_groups"], self.param_groups)
         self.optimizer.load_state_dict(state_dict)
         if self._replica is not None:
-            self._take_loaded()
+            self._take_loaded(self._replica)
+            remove_parts(self.param_groups)
         for after in self._optimizer_load_state_dict_post_hooks.values():
             after(self)
 
@@ -310,6 +315,11 @@ class DistributedOptimizer(torch.optim.Optimizer):
     # -- within ----------------------------------------------------------------------------------------------
 
     @property
+    def _member(self) -> Member | None:
+        """This worker in its job; None before it has joined."""
+        return self._place if self._place is not None and self._place.joined else None
+
+    @property
     def _begun(self) -> Replica:
         if self._replica is None:
             self._begin()
@@ -332,22 +342,26 @@ class DistributedOptimizer(torch.optim.Optimizer):
         return [named for named in self._named() if named.parameter.requires_grad]
 
     def _begin(self) -> None:
+        check_parts(self.param_groups, self.param_groups)  # the wrapped optimizer may have loaded them
         self._all = self._identities()
         self._frozen = [named for named in self._named() if not named.parameter.requires_grad]
         trained = self._trained()
         self._shared = [named.parameter for named in trained]
-        self._replica = Replica(trained, self.outer)
-        self._take_loaded()
+        replica = Replica(trained, self.outer)
+        self._take_loaded(replica)
+        # In this order: an interrupt in between must not lose what was loaded.
+        self._replica = replica
+        remove_parts(self.param_groups)
 
-    def _take_loaded(self) -> None:
+    def _take_loaded(self, replica: Replica) -> None:
         """Takes what `state_dict` has added from the wrapped optimizer's state, if that was loaded."""
-        momentum, residual = (take_part(self.param_groups, name) for name in (OUTER_MOMENTUM, RESIDUAL))
-        if momentum is not None:
-            self._begun.set_outer_momentum([momentum.get(each) for each in self._shared])
+        outer, residual = (part_of(self.param_groups, name) for name in (OUTER_MOMENTUM, RESIDUAL))
+        if outer is not None:
+            replica.set_outer_momentum([outer.get(each) for each in self._shared])
         if residual is None:
             return
         if not self._joins_running_job:
-            self._begun.set_pending([residual.pop(each, None) for each in self._shared])
+            replica.set_pending([residual.pop(each, None) for each in self._shared])
         if any(part.any() for part in residual.values()):
             why = "the job runs, and may have it already" if self._joins_running_job else "parameters are frozen now"
             LOG.warning("job %r: the checkpoint's residual is not used: %s", self.job, why)
@@ -382,11 +396,17 @@ class DistributedOptimizer(torch.optim.Optimizer):
         scale = scale_for(reach if self._limit is None else self._limit, self._places)
         wanted = Wanted(self.job, self._expected, self._settings(), self._strategy, scale, limit, self._elastic)
         counted = replica.sum.numpy(), replica.sent.numpy()
-        self._member = Member(self._controller, wanted, *counted, self._timeout_s)
-        self._member.session.facts["momentum"] = max(map(_momentum, self.param_groups))
-        weakref.finalize(self, _leave, self._member, self.job, os.getpid())
-        replica.begin(self._member.scale, self._member.limit)
-        LOG.info("worker %d of job %s (%d)", self._member.worker, self.job, self._member.job)
+        # An interrupt may come between any two operations: this worker must be known before it joins.
+        self._place = Member(self._controller, wanted, *counted, self._timeout_s)
+        weakref.finalize(self, leave_without_close, self._place, self.job, os.getpid())
+        self._place.join()
+        LOG.info("worker %d of job %s (%d)", self._place.worker, self.job, self._place.job)
+
+    def _take_the_jobs_numbers(self) -> None:
+        replica, member = self._begun, self._member
+        assert member is not None
+        member.session.facts["momentum"] = max(map(momentum, self.param_groups))
+        replica.begin(member.scale, member.limit)
         if bool(replica.sum.any()):
             replica.take()
             replica.show()
@@ -397,6 +417,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
             if self._member is None:
                 self._join(replica.first_reach())
             assert self._member is not None
+            if not replica.begun:  # also if an interrupt came when this worker had joined
+                self._take_the_jobs_numbers()
             self._wait()
             self._exchanges = self._member.exchanges
             contribution = replica.contribute(self._member.workers)
@@ -465,23 +487,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         termination.forget()
         if self._member is not None:
             self._member.close()
-            self._closed, self._member = True, None
-
-
-def _momentum(group: dict[str, Any]) -> float:
-    """A parameter group's momentum, 0 to less than 1, of SGD or Adam."""
-    return float(group.get("momentum") or (group.get("betas") or (0.0,))[0])
-
-
-def _leave(member: Member, job: str, process: int) -> None:
-    """Makes a program leave its job if it drops its optimizer, or ends, without `close`."""
-    if os.getpid() == process and not member.left:
-        LOG.warning(
-            "job %r was left without close(): this worker's unsent updates are lost, and its parameters may lack "
-            "the others' updates",
-            job,
-        )
-        member.abandon()
+            self._closed, self._place = True, None
 
 
 def _close_in_children(optimizer: DistributedOptimizer) -> None:

@@ -251,7 +251,13 @@ class Replica:
 
     def begin(self, scale: int, limit: int) -> None:
         """The job's numbers: units in 1.0, and the largest value of a contribution in units."""
-        self.unit, self._limit = 1 / scale, limit
+        self._limit = limit
+        self.unit = 1 / scale  # last: an interrupt may come between the two
+
+    @property
+    def begun(self) -> bool:
+        """Whether the job's numbers are known."""
+        return self.unit > 0
 
     @property
     def contributing(self) -> bool:

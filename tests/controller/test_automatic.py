@@ -170,6 +170,17 @@ def test_pacing_with_momentum_needs_lateness_twice_in_a_row() -> None:
     assert with_momentum(pacing, {"rounds": 32, **SLOW}) == Quorum(7)
 
 
+def test_pacing_with_momentum_leaves_out_at_most_half_of_the_workers_that_remain() -> None:
+    """It left out four of eight; then only three workers are left, of a session whose time begins anew."""
+    pacing = load("pacing")
+    for done in (31, 32, 33):
+        chosen = with_momentum(pacing, *[{"rounds": done, "latest_s": 0.3}] * 3)
+    assert chosen == Quorum(4)
+    remaining = eight(*[{"rounds": 34, "latest_s": 0.3}] * 3, left=0.9, momentum=0.9)[:3]
+    strategy = decided(pacing, replace(seen(*remaining), t=0.0)).strategy
+    assert strategy in (BSP(), Quorum(2))
+
+
 def test_pacing_with_momentum_changes_the_number_once_that_is_worth_a_swap() -> None:
     """To leave out one of eight costs 14 / 7**3 of a round while all are in time. A swap costs 0.15 steps."""
     pacing = after_calm()

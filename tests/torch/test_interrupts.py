@@ -16,21 +16,22 @@ from torch.optim import SGD
 
 import serene.torch
 from serene.http import CONTROLLER
-from serene.torch import DistributedOptimizer, replica
+from serene.torch import DistributedOptimizer, optimizer, replica
 from serene.torch.replica import Named, Replica
 from tests.torch.local import Local
 
 FOLDER = str(Path(serene.torch.__file__).parent)
 
 
-def interrupted_at(count: int, call: Callable[[], object], place: str = "line") -> bool:
+def interrupted_at(count: int, call: Callable[[], object], place: str = "line", file: str = FOLDER) -> bool:
     """Raises KeyboardInterrupt before a place of serene.torch in this call, the one of that number. Returns whether
-    there was one. place: "line", or "opcode" for an instruction: a signal's handler runs between two of these."""
+    there was one. place: "line", or "opcode" for an instruction: a signal's handler runs between two of these. file:
+    whose places count."""
     left = count
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
         nonlocal left
-        if not frame.f_code.co_filename.startswith(FOLDER):
+        if not frame.f_code.co_filename.startswith(file):
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = place == "opcode", place == "line"
         if event == place:
@@ -146,6 +147,24 @@ def test_update_interrupted_at_any_line_counts_once(overlap: bool) -> None:
             training.check(f"interrupted at line {count}")
     assert count > 80
     training.check("at the end")
+
+
+@pytest.mark.timeout(600)
+def test_first_step_interrupted_at_any_line_counts_once() -> None:
+    """Also while it joins: then the job's unit may not be known yet. With the residual of a checkpoint."""
+    residual = torch.tensor([0.5, -0.25, 0.125], dtype=torch.float64)
+    for count in counts(3):
+        training = Counted(f"first {count}")
+        training.optimizer.param_groups[0]["residual"] = [residual]
+        training.made += residual
+        if not interrupted_at(count, training.optimizer.step, file=str(optimizer.__file__)):
+            break
+        training.optimizer.step()
+        training.optimizer.close()
+        training.check(f"interrupted at line {count}")
+        assert training.optimizer._begun._residual.abs().max() <= training.optimizer.unit / 2, f"not sent: {count}"
+    training.optimizer.close()
+    assert count > 50
 
 
 def test_close_sends_an_interrupted_update() -> None:

@@ -264,3 +264,21 @@ def test_a_parameter_that_gets_another_shape_is_refused(shape: tuple[int, ...]) 
 def test_parameters_that_cannot_be_shared_are_refused(parameters: list[torch.Tensor], message: str) -> None:
     with pytest.raises(BadParameters, match=message):
         replica_of(*parameters)
+
+
+def test_pending_that_is_set_again_changes_nothing() -> None:
+    """In the midst of a training, where a parameter's type rounds off a part of what was read."""
+    parameter = torch.nn.Parameter(torch.ones(3, dtype=torch.bfloat16))
+    ours = Replica([Named("parameter", parameter)])
+    ours.begin(2**20, 2**20)
+    with torch.no_grad():
+        parameter.add_(torch.tensor([0.25, -0.5, 0.125]))
+    ours.contribute(3)
+    ours.sum += ours.contribution
+    ours.take()
+    ours.show()
+    assert ours._rounded_off(ours._runs[0]).any() and ours._residual.any()
+    residual, pending = ours._residual.clone(), ours.pending()
+    assert not torch.equal(pending[0], residual)
+    ours.set_pending(pending)
+    assert torch.equal(ours._residual, residual)

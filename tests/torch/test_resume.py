@@ -286,6 +286,13 @@ class TestMeanState:
             torch.testing.assert_close(mean["state"][0][name], expected)
         assert mean["param_groups"] == states[0]["param_groups"]
 
+    def test_has_the_mean_residual_of_each_parameter(self) -> None:
+        """So any number of workers send all of it. A frozen parameter has none."""
+        groups = [[{"params": [0, 1], "residual": [torch.full((2,), value), None]}] for value in (1.0, 2.0, 6.0)]
+        (mean,) = mean_state([{"state": {}, "param_groups": group} for group in groups])["param_groups"]
+        assert mean["residual"][0].tolist() == [3.0, 3.0] and mean["residual"][1] is None
+        assert mean["params"] == [0, 1]
+
     def test_refuses_states_of_other_optimizers(self) -> None:
         parameter = nn.Parameter(torch.ones(2))
         parameter.grad = torch.ones(2)

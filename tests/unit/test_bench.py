@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -91,3 +93,21 @@ def test_bench_refuses_a_program_other_than_pins(tmp_path: Path) -> None:
         pins.Pins(Program.load("serene").config_path)
     with pytest.raises(SereneError, match=r"PINS_JSON=.*No such file"):
         pins.Pins(tmp_path / "pins.json")
+
+
+STARTS = """
+import sys
+from serene.experiments.performance.one_machine import Loopback
+Loopback().popen(0, [sys.executable, "-c", "print(1, flush=True); input()"], stdin=sys.stdin).wait()
+"""
+
+
+def test_part_on_this_machine_ends_with_its_killed_starter() -> None:
+    """Parts waited for each other for an hour, with the memory of what they trained."""
+    starter = subprocess.Popen([sys.executable, "-c", STARTS], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with starter:
+        assert starter.stdout is not None and starter.stdout.readline() == b"1\n"
+        starter.kill()
+        # The part holds the output, too: it is at its end when the part has ended.
+        assert select.select([starter.stdout], [], [], 60)[0], "the part is still there"
+        assert os.read(starter.stdout.fileno(), 1) == b""
