@@ -227,6 +227,27 @@ def hash_of(switch: Switch, bits: int, data: bytes) -> int:
     return int.from_bytes(packet[at : at + 8], "big")
 
 
+@pytest.mark.parametrize("valid", [True, False])
+def test_header_in_a_calculation_counts_with_its_varbit_field_while_it_is_valid(valid: bool) -> None:
+    """BMv2's BufBuilder leaves out an invalid header, such as an IP option that a packet lacks."""
+    by = {"type": "calculation", "value": "crc"}
+    step = small.primitive("modify_field_with_hash_based_offset", small.field("h", "hash"), small.constant(0), by,
+                           small.constant(0))  # fmt: skip
+    made = small.program([step, small.send_to(1)])
+    made["header_types"][1]["fields"] += [["hash", 32, False]]
+    small.with_header(made, "option", [["kind", 8, False], ["data", "*"], ["end", 8, False]], max_length=40)
+    a = small.field("h", "a")
+    made["calculations"] = [
+        {"name": "crc", "id": 0, "algo": "crc32", "input": [a, {"type": "header", "value": "option"}, a]}
+    ]
+    if valid:
+        option = [{"type": "regular", "value": "option"}, {"type": "expression", "value": small.constant(24)}]
+        made["parsers"][0]["parse_states"][0]["parser_ops"].append({"op": "extract_VL", "parameters": option})
+    with small.load(made) as switch:
+        ((_, packet),) = switch.process(0, b"A" + bytes(4) + b"kDATe")
+    assert int.from_bytes(packet[1:5], "big") == zlib.crc32(b"AkDATeA" if valid else b"AA")
+
+
 def reverse(number: int, size: int) -> int:
     return int(f"{number:0{size}b}"[::-1], 2)
 

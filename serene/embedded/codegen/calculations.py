@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from serene.embedded.codegen.expressions import Emitter, Expr, Reader, constant
+from serene.embedded.codegen.expressions import Emitter, Expr, Reader, constant, place_expr
 from serene.embedded.codegen.scope import Scope
 from serene.embedded.program.crcs import WIDTHS
 from serene.embedded.program.errors import UnsupportedProgram, known
 from serene.embedded.program.ir import limbs_of, mask
 from serene.errors import choices
+
+Fixed = list[tuple[Expr, int]]  # numbers and their widths in bits
 
 MAX_FRAME = 65536  # as in runtime/switch.h
 ALGORITHMS = ("csum16", "xor16", "crc16", "crc32", "crcCCITT", "identity", *WIDTHS)
@@ -24,6 +26,14 @@ class Varying:
 
     code: str
     most_bytes: int
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A header, which counts only while it is valid."""
+
+    valid: str
+    parts: Sequence[Fixed | Varying]
 
 
 class CalculationWriter:
@@ -44,10 +54,14 @@ class CalculationWriter:
                 f"calculation {name!r}: algorithm {algorithm!r} is not supported (supported: {choices(ALGORITHMS)})"
             )
         payload = any(element["type"] == "payload" for element in elements)
-        pieces = [self._string(element) or self._pieces(element, reader, emitter) for element in elements]
-        strings = [piece for piece in pieces if isinstance(piece, Varying)]
-        bits = sum(width for piece in pieces if isinstance(piece, list) for _, width in piece)
-        most, varies = (bits + 7) // 8 + sum(string.most_bytes for string in strings), bool(strings)
+        pieces = [
+            self._string(element) or self._whole(element) or self._pieces(element, reader) for element in elements
+        ]
+        parts = [part for piece in pieces for part in (piece.parts if isinstance(piece, Whole) else [piece])]
+        strings = [part for part in parts if isinstance(part, Varying)]
+        bits = sum(width for part in parts if isinstance(part, list) for _, width in part)
+        most = (bits + 7) // 8 + sum(string.most_bytes for string in strings)
+        varies = any(not isinstance(piece, list) for piece in pieces)
         self._scope.budget.spend(limbs_of(8 * (most + 8 + MAX_FRAME * payload)))
         emitter.line(f"uint8_t bytes[{most + 8}{' + MAX_FRAME' if payload else ''}];")
         emitter.line(f"memset(bytes, 0, {most + 8});")
@@ -55,15 +69,24 @@ class CalculationWriter:
             emitter.line("uint32_t before = 0;")
         start = "bytes + before" if varies else "bytes"
         at = 0
-        for piece in pieces:
-            if isinstance(piece, Varying):
-                if at % 8:
-                    raise UnsupportedProgram(f"calculation {name!r}: a varbit field begins inside a byte")
-                emitter.line(f"memcpy({start} + {at // 8}, {piece.code}, {piece.code}_bytes);")
-                emitter.line(f"before += {at // 8} + {piece.code}_bytes;")
-                at = 0
-                continue
-            for number, width in piece:
+
+        def flush(what: str) -> None:
+            """Makes ``bytes + before`` the end of what is written."""
+            nonlocal at
+            if at % 8:
+                raise UnsupportedProgram(f"calculation {name!r}: {what} begins inside a byte")
+            if at:
+                emitter.line(f"before += {at // 8};")
+            at = 0
+
+        def write(part: Fixed | Varying) -> None:
+            nonlocal at
+            if isinstance(part, Varying):
+                flush("a varbit field")
+                emitter.line(f"memcpy({start}, {part.code}, {part.code}_bytes);")
+                emitter.line(f"before += {part.code}_bytes;")
+                return
+            for number, width in part:
                 if not width:
                     continue
                 if width <= 64:
@@ -71,6 +94,17 @@ class CalculationWriter:
                 else:
                     emitter.line(f"store_wide({start}, {at}, {width}, {emitter.wide(number, limbs_of(width))});")
                 at += width
+
+        for piece in pieces:
+            if isinstance(piece, Whole):
+                flush("a header")
+                emitter.line(f"if ({piece.valid}) {{")
+                for part in piece.parts:
+                    write(part)
+                flush("what follows a header")
+                emitter.line("}")
+            else:
+                write(piece)
         size = f"{'before + ' if varies else ''}{(at + 7) // 8}"
         if payload:
             if at % 8:
@@ -87,26 +121,32 @@ class CalculationWriter:
         if element["type"] != "field":
             return None
         header, field = element["value"]
-        declared = self._scope.program.field(header, field)
-        if not declared.most_bytes:
+        most = self._scope.program.field(header, field).most_bytes
+        return self._varying(header, field, most) if most else None
+
+    def _varying(self, header: str, field: str, most_bytes: int) -> Varying:
+        return Varying(f"{self._scope.header(header)}.{self._scope.field_name(header, field)}", most_bytes)
+
+    def _whole(self, element: Mapping[str, Any]) -> Whole | None:
+        """The element as a header if it is one, else None."""
+        if element["type"] != "header":
             return None
-        code = f"{self._scope.header(header)}.{self._scope.field_name(header, field)}"
-        return Varying(code, declared.most_bytes)
+        header, parts = self._scope.known_header(str(element["value"])), list[Fixed | Varying]()
+        for field in header.type.fields:
+            if field.most_bytes:
+                parts.append(self._varying(header.name, field.name, field.most_bytes))
+            else:
+                parts.append([(place_expr(self._scope.place(header.name, field.name)), field.width)])
+        return Whole(self._scope.valid(header.name), parts)
 
     @staticmethod
     def _constant_bits(element: Mapping[str, Any]) -> int:
         return int(element.get("bitwidth") or 8 * ((len(element["value"]) - 1) // 2))
 
-    def _pieces(self, element: Mapping[str, Any], reader: Reader, emitter: Emitter) -> list[tuple[Expr, int]]:
+    def _pieces(self, element: Mapping[str, Any], reader: Reader) -> Fixed:
         kind, value = element["type"], element.get("value")
         if kind == "payload":
             return []
-        if kind == "header":
-            header = self._scope.known_header(str(value))
-            if header.type.variable is not None:
-                raise UnsupportedProgram(f"a calculation on header {header.name!r}, which has a varbit field")
-            fields = [(f, self._scope.field_expr(header.name, f.name, emitter)) for f in header.type.fields]
-            return [(expr, f.width) for f, expr in fields]
         if kind == "hexstr":
             width = self._constant_bits(element)
             return [(constant(int(str(value), 16) & mask(width)), width)]
