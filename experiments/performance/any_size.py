@@ -145,6 +145,7 @@ def train(options: Json) -> Json:
 
 
 def _folded(values: np.ndarray) -> int:
+    """The sum of int32[n], each value times an odd number, modulo 2^32."""
     odd = np.arange(1, 2 * len(values), 2, dtype=np.uint32)
     return int(np.sum(odd * values.view(np.uint32), dtype=np.uint32))
 
@@ -184,13 +185,8 @@ def run(
             client.create_job(workers, Quorum(workers - 1))
         ends = [(local, switch) for switch, local in pairs]
         options = {
-            "values": values,
-            "workers": workers,
-            "exchanges": exchanges,
-            "ends": ends,
-            "train": train,
-            "url": url,
-        }
+            "values": values, "workers": workers, "exchanges": exchanges, "ends": ends, "train": train, "url": url,
+        }  # fmt: skip
         swapping = Swapping(client, workers, exchanges)
         parts = dict.fromkeys(range(workers), ("any_size", options))
         results = run_parts(Loopback(), parts, folder, PATIENCE_S, swapping.look)
@@ -245,15 +241,14 @@ def main() -> int:
     print(f"switch: {size}, {done['switch'] / 1e9:.2f} GB resident")
     for number, worker in enumerate(done["workers"]):
         times = (worker["memory"] - worker["before"]) / (4 * values)
-        ends = (
-            f"loss {worker['losses'][0]:.3f} -> {worker['losses'][-1]:.3f}"
-            if options.train
-            else (f"{worker['retransmissions']} retransmissions")
-        )
+        if options.train:
+            further = f"loss {worker['losses'][0]:.3f} -> {worker['losses'][-1]:.3f}"
+        else:
+            further = f"{worker['retransmissions']} retransmissions"
         print(
             f"worker {number}: {statistics.median(worker['seconds']):.2f} s each (first {worker['seconds'][0]:.2f}), "
             f"{worker['memory'] / 1e9:.2f} GB, {times:.1f} times its vector beyond what it began with; "
-            f"{ends}, {worker['wrong']} wrong sums"
+            f"{further}, {worker['wrong']} wrong sums"
         )
     print(f"all processes: {(done['switch'] + sum(each['memory'] for each in done['workers'])) / 1e9:.2f} GB at most")
     exact = all(worker["complete"] and not worker["wrong"] for worker in done["workers"])

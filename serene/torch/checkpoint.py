@@ -22,9 +22,9 @@ def mean_state(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The mean of several workers' optimizer states, as of ``state_dict()``.
 
     Momentum is linear, so with SGD any number of workers that load the mean continue the mean of the earlier workers.
-    With Adam the mean of the second moments is an approximation. So is the residual linear: any number of workers send
-    all of it. Values that are no floating-point tensors are the first worker's. Raises SereneError if the states have
-    different parts.
+    With Adam the mean of the second moments is an approximation. The residual is linear, too: together any number of
+    workers send all of it. Values that are no floating-point tensors are the first worker's. Raises SereneError if the
+    states have different parts.
     """
     if not isinstance(states, Sequence):
         raise SereneError(f"states is a {type(states).__name__}: expected a list of workers' state_dict()")

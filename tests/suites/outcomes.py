@@ -7,6 +7,7 @@ import json
 import shutil
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,9 @@ class Outcomes:
         self._known: dict[str, Any] = {}
         if resume and path.exists():
             for text in path.read_text().splitlines():
-                record = json.loads(text)
-                self._known[record["key"]] = record["outcome"]
+                with suppress(json.JSONDecodeError):  # a line that a killed command wrote in part
+                    record = json.loads(text)
+                    self._known[record["key"]] = record["outcome"]
 
     def of(
         self, part: str, switches: Iterable[str], test: str, program: Program, run: Callable[[], Any], more: bytes = b""

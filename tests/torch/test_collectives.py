@@ -14,6 +14,7 @@ from serene.torch.gloo import collectives as collectives_of_pytorch
 from serene.torch.group import SwitchGroup
 from tests.controller.processes import until
 from tests.torch import collectives
+from tests.torch.comparison import Case
 from tests.torch.local import Local, outputs, start_ranks
 from tests.torch.trainings import TRAININGS
 
@@ -29,7 +30,7 @@ def results(local: Local, tmp_path_factory: pytest.TempPathFactory) -> list[dict
 
 
 @pytest.mark.parametrize("case", collectives.cases(), ids=lambda case: case.name)
-def test_serene_collectives_match_gloo(results: list[dict[str, tuple[str, int]]], case: collectives.Case) -> None:
+def test_serene_collectives_match_gloo(results: list[dict[str, tuple[str, int]]], case: Case) -> None:
     for rank, outcomes in enumerate(results):
         problem, summed = outcomes[case.name]
         assert not problem, f"rank {rank}: {problem}"

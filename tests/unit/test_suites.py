@@ -133,6 +133,7 @@ def test_resumed_command_runs_only_tests_that_are_new_or_changed(tmp_path: Path)
         return known.of("stf", ["serene-switch"], test, program, run, script)
 
     assert outcome(Outcomes(path=file), "a", b"1") == [1]
+    file.write_text(file.read_text() + '{"key": "a killed comm')
     resumed = Outcomes(resume=True, path=file)
     assert [outcome(resumed, "a", b"1"), outcome(resumed, "b", b"1"), outcome(resumed, "a", b"2")] == [[1], [2], [3]]
     assert outcome(Outcomes(path=file), "a", b"1") == [4] and ran == ["a", "b", "a", "a"]
