@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from serene.embedded.codegen.expressions import Emitter, Expr, Reader, constant, place_expr
@@ -29,8 +30,8 @@ class Varying:
 
 
 @dataclass(frozen=True)
-class Whole:
-    """A header, which counts only while it is valid."""
+class OfHeader:
+    """A header, or fields of it in a row, which count only while it is valid. They fill whole bytes."""
 
     valid: str
     parts: Sequence[Fixed | Varying]
@@ -54,10 +55,8 @@ class CalculationWriter:
                 f"calculation {name!r}: algorithm {algorithm!r} is not supported (supported: {choices(ALGORITHMS)})"
             )
         payload = any(element["type"] == "payload" for element in elements)
-        pieces = [
-            self._string(element) or self._whole(element) or self._pieces(element, reader) for element in elements
-        ]
-        parts = [part for piece in pieces for part in (piece.parts if isinstance(piece, Whole) else [piece])]
+        pieces = self._pieces(elements, reader)
+        parts = [part for piece in pieces for part in (piece.parts if isinstance(piece, OfHeader) else [piece])]
         strings = [part for part in parts if isinstance(part, Varying)]
         bits = sum(width for part in parts if isinstance(part, list) for _, width in part)
         most = (bits + 7) // 8 + sum(string.most_bytes for string in strings)
@@ -70,11 +69,9 @@ class CalculationWriter:
         start = "bytes + before" if varies else "bytes"
         at = 0
 
-        def flush(what: str) -> None:
+        def flush() -> None:
             """Makes ``bytes + before`` the end of what is written."""
             nonlocal at
-            if at % 8:
-                raise UnsupportedProgram(f"calculation {name!r}: {what} begins inside a byte")
             if at:
                 emitter.line(f"before += {at // 8};")
             at = 0
@@ -82,7 +79,9 @@ class CalculationWriter:
         def write(part: Fixed | Varying) -> None:
             nonlocal at
             if isinstance(part, Varying):
-                flush("a varbit field")
+                if at % 8:
+                    raise UnsupportedProgram(f"calculation {name!r}: a varbit field begins inside a byte")
+                flush()
                 emitter.line(f"memcpy({start}, {part.code}, {part.code}_bytes);")
                 emitter.line(f"before += {part.code}_bytes;")
                 return
@@ -96,12 +95,12 @@ class CalculationWriter:
                 at += width
 
         for piece in pieces:
-            if isinstance(piece, Whole):
-                flush("a header")
+            if isinstance(piece, OfHeader):
+                flush()
                 emitter.line(f"if ({piece.valid}) {{")
                 for part in piece.parts:
                     write(part)
-                flush("what follows a header")
+                flush()
                 emitter.line("}")
             else:
                 write(piece)
@@ -116,39 +115,47 @@ class CalculationWriter:
             return f"checksum_crc_custom(&packet->state->crcs[{self._scope.crc(name)}], bytes, {size})", size
         return f"checksum_{algorithm}(bytes, {size})", size
 
-    def _string(self, element: Mapping[str, Any]) -> Varying | None:
-        """The element as a byte string of varying length if it is a varbit field, else None."""
-        if element["type"] != "field":
-            return None
-        header, field = element["value"]
-        most = self._scope.program.field(header, field).most_bytes
-        return self._varying(header, field, most) if most else None
-
-    def _varying(self, header: str, field: str, most_bytes: int) -> Varying:
-        return Varying(f"{self._scope.header(header)}.{self._scope.field_name(header, field)}", most_bytes)
-
-    def _whole(self, element: Mapping[str, Any]) -> Whole | None:
-        """The element as a header if it is one, else None."""
-        if element["type"] != "header":
-            return None
-        header, parts = self._scope.known_header(str(element["value"])), list[Fixed | Varying]()
-        for field in header.type.fields:
-            if field.most_bytes:
-                parts.append(self._varying(header.name, field.name, field.most_bytes))
+    def _pieces(self, elements: Sequence[Mapping[str, Any]], reader: Reader) -> list[Fixed | Varying | OfHeader]:
+        """BMv2 leaves out what is of an invalid header."""
+        found, bits = list[Fixed | Varying | OfHeader](), 0
+        for header, group in groupby(elements, self._header_of):
+            parts = [part for element in group for part in self._parts(element, reader)]
+            width = sum(width for part in parts if isinstance(part, list) for _, width in part)
+            if header and bits % 8 == width % 8 == 0:
+                found.append(OfHeader(self._scope.valid(header), parts))
             else:
-                parts.append([(place_expr(self._scope.place(header.name, field.name)), field.width)])
-        return Whole(self._scope.valid(header.name), parts)
+                found += parts
+            bits += width
+        return found
+
+    def _header_of(self, element: Mapping[str, Any]) -> str:
+        """The header of a packet that the element is, or is of; empty for others, which always count."""
+        if element["type"] not in ("field", "header"):
+            return ""
+        name = str(element["value"] if element["type"] == "header" else element["value"][0])
+        return "" if self._scope.known_header(name).metadata else name
+
+    def _parts(self, element: Mapping[str, Any], reader: Reader) -> list[Fixed | Varying]:
+        kind, value = element["type"], element.get("value")
+        if kind == "payload":
+            return []
+        if kind == "header":
+            header = self._scope.known_header(str(value))
+            return [self._field(header.name, field.name) for field in header.type.fields]
+        if kind == "field" and isinstance(varying := self._field(*element["value"]), Varying):
+            return [varying]
+        if kind == "hexstr":
+            width = self._constant_bits(element)
+            return [[(constant(int(str(value), 16) & mask(width)), width)]]
+        expr = reader.number(element)
+        return [[(expr, expr.place.width if expr.place is not None else expr.bits)]]
+
+    def _field(self, header: str, name: str) -> Fixed | Varying:
+        field = self._scope.program.field(header, name)
+        if field.most_bytes:
+            return Varying(f"{self._scope.header(header)}.{self._scope.field_name(header, name)}", field.most_bytes)
+        return [(place_expr(self._scope.place(header, name)), field.width)]
 
     @staticmethod
     def _constant_bits(element: Mapping[str, Any]) -> int:
         return int(element.get("bitwidth") or 8 * ((len(element["value"]) - 1) // 2))
-
-    def _pieces(self, element: Mapping[str, Any], reader: Reader) -> Fixed:
-        kind, value = element["type"], element.get("value")
-        if kind == "payload":
-            return []
-        if kind == "hexstr":
-            width = self._constant_bits(element)
-            return [(constant(int(str(value), 16) & mask(width)), width)]
-        expr = reader.number(element)
-        return [(expr, expr.place.width if expr.place is not None else expr.bits)]
