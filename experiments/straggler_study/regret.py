@@ -76,13 +76,14 @@ def _trace(store: Store, cell: Cell) -> Trace:
     return trace
 
 
-def automatic_of(text: str) -> dict[str, str]:
+def automatic_of(text: str, workers: int = 4) -> dict[str, str]:
     """The strategies beside the fixed ones, as cells name them, by the names that ``--strategies`` has, separated by
-    commas: keys of AUTOMATIC, fixed ones such as ssp:10, or FILE.py:NAME. Raises BadStrategy or BadAutomatic."""
+    commas: keys of AUTOMATIC, fixed ones such as ssp:10, or FILE.py:NAME. workers: the fewest of a cell. Raises
+    BadStrategy or BadAutomatic."""
     found = {}
     for name in text.split(",") if text else AUTOMATIC:
         strategy = AUTOMATIC.get(name, f"{PREFIX}{name}" if ".py:" in name else name)
-        check_strategy(strategy, 4)
+        check_strategy(strategy, workers)
         found[name] = strategy
     return found
 
@@ -127,7 +128,10 @@ def regrets(runs: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
     ]
     best = means["cell"].map(means[is_fixed].groupby("cell")["took_s"].min())
     called = {text: name for name, text in names.items()}
-    strategy = [called.get(text, "quorum" if text.startswith("quorum") else text) for text in means["strategy"]]
+    strategy = [
+        called.get(text, "quorum" if text == f"quorum:{workers * 3 // 4}" else text)
+        for workers, text in zip(means["workers"], means["strategy"], strict=True)
+    ]
     return pd.DataFrame({"cell": means["cell"], "strategy": strategy, "regret": (means["took_s"] / best).round(3)})
 
 
@@ -187,7 +191,7 @@ def write_page(page: Path, found: pd.DataFrame, runs: pd.DataFrame, strategy: st
 def run(options: argparse.Namespace, console: Console) -> None:
     """Runs what is missing, and prints the table. Raises SereneError."""
     chosen = chosen_cases(options.models, options.cells, options.straggler, mininet=options.mininet)
-    automatic = automatic_of(options.strategies)
+    automatic = automatic_of(options.strategies, min(case.workers for case in chosen))
     given = options.seeds.split(",")
     if not all(seed.isdecimal() and len(seed) < 10 for seed in given):
         raise SereneError(f"seeds {options.seeds}: expected whole numbers, 0 or more, separated by commas")

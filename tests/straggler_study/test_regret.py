@@ -68,7 +68,7 @@ def test_best_fixed_strategy_has_zero_regret(
     mine.write_text("from serene.strategy import Quorum\ndef Mine(seen):\n    return Quorum(3)\n")
     case, name = Case("softmax", "mild", 0.65, "always", 4), f"{mine}:Mine"
     options = {
-        "--strategies": f"auto,ssp:2,{name}",
+        "--strategies": f"auto,ssp:2,quorum:2,{name}",
         "--cells": case.name,
         "--seeds": "1",
         "--out": out,
@@ -80,7 +80,7 @@ def test_best_fixed_strategy_has_zero_regret(
         assert main() == 0
     assert "regret in 1 cell\n" in re.sub(" +\n", "\n", capsys.readouterr().out)
     found = read(csv_file).set_index("strategy")["regret"].to_dict()
-    assert set(found) == {"bsp", "ssp:1", "ssp:3", "ssp:10", "asp", "quorum", "auto", "ssp:2", name}
+    assert set(found) == {"bsp", "ssp:1", "ssp:3", "ssp:10", "asp", "quorum", "auto", "ssp:2", "quorum:2", name}
     assert (
         min(value for key, value in found.items() if key in ("bsp", "ssp:1", "ssp:3", "ssp:10", "asp", "quorum")) == 1
     )
@@ -92,11 +92,12 @@ def test_best_fixed_strategy_has_zero_regret(
         assert trace is not None
         return float(curve(trace).reaches(until)[0])  # type: ignore[index]
 
+    assert found["quorum:2"] / found["bsp"] == pytest.approx(took("quorum:2") / took("bsp"), rel=2e-3)
     assert found["quorum"] / found["bsp"] == pytest.approx(took("quorum:3") / took("bsp"), rel=2e-3)
     assert found["auto"] / found["bsp"] == pytest.approx(took("auto:pacing") / took("bsp"), rel=2e-3)
     with runs_file.open(newline="") as file:
         runs = {row["strategy"]: row for row in csv.DictReader(file)}
-    assert len(runs) == 9
+    assert len(runs) == 10
     assert float(runs["quorum:3"]["s_to_until"]) == pytest.approx(took("quorum:3"), abs=1e-3)
     assert runs["asp"]["seed"] == "1" and float(runs["asp"]["share"]) == 0.65
 
@@ -181,6 +182,9 @@ def test_unknown_strategies_and_cells_are_named() -> None:
         automatic_of("auto,bps")
     with pytest.raises(BadAutomatic, match="no such file"):
         automatic_of("missing.py:Mine")
+    assert automatic_of("quorum:7", 8) == {"quorum:7": "quorum:7"}
+    with pytest.raises(BadStrategy, match="7 of 4"):
+        automatic_of("quorum:7")
     with pytest.raises(SereneError, match="a cell is called like 'softmax mild, share 5%, none, 4 workers'"):
         chosen_cases("softmax", "5 workers")
     for models, names in (("softmax,mpl", ""), ("softmax", "8 workers; 5 workers")):
