@@ -227,7 +227,7 @@ def hash_of(switch: Switch, bits: int, data: bytes) -> int:
     return int.from_bytes(packet[at : at + 8], "big")
 
 
-OPTION = [["kind", 8, False], ["data", "*"], ["end", 8, False]]
+OPTION: list[list[Any]] = [["kind", 8, False], ["data", "*"], ["end", 8, False]]
 
 
 @pytest.mark.parametrize("elements", [
