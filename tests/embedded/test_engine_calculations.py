@@ -75,21 +75,22 @@ def bits_of(data: bytes) -> str:
 @pytest.mark.parametrize("valid", [True, False])
 @pytest.mark.parametrize("names", [["x"], ["data"], ["data", "x"]], ids="+".join)
 def test_calculation_s_fields_may_begin_inside_a_byte(names: list[str], valid: bool) -> None:
-    """After 4 bits come fields that the packet may lack, 4 bits, and the payload, which begins with a byte."""
+    """After 4 bits come fields that the packet may lack, 3 bits, a bool, and the payload, which begins with a byte."""
     made = small.program([hashed("hash", "crc"), small.send_to(1)])
-    made["header_types"][1]["fields"] += [["hash", 32, False]]
+    made["header_types"][1]["fields"] += [["hash", 32, False], ["true", 1, False], ["_", 7, False]]
     small.with_header(made, "part", [["x", 4, False], ["y", 4, False], ["data", "*"]], max_length=4)
-    five, six = ({"type": "hexstr", "value": hex(value), "bitwidth": 4} for value in (5, 6))
+    five, three = ({"type": "hexstr", "value": hex(value), "bitwidth": bits} for value, bits in ((5, 4), (3, 3)))
     fields = [small.field("part", name) for name in names]
-    elements = [A, five, *fields, six, {"type": "payload"}]
+    true = small.operation("d2b", None, small.field("h", "true"))  # as p4c writes a bool
+    elements = [A, five, *fields, three, true, {"type": "payload"}]
     made["calculations"] = [{"name": "crc", "id": 0, "algo": "crc32", "input": elements}]
     if valid:
         part = [{"type": "regular", "value": "part"}, {"type": "expression", "value": small.constant(16)}]
         made["parsers"][0]["parse_states"][0]["parser_ops"].append({"op": "extract_VL", "parameters": part})
     with small.load(made) as switch:
-        ((_, packet),) = switch.process(0, b"A" + bytes(4) + (b"\x78DA" if valid else b"") + b"tail")
+        ((_, packet),) = switch.process(0, b"A" + bytes(4) + b"\x80" + (b"\x78DA" if valid else b"") + b"tail")
     held = {"x": "0111", "data": bits_of(b"DA")}
-    bits = bits_of(b"A") + "0101" + "".join(held[name] for name in names if valid) + "0110"
+    bits = bits_of(b"A") + "0101" + "".join(held[name] for name in names if valid) + "0111"
     whole = bytes(int(bits[at : at + 8].ljust(8, "0"), 2) for at in range(0, len(bits), 8))
     assert int.from_bytes(packet[1:5], "big") == zlib.crc32(whole + b"tail")
 

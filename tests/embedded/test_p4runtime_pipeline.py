@@ -242,13 +242,19 @@ def test_digest_of_a_tuple_has_its_own_name_in_the_program(ours: Probing) -> Non
     assert [member.bitstring for member in data.tuple.members] == [number(SOURCE), number(CPU_PORT), number(7)]
 
 
-def test_digests_of_tuples_are_paired_by_type_and_order() -> None:
+def test_digests_of_unnamed_types_are_paired_by_type_and_order() -> None:
     """Of one type, p4c has a digest for each call in the P4Info, and lists with one name in the program."""
     info, program = load_p4info(P4INFO), json.loads(JSON.read_text())
     (first,) = program["learn_lists"]
     program["learn_lists"] = [
         {**first, "id": id_, "name": name, "elements": first["elements"][:size]}
-        for id_, name, size in ((1, "tuple_0", 3), (2, "tuple_1", 2), (3, "tuple_0", 3), (4, "tuple_0", 3))
+        for id_, name, size in (
+            (1, "tuple_0", 3),
+            (2, "tuple_1", 2),
+            (3, "tuple_0", 3),
+            (4, "tuple_0", 3),
+            (5, "digest", 1),
+        )
     ]
     for place, widths in enumerate(([48, 9, 16], [48, 9, 16], [48, 9])):
         digest = info.digests.add() if place else info.digests[0]
@@ -256,8 +262,11 @@ def test_digests_of_tuples_are_paired_by_type_and_order() -> None:
         digest.ClearField("type_spec")
         for width in widths:
             digest.type_spec.tuple.members.add().bitstring.bit.bitwidth = width
+    digest = info.digests.add()
+    digest.preamble.id, digest.preamble.name = 0x17000009, "digest_3"
+    digest.type_spec.bitstring.bit.bitwidth = 48
     schema = Schema(info, load_program(json.dumps(program).encode()))
-    assert schema.digest_names == {1: "digest_0", 2: "digest_2", 3: "digest_1", 4: "digest_0"}
+    assert schema.digest_names == {1: "digest_0", 2: "digest_2", 3: "digest_1", 4: "digest_0", 5: "digest_3"}
     info.digests[2].type_spec.tuple.members[1].bitstring.bit.bitwidth = 8
     with pytest.raises(Failure, match="'digest_2' is not in the program"):
         Schema(info, load_program(json.dumps(program).encode()))

@@ -140,6 +140,7 @@ def test_resumed_command_runs_only_tests_that_are_new_or_changed(tmp_path: Path)
     resumed = Outcomes(resume=True, path=file)
     assert [outcome(resumed, "a", b"1"), outcome(resumed, "b", b"1"), outcome(resumed, "a", b"2")] == [[1], [2], [3]]
     again = Outcomes(resume=True, path=file)
+    assert again.of("stf", ["bmv2"], "a", program, lambda: "of the other switch", b"1") == "of the other switch"
     assert [outcome(again, "b", b"1"), outcome(again, "a", b"2")] == [[2], [3]]  # the partial line took none with it
     assert outcome(Outcomes(path=file), "a", b"1") == [4] and ran == ["a", "b", "a", "a"]
 

@@ -150,6 +150,8 @@ class CalculationWriter:
         kind, value = element["type"], element.get("value")
         if kind == "payload":
             return []
+        if kind == "expression" and value.get("op") == "d2b":  # as p4c writes a bool
+            return self._parts(value["right"], reader)
         if kind == "header":
             header = self._scope.known_header(str(value))
             return [self._field(header.name, field.name) for field in header.type.fields]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -15,6 +16,7 @@ from serene.errors import choices
 
 T = TypeVar("T")
 
+_UNNAMED = re.compile(r"digest_\d+")  # p4c's name of a digest whose type has none
 MATCH_KINDS: Mapping[int, str] = {
     p4i.MatchField.EXACT: "exact",
     p4i.MatchField.LPM: "lpm",
@@ -224,17 +226,17 @@ class Schema:
     def _digest_names(self) -> dict[int, str]:
         """The P4Info's name of each list of digests in the program.
 
-        Digests of structs have one name in both. p4c calls digests of tuples ``digest_0`` and so on in the P4Info, one
-        for each call. In the program those of one type are all called ``tuple_0``, say. So a call's list is the first
-        one with the fields of the call's type."""
+        Digests of structs have one name in both. p4c calls others, such as those of tuples, ``digest_0`` and so on in
+        the P4Info, one for each call. In the program those of one type are all called ``tuple_0``, say. So a call's
+        list is the first one with the fields of the call's type."""
         program = self.program
         known = {digest.preamble.name for digest in self.p4info.digests}
         names = {id_: name for id_, (name, _) in program.digests.items() if name in known}
-        tuples = [digest for digest in self.p4info.digests if digest.type_spec.WhichOneof("type_spec") == "tuple"]
-        tuples = [digest for digest in tuples if digest.preamble.name not in names.values()]
-        for id_, (name, fields) in sorted(program.digests.items()):
-            fitting = [digest for digest in tuples if self.types.fits(digest, fields)] if name not in known else []
-            if name.startswith("tuple_") and fitting:
+        calls = [digest for digest in self.p4info.digests if _UNNAMED.fullmatch(digest.preamble.name)]
+        calls = [digest for digest in calls if digest.preamble.name not in names.values()]
+        for id_, (_, fields) in sorted(program.digests.items()):
+            fitting = [] if id_ in names else [digest for digest in calls if self.types.fits(digest, fields)]
+            if fitting:
                 unused = [digest for digest in fitting if digest.preamble.name not in names.values()]
                 names[id_] = (unused or fitting)[0].preamble.name
         return names
