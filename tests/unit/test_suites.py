@@ -163,12 +163,12 @@ def test_program_is_compiled_again_when_a_file_that_it_includes_changes(
 
 
 def test_random_packets_follow_parser_transitions() -> None:
-    """Through a header's field, and through a masked lookahead."""
+    """Through a header's fields, each of which fills whole bytes, and through a masked lookahead."""
     ahead = {"type": "lookahead", "value": [0, 8]}
     states = [
         {"name": "a", "parser_ops": [{"op": "extract", "parameters": [{"type": "regular", "value": "h"}]}],
-         "transition_key": [{"type": "field", "value": ["h", "kind"]}],
-         "transitions": [{"type": "hexstr", "value": "0x0800", "mask": None, "next_state": "b"},
+         "transition_key": [{"type": "field", "value": ["h", name]} for name in ("kind", "other")],
+         "transitions": [{"type": "hexstr", "value": "0x0800012345", "mask": None, "next_state": "b"},
                          {"type": "default", "next_state": None}]},
         {"name": "b", "parser_ops": [{"op": "set", "parameters": [{"type": "field", "value": ["m", "x"]}, ahead]}],
          "transition_key": [{"type": "field", "value": ["m", "x"]}],
@@ -180,5 +180,5 @@ def test_random_packets_follow_parser_transitions() -> None:
         "parsers": [{"init_state": "a", "parse_states": states}],
     }
     made = [packet for _, packet in packets(program, "seed", 400)]
-    through = [packet for packet in made if len(packet) > 4 and packet[2] & 15 == 8 and packet[3] == 0]
+    through = [packet for packet in made if len(packet) > 4 and packet.startswith(b"\x12\x34\x58\x00")]
     assert len(through) > 50 and sum(packet[4] >> 4 == 5 for packet in through) > 30

@@ -150,7 +150,7 @@ class CalculationWriter:
         kind, value = element["type"], element.get("value")
         if kind == "payload":
             return []
-        if kind == "expression" and value.get("op") == "d2b":  # as p4c writes a bool
+        if kind == "expression" and value is not None and value.get("op") == "d2b":  # as p4c writes a bool
             return self._parts(value["right"], reader)
         if kind == "header":
             header = self._scope.known_header(str(value))
