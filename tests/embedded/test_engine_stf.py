@@ -74,6 +74,14 @@ def test_complete_stf_script_forbids_packets_at_other_ports(expected: str, compl
                 Runner(target, complete).run(statements)
 
 
+@pytest.mark.parametrize(("complete", "outcome"), [(False, "pass"), (True, "fail")])
+def test_complete_sample_is_run_as_such(tmp_path: Path, complete: bool, outcome: str) -> None:
+    script, p4info = tmp_path / "n.stf", tmp_path / "none.txtpb"
+    script.write_text(f"packet 1 {FRAME}\n")
+    sample = stf_samples.Sample("s", "n", Program(MIRROR, p4info), script, complete)
+    assert stf_samples.run_sample(sample, "serene-switch").outcome == outcome
+
+
 def test_packet_test_is_repeated_while_the_switch_is_not_reached() -> None:
     results = [stf_samples.Result("s", "n", "fail", f"{stf_samples.UNREACHED} bmv2: busy")] * stf_samples.ATTEMPTS
     results[-1:] = [stf_samples.Result("s", "n", "pass"), stf_samples.Result("s", "n", "fail", "once too often")]
