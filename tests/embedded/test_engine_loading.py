@@ -1,10 +1,7 @@
-"""Programs with constructs that p4c rarely writes and BMv2 loads: fields of zero bits, CRCs set at run time, digests of
-headers."""
+"""Programs with constructs that p4c rarely writes and BMv2 loads: fields of zero bits, stacks, digests of headers."""
 
 from __future__ import annotations
 
-import random
-import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +12,6 @@ from serene.embedded import Exact, Switch, load_program
 from serene.embedded.control.types import ControlError
 from serene.embedded.p4runtime.pipeline import Schema
 from serene.embedded.p4runtime.status import Failure
-from serene.embedded.program.crcs import Crc, parse_crc
 from serene.embedded.program.errors import NotBmv2Json
 from tests.embedded import small
 
@@ -197,99 +193,6 @@ def test_selector_within_a_table_spreads_packets() -> None:
         assert switch.process(7, b"\1\xff") == [(0, b"\1\xff")]  # what was deleted does nothing, not even send
         with pytest.raises(ControlError, match="the places 0 to"):
             switch.member_set("spread", 1 << 20, "run", [5])
-
-
-WIDTHS = (8, 16, 32, 64)
-
-
-@pytest.fixture(scope="module")
-def hashing() -> Iterator[Switch]:
-    """Header h is 32 bits of data, and 64 bits for their hash by the CRC of each width, crc8 to crc64."""
-    zero = small.constant(0)
-    steps = [
-        small.primitive("modify_field_with_hash_based_offset", small.field("h", f"hash{bits}"), zero,
-                        {"type": "calculation", "value": f"crc{bits}"}, zero)
-        for bits in WIDTHS
-    ]  # fmt: skip
-    made = small.program([*steps, small.send_to(1)])
-    made["header_types"][1]["fields"] = [["data", 32, False], *([f"hash{bits}", 64, False] for bits in WIDTHS)]
-    made["calculations"] = [
-        {"name": f"crc{bits}", "id": bits, "algo": f"crc{bits}_custom", "input": [small.field("h", "data")]}
-        for bits in WIDTHS
-    ]
-    with small.load(made) as switch:
-        yield switch
-
-
-def hash_of(switch: Switch, bits: int, data: bytes) -> int:
-    ((_, packet),) = switch.process(0, data + bytes(8 * len(WIDTHS)))
-    at = 4 + 8 * WIDTHS.index(bits)
-    return int.from_bytes(packet[at : at + 8], "big")
-
-
-OPTION: list[list[Any]] = [["kind", 8, False], ["data", "*"], ["end", 8, False]]
-
-
-@pytest.mark.parametrize("elements", [
-    [{"type": "header", "value": "option"}], [small.field("option", str(name)) for name, *_ in OPTION],
-], ids=["header", "fields"])  # fmt: skip
-@pytest.mark.parametrize("valid", [True, False])
-def test_calculation_leaves_out_an_invalid_header_as_bmv2_does(elements: list[small.Node], valid: bool) -> None:
-    """Such as an IP option that a packet lacks, or the ports of another protocol."""
-    by = {"type": "calculation", "value": "crc"}
-    zero, a = small.constant(0), small.field("h", "a")
-    step = small.primitive("modify_field_with_hash_based_offset", small.field("h", "hash"), zero, by, zero)
-    made = small.program([step, small.send_to(1)])
-    made["header_types"][1]["fields"] += [["hash", 32, False]]
-    small.with_header(made, "option", OPTION, max_length=40)
-    made["calculations"] = [{"name": "crc", "id": 0, "algo": "crc32", "input": [a, *elements, a]}]
-    if valid:
-        option = [{"type": "regular", "value": "option"}, {"type": "expression", "value": small.constant(24)}]
-        made["parsers"][0]["parse_states"][0]["parser_ops"].append({"op": "extract_VL", "parameters": option})
-    with small.load(made) as switch:
-        ((_, packet),) = switch.process(0, b"A" + bytes(4) + b"kDATe")
-    assert int.from_bytes(packet[1:5], "big") == zlib.crc32(b"AkDATeA" if valid else b"AA")
-
-
-def reverse(number: int, size: int) -> int:
-    return int(f"{number:0{size}b}"[::-1], 2)
-
-
-def by_the_book(crc: Crc, bits: int, data: bytes) -> int:
-    """Polynomial division of the message followed by zeros, on bits in a list."""
-    message = b"".join((reverse(byte, 8) if crc.data_reflected else byte).to_bytes(1, "big") for byte in data)
-    number = int.from_bytes(message, "big") << bits
-    number ^= crc.initial_remainder << 8 * len(data)  # what it holds at first meets the first bits
-    for bit in reversed(range(bits, bits + 8 * len(data))):
-        if number >> bit & 1:
-            number ^= (1 << bits | crc.polynomial) << (bit - bits)
-    return (reverse(number, bits) if crc.remainder_reflected else number) ^ crc.final_xor_value
-
-
-def test_default_crc_and_polynomial_alone_match_known_values(hashing: Switch) -> None:
-    assert hash_of(hashing, 32, b"abcd") == zlib.crc32(b"abcd")
-    hashing.crc_set("crc32", 0x1EDC6F41)
-    assert hash_of(hashing, 32, b"abcd") == 0x92C80A31  # CRC-32C (Castagnoli)
-    with pytest.raises(ControlError, match="have 32 bits"):
-        hashing.crc_set("crc32", 1 << 32)
-    with pytest.raises(ControlError, match="no calculation with a CRC of its own 'other'; it has crc"):
-        hashing.crc_set("other", 7)
-
-
-@pytest.mark.parametrize("bits", WIDTHS)
-def test_crc_parameters_can_be_set_at_run_time(hashing: Switch, bits: int) -> None:
-    rng = random.Random(bits)
-    for _ in range(100):
-        polynomial, initial, final = (rng.getrandbits(bits) for _ in range(3))
-        crc = Crc(polynomial, initial, final, rng.random() < 0.5, rng.random() < 0.5)
-        data = rng.randbytes(4)
-        hashing.crc_set(f"crc{bits}", crc)
-        assert hash_of(hashing, bits, data) == by_the_book(crc, bits, data), (crc, data)
-
-
-def test_crc_option_may_have_two_or_five_parts() -> None:
-    assert parse_crc("calc=0x07") == ("calc", 7)
-    assert parse_crc("calc=1,2,3,0,1") == ("calc", Crc(1, 2, 3, False, True))
 
 
 # -- digests -----------------------------------------------------------------------------------------------------

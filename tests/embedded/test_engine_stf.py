@@ -9,12 +9,14 @@ import contextlib
 import json
 import os
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from tests.embedded import bmv2, stf_samples
 from tests.embedded.stf import Add, Runner, Send, StfError, StfMismatch, parse
 from tests.embedded.stf_embedded import EmbeddedTarget
+from tests.suites.apart import Apart
 from tests.suites.checkouts import Program
 
 MIRROR = Path(__file__).parent / "programs" / "mirror.json"  # without a session, it sends to port 2
@@ -70,6 +72,22 @@ def test_complete_stf_script_forbids_packets_at_other_ports(expected: str, compl
         else:
             with pytest.raises(StfMismatch):
                 Runner(target, complete).run(statements)
+
+
+@pytest.mark.parametrize(("complete", "outcome"), [(False, "pass"), (True, "fail")])
+def test_complete_sample_is_run_as_such(tmp_path: Path, complete: bool, outcome: str) -> None:
+    script, p4info = tmp_path / "n.stf", tmp_path / "none.txtpb"
+    script.write_text(f"packet 1 {FRAME}\n")
+    sample = stf_samples.Sample("s", "n", Program(MIRROR, p4info), script, complete)
+    assert stf_samples.run_sample(sample, "serene-switch").outcome == outcome
+
+
+def test_packet_test_is_repeated_while_the_switch_is_not_reached() -> None:
+    results = [stf_samples.Result("s", "n", "fail", f"{stf_samples.UNREACHED} bmv2: busy")] * stf_samples.ATTEMPTS
+    results[-1:] = [stf_samples.Result("s", "n", "pass"), stf_samples.Result("s", "n", "fail", "once too often")]
+    sample = stf_samples.Sample("s", "n", Program(MIRROR), MIRROR)
+    apart = cast(Apart, lambda *_: results.pop(0))  # in place of a process that runs the test
+    assert stf_samples._attempted(apart, sample, "bmv2").outcome == "pass" and len(results) == 1
 
 
 @pytest.mark.bmv2

@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 from finsy.proto import p4i, p4r
 
-from serene.embedded import Switch
+from serene.embedded import Switch, load_program
 from serene.embedded.p4runtime import P4RuntimeServer
+from serene.embedded.p4runtime.pipeline import Schema
+from serene.embedded.p4runtime.status import Failure
 from tests.embedded.conftest import Target
 from tests.embedded.p4rt_controller import GONE, Code, but, load_p4info, number, refused
 from tests.embedded.p4rt_probe import CPU_PORT, JSON, P4INFO, SOURCE, Probe, Probing
+from tests.embedded.p4rt_programs import PROFILES, VALUE_SETS
 
 SERENE = Path(__file__).parents[2] / "p4src" / "build" / "serene.json"
 
@@ -165,12 +168,45 @@ def test_p4info_that_does_not_fit_is_refused_by_name(ours: Probing, path: str, v
     ours.read(ours.key("by_exact"))  # the old one is still there
 
 
-def test_p4info_may_have_objects_that_p4c_removed(ours: Probing) -> None:
-    """A table without match fields, and an action profile that no table uses. They have no entries."""
+@pytest.mark.parametrize(
+    ("program", "path", "value", "words"),
+    [
+        (
+            PROFILES,
+            "action_profiles.spreader.size",
+            77,
+            "'.*spreader' has 77 members in the P4Info and 8 in the program",
+        ),
+        (PROFILES, "action_profiles.spreader.with_selector", False, "'.*spreader' has a selector only in"),
+        (PROFILES, "tables.by_group.implementation_id", 0, "'.*by_group' has the action profile '.*spreader'"),
+        (VALUE_SETS, "value_sets.kinds.match.0.bitwidth", 17, "'.*kinds' has 17 bits in the P4Info and 16"),
+    ],
+)
+def test_profile_or_value_set_that_does_not_fit_is_refused_by_name(
+    program: Path, path: str, value: object, words: str
+) -> None:
+    info = load_p4info(program.with_suffix(".p4info.txtpb"))
+    Schema(info, load_program(program))
+    with pytest.raises(Failure, match=words):
+        Schema(but(info, path, value), load_program(program))
+
+
+@pytest.mark.parametrize("fields", [0, 1])
+def test_p4info_may_have_objects_that_p4c_removed(ours: Probing, fields: int) -> None:
+    """A table without match fields, or that no packet reaches, with its counter and meter; an action profile that no
+    other table uses; a digest that no packet causes. They have no entries."""
     info = load_p4info(P4INFO)
     table, profile = info.tables.add(size=1), info.action_profiles.add(size=8)
     table.preamble.id, table.preamble.name = 0x02ABCDEF, "ProbeIngress.inlined"
+    for at in range(fields):
+        table.match_fields.add(id=1 + at, name="x", bitwidth=8, match_type=p4i.MatchField.EXACT)
     profile.preamble.id, profile.preamble.name = 0x11ABCDEF, "ProbeIngress.unused"
+    profile.table_ids.extend([table.preamble.id] * fields)
+    counter, meter, digest = info.direct_counters.add(), info.direct_meters.add(), info.digests.add()
+    for id_, item in ((0x13ABCDEF, counter), (0x15ABCDEF, meter), (0x17ABCDEF, digest)):
+        item.preamble.id, item.preamble.name = id_, f"ProbeIngress.removed_{id_}"
+    counter.direct_table_id = meter.direct_table_id = table.preamble.id
+    digest.type_spec.bitstring.bit.bitwidth = 8
     ours.push(None, info)
     ours.read(p4r.TableEntry())
     assert ours.read(p4r.ActionProfileMember()) == []
@@ -180,6 +216,7 @@ def test_p4info_may_have_objects_that_p4c_removed(ours: Probing) -> None:
     ):
         assert str(absent.ListFields()[0][1]) in refused(Code.UNKNOWN, ours.modify, absent)
     assert ours.get_pipeline().p4info == info
+    ours.insert(p4r.DigestEntry(digest_id=digest.preamble.id))
     profile.table_ids.append(BY_LPM)
     assert "ProbeIngress.unused" in refused(Code.INVALID_ARGUMENT, ours.push, None, info)
 
@@ -203,6 +240,36 @@ def test_digest_of_a_tuple_has_its_own_name_in_the_program(ours: Probing) -> Non
     ours.packet_out(Probe(b=7, digests=1), port=3)
     (data,) = ours.messages.receive("digest").data
     assert [member.bitstring for member in data.tuple.members] == [number(SOURCE), number(CPU_PORT), number(7)]
+
+
+def test_digests_of_unnamed_types_are_paired_by_type_and_order() -> None:
+    """Of one type, p4c has a digest for each call in the P4Info, and lists with one name in the program."""
+    info, program = load_p4info(P4INFO), json.loads(JSON.read_text())
+    (first,) = program["learn_lists"]
+    program["learn_lists"] = [
+        {**first, "id": id_, "name": name, "elements": first["elements"][:size]}
+        for id_, name, size in (
+            (1, "tuple_0", 3),
+            (2, "tuple_1", 2),
+            (3, "tuple_0", 3),
+            (4, "tuple_0", 3),
+            (5, "digest", 1),
+        )
+    ]
+    for place, widths in enumerate(([48, 9, 16], [48, 9, 16], [48, 9])):
+        digest = info.digests.add() if place else info.digests[0]
+        digest.preamble.id, digest.preamble.name = 0x17000001 + place, f"digest_{place}"
+        digest.ClearField("type_spec")
+        for width in widths:
+            digest.type_spec.tuple.members.add().bitstring.bit.bitwidth = width
+    digest = info.digests.add()
+    digest.preamble.id, digest.preamble.name = 0x17000009, "digest_3"
+    digest.type_spec.bitstring.bit.bitwidth = 48
+    schema = Schema(info, load_program(json.dumps(program).encode()))
+    assert schema.digest_names == {1: "digest_0", 2: "digest_2", 3: "digest_1", 4: "digest_0", 5: "digest_3"}
+    info.digests[2].type_spec.tuple.members[1].bitstring.bit.bitwidth = 8
+    with pytest.raises(Failure, match="'digest_2' is not in the program"):
+        Schema(info, load_program(json.dumps(program).encode()))
 
 
 def test_p4info_may_omit_objects_of_the_program(ours: Probing) -> None:

@@ -29,6 +29,7 @@ from functools import partial
 from pathlib import Path
 
 from serene.experiments.shared import page_tables
+from serene.process import outputs
 from tests.embedded import stf_samples
 from tests.suites import generated, random_packets
 from tests.suites.apart import Apart
@@ -331,7 +332,7 @@ def write_results(rows: Sequence[Row], results: Path = RESULTS, document: Path =
     table = csv.writer(written, lineterminator="\n")
     table.writerow(COLUMNS)
     table.writerows(kept[suite] for suite in sorted(kept))
-    results.write_text(written.getvalue())
+    outputs.write_text(results, written.getvalue())
     titles = ("suite", "commit", "tests", "BMv2", "ours", "differences")
     lines = [line(titles), "|---|---|---|---|---|---|", *(line(kept[suite]) for suite in sorted(kept))]
     page_tables.write(document, {"suites": "\n".join(lines)})

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from serene.errors import SereneError
+from serene.process import outputs
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILT = ROOT / "build" / "p4-suites"
@@ -61,6 +62,13 @@ def compiler_version() -> str:
     return subprocess.run([COMPILER, "--version"], capture_output=True, text=True, check=False).stdout
 
 
+def preprocessed(source: Path, *options: str) -> bytes:
+    """A program's text with the files that it includes, or why it has none."""
+    command = [COMPILER, "--arch", "v1model", *options, "-E", str(source)]
+    run = subprocess.run(command, capture_output=True, cwd=source.parent, check=False)
+    return run.stdout + run.stderr
+
+
 class NotThere(SereneError):
     """A path that is no checkout, or a program that this machine cannot compile."""
 
@@ -91,14 +99,16 @@ class Program:
         if shutil.which(COMPILER) is None:
             raise NotThere(f"needs {COMPILER}")
         source = self.source.resolve()
-        text = f"{compiler_version()}{source}{self.options or ''}".encode() + source.read_bytes()
+        text = f"{compiler_version()}{source}{self.options or ''}".encode() + preprocessed(source, *self.options)
         key = hashlib.sha256(text).hexdigest()[:16]
         place = BUILT / f"{self.source.stem}-{key}"
         made, info, log = (place.with_name(place.name + end) for end in (".json", ".p4info.txtpb", ".log"))
         if not made.exists() and not log.exists():
             BUILT.mkdir(parents=True, exist_ok=True)
-            half = place.with_name(f"{place.name}.{os.getpid()}.json")
-            command = [COMPILER, "--arch", "v1model", *self.options, "--p4runtime-files", str(info)]
+            half, half_info = (
+                place.with_name(f"{place.name}.{os.getpid()}{end}") for end in (".json", ".p4info.txtpb")
+            )
+            command = [COMPILER, "--arch", "v1model", *self.options, "--p4runtime-files", str(half_info)]
             command += ["-o", str(half), str(source)]
             try:
                 run = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_S, cwd=source.parent)
@@ -107,8 +117,10 @@ class Program:
                 output, failed = f"error: not compiled within {COMPILE_S:.0f} s", True
             if failed:
                 half.unlink(missing_ok=True)
-                log.write_text(output)
+                half_info.unlink(missing_ok=True)
+                outputs.write_text(log, output)
             else:
+                half_info.replace(info)
                 half.replace(made)
         if not made.exists():
             first = next((line for line in log.read_text().splitlines() if "error" in line), "p4c refuses it")

@@ -8,12 +8,14 @@ import json
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from serene.process import outputs
 from tests.embedded.stf_samples import Sample
-from tests.suites.checkouts import BUILT, ROOT, Program
+from tests.suites.checkouts import BUILT, ROOT, Program, preprocessed
 
 GENERATOR = "p4testgen"
 SEED, MOST = 1, 10  # tests of a program
@@ -41,10 +43,12 @@ def generate(suite: str, name: str, source: Path, program: Program, *options: st
     """Generates a program's tests, once per content. program: what runs them. options: of the compiler within
     p4testgen."""
     into = BUILT / "p4testgen" / name.replace("/", "+").removesuffix(".p4")
-    given = f"{_version()}{SEED} {MOST} {GENERATE_S} {options} ".encode() + source.read_bytes()
+    given = f"{_version()}{SEED} {MOST} {GENERATE_S} {options} ".encode() + preprocessed(source, *options)
     key, done = hashlib.sha256(given).hexdigest(), into / "generated.json"
-    if done.exists() and (found := json.loads(done.read_text()))["key"] == key:
-        return Generated(tuple(_samples(suite, name, program, into)), found["why_none"])
+    with suppress(OSError, ValueError):  # not there, or a killed command wrote it in part
+        found = json.loads(done.read_bytes())
+        if found["key"] == key:
+            return Generated(tuple(_samples(suite, name, program, into)), found["why_none"])
     shutil.rmtree(into, ignore_errors=True)
     into.mkdir(parents=True)
     command = [GENERATOR, "--target", "bmv2", "--arch", "v1model", "--test-backend", "STF", "--seed", str(SEED)]
@@ -65,7 +69,7 @@ def generate(suite: str, name: str, source: Path, program: Program, *options: st
         output = f"error: no test within {GENERATE_S:.0f} s"
     samples = tuple(_samples(suite, name, program, into))
     why_none = "" if samples else _first_error(output)
-    done.write_text(json.dumps({"key": key, "why_none": why_none}))
+    outputs.write_text(done, json.dumps({"key": key, "why_none": why_none}))
     return Generated(samples, why_none)
 
 

@@ -15,7 +15,10 @@ from typing import Any
 from tests.suites.checkouts import BUILT, ROOT, NotCompiled, NotThere, Program
 
 FILE = BUILT / "outcomes.jsonl"
-_RUNNERS = ("embedded/stf*.py", "embedded/bmv2.py", "embedded/packets.py", "suites/loading.py", "suites/random*.py")
+_RUNNERS = (
+    "embedded/stf*.py", "embedded/bmv2.py", "embedded/packets.py", "embedded/p4rt_controller.py", "p4rt.py",
+    "suites/loading.py", "suites/random*.py",
+)  # fmt: skip
 
 
 class Outcomes:
@@ -26,9 +29,9 @@ class Outcomes:
         self._path, self._lock = path, threading.Lock()
         self._known: dict[str, Any] = {}
         if resume and path.exists():
-            for text in path.read_text().splitlines():
-                with suppress(json.JSONDecodeError):  # a line that a killed command wrote in part
-                    record = json.loads(text)
+            for line in path.read_bytes().splitlines():
+                with suppress(ValueError, KeyError, TypeError):  # a killed command wrote it in part, or it is damaged
+                    record = json.loads(line)
                     self._known[record["key"]] = record["outcome"]
 
     def of(
@@ -46,8 +49,10 @@ class Outcomes:
         outcome = run()
         with self._lock:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._path.open("a") as file:
-                file.write(json.dumps({"key": key, "part": part, "test": test, "outcome": outcome}) + "\n")
+            record = json.dumps({"key": key, "part": part, "test": test, "outcome": outcome})
+            # A new line first, as the last one may be written in part; in one call, as another command may write, too.
+            with self._path.open("ab", buffering=0) as file:
+                file.write(f"\n{record}\n".encode())
             self._known[key] = outcome
         return outcome
 
@@ -56,11 +61,13 @@ class Outcomes:
 def _version(switch: str, part: str) -> str:
     """A digest of the switch and of what runs tests on it. Packets are sent without the embedded switch's server."""
     found = [path for pattern in _RUNNERS for path in sorted((ROOT / "tests").glob(pattern))]
+    engine = ROOT / "serene" / "embedded"
     if switch == "bmv2":
         installed = shutil.which("simple_switch_grpc")
         found += [Path(installed)] if installed is not None else []
+        found += sorted((engine / "program").glob("*.py"))  # reads the names in a packet test
     else:
-        engine = ROOT / "serene" / "embedded"
+        found += sorted((ROOT / "serene" / "native").glob("*.py"))
         without = [] if part == "loading" else [engine / "p4runtime"]
         found += [
             path

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+
+import pytest
 
 from tests.suites import checkouts
 from tests.suites.__main__ import Row, compared, line, write_results
@@ -133,19 +136,39 @@ def test_resumed_command_runs_only_tests_that_are_new_or_changed(tmp_path: Path)
         return known.of("stf", ["serene-switch"], test, program, run, script)
 
     assert outcome(Outcomes(path=file), "a", b"1") == [1]
-    file.write_text(file.read_text() + '{"key": "a killed comm')
+    file.write_bytes(file.read_bytes() + b'null\n{"outcome": 1}\n\xff\n{"key": "a killed comm')
     resumed = Outcomes(resume=True, path=file)
     assert [outcome(resumed, "a", b"1"), outcome(resumed, "b", b"1"), outcome(resumed, "a", b"2")] == [[1], [2], [3]]
+    again = Outcomes(resume=True, path=file)
+    assert again.of("stf", ["bmv2"], "a", program, lambda: "of the other switch", b"1") == "of the other switch"
+    assert [outcome(again, "b", b"1"), outcome(again, "a", b"2")] == [[2], [3]]  # the partial line took none with it
     assert outcome(Outcomes(path=file), "a", b"1") == [4] and ran == ["a", "b", "a", "a"]
 
 
+@pytest.mark.skipif(shutil.which(checkouts.COMPILER) is None, reason=f"needs {checkouts.COMPILER}")
+def test_program_is_compiled_again_when_a_file_that_it_includes_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkouts, "BUILT", tmp_path / "built")
+    source, included = tmp_path / "mirror.p4", tmp_path / "included.p4"
+    source.write_text((PROGRAMS / "mirror.p4").read_text() + '#include "included.p4"\n')
+    compiled = []
+    for text in ("const bit<8> ONE = 1;", "const bit<8> ONE = 1;", "const bit<8> TWO = 2;"):
+        included.write_text(text)
+        compiled.append(checkouts.Program(source).compiled())
+    assert compiled[0] == compiled[1] != compiled[2]
+    for built, info in compiled:
+        assert info is not None and built.exists() and info.exists()
+    assert len(list((tmp_path / "built").iterdir())) == 4
+
+
 def test_random_packets_follow_parser_transitions() -> None:
-    """Through a header's field, and through a masked lookahead."""
+    """Through a header's fields, each of which fills whole bytes, and through a masked lookahead."""
     ahead = {"type": "lookahead", "value": [0, 8]}
     states = [
         {"name": "a", "parser_ops": [{"op": "extract", "parameters": [{"type": "regular", "value": "h"}]}],
-         "transition_key": [{"type": "field", "value": ["h", "kind"]}],
-         "transitions": [{"type": "hexstr", "value": "0x0800", "mask": None, "next_state": "b"},
+         "transition_key": [{"type": "field", "value": ["h", name]} for name in ("kind", "other")],
+         "transitions": [{"type": "hexstr", "value": "0x0800012345", "mask": None, "next_state": "b"},
                          {"type": "default", "next_state": None}]},
         {"name": "b", "parser_ops": [{"op": "set", "parameters": [{"type": "field", "value": ["m", "x"]}, ahead]}],
          "transition_key": [{"type": "field", "value": ["m", "x"]}],
@@ -157,5 +180,5 @@ def test_random_packets_follow_parser_transitions() -> None:
         "parsers": [{"init_state": "a", "parse_states": states}],
     }
     made = [packet for _, packet in packets(program, "seed", 400)]
-    through = [packet for packet in made if len(packet) > 4 and packet[2] & 15 == 8 and packet[3] == 0]
+    through = [packet for packet in made if len(packet) > 4 and packet.startswith(b"\x12\x34\x58\x00")]
     assert len(through) > 50 and sum(packet[4] >> 4 == 5 for packet in through) > 30

@@ -329,7 +329,7 @@ class ActionWriter:
         call = CalculationWriter(self._scope).named(operands.name(2, "calculation"), self._reader, self._emitter)
         base, size = self._small(operands[1], 64), self._small(operands[3], 64)
         self._line(f"const uint64_t size = {size}, hash = {call};")
-        value = Expr("c", 0, mask(64), (f"({base} + (size ? hash % size : hash))",))
+        value = Expr("c", 0, mask(64), (f"({base} + (size ? hash % size : 0))",))
         self._emitter.store(self._target(operands[0]), value)
 
     def digest(self, operands: Operands) -> None:

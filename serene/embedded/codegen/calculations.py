@@ -31,10 +31,15 @@ class Varying:
 
 @dataclass(frozen=True)
 class OfHeader:
-    """A header, or fields of it in a row, which count only while it is valid. They fill whole bytes."""
+    """A header, or fields of it in a row, which count only while it is valid."""
 
     valid: str
     parts: Sequence[Fixed | Varying]
+
+    @property
+    def fills_bytes(self) -> bool:
+        """Whether the fields after it begin at the same bit of a byte, whether it is valid or not."""
+        return sum(width for part in self.parts if isinstance(part, list) for _, width in part) % 8 == 0
 
 
 class CalculationWriter:
@@ -60,54 +65,62 @@ class CalculationWriter:
         strings = [part for part in parts if isinstance(part, Varying)]
         bits = sum(width for part in parts if isinstance(part, list) for _, width in part)
         most = (bits + 7) // 8 + sum(string.most_bytes for string in strings)
-        varies = any(not isinstance(piece, list) for piece in pieces)
+        headers = [piece for piece in pieces if isinstance(piece, OfHeader)]
+        by_bits = not all(header.fills_bytes for header in headers)
+        varies = bool(headers or strings)
         self._scope.budget.spend(limbs_of(8 * (most + 8 + MAX_FRAME * payload)))
         emitter.line(f"uint8_t bytes[{most + 8}{' + MAX_FRAME' if payload else ''}];")
         emitter.line(f"memset(bytes, 0, {most + 8});")
         if varies:
-            emitter.line("uint32_t before = 0;")
-        start = "bytes + before" if varies else "bytes"
+            emitter.line(f"uint32_t before = 0;    /* {'bits' if by_bits else 'bytes'} */")
         at = 0
 
+        def place() -> str:
+            """C for an array and for the bit in it that is written next."""
+            return f"bytes, before + {at}" if by_bits else f"bytes{' + before' if varies else ''}, {at}"
+
         def flush() -> None:
-            """Makes ``bytes + before`` the end of what is written."""
+            """Adds to ``before`` all that is written, in whole bytes unless it counts bits."""
             nonlocal at
-            if at:
-                emitter.line(f"before += {at // 8};")
-            at = 0
+            done = at if by_bits else at // 8
+            if done:
+                emitter.line(f"before += {done};")
+            at -= done if by_bits else 8 * done
 
         def write(part: Fixed | Varying) -> None:
             nonlocal at
             if isinstance(part, Varying):
-                if at % 8:
-                    raise UnsupportedProgram(f"calculation {name!r}: a varbit field begins inside a byte")
-                flush()
-                emitter.line(f"memcpy({start}, {part.code}, {part.code}_bytes);")
-                emitter.line(f"before += {part.code}_bytes;")
+                size = f"{part.code}_bytes"
+                if by_bits or at % 8:
+                    emitter.line(f"for (uint32_t i = 0; i < {size}; i++)")
+                    emitter.line(f"    store_bits({place()} + 8 * i, 8, {part.code}[i]);")
+                else:
+                    emitter.line(f"memcpy(bytes + before + {at // 8}, {part.code}, {size});")
+                emitter.line(f"before += {'8 * ' if by_bits else ''}{size};")
                 return
             for number, width in part:
                 if not width:
                     continue
                 if width <= 64:
-                    emitter.line(f"store_bits({start}, {at}, {width}, {emitter.narrow(number, width)[0]});")
+                    emitter.line(f"store_bits({place()}, {width}, {emitter.narrow(number, width)[0]});")
                 else:
-                    emitter.line(f"store_wide({start}, {at}, {width}, {emitter.wide(number, limbs_of(width))});")
+                    emitter.line(f"store_wide({place()}, {width}, {emitter.wide(number, limbs_of(width))});")
                 at += width
 
         for piece in pieces:
             if isinstance(piece, OfHeader):
                 flush()
+                begin = at
                 emitter.line(f"if ({piece.valid}) {{")
                 for part in piece.parts:
                     write(part)
                 flush()
                 emitter.line("}")
+                assert at == begin
             else:
                 write(piece)
-        size = f"{'before + ' if varies else ''}{(at + 7) // 8}"
+        size = f"(before + {at} + 7) / 8" if by_bits else f"{'before + ' if varies else ''}{(at + 7) // 8}"
         if payload:
-            if at % 8:
-                raise UnsupportedProgram(f"calculation {name!r}: the payload begins inside a byte")
             emitter.line("const uint32_t payload = packet->length - packet->parsed;")
             emitter.line(f"memcpy(bytes + {size}, packet->data + packet->parsed, payload);")
             size += " + payload"
@@ -117,15 +130,13 @@ class CalculationWriter:
 
     def _pieces(self, elements: Sequence[Mapping[str, Any]], reader: Reader) -> list[Fixed | Varying | OfHeader]:
         """BMv2 leaves out what is of an invalid header."""
-        found, bits = list[Fixed | Varying | OfHeader](), 0
+        found = list[Fixed | Varying | OfHeader]()
         for header, group in groupby(elements, self._header_of):
             parts = [part for element in group for part in self._parts(element, reader)]
-            width = sum(width for part in parts if isinstance(part, list) for _, width in part)
-            if header and bits % 8 == width % 8 == 0:
+            if header:
                 found.append(OfHeader(self._scope.valid(header), parts))
             else:
                 found += parts
-            bits += width
         return found
 
     def _header_of(self, element: Mapping[str, Any]) -> str:
@@ -139,6 +150,8 @@ class CalculationWriter:
         kind, value = element["type"], element.get("value")
         if kind == "payload":
             return []
+        if kind == "expression" and value is not None and value.get("op") == "d2b":  # as p4c writes a bool
+            return self._parts(value["right"], reader)
         if kind == "header":
             header = self._scope.known_header(str(value))
             return [self._field(header.name, field.name) for field in header.type.fields]

@@ -43,7 +43,8 @@ class DeparserWriter:
             if target.width > 64:
                 raise UnsupportedProgram(f"a checksum of {target.width} bits")
             failed = scope.target("standard_metadata", "checksum_error")
-            emitter.line(f"const int wrong = ({call} & {mask(target.width):#x}ull) != {target.code};")
+            condition = f"{scope.valid(item['target'][0])} && {condition}"  # as on BMv2
+            emitter.line(f"const int wrong = {call} != {target.code};")
             emitter.line(f"if (wrong) {failed.code} = 1;")
             emitter.line(event("CHECKSUM", number, "wrong", f"(uint64_t){target.code}"))
         else:

@@ -7,7 +7,7 @@ from itertools import islice
 
 from finsy.proto import p4d, p4i, p4t
 
-from serene.embedded.p4runtime.status import invalid
+from serene.embedded.p4runtime.status import Failure, invalid
 from serene.embedded.p4runtime.translation import Translation
 from serene.embedded.p4runtime.values import encode
 from serene.embedded.program.ir import Program
@@ -52,6 +52,14 @@ class Types:
         for spec, width in zip(self._leaves(digest.type_spec), held, strict=True):
             if spec.WhichOneof("type_spec") == "new_type" and self._translation is not None:
                 self._translation.string_type(spec.new_type.name, width)
+
+    def fits(self, digest: p4i.Digest, fields: Sequence[tuple[str, str]]) -> bool:
+        """Whether the digest's type matches the program's digest of these fields."""
+        try:
+            self.check_digest(digest, fields)
+        except Failure:
+            return False
+        return True
 
     def leaf_widths(self, spec: p4t.P4DataTypeSpec) -> list[Width]:
         """The widths of the numbers in a P4 type, in order. Raises Unsupported."""

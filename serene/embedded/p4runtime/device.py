@@ -289,4 +289,5 @@ class Device:
             message.packet.metadata.extend(header.unpack(data[: header.bytes]))
             self._deliver(message)
         for digest in events.digests:
-            pipeline.entities.digests.add(digest.name, digest.values, digest.valid)
+            name = pipeline.schema.digest_names.get(digest.list_id, "")
+            pipeline.entities.digests.add(name, digest.values, digest.valid)

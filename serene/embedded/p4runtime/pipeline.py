@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -15,6 +16,7 @@ from serene.errors import choices
 
 T = TypeVar("T")
 
+_UNNAMED = re.compile(r"digest_\d+")  # p4c's name of a digest whose type has none
 MATCH_KINDS: Mapping[int, str] = {
     p4i.MatchField.EXACT: "exact",
     p4i.MatchField.LPM: "lpm",
@@ -32,7 +34,6 @@ class Schema:
         self.translation = Translation(p4info, program, ports or {})
         self.p4info = p4info = self.translation.p4info
         self.program = program
-        _name_tuples(p4info, program)
         self.types = Types(p4info, program, self.translation)
         self.tables: dict[int, p4i.Table] = _by_id(p4info.tables, "table")
         self.actions: dict[int, p4i.Action] = _by_id(p4info.actions, "action")
@@ -44,7 +45,8 @@ class Schema:
         self.profiles: dict[int, p4i.ActionProfile] = _by_id(p4info.action_profiles, "action profile")
         self.value_sets: dict[int, p4i.ValueSet] = _by_id(p4info.value_sets, "value set")
         self.digests: dict[int, p4i.Digest] = _by_id(p4info.digests, "digest")
-        self._leave_out_removed()
+        self.digest_names = self._digest_names()
+        self._removed = self._leave_out_removed()
         self._check()
 
     def program_table(self, table: p4i.Table) -> Table:
@@ -121,18 +123,25 @@ class Schema:
 
     # -- does it fit? ----------------------------------------------------------------------------------------
 
-    def _leave_out_removed(self) -> None:
-        """Leaves out what p4c describes in the P4Info and then removes from the program: tables without match fields,
-        as it calls their actions directly, and action profiles that no table uses."""
-        tables, profiles = self.program.tables, self.program.action_profiles
-        self.tables = {
-            id_: table for id_, table in self.tables.items() if table.match_fields or table.preamble.name in tables
+    def _leave_out_removed(self) -> set[int]:
+        """Leaves out what p4c describes in the P4Info and then removes from the program: tables that no packet reaches,
+        or without match fields, as it calls their actions directly; and action profiles that no table uses. Returns the
+        ids of these tables. If the P4Info lacks a table of the program, it is another program's: then it may not have
+        further tables with match fields."""
+        held, names = self.program.tables, {table.preamble.name for table in self.tables.values()}
+        complete = all(name in names for name, table in held.items() if table.keys)
+        removed = {
+            id_
+            for id_, table in self.tables.items()
+            if table.preamble.name not in held and (complete or not table.match_fields)
         }
+        self.tables = {id_: table for id_, table in self.tables.items() if id_ not in removed}
         self.profiles = {
             id_: profile
             for id_, profile in self.profiles.items()
-            if profile.table_ids or profile.preamble.name in profiles
+            if not removed.issuperset(profile.table_ids) or profile.preamble.name in self.program.action_profiles
         }
+        return removed
 
     def _check(self) -> None:
         program = self.program
@@ -198,6 +207,8 @@ class Schema:
     def _check_direct(self, what: str, items: Iterable[Any], arrays: Mapping[str, Array]) -> None:
         for item in items:
             name = item.preamble.name
+            if item.direct_table_id in self._removed:
+                continue
             _check_name(what, name, arrays)
             table = self.tables.get(item.direct_table_id)
             if table is None or table.preamble.name != arrays[name].direct_table:
@@ -206,19 +217,29 @@ class Schema:
 
     def _check_digest(self, digest: p4i.Digest) -> None:
         name = digest.preamble.name
-        held = {name: fields for name, fields in self.program.digests.values()}
-        _check_name("digest", name, held)
-        self.types.check_digest(digest, held[name])
+        lists = [id_ for id_, known in self.digest_names.items() if known == name]
+        if not lists and len(self.digest_names) < len(self.program.digests):  # or else p4c has removed its call
+            _check_name("digest", name, {held for held, _ in self.program.digests.values()})
+        for id_ in lists:
+            self.types.check_digest(digest, self.program.digests[id_][1])
 
+    def _digest_names(self) -> dict[int, str]:
+        """The P4Info's name of each list of digests in the program.
 
-def _name_tuples(p4info: p4i.P4Info, program: Program) -> None:
-    """Gives digests of tuples the program's names: p4c calls the first one ``digest_0`` in the P4Info, and ``tuple_0``
-    in the program."""
-    names = [name for _, (name, _) in sorted(program.digests.items())]
-    unnamed = [digest for digest in p4info.digests if digest.type_spec.WhichOneof("type_spec") == "tuple"]
-    unnamed = [digest for digest in unnamed if digest.preamble.name not in names]
-    for digest, name in zip(unnamed, [name for name in names if name.startswith("tuple_")], strict=False):
-        digest.preamble.name = name
+        Digests of structs have one name in both. p4c calls others, such as those of tuples, ``digest_0`` and so on in
+        the P4Info, one for each call. In the program those of one type are all called ``tuple_0``, say. So a call's
+        list is the first one with the fields of the call's type."""
+        program = self.program
+        known = {digest.preamble.name for digest in self.p4info.digests}
+        names = {id_: name for id_, (name, _) in program.digests.items() if name in known}
+        calls = [digest for digest in self.p4info.digests if _UNNAMED.fullmatch(digest.preamble.name)]
+        calls = [digest for digest in calls if digest.preamble.name not in names.values()]
+        for id_, (_, fields) in sorted(program.digests.items()):
+            fitting = [] if id_ in names else [digest for digest in calls if self.types.fits(digest, fields)]
+            if fitting:
+                unused = [digest for digest in fitting if digest.preamble.name not in names.values()]
+                names[id_] = (unused or fitting)[0].preamble.name
+        return names
 
 
 def _other(

@@ -80,10 +80,10 @@ static uint64_t __attribute__((unused)) checksum_crc_custom(const struct crc *cr
     return (crc->remainder_reflected ? reflected(rest, crc->bits) : rest) ^ crc->final;
 }
 
-/* The last eight bytes as a number. */
+/* The first eight bytes as a number, as in BMv2. */
 INLINE uint64_t checksum_identity(const uint8_t *data, size_t size) {
     uint64_t value = 0;
-    for (size_t i = size > 8 ? size - 8 : 0; i < size; i++) value = value << 8 | data[i];
+    for (size_t i = 0; i < size && i < 8; i++) value = value << 8 | data[i];
     return value;
 }
 

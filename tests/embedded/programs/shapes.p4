@@ -9,7 +9,16 @@ header tag_t { bit<7> value; bit<1> last; }
 header options_t { bit<8> kind; varbit<120> body; bit<8> trailer; }
 header short_t { bit<16> value; }
 header long_t { bit<72> value; int<24> signed; }
-header tail_t { bit<16> checksum; bit<16> hash; bit<32> count; bit<8> note; }
+header tail_t {
+    bit<16> checksum;
+    bit<16> hash;
+    bit<32> crc;
+    bit<64> bytes;
+    bit<32> count;
+    bit<8> note;
+    bit<7> zero;
+    bit<1> wrong;
+}
 
 header_union item_t { short_t small; long_t large; }
 
@@ -73,7 +82,11 @@ parser ShapesParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
     }
 }
 
-control ShapesVerify(inout headers_t hdr, inout metadata_t meta) { apply { } }
+control ShapesVerify(inout headers_t hdr, inout metadata_t meta) {
+    apply {
+        verify_checksum(true, { hdr.first.kind }, hdr.options.trailer, HashAlgorithm.identity);
+    }
+}
 
 control ShapesIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
     register<bit<32>>(16) seen;
@@ -139,6 +152,7 @@ control ShapesIngress(inout headers_t hdr, inout metadata_t meta, inout standard
         hdr.tail.setValid();
         hdr.tail.count = count;
         hdr.tail.note = meta.turns;
+        hdr.tail.wrong = standard.checksum_error;
         hash(hdr.tail.hash, HashAlgorithm.crc16, 16w3, { hdr.first.tags, hdr.first.kind, meta.note }, 16w1000);
         if (hdr.first.flags[3:3] == 1 && meta.turns < 3) {
             meta.note = (bit<16>)count;
@@ -162,6 +176,13 @@ control ShapesUpdate(inout headers_t hdr, inout metadata_t meta) {
         update_checksum_with_payload(hdr.tail.isValid(),
             { hdr.first.tags, hdr.first.kind, hdr.options.body, hdr.tail.count }, hdr.tail.checksum,
             HashAlgorithm.csum16);
+        // Of headers that a packet may lack, and not of whole bytes:
+        update_checksum(hdr.tail.isValid(),
+            { hdr.tags[0].value, hdr.item.large.value, 4w5, hdr.tags[1].last, hdr.item.small.value, meta.left },
+            hdr.tail.crc, HashAlgorithm.crc32);
+        update_checksum(hdr.tail.isValid(),
+            { hdr.first.flags, hdr.options.body, hdr.first.words, hdr.item.large.value, hdr.first.tags },
+            hdr.tail.bytes, HashAlgorithm.identity);
     }
 }
 
