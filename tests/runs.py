@@ -26,9 +26,9 @@ import numpy as np
 
 from serene.controller.http.client import ControllerClient, NoController
 from tests.controller.processes import own_network, until
+from tests.support.warm import MARK, warm_python
 
 ROOT = Path(__file__).resolve().parents[1]
-MARK = "SERENE_TEST_RUN"
 # For runs of many rounds, the cheaper model, and its slots: BMv2 spends most of the time on packets; with the embedded
 # switch it goes into gradients.
 MODEL, SLOTS = {"embedded": "mlp", "bmv2": "cnn"}, {"embedded": 249, "bmv2": 29}
@@ -120,11 +120,15 @@ class Marked:
 
 
 class Run(Marked):
-    """``python -m serene.experiments.run``, which writes to ``out``."""
+    """``python -m serene.experiments.run``, which writes to ``out``. warm: in a warm Python (tests/support/warm.py), if
+    the test sends it no signals."""
 
-    def __init__(self, out: Path, log: Path, *options: object, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, out: Path, log: Path, *options: object, environment: dict[str, str] | None = None, warm: bool = False
+    ) -> None:
         self.out = out
-        command = [sys.executable, "-m", "serene.experiments.run", "--out", str(out), *map(str, options)]
+        python = warm_python() if warm else sys.executable
+        command = [python, "-m", "serene.experiments.run", "--out", str(out), *map(str, options)]
         super().__init__(command, log, **(environment or {}))
 
     def until_training(self, step: int = 2, patience_s: float = 120.0, of: Callable[[list[int]], int] = min) -> str:
@@ -174,7 +178,7 @@ def finished(
     """A run in an empty network that has ended well, and of which nothing is left. meanwhile: is called with the run
     when it has begun."""
     with private_network():
-        run = Run(folder / "out", folder / "log", *options)
+        run = Run(folder / "out", folder / "log", *options, warm=True)
         try:
             if meanwhile is not None:
                 meanwhile(run)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
+from functools import lru_cache
 from typing import Any
 
 import finsy as fy
@@ -16,8 +18,15 @@ _WRITTEN = {Kind.INSERT: lambda made: +made, Kind.MODIFY: lambda made: ~made, Ki
 
 
 def schema(program: Program) -> fy.P4Schema:
-    """A program for finsy: the names of its P4Info, and the file for the switch."""
-    return fy.P4Schema(pbutil.from_text(program.p4info, p4i.P4Info), program.config)
+    """A program for finsy: the names of its P4Info, and the file for the switch. Each caller gets an object of its own,
+    in which a connection notes the switch's version of P4Runtime."""
+    return copy(_schema(program.p4info, program.config))
+
+
+@lru_cache(maxsize=8)
+def _schema(p4info: str, config: bytes) -> fy.P4Schema:
+    """Cached, because a P4Info takes long to parse, and all leaves of a tree have the same."""
+    return fy.P4Schema(pbutil.from_text(p4info, p4i.P4Info), config)
 
 
 def encoded(entity: Entity) -> Any:

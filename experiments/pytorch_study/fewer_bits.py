@@ -34,6 +34,7 @@ from serene.experiments.shared.driver import BadUsage
 from serene.experiments.shared.store import JsonStore
 from serene.process import outputs
 from serene.program import Program
+from serene.workers import data
 from serene.workers.training import Recipe, Trainer
 
 VERSION = 1  # of results; to be raised when earlier ones are wrong
@@ -93,6 +94,7 @@ class Running:
             model=training.model, dataset="fashion-mnist", workers=training.workers, steps=training.steps,
             seed=training.seed,
         )  # fmt: skip
+        data.keep(recipe.dataset)  # all workers use it, and so will this process's next trainings
         self.trainers = [Trainer(recipe, worker) for worker in range(training.workers)]
         layout = Layout(training.workers, Program.load("serene").lanes, training.bits)
         self.exchange = OneProcess(layout, self.trainers[0].size, feedback=training.feedback)

@@ -1,8 +1,8 @@
 """Compiles C code to a shared library, once per content.
 
 The library's name is a digest of all its inputs: the source, the headers that it may include, the compiler, its flags,
-and the processor. The code is built for this machine's processor. Processes that build it at the same time produce the
-same file and rename it into place.
+and the processor. The code is built for this machine's processor. Of processes that request it at the same time, one
+builds it and renames it into place, and the others wait.
 
 The compiler runs with an empty environment, in a directory of its own, and with limits. Root starts it under an unused
 user id (confined.py). This process copies its output into the cache.
@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from serene.native.cache import cache_directory, in_cache, prune, safe_cache
+from serene.native.cache import cache_directory, in_cache, one_builder, prune, safe_cache
 from serene.native.errors import CompileFailed, CompilerMissing
 
 CONFINED = Path(__file__).with_name("confined.py")
@@ -122,16 +122,19 @@ def compile_source(source: str, extra_flags: tuple[str, ...] = (), headers: Path
         library = directory / f"{digest.hexdigest()[:32]}.so"
         if in_cache(library):
             return library
-        place, variable = tempfile.gettempdir(), "TMPDIR"
-        with tempfile.TemporaryDirectory(prefix="serene-") as scratch:
-            sources = {"source.c": source.encode(), **included}
-            built = _compile(path, compiler_user(path), flags, sources, Path(scratch))
-        place, variable = str(directory), "XDG_CACHE_HOME"
-        with tempfile.TemporaryDirectory(dir=directory) as staging:
-            for content, target in ((source.encode(), library.with_suffix(".c")), (built, library)):
-                written = Path(staging, target.name)
-                written.write_bytes(content)
-                written.replace(target)
+        with one_builder(library, TIME_LIMIT_S):
+            if in_cache(library):
+                return library
+            place, variable = tempfile.gettempdir(), "TMPDIR"
+            with tempfile.TemporaryDirectory(prefix="serene-") as scratch:
+                sources = {"source.c": source.encode(), **included}
+                built = _compile(path, compiler_user(path), flags, sources, Path(scratch))
+            place, variable = str(directory), "XDG_CACHE_HOME"
+            with tempfile.TemporaryDirectory(dir=directory) as staging:
+                for content, target in ((source.encode(), library.with_suffix(".c")), (built, library)):
+                    written = Path(staging, target.name)
+                    written.write_bytes(content)
+                    written.replace(target)
         prune(directory)
     except (OSError, RuntimeError) as error:  # a RuntimeError means that there is no home directory
         message = f"cannot build in {place}: {error}; {variable}=/PATH chooses another place"

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from serene.native.errors import UnsafeCache
 from serene.process import locks
@@ -77,6 +78,35 @@ def in_cache(library: Path) -> bool:
         with suppress(OSError):  # a cache that cannot be written is not pruned either
             os.utime(library)
         return True
+
+
+@contextmanager
+def one_builder(library: Path, within_s: float) -> Iterator[None]:
+    """Waits up to so many seconds while another process or thread builds the same library."""
+    path = library.with_suffix(".lock")
+    lock = _locked(path, within_s)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)  # while it is locked: those that wait for it create another one
+        lock.close()
+
+
+def _locked(path: Path, within_s: float) -> IO[str]:
+    """Creates a file and locks it."""
+    end = time.monotonic() + within_s
+    while True:
+        lock = path.open("w")
+        try:
+            if not locks.locked(lock, max(end - time.monotonic(), 0.0)):
+                return lock
+            if os.path.samestat(path.stat(), os.fstat(lock.fileno())):
+                return lock
+        except FileNotFoundError:  # the one that had it has removed it
+            pass
+        except OSError:  # some network file systems cannot lock
+            return lock
+        lock.close()
 
 
 def prune(directory: Path) -> None:

@@ -36,15 +36,17 @@ ROOT = Path(__file__).parents[2]
 
 
 def until(condition: Callable[[], T | None], what: str, patience_s: float = PATIENCE_S) -> T:
-    """Polls until ``condition`` is true, and returns its value. what: for the AssertionError if that takes too long."""
-    end = time.monotonic() + patience_s
+    """Polls until ``condition`` is true, and returns its value. what: for the AssertionError if that takes too long.
+    Polls less often after the first seconds: many conditions ask a controller, which takes milliseconds."""
+    began = time.monotonic()
     while True:
         value = condition()
         if value:
             return value
-        if time.monotonic() > end:
+        waited = time.monotonic() - began
+        if waited > patience_s:
             raise AssertionError(f"not within {patience_s} s: {what}")
-        time.sleep(0.02)
+        time.sleep(min(0.02 + waited / 100, 0.05))
 
 
 def pause(process: subprocess.Popen[bytes] | WarmProcess) -> None:

@@ -185,7 +185,7 @@ def test_fault_events_count_a_workers_own_steps(tmp_path: Path) -> None:
     faults = tmp_path / "faults.toml"
     faults.write_text(EVENTS)
     options = ("--no-mininet", "--workers", 2, "--steps", 20, "--compute-ms", 200, "--faults", faults)
-    training = Run(tmp_path / "out", tmp_path / "log", *options)
+    training = Run(tmp_path / "out", tmp_path / "log", *options, warm=True)
     try:
         assert training.wait(240) == 0, training.output
     finally:

@@ -105,7 +105,7 @@ def train(target: str, folder: Path, faults: str, steps: int, compute_ms: int, *
 
 def test_bsp_over_bad_links_and_uplinks_equals_one_process_to_the_bit(target: str, tmp_path: Path) -> None:
     """The counters of the shims show where the faults happen: at all links of a leaf, including its uplink."""
-    steps = 30
+    steps = 12
     run = train(target, tmp_path, BAD_LINKS, steps, 0, "--seed", 1, "--link-mbit", 100, "--uplink-mbit", 50)
     summary = run.summary()
     assert [summary[name] for name in ("target", "racks", "link_mbit", "uplink_mbit")] == [target, 2, 100, 50]

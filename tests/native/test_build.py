@@ -18,6 +18,7 @@ from serene.native import CompileFailed, UnsafeCache, compile_source
 from serene.native import build as building
 from serene.native import cache as caching
 from serene.native.build import compiler_user
+from tests.controller.processes import until
 from tests.disks import disk, fill
 
 
@@ -195,6 +196,31 @@ def test_build_cache_keeps_the_libraries_used_last(cache: Path, monkeypatch: pyt
     libraries.append(compile_source(source(4)))
     kept = [libraries[0], *libraries[3:]]
     assert {*cache.iterdir()} == {library.with_suffix(suffix) for library in kept for suffix in (".so", ".c")}
+
+
+def test_library_requested_twice_at_once_is_built_once(
+    open_place: Path, headers: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by the ranks of a program, or by two switches. The compiler ends when both have looked into the cache."""
+    calls, go, asked = open_place / "calls", open_place / "go", list[Path]()
+    script = f"echo >> {calls}; while [ ! -e {go} ]; do sleep 0.02; done"
+    monkeypatch.setenv("CC", pretend_compiler(open_place, f'[ -e wide.h ] && {{ {script}; }}; exec /usr/bin/cc "$@"'))
+
+    def in_cache(library: Path) -> bool:
+        asked.append(library)
+        return caching.in_cache(library)
+
+    monkeypatch.setattr(building, "in_cache", in_cache)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(compile_source, SOURCE, (), headers)
+        until(calls.exists, "the first one compiles")
+        before = len(asked)
+        second = pool.submit(compile_source, SOURCE, (), headers)
+        until(lambda: len(asked) > before, "the second one asks")
+        go.touch()
+        assert first.result() == second.result()
+    assert calls.read_text().count("\n") == 1
+    assert {path.suffix for path in cache.iterdir()} == {".so", ".c"}
 
 
 @pytest.mark.usefixtures("quick_compiler")

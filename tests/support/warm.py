@@ -4,10 +4,10 @@
 environment, folder and network namespace; the program ends as it would otherwise, with the same status or signal, and
 is killed when its caller is. It is a process of its own, forked from a server that has no threads. Otherwise each of a
 test's many ranks would spend four seconds of processor time on importing PyTorch and the modules that its optimisers
-import when they are first used. Controllers and embedded switches, whose imports take half a second, are started by
-`warm_process.py`. All processes of a run of the tests share the servers; the first that needs one starts it. That our
-programs start in interpreters of their own is tested in tests/endtoend, tests/unit/test_spawn.py and
-tests/controller/test_local_switch.py.
+import when they are first used. Controllers and embedded switches, which spend a second on imports and on reading the
+P4 program, are started by `warm_process.py`. All processes of a run of the tests share the servers; the first that
+needs one starts it. That our programs start in interpreters of their own is tested in tests/endtoend,
+tests/unit/test_spawn.py and tests/controller/test_local_switch.py.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import ctypes
 import fcntl
 import gc
 import importlib
+import itertools
 import json
 import os
 import runpy
@@ -45,11 +46,12 @@ MODULES = {
         "torch.distributed.checkpoint.state_dict_saver", "torch.distributed.checkpoint.state_dict_loader",
         "torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook", "serene.torch.group", "serene.torch.optimizer",
         "serene.controller.http.client", "httpcore", "serene.workers.options", "serene.workers.results",
-        "serene.workers.training",
+        "serene.workers.training", "serene.experiments.run.cli", "serene.experiments.shared.style",
     ),
     "controller": (
         "serene.controller.commands.cli", "serene.controller.daemon", "pydantic.v1", "serene.embedded.command.cli",
         "concurrent.futures.thread", "grpc._server", "grpc._interceptor", "encodings.idna",
+        "tests.support.warm_programs",
     ),
     "nothing": (),
 }  # fmt: skip
@@ -57,6 +59,9 @@ HOME = "SERENE_WARM_PYTHONS"  # the environment variable that names the servers'
 LIFELINE = "lifeline"
 PR_SET_PDEATHSIG = 1
 END = b"\n"
+# Tests search /proc/PID/environ for a variable MARK (tests/runs.py). There the kernel shows the environment with which
+# the program began, for a fork the server's: so the fork writes MARK over the variable ROOM.
+MARK, ROOM, BLANK = "SERENE_TEST_RUN", "SERENE_WARM_ROOM", "." * 64
 FILES = 4  # descriptors that a caller sends: its three streams and its network namespace
 
 
@@ -106,7 +111,7 @@ def server(modules: str) -> Path:
                     stdout=subprocess.PIPE,
                     stderr=to,
                     cwd=ROOT,
-                    env={**os.environ, **ONE_THREAD},
+                    env={**os.environ, **ONE_THREAD, ROOM: BLANK},
                     start_new_session=True,  # a terminal's Ctrl-C ends the tests, and thereby the server
                 )
             assert process.stdout is not None
@@ -198,9 +203,21 @@ def take_place(files: Sequence[int]) -> None:
         os.close(file)
 
 
+def show(mark: str) -> None:
+    """Puts MARK=mark in the place of ROOM in what the kernel shows as this process's environment."""
+    variables = ctypes.POINTER(ctypes.c_void_p).in_dll(ctypes.CDLL(None), "environ")
+    room, shown = f"{ROOM}={BLANK}".encode(), f"{MARK}={mark}".encode()
+    assert len(shown) <= len(room), mark
+    for place in itertools.takewhile(bool, map(variables.__getitem__, itertools.count())):
+        if ctypes.string_at(place) == room:
+            ctypes.memmove(place, shown.ljust(len(room), b"\0"), len(room))
+
+
 def run(request: dict[str, Any]) -> None:
     """Does what a command line of Python asks for: [-u] [-W RULE] (-m MODULE | FILE) ARGUMENT..."""
     os.chdir(request["folder"])
+    if MARK in request["environment"]:
+        show(request["environment"][MARK])
     os.environ.clear()
     os.environ.update(request["environment"])
     arguments: list[str] = request["arguments"]

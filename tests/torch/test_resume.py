@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import io
 import re
+import shutil
 import signal
 import subprocess
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -93,33 +95,46 @@ def one_step(model: nn.Module, own: Optimizer, points: Tensor, labels: Tensor) -
     return loss.item()
 
 
+Uninterrupted = Callable[[str], tuple[Path, np.ndarray]]
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(local: Local, tmp_path_factory: pytest.TempPathFactory) -> Uninterrupted:
+    """Trains four workers by an optimizer, once. Returns the folder of its checkpoints, and its losses."""
+
+    @cache
+    def trained(optimizer: str) -> tuple[Path, np.ndarray]:
+        folder = tmp_path_factory.mktemp(optimizer)
+        return folder, run(local, folder, 4, ALL, optimizer)
+
+    return trained
+
+
+def saved_at(step: int, of: Path, folder: Path) -> Path:
+    """The folder, with one of the checkpoints: what a training has left that ended after this step."""
+    name = f"step-{step:08d}"
+    shutil.copytree(of / name, folder / name)
+    return folder
+
+
+@pytest.mark.parametrize("job", ["resume", "another"])
 @pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
-def test_resumed_training_continues_as_if_uninterrupted(local: Local, tmp_path: Path, optimizer: str) -> None:
+def test_resumed_training_continues_as_if_uninterrupted(
+    local: Local, tmp_path: Path, uninterrupted: Uninterrupted, optimizer: str, job: str
+) -> None:
     """In a job of the same name, and in one of another name."""
-    whole = run(local, tmp_path / "whole", 4, ALL, optimizer)
-    first = run(local, tmp_path / "parts", 4, SAVED, optimizer)
-    np.testing.assert_allclose(first, whole[:SAVED], rtol=0, atol=NEAR)
-    for job in ("resume", "another"):
-        rest = run(local, tmp_path / "parts", 4, ALL, optimizer, job)
-        np.testing.assert_allclose(rest, whole[SAVED:], rtol=0, atol=NEAR)
-        remove_after(tmp_path / "parts", SAVED)
+    folder, whole = uninterrupted(optimizer)
+    rest = run(local, saved_at(SAVED, folder, tmp_path), 4, ALL, optimizer, job)
+    np.testing.assert_allclose(rest, whole[SAVED:], rtol=0, atol=NEAR)
     assert whole[-5:].mean() < 0.8 * whole[:5].mean(), "it learns nothing"
-
-
-def remove_after(folder: Path, step: int) -> None:
-    for there in folder.glob("step-*"):
-        if int(there.name.rpartition("-")[2]) > step:
-            for file in there.iterdir():
-                file.unlink()
-            there.rmdir()
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
 @pytest.mark.parametrize("workers", [2, 5])
 def test_resume_with_another_number_of_workers_uses_mean_moments(
-    local: Local, tmp_path: Path, workers: int, optimizer: str
+    local: Local, tmp_path: Path, uninterrupted: Uninterrupted, workers: int, optimizer: str
 ) -> None:
-    run(local, tmp_path, 4, SAVED, optimizer)
+    saved_at(SAVED, uninterrupted(optimizer)[0], tmp_path)
     rest = run(local, tmp_path, workers, ALL, optimizer)
     np.testing.assert_allclose(rest, reference(tmp_path, workers, optimizer), rtol=0, atol=NEAR)
     saved = tmp_path / f"step-{ALL:08d}"

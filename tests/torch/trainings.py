@@ -1,4 +1,7 @@
-"""Trainings that use a process group in PyTorch's own ways, and return their results for `tests.torch.collectives`."""
+"""Trainings that use a process group in PyTorch's own ways, and return their results for `tests.torch.collectives`.
+
+Ranks alone import what takes PyTorch seconds to import: each process that collects the tests imports this module.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,15 @@ import contextlib
 import tempfile
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
-from torch.distributed.checkpoint.state_dict_loader import load
-from torch.distributed.checkpoint.state_dict_saver import save
-from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.fsdp import fully_shard
-from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
+
+if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
 
 STEPS = 8
 
@@ -110,6 +110,8 @@ def buffers(group: Any) -> list[Tensor]:
 
 def compressed(group: Any) -> list[Tensor]:
     """A training with PowerSGD, where the callback of one collective waits for the next."""
+    from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
+
     model = DistributedDataParallel(network(), process_group=group)
     settings = PowerSGDState(group, matrix_approximation_rank=1, start_powerSGD_iter=2, min_compression_rate=0.5)
     model.register_comm_hook(settings, powerSGD_hook)
@@ -140,12 +142,16 @@ def bfloat16(group: Any) -> list[Tensor]:
 
 
 def mesh_of(group: Any) -> DeviceMesh:
+    from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+
     return (
         DeviceMesh.from_group(group, "cpu") if group is not None else init_device_mesh("cpu", (dist.get_world_size(),))
     )
 
 
 def sharded(group: Any) -> list[Tensor]:
+    from torch.distributed.fsdp import fully_shard
+
     mesh = mesh_of(group)
     model = network()
     for layer in model:  # type: ignore[attr-defined]
@@ -157,6 +163,8 @@ def sharded(group: Any) -> list[Tensor]:
 
 
 def zero(group: Any) -> list[Tensor]:
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
     group = group or dist.group.WORLD
     model = DistributedDataParallel(network(), process_group=group)
     optimiser = ZeroRedundancyOptimizer(
@@ -167,6 +175,10 @@ def zero(group: Any) -> list[Tensor]:
 
 def checkpointed(group: Any) -> list[Tensor]:
     """Trains half-way, saves a checkpoint in shards, and continues with a model loaded from it."""
+    from torch.distributed.checkpoint.state_dict_loader import load
+    from torch.distributed.checkpoint.state_dict_saver import save
+    from torch.distributed.fsdp import fully_shard
+
     mesh = mesh_of(group)
     folder: list[Any] = [tempfile.mkdtemp() if dist.get_rank() == 0 else None]
     dist.broadcast_object_list(folder, src=0, group=group)

@@ -19,6 +19,11 @@ import pytest
 from tests.support import warm
 
 TELL = "import json, os, sys; print(json.dumps([sys.argv[1:], os.getcwd(), os.environ['SETTING']])); sys.exit(3)"
+SHOW = """
+import os
+os.fork() and os.wait()
+print(b"SERENE_TEST_RUN=of this run" in open("/proc/self/environ", "rb").read().split(b"\\0"), flush=True)
+"""
 WAIT = "import sys, time; print('here', flush=True); time.sleep(600)"
 
 
@@ -67,6 +72,15 @@ def test_warm_python_keeps_arguments_cwd_env_and_status(folder: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 3, done.stderr
     assert json.loads(done.stdout) == [["an argument", ""], str(folder), "by the caller"]
+
+
+def test_warm_process_and_its_forks_show_their_mark(folder: Path) -> None:
+    """In /proc/PID/environ, where tests search for what is left of a run."""
+    done = subprocess.run(
+        [warm.warm_python("nothing"), script(folder, SHOW)], env={**os.environ, warm.MARK: "of this run"},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.split() == ["True", "True"]
 
 
 def test_warm_program_ends_with_an_error_if_its_server_dies(folder: Path) -> None:

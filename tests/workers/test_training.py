@@ -15,7 +15,7 @@ SMALL = Recipe(workers=2, steps=4)
 
 @pytest.mark.parametrize("model", MODELS)
 def test_default_learning_rate_learns_the_digits(model: str) -> None:
-    recipe = Recipe(model=model, workers=4, steps=200, batch_size=32)
+    recipe = Recipe(model=model, workers=4, steps=140, batch_size=32)
     trainer = Trainer(recipe, 0)
     before = trainer.accuracy()
     trainer.apply((trainer.parameters - reference.train(recipe)) * np.float32(recipe.workers / 0.1))
