@@ -1,4 +1,8 @@
-"""Command lines with argparse: their errors are one line, with exit status 2."""
+"""Command lines with argparse: their errors are one line, with exit status 2.
+
+Not with typer, which `serenectl` uses: typer makes a program's start 0.1 s slower, and has no option with any number of
+values, as ``--seeds 1 2``.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +25,13 @@ class Parser(argparse.ArgumentParser):
     Options cannot be abbreviated. about: its first line is the description; otherwise as argparse's."""
 
     def __init__(self, about: str, **given: Any) -> None:
-        usual = {"prog": " ".join(started()), "description": about.partition("\n")[0], "allow_abbrev": False}
-        super().__init__(**usual | given)
+        usual: dict[str, Any] = {"prog": " ".join(started()), "description": about.partition("\n")[0]}
+        super().__init__(**usual | given, allow_abbrev=False)
 
     def error(self, message: str) -> None:  # type: ignore[override]
+        for option in self._actions:  # whose value is missing, or begins with a dash
+            if message == f"argument {'/'.join(option.option_strings)}: expected one argument":
+                message += f", {option.metavar or option.dest.upper()}"
         print(f"error: {message}", file=sys.stderr)
         raise SystemExit(2)
 

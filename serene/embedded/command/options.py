@@ -82,7 +82,7 @@ def parse_port(text: str) -> Port:
 
 
 class _ShowCompletion(argparse.Action):
-    def __call__(self, parser: Parser, *_: object) -> None:
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         print(script(*parsers()), end="")
         parser.exit()
 
