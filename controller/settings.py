@@ -12,7 +12,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
-from serene.errors import SereneError, choices
+from serene.arguments import usage
+from serene.errors import BadUsage, SereneError, choices
 from serene.http import DEFAULT_HTTP, LONGEST_PATH, TOKEN, token
 from serene.program import TREE, VARIANTS, chosen_program
 from serene.racks import MAX_RACKS
@@ -48,10 +49,6 @@ class NamedSwitch:
 
     name: str
     address: str
-
-
-class BadSettings(SereneError):
-    """An invalid setting; the message names the option and the valid values."""
 
 
 def host_and_port(text: str) -> tuple[str, int]:
@@ -310,20 +307,18 @@ class Settings(BaseModel):
 
 
 def check_token() -> None:
-    """Raises BadSettings if the environment's token is invalid."""
-    try:
+    """Raises BadUsage if the environment's token is invalid."""
+    with usage():
         token()
-    except SereneError as error:
-        raise BadSettings(str(error)) from None
 
 
 def settings(**given: object) -> Settings:
-    """Checked settings. Raises BadSettings, which names the option."""
+    """Checked settings. Raises BadUsage, which names the option."""
     try:
         return Settings.model_validate(given)
     except ValidationError as error:
         first = error.errors()[0]
         option = "--" + str(first["loc"][0]).replace("_", "-")
         if first["type"] == "value_error":
-            raise BadSettings(f"{option}: {first['ctx']['error']}") from None
-        raise BadSettings(f"{option}: {first['input']!r}: {first['msg']}") from None
+            raise BadUsage(f"{option}: {first['ctx']['error']}") from None
+        raise BadUsage(f"{option}: {first['input']!r}: {first['msg']}") from None

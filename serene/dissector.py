@@ -114,7 +114,5 @@ def _set(ops: Iterator[int]) -> str:
 
 
 if __name__ == "__main__":
-    Parser(
-        prog="python -m serene.dissector", description="Prints a Wireshark dissector of Serene's packets, in Lua."
-    ).parse_args()
+    Parser("Prints a Wireshark dissector of Serene's packets, in Lua.").parse_args()
     print(lua(), end="")

@@ -13,6 +13,10 @@ class SereneError(Exception):
     """The base class of every error that Serene raises on purpose."""
 
 
+class BadUsage(SereneError):
+    """A command line has something invalid in it. The message names the valid choices; the exit status is 2."""
+
+
 def choices(values: Iterable[object]) -> str:
     """The valid choices as they appear in a message: ``a, b or c``."""
     names = [str(value) for value in values]

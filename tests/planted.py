@@ -13,7 +13,6 @@ from serene.process.interrupts import end_quietly, ended
 if __name__ == "__main__":
     end_quietly()
 
-import argparse
 import importlib
 import inspect
 import re
@@ -28,6 +27,7 @@ from pathlib import Path
 
 import pytest
 
+from serene.arguments import Parser
 from serene.controller.switch import takeover
 from serene.errors import SereneError
 from serene.experiments.correctness.virtual.checks import Violation
@@ -178,9 +178,9 @@ def of_the_protocol() -> Play:
 FAULTS = faults("protocol")
 
 
-def main(name: str, series: Series, faults: Sequence[Fault]) -> int:
-    """The command ``python -m NAME``."""
-    parser = argparse.ArgumentParser(prog=f"python -m {name}", description="Hunts for faults in the rules.")
+def main(series: Series, faults: Sequence[Fault]) -> int:
+    """The command that plants these faults."""
+    parser = Parser("Hunts for faults in the rules.")
     parser.add_argument("--runs", type=int, default=2000, help="of the right rules (default 2000)")
     parser.add_argument("--first", type=int, default=0, help="number of the first of these (default 0)")
     parser.add_argument("--only", default="", help="only planted faults whose rule has this in it")
@@ -199,4 +199,4 @@ def main(name: str, series: Series, faults: Sequence[Fault]) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(ended(lambda: main("tests.planted", of_the_protocol, FAULTS)))
+    raise SystemExit(ended(lambda: main(of_the_protocol, FAULTS)))

@@ -84,7 +84,7 @@ class Options(Recipe):
 
 def options() -> Options:
     """This process's options. Raises SereneError, which names the invalid option and what was expected."""
-    parser = Parser(prog="python -m serene.workers.train", description="One worker of a training job.")
+    parser = Parser("One worker of a training job.")
     add_options(parser, Options)
     given = checked(Options, vars(parser.parse_args()))
     check_exchange(given.exchange, given.strategy, given.workers)

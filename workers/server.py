@@ -31,7 +31,7 @@ from pathlib import Path
 
 import numpy as np
 
-from serene.arguments import Parser, whole
+from serene.arguments import Parser, command, usage, whole
 from serene.errors import SereneError
 from serene.racks import MAX_RACKS, RACK_WORKERS
 from serene.strategy import PolicyFields, Strategy, parse
@@ -186,8 +186,9 @@ def _address(text: str) -> tuple[str, int]:
     raise argparse.ArgumentTypeError(f"{text}: expected ADDRESS:PORT")
 
 
+@command
 def main() -> int:
-    parser = Parser(prog="python -m serene.workers.server", description="A parameter server over TCP, a baseline.")
+    parser = Parser("A parameter server over TCP, a baseline.")
     parser.add_argument("--workers", type=whole(1, MOST_WORKERS), required=True, help="number of workers of the job")
     parser.add_argument("--strategy", required=True, help="bsp, ssp:S, asp, quorum:K or mixed:W,W")
     parser.add_argument(
@@ -196,12 +197,9 @@ def main() -> int:
     parser.add_argument("--listen", type=_address, required=True, metavar="ADDRESS:PORT")
     parser.add_argument("--out", type=Path, default=None, help="a JSON file for each worker's contributions")
     options = parser.parse_args()
-    try:
+    with usage():
         strategy = parse(options.strategy)
         strategy.compile(range(options.workers))
-    except SereneError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
     try:
         with held(), socket.create_server(options.listen) as listening:
             server = Server(listening, options.workers, strategy, options.values)

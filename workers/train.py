@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from serene.arguments import command, usage
 from serene.client import Client, NoAnswer, Session, Update
 from serene.clock import unix_s
 from serene.errors import SereneError
@@ -210,13 +211,11 @@ def log_line(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
 
+@command
 def main() -> int:
     leave_garbage()
-    try:
+    with usage():
         options = command_line.options()
-    except SereneError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
     try:
         Worker(options).run()
     except (SereneError, OSError) as error:

@@ -20,26 +20,17 @@ from serene.controller.commands import background, view
 from serene.controller.commands import doctor as doctors
 from serene.controller.commands import local as local_switch
 from serene.controller.commands.common import AsJson, JobOption, Url, console, job_of, print_json, worker_of
-from serene.controller.commands.groups import BadChoice, group
+from serene.controller.commands.groups import group
 from serene.controller.commands.jobs import jobs
 from serene.controller.commands.live import LiveView
 from serene.controller.commands.sync import sync
 from serene.controller.commands.trace import trace
 from serene.controller.http.client import ControllerClient, NoController, NotAController, Rejected
 from serene.controller.jobs.job import JobState
-from serene.controller.settings import (
-    DEFAULT_SWITCH,
-    BadSettings,
-    Settings,
-    ShmPort,
-    UdpPort,
-    check_token,
-    port_numbers,
-    settings,
-)
+from serene.controller.settings import DEFAULT_SWITCH, Settings, ShmPort, UdpPort, check_token, port_numbers, settings
 from serene.controller.status.model import Event, JobExplanation, Status, SwitchStatus
 from serene.distribution import version
-from serene.errors import SereneError, choices
+from serene.errors import BadUsage, SereneError, choices
 from serene.http import CONTROLLER, UNIX
 from serene.process.at_exit import leave_garbage
 from serene.process.interrupts import STATUS, held
@@ -112,13 +103,13 @@ def up(
     """Start the controller and bring the switch up."""
     for ports in ("udp_ports", "shm_ports"):
         if local and given[ports]:
-            raise BadChoice(f"--{ports.replace('_', '-')} and --local exclude each other: expected one of them")
+            raise BadUsage(f"--{ports.replace('_', '-')} and --local exclude each other: expected one of them")
     if udp and not local:
-        raise BadChoice("--udp needs --local; for a running switch use --udp-ports")
+        raise BadUsage("--udp needs --local; for a running switch use --udp-ports")
     check_token()
     at = ",".join(switch or [DEFAULT_SWITCH])
     if local and "=" in at:
-        raise BadChoice("--local starts one switch: expected a single --switch")
+        raise BadUsage("--local starts one switch: expected a single --switch")
     chosen = settings(switch=at, **given)
     # alone: a second `up` at the same time would use the first one's switch, which the first one stops if it fails.
     # held: no interrupt while the switch runs and is not recorded yet.
@@ -375,9 +366,9 @@ def readmit(worker: WorkerOption, job: JobOption = None, controller: Url = None)
 
 
 def _bits(text: str) -> int:
-    """A precision. Raises BadChoice."""
+    """A precision. Raises BadUsage."""
     if text not in map(str, PRECISIONS):
-        raise BadChoice(f"precision {text!r}: expected {choices(PRECISIONS)}")
+        raise BadUsage(f"precision {text!r}: expected {choices(PRECISIONS)}")
     return int(text)
 
 
@@ -405,7 +396,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     try:
         code = app(given or ["--help"], standalone_mode=False, prog_name="serenectl") or 0
         sys.stdout.flush()
-    except (BadChoice, BadSettings) as error:
+    except BadUsage as error:
         code = _fail(str(error), 2)
     except Rejected as error:
         code = _fail(str(error), 2 if error.status in (404, 409, 422) else 1)

@@ -13,11 +13,10 @@ from pydantic import BaseModel, RootModel
 from rich.console import Console
 
 from serene.controller.commands import view
-from serene.controller.commands.groups import BadChoice
 from serene.controller.http.client import ControllerClient, NoController, NotAController, Rejected
 from serene.controller.jobs.job import JobState
 from serene.controller.status.model import JobStatus
-from serene.errors import SereneError, choices
+from serene.errors import BadUsage, SereneError, choices
 from serene.http import CONTROLLER
 from serene.racks import Racks
 
@@ -38,25 +37,25 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the controller's JSO
 
 
 def make(made: Callable[[], T]) -> T:
-    """The result of ``made`` for a user's choice. Raises BadChoice if that raises a SereneError, except errors of the
+    """The result of ``made`` for a user's choice. Raises BadUsage if that raises a SereneError, except errors of the
     controller: no answer, or a refusal."""
     try:
         return made()
     except (NoController, NotAController, Rejected):
         raise
     except SereneError as error:
-        raise BadChoice(str(error)) from None
+        raise BadUsage(str(error)) from None
 
 
 def only_job(client: ControllerClient, made_by: str) -> int:
-    """The id of the only job that has not finished. Raises BadChoice if there are several, SereneError if none.
+    """The id of the only job that has not finished. Raises BadUsage if there are several, SereneError if none.
     made_by: names the command that creates a job, for the message."""
     status = client.status()
     unfinished = [job.job for job in status.jobs if job.state is not JobState.FINISHED]
     if len(unfinished) == 1:
         return unfinished[0]
     if unfinished:
-        raise BadChoice(f"--job is missing: expected {choices(unfinished)}")
+        raise BadUsage(f"--job is missing: expected {choices(unfinished)}")
     if status.gathering:
         raise SereneError("; ".join(view.gathering_lines(status)))
     what = "every job has finished" if status.jobs else "there is no job"
@@ -64,7 +63,7 @@ def only_job(client: ControllerClient, made_by: str) -> int:
 
 
 def job_number(client: ControllerClient, named: str) -> int:
-    """A job's id, by that number or by the name that its programs gave it. Raises BadChoice."""
+    """A job's id, by that number or by the name that its programs gave it. Raises BadUsage."""
     if named.isdecimal() and len(named) <= 9:
         return int(named)
     there = client.jobs()
@@ -73,7 +72,7 @@ def job_number(client: ControllerClient, named: str) -> int:
     if len(found) == 1:
         return found[0].job
     known = ", ".join(f"{job.job} ({job.name})" if job.name else str(job.job) for job in there) or "none"
-    raise BadChoice(f"there {f'are {len(found)} jobs' if found else 'is no job'} {named!r} (jobs: {known})")
+    raise BadUsage(f"there {f'are {len(found)} jobs' if found else 'is no job'} {named!r} (jobs: {known})")
 
 
 @contextmanager

@@ -7,11 +7,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from serene.errors import SereneError, choices
-
-
-class BadChoice(SereneError):
-    """An argument on the command line is invalid; the message names the valid ones."""
+from serene.errors import BadUsage, choices
 
 
 class Choices(TyperGroup):
@@ -20,12 +16,12 @@ class Choices(TyperGroup):
     # Any, because the types belong to typer's private copy of click.
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args and not self.invoke_without_command and not ctx.resilient_parsing:  # for completion
-            raise BadChoice(f"{ctx.command_path}: expected {choices(self.commands)}")
+            raise BadUsage(f"{ctx.command_path}: expected {choices(self.commands)}")
         return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and not args[0].startswith("-") and args[0] not in self.commands and not ctx.resilient_parsing:
-            raise BadChoice(f"{ctx.command_path} {args[0]}: expected {choices(self.commands)}")
+            raise BadUsage(f"{ctx.command_path} {args[0]}: expected {choices(self.commands)}")
         return super().resolve_command(ctx, args)
 
 

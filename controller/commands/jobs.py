@@ -9,8 +9,9 @@ import typer
 
 from serene.controller.commands import view
 from serene.controller.commands.common import AsJson, Url, console, job_of, make, number_of, print_json
-from serene.controller.commands.groups import BadChoice, group
+from serene.controller.commands.groups import group
 from serene.controller.http.client import ControllerClient
+from serene.errors import BadUsage
 from serene.racks import Racks
 from serene.strategy import parse
 
@@ -88,14 +89,12 @@ def create_job(
 
 def _by_rack(workers: int, racks: str | None, client: ControllerClient) -> Racks:
     """The workers in each rack, from ``4`` (racks, with workers divided evenly) or ``3,3,2`` (workers in each); by
-    default all racks. Raises BadChoice."""
+    default all racks. Raises BadUsage."""
     leaves = sum(switch.level == "leaf" for switch in client.status().switches) or 1
     try:
         given = [min(workers, leaves)] if racks is None else [int(part) for part in racks.split(",")]
     except ValueError:
-        raise BadChoice(
-            f"--racks {racks!r}: expected their number, or the workers in each, for example 3,3,2"
-        ) from None
+        raise BadUsage(f"--racks {racks!r}: expected their number, or the workers in each, for example 3,3,2") from None
     if len(given) > 1:
         return Racks(tuple(given))
     return Racks((*Racks.even(workers, given[0]).sizes, *(0,) * (leaves - given[0])))

@@ -14,8 +14,8 @@ from serene.controller.automatic import BEST, SHIPPED
 from serene.controller.automatic.choices import shipped
 from serene.controller.commands import view
 from serene.controller.commands.common import JobOption, Url, job_of, make, worker_of
-from serene.controller.commands.groups import BadChoice, Choices, group
-from serene.errors import choices
+from serene.controller.commands.groups import Choices, group
+from serene.errors import BadUsage, choices
 from serene.strategy import ASP, BSP, MAX_STALENESS, SSP, Mixed, Quorum, Strategy
 
 T = TypeVar("T")
@@ -86,7 +86,7 @@ def sync_mixed(
     given = required("--async-workers", async_workers, "worker ids, for example 3,5")
     named = [worker.strip() for worker in given.split(",")]
     if not all(re.fullmatch(r"\d+(\.\d+)?", worker) for worker in named):
-        raise BadChoice(f"--async-workers {given!r}: expected worker ids, for example 3,5")
+        raise BadUsage(f"--async-workers {given!r}: expected worker ids, for example 3,5")
     with job_of(controller, job) as (client, chosen):
         asynchronous = tuple(worker_of(client, chosen, worker) for worker in named)
     _swap(str(chosen), controller, lambda: Mixed(asynchronous, staleness))
@@ -132,16 +132,16 @@ def _parameters(words: list[str]) -> dict[str, object]:
         word = rest.pop(0)
         key, equals, value = word.removeprefix("--").partition("=")
         if not word.startswith("--") or not key or not (equals or rest):
-            raise BadChoice(f"{word!r}: expected --PARAMETER VALUE")
+            raise BadUsage(f"{word!r}: expected --PARAMETER VALUE")
         given[key.replace("-", "_")] = value if equals else rest.pop(0)
     return given
 
 
 def required(option: str, value: T | None, expected: str) -> T:
-    """The value of an option without a default. Raises BadChoice, which names the ``expected`` values, if there is
+    """The value of an option without a default. Raises BadUsage, which names the ``expected`` values, if there is
     none."""
     if value is None:
-        raise BadChoice(f"{option} is missing: expected {expected}")
+        raise BadUsage(f"{option} is missing: expected {expected}")
     return value
 
 

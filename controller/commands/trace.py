@@ -13,10 +13,9 @@ from typing import Annotated
 import typer
 
 from serene.controller.commands.common import Url
-from serene.controller.commands.groups import BadChoice
 from serene.controller.http.client import ControllerClient, NoController
-from serene.controller.settings import DEFAULT_SWITCH, BadSettings, Settings, host_and_port, port_numbers, settings
-from serene.errors import SereneError, choices
+from serene.controller.settings import DEFAULT_SWITCH, Settings, host_and_port, port_numbers, settings
+from serene.errors import BadUsage, SereneError, choices
 
 
 class Format(str, Enum):
@@ -68,7 +67,7 @@ def trace(
     from serene.embedded.trace.text import text
 
     if as_json and form is Format.PROTO:
-        raise BadSettings("--json with --format proto: expected one of them")
+        raise BadUsage("--json with --format proto: expected one of them")
     # Checks that the files exist and fit together.
     tls = settings(switch_ca=switch_ca, switch_cert=switch_cert, switch_key=switch_key)
     switch = switch or _switch_of(controller)
@@ -76,7 +75,7 @@ def trace(
         host_and_port(switch)
         ports = None if port is None else port_numbers(port, 0, MAX_PORTS - 1)
     except ValueError as error:
-        raise BadSettings(f"--switch {switch}, --port {port}: {error}") from None
+        raise BadUsage(f"--switch {switch}, --port {port}: {error}") from None
     wanted = {"ports": ports, "match": match, "dropped": dropped, "count": count, "bytes": bytes}
 
     def ready() -> None:
@@ -114,7 +113,7 @@ def trace(
 
 def _switch_of(controller: str | None) -> str:
     """The address of the controller's switch; the default one where no controller was named and none runs. Raises
-    BadChoice if it has several."""
+    BadUsage if it has several."""
     try:
         with ControllerClient(controller) as client:
             switches = client.status().switches
@@ -123,7 +122,5 @@ def _switch_of(controller: str | None) -> str:
             raise
         return DEFAULT_SWITCH
     if len(switches) > 1:
-        raise BadChoice(
-            f"--switch is missing: expected {choices(f'{each.address} ({each.name})' for each in switches)}"
-        )
+        raise BadUsage(f"--switch is missing: expected {choices(f'{each.address} ({each.name})' for each in switches)}")
     return switches[0].address

@@ -31,9 +31,7 @@ def play(switch: Plane, seed: int, often: float = 0.125) -> Outcome:
 
 
 def main() -> int:
-    parser = Parser(
-        prog="python -m serene.experiments.correctness.elastic", description=(__doc__ or "").partition("\n")[0]
-    )
+    parser = Parser(__doc__)
     parser.add_argument("--runs", type=whole(1), default=1000, help="number of runs (default 1000)")
     parser.add_argument("--first", type=whole(0), default=0, help="number of the first run (default 0)")
     options = parser.parse_args()

@@ -30,8 +30,8 @@ from pathlib import Path
 
 from rich.progress import Progress
 
-from serene.arguments import Parser, probability, whole
-from serene.errors import SereneError, choices
+from serene.arguments import Parser, command, probability, usage, whole
+from serene.errors import BadUsage, choices
 from serene.experiments.correctness import tallies as parts
 from serene.experiments.correctness.tallies import Pair, Part, Tally
 from serene.experiments.correctness.virtual.plan import Outcome
@@ -107,34 +107,30 @@ def _pair(text: str) -> Pair:
     return first, second
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
-        prog="python -m serene.experiments.correctness.schedules", description="Random runs of each pair of strategies."
-    )
-    parser.add_argument("--runs", type=whole(1), default=10_000, help="runs of each pair (default 10000)")
-    parser.add_argument("--first", type=whole(0, NUMBERS - 1), default=0, help="number of the first run (default 0)")
-    parser.add_argument(
+def _parser() -> Parser:
+    parser = Parser("Random runs of each pair of strategies.")
+    add = parser.add_argument
+    add("--runs", type=whole(1), default=10_000, help="runs of each pair (default 10000)")
+    add("--first", type=whole(0, NUMBERS - 1), default=0, help="number of the first run (default 0)")
+    add(
         "--processes",
         type=whole(1),
         default=os.cpu_count() or 1,
         help="number of processes (default: one for each processor)",
     )
-    parser.add_argument("--pair", type=_pair, action="append", help="run only this pair, as bsp,ssp; repeatable")
-    parser.add_argument(
-        "--number", type=whole(0, NUMBERS - 1), help="play one run and print its events; needs one --pair"
-    )
-    parser.add_argument(
-        "--racks", type=whole(1, MAX_RACKS), default=0, help=f"number of racks of a tree of switches, 1 to {MAX_RACKS}"
-    )
-    parser.add_argument(
+    add("--pair", type=_pair, action="append", help="run only this pair, as bsp,ssp; repeatable")
+    add("--number", type=whole(0, NUMBERS - 1), help="play one run and print its events; needs one --pair")
+    add("--racks", type=whole(1, MAX_RACKS), default=0, help=f"number of racks of a tree of switches, 1 to {MAX_RACKS}")
+    add(
         "--take-overs", type=probability, default=TAKE_OVERS,
         help=f"probability that two processes of one worker compete for its place (default {TAKE_OVERS})",
     )  # fmt: skip
-    parser.add_argument("--program", default="serene", help="serene, serene_jumbo, or a path to a .json")
-    parser.add_argument("--out", type=Path, default=OUTPUT, help=f"the numbers as JSON (default {OUTPUT})")
+    add("--program", default="serene", help="serene, serene_jumbo, or a path to a .json")
+    add("--out", type=Path, default=OUTPUT, help=f"the numbers as JSON (default {OUTPUT})")
     return parser
 
 
+@command
 def main() -> int:
     parser = _parser()
     options = parser.parse_args()
@@ -142,30 +138,23 @@ def main() -> int:
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     console = terminal.console(140)
     pairs = tuple(options.pair or PAIRS)
-    try:
+    with usage():
         program = Program.load(options.program)
-    except SereneError as error:
-        parser.error(str(error))
+        if options.number is None:
+            outputs.check_file(options.out, outputs.MB)
     if options.number is not None:
         if len(pairs) != 1:
-            parser.error("--number needs one --pair")
-        return _play_alone(pairs[0], options.number, program, options.racks, options.take_overs)
-    try:
-        outputs.check_file(options.out, outputs.MB)
-    except SereneError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+            raise BadUsage("--number needs one --pair")
+        outcome = play(pairs[0], options.number, program, options.racks, options.take_overs)
+        print(outcome)
+        return int(bool(outcome.balance.lost or outcome.balance.repeated))
     built, began, tallies = parts.build(), time.monotonic(), {pair: Tally() for pair in pairs}
     numbers = range(options.first, options.first + options.runs)
-    try:
-        with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-            task = progress.add_task("runs", total=options.runs * len(pairs))
-            for pair, tally in play_all(numbers, options.processes, program, pairs, options.racks, options.take_overs):
-                tallies[pair].add(tally)
-                progress.advance(task, tally.runs)
-    except SereneError as error:  # in one of the processes, or of them
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("runs", total=options.runs * len(pairs))
+        for pair, tally in play_all(numbers, options.processes, program, pairs, options.racks, options.take_overs):
+            tallies[pair].add(tally)
+            progress.advance(task, tally.runs)
     took = time.monotonic() - began
     total = parts.show(console, tallies)
     console.print(
@@ -185,22 +174,8 @@ def main() -> int:
     part = Part(
         built, options.program, options.racks, options.take_overs, options.first, options.runs, round(took, 1), tallies
     )
-    try:
-        part.write(options.out)
-    except SereneError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    part.write(options.out)
     return int(any(tally.failed for tally in tallies.values()))
-
-
-def _play_alone(pair: Pair, number: int, program: Program, racks: int, take_overs: float) -> int:
-    try:
-        outcome = play(pair, number, program, racks, take_overs)
-    except SereneError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    print(outcome)
-    return int(bool(outcome.balance.lost or outcome.balance.repeated))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ if __name__ == "__main__":
     end_quietly()
 
 import socket
-import sys
 import threading
 import time
 from collections import Counter, deque
@@ -23,7 +22,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from serene.arguments import Parser, whole
+from serene.arguments import Parser, command, whole
 from serene.client import FrameTransport
 from serene.client.allreduce.pool import Pool
 from serene.controller.http.client import ControllerClient
@@ -254,28 +253,17 @@ def reals(runs: int, client: ControllerClient, compute_s: float) -> Iterator[tup
         yield plan, real(plan, client, plan.begins + WITHIN + 2)
 
 
+@command
 def main() -> int:
-    parser = Parser(
-        prog="python -m serene.experiments.correctness.slow_ranks",
-        description="Checks that only the slow worker is named. Seeded runs in virtual time or through a switch.",
-    )
-    parser.add_argument(
-        "--runs", type=whole(1), default=1000, help="runs with a slow worker; as many more have none (default 1000)"
-    )
-    parser.add_argument(
-        "--real", type=whole(1), metavar="RUNS", help="real runs through the switch of `serenectl up --local --udp`"
-    )
-    parser.add_argument(
-        "--compute", type=float, default=1.0, metavar="S", help="seconds of compute time per real step (default 1)"
-    )
+    parser = Parser("Checks that only the slow worker is named. Seeded runs in virtual time or through a switch.")
+    add = parser.add_argument
+    add("--runs", type=whole(1), default=1000, help="runs with a slow worker; as many more have none (default 1000)")
+    add("--real", type=whole(1), metavar="RUNS", help="real runs through the switch of `serenectl up --local --udp`")
+    add("--compute", type=float, default=1.0, metavar="S", help="seconds of compute time per real step (default 1)")
     options = parser.parse_args()
     if options.real:
-        try:
-            with ControllerClient() as client:
-                return _print_reals(options.real, client, options.compute)
-        except SereneError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 1
+        with ControllerClient() as client:
+            return _print_reals(options.real, client, options.compute)
     outcomes = virtual(options.runs)
     for kind, counts in outcomes.items():
         print(f"{kind}: right in {counts['right']} of {sum(counts.values())} runs")

@@ -11,14 +11,12 @@ from serene.process.interrupts import end_quietly, ended
 if __name__ == "__main__":
     end_quietly()
 
-import sys
 import time
 from pathlib import Path
 
 from rich.console import Console
 
-from serene.arguments import Parser, probability, whole
-from serene.errors import SereneError
+from serene.arguments import Parser, command, probability, usage, whole
 from serene.experiments.correctness.virtual.plan import Outcome, Plan
 from serene.experiments.correctness.virtual.schedule import Schedule
 from serene.experiments.correctness.virtual.switch import P4Switch
@@ -49,8 +47,9 @@ def soak(packets: int, faults: Faults, seed: int, program: Program) -> Outcome:
     return Schedule(switch, plan, alternating(FAMILIES, seed, WORKERS)).run()
 
 
+@command
 def main() -> int:
-    parser = Parser(prog="python -m serene.experiments.correctness.soak", description=__doc__.splitlines()[0])
+    parser = Parser(__doc__)
     parser.add_argument(
         "--packets", type=whole(1), default=1_000_000, help="packets that reach the switch (default 1000000)"
     )
@@ -62,18 +61,12 @@ def main() -> int:
     parser.add_argument("--program", default="serene", help="serene, serene_jumbo, or a path to a .json")
     options = parser.parse_args()
     packets = PacketFaults(loss=options.loss, duplication=options.duplication, reordering=options.reordering)
-    try:
+    with usage():
         faults = load(options.faults) if options.faults else Faults(options.seed, (packets,))
         faults.check(WORKERS)
-    except SereneError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        program = Program.load(options.program)
     began = time.monotonic()
-    try:
-        outcome = soak(options.packets, faults, options.seed, Program.load(options.program))
-    except SereneError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    outcome = soak(options.packets, faults, options.seed, program)
     took = time.monotonic() - began
     say = Console(width=160, highlight=False).print
     say(

@@ -30,7 +30,7 @@ from pydantic import (
 from rich.console import Console
 from rich.table import Table
 
-from serene.arguments import Parser
+from serene.arguments import Parser, command, usage
 from serene.errors import SereneError
 from serene.experiments.correctness.virtual.checks import Violation
 from serene.experiments.correctness.virtual.plan import Outcome
@@ -195,18 +195,14 @@ def happenings(total: Tally) -> Table:
     return terminal.table(["in all runs", "times"], [(name, f"{times:,}") for name, times in by], ["in all runs"])
 
 
+@command
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = Parser(
-        prog="python -m serene.experiments.correctness.tallies", description="Adds up parts of make schedules."
-    )
+    parser = Parser("Adds up parts of make schedules.")
     parser.add_argument("parts", type=Path, nargs="+", metavar="PART", help="result file of make schedules OUT=PART")
     options = parser.parse_args(arguments)
-    try:
+    with usage():
         parts = {path: Part.read(path) for path in options.parts}
         tallies = added_up(parts)
-    except BadPart as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
     console = terminal.console(140)
     total = show(console, tallies)
     console.print(f"{total.runs:,} runs in {len(parts)} parts: {summary(total)}", highlight=False)

@@ -38,10 +38,8 @@ SERVERS_S, OTHERS_S = 1.2e-6, 1e-5
 TRAINING_BY_SERVERS_S, TRAINING_S = 1.5e-4, 2e-5
 
 
-def parser() -> argparse.ArgumentParser:
-    result = Parser(
-        prog="python -m serene.experiments.network_study", description="How much network does training need?"
-    )
+def parser() -> Parser:
+    result = Parser("How much network does training need?")
     studies.add_options(result, GRIDS, "runs/network")
     add, measured = result.add_argument, "measure on an emulated Clos network and emulated racks as well: 30 minutes"
     add("--emulated", action="store_true", help=measured)

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from serene.arguments import Parser
+from serene.arguments import Parser, command
 from serene.errors import SereneError
 from serene.experiments.network_study.cells import MB, NetworkCell, our_switch
 from serene.experiments.network_study.exchange import Exchange
@@ -203,11 +203,9 @@ def _rms(values: pd.Series) -> float:
     return float(np.sqrt((values**2).mean()))
 
 
-@terminal.command
+@command
 def main() -> None:
-    parser = Parser(
-        prog="python -m serene.experiments.network_study.efficiency", description="Rounds that training needs."
-    )
+    parser = Parser("Rounds that training needs.")
     parser.add_argument("--runs", type=Path, default=Path("runs/regret"), help="the straggler study's results")
     parser.add_argument("--csv", type=Path, required=True, help="output file; replayed rows in it are kept")
     options = parser.parse_args()

@@ -8,16 +8,15 @@ serene-netstudy --hosts 1024 --strategy ssp:3 --straggler slow_worker --compute-
 from __future__ import annotations
 
 import argparse
-import sys
 
 from rich.console import Console
 from rich.table import Table
 
-from serene.arguments import Parser, add_version
-from serene.errors import SereneError, choices
+from serene.arguments import Parser, add_version, command, usage
+from serene.errors import choices
 from serene.experiments.network_study.cells import ENGINES, ExchangeCell, NetworkCell, TrainingCell, our_switch
 from serene.experiments.network_study.exchange import BadMethod, SwitchSizes
-from serene.experiments.network_study.flows import simgrid_engine, solver
+from serene.experiments.network_study.flows import solver
 from serene.experiments.network_study.flows.clos import ROUTINGS, SIZES
 from serene.experiments.network_study.flows.solver import MODELS
 from serene.experiments.network_study.methods import MAIN, METHODS
@@ -26,13 +25,10 @@ from serene.experiments.shared import terminal
 from serene.palette import look
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     sizes = ", ".join(str(hosts) for _, hosts in SIZES)
     switch = our_switch()
-    result = Parser(
-        prog="serene-netstudy",
-        description="Simulates a gradient exchange on a Clos network: its time and the network's cost.",
-    )
+    result = Parser("Simulates a gradient exchange on a Clos network: its time and the network's cost.")
     add_version(result)
     add = result.add_argument
     add("--hosts", type=int, required=True, help=f"number of hosts: {sizes}")
@@ -115,15 +111,8 @@ def _training(options: argparse.Namespace, network: NetworkCell, sizes: SwitchSi
     return terminal.table(head, rows, ["exchange"], title)
 
 
-def main() -> int:
+@command
+def main() -> None:
     options = parser().parse_args()
-    console = terminal.console(140)
-    try:
-        answer(options, console)
-    except simgrid_engine.NoSimGrid as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except SereneError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    with usage():
+        answer(options, terminal.console(140))

@@ -11,7 +11,6 @@ from serene.process.interrupts import end_quietly, ended
 if __name__ == "__main__":
     end_quietly()
 
-import argparse
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from itertools import product
@@ -19,11 +18,11 @@ from pathlib import Path
 
 import pandas as pd
 
+from serene.arguments import Parser, command
 from serene.errors import SereneError
 from serene.experiments.network_study.cells import ExchangeCell, NetworkCell
 from serene.experiments.network_study.flows import simgrid_engine
 from serene.experiments.network_study.methods import names
-from serene.experiments.shared import terminal
 from serene.process import outputs
 
 RECORD = Path(__file__).with_name("simgrid.csv")
@@ -101,11 +100,9 @@ def write(pairs: list[Pair]) -> None:
     outputs.write_text(RECORD, pd.DataFrame(rows).to_csv(index=False))
 
 
-@terminal.command
+@command
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m serene.experiments.network_study.reference", description=(__doc__ or "").partition("\n")[0]
-    )
+    parser = Parser(__doc__)
     parser.add_argument("--write", action="store_true", help="record SimGrid's results")
     options = parser.parse_args()
     if options.write:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from serene.arguments import Parser
+from serene.arguments import Parser, command
 from serene.errors import SereneError
 from serene.experiments.network_study import efficiency
 from serene.experiments.network_study.cells import (
@@ -114,11 +114,9 @@ def parts(folder: Path = FOLDER) -> dict[str, str]:
     }
 
 
-@terminal.command
+@command
 def main() -> None:
-    parser = Parser(
-        prog="python -m serene.experiments.network_study.results", description=(__doc__ or "").partition("\n")[0]
-    )
+    parser = Parser(__doc__)
     parser.add_argument("--answers", type=Path, help="folder of a study; its results are written into the files")
     options = parser.parse_args()
     if options.answers:

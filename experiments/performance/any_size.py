@@ -24,13 +24,12 @@ from typing import Any
 
 import numpy as np
 
-from serene.arguments import Parser, whole
+from serene.arguments import Parser, command, whole
 from serene.client import Client, FrameTransport, Session
 from serene.controller.http.client import ControllerClient
 from serene.errors import SereneError
 from serene.experiments.performance.one_machine import Loopback
 from serene.experiments.performance.parts import Json, run_parts
-from serene.experiments.shared import terminal
 from serene.experiments.shared.machine import memory_bytes
 from serene.http import CONTROLLER
 from serene.process.memory import free_bytes
@@ -216,11 +215,9 @@ class Swapping:
             self.done += 1
 
 
-@terminal.command
+@command
 def main() -> int:
-    parser = Parser(
-        prog="python -m serene.experiments.performance.any_size", description=(__doc__ or "").partition("\n")[0]
-    )
+    parser = Parser(__doc__)
     parser.add_argument("--values", type=whole(1), default=11_200_000, help="number of values (%(default)s)")
     parser.add_argument("--workers", type=whole(2, MOST_WORKERS), default=4, help="number of workers (%(default)s)")
     parser.add_argument("--exchanges", type=whole(1), default=6, help="number of exchanges (%(default)s)")

@@ -410,10 +410,7 @@ def table(measured: Sequence[Row]) -> Table:
 
 
 def main() -> int:
-    parser = Parser(
-        prog="python -m serene.experiments.performance.bench",
-        description="Measures speed as ratios to gloo, BMv2 and scapy.",
-    )
+    parser = Parser("Measures speed as ratios to gloo, BMv2 and scapy.")
     parser.add_argument(
         "--seed-json", type=Path, help="the authors' program, compiled by p4c-bm2-ss: measured as a peer"
     )

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from serene.arguments import Parser, whole
+from serene.arguments import Parser, command, usage, whole
 from serene.experiments.performance.parts import Json, run_parts
 from serene.program import Program
 from serene.sim.hosts import Host
@@ -101,17 +101,17 @@ def slowest_of(results: list[Json]) -> tuple[float, ...]:
     return tuple(max(times) for times in zip(*(result["seconds"] for result in results), strict=True))
 
 
-def main() -> int:
-    parser = Parser(
-        prog="python -m serene.experiments.performance.one_machine", description=(__doc__ or "").partition("\n")[0]
-    )
+@command
+def main() -> None:
+    parser = Parser(__doc__)
     parser.add_argument("--workers", type=whole(1), default=2, help="number of workers (%(default)s)")
     parser.add_argument("--values", type=whole(1), default=2_460_000, help="number of values (%(default)s)")
     parser.add_argument("--program", default="serene", help="serene, serene_jumbo, or a path to a .json")
     parser.add_argument("--repeats", type=whole(1), default=20, help="measurements of each kind (%(default)s)")
     parser.add_argument("--kinds", nargs="+", default=KINDS, choices=KINDS, help="kinds of ports (default: all)")
     options = parser.parse_args()
-    program = Program.load(options.program)
+    with usage():
+        program = Program.load(options.program)
     for kind in options.kinds:
         results = measure(kind, program, options.workers, options.values, options.repeats)
         slowest = slowest_of(results)
@@ -121,7 +121,6 @@ def main() -> int:
             f"{statistics.median(slowest) * 1e3:.2f} ms, least {min(slowest) * 1e3:.2f}, "
             f"most {max(slowest) * 1e3:.2f}; a worker's CPU {cpu * 1e3:.2f} ms"
         )
-    return 0
 
 
 if __name__ == "__main__":

@@ -134,10 +134,7 @@ def profile(console: Console) -> None:
 
 
 def main() -> int:
-    Parser(
-        prog="python -m serene.experiments.performance.profiling",
-        description="Profiles both switches in Mininet (needs root).",
-    ).parse_args()
+    Parser("Profiles both switches in Mininet (needs root).").parse_args()
     console = terminal.console(120, highlight=False)
     return isolated.command(lambda: profile(console), "make profile uses Mininet: run it as root")
 

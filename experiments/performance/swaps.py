@@ -12,10 +12,8 @@ from serene.process.interrupts import end_quietly, ended
 if __name__ == "__main__":
     end_quietly()
 
-import argparse
 import math
 import random
-import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -25,7 +23,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from serene.arguments import Parser
+from serene.arguments import Parser, command, usage
 from serene.clock import unix_s
 from serene.controller.http.client import ControllerClient, NoController, Rejected
 from serene.controller.jobs.job import JobState
@@ -184,8 +182,8 @@ def draw(swaps: pd.DataFrame, summary: Json, path: Path) -> None:
     save(figure, path, dpi=130)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="python -m serene.experiments.performance.swaps", description=__doc__.splitlines()[0])
+def _parser() -> Parser:
+    parser = Parser(__doc__)
     parser.add_argument("--swaps", type=int, default=200, help="number of swaps (default 200)")
     parser.add_argument("--every-ms", type=float, default=400, help="mean time between two swaps")
     parser.add_argument("--workers", default="4", help="number of workers (default 4)")
@@ -198,13 +196,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+@command
 def main() -> int:
     parser = _parser()
     options = parser.parse_args()
     if options.swaps < 1 or not 0 < options.every_ms < math.inf or not 0 < options.compute_ms < math.inf:
         parser.error("--swaps: expected 1 or more; --every-ms and --compute-ms: expected more than 0")
     console = terminal.console()
-    try:
+    with usage():
         settings = check(
             workers=options.workers,
             racks=options.racks,
@@ -218,9 +217,6 @@ def main() -> int:
         )
         if settings.workers < 2:
             raise BadSetting("--workers 1: expected 2 or more, as mixed strategies need")
-    except SereneError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
     swapper = Swapper(options.swaps, options.every_ms / 1e3, settings.seed, settings.workers)
     return launch(settings, console, swapper)
 

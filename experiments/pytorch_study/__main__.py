@@ -33,11 +33,8 @@ ROOM = 10 * outputs.MB  # bytes that all results take, about
 CSV = "pytorch-study.csv"
 
 
-def parser() -> argparse.ArgumentParser:
-    result = Parser(
-        prog="python -m serene.experiments.pytorch_study",
-        description="Compares shared training with DDP and PostLocalSGD on this machine.",
-    )
+def parser() -> Parser:
+    result = Parser("Compares shared training with DDP and PostLocalSGD on this machine.")
     result.add_argument("--out", type=Path, default=Path("runs/pytorch"), help="results and table (%(default)s)")
     result.add_argument("--page", type=Path, help="write the table into this page, too")
     result.add_argument("--so-far", action="store_true", help="write the table of finished trainings only")

@@ -30,7 +30,6 @@ from serene.client.allreduce.blocks import BITS, Layout
 from serene.experiments.pytorch_study.one_process import OneProcess
 from serene.experiments.run.settings import computing_ms
 from serene.experiments.shared import machine, page_tables, studies
-from serene.experiments.shared.driver import BadUsage
 from serene.experiments.shared.store import JsonStore
 from serene.process import outputs
 from serene.program import Program
@@ -170,11 +169,8 @@ def report(grid: Grid, kept: JsonStore[Training]) -> str:
     return page_tables.markdown(head, lines) + "\n"
 
 
-def parser() -> argparse.ArgumentParser:
-    result = Parser(
-        prog="python -m serene.experiments.pytorch_study.fewer_bits",
-        description="Measures time to accuracy with 32, 16 and 8 bits.",
-    )
+def parser() -> Parser:
+    result = Parser("Measures time to accuracy with 32, 16 and 8 bits.")
     result.add_argument("--out", type=Path, default=Path("runs/fewer-bits"), help="results and table (%(default)s)")
     result.add_argument("--seeds", type=whole(0), nargs="+", default=Grid.seeds, help="random seeds")
     result.add_argument("--models", nargs="+", default=Grid.models, choices=Grid.models, help="models to train")
@@ -185,8 +181,6 @@ def parser() -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace, console: Console) -> None:
     """Does the trainings that are missing, and writes the table. Raises SereneError."""
-    if options.steps < 1 or min(options.seeds) < 0:
-        raise BadUsage("--steps: expected at least 1; --seeds: expected numbers from 0")
     models, workers, seeds = (tuple(dict.fromkeys(each)) for each in (options.models, options.workers, options.seeds))
     grid = Grid(models, workers, BITS, seeds, options.steps)
     outputs.check_directory(options.out, ROOM)

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 import time
 from pathlib import Path
 
-from serene.arguments import Parser
-from serene.errors import SereneError
+from serene.arguments import Parser, command, usage
 from serene.experiments.run.launch import launch
 from serene.experiments.run.settings import Given, Settings, check
 from serene.experiments.shared import terminal
@@ -20,8 +18,8 @@ from serene.process.at_exit import leave_garbage
 from serene.settings import add_options
 
 
-def parser() -> argparse.ArgumentParser:
-    result = Parser(prog="python -m serene.experiments.run", description="Trains a network through the switch.")
+def parser() -> Parser:
+    result = Parser("Trains a network through the switch.")
     add_options(result, Given)
     result.add_argument(
         "--no-mininet",
@@ -38,12 +36,10 @@ def _settings(options: argparse.Namespace) -> Settings:
     return check(**default | {name: value for name, value in vars(options).items() if value != ""})
 
 
+@command
 def main() -> int:
     leave_garbage()
     console = terminal.console()
-    try:
+    with usage():
         settings = _settings(parser().parse_args())
-    except SereneError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
     return launch(settings, console)

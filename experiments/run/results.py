@@ -22,6 +22,7 @@ from serene.experiments.run.settings import Settings
 from serene.experiments.shared import terminal
 from serene.experiments.shared.machine import machine
 from serene.process import outputs
+from serene.process.spawn import started
 from serene.workers import architectures
 
 Json = dict[str, Any]
@@ -254,15 +255,7 @@ def rerun(settings: Settings) -> dict[str, Any]:
         "slots": settings.program.slots,
         "data_dir": None if settings.data_dir is None else str(settings.data_dir),
         "faults": settings.faults.text,
-        "command": _command(),
+        "command": shlex.join([*started(), *sys.argv[1:]]),
         "version": distribution.version(),
         "machine": machine(),
     }
-
-
-def _command() -> str:
-    """The command line of this process. What a user gave to make is among its options."""
-    spec = sys.modules["__main__"].__spec__
-    return shlex.join(
-        [*(("python", "-m", spec.name.removesuffix(".__main__")) if spec else sys.argv[:1]), *sys.argv[1:]]
-    )

@@ -20,9 +20,8 @@ from typing import Any
 
 import pandas as pd
 
-from serene.arguments import Parser
+from serene.arguments import Parser, command
 from serene.errors import SereneError
-from serene.experiments.shared import terminal
 
 
 def row(path: Path) -> dict[str, Any]:
@@ -51,11 +50,9 @@ def rows(folders: Iterable[Path]) -> Iterator[dict[str, Any]]:
         yield from map(row, found)
 
 
-@terminal.command
+@command
 def main() -> None:
-    parser = Parser(
-        prog="python -m serene.experiments.run.table", description="Prints the runs in folders as one CSV table."
-    )
+    parser = Parser("Prints the runs in folders as one CSV table.")
     parser.add_argument("folders", type=Path, nargs="+", help="folders that contain runs, at any depth")
     options = parser.parse_args()
     if isinstance(sys.stdout, io.TextIOWrapper):

@@ -15,8 +15,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from serene import distribution
-from serene.errors import SereneError
-from serene.experiments.shared.driver import BadUsage, ClusterFailed
+from serene.errors import BadUsage, SereneError
+from serene.experiments.shared.driver import ClusterFailed
 from serene.experiments.shared.pool import Processes
 
 if sys.version_info >= (3, 11):

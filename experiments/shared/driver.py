@@ -24,10 +24,6 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-class BadUsage(SereneError):
-    """Invalid options; the message names the valid choices."""
-
-
 class ClusterFailed(SereneError):
     """The cluster cannot do any task; the message states why."""
 

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import submitit
 from submitit.core.utils import FailedJobError, FailedSubmissionError, UncompletedJobError
 
-from serene.errors import choices
-from serene.experiments.shared.driver import BadUsage, ClusterFailed
+from serene.errors import BadUsage, choices
+from serene.experiments.shared.driver import ClusterFailed
 from serene.experiments.shared.pool import WorkerLost
 
 R = TypeVar("R")

@@ -19,11 +19,11 @@ import jinja2
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from serene.arguments import whole
-from serene.errors import SereneError, choices
+from serene.arguments import command, whole
+from serene.errors import BadUsage, SereneError, choices
 from serene.experiments.shared import clusters, machine, terminal
 from serene.experiments.shared.clusters import HERE, Cluster
-from serene.experiments.shared.driver import BadUsage, work_off
+from serene.experiments.shared.driver import work_off
 from serene.experiments.shared.store import Store
 from serene.process import outputs
 from serene.process.interrupts import STATUS, ended, held
@@ -63,13 +63,7 @@ def main(options: argparse.Namespace, run: Callable[[argparse.Namespace, Console
 def _main(options: argparse.Namespace, run: Callable[[argparse.Namespace, Console], None]) -> int:
     console = terminal.console()
     try:
-        run(options, console)
-    except BadUsage as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except SereneError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        return command(run)(options, console)
     except OSError as error:
         print(
             f"error: cannot write {error.filename or options.out}: {error.strerror}; finished cells are kept in "
@@ -80,7 +74,6 @@ def _main(options: argparse.Namespace, run: Callable[[argparse.Namespace, Consol
     except KeyboardInterrupt:
         print(f"stopped; finished cells are kept in {options.out}: rerun to resume", file=sys.stderr)
         return STATUS
-    return 0
 
 
 @dataclass(frozen=True)

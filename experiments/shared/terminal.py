@@ -5,16 +5,12 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import wraps
 from typing import IO, Any, cast
 
 from rich.console import Console
 from rich.table import Table
-
-from serene.errors import SereneError
-from serene.experiments.shared.driver import BadUsage
 
 
 def console(width: int = 160, *, highlight: bool = True) -> Console:
@@ -73,18 +69,3 @@ def table(
     for row in rows:
         shown.add_row(*row)
     return shown
-
-
-def command(main: Callable[[], int | None]) -> Callable[[], int]:
-    """A command's main function. It prints a user's error as one line, and returns the exit status: 2 after BadUsage, 1
-    after another SereneError."""
-
-    @wraps(main)
-    def run() -> int:
-        try:
-            return main() or 0
-        except SereneError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 2 if isinstance(error, BadUsage) else 1
-
-    return run

@@ -14,11 +14,10 @@ import os
 from rich.console import Console
 
 from serene.arguments import Parser
-from serene.errors import choices
+from serene.errors import BadUsage, choices
 from serene.experiments.run.launch import with_sudo
 from serene.experiments.shared import studies, terminal
 from serene.experiments.shared.clusters import Cluster
-from serene.experiments.shared.driver import BadUsage
 from serene.experiments.shared.store import alone
 from serene.experiments.shared.studies import Failed
 from serene.experiments.straggler_study import side_by_side
@@ -32,11 +31,8 @@ REPORT_BYTES = 5 * outputs.MB  # about
 ENGINES = ("simulated", "emulated", "both")
 
 
-def parser() -> argparse.ArgumentParser:
-    result = Parser(
-        prog="python -m serene.experiments.straggler_study",
-        description="Runs the paper's experiments and writes a report.",
-    )
+def parser() -> Parser:
+    result = Parser("Runs the paper's experiments and writes a report.")
     studies.add_options(result, GRIDS, "runs/straggler")
     add = result.add_argument
     add("--engine", default="both", help=f"{choices(ENGINES)}; the report needs both")

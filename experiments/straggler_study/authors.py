@@ -23,9 +23,9 @@ import numpy as np
 import pandas as pd
 from rich.table import Table
 
-from serene.arguments import Parser
+from serene.arguments import Parser, command
+from serene.errors import BadUsage
 from serene.experiments.shared import terminal
-from serene.experiments.shared.driver import BadUsage
 from serene.process import outputs
 
 TARGET = 0.91
@@ -126,12 +126,9 @@ def delays(run: Path) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["worker", "iteration", "factor"])
 
 
-@terminal.command
+@command
 def main() -> None:
-    parser = Parser(
-        prog="python -m serene.experiments.straggler_study.authors",
-        description="The paper's authors' figures from a copy of their logs (github.com/RicardoParizotto/serener).",
-    )
+    parser = Parser("The paper's authors' figures from a copy of their logs (github.com/RicardoParizotto/serener).")
     parser.add_argument("directory", type=Path, help="a copy of that repository, or of a part of it")
     parser.add_argument("--trace", type=Path, help="write the delays of the run in the directory to this file")
     options = parser.parse_args()

@@ -48,10 +48,7 @@ def row(rate: float, late: int, seeds: Sequence[int] = SEEDS) -> np.ndarray:
 
 
 def main() -> None:
-    Parser(
-        prog="python -m serene.experiments.straggler_study.late",
-        description="Prints accuracies of training with and without late gradients.",
-    ).parse_args()
+    Parser("Prints accuracies of training with and without late gradients.").parse_args()
     print(f"rate  late of {WORKERS}  accuracy after steps {', '.join(map(str, STEPS))}")
     for rate in RATES:
         for late in (0, WORKERS // 4):

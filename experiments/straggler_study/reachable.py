@@ -19,10 +19,9 @@ import numpy as np
 import torch
 from rich.table import Table
 
-from serene.arguments import Parser
-from serene.errors import choices
+from serene.arguments import Parser, command
+from serene.errors import BadUsage, choices
 from serene.experiments.shared import terminal
-from serene.experiments.shared.driver import BadUsage
 from serene.experiments.straggler_study import grid
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.measures import Curve
@@ -54,12 +53,9 @@ def cells(chosen: grid.Grid) -> Iterator[Cell]:
     yield from {(cell.model, cell.seed): cell for cell in chosen.headline}.values()
 
 
-@terminal.command
+@command
 def main() -> None:
-    parser = Parser(
-        prog="python -m serene.experiments.straggler_study.reachable",
-        description="Prints the accuracies that training without a network reaches; a grid's targets follow from them.",
-    )
+    parser = Parser("Prints the accuracies that training without a network reaches; a grid's targets follow from them.")
     parser.add_argument("--grid", default="full", help=f"{choices(grid.GRIDS)} (default full)")
     options = parser.parse_args()
     if options.grid not in grid.GRIDS:

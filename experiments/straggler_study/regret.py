@@ -279,8 +279,7 @@ def _runs(case: Case, strategies: Iterable[str], seeds: Sequence[int], until: Ma
 
 
 def main() -> int:
-    parser = Parser(prog="python -m serene.experiments.straggler_study.regret", description=__doc__,
-                    formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser = Parser("", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add(
         "--strategies",

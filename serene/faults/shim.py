@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from serene.arguments import Parser, add_version
+from serene.arguments import Parser, add_version, command
 from serene.errors import SereneError
 from serene.faults.links import Links, kind_of
 from serene.faults.plan import OTHER, Direction, Faults, uplink
@@ -184,9 +184,7 @@ def _link(text: str) -> Link:
 
 
 def main() -> int:
-    parser = Parser(
-        prog="serene-shim", description="Passes packets between interfaces and injects the faults of a file."
-    )
+    parser = Parser("Passes packets between interfaces and injects the faults of a file.")
     add_version(parser)
     parser.add_argument("faults", type=Path, help="a fault file, docs/faults.md")
     parser.add_argument("links", type=_link, nargs="+", metavar=LINK)
@@ -194,19 +192,15 @@ def main() -> int:
     return ended(lambda: _run(options.faults, options.links))
 
 
-def _run(path: Path, links: list[Link]) -> int:
+@command
+def _run(path: Path, links: list[Link]) -> None:
     with contextlib.suppress(Interrupted), held():
-        try:
-            shim = Shim(load(path), links)
-        except SereneError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 1
+        shim = Shim(load(path), links)
         try:
             shim.run(coming())
         finally:
             shim.close()
         print(shim.counts(), file=sys.stderr)
-    return 0
 
 
 if __name__ == "__main__":

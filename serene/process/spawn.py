@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 # `python -m` looks for modules in the current folder first. The option -P forbids that, but Python 3.10 lacks it.
@@ -14,3 +15,9 @@ RUN = (
 def module(name: str, *arguments: str) -> list[str]:
     """The command that runs an installed module, independent of the current folder's contents."""
     return [sys.executable, "-c", RUN, name, *arguments]
+
+
+def started() -> list[str]:
+    """How this process was started, without its arguments: ``python -m MODULE``, or the program's name."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    return ["python", "-m", spec.name.removesuffix(".__main__")] if spec else [os.path.basename(sys.argv[0])]

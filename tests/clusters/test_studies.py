@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from io import StringIO
 from pathlib import Path
@@ -10,12 +9,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from serene.arguments import Parser
+from serene.errors import BadUsage
 from serene.experiments.network_study.cells import Cell as Question
 from serene.experiments.network_study.cells import ExchangeCell, NetworkCell, answer
 from serene.experiments.network_study.cells import Store as Answers
 from serene.experiments.shared import clusters, studies
 from serene.experiments.shared.clusters import Cluster, MissingExtra
-from serene.experiments.shared.driver import BadUsage, ClusterFailed
+from serene.experiments.shared.driver import ClusterFailed
 from serene.experiments.shared.studies import Failed, Group
 from serene.experiments.straggler_study.cell import Cell, RackNetwork
 from serene.experiments.straggler_study.simulated import simulate
@@ -64,7 +65,7 @@ def test_cells_on_dask_give_the_same_results_as_here(tmp_path: Path) -> None:
     ],
 )
 def test_impossible_cluster_options_are_refused(arguments: list[str], message: str) -> None:
-    parser = argparse.ArgumentParser()
+    parser = Parser("")
     clusters.add_options(parser)
     with pytest.raises(BadUsage, match=message):
         clusters.chosen(parser.parse_args(arguments))

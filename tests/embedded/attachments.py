@@ -13,7 +13,6 @@ from serene.process.interrupts import end_quietly, ended
 if __name__ == "__main__":
     end_quietly()
 
-import argparse
 import contextlib
 import os
 import subprocess
@@ -23,6 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from serene.arguments import Parser
 from serene.errors import SereneError
 from serene.strategy import BSP
 from tests.controller.processes import ControllerProcess, Process, listens
@@ -208,7 +208,7 @@ def table(words: str) -> Iterator[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.embedded.attachments", allow_abbrev=False)
+    parser = Parser(__doc__)
     parser.add_argument("words", nargs="*", help="of a row; default: all rows")
     for line in table(" ".join(parser.parse_args().words)):
         print(line, flush=True)

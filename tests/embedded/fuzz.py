@@ -28,6 +28,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+from serene.arguments import Parser, whole
 from tests.embedded import fuzz_json
 from tests.embedded.packets import shapes, trial
 from tests.embedded.sanitizers import FLAGS, PROGRAMS, environment, loaded, sanitizer_libraries
@@ -86,16 +87,14 @@ KINDS: dict[str, Callable[[argparse.Namespace], Iterator[tuple[str, Counter[str]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="fuzz", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--count", type=int, default=10_000, help="packets for each program; others in proportion")
+    parser = Parser(__doc__)
+    parser.add_argument("--count", type=whole(1), default=10_000, help="packets for each program; others in proportion")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kind", choices=KINDS, action="append", help="default: all")
     parser.add_argument("--program", choices=PROGRAMS, action="append", help="of frames; default: all")
     parser.add_argument("--sanitize", action="store_true", help="with address and undefined-behaviour sanitizers")
     parser.add_argument("--traced", action="store_true", help="frames: each also through the program that traces")
     options = parser.parse_args()
-    if options.count < 1:
-        parser.error(f"--count {options.count}: at least 1")
     if options.sanitize and not loaded():
         if not sanitizer_libraries():
             print("error: the C compiler has no sanitizer libraries (apt install libgcc-12-dev)", file=sys.stderr)

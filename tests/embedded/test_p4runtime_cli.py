@@ -214,7 +214,7 @@ def ended_with(
     with pytest.raises(SystemExit) as ended:
         sys.exit(main())
     message = capsys.readouterr().err
-    assert message.splitlines()[-1 if "\nusage" not in message else 0].startswith("error: "), message
+    assert message.splitlines()[-1].startswith("error: "), message
     assert words in message and "Traceback" not in message, message
     assert isinstance(ended.value.code, int)
     return ended.value.code

@@ -11,7 +11,6 @@ from serene.process.interrupts import end_quietly, ended
 if __name__ == "__main__":
     end_quietly()
 
-import argparse
 import itertools
 import json
 import os
@@ -31,7 +30,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from serene.arguments import Parser
+from serene.arguments import Parser, command, whole
 from serene.embedded import Switch
 from serene.errors import SereneError
 from serene.process import outputs
@@ -205,45 +204,34 @@ def table(verdicts: list[Verdict]) -> Table:
     return shown
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number, 0 or more")
-    return int(text)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
-        prog="python -m tests.mutation", description="Mutants of the data plane, and which tests kill them."
-    )
-    parser.add_argument("--v1model", type=_count, default=64, help="mutants of p4c's JSON (default 64)")
-    parser.add_argument("--tofino", type=_count, default=32, help="mutants of the TNA text (default 32)")
-    parser.add_argument("--leaf", type=_count, default=0, help="mutants of a leaf's JSON (default 0)")
-    parser.add_argument("--root", type=_count, default=0, help="mutants of a root's JSON (default 0)")
-    parser.add_argument("--seed", type=_count, default=1, help="random seed")
-    parser.add_argument("--processes", type=_count, default=os.cpu_count() or 1, help="processes at a time")
+def _parser() -> Parser:
+    parser = Parser("Mutants of the data plane, and which tests kill them.")
+    parser.add_argument("--v1model", type=whole(0), default=64, help="mutants of p4c's JSON (default 64)")
+    parser.add_argument("--tofino", type=whole(0), default=32, help="mutants of the TNA text (default 32)")
+    parser.add_argument("--leaf", type=whole(0), default=0, help="mutants of a leaf's JSON (default 0)")
+    parser.add_argument("--root", type=whole(0), default=0, help="mutants of a root's JSON (default 0)")
+    parser.add_argument("--seed", type=whole(0), default=1, help="random seed")
+    parser.add_argument("--processes", type=whole(1), default=os.cpu_count() or 1, help="processes at a time")
     parser.add_argument("--out", type=Path, default=OUTPUT, help=f"the verdicts as JSON (default {OUTPUT})")
     return parser
 
 
+@command
 def main() -> int:
     options = _parser().parse_args()
     console = Console(width=None if sys.stdout.isatty() else 240, highlight=False)
     began, verdicts = time.monotonic(), []
-    try:
-        outputs.check_file(options.out, outputs.MB)
-        with tempfile.TemporaryDirectory(prefix="serene-mutants-") as cache:
-            os.environ["XDG_CACHE_HOME"] = cache  # compiled mutants are not needed again
-            for name in TARGETS:
-                count: int = getattr(options, name)
-                for verdict in judged(name, count, options.seed, max(options.processes, 1)):
-                    verdicts.append(verdict)
-                    mutant = verdict.mutant
-                    fate = verdict.killed_by or verdict.equivalent or "SURVIVES"
-                    what = f"{mutant.program} {mutant.part}, {mutant.operator}: {mutant.place}"
-                    print(f"{what}: {fate}", file=sys.stderr, flush=True)
-    except SereneError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    outputs.check_file(options.out, outputs.MB)
+    with tempfile.TemporaryDirectory(prefix="serene-mutants-") as cache:
+        os.environ["XDG_CACHE_HOME"] = cache  # compiled mutants are not needed again
+        for name in TARGETS:
+            count: int = getattr(options, name)
+            for verdict in judged(name, count, options.seed, options.processes):
+                verdicts.append(verdict)
+                mutant = verdict.mutant
+                fate = verdict.killed_by or verdict.equivalent or "SURVIVES"
+                what = f"{mutant.program} {mutant.part}, {mutant.operator}: {mutant.place}"
+                print(f"{what}: {fate}", file=sys.stderr, flush=True)
     console.print(table(verdicts))
     survivors = [verdict for verdict in verdicts if not verdict.killed_by]
     unexplained = [verdict for verdict in survivors if not verdict.equivalent]
@@ -251,11 +239,7 @@ def main() -> int:
         f"{len(verdicts)} mutants in {time.monotonic() - began:.0f} s: {len(verdicts) - len(survivors)} killed, "
         f"{len(survivors) - len(unexplained)} equivalent, {len(unexplained)} survived"
     )
-    try:
-        outputs.write_text(options.out, json.dumps([verdict.as_json() for verdict in verdicts], indent=2) + "\n")
-    except SereneError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    outputs.write_text(options.out, json.dumps([verdict.as_json() for verdict in verdicts], indent=2) + "\n")
     return int(bool(unexplained))
 
 

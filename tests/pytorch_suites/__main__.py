@@ -15,7 +15,6 @@ from serene.process.interrupts import end_quietly, ended
 if __name__ == "__main__":
     end_quietly()
 
-import argparse
 import csv
 import importlib.util
 import tempfile
@@ -24,6 +23,7 @@ from pathlib import Path
 
 import torch
 
+from serene.arguments import Parser
 from serene.experiments.shared import page_tables
 from tests.controller.processes import ROOT
 from tests.pytorch_suites.playing import Ended, Suite, play, shipped
@@ -119,7 +119,7 @@ def read() -> list[dict[str, str]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.pytorch_suites", allow_abbrev=False)
+    parser = Parser("PyTorch's own tests on gloo, and those that pass there on serene.")
     parser.add_argument("--pytorch", type=Path, help="a checkout of PyTorch, of the version that is installed")
     parser.add_argument("--suite", action="append", help="only these, by name")
     options = parser.parse_args()

@@ -14,20 +14,20 @@ from serene.process.interrupts import end_quietly
 if __name__ == "__main__":
     end_quietly()
 
-import argparse
 import csv
 import io
 import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from serene.arguments import Parser, command, usage
+from serene.errors import BadUsage
 from serene.experiments.shared import page_tables
 from serene.process import outputs
 from tests.embedded import stf_samples
@@ -250,39 +250,30 @@ def _generated_row(
     return replace(row, differences=(*missing, *row.differences))
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.suites", description="Runs other projects' P4 test suites.", allow_abbrev=False
-    )
+def _parser() -> Parser:
+    parser = Parser("Runs other projects' P4 test suites.")
+    add = parser.add_argument
     for name, (repository, _) in CHECKOUTS.items():
-        parser.add_argument(f"--{name.lower().replace('_', '-')}", type=Path, help=f"a checkout of {repository}")
-    parser.add_argument("--switch", choices=("both", *NAMES), default="both", help="default: installed ones")
-    parser.add_argument("--only", choices=PARTS, action="append", help="may be repeated; default: all parts")
-    parser.add_argument(
-        "--suite", action="append", default=[], help="part of a PTF suite's or program's name; default: all"
-    )
-    parser.add_argument(
-        "--resume", action="store_true", help="use outcomes of earlier runs with the same switch, program and test"
-    )
-    parser.add_argument("--write", action="store_true", help=f"writes {RESULTS.relative_to(ROOT)} and its table")
+        add(f"--{name.lower().replace('_', '-')}", type=Path, help=f"a checkout of {repository}")
+    add("--switch", choices=("both", *NAMES), default="both", help="default: installed ones")
+    add("--only", choices=PARTS, action="append", help="may be repeated; default: all parts")
+    add("--suite", action="append", default=[], help="part of a PTF suite's or program's name; default: all")
+    add("--resume", action="store_true", help="use outcomes of earlier runs with the same switch, program and test")
+    add("--write", action="store_true", help=f"writes {RESULTS.relative_to(ROOT)} and its table")
     return parser
 
 
+@command
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     given = {name: path.resolve() for name in CHECKOUTS if (path := getattr(options, name.lower())) is not None}
     if not given:
-        print(f"error: name a checkout at least: {', '.join(CHECKOUTS)}", file=sys.stderr)
-        return 2
-    try:
+        raise BadUsage(f"name a checkout at least: {', '.join(CHECKOUTS)}")
+    with usage():
         for name, path in given.items():
             check(name, path)
-    except NotThere as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
     if os.geteuid() != 0:
-        print("error: needs root, for a network namespace of its own", file=sys.stderr)
-        return 2
+        raise BadUsage("needs root, for a network namespace of its own")
     enter_namespace()
     switches, rows, parts = available(options.switch), [], options.only or PARTS
     known = Outcomes(options.resume)

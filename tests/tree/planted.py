@@ -23,4 +23,4 @@ def play(number: int) -> str | None:
 
 
 if __name__ == "__main__":
-    raise SystemExit(ended(lambda: main("tests.tree.planted", lambda: play, FAULTS)))
+    raise SystemExit(ended(lambda: main(lambda: play, FAULTS)))

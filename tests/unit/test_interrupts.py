@@ -50,15 +50,18 @@ def interrupted(*modules: str, ignored: bool = False) -> subprocess.CompletedPro
 
 
 def commands() -> set[str]:
-    """The modules that users start, or commands do that are installed: those that make, pages and their own help
-    name."""
+    """The modules that users start, or commands do that are installed: those that make and pages name, and those that
+    read a command line. The shim's package is imported before the shim can set its handler."""
     pattern = r"(?:python|VENV_PYTHON\)) -m ((?:serene|tests)[\w.]*\w)"
     pages = [ROOT / "Makefile", *ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
-    own = rf'prog="{pattern}"'
     sources = [path for package in (*PACKAGES, "tests") for path in (ROOT / package).rglob("*.py")]
     found = {name for page in pages for name in re.findall(pattern, page.read_text())}
-    found |= {name for source in sources for name in re.findall(own, source.read_text())}
-    return found | {"serene.controller", "serene.experiments.network_study.question", "serene.switch_command"}
+    reads = re.compile(r"^from serene.arguments import Parser\b.*^if __name__ == ", re.MULTILINE | re.DOTALL)
+    for path in (source for source in sources if reads.search(source.read_text())):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__main__")
+        found.add(name if name.startswith(("serene.", "tests.")) else f"serene.{name}")
+    others = {"serene.controller", "serene.experiments.network_study.question", "serene.switch_command"}
+    return found - {"serene.faults.shim"} | others | {"serene.workers.train"}
 
 
 def test_interrupt_during_import_ends_each_command_quietly() -> None:

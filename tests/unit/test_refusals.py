@@ -31,9 +31,10 @@ from serene.controller.jobs.elastic import elastic
 from serene.controller.settings import settings
 from serene.embedded.program.crcs import parse_crc
 from serene.errors import SereneError
+from serene.experiments.correctness import soak
 from serene.experiments.network_study import __main__ as network_study
 from serene.experiments.network_study import question_command
-from serene.experiments.performance import any_size, swaps
+from serene.experiments.performance import any_size, one_machine, swaps
 from serene.experiments.run import cli
 from serene.experiments.straggler_study.cell import Cell
 from serene.program import BUILD, Program, chosen_program
@@ -145,6 +146,8 @@ READERS: dict[str, Callable[[str], object]] = {
     "command line of serene-netstudy": lambda text: command(question_command.main, text, out=False),
     "command line of the network study": lambda text: command(network_study.main, text),
     "command line of any_size": lambda text: command(any_size.main, text),
+    "command line of one_machine": lambda text: command(one_machine.main, text, out=False),
+    "command line of make soak": lambda text: command(soak.main, text, out=False),
     "command line of make swaps": lambda text: command(swaps.main, text),
     "command line of make p4-suites": lambda text: command(suites.main, text, out=False),
     "transport of a client": lambda text: Client(json.loads(text), 0, 0, 5),

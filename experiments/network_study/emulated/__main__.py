@@ -26,10 +26,7 @@ MEASURED: dict[str, tuple[Any, Any]] = {  # by network: what, and how
 
 
 def main() -> int:
-    parser = Parser(
-        prog="python -m serene.experiments.network_study.emulated",
-        description="Measures exchanges on emulated networks, and compares with the simulation.",
-    )
+    parser = Parser("Measures exchanges on emulated networks, and compares with the simulation.")
     parser.add_argument(
         "--out", type=Path, required=True, help="folder for measurements; existing ones are not repeated"
     )

@@ -15,15 +15,16 @@ from pathlib import Path
 
 import grpc
 
+from serene.arguments import command
 from serene.distribution import version
-from serene.embedded.command.options import LOG_LEVELS, Usage, left_out, parse
+from serene.embedded.command.options import LOG_LEVELS, left_out, parse
 from serene.embedded.command.packet_log import PacketPrinter
 from serene.embedded.command.thrift import ClosingListener
 from serene.embedded.engine import Switch
 from serene.embedded.p4runtime.ports import InterfacePort
 from serene.embedded.p4runtime.service import P4RuntimeServer
 from serene.embedded.program.loading import read_program
-from serene.errors import SereneError
+from serene.errors import BadUsage
 from serene.process.at_exit import leave_garbage
 from serene.process.interrupts import Interrupted, coming, ended, held
 from serene.slots import NotBySlot, resized
@@ -101,7 +102,7 @@ def _log_to(options: argparse.Namespace) -> None:
                 )
             )
         except OSError as error:
-            raise Usage(f"--log-file: cannot write {path}: {error.strerror}") from None
+            raise BadUsage(f"--log-file: cannot write {path}: {error.strerror}") from None
     for handler in handlers:
         handler.handleError = partial(_end_log, handler)  # type: ignore[method-assign]
     logging.basicConfig(
@@ -128,9 +129,9 @@ def _program(options: argparse.Namespace) -> str | bytes | None:
     try:
         return resized(read_program(options.json)[1], options.slots)
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-        raise Usage(f"--slots: {options.json} is not what p4c writes for BMv2 ({error})") from None
+        raise BadUsage(f"--slots: {options.json} is not what p4c writes for BMv2 ({error})") from None
     except NotBySlot as error:
-        raise Usage(f"--slots: {error}") from None
+        raise BadUsage(f"--slots: {error}") from None
 
 
 def _credentials(target: argparse.Namespace) -> grpc.ServerCredentials | None:
@@ -141,21 +142,14 @@ def _credentials(target: argparse.Namespace) -> grpc.ServerCredentials | None:
     try:
         key, certificate, authority = (Path(path).read_bytes() if path else None for path in paths)
     except OSError as error:
-        raise Usage(f"cannot read {error.filename}: {error.strerror}; expected a PEM file") from None
+        raise BadUsage(f"cannot read {error.filename}: {error.strerror}; expected a PEM file") from None
     return grpc.ssl_server_credentials([(key, certificate)], authority, bool(target.grpc_server_with_client_auth))
 
 
-def main() -> int:
+@command
+def main() -> None:
     leave_garbage()
-    try:
-        run(sys.argv[1:])
-    except Usage as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except SereneError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    return 0
+    run(sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -8,18 +8,18 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from serene.arguments import Parser, usage
 from serene.embedded.command.completion import script
 from serene.embedded.control.loaded import MAX_PORTS
 from serene.embedded.engine import LONGEST_PATH
 from serene.embedded.p4runtime.ports import InterfacePort, Port, ShmPort, UdpPort
 from serene.embedded.program.crcs import USAGE as CRC_USAGE
-from serene.embedded.program.crcs import BadCrc, Crc, parse_crc
-from serene.errors import SereneError, choices
+from serene.embedded.program.crcs import parse_crc
+from serene.errors import BadUsage, choices
 
 LOG_LEVELS = {
     "trace": logging.DEBUG,
@@ -55,10 +55,6 @@ TARGET_LEFT_OUT = {
 WITHOUT_VALUE = ("--debugger", "--enable-swap", "--disable-swap")
 
 
-class Usage(SereneError):
-    """The command line is wrong."""
-
-
 def parse_port(text: str) -> Port:
     """``1@s1-eth1``; ``1@udp:50001[:50002]`` for UDP datagrams on loopback (local port, then the peer's); or
     ``1@shm:/run/port1`` for memory shared with a process."""
@@ -85,26 +81,13 @@ def parse_port(text: str) -> Port:
         ) from None
 
 
-def _crc(text: str) -> tuple[str, Crc | int]:
-    try:
-        return parse_crc(text)
-    except BadCrc as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> None:  # type: ignore[override]
-        print(f"error: {message}\n{self.format_usage().strip()}", file=sys.stderr)
-        raise SystemExit(2)
-
-
 class _ShowCompletion(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         print(script(*parsers()), end="")
         parser.exit()
 
 
-def _add_left_out(parser: argparse.ArgumentParser, options: dict[str, str]) -> None:
+def _add_left_out(parser: Parser, options: dict[str, str]) -> None:
     group = parser.add_argument_group("accepted without effect; the log names the missing part")
     for option, missing in options.items():
         if option in WITHOUT_VALUE:
@@ -113,14 +96,12 @@ def _add_left_out(parser: argparse.ArgumentParser, options: dict[str, str]) -> N
             group.add_argument(option, metavar="ARG", help=missing)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="serene-switch",
+def _parser() -> Parser:
+    parser = Parser(
+        "A P4Runtime switch that runs p4c's v1model programs, compiled for BMv2.",
         usage="serene-switch [-i PORT@INTERFACE ...] [options] [program.json | --no-p4] [-- target options]",
-        description="A P4Runtime switch that runs p4c's v1model programs, compiled for BMv2.",
         epilog="After a lone --, as in simple_switch_grpc: --grpc-server-addr HOST:PORT, --cpu-port N, --drop-port N, "
         "and others (serene-switch -- --help).",
-        allow_abbrev=False,
     )
     add = parser.add_argument
     add("json", nargs="?", help="program to load at start; without one, a controller pushes it")
@@ -129,7 +110,7 @@ def _parser() -> argparse.ArgumentParser:
         "with a process; repeatable")  # fmt: skip
     add("--join-udp", action="store_true",
         help="pass runs of equal UDP packets to the kernel as one buffer (segmentation offload)")  # fmt: skip
-    add("--crc", action="append", type=_crc, default=[], metavar=CRC_USAGE,
+    add("--crc", action="append", type=parse_crc, default=[], metavar=CRC_USAGE,
         help="CRC parameters of a crc16_custom or crc32_custom calculation, named as in the JSON. With a "
         "polynomial alone, other parameters have BMv2's defaults; repeatable")  # fmt: skip
     add("--slots", type=int, metavar="N",
@@ -169,8 +150,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _target_parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="serene-switch --", allow_abbrev=False)
+def _target_parser() -> Parser:
+    parser = Parser("", prog="serene-switch --")
     add = parser.add_argument
     add("--grpc-server-addr", default="127.0.0.1:9559", metavar="HOST:PORT", help="default 127.0.0.1:9559")
     add("--grpc-server-ssl", action="store_true", help="TLS; takes --grpc-server-cert and --grpc-server-key")
@@ -184,7 +165,7 @@ def _target_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
+def parsers() -> tuple[Parser, Parser]:
     """The parsers for the options before and after the ``--``."""
     return _parser(), _target_parser()
 
@@ -197,10 +178,11 @@ def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, argparse.Namespace]:
-    """Parses and checks the options before and after the ``--``. Raises Usage."""
+    """Parses and checks the options before and after the ``--``. Raises BadUsage."""
     own, further = _split(arguments)
     before, after = parsers()
-    options, target = before.parse_args(own), after.parse_args(further)
+    with usage():
+        options, target = before.parse_args(own), after.parse_args(further)
     if options.version or options.json_version:
         return options, target
     if options.log_level is None:
@@ -224,41 +206,41 @@ def left_out(options: argparse.Namespace, target: argparse.Namespace) -> Iterato
 
 def _check_program(options: argparse.Namespace) -> None:
     if options.json and options.no_p4:
-        raise Usage("give a program or --no-p4, not both")
+        raise BadUsage("give a program or --no-p4, not both")
     if not options.json and not options.no_p4:
-        raise Usage("give a program (BMv2's JSON), or --no-p4 to wait for a controller to push one")
+        raise BadUsage("give a program (BMv2's JSON), or --no-p4 to wait for a controller to push one")
     if not 0 <= options.device_id < 1 << 64:
-        raise Usage(f"--device-id {options.device_id}: expected 0 to {(1 << 64) - 1}")
+        raise BadUsage(f"--device-id {options.device_id}: expected 0 to {(1 << 64) - 1}")
     if options.thrift_port is not None and not 0 < options.thrift_port < 65536:
-        raise Usage(f"--thrift-port {options.thrift_port}: expected 1 to 65535")
+        raise BadUsage(f"--thrift-port {options.thrift_port}: expected 1 to 65535")
 
 
 def _check_log(options: argparse.Namespace) -> None:
     if options.pcap is not None and not (Path(options.pcap).is_dir() and os.access(options.pcap, os.W_OK | os.X_OK)):
-        raise Usage(f"--pcap {options.pcap}: expected a directory that exists and can be written")
+        raise BadUsage(f"--pcap {options.pcap}: expected a directory that exists and can be written")
     if not 0 <= options.dump_packet_data <= MOST_DUMPED_BYTES:
-        raise Usage(f"--dump-packet-data {options.dump_packet_data}: expected 0 to {MOST_DUMPED_BYTES}")
+        raise BadUsage(f"--dump-packet-data {options.dump_packet_data}: expected 0 to {MOST_DUMPED_BYTES}")
     for option in ("log_file_max_size", "log_file_max_files"):
         if getattr(options, option) < 1:
-            raise Usage(f"--{option.replace('_', '-')} {getattr(options, option)}: expected 1 or more")
+            raise BadUsage(f"--{option.replace('_', '-')} {getattr(options, option)}: expected 1 or more")
 
 
 def _check_target(target: argparse.Namespace) -> None:
     host, _, grpc_port = target.grpc_server_addr.rpartition(":")
     if not host or not grpc_port.isdecimal() or len(grpc_port) > 5 or int(grpc_port) > 65535:
-        raise Usage(f"--grpc-server-addr {target.grpc_server_addr!r}: expected HOST:PORT, PORT 0 (any) to 65535")
+        raise BadUsage(f"--grpc-server-addr {target.grpc_server_addr!r}: expected HOST:PORT, PORT 0 (any) to 65535")
     for what, number in (("--cpu-port", target.cpu_port), ("--drop-port", target.drop_port)):
         if number is not None and not 0 < number < MAX_PORTS:
-            raise Usage(f"{what} {number}: expected 1 to {MAX_PORTS - 1}")
+            raise BadUsage(f"{what} {number}: expected 1 to {MAX_PORTS - 1}")
     if target.cpu_port == target.drop_port:
-        raise Usage(f"--cpu-port and --drop-port are both {target.cpu_port}; choose two ports")
+        raise BadUsage(f"--cpu-port and --drop-port are both {target.cpu_port}; choose two ports")
     if target.grpc_server_ssl and not (target.grpc_server_cert and target.grpc_server_key):
-        raise Usage("--grpc-server-ssl: expected --grpc-server-cert FILE and --grpc-server-key FILE with it")
+        raise BadUsage("--grpc-server-ssl: expected --grpc-server-cert FILE and --grpc-server-key FILE with it")
     further = (target.grpc_server_cacert, target.grpc_server_cert, target.grpc_server_key)
     if not target.grpc_server_ssl and (any(further) or target.grpc_server_with_client_auth):
-        raise Usage("certificates need --grpc-server-ssl: without it the server would not encrypt")
+        raise BadUsage("certificates need --grpc-server-ssl: without it the server would not encrypt")
     if target.grpc_server_with_client_auth and not target.grpc_server_cacert:
-        raise Usage("--grpc-server-with-client-auth: expected --grpc-server-cacert FILE to check them against")
+        raise BadUsage("--grpc-server-with-client-auth: expected --grpc-server-cacert FILE to check them against")
 
 
 def _check_ports(options: argparse.Namespace, target: argparse.Namespace) -> None:
@@ -269,10 +251,10 @@ def _check_ports(options: argparse.Namespace, target: argparse.Namespace) -> Non
     for what, values in given:
         twice = sorted({value for value in values if values.count(value) > 1})
         if twice:
-            raise Usage(f"{what} {choices(twice)} is given twice")
+            raise BadUsage(f"{what} {choices(twice)} is given twice")
     looped = [port for port in options.interface if isinstance(port, UdpPort) and port.peer in sockets]
     if looped:
-        raise Usage(f"UDP port {looped[0].peer} is a peer and the switch's own: its packets would come back for ever")
+        raise BadUsage(f"UDP port {looped[0].peer} is a peer and the switch's own: its packets would loop for ever")
     for what, number in (("CPU port", target.cpu_port), ("drop port", target.drop_port)):
         if number in numbers:
-            raise Usage(f"port {number} is the {what}: it leads to no interface")
+            raise BadUsage(f"port {number} is the {what}: it leads to no interface")
