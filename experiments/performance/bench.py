@@ -47,6 +47,7 @@ SLOTS = 256  # that one worker pushes in those
 LINK_MBIT = 100.0
 PATIENCE_S = 240.0
 MLP_VALUES = 79_510
+COMPUTE_S = 2.0  # of a step of shared training; an exchange takes 0.7 s, on busy processors 1.1 s
 CPU_SERIES = 20  # all-reduces in one measurement of processor time
 SERIES_S = 0.3  # that a series of all-reduces through a pool takes, at least
 POOL_SLOTS = 512
@@ -199,15 +200,8 @@ def by_format(values: int = 500_000) -> Iterator[Row]:
             )  # fmt: skip
 
 
-def ddp(workers: int) -> Iterator[Row]:
-    """Seconds of an iteration of DistributedDataParallel by the process group `serene`, and of shared training under
-    BSP without and with the exchange in the background; the peer of all is DistributedDataParallel by gloo."""
-    options = {"workers": workers, "repeats": 2 * REPEATS, "bucket_mb": 1}
-    ways: dict[str, Json] = {
-        "DistributedDataParallel": {"backend": "serene"},
-        "shared training": {"overlap": False},
-        "shared training, overlap": {"overlap": True},
-    }
+def trained(workers: int, options: Json, ways: dict[str, Json]) -> dict[str, list[Json]]:
+    """What each worker measured in trainings through one switch, by way. ways: their further options."""
     measured = {}
     with (
         tempfile.TemporaryDirectory() as work,
@@ -217,6 +211,39 @@ def ddp(workers: int) -> Iterator[Row]:
             given = {**options, **more, "environment": {CONTROLLER: network.unix_url}}
             (folder := Path(work) / str(number)).mkdir()
             measured[name] = run_parts(network, dict.fromkeys(range(workers), ("training", given)), folder, PATIENCE_S)
+    return measured
+
+
+def overlapped(workers: int) -> Iterator[Row]:
+    """Seconds of a step of shared training that computes longer than its exchange takes; the peer is the computing
+    alone. A worker waits for the rest of COMPUTE_S, as for a device that computes."""
+    ways: dict[str, Json] = {
+        "alone": {},
+        "BSP": {"overlap": False},
+        "BSP, overlap": {"overlap": True},
+        "SSP(1), overlap": {"overlap": True, "strategy": "ssp:1"},
+        "ASP, overlap": {"overlap": True, "strategy": "asp"},
+    }
+    measured = trained(workers, {"workers": workers, "repeats": REPEATS, "compute_s": COMPUTE_S}, ways)
+    alone = slowest_of(measured.pop("alone"))
+    for name, ours in measured.items():
+        values = ours[0]["values"]
+        yield Row(
+            f"step of shared training, {name}, {values:,} parameters, {workers} hosts, {LINK_MBIT:.0f} Mbit/s",
+            "s", True, None, slowest_of(ours), alone, f"its computing alone, {COMPUTE_S:g} s",
+        )  # fmt: skip
+
+
+def ddp(workers: int) -> Iterator[Row]:
+    """Seconds of an iteration of DistributedDataParallel by the process group `serene`, and of shared training under
+    BSP without and with the exchange in the background; the peer of all is DistributedDataParallel by gloo."""
+    options = {"workers": workers, "repeats": 2 * REPEATS, "bucket_mb": 1}
+    ways: dict[str, Json] = {
+        "DistributedDataParallel": {"backend": "serene"},
+        "shared training": {"overlap": False},
+        "shared training, overlap": {"overlap": True},
+    }
+    measured = trained(workers, options, ways)
     theirs = over_bridge("training", {**options, "backend": "gloo", "environment": {}}, workers, LINK_MBIT)
     for name, ours in measured.items():
         values = ours[0]["values"]
@@ -337,6 +364,11 @@ def scapy() -> Iterator[Row]:
         )
 
 
+def trainings() -> Iterator[Row]:
+    yield from ddp(4)
+    yield from overlapped(4)
+
+
 def rows(seed_json: Path | None, pins_json: Path | None) -> Iterator[Row]:
     """Measures and yields one row after the other."""
     measurements: list[Callable[[], Row]] = [
@@ -356,7 +388,7 @@ def rows(seed_json: Path | None, pins_json: Path | None) -> Iterator[Row]:
     ]
     for take in measurements:
         yield take()
-    yield from ddp(4)
+    yield from trainings()
     yield from over_racks(100_000)
     yield from worker_cpu(100_000)
     yield from scapy()
@@ -415,7 +447,9 @@ def main() -> int:
         "--seed-json", type=Path, help="the authors' program, compiled by p4c-bm2-ss: measured as a peer"
     )
     parser.add_argument("--pins-json", type=Path, help="p4c's pins_middleblock.p4 as p4c-bm2-ss compiled it")
-    parser.add_argument("--tables", action="store_true", help="only the rows of large tables and programs")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--tables", action="store_true", help="only the rows of large tables and programs")
+    only.add_argument("--trainings", action="store_true", help="only the rows of trainings")
     arguments = parser.parse_args()
     seed_json, pins_json = arguments.seed_json, arguments.pins_json
     console = terminal.console(220, highlight=False)
@@ -428,7 +462,8 @@ def main() -> int:
             if pins_json is not None:
                 pins.Pins(pins_json)
             outputs.check_file(OUTPUT, outputs.MB)
-            for row in large_tables(pins_json) if arguments.tables else rows(seed_json, pins_json):
+            of_tables = large_tables(pins_json) if arguments.tables else rows(seed_json, pins_json)
+            for row in trainings() if arguments.trainings else of_tables:
                 measured.append(row)
                 console.print(f"measured: {row.work}", style="dim")
             text = json.dumps([{**asdict(row), "ratio": row.ratio} for row in measured], indent=2) + "\n"

@@ -165,7 +165,8 @@ def gloo(options: Json) -> Json:
 
 def training(options: Json) -> Json:
     """Iterations in which a small network is trained, by shared training if there is an option ``overlap``; else by
-    DistributedDataParallel, which exchanges a bucket of gradients while the backward pass computes the next one."""
+    DistributedDataParallel, which exchanges a bucket of gradients while the backward pass computes the next one.
+    compute_s: an iteration computes so long, and the next one follows at once; without ``overlap``, no exchange."""
     import torch.distributed as dist
 
     os.environ.update(options["environment"])
@@ -191,19 +192,23 @@ def _iterations(options: Json) -> Json:
     generator = torch.Generator().manual_seed(options["worker"])
     inputs = torch.randn(64, 784, generator=generator)
     labels = torch.randint(0, 10, (64,), generator=generator)
-    seconds, losses = [], []
+    seconds, losses, compute_s = [], [], options.get("compute_s", 0.0)
+    model = module
     with contextlib.ExitStack() as stack:
         if "overlap" in options:
-            shared = {"job": "bench", "workers": options["workers"], "overlap": options["overlap"]}
-            model, optimiser = module, stack.enter_context(DistributedOptimizer(optimiser, **shared))
-        else:
+            shared = {"workers": options["workers"], "overlap": options["overlap"]}
+            shared["strategy"] = options.get("strategy", "bsp")
+            optimiser = stack.enter_context(DistributedOptimizer(optimiser, job="bench", **shared))
+        elif not compute_s:
             model = DistributedDataParallel(module, bucket_cap_mb=options["bucket_mb"])
         for repeat in range(-2, options["repeats"]):  # two are not timed: after the first, DDP rebuilds its buckets
-            dist.barrier()
+            if not compute_s:
+                dist.barrier()
             began = time.perf_counter()
             optimiser.zero_grad()
             loss = nn.functional.cross_entropy(model(inputs), labels)
             loss.backward()  # type: ignore[no-untyped-call]
+            time.sleep(max(0.0, began + compute_s - time.perf_counter()))
             optimiser.step()
             if repeat >= 0:
                 seconds.append(time.perf_counter() - began)

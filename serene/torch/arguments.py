@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from numbers import Real
 
 from serene.errors import SereneError
 
@@ -10,6 +12,16 @@ MOST_WORKERS = 256
 LIMITS = (0.5, 2.0**30)
 LONGEST_TIMEOUT_S = 1e6  # threads cannot wait for ever
 EVICT_AFTER_S, LEAST_EVICT_AFTER_S, MOST_EVICT_AFTER_S = 10.0, 0.5, 86400.0
+
+
+def check_types(whole: Mapping[str, object], real: Mapping[str, object]) -> None:
+    """Raises SereneError for one that is neither None nor a number of that kind."""
+    for name, value in whole.items():
+        if value is not None and type(value) is not int:
+            raise SereneError(f"{name}={value!r}: expected a whole number")
+    for name, value in real.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, Real)):
+            raise SereneError(f"{name}={value!r}: expected a number")
 
 
 def check(job: str, workers: int, every: int, outer: float, limit: float | None, timeout_s: float) -> None:

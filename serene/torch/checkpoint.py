@@ -7,7 +7,7 @@ state it would round them to the parameter's type.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any
 
 import torch
@@ -64,6 +64,28 @@ def add_part(
     by parameter."""
     for into, group in zip(saved, groups, strict=True):
         into[name] = [None if (part := of.get(each)) is None else part.clone() for each in group["params"]]
+
+
+def move_older(state: MutableMapping[Any, dict[str, Any]], groups: Sequence[dict[str, Any]]) -> None:
+    """Moves the outer momentum to where `add_part` adds it: until November 2026 checkpoints had it in each parameter's
+    state. state, groups: of an optimizer, or of a ``state_dict()``."""
+    for group in groups:
+        each = [state[key] for key in group["params"] if key in state]
+        if any(OUTER_MOMENTUM in own for own in each):
+            older = [state[key].get(OUTER_MOMENTUM) if key in state else None for key in group["params"]]
+            group.setdefault(OUTER_MOMENTUM, older)  # first: an interrupt must not lose it
+            for own in each:
+                own.pop(OUTER_MOMENTUM, None)
+
+
+def checked(saved: Mapping[str, Any], groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A ``state_dict()`` after `move_older` and `check_parts`; the given one stays as it is. groups: the
+    optimizer's."""
+    state = {key: dict(own) if isinstance(own, Mapping) else own for key, own in saved["state"].items()}
+    moved = [dict(group) for group in saved["param_groups"]]
+    move_older(state, moved)
+    check_parts(moved, groups)
+    return {**saved, "state": state, "param_groups": moved}
 
 
 def check_parts(given: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]]) -> None:

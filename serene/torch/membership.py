@@ -107,6 +107,7 @@ class Member:
         self._controller, self._wanted, self._timeout_s = controller, wanted, timeout_s
         self._into, self._sent = into, sent
         self.exchanges = 0
+        self._failure: BaseException | None = None  # of an exchange
         self._ending = self.left = self._departing = False
         self._joining: Client | None = None
         self._runner: Runner | None = None
@@ -176,8 +177,15 @@ class Member:
         return self._submit(lambda: self._exchange(contribution))
 
     def settle(self) -> None:
-        """Waits for what was submitted, also where an interrupt has kept the caller from getting the work."""
+        """Waits for what was submitted, also where an interrupt has kept the caller from getting the work. Raises as
+        `check`."""
         self._submit(lambda: None).wait()
+        self.check()
+
+    def check(self) -> None:
+        """Raises the error of an exchange that has failed: an interrupt may have kept the caller from it."""
+        if self._failure is not None:
+            raise self._failure
 
     def leave(self, timeout_s: float) -> bool:
         """Leaves, waits until all others have left, and reads the rest. Returns whether this succeeded within the
@@ -256,7 +264,11 @@ class Member:
         # No interrupt comes in this thread: what is sent is also counted.
         self.exchanges += 1
         self._sent += contribution
-        self.session.exchange(contribution)
+        try:
+            self.session.exchange(contribution)
+        except BaseException as error:
+            self._failure = error
+            raise
         self._read()
 
     def _finish(self, timeout_s: float) -> bool:

@@ -11,10 +11,8 @@ from __future__ import annotations
 import functools
 import logging
 import os
-import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from numbers import Real
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -24,12 +22,13 @@ from typing_extensions import ParamSpec, Self
 
 from serene.errors import SereneError
 from serene.strategy import parse, to_dict
-from serene.torch import termination
-from serene.torch.arguments import check, elastic
-from serene.torch.checkpoint import OUTER_MOMENTUM, RESIDUAL, add_part, check_parts, part_of, remove_parts
+from serene.torch import checkpoint, termination
+from serene.torch.arguments import check, check_types, elastic
+from serene.torch.checkpoint import OUTER_MOMENTUM, RESIDUAL
 from serene.torch.membership import Member, Setting, Wanted, leave_without_close, momentum
 from serene.torch.opening import Controller
 from serene.torch.replica import REACH, BadParameters, BadUpdate, Named, Replica, limit_for, scale_for, set_values
+from serene.torch.warning import warn_user
 from serene.torch.work import SwitchWork
 
 P = ParamSpec("P")
@@ -100,12 +99,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
             raise SereneError(f"start is a {type(start).__name__}: expected a vector, `start` of another process")
         if not callable(on_members):
             raise SereneError(f"on_members={on_members!r}: expected a function of the number of members")
-        for name, number in (("workers", workers), ("every", every), ("places", places), ("minimum", minimum)):
-            if number is not None and type(number) is not int:
-                raise SereneError(f"{name}={number!r}: expected a whole number")
-        for name, value in (("outer", outer), ("limit", limit), ("timeout_s", timeout_s), ("evict_after", evict_after)):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, Real)):
-                raise SereneError(f"{name}={value!r}: expected a number")
+        check_types(
+            {"workers": workers, "every": every, "places": places, "minimum": minimum},
+            {"outer": outer, "limit": limit, "timeout_s": timeout_s, "evict_after": evict_after},
+        )
         if not isinstance(strategy, str):
             raise SereneError(f"strategy={strategy!r}: expected a text, for example 'ssp:3'")
         check(job, workers, every, outer, limit, timeout_s)
@@ -176,11 +173,12 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if self._joins_running_job:
             self._joins_running_job = False
             self._keep_the_jobs_parameters()
-        self._end_interrupted()
-        self._steps += 1  # before the step: an interrupt of it may leave changes, which `close` sends, too
-        loss = self.optimizer.step() if closure is None else self.optimizer.step(closure)
-        if self._steps >= self.every:
-            self._exchange()
+        with self._begun.interruptible():
+            self._end_interrupted()
+            self._steps += 1  # before the step: an interrupt of it may leave changes, which `close` sends, too
+            loss = self.optimizer.step() if closure is None else self.optimizer.step(closure)
+            if self._steps >= self.every:
+                self._exchange()
         return loss
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -201,32 +199,33 @@ class DistributedOptimizer(torch.optim.Optimizer):
         saved = self.optimizer.state_dict()
         if (replica := self._replica) is not None:
             if self._under_way is not None or not replica.is_shown():
-                warnings.warn(
+                warn_user(
                     f"the state is saved between two exchanges of job {self.job!r}: it lacks this worker's updates "
-                    "since the last one. Save after an exchange without overlap, or after close()",
-                    RuntimeWarning,
-                    stacklevel=2,
+                    "since the last one. Save after an exchange without overlap, or after close()"
                 )
             for name, parts in ((RESIDUAL, replica.pending()), (OUTER_MOMENTUM, replica.outer_momentum)):
                 if parts:
                     of = dict(zip(self._shared, parts, strict=True))
-                    add_part(saved["param_groups"], self.param_groups, name, of)
+                    checkpoint.add_part(saved["param_groups"], self.param_groups, name, of)
         for after in self._optimizer_state_dict_post_hooks.values():
             if (changed := after(self, saved)) is not None:
                 saved = changed
         return saved
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Raises SereneError for a residual or an outer momentum that does not fit the parameters; then nothing is
-        loaded."""
+        """First ends an interrupted exchange, as `step` does. Raises SereneError for a residual or an outer momentum
+        that does not fit the parameters, and that exchange's errors; then nothing is loaded."""
         for before in self._optimizer_load_state_dict_pre_hooks.values():
             if (changed := before(self, state_dict)) is not None:
                 state_dict = changed
-        check_parts(state_dict["param_groups"], self.param_groups)
+        state_dict = checkpoint.checked(state_dict, self.param_groups)
+        if self._replica is not None:
+            with self._replica.interruptible():
+                self._end_interrupted()
         self.optimizer.load_state_dict(state_dict)
         if self._replica is not None:
             self._take_loaded(self._replica)
-            remove_parts(self.param_groups)
+            checkpoint.remove_parts(self.param_groups)
         for after in self._optimizer_load_state_dict_post_hooks.values():
             after(self)
 
@@ -293,11 +292,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._begun.take()
         self._begun.show()
         if not self._over:
-            warnings.warn(
+            warn_user(
                 f"not all workers left job {self.job!r} before its end or within {self._timeout_s:g} s: this worker's "
-                "parameters may lack the others' last updates",
-                RuntimeWarning,
-                stacklevel=3,
+                "parameters may lack the others' last updates"
             )
         return self._over
 
@@ -342,7 +339,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         return [named for named in self._named() if named.parameter.requires_grad]
 
     def _begin(self) -> None:
-        check_parts(self.param_groups, self.param_groups)  # the wrapped optimizer may have loaded them
+        checkpoint.move_older(self.state, self.param_groups)  # the wrapped optimizer may have loaded them
+        checkpoint.check_parts(self.param_groups, self.param_groups)
         self._all = self._identities()
         self._frozen = [named for named in self._named() if not named.parameter.requires_grad]
         trained = self._trained()
@@ -351,11 +349,11 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._take_loaded(replica)
         # In this order: an interrupt in between must not lose what was loaded.
         self._replica = replica
-        remove_parts(self.param_groups)
+        checkpoint.remove_parts(self.param_groups)
 
     def _take_loaded(self, replica: Replica) -> None:
         """Takes what `state_dict` has added from the wrapped optimizer's state, if that was loaded."""
-        outer, residual = (part_of(self.param_groups, name) for name in (OUTER_MOMENTUM, RESIDUAL))
+        outer, residual = (checkpoint.part_of(self.param_groups, name) for name in (OUTER_MOMENTUM, RESIDUAL))
         if outer is not None:
             replica.set_outer_momentum([outer.get(each) for each in self._shared])
         if residual is None:
@@ -442,8 +440,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
         """Ends an exchange in which an interrupt ended `step`, as Ctrl-C in a notebook: sends the contribution, unless
         the worker's thread has it already, and reads. An interrupt may end this, too, at any place."""
         replica, member = self._begun, self._member
-        if member is None or not replica.contributing:
+        if member is None or self._closed or not replica.contributing:
             return
+        if not replica.resume():
+            LOG.warning("job %r: two interrupts came at once: changes of the parameters since are lost", self.job)
         self._wait()
         member.settle()
         contribution = replica.contribute(member.workers)
@@ -455,25 +455,25 @@ class DistributedOptimizer(torch.optim.Optimizer):
         replica.show()
 
     def _wait(self) -> None:
-        """Waits for an unfinished exchange. Raises its error."""
+        """Waits for an unfinished exchange. Raises its error, or an earlier one's."""
         if self._under_way is not None:
             try:
                 self._under_way.wait()
             finally:
                 if self._under_way.is_completed():  # else an interrupt: the exchange continues
                     self._under_way = None
+        if self._member is not None:
+            self._member.check()
 
     def _warn_of_reach(self) -> None:
         """Warns once, and again each time the number of values has grown tenfold."""
         clipped = self._begun.clipped
         if clipped >= max(10 * self._warned, 1):
             self._warned = clipped
-            warnings.warn(
+            warn_user(
                 f"{clipped} update values so far were too large, or would move a parameter more than "
                 f"{REACH * self.unit:g} from its start. The excess stays in the residual; limit= sets how far "
-                "parameters may move",
-                RuntimeWarning,
-                stacklevel=6,
+                "parameters may move"
             )
 
     def _abandon(self) -> None:

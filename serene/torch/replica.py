@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -128,12 +129,15 @@ def _runs(named: Sequence[Named], most: int) -> list[_Run]:
 @dataclass(frozen=True)
 class _Written:
     """How far a contribution is. An interrupt may come between any two operations: copies that were made in part are
-    made again. runs: so many are over with these copies; clipped: values so far; copies: tensors and their new
-    values."""
+    made again. runs: so many are over with these copies; clipped: values so far; copies: tensors and their new values.
+    left: each run's values when an interrupt ended the caller; changes: by run, float64, by how much the program has
+    changed them since."""
 
     runs: int
     clipped: int
     copies: Sequence[tuple[Tensor, Tensor]] = ()
+    left: Sequence[Tensor] | None = None
+    changes: Mapping[int, Tensor] = field(default_factory=dict)
 
 
 class Replica:
@@ -272,8 +276,9 @@ class Replica:
         contribution, after an interrupt, or returns it again. Raises BadUpdate, or BadParameters if a shape has
         changed; then no state has changed.
         """
-        if self._written is None:
+        if self._written is None or self._written.runs < len(self._runs):
             self._check_update()
+        if self._written is None:
             self._workers = workers
             self._written = _Written(0, self.clipped)
         self._write(self._written)
@@ -292,7 +297,7 @@ class Replica:
             clipped = self.clipped + self._fit(units, self._shown[run.where])
             self._copies.fetch(self.contribution[run.where], units.to(torch.int32))
             copies.append((residual, update.sub_(units, alpha=step)))
-            self._write(_Written(number + 1, clipped, copies))
+            self._write(replace(self._written, runs=number + 1, clipped=clipped, copies=copies))
         self._copies.wait_for(self._copies.fetched())
         return self.contribution.numpy()
 
@@ -333,6 +338,36 @@ class Replica:
         self._copies.put(self._shown, self.sum + self._workers * self.contribution if under_way else self.sum)
         self._copies.wait()
 
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Where an interrupt may come in the midst of a contribution. What the program changes in the parameters after
+        it, until `resume`, is an update of its own."""
+        try:
+            yield
+        except BaseException:
+            self._note_interrupt()
+            raise
+
+    @torch.no_grad()
+    def _note_interrupt(self) -> None:
+        if self._written is not None and self._written.left is None:  # else `resume` was interrupted
+            self._written = replace(self._written, left=[run.values().clone() for run in self._runs])
+
+    @torch.no_grad()
+    def resume(self) -> bool:
+        """Keeps what the program has changed since an interrupt: `show` adds it to the parameters, and the next
+        contribution has it. Returns False if that is unknown, because a second interrupt came at once."""
+        written = self._written
+        if written is None or written.left is None:
+            return written is None
+        changes = dict(written.changes)
+        for number in range(written.runs):  # the others' changes go with this contribution
+            change = self._runs[number].values().double() - written.left[number]
+            if change.any():
+                changes[number] = changes[number] + change if number in changes else change
+        self._written = replace(written, left=None, changes=changes)  # one operation, so a change counts once
+        return True
+
     @torch.no_grad()
     def is_shown(self) -> bool:
         """Whether the parameters are as of `show`."""
@@ -340,9 +375,12 @@ class Replica:
 
     @torch.no_grad()
     def show(self) -> None:
-        """Sets the parameters to their start plus the stored sum. The last contribution is over."""
-        for run in self._runs:
-            for parameter, part in run.split(self._parameters(run)):
+        """Sets the parameters to their start plus the stored sum, and what `resume` has kept. The last contribution is
+        over."""
+        changes = {} if self._written is None else self._written.changes
+        for number, run in enumerate(self._runs):
+            values = self._parameters(run)
+            for parameter, part in run.split(values + changes[number] if number in changes else values):
                 parameter.copy_(part)
         self._written = None
 

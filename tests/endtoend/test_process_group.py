@@ -131,7 +131,8 @@ def test_rank_naming_wrong_rack_fails_all_ranks(racks: Racks, tmp_path: Path, mo
 
 
 def check_shared(network: MininetNetwork, client: ControllerClient, folder: Path, program: str, places: int) -> None:
-    """All workers of an example of shared training end with the same parameters. places: in the job."""
+    """All workers of an example of shared training end with the same parameters, and each contribution counts exactly
+    once: all read the sum of what they sent. places: in the job."""
     go, workers = folder / "go", network.settings.workers
     processes = start(network, folder, ["-m", "tests.torch.held", "100", str(go), f"examples/{program}.py"])
     until(lambda: client.jobs() and states(client).count("running") == workers, "all take part", 240)
@@ -146,6 +147,11 @@ def check_shared(network: MininetNetwork, client: ControllerClient, folder: Path
     assert len({worker for worker, _, _ in found}) == workers
     assert len({parameters for _, _, parameters in found}) == 1
     assert max(float(loss) for _, loss, _ in found) < 0.9, f"it learns nothing: {found}"
+    sums = [np.load(each) for each in folder.glob("go.*.npz")]
+    sent = np.sum([each["sent"] for each in sums], axis=0, dtype=np.int32)
+    assert len(sums) == workers and sent.any()
+    for each in sums:
+        np.testing.assert_array_equal(each["read"], sent)
 
 
 def test_shared_training_over_racks_ends_with_equal_parameters(racks: Racks, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -15,9 +16,13 @@ from torch import Tensor, nn
 from torch.optim import SGD
 
 import serene.torch
+from serene.client import Refused
+from serene.errors import SereneError
 from serene.http import CONTROLLER
-from serene.torch import DistributedOptimizer, optimizer, replica
+from serene.torch import DistributedOptimizer, optimizer, replica, work
+from serene.torch.membership import Member
 from serene.torch.replica import Named, Replica
+from serene.torch.work import SwitchWork
 from tests.torch.local import Local
 
 FOLDER = str(Path(serene.torch.__file__).parent)
@@ -94,25 +99,34 @@ def test_interrupted_contribution_is_continued_to_the_same_bits(monkeypatch: pyt
 
 
 class Counted:
-    """A parameter and its optimizer, whose updates are added up where they are made."""
+    """A parameter and its optimizer, whose updates are added up where they are made. All values are exact. A unit is
+    2^-14, so there are residuals."""
 
     def __init__(self, job: str, **settings: Any) -> None:
         self.parameter, self.made = nn.Parameter(torch.zeros(3)), torch.zeros(3, dtype=torch.float64)
-        self.steps = 0
-        own = SGD([self.parameter], lr=1 / 3)
+        self.steps = self.changes = 0
+        own = SGD([self.parameter], lr=0.5)
         own.register_step_pre_hook(self._begins)
         own.register_step_post_hook(self._ends)
-        self.optimizer = DistributedOptimizer(own, job=job, workers=1, limit=64.0, **settings)
+        self.optimizer = DistributedOptimizer(own, job=job, workers=1, limit=2.0**16, **settings)
         self.parameter.grad = torch.ones(3)
 
     def _begins(self, *_: object) -> None:
         # So that updates differ, and parameters stay near zero.
-        self.parameter.grad = (-1) ** self.steps * (1 + self.steps % 7 / 8) * torch.tensor([-1.0, 2.5, -0.001])
+        self.parameter.grad = (-1) ** self.steps * (1 + self.steps % 7 / 8) * torch.tensor([-1.0, 2.5, -(2.0**-13)])
         self._before = self.parameter.detach().double()
 
     def _ends(self, *_: object) -> None:
         self.made += self.parameter.detach().double() - self._before
         self.steps += 1
+
+    def change(self) -> None:
+        """Between two steps, as a program that loads parameters."""
+        by = (-1) ** self.changes * torch.tensor([0.25, -(2.0**-17), 3.0])
+        self.changes += 1
+        self.made += by
+        with torch.no_grad():
+            self.parameter.add_(by)
 
     def check(self, where: str) -> None:
         """What was made was sent, or is in the residual; what was sent was read."""
@@ -130,7 +144,8 @@ def controller(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("overlap", [False, True])
 def test_update_interrupted_at_any_line_counts_once(overlap: bool) -> None:
-    """It is sent at the next step, alone or with that step's. A second interrupt meets the sending of the first."""
+    """It is sent at the next step, alone or with that step's. A second interrupt meets the sending of the first. What
+    the program changes in the parameters meanwhile counts once, too."""
     training = Counted(f"each {overlap}", overlap=overlap)
     step, ours = training.optimizer.step, training.optimizer
     with ours:
@@ -138,7 +153,9 @@ def test_update_interrupted_at_any_line_counts_once(overlap: bool) -> None:
         for count in counts(3 if overlap else 1):
             if not interrupted_at(count, step):
                 break
+            training.change()
             interrupted_at(count // 3 + 1, step)
+            training.change()
             step()
             if overlap:
                 ours._wait()
@@ -147,6 +164,67 @@ def test_update_interrupted_at_any_line_counts_once(overlap: bool) -> None:
             training.check(f"interrupted at line {count}")
     assert count > 80
     training.check("at the end")
+
+
+def test_residual_that_is_loaded_after_an_interrupt_counts() -> None:
+    """The interrupted exchange, which ends first, leaves it as it is."""
+    residual = torch.tensor([0.5, -0.25, 0.125], dtype=torch.float64)
+    training = Counted("loads")
+    with training.optimizer as ours:
+        ours.step()
+        for count in counts(5):
+            if not interrupted_at(count, ours.step):
+                break
+            state = ours.optimizer.state_dict()
+            state["param_groups"][0]["residual"] = [residual]
+            ours.load_state_dict(state)
+            begun = ours._begun
+            training.made = begun.unit * (begun.sent - begun.sum).double() + training.parameter.detach() + residual
+            ours.step()
+            training.check(f"interrupted at line {count}")
+    assert count > 50
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("place", [(Member, "exchange"), (SwitchWork, "wait")], ids=["sent", "answered"])
+def test_interrupt_does_not_hide_a_failed_exchange(
+    place: tuple[type, str], overlap: bool, local: Local, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It keeps the step from getting the exchange's work, or that work's error."""
+    training = Counted(f"fails {place[1]} {overlap}", overlap=overlap)
+    training.optimizer.step()
+    training.optimizer._wait()
+    (job,) = (job for job in local.client.jobs() if job.name == training.optimizer.job)
+    local.client.delete_job(job.job)
+    method = getattr(*place)
+
+    def interrupted(*given: Any) -> None:
+        with suppress(SereneError):
+            method(*given)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(*place, interrupted)
+        for _ in range(2):  # with overlap the second one waits
+            training.optimizer.step()
+    for again in (training.optimizer.step, training.optimizer.close):
+        with pytest.raises(Refused):
+            again()
+
+
+def test_changes_are_lost_with_a_warning_if_two_interrupts_come_at_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The second one comes while the first one's handling begins: the update counts once all the same."""
+    training = Counted("at once")
+    with training.optimizer as ours:
+        ours.step()
+        with monkeypatch.context() as patched:
+            patched.setattr(Replica, "_note_interrupt", lambda _: None)
+            assert interrupted_at(1, ours.step, file=str(work.__file__))
+        ours.step()
+        training.check("at the end")
+    assert "two interrupts came at once" in caplog.text
 
 
 @pytest.mark.timeout(600)
