@@ -82,10 +82,8 @@ class Observer:
         known = self._workers.get(worker) or _Worker()
         if known.measured is None:  # most decisions see no new reading
             known.measured = _measured(list(known.readings))
-        *times, agreement, agreement_after = known.measured
-        return WorkerView(
-            worker, is_member, rounds, silent_s, *times, known.loss, known.momentum, agreement, agreement_after
-        )
+        times, cosines = known.measured[:5], known.measured[5:]
+        return WorkerView(worker, is_member, rounds, silent_s, *times, known.loss, known.momentum, *cosines)
 
 
 def _measured(steps: Sequence[Reading]) -> _Measured:
