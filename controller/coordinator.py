@@ -86,7 +86,7 @@ class Coordinator:
         self._named = Named(self.jobs, self._silent_s)
         self.recorder = Recorder()
         self.slow = SlowWorkers()
-        self.automatic = AutomaticRunner(self.jobs, self.telemetry, self.events, self._enact)
+        self.automatic = AutomaticRunner(self.jobs, self.telemetry, self.events, self._enact, clock)
         self._metrics = Metrics()
         self._upkeep = Upkeep(
             self.jobs, self.switch, self.telemetry, self.events, self._lock,
@@ -190,6 +190,7 @@ class Coordinator:
                 break
             except InTheWay as error:
                 await self._delete(error.job, f"job {error.job.id}, which had finished, gives way to a new job")
+        created.steady = self._clock.steady
         created.asked_at = self._clock.steady()
         self.telemetry.forget(created.id)
         self.recorder.forget(created.id)
@@ -414,6 +415,13 @@ class Coordinator:
     async def status(self, older_than_s: float = 0.0) -> Status:
         """The whole status. older_than_s: counters older than that are read again. If the switch does not answer, the
         status has the previous ones."""
+        await self._read_counters(older_than_s)
+        return status(
+            self._listening, self.switch, self.jobs, self.telemetry, self.automatic.status, self.slow,
+            self._admission.overlooked, self._named.gathering(self._clock.steady()),
+        )  # fmt: skip
+
+    async def _read_counters(self, older_than_s: float = 0.0) -> None:
         if any(switch.connected for switch in self.switch.switches):
             try:
                 await asyncio.wait_for(self.telemetry.refresh(older_than_s), COUNTERS_TIMEOUT_S)
@@ -421,10 +429,12 @@ class Coordinator:
                 LOG.warning("counters: %s", error)
             except asyncio.TimeoutError:
                 LOG.warning("a switch did not answer a counter read within %g s", COUNTERS_TIMEOUT_S)
-        return status(
-            self._listening, self.switch, self.jobs, self.telemetry, self.automatic.status, self.slow,
-            self._admission.overlooked, self._named.gathering(self._clock.steady()),
-        )  # fmt: skip
+
+    async def one_job(self, job_id: int) -> JobStatus:
+        """The status of one job, with all of its stored epochs and fresh counters. Raises NoSuchJob."""
+        self.jobs[job_id]
+        await self._read_counters()
+        return self.job_status(job_id)
 
     async def metrics(self) -> bytes:
         """The metrics in Prometheus' text format."""

@@ -303,7 +303,7 @@ class Upkeep:
                 if in_doubt:
                     self._tell_settled(known, "the failed swap is not in force")
                 return True
-            job = job_from(job_id, found, self.clock.unix())
+            job = job_from(job_id, found, self.clock.unix(), self.clock.steady)
             self.jobs.take_over(job)
             if known is None:
                 self.telemetry.presume_silent(job_id, job.silenced)
@@ -329,7 +329,7 @@ class Upkeep:
         """Takes over a job of which one of several switches has lost its part, for a new session. A pool cannot be
         restored, so it is not taken over."""
         try:
-            job = lost_job_from(job_id, found, self.clock.unix())
+            job = lost_job_from(job_id, found, self.clock.unix(), self.clock.steady)
             if job.pool:
                 LOG.warning("job %d of a process group is over: a switch lost its state of the job", job_id)
                 return

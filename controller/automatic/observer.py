@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 from serene.controller.automatic.base import WorkerView
 from serene.report import doing, values, whole
@@ -28,9 +29,28 @@ class Reading:
     agreement: tuple[float, float] | None
 
 
+Known = float | None
+
+
+class _Measured(NamedTuple):
+    """The fields of a WorkerView that follow from the readings."""
+
+    iteration_s: Known = None
+    compute_s: Known = None
+    slowest_s: Known = None
+    latest_s: Known = None
+    waiting_share: Known = None
+    agreement: Known = None
+    agreement_after: Known = None
+
+
 @dataclass
 class _Worker:
+    """measured: by the readings; None: not computed since the last one."""
+
     readings: deque[Reading] = field(default_factory=lambda: deque(maxlen=RECENT + 1))
+    report: Mapping[str, object] | None = None
+    measured: _Measured | None = None
     loss: float | None = None
     momentum: float | None = None
 
@@ -42,9 +62,11 @@ class Observer:
         self._workers: dict[int, _Worker] = {}
 
     def note(self, worker: int, report: Mapping[str, object] | None) -> None:
-        """Stores a worker's latest REPORT."""
+        """Stores a worker's latest REPORT. The same object again is no news."""
         known = self._workers.setdefault(worker, _Worker())
-        reading = _reading(report)
+        if report is known.report:
+            return
+        known.report, reading = report, _reading(report)
         if reading is None:
             return
         known.loss, momentum = values(report, "loss", "momentum")
@@ -53,26 +75,29 @@ class Observer:
             known.readings.clear()  # the worker was restarted
         if not known.readings or reading.computed > known.readings[-1].computed:
             known.readings.append(reading)
+            known.measured = None
 
     def view(self, worker: int, *, rounds: int, is_member: bool, silent_s: float) -> WorkerView:
         """The view of a worker; the keyword arguments are fields of it."""
-        known = self._workers.get(worker, _Worker())
-        steps = list(known.readings)
-        iteration = compute = slowest = latest = waiting = None
-        if len(steps) > 1:
-            first, last = steps[0], steps[-1]
-            each = [(b.compute_s - a.compute_s) / (b.computed - a.computed) for a, b in pairwise(steps)]
-            compute = (last.compute_s - first.compute_s) / (last.computed - first.computed)
-            slowest, latest = max(each), each[-1]
-            waiting = _waiting_share([step for step in steps if step.epoch == last.epoch])
-            done = last.iterations - first.iterations
-            if done:
-                exchanged = last.network_s + last.waiting_s - first.network_s - first.waiting_s
-                iteration = compute + exchanged / done
-        return WorkerView(
-            worker, is_member, rounds, silent_s, iteration, compute, slowest, latest, waiting,
-            known.loss, known.momentum, *_agreement(steps),
-        )  # fmt: skip
+        known = self._workers.get(worker) or _Worker()
+        if known.measured is None:  # most decisions see no new reading
+            known.measured = _measured(list(known.readings))
+        times, cosines = known.measured[:5], known.measured[5:]
+        return WorkerView(worker, is_member, rounds, silent_s, *times, known.loss, known.momentum, *cosines)
+
+
+def _measured(steps: Sequence[Reading]) -> _Measured:
+    if len(steps) < 2:
+        return _Measured()
+    first, last = steps[0], steps[-1]
+    each = [(b.compute_s - a.compute_s) / (b.computed - a.computed) for a, b in pairwise(steps)]
+    compute = (last.compute_s - first.compute_s) / (last.computed - first.computed)
+    iteration, done = None, last.iterations - first.iterations
+    if done:
+        exchanged = last.network_s + last.waiting_s - first.network_s - first.waiting_s
+        iteration = compute + exchanged / done
+    waiting = _waiting_share([step for step in steps if step.epoch == last.epoch])
+    return _Measured(iteration, compute, max(each), each[-1], waiting, *_agreement(steps))
 
 
 def _agreement(steps: Sequence[Reading]) -> tuple[float | None, float | None]:

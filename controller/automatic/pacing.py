@@ -15,9 +15,9 @@ BSP.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import accumulate, zip_longest
 from typing import ClassVar
 
 from serene.controller.automatic.base import Automatic, Decision, Observation, WorkerView, expect, expect_period
@@ -40,6 +40,9 @@ SOME = 4  # workers, of which a quarter is one
 # packets in flight. Where the network takes two thirds of a step, this takes most of a step. Compute times always vary
 # a little. A swap for each late iteration would cost more than late gradients do.
 CALM = 20
+# In a job that runs already, it first observes the fastest worker for so many iterations. After one or two, only some
+# workers' times are known, and the agreement is mostly noise: each of the first decisions would be another one.
+OBSERVED = 8
 
 
 @dataclass
@@ -59,6 +62,13 @@ class Pacing(Automatic):
         expect("pacing", "far", self.far, self.near, 100)
         expect_period("pacing", self.period)
         self.period_s = self.period
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begins a session, of which nothing is known. Times are in seconds since it began."""
+        self._seen_at: float | None = None  # when it observed the job last
+        # While it only observes: when that began, and the number of iterations done then.
+        self._observes_from: tuple[float, int] | None = None
         self._first_s: float | None = None  # when the first contribution arrived
         # By worker: iterations done, and the compute times of the last iteration and of the one before.
         self._times: dict[int, tuple[int, float, float]] = {}
@@ -70,8 +80,8 @@ class Pacing(Automatic):
         self._decided_at: float | None = None
         self._left_out = 0
         self._saved: list[float] = []
-        # The number of workers that a round waits for, None with momentum; and the number of iterations done when it
-        # was last chosen.
+        # Without momentum: the number of workers that a round waits for, and the number of iterations done when it was
+        # last chosen.
         self._waits_for: int | None = None
         self._chosen_at = 0
 
@@ -79,23 +89,42 @@ class Pacing(Automatic):
         workers = seen.barrier
         if len(workers) < 2:
             return None
+        if self._seen_at is not None and seen.t < self._seen_at:
+            self._begin()  # the switch has lost its state: iterations count from 0 again
+        if self._seen_at is None and seen.t > 2 * self.period and _done(workers) > 1:
+            self._observes_from = seen.t, _done(workers)
+        self._seen_at = seen.t
         fresh = []
         for worker in workers:
             rounds, last, _ = self._times.get(worker.id, (-1, 0.0, 0.0))
             if worker.latest_s is not None and worker.rounds != rounds:
                 self._times[worker.id] = worker.rounds, worker.latest_s, last
                 fresh.append(worker)
+        evicted = frozenset(worker.id for worker in seen.workers if not worker.is_member)
         known = [worker for worker in workers if worker.compute_s]
         if known:
             fastest = min(known, key=lambda worker: worker.compute_s or math.inf)
+            if self._observes(seen.t, known):
+                return Decision(seen.strategy, evicted, f"observes {OBSERVED} iterations before it decides")
             strategy, why = self._chosen(seen.t, workers, fresh, fastest)
         else:
             absent = [worker for worker in workers if not worker.rounds]
             if len(absent) in (0, len(workers)):
                 return None
-            strategy, why = _without(self._missing(seen.t, absent, workers), len(workers), "of the first iteration")
-        evicted = frozenset(worker.id for worker in seen.workers if not worker.is_member)
+            strategy, why = _without(self._missing(seen.t, absent, workers), len(workers), "in the first iteration")
         return Decision(strategy, evicted, why)
+
+    def _observes(self, t: float, known: Sequence[WorkerView]) -> bool:
+        """Whether it knows too little of a job that had run before: OBSERVED iterations, or the time of so many if a
+        worker has stopped. t: seconds since the session began. known: workers whose times are known."""
+        if self._observes_from is None:
+            return False
+        began_at, done = self._observes_from
+        iteration_s = max(worker.iteration_s or worker.compute_s or 0.0 for worker in known)
+        if _done(known) - done < OBSERVED and t - began_at < OBSERVED * iteration_s:
+            return True
+        self._observes_from = None
+        return False
 
     def _missing(self, t: float, absent: list[WorkerView], workers: Sequence[WorkerView]) -> list[WorkerView]:
         """The workers that are late with their first contribution, before any time is known. t: seconds since the
@@ -115,26 +144,26 @@ class Pacing(Automatic):
         def behind(seconds: float | None) -> float:
             return ((seconds or 0.0) - computes_s) / step_s
 
-        def lateness(worker: WorkerView) -> float:
-            return behind(max(worker.silent_s, worker.latest_s or 0.0))
-
-        count, few, momentum, left = len(workers), _few(workers), _momentum(workers), _left(workers)
-        near = self.near if left is None or momentum >= MOMENTUM else self.near / 2
-        late = [worker for worker in sorted(workers, key=lateness, reverse=True) if lateness(worker) > near]
-        recently = [worker for worker in workers if worker not in late and behind(worker.slowest_s) > near]
+        count, few, momentum = len(workers), _few(workers), _momentum(workers)
         if momentum >= MOMENTUM:
-            self._waits_for = None
             decided_at, self._decided_at = self._decided_at, t
-            steps = 1.0 if decided_at is None else max(t - decided_at, 0.0) / step_s
-            return self._least(workers, fresh, behind, steps, SWAP * (1 - computes_s / step_s))
+            steps = 1.0 if decided_at is None else (t - decided_at) / step_s
+            because = f"late gradients are harmful with momentum {momentum:g}"
+            return self._least(workers, fresh, behind, steps, SWAP * (1 - computes_s / step_s), because)
+        left = _left(workers)
+        near = self.near if left is None else self.near / 2
+        lateness = {worker.id: behind(max(worker.silent_s, worker.latest_s or 0.0)) for worker in workers}
+        slowest = sorted(workers, key=lambda worker: lateness[worker.id], reverse=True)
+        late = [worker for worker in slowest if lateness[worker.id] > near]
+        recently = any(lateness[worker.id] <= near < behind(worker.slowest_s) for worker in workers)
         if left is None:
-            further = [worker for worker in late[few:] if lateness(worker) > self.far]
+            further = [worker for worker in late[few:] if lateness[worker.id] > self.far]
             why = "by waiting times alone: the effect of late gradients is unknown"
             return self._calm(*_without([*late[:few], *further][: count // 2], count, why), workers)
         share = f"{left:.1f} of the gradients' agreement outlasts one update"
         if left < TURNED and (count >= SOME or late or recently):
             # Also without late workers: a quarter of the gradients, one round late, damps the oscillation.
-            k = max(count - max(few, sum(lateness(worker) > self.far for worker in late)), 1)
+            k = max(count - max(few, sum(lateness[worker.id] > self.far for worker in late)), 1)
             self._waits_for, self._chosen_at = k, _done(workers)
             return Quorum(k), f"training oscillates: a round waits for {k} of {count} ({share})"
         if recently or len(late) > few:
@@ -161,10 +190,11 @@ class Pacing(Automatic):
         behind: Callable[[float | None], float],
         steps: float,
         swap: float,
+        because: str,
     ) -> tuple[Strategy, str]:
         """With momentum, the strategy of the least total cost of waiting and harm, and the reason. behind: converts
         seconds of computing into steps of lateness. steps: since the last decision. swap: what a swap costs, in
-        steps."""
+        steps. because: why late gradients matter."""
         count = len(workers)
         again = {worker.id: behind(min(self._times.get(worker.id, (0, 0.0, 0.0))[1:])) for worker in workers}
         sudden = [
@@ -180,18 +210,21 @@ class Pacing(Automatic):
         waits = {each: max(again[each], silent[each] if silent[each] > patience else 0.0) for each in again}
         slowest = sorted(workers, key=lambda worker: waits[worker.id], reverse=True)
         late = [worker for worker in slowest if waits[worker.id] > self.near]
-        in_time = count - len(late)
         usual = min(mean, patience)  # the wait for a worker that is suddenly late; 0 where that is rare
+        # By the number of workers in time that a round leaves out: how likely it is that no more become late.
+        most = max(count // 2 - len(late), 0)
+        enough = list(accumulate(_chances(count - len(late), share, most)))
+        # By the number of late workers that it leaves out: their gradients per round. Each contributes once in
+        # 1 + lateness rounds.
+        gradients = [0.0, *accumulate(1 / (1 + waits[worker.id]) for worker in late)]
 
         def cost(left_out: int) -> float:
             """A round's time in steps if it leaves out this number of workers, times the harm."""
             spare = max(left_out - len(late), 0)  # workers in time that are left out, too
-            enough = sum(math.comb(in_time, n) * share**n * (1 - share) ** (in_time - n) for n in range(spare + 1))
             lasting = waits[late[left_out].id] if left_out < len(late) else 0.0
-            wait = max(usual * (1 - enough), lasting)
-            # A late worker contributes once in 1 + lateness rounds.
-            gradients = spare + sum(1 / (1 + waits[worker.id]) for worker in late[:left_out])
-            return (1 + wait) * (1 + HARM * (gradients / (count - 1)) ** 3)
+            wait = max(usual * (1 - enough[spare]), lasting)
+            old = spare + gradients[left_out - spare]
+            return (1 + wait) * (1 + HARM * (old / (count - 1)) ** 3)
 
         left_out = min(self._left_out, count // 2)
         costs = [cost(number) for number in range(count // 2 + 1)]
@@ -204,13 +237,21 @@ class Pacing(Automatic):
             left_out = self._saved.index(max(self._saved))
             self._saved = []
         self._left_out = left_out
-        because = f"late gradients are harmful with momentum {_momentum(workers):g}"
         if left_out > len(late):
             k = count - left_out
             return Quorum(k), f"workers were late in turns: a round waits for {k} of {count} ({because})"
         if late and not left_out:
             return BSP(), f"waiting for late workers costs less: a round waits for {count} of {count} ({because})"
         return _without(late[:left_out], count, because)
+
+
+def _chances(workers: int, share: float, most: int) -> Iterator[float]:
+    """The probabilities that 0, 1, ... ``most`` of so many workers are late, if each is with the probability
+    ``share``."""
+    ways = 1  # to choose `late` workers, exactly
+    for late in range(most + 1):
+        yield ways * share**late * (1 - share) ** (workers - late)
+        ways = ways * (workers - late) // (late + 1)
 
 
 def _waits_for(strategy: Strategy, count: int) -> int:

@@ -6,10 +6,10 @@ import asyncio
 import contextlib
 import logging
 import threading
-import time
 import traceback
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar, cast
 
 from serene.controller.automatic import (
@@ -24,6 +24,8 @@ from serene.controller.automatic import (
     load,
     terms,
 )
+from serene.controller.automatic.loading import SHIPPED
+from serene.controller.clock import SYSTEM, Clock
 from serene.controller.events import Events
 from serene.controller.jobs.job import Job, JobEpoch, JobState
 from serene.controller.jobs.jobs import Jobs
@@ -120,13 +122,16 @@ class AutomaticRunner:
     telemetry: Telemetry
     events: Events
     enact: Callable[[JobEpoch, Strategy | Decision, str], Awaitable[bool]]
+    clock: Clock = SYSTEM
 
     _user_code: UserCode = field(default_factory=UserCode)
     _running: dict[int, RunningStrategy] = field(default_factory=dict)
 
     def status(self, job: int) -> AutomaticStatus | None:
-        """A job's automatic strategy, if it has one."""
-        return self._running[job].status if job in self._running else None
+        """A job's automatic strategy, if it has one and has not finished."""
+        held = self.jobs.get(job)
+        finished = held is None or held.state is JobState.FINISHED
+        return self._running[job].status if job in self._running and not finished else None
 
     async def prepare(self, name: str, parameters: dict[str, object]) -> RunningStrategy:
         """An automatic strategy, loaded and ready to `start`. Raises BadAutomatic for any error of the user's code."""
@@ -136,11 +141,16 @@ class AutomaticRunner:
             return automatic, terms(name, automatic)
 
         try:
-            return RunningStrategy(name, parameters, *await self._user_code.call(made))
+            return RunningStrategy(name, parameters, *await self._call(name, made))
         except BadAutomatic:
             raise
         except Exception as error:
             raise BadAutomatic(one_line(f"{name}: {type(error).__name__}: {error}", LONGEST_TROUBLE)) from None
+
+    async def _call(self, name: str, work: Callable[[], T]) -> T:
+        """The result of ``work``, a call of the automatic strategy of that name. Those of users run in threads, which
+        cost more than a decision of ours. Raises as `UserCode.call`."""
+        return work() if name in SHIPPED else await self._user_code.call(work)
 
     def start(self, job: int, running: RunningStrategy) -> None:
         """Starts an automatic strategy for the job, replacing the previous one."""
@@ -176,8 +186,8 @@ class AutomaticRunner:
                 await self.telemetry.refresh(running.terms.period_s / 2, whole=False)
                 epoch = JobEpoch.of(job)
                 seen = self._observe(job, observer)
-                self._say_whether_blind(job, running, sight.blind_to(seen, time.monotonic()))
-                decided = await self._user_code.call(lambda: checked(running.automatic.decide(seen)))  # noqa: B023 (ends here)
+                self._say_whether_blind(job, running, sight.blind_to(seen, self.clock.steady()))
+                decided = await self._call(running.name, partial(_decided, running.automatic, seen))
                 if self._running.get(job_id) is not running:
                     return
                 running.decisions += 1
@@ -191,7 +201,7 @@ class AutomaticRunner:
                 return
 
     def _observe(self, job: Job, observer: Observer) -> Observation:
-        now = time.monotonic()
+        now = self.clock.steady()
         views = []
         evicted = job.evicted()
         for worker in sorted(job.members() + evicted):
@@ -216,12 +226,16 @@ class AutomaticRunner:
         self.events.emit(event, f"job {job.id}: {running.name} {what}", job=job.id, workers=list(blind_to))
 
     def _fail(self, job: int, running: RunningStrategy, trouble: str) -> None:
-        running.trouble = trouble
+        running.trouble, running.reason = trouble, ""
         self.events.emit(
             "automatic_failed",
             f"job {job}: automatic strategy {running.name} was stopped: {trouble}; the job keeps its strategy",
             job=job,
         )
+
+
+def _decided(automatic: Automatic, seen: Observation) -> Strategy | Decision | None:
+    return checked(automatic.decide(seen))
 
 
 def _in_words(error: BaseException, name: str = "") -> str:

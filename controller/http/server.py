@@ -115,8 +115,7 @@ def application(
 
     @app.get("/v1/jobs/{job}")
     async def one_job(job: int) -> Json:
-        await coordinator.status()
-        return Json(coordinator.job_status(job))
+        return Json(await coordinator.one_job(job))
 
     @app.post("/v1/jobs")
     async def create_job(new: NewJob) -> Json:

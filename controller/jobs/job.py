@@ -6,7 +6,7 @@ import math
 import secrets
 import time
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -87,7 +87,7 @@ class EpochBegun:
     epoch: int
     strategy: Strategy
     reason: str
-    clock: float = field(default_factory=time.monotonic, compare=False)
+    clock: float = field(compare=False)
 
 
 @dataclass(frozen=True)
@@ -158,6 +158,7 @@ class Job:
     finished_at: float | None = None  # when it was first seen to have finished, on the monotonic clock
     answers: int | None = None  # of a finished job: its workers' answers when they were last counted
     tag: int = field(default_factory=lambda: secrets.randbits(64))  # tells jobs of the same id apart
+    steady: Callable[[], float] = time.monotonic  # the monotonic clock
     workers: list[Worker] = field(default_factory=list)
     epochs_begun: int = 0  # in all its sessions
     history: deque[EpochBegun] = field(default_factory=lambda: deque(maxlen=LONGEST_HISTORY))  # the latest of these
@@ -235,7 +236,7 @@ class Job:
 
     def begin_epoch(self, policy: Policy, reason: str, now: float) -> EpochBegun:
         """Stores that the switch has this policy now. now: in Unix seconds."""
-        begun = EpochBegun(now, policy.session, policy.epoch, policy.strategy, reason)
+        begun = EpochBegun(now, policy.session, policy.epoch, policy.strategy, reason, self.steady())
         if policy.session != self.session:
             self.began_at, self.began_clock = begun.t, begun.clock
         self.session = policy.session

@@ -151,7 +151,7 @@ export function showControls(job) {
   });
   byId("choose").querySelector("details").hidden = fixedFor;
   const { automatic } = job;
-  byId("decides").hidden = !automatic || job.state === "finished";
+  byId("decides").hidden = !automatic;
   if (automatic) {
     const made = `${automatic.decisions} decisions, ${automatic.changes} changes`;
     const why = automatic.reason ? `; ${automatic.reason}` : "";

@@ -112,9 +112,9 @@ class WorkerStatus(Counters):
 
 
 class AutomaticStatus(Model):
-    """An automatic strategy of a job. decisions: their number; changes: the number of these that made a swap. reason:
-    of its last decision, or empty. trouble: the error that ended it. needs: the fields of a WorkerView without which it
-    cannot decide; blind_to: the workers whose reports lack them."""
+    """An automatic strategy of a job that has not finished. decisions: their number; changes: the number of these that
+    made a swap. reason: of its last decision, or empty. trouble: the error that ended it. needs: the fields of a
+    WorkerView without which it cannot decide; blind_to: the workers whose reports lack them."""
 
     name: str
     parameters: dict[str, object]

@@ -31,7 +31,7 @@ SEND_TIMEOUT_S = 10.0  # finsy's timeout of requests
 NO_ANSWER = (fy.GRPCStatusCode.UNAVAILABLE, fy.GRPCStatusCode.CANCELLED, fy.GRPCStatusCode.DEADLINE_EXCEEDED)
 
 T = TypeVar("T")
-Read = TypeVar("Read", fy.P4TableEntry, fy.P4CounterEntry, fy.P4MulticastGroupEntry)
+Read = TypeVar("Read", fy.P4TableEntry, fy.P4MulticastGroupEntry)
 
 
 @dataclass(frozen=True)
@@ -348,19 +348,27 @@ class P4RuntimeConnection:
         return decoded(await self._read([fy.P4TableEntry()]))
 
     async def packets(self, cells: Sequence[Cell]) -> dict[Cell, int]:
-        read = await self._read([fy.P4CounterEntry(cell.counter, index=cell.index) for cell in cells])
-        return {Cell(entry.counter_id, entry.index or 0): entry.packet_count for entry in read}
+        # Encoded here: finsy takes several times as long, and automatic strategies read cells many times a second.
+        ids = {name: self._schema.counters[name].id for name in {cell.counter for cell in cells}}
+        names = {number: name for name, number in ids.items()}
+        wanted = [
+            p4r.Entity(counter_entry=p4r.CounterEntry(counter_id=ids[cell.counter], index=p4r.Index(index=cell.index)))
+            for cell in cells
+        ]
+        read = [entity.counter_entry for entity in await self._entities(wanted)]
+        return {Cell(names[entry.counter_id], entry.index.index): entry.data.packet_count for entry in read}
 
     async def _read(self, entities: Sequence[Read]) -> list[Read]:
         """The requested entities that the switch has, all of one kind."""
-        request = p4r.ReadRequest(device_id=self.device_id, entities=encode_entities(entities, self._schema))
+        found = await self._entities(encode_entities(entities, self._schema))
+        return [cast("Read", decode_entity(entity, self._schema)) for entity in found]
+
+    async def _entities(self, wanted: Sequence[p4r.Entity]) -> list[p4r.Entity]:
+        """As `_read`, encoded."""
+        request = p4r.ReadRequest(device_id=self.device_id, entities=wanted)
         try:
             async with self._while_open():
-                return [
-                    cast("Read", decode_entity(entity, self._schema))
-                    async for reply in self._client.request_iter(request)
-                    for entity in reply.entities
-                ]
+                return [entity async for reply in self._client.request_iter(request) for entity in reply.entities]
         except fy.P4ClientError as error:
             raise self._explained(error) from None
 

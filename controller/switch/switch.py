@@ -368,13 +368,15 @@ class Switch:
 
     # Counters
 
-    async def read_worker_counters(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], Counters]:
-        """The counters of each (job, worker). members: workers by job."""
+    async def read_worker_counters(
+        self, members: Mapping[int, Sequence[int]], names: Sequence[str] = WORKER_COUNTERS
+    ) -> dict[tuple[int, int], Counters]:
+        """The counters of each (job, worker). members: workers by job. names: of the counters to read; the others are
+        0."""
         index_of = {(job, worker): self._index(job, worker) for job, workers in members.items() for worker in workers}
-        packets = await self._read([Cell(name, index) for index in index_of.values() for name in WORKER_COUNTERS])
+        packets = await self._read([Cell(name, index) for index in index_of.values() for name in names])
         return {
-            who: Counters(**{name: packets[Cell(name, index)] for name in WORKER_COUNTERS})
-            for who, index in index_of.items()
+            who: Counters(**{name: packets[Cell(name, index)] for name in names}) for who, index in index_of.items()
         }
 
     async def read_staleness(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], list[int]]:

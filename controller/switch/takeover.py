@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from serene.controller.jobs import notes
@@ -15,7 +17,7 @@ from serene.strategy import ASP, BSP, SSP, Mixed, PolicyFields, Quorum, Strategy
 from serene.wire import UNBOUNDED
 
 
-def job_from(job_id: int, found: InstalledJob, now: float) -> Job:
+def job_from(job_id: int, found: InstalledJob, now: float, steady: Callable[[], float] = time.monotonic) -> Job:
     """The job that complete entries describe. now: in Unix seconds.
 
     A worker that is admitted but no member was evicted or has left. The entries do not distinguish these: it counts as
@@ -31,6 +33,7 @@ def job_from(job_id: int, found: InstalledJob, now: float) -> Job:
     racks = found.racks or Racks((places,))
     places = sum(racks.sizes)
     job = Job(job_id, places, strategy, found.scale, found.limit / found.scale, JobState.RUNNING, racks=racks)
+    job.steady = steady
     job.pool = found.scale == POOL_SCALE
     job.slots = found.slots
     job.slots_needed = found.slots.count
@@ -52,10 +55,10 @@ def job_from(job_id: int, found: InstalledJob, now: float) -> Job:
     return job
 
 
-def lost_job_from(job_id: int, found: InstalledJob, now: float) -> Job:
+def lost_job_from(job_id: int, found: InstalledJob, now: float, steady: Callable[[], float] = time.monotonic) -> Job:
     """A job of which one of several switches has lost its part. It waits for its participants, to begin another
     session."""
-    job = job_from(job_id, found, now)
+    job = job_from(job_id, found, now, steady)
     job.reset(now, job.evicted())
     job.absent = found.absent
     return job

@@ -11,7 +11,7 @@ from serene.controller.clock import SYSTEM, Clock
 from serene.controller.jobs.job import JobState, Worker
 from serene.controller.jobs.jobs import Jobs
 from serene.controller.switch.counters import STALENESS_CLASSES, WORKER_COUNTERS, Counters
-from serene.controller.switch.silence import Silence, spoken
+from serene.controller.switch.silence import SPOKEN, Silence, spoken
 
 NOTHING = Counters()
 UNKNOWN = (0,) * STALENESS_CLASSES
@@ -23,7 +23,9 @@ class CounterSource(Protocol):
     @property
     def drop_reasons(self) -> Sequence[str]: ...
 
-    async def read_worker_counters(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], Counters]: ...
+    async def read_worker_counters(
+        self, members: Mapping[int, Sequence[int]], names: Sequence[str]
+    ) -> dict[tuple[int, int], Counters]: ...
     async def read_staleness(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], list[int]]: ...
     async def read_drops(self) -> dict[str, int]: ...
 
@@ -44,8 +46,8 @@ class Telemetry:
         self.drops: dict[str, int] = dict.fromkeys(switch.drop_reasons, 0)
 
     async def refresh(self, older_than_s: float = 0.0, *, whole: bool = True) -> None:
-        """Reads the counters, unless they were read in the last ``older_than_s`` seconds. whole: also the staleness and
-        the drops, most of all cells; decisions do not need them. Raises SwitchError."""
+        """Reads the counters, unless they were read in the last ``older_than_s`` seconds. whole: all of them; else of
+        each worker those that decisions need, `SPOKEN`. Raises SwitchError."""
         wanted = self._now() - older_than_s
         async with self._reading:  # otherwise an older answer could replace a newer one
             if (self._whole_at if whole else self._read_at) >= wanted:
@@ -54,17 +56,19 @@ class Telemetry:
             asked = {job.id: job for job in self._jobs if job.state is not JobState.WAITING and job.slots is not None}
             sessions = {job.id: job.session for job in asked.values()}
             held = {job.id: [worker.id for worker in job.workers] for job in asked.values()}
-            counts = await self._switch.read_worker_counters(held)
+            names = WORKER_COUNTERS if whole else SPOKEN
+            counts = await self._switch.read_worker_counters(held, names)
             staleness = await self._switch.read_staleness(held) if whole else {}
             self.drops = await self._switch.read_drops() if whole else self.drops
             # Drop counters of a job that has ended or begun another session meanwhile.
             same = {id for id, job in asked.items() if self._jobs.get(id) is job and job.session == sessions[id]}
-            self._workers.update({who: read for who, read in counts.items() if who[0] in same})
             self._staleness.update({who: read for who, read in staleness.items() if who[0] in same})
             now = self._now()
             for who, read in counts.items():
                 if who[0] in same:
-                    self._silence.note(who, spoken(dict(read)), now)
+                    fresh = {name: getattr(read, name) for name in names}
+                    self._workers[who] = read if whole else self.of(*who).model_copy(update=fresh)
+                    self._silence.note(who, spoken(fresh), now)
                     self._counted_at[who] = now
             self._read_at = began
             self._whole_at = began if whole else self._whole_at

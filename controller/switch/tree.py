@@ -22,7 +22,7 @@ from serene.controller.jobs.plans import Readmission, Start, Swap
 from serene.controller.switch import plan_entries, tree_entries
 from serene.controller.switch.assembling import assembled
 from serene.controller.switch.connection import SwitchError, Unreachable
-from serene.controller.switch.counters import Counters
+from serene.controller.switch.counters import WORKER_COUNTERS, Counters
 from serene.controller.switch.plan_entries import Installed, InstalledJob
 from serene.controller.switch.switch import RETRY_S, P4Runtime, Reach, SwapPhases, Switch, SwitchOptions
 from serene.entries import Endpoint
@@ -310,9 +310,11 @@ class Tree:
 
     # Counters
 
-    async def read_worker_counters(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], Counters]:
+    async def read_worker_counters(
+        self, members: Mapping[int, Sequence[int]], names: Sequence[str] = WORKER_COUNTERS
+    ) -> dict[tuple[int, int], Counters]:
         """As of `Switch`, without the workers of leaves that are out of reach."""
-        return await self._read(members, lambda leaf, here: leaf.read_worker_counters(here))
+        return await self._read(members, lambda leaf, here: leaf.read_worker_counters(here, names))
 
     async def read_staleness(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], list[int]]:
         """As of `Switch`, without the workers of leaves that are out of reach."""

@@ -11,7 +11,7 @@ from threading import Event, Thread, current_thread
 
 import pytest
 
-from serene.controller.automatic import Automatic, Observation, Terms, sight
+from serene.controller.automatic import Automatic, Decision, Observation, Terms, sight
 from serene.controller.automatic import runner as runners
 from serene.controller.automatic.runner import AutomaticRunner, RunningStrategy
 from serene.controller.coordinator import Coordinator
@@ -25,7 +25,7 @@ from serene.controller.switch.telemetry import Telemetry
 from serene.strategy import ASP, BSP, SSP, Strategy
 from tests.controller.coordinating import commanding, played, until
 from tests.controller.hosts import Host, join
-from tests.controller.planning import NOW, running, started
+from tests.controller.planning import NOW, at, running, started
 from tests.controller.processes import SwitchProcess
 from tests.ports import some_port
 
@@ -134,9 +134,12 @@ class SlowSwitch:
     def __init__(self) -> None:
         self.arrive = asyncio.Event()
 
-    async def read_worker_counters(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], Counters]:
+    async def read_worker_counters(
+        self, members: Mapping[int, Sequence[int]], names: Sequence[str]
+    ) -> dict[tuple[int, int], Counters]:
         await self.arrive.wait()
-        return {(job, worker): Counters(contributions=99) for job, ids in members.items() for worker in ids}
+        counts = Counters(**dict.fromkeys(names, 99))
+        return {(job, worker): counts for job, ids in members.items() for worker in ids}
 
     async def read_staleness(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], list[int]]:
         return {(job, worker): [9] * STALENESS_CLASSES for job, ids in members.items() for worker in ids}
@@ -191,10 +194,13 @@ async def test_a_strategy_s_reads_do_not_pass_for_whole_ones() -> None:
     switch.arrive.set()
     telemetry = Telemetry(switch, jobs)
     await telemetry.refresh(whole=False)
-    assert telemetry.of(0, 0).contributions == 99
+    counts = telemetry.of(0, 0)
+    assert (counts.contributions, counts.repeats, counts.blocked, counts.answers) == (99, 99, 99, 0)
     assert not any(telemetry.staleness_of(0, 0))
     await telemetry.refresh(60)
-    assert all(telemetry.staleness_of(0, 0))
+    assert all(telemetry.staleness_of(0, 0)) and telemetry.of(0, 0).answers == 99
+    await telemetry.refresh(whole=False)
+    assert telemetry.of(0, 0).answers == 99, "what it did not read stays"
 
 
 async def unchanged(*_: object) -> bool:
@@ -251,6 +257,42 @@ async def test_decision_is_about_the_epoch_in_which_it_was_asked_for() -> None:
     await until(lambda: one.enacted, "it has decided")
     one.runner.stop(0)
     assert one.enacted[0] == seen != JobEpoch.of(one.jobs[0])
+
+
+@played
+async def test_finished_job_has_no_automatic_strategy_in_its_status() -> None:
+    """It decides nothing any more. Its last reason would be shown for ever."""
+    jobs = running(1, BSP())
+    runner = runner_of(jobs)
+    runner.start(0, strategy_of(Deciding()))
+    assert runner.status(0) is not None
+    jobs.left(jobs.plan_leave(0, 0, at(1), None), NOW)
+    assert jobs[0].state is JobState.FINISHED and runner.status(0) is None
+    runner.close()
+
+
+class Failing(Automatic):
+    """Gives a reason until it is told to fail."""
+
+    fails = False
+
+    def decide(self, seen: Observation) -> Decision:
+        if self.fails:
+            raise ValueError("no more")
+        return Decision(BSP(), reason="it rains")
+
+
+@played
+async def test_status_of_a_failed_strategy_has_the_error_and_no_reason() -> None:
+    runner, failing = runner_of(running(1, BSP())), Failing()
+    strategy = strategy_of(failing)
+    runner.start(0, strategy)
+    await until(lambda: strategy.reason == "it rains", "it has decided")
+    failing.fails = True
+    await until(lambda: strategy.trouble, "it fails")
+    status = runner.status(0)
+    assert status is not None and (status.reason, status.trouble) == ("", "ValueError('no more')")
+    runner.close()
 
 
 @played
