@@ -65,6 +65,11 @@ def reflected(frames: list[bytes]) -> list[bytes]:
     return back
 
 
+def operational(interface: str) -> bool:
+    shown = subprocess.run(["ip", "link", "show", interface], check=True, capture_output=True, text=True).stdout
+    return " state UP " in shown
+
+
 def threads() -> set[str]:
     return set(os.listdir("/proc/self/task"))
 
@@ -86,6 +91,8 @@ def test_interface_keeps_tags_and_the_order_of_frames_of_any_length() -> None:
         ip("link set sw down")
         until(lambda: {state(file) for file in files} == {"S"}, "its threads sleep")
         ip("link set sw up")
+        # The kernel notices the carrier later; until then it drops what is sent.
+        until(lambda: all(operational(name) for name in ("sw", "host")), "both ends are up")
         assert reflected(frames) == frames
 
 
