@@ -18,6 +18,7 @@ from serene.client.compiled.fastpath import Link
 from serene.client.transport.transport import BATCH, LARGEST_PAYLOAD
 from serene.errors import SereneError
 from serene.wire import Op, control_payload, membership, push_payloads
+from tests.embedded.packets import mutated
 from tests.support.transports import Untroubled, received
 
 SLOTS, LANES, SESSION = 6, 8, 7
@@ -84,16 +85,10 @@ def genuine(rng: random.Random) -> bytes:
     return control_payload(op, rng.choice([b"", b"{}", b"[]", b"\xff\xfe", b'{"job_over": 1}']), **header)
 
 
-def mutated(rng: random.Random, packet: bytes) -> bytes:
-    """The packet, most of the time with some bytes changed, or cut off or longer."""
-    data = bytearray(packet)
-    for _ in range(rng.choice([0, 0, 1, 2, 8])):
-        data[rng.randrange(len(data))] = rng.randrange(256)
-    if rng.random() < 0.2:
-        data = data[: rng.randrange(len(data) + 1)]
-    elif rng.random() < 0.05:
-        data += rng.randbytes(rng.randrange(MOST_BYTES))
-    return bytes(data)
+def hostile(rng: random.Random) -> bytes:
+    """Such a packet, most of the time mutated."""
+    packet = genuine(rng)
+    return packet if rng.random() < 0.3 else mutated(rng, packet, MOST_BYTES)
 
 
 def _join(wire: SocketPair) -> Client:
@@ -117,7 +112,7 @@ def fuzz(packets: int, seed: int, flags: tuple[str, ...] = ()) -> Counter[str]:
             if rng.random() < 0.1:
                 client = Client(wire, 0, 0, VALUES, incarnation=1)
                 for _ in range(8):
-                    wire.switch.send(mutated(rng, genuine(rng)))
+                    wire.switch.send(hostile(rng))
                 left -= 8
                 client.join(timeout_s=0.0001)
             else:
@@ -139,7 +134,7 @@ def _exchange(rng: random.Random, wire: SocketPair, client: Client, seq: int) ->
     of mutated ones."""
     sent = rng.randrange(1, 30) if rng.random() < 0.9 else rng.randrange(BATCH, BATCH + 20)
     for _ in range(sent):
-        wire.switch.send(mutated(rng, genuine(rng)))
+        wire.switch.send(hostile(rng))
     values = np.zeros((SLOTS, LANES), np.int32)
     for answer in push_payloads(values, op=Op.ANSWER, session=SESSION, epoch=1, seq=seq, read_mode=1):
         wire.switch.send(answer.tobytes())

@@ -22,8 +22,8 @@ ONES = np.ones(VALUES, np.float32)
 class Controller:
     """Handles punted HELLOs as the controller does: the worker's place goes to the newcomer, and a new epoch begins."""
 
-    def __init__(self, plane: EmbeddedDataPlane, wire: InProcess) -> None:
-        self.plane, self.wire = plane, wire
+    def __init__(self, wire: InProcess) -> None:
+        self.plane = wire.plane
         self.admitted, self.epoch, self.session = 1, 1, 7
         wire.meanwhile = self.look
 
@@ -49,5 +49,5 @@ def place(incarnation: int) -> Entry:
     return entries.member(0, 0, replace(Host.of(0), incarnation=incarnation))
 
 
-def client(wire: InProcess, incarnation: int | None = 1, **options: float) -> Client:
-    return Client(wire, 0, 0, VALUES, incarnation=incarnation, clock=wire.clock, **options)  # type: ignore[arg-type]
+def client(wire: InProcess, incarnation: int = 1, length: int = VALUES) -> Client:
+    return Client(wire, 0, 0, length, incarnation=incarnation, clock=wire.clock)

@@ -20,7 +20,8 @@ from serene.fixedpoint import BadGradient
 from serene.sim.hosts import job_of
 from serene.strategy import ASP, BSP
 from serene.wire import ENCAPSULATION_BYTES, HEADER, Op, control_payload
-from tests.client.answers import SLOTS, VALUES
+from tests.client.answers import SLOTS, VALUES, after, bye
+from tests.client.rejoining import client
 from tests.dataplane.conftest import EmbeddedDataPlane
 from tests.frames import request
 from tests.support.in_process import InProcess
@@ -28,13 +29,9 @@ from tests.support.in_process import InProcess
 OTHERS = (1, 2)
 
 
-def client(wire: InProcess, length: int = VALUES) -> Client:
-    return Client(wire, 0, 0, length, incarnation=1, clock=wire.clock)
-
-
-def others_push(wire: InProcess, slots: range = range(SLOTS)) -> None:
+def others_push(wire: InProcess) -> None:
     for other in OTHERS:
-        for slot in slots:
+        for slot in range(SLOTS):
             wire.carry(other, request(Op.PUSH, other, values=np.full(320, other << 20), slot=slot))
 
 
@@ -49,14 +46,7 @@ def test_join_returns_session_epoch_and_job_layout(wire: InProcess) -> None:
 
 def test_join_repeats_hello_until_the_job_is_complete(bare: EmbeddedDataPlane) -> None:
     wire = InProcess(bare)
-    began = wire.now
-
-    def complete() -> None:
-        if wire.now > began + 2 and wire.ops():
-            wire.meanwhile = lambda: None
-            bare.start_job(BSP(), slots=SLOTS)
-
-    wire.meanwhile = complete
+    after(2, wire, lambda: bare.start_job(BSP(), slots=SLOTS))
     assert client(wire).join().session == 7
     assert 20 <= wire.ops().count(Op.HELLO) <= 23
     assert bare.punted() is not None
@@ -80,7 +70,7 @@ def test_refused_join_raises_the_controllers_reason(wire: InProcess) -> None:
 
 def test_join_refuses_a_job_with_another_vector_length(wire: InProcess) -> None:
     with pytest.raises(Refused, match="vectors of 1280 values, not 1000"):
-        client(wire, 1000).join()
+        client(wire, length=1000).join()
 
 
 def test_exchange_before_join_is_refused(wire: InProcess) -> None:
@@ -122,7 +112,7 @@ def test_vector_may_end_within_its_last_slot(bare: EmbeddedDataPlane) -> None:
     bare.start_job(ASP(), slots=2)
     bare.modify(job_of(0, slots=2, vector_length=333, workers=3))
     wire = InProcess(bare)
-    worker = client(wire, 333)
+    worker = client(wire, length=333)
     worker.join()
     gradient = np.linspace(-1, 1, 333, dtype=np.float32)
     delta = worker.exchange(gradient).delta
@@ -151,49 +141,30 @@ def test_exchange_refuses_nan_and_sends_nothing(wire: InProcess, worker: Client)
     assert Op.PUSH not in wire.ops() and worker.contributions_sent == 0
 
 
-def test_blocked_worker_waits_while_the_switch_answers_hello(
-    plane: EmbeddedDataPlane, wire: InProcess, worker: Client
-) -> None:
-    plane.swap(BSP(), 1)
-    began = wire.now
-
-    def straggle() -> None:
-        if wire.now > began + 90:
-            wire.meanwhile = lambda: None
-            others_push(wire)
-
-    wire.meanwhile = straggle
+def test_blocked_worker_waits_while_the_switch_answers_hello(wire: InProcess, worker: Client) -> None:
+    wire.plane.swap(BSP(), 1)
+    after(90, wire, lambda: others_push(wire))
     update = worker.exchange(np.zeros(VALUES, np.float32))
     assert (update.delta == 3).all()
     assert update.waiting_s == pytest.approx(90, abs=2) and update.network_s < 2
     assert wire.ops().count(Op.HELLO) > 20
-    assert plane.counter("contributions", 0) == SLOTS
+    assert wire.plane.counter("contributions", 0) == SLOTS
 
 
 # -- when things end -----------------------------------------------------------------------------------------
 
 
-def test_blocked_worker_reports_an_unreachable_switch(
-    plane: EmbeddedDataPlane, wire: InProcess, worker: Client
-) -> None:
-    plane.swap(BSP(), 1)
-    began = wire.now
-
-    def end() -> None:
-        if wire.now > began + 1:
-            wire.close()
-
-    wire.meanwhile = end
+def test_blocked_worker_reports_an_unreachable_switch(wire: InProcess, worker: Client) -> None:
+    wire.plane.swap(BSP(), 1)
+    after(1, wire, wire.close)
     with pytest.raises(NoAnswer, match="nothing from the switch for 60 s"):
         worker.exchange(np.zeros(VALUES, np.float32))
     assert 20 <= wire.ops().count(Op.HELLO) <= 32  # one to join, then one every two seconds
 
 
-def test_exchange_reports_packets_larger_than_path_mtu(
-    plane: EmbeddedDataPlane, wire: InProcess, worker: Client
-) -> None:
+def test_exchange_reports_packets_larger_than_path_mtu(wire: InProcess, worker: Client) -> None:
     """HELLO and WELCOME are small enough to pass, so without this check the worker would ask for ever."""
-    plane.swap(BSP(), 1)
+    wire.plane.swap(BSP(), 1)
     wire.troubled = Trouble(errno.EMSGSIZE, 1320, since=time.monotonic() - 61)
     with pytest.raises(TransportError, match="packets of 1320 bytes exceed the MTU of the path to the switch"):
         worker.exchange(np.zeros(VALUES, np.float32))
@@ -206,7 +177,7 @@ def test_leave_is_resent_until_bye_arrives(wire: InProcess, over: bool, worker: 
 
     def goodbye() -> None:
         if wire.ops().count(Op.LEAVE) == 3:
-            wire.mail.append(control_payload(Op.BYE, json.dumps({"job_over": over}).encode(), session=7, incarnation=1))
+            wire.mail.append(bye(over))
 
     wire.meanwhile = goodbye
     assert worker.leave(died=[5, 2]) is over
@@ -215,22 +186,8 @@ def test_leave_is_resent_until_bye_arrives(wire: InProcess, over: bool, worker: 
     assert wire.plane.punted() is not None
 
 
-def test_leave_and_wait_polls_until_job_over_or_timeout(wire: InProcess, worker: Client) -> None:
-    began = wire.now
-
-    def goodbye() -> None:
-        over = wire.now > began + 2
-        wire.mail.append(control_payload(Op.BYE, json.dumps({"job_over": over}).encode(), session=7, incarnation=1))
-
-    wire.meanwhile = goodbye
-    assert worker.leave_and_wait(10) is True
-    assert wire.now > began + 2
-    wire.meanwhile = lambda: None
-    assert worker.leave_and_wait(1) is False
-
-
 @pytest.mark.parametrize("confirmed", [True, False])
-def test_only_an_unconfirmed_leave_is_warned_about(
+def test_leaving_worker_waits_for_the_others_and_warns_if_unconfirmed(
     wire: InProcess, worker: Client, confirmed: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A worker that has left may wait long for the others: nothing is wrong then."""
@@ -239,12 +196,14 @@ def test_only_an_unconfirmed_leave_is_warned_about(
     def goodbye() -> None:
         over = wire.now > began + 2 * WARN_AFTER_S
         if confirmed or over:
-            wire.mail.append(control_payload(Op.BYE, json.dumps({"job_over": over}).encode(), session=7, incarnation=1))
+            wire.mail.append(bye(over))
 
     wire.meanwhile = goodbye
     assert worker.leave_and_wait(4 * WARN_AFTER_S) is True
     assert wire.now > began + 2 * WARN_AFTER_S
     assert caplog.text.count("waits to leave") == (not confirmed)
+    wire.meanwhile = lambda: None
+    assert worker.leave_and_wait(1) is False
 
 
 def test_left_worker_cannot_exchange_but_can_pull(worker: Client) -> None:
@@ -265,11 +224,11 @@ def test_worker_report_reaches_controller_unchanged(wire: InProcess) -> None:
     assert wire.cut
 
 
-def test_worker_counts_as_waiting_only_after_a_while(plane: EmbeddedDataPlane, wire: InProcess, worker: Client) -> None:
+def test_worker_counts_as_waiting_only_after_a_while(wire: InProcess, worker: Client) -> None:
     """Until then the network may just be slow."""
-    plane.swap(BSP(), 1)
+    wire.plane.swap(BSP(), 1)
     began, waiting = wire.now, list[float]()
     worker.while_waiting = lambda: waiting.append(wire.now - began)
-    wire.meanwhile = lambda: others_push(wire) if wire.now > began + 3 * WAITING_S else None
+    after(3 * WAITING_S, wire, lambda: others_push(wire))
     worker.exchange(np.zeros(VALUES, np.float32))
     assert waiting and min(waiting) > WAITING_S

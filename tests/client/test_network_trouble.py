@@ -28,14 +28,6 @@ PAYLOADS = push_payloads(np.zeros((3, 320), np.int32), job=1)
 SWITCH = "10.9.0.254"
 
 
-@pytest.fixture
-def network() -> Iterator[None]:
-    with own_network():
-        ip("address", "add", "10.9.0.1/24", "dev", "h1")
-        up()
-        yield
-
-
 def ip(*arguments: str) -> None:
     subprocess.run(["ip", *arguments], check=True)
 
@@ -46,9 +38,11 @@ def up() -> None:
 
 
 @pytest.fixture
-def switch(network: None) -> Iterator[socket.socket]:
+def switch() -> Iterator[socket.socket]:
     """The other end of the worker's cable, in whole frames."""
-    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800)) as here:
+    with own_network(), socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800)) as here:
+        ip("address", "add", "10.9.0.1/24", "dev", "h1")
+        up()
         here.bind(("s1", 0))
         here.settimeout(60)
         yield here

@@ -29,11 +29,6 @@ def vectors(workers: int, length: int, seed: int = 0) -> list[np.ndarray]:
     return [draw.astype(np.float32) * magnitudes for draw in draws]
 
 
-def check(results: list[np.ndarray], given: list[np.ndarray], lanes: int = LANES) -> None:
-    assert all(same(result, expected(given, lanes)) for result in results)
-    assert within_bound(results[0], given, lanes)
-
-
 # -- sums ----------------------------------------------------------------------------------------------------
 
 
@@ -238,7 +233,8 @@ def test_pool_joins_at_a_later_epoch_and_its_precision(switch: P4Switch) -> None
 
     run.play(live)
     assert not run.errors
-    check(results, given)
+    assert all(same(result, expected(given, LANES)) for result in results)
+    assert within_bound(results[0], given, LANES)
 
 
 def test_pool_breaks_for_new_process_in_a_used_place(switch: P4Switch) -> None:

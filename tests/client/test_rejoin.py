@@ -13,18 +13,16 @@ from serene.errors import SereneError
 from serene.sim.hosts import job_of
 from serene.strategy import BSP
 from serene.wire import ENCAPSULATION_BYTES, HEADER, Op, control_payload
-from tests.client.answers import SLOTS, VALUES, welcome
+from tests.client.answers import SLOTS, VALUES, after, bye, welcome
 from tests.client.rejoining import ONES, Controller, begin, client, place
 from tests.dataplane.conftest import EmbeddedDataPlane
 from tests.frames import request
 from tests.support.in_process import InProcess
 
 
-def test_calls_between_rejoin_and_catch_up_are_refused(
-    plane: EmbeddedDataPlane, wire: InProcess, worker: Client
-) -> None:
+def test_calls_between_rejoin_and_catch_up_are_refused(wire: InProcess, worker: Client) -> None:
     worker.exchange(ONES)
-    Controller(plane, wire)
+    Controller(wire)
     worker.join()
     wire.sent.clear()
     uses: list[Callable[[], object]] = [
@@ -39,7 +37,7 @@ def test_calls_between_rejoin_and_catch_up_are_refused(
     worker.exchange(ONES)
 
 
-def test_exchange_after_a_failed_rejoin_is_refused(plane: EmbeddedDataPlane, wire: InProcess, worker: Client) -> None:
+def test_exchange_after_a_failed_rejoin_is_refused(wire: InProcess, worker: Client) -> None:
     """The place may belong to the incarnation that asked for it, whose WELCOME was lost."""
     wire.cut = True
     with pytest.raises(NoAnswer):
@@ -47,20 +45,18 @@ def test_exchange_after_a_failed_rejoin_is_refused(plane: EmbeddedDataPlane, wir
     wire.cut = False
     with pytest.raises(SereneError, match=r"last join\(\) has failed: call join\(\) and catch_up\(\) first"):
         worker.exchange(ONES)
-    Controller(plane, wire)
+    Controller(wire)
     worker.join()
     worker.catch_up()
     assert (worker.exchange(ONES).delta == 1).all()
 
 
 @pytest.mark.parametrize("epoch", [1, 2])
-def test_catch_up_in_new_job_ignores_reads_of_deleted_job(
-    plane: EmbeddedDataPlane, epoch: int, wire: InProcess, worker: Client
-) -> None:
+def test_catch_up_in_new_job_ignores_reads_of_deleted_job(epoch: int, wire: InProcess, worker: Client) -> None:
     worker.exchange(ONES)
-    controller = Controller(plane, wire)
+    controller = Controller(wire)
     controller.epoch, controller.session = epoch, 8
-    begin(plane, 8, epoch, lost_sessions=0)
+    begin(wire.plane, 8, epoch, lost_sessions=0)
     with pytest.raises(SessionLost):
         worker.exchange(ONES)
     worker.join()
@@ -71,10 +67,8 @@ def test_catch_up_in_new_job_ignores_reads_of_deleted_job(
     assert missed is not None and not missed.delta.any()
 
 
-def test_rejoin_after_a_lost_session_needs_a_newer_one(
-    plane: EmbeddedDataPlane, wire: InProcess, worker: Client
-) -> None:
-    plane.swap(BSP(), 1)
+def test_rejoin_after_a_lost_session_needs_a_newer_one(wire: InProcess, worker: Client) -> None:
+    wire.plane.swap(BSP(), 1)
     wire.mail = [welcome(session=8)]
     with pytest.raises(SessionLost):
         worker.exchange(ONES)
@@ -82,15 +76,13 @@ def test_rejoin_after_a_lost_session_needs_a_newer_one(
         worker.exchange(ONES)
     with pytest.raises(NoAnswer):
         worker.join(timeout_s=1)  # the switch still answers for session 7
-    plane.swap(BSP(), 1, session=8)
+    wire.plane.swap(BSP(), 1, session=8)
     assert worker.join().session == 8
 
 
-def test_rejoining_worker_accepts_refusal_of_its_last_session(
-    plane: EmbeddedDataPlane, wire: InProcess, worker: Client
-) -> None:
+def test_rejoining_worker_accepts_refusal_of_its_last_session(wire: InProcess, worker: Client) -> None:
     """Until a WELCOME comes, its HELLO carries that session, and a refusal may carry it too."""
-    plane.swap(BSP(), 1)
+    wire.plane.swap(BSP(), 1)
     wire.mail = [welcome(session=8)]
     with pytest.raises(SessionLost):
         worker.exchange(ONES)
@@ -135,9 +127,8 @@ def test_waiting_join_logs_its_reason_once_after_seconds(
         assert all(text.startswith(word) for text, word in zip(caplog.messages, words, strict=True))
 
 
-def test_client_uses_the_limit_of_the_job(plane: EmbeddedDataPlane) -> None:
-    plane.modify(job_of(0, slots=SLOTS, vector_length=VALUES, workers=3, limit=0.5))
-    wire = InProcess(plane)
+def test_client_uses_the_limit_of_the_job(wire: InProcess) -> None:
+    wire.plane.modify(job_of(0, slots=SLOTS, vector_length=VALUES, workers=3, limit=0.5))
     worker = client(wire)
     worker.join()
     update = worker.exchange(ONES)
@@ -145,12 +136,11 @@ def test_client_uses_the_limit_of_the_job(plane: EmbeddedDataPlane) -> None:
     assert worker.fixed_point.capacity == (2**31 - 1) // 2**19
 
 
-def test_catch_up_flags_a_sum_that_may_overflow(plane: EmbeddedDataPlane) -> None:
+def test_catch_up_flags_a_sum_that_may_overflow(wire: InProcess) -> None:
     """300 contributions of 8.0 exceed 32 bits."""
-    wire = InProcess(plane)
     for seq in range(1, 301):
         wire.carry(1, request(Op.PUSH, 1, values=np.full(320, 8 << 20), seq=seq))
-    Controller(plane, wire)
+    Controller(wire)
     worker = client(wire, 99)
     worker.join()
     caught_up = worker.catch_up()
@@ -161,29 +151,26 @@ def test_catch_up_flags_a_sum_that_may_overflow(plane: EmbeddedDataPlane) -> Non
 def test_worker_whose_leave_was_accepted_ignores_refusal(wire: InProcess, worker: Client) -> None:
     """A worker that is not scheduled for longer than a finished job's entries stay is a stranger afterwards; every BYE
     may be lost."""
-    goodbye = control_payload(Op.BYE, b'{"job_over": false}', session=7, incarnation=1)
     refusal, has_left = (
         control_payload(Op.REFUSED, b"job 0 has finished", session=7, incarnation=1, seq=seq) for seq in (0, 1)
     )
     wire.mail = [refusal]
     with pytest.raises(Refused, match="finished"):
         worker.leave_and_wait(timeout_s=10.0)
-    for mail in ([goodbye, refusal], [has_left]):
+    for mail in ([bye(False), refusal], [has_left]):
         wire.mail, began = mail, wire.now
         assert worker.leave_and_wait(timeout_s=10.0) is False
         assert wire.now < began + 1
 
 
-def test_finish_without_last_read_returns_false(plane: EmbeddedDataPlane) -> None:
-    wire = InProcess(plane)
-
+def test_finish_without_last_read_returns_false(wire: InProcess) -> None:
     def controller() -> None:
         """Removes a job that is over at once."""
-        while (punted := plane.punted()) is not None:
+        while (punted := wire.plane.punted()) is not None:
             op = punted[1][ENCAPSULATION_BYTES + 1]
             if op == Op.LEAVE:
-                wire.mail.append(control_payload(Op.BYE, b'{"job_over": true}', session=7, incarnation=1))
-                plane.delete(place(1))
+                wire.mail.append(bye(True))
+                wire.plane.delete(place(1))
             elif op == Op.HELLO:
                 wire.mail.append(control_payload(Op.REFUSED, b"job 0 has finished", session=7, incarnation=1))
 
@@ -201,7 +188,7 @@ class Impatient(InProcess):
         super().send(payloads)
         if payloads[0, 1] == Op.LEAVE:
             assert self.ops().count(Op.LEAVE) < 100, "LEAVE after LEAVE"
-            self.mail += 2 * [control_payload(Op.BYE, b'{"job_over": false}', session=7, incarnation=1)]
+            self.mail += 2 * [bye(False)]
 
 
 def test_leave_is_repeated_at_a_fixed_rate(plane: EmbeddedDataPlane) -> None:
@@ -238,15 +225,12 @@ def test_answers_that_come_with_a_newer_welcome_are_read_first(wire: InProcess, 
 
 def test_leaving_worker_whose_leave_was_confirmed_waits_for_the_others(wire: InProcess, worker: Client) -> None:
     """However long, though the root of a tree could not be reached before."""
-    began = wire.now
-    replies = [(Op.WAIT, b"the root is away"), (Op.BYE, b'{"job_over": false}')]
+    replies = [control_payload(Op.WAIT, b"the root is away", session=7, incarnation=1), bye(False)]
 
     def controller() -> None:
-        op, body = (Op.BYE, b'{"job_over": true}') if wire.now > began + 2 * PATIENCE_S else (None, b"")
-        if replies:
-            op, body = replies.pop(0)
-        if op is not None:
-            wire.mail.append(control_payload(op, body, session=7, incarnation=1))
+        wire.mail.append(replies.pop(0))
+        if not replies:
+            after(2 * PATIENCE_S, wire, lambda: wire.mail.append(bye(True)))
 
     wire.meanwhile = controller
     assert worker.leave_and_wait(4 * PATIENCE_S) is True

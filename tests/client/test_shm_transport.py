@@ -25,11 +25,6 @@ WORKERS = 3
 PATIENCE_S = 30
 
 
-@pytest.fixture(params=["serene", "serene_jumbo"])
-def program(request: pytest.FixtureRequest) -> Program:
-    return Program.load(request.param)
-
-
 def transport(machine: OneMachine, worker: int) -> ShmTransport:
     return ShmTransport(worker, machine.ports[worker].removeprefix("shm:"))
 
@@ -41,6 +36,7 @@ def together(bodies: list[Callable[[], None]]) -> None:
 
 
 @pytest.mark.parametrize(("lengths", "plain"), [((0, 1, 20_000), 2), ((1_000_003,), None)], ids=["short", "long"])
+@pytest.mark.parametrize("program", [*map(Program.load, ("serene", "serene_jumbo"))], ids=lambda program: program.name)
 def test_shm_pools_in_c_and_python_match_the_oracle(
     program: Program, tmp_path: Path, lengths: tuple[int, ...], plain: int | None
 ) -> None:

@@ -43,8 +43,8 @@ def vectors(workers: int, length: int, seed: int = 0) -> list[np.ndarray]:
 @pytest.mark.parametrize(
     ("workers", "slots", "faults", "lengths"),
     [
-        *((workers, 8, faults, LENGTHS) for workers in (1, 2, 3) for faults in (FINE, lossy(5))),
-        *((workers, 5, lossy(workers, 0.02), (17 * LANES + 3,)) for workers in (7, 16, 32)),
+        *((workers, 8, faults, LENGTHS) for workers, faults in ((1, FINE), (2, FINE), (2, lossy(5)), (3, lossy(5)))),
+        *((workers, 5, lossy(workers, 0.02), (17 * LANES + 3,)) for workers in (7, 32)),
     ],
 )
 def test_pool_sums_match_the_oracle_for_any_length_and_format(
@@ -80,14 +80,6 @@ def test_pool_sums_match_the_oracle_for_all_kinds_of_values(switch: P4Switch, bi
     assert all(same(result, results[0]) for result in results)
     if bits == 32 or unit is not None:
         assert right(results[0], given, LANES, bits, unit)
-
-
-@pytest.mark.parametrize(("slots", "pieces"), [(1, 300), (7, 300), (128, 400)])
-def test_pool_sums_match_when_each_slot_is_reused_often(switch: P4Switch, slots: int, pieces: int) -> None:
-    given = vectors(2, pieces * LANES + 1)
-    run = PoolRun(switch, 2, slots, lossy(1, 0.01) if slots > 1 else FINE)
-    assert all(same(result, expected(given, LANES)) for result in run.all_reduce(given))
-    assert run.pools[0].telemetry()["contributions_sent"] > pieces
 
 
 @in_c
@@ -136,7 +128,7 @@ def test_c_and_python_send_and_read_the_same_bits(
 
 
 @in_c
-@pytest.mark.parametrize(("workers", "slots"), [(1, 1), (1, 5), (2, 1), (2, 512), (5, 40), (8, 7)])
+@pytest.mark.parametrize(("workers", "slots"), [(1, 1), (2, 512), (5, 40), (8, 7)])
 def test_fast_pool_sums_match_for_any_workers_and_slots(switch_of_threads: P4Switch, workers: int, slots: int) -> None:
     rng = np.random.default_rng(workers)
     given = [random_values(rng, 300 * LANES + 1, LANES) for _ in range(workers)]

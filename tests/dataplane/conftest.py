@@ -10,7 +10,6 @@ import pytest
 from finsy.proto import p4r
 
 from serene import entries
-from serene.embedded import Switch
 from serene.entries import CPU_PORT, Entry, Group, number
 from serene.program import Program
 from serene.sim.hosts import Host, running_job
@@ -143,27 +142,20 @@ class DataPlane(ABC):
 class EmbeddedDataPlane(DataPlane):
     def __init__(self, program: Program = V1MODEL) -> None:
         super().__init__(program)
-        self._plane: ProgramSwitch | None = None
-        self.clear()
+        self._load()
+
+    def _load(self) -> None:
+        self.plane = ProgramSwitch(self.program)
+        self.switch = self.plane.switch
+        self.group(entries.flood_group(range(1, WORKERS + 1)))
 
     def close(self) -> None:
-        if self._plane is not None:
-            self._plane.close()
+        self.plane.close()
 
     def clear(self) -> None:
         self.close()
-        self._plane = ProgramSwitch(self.program)
         self._punted.clear()
-        self.group(entries.flood_group(range(1, WORKERS + 1)))
-
-    @property
-    def plane(self) -> ProgramSwitch:
-        assert self._plane is not None
-        return self._plane
-
-    @property
-    def switch(self) -> Switch:
-        return self.plane.switch
+        self._load()
 
     def insert(self, entry: Entry) -> None:
         self.plane.insert(entry)

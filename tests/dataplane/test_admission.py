@@ -7,7 +7,6 @@ import struct
 import numpy as np
 import pytest
 
-from serene.sim.hosts import Host
 from serene.strategy import ASP, BSP
 from serene.wire import ENCAPSULATION_BYTES, HEADER, SWITCH_IP, SWITCH_MAC, Op
 from tests.dataplane.conftest import WORKERS, DataPlane
@@ -89,29 +88,6 @@ def test_push_to_a_job_without_policy_is_dropped(plane: DataPlane) -> None:
     plane.admit(0)
     assert plane.send(1, frame(push(), 0)) == []
     assert plane.drops() == {"no_policy": 1}
-
-
-def test_second_process_at_the_same_addresses_is_a_stranger(running: DataPlane) -> None:
-    """Until the controller admits it; from then on the first process is the stranger."""
-    refused(running, 1, frame(push(seq=2, incarnation=2), 0), "stranger")
-    hello = frame(request(Op.HELLO, 0, incarnation=2), 0)
-    assert running.send(1, hello) == []
-    assert running.punted() == (1, hello)
-    running.readmit(0, Host.of(0))
-    assert running.send(1, frame(push(seq=2, incarnation=1), 0)) == []
-    assert running.drops() == {"stranger": 2}
-    assert [item.values[0] for item in running.ask(1, frame(push(seq=2, incarnation=2), 0))] == [2]
-
-
-def test_packet_of_a_session_older_than_the_slots_is_dropped(running: DataPlane) -> None:
-    """A controller that forgot the sessions it assigned: packets are counted, and the newer session is unchanged."""
-    running.swap(ASP(), 1, session=5)
-    for op in (Op.PUSH, Op.PULL):
-        assert running.send(1, frame(request(op, 0, values=ONES, session=5, seq=2), 0)) == []
-    assert running.drops() == {"old_session": 2}
-    assert [item.total for item in running.ask(1, frame(push(seq=2, session=5, slot=1), 0))] == [1]
-    running.swap(ASP(), 1, session=7)
-    assert sum_in_slot(running) == 1
 
 
 @pytest.mark.parametrize(("length", "reason"), [(0, "malformed"), (39, "malformed"), (40, "bad_checksum")])

@@ -8,27 +8,24 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from serene.entries import CPU_PORT, Entry
 from serene.experiments.correctness import schedules, soak
 from serene.experiments.correctness.virtual.checks import Balance, Sent, Violation, balance
 from serene.experiments.correctness.virtual.plan import Outcome, Plan
 from serene.experiments.correctness.virtual.random_plans import random_plan
 from serene.experiments.correctness.virtual.schedule import Schedule
 from serene.experiments.correctness.virtual.switch import P4Switch
-from serene.experiments.correctness.virtual.worker import Incarnation, Place
 from serene.experiments.shared.random_strategies import FAMILIES, alternating
 from serene.faults import Action, BadFaults, Event, Faults, PacketFaults
 from serene.program import Program
-from serene.strategy import BSP, SSP, Mixed, PolicyFields, Quorum, Strategy
-from serene.wire import ENCAPSULATION_BYTES, HEADER, Op, ReadMode
+from serene.strategy import BSP, SSP, Mixed, Quorum, Strategy
 from tests.programs import V1MODEL
 
 FINE = PacketFaults()
@@ -89,7 +86,7 @@ def lenient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[P4Switch]:
     loaded.close()
 
 
-@pytest.mark.parametrize("strategy", [SSP(0), SSP(1), SSP(3), SSP(15), Quorum(2), Mixed((0,), 1)], ids=str)
+@pytest.mark.parametrize("strategy", [SSP(0), SSP(3), Quorum(2), Mixed((0,), 1)], ids=str)
 def test_checker_detects_a_round_beyond_the_bound(lenient: P4Switch, strategy: Strategy) -> None:
     """In every run in which a worker reaches the bound."""
     with pytest.raises(Violation, match="bounded staleness"):
@@ -98,7 +95,7 @@ def test_checker_detects_a_round_beyond_the_bound(lenient: P4Switch, strategy: S
 
 def test_workers_read_the_same_bsp_sums(switch: P4Switch) -> None:
     """All workers read the same value for the same epoch and round, also under loss."""
-    for seed in range(10):
+    for seed in range(4):
         outcome = play(switch, plan(seed, STORM, swaps=3), itertools.repeat(BSP()))
         assert outcome.bsp_reads > 15
 
@@ -111,84 +108,6 @@ def test_killing_the_controller_never_stops_training(switch: P4Switch) -> None:
     schedule.run_until(90.0)
     assert schedule.happened["controller restarts"] == 1
     assert schedule.ledger.done == [12, 12, 12]
-    schedule.close()
-
-
-class Watched(P4Switch):
-    """Is every decision that of one policy, and of that policy's own packets?"""
-
-    def __init__(self, program: Program) -> None:
-        super().__init__(program)
-        self.decisions = self.of_older_epochs = self.session = 0
-
-    def put(self, entry: Entry) -> None:
-        super().put(entry)
-        if entry.table == "policy":
-            session, self.epoch, member_mask, sync_mask, staleness, quorum, read_mode, _ = entry.params.values()
-            self.fields = PolicyFields(member_mask, sync_mask, staleness, quorum, ReadMode(read_mode))
-            if session != self.session:
-                self.session = session
-                self._came: dict[tuple[int, int, int], set[int]] = defaultdict(set)  # (slot, epoch, round) -> counted
-
-    def process(self, packets: Sequence[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-        return [answer for packet in packets for answer in self._one(packet)]
-
-    def _one(self, packet: tuple[int, bytes]) -> list[tuple[int, bytes]]:
-        header = np.frombuffer(packet[1], HEADER, 1, ENCAPSULATION_BYTES)[0]
-        if header["op"] not in (Op.PUSH, Op.PULL):
-            return super().process([packet])
-        worker, epoch, round_, slot = (int(header[name]) for name in ("worker", "epoch", "round", "slot"))
-        push, current = header["op"] == Op.PUSH, epoch == self.epoch
-        if push and current and self.fields.sync_mask >> worker & 1:
-            self._came[slot, epoch, round_].add(worker)
-        before = self.bases(2)[slot]
-        answers = super().process([packet])
-        after = self.bases(2)[slot]
-        if after > before:
-            self.decisions += 1
-            assert current, f"a packet of epoch {epoch} completed a round of epoch {self.epoch}"
-            assert after == round_ + 1
-            assert len(self._came[slot, epoch, round_]) == self.fields.quorum
-        headers = [np.frombuffer(data, HEADER, 1, ENCAPSULATION_BYTES)[0] for port, data in answers if port != CPU_PORT]
-        if push and not current:
-            self.of_older_epochs += 1
-            # The older policy holds nobody up any more, and the newer one does not know the round.
-            assert [int(answer["seq"]) for answer in headers if answer["worker"] == worker] == [int(header["seq"])]
-        for answer in headers:
-            policy = [int(answer[name]) for name in ("epoch", "sync_mask", "staleness", "quorum", "read_mode")]
-            fields = self.fields
-            assert policy == [self.epoch, fields.sync_mask, fields.staleness, fields.quorum, int(fields.read_mode)]
-        return answers
-
-
-def test_each_decision_follows_one_policy() -> None:
-    """A round is completed by exactly the quorum, by packets of the epoch in force; every answer names that epoch."""
-    switch = Watched(V1MODEL)
-    for seed in range(15):
-        play(switch, plan(seed, ROUGH), alternating(("bsp", "ssp", "quorum", "mixed"), seed, 3))
-    assert switch.decisions > 150
-    assert switch.of_older_epochs > 50
-
-
-class OnceEach(Schedule):
-    """Workers 0 and 1 contribute at once, worker 2 half a second later; no worker contributes again."""
-
-    def compute_s(self, place: Place) -> float:
-        return (0.5 if place.id == 2 else 0.0) if not self.ledger.done[place.id] else 100.0
-
-
-def test_arrivals_of_two_epochs_complete_no_round(switch: P4Switch) -> None:
-    """Two of three workers are in the old epoch, the third has learned of the new one."""
-    schedule = OnceEach(switch, plan(1, FINE, swaps=0), itertools.repeat(BSP()))
-    schedule.start()
-    schedule.run_until(0.3)
-    assert [place.present.protocol.done for place in schedule.places] == [False, False, True]
-    schedule.install(SSP(0))
-    schedule.places[2].present.protocol.epoch = 2
-    schedule.run_until(1.5)
-    assert [place.present.protocol.epoch for place in schedule.places] == [2, 2, 2]
-    assert switch.bases(2) == [0, 0]
-    assert not schedule.places[2].present.protocol.done
     schedule.close()
 
 
@@ -206,20 +125,10 @@ def test_random_runs_of_every_pair_keep_all_properties() -> None:
     assert {"restarted", "stood still", "evicted", "readmitted", "controller restarts"} <= happened.keys()
 
 
-def test_soak_keeps_all_rules(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`make soak` with twenty thousand packets. Workers read several at once, which decides how long the test takes."""
-    read = Counter[str]()
-    receive = Incarnation.receive
-
-    def counted(self: Incarnation, timeout_s: float) -> tuple[np.ndarray, np.ndarray]:
-        payloads, lengths = receive(self, timeout_s)
-        read.update(reads=1, packets=len(payloads))
-        return payloads, lengths
-
-    monkeypatch.setattr(Incarnation, "receive", counted)
+def test_soak_keeps_all_rules() -> None:
+    """`make soak` with twenty thousand packets."""
     faults = PacketFaults(loss=0.01, duplication=0.01, reordering=0.01)
     outcome = soak.soak(20_000, Faults(1, (faults,)), 1, V1MODEL)
-    assert read["packets"] > 3 * read["reads"]
     assert outcome.balance == Balance()
     assert outcome.packets > 20_000
     assert min(outcome.lost, outcome.duplicated, outcome.reordered) > 200

@@ -95,22 +95,6 @@ def test_formerly_failing_plans_pass(pair: Pair, number: int, seed: int, mistake
     switch.close()
 
 
-@pytest.mark.parametrize("racks", [0, 3])
-def test_takeover_runs_expose_rejoin_without_reading(racks: int) -> None:
-    """The P4 programs lose contributions, get stuck or stop without the rule; with it the same run is right."""
-    runs = [(pair, number) for number in range(20) for pair in PAIRS]
-    with planted(NOT_READ):
-        broken = next((run for run in runs if _breaks_a_rule(*run, racks)), None)
-    assert broken is not None and not _breaks_a_rule(*broken, racks)
-
-
-def _breaks_a_rule(pair: Pair, number: int, racks: int) -> bool:
-    try:
-        return play(pair, number, Program.load(), racks, take_overs=1.0).balance != Balance()
-    except Violation:
-        return True
-
-
 def test_restoration_over_racks_needs_its_third_round(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a worker reads votes as gradients under ASP: its leaf lacks what other racks' workers have returned."""
     run = partial(play, ("asp", "mixed"), 900_000, Program.load(), 3)

@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -108,41 +108,6 @@ class Bmv2:
                     raise
                 time.sleep(0.01)
 
-    # -- entries ---------------------------------------------------------------------------------------------
-
-    def add(
-        self, table: Table, match: Sequence[Match], action: Action, params: Sequence[int], priority: int
-    ) -> p4r.TableEntry:
-        """Inserts an entry, and returns it as it was written."""
-        info = self.controller.named("tables", table.name)
-        entry = p4r.TableEntry(table_id=info.preamble.id, action=self.controller.action(action.name, *params))
-        for field, value in zip(info.match_fields, match, strict=True):
-            _add_match(entry, field, value)
-        needs = p4i.MatchField.MatchType
-        if any(f.match_type in (needs.TERNARY, needs.RANGE, needs.OPTIONAL) for f in info.match_fields):
-            entry.priority = priority + 1  # P4Runtime's priorities begin at 1
-        self.controller.insert(entry)
-        return entry
-
-    def set_default(self, table: Table, action: Action, params: Sequence[int]) -> None:
-        self.controller.modify(self.controller.default(table.name, action.name, *params))
-
-    def clone_session(self, session: int, replicas: Sequence[tuple[int, int]]) -> None:
-        self.controller.insert(clone_session(session, *replicas))
-
-    def counter(self, name: str, index: int) -> tuple[int, int]:
-        """One cell of a counter: (packets, bytes)."""
-        return self._counts(
-            p4r.CounterEntry(counter_id=self.controller.id("counters", name), index=p4r.Index(index=index))
-        )
-
-    def direct_counter(self, entry: p4r.TableEntry) -> tuple[int, int]:
-        return self._counts(p4r.DirectCounterEntry(table_entry=but(entry, "action")))
-
-    def _counts(self, wanted: p4r.CounterEntry | p4r.DirectCounterEntry) -> tuple[int, int]:
-        data = self.controller.read_one(wanted).data
-        return data.packet_count, data.byte_count
-
 
 def _add_match(entry: p4r.TableEntry, field: p4i.MatchField, value: Match) -> None:
     """Adds one field's match to the entry. A field that matches everything is left out, as P4Runtime demands."""
@@ -180,43 +145,58 @@ class Bmv2Target:
 
     def __init__(self, switch: Bmv2, json: Path) -> None:
         self.program: Program = load_program(json)
-        self._switch = switch
+        self._switch, self._controller = switch, switch.controller
         self._waiting: list[tuple[int, bytes]] = []
         self._outputs: dict[int, list[bytes]] = defaultdict(list)
         self._groups: set[int] = set()
         self._entries: list[p4r.TableEntry] = []
-        self.counter = switch.counter
 
-    def _flushed(self) -> Bmv2:
+    def _flushed(self) -> Controller:
         if self._waiting:
             for port, packet in self._switch.process(self._waiting):
                 self._outputs[port].append(packet)
             self._waiting = []
-        return self._switch
+        return self._controller
 
     def add(self, table: Table, match: Sequence[Match], action: Action, params: Sequence[int], priority: int) -> int:
-        self._entries.append(self._flushed().add(table, match, action, params, priority))
+        info = self._controller.named("tables", table.name)
+        entry = p4r.TableEntry(table_id=info.preamble.id, action=self._controller.action(action.name, *params))
+        for field, value in zip(info.match_fields, match, strict=True):
+            _add_match(entry, field, value)
+        needs = p4i.MatchField.MatchType
+        if any(f.match_type in (needs.TERNARY, needs.RANGE, needs.OPTIONAL) for f in info.match_fields):
+            entry.priority = priority + 1  # P4Runtime's priorities begin at 1
+        self._flushed().insert(entry)
+        self._entries.append(entry)
         return len(self._entries) - 1
 
     def set_default(self, table: Table, action: Action, params: Sequence[int]) -> None:
-        self._flushed().set_default(table, action, params)
+        self._flushed().modify(self._controller.default(table.name, action.name, *params))
 
     def group(self, group: int, replicas: Sequence[tuple[int, int]]) -> None:
-        controller = self._flushed().controller
+        controller = self._flushed()
         if group in self._groups:
             controller.delete_group(group)
         self._groups.add(group)
         controller.group(group, replicas)
 
     def clone_session(self, session: int, replicas: Sequence[tuple[int, int]]) -> None:
-        self._flushed().clone_session(session, replicas)
+        self._flushed().insert(clone_session(session, *replicas))
 
     def send(self, port: int, data: bytes) -> None:
         self._waiting.append((port, data))
 
-    def direct_counter(self, table: Table, handle: int) -> tuple[int, int]:
-        return self._switch.direct_counter(self._entries[handle])
+    def counter(self, name: str, index: int) -> tuple[int, int]:
+        id_ = self._controller.id("counters", name)
+        return self._counts(p4r.CounterEntry(counter_id=id_, index=p4r.Index(index=index)))
 
-    def outputs(self, expected: Mapping[int, int]) -> dict[int, list[bytes]]:
+    def direct_counter(self, table: Table, handle: int) -> tuple[int, int]:
+        return self._counts(p4r.DirectCounterEntry(table_entry=but(self._entries[handle], "action")))
+
+    def _counts(self, wanted: p4r.CounterEntry | p4r.DirectCounterEntry) -> tuple[int, int]:
+        data = self._controller.read_one(wanted).data
+        return data.packet_count, data.byte_count
+
+    def outputs(self) -> dict[int, list[bytes]]:
         self._flushed()
         return dict(self._outputs)

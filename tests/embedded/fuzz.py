@@ -57,7 +57,7 @@ def frames(options: argparse.Namespace) -> Iterator[tuple[str, Counter[str]]]:
                         target.switch.process(port, packet, trace=True)
                     target.send(port, packet)
                 counts["packets in"] += len(packets)
-                counts["out"] += sum(len(sent) for sent in target.outputs({}).values())
+                counts["out"] += sum(len(sent) for sent in target.outputs().values())
                 target.forget()
         yield program, counts
 
@@ -75,7 +75,7 @@ def messages(options: argparse.Namespace) -> Iterator[tuple[str, Counter[str]]]:
 def answers(options: argparse.Namespace) -> Iterator[tuple[str, Counter[str]]]:
     from tests.client import fuzz_answers
 
-    yield "answers", fuzz_answers.fuzz(options.count, options.seed)
+    yield "answers", fuzz_answers.fuzz(options.count, options.seed, FLAGS if options.sanitize else ())
 
 
 KINDS: dict[str, Callable[[argparse.Namespace], Iterator[tuple[str, Counter[str]]]]] = {

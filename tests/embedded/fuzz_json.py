@@ -10,7 +10,6 @@ import copy
 import json
 import random
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 from serene.embedded import CompileFailed, Switch
@@ -94,29 +93,26 @@ def bases() -> list[dict[str, Any]]:
     return [json.loads(PROGRAMS[name][0].read_bytes()) for name in ("shapes", "probe")]
 
 
-def fuzz(
-    count: int, seed: int, *, sanitize: bool, run: float = RUN, say: Callable[[str], None] = print
-) -> Counter[str]:
-    """Tries ``count`` programs, and counts the outcomes. run: the share of the programs that load to which packets are
-    sent."""
+def fuzz(count: int, seed: int, *, sanitize: bool) -> Counter[str]:
+    """Tries ``count`` programs, and counts the outcomes."""
     given, counts = bases(), Counter[str]()
     for number in range(count):
         rng = random.Random(f"json {seed} {number}")
         data = json.dumps(mutate(rng, rng.choice(given))).encode()
         counts["programs"] += 1
         try:
-            counts[attempt(rng, data, sanitize=sanitize, run=run)] += 1
+            counts[attempt(rng, data, sanitize=sanitize)] += 1
         except BaseException:
-            say(f"program {number} of seed {seed}")
+            print(f"program {number} of seed {seed}")
             raise
     return counts
 
 
-def attempt(rng: random.Random, data: bytes, *, sanitize: bool, run: float) -> str:
+def attempt(rng: random.Random, data: bytes, *, sanitize: bool) -> str:
     """Tries one program; the outcome is "refused", "read" (and not run) or "run"."""
     try:
         generate(load_program(data))
-        if rng.random() >= run:
+        if rng.random() >= RUN:
             return "read"
         switch = Switch.load(data, cpu_port=3, compiler_flags=(*FLAGS, "-O0") if sanitize else QUICK)
     except CompileFailed:

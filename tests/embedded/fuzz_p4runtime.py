@@ -19,6 +19,7 @@ from google.protobuf.message import Message
 
 from tests.embedded.p4rt_controller import as_entity, clone_session, multicast_group, update
 from tests.embedded.p4rt_probe import Probe, Probing, packet_metadata
+from tests.embedded.packets import mutated
 from tests.embedded.running import Running
 
 ANSWER_S = 60.0
@@ -129,18 +130,6 @@ def mutate(rng: random.Random, message: Message) -> None:
                 setattr(inner, name, rng.choice(choices))
 
 
-def mutated_bytes(rng: random.Random, data: bytes) -> bytes:
-    changed = bytearray(data)
-    for _ in range(rng.randint(1, 4)):
-        if not changed or rng.random() < 0.2:
-            changed += rng.randbytes(rng.randint(1, 10))
-        elif rng.random() < 0.3:
-            del changed[rng.randrange(len(changed)) :]
-        else:
-            changed[rng.randrange(len(changed))] = rng.randrange(256)
-    return bytes(changed)
-
-
 def fuzz(count: int, seed: int) -> Counter[str]:
     """Sends ``count`` messages, and counts the status codes of the answers."""
     counts = Counter[str]()
@@ -161,7 +150,7 @@ def fuzz(count: int, seed: int) -> Counter[str]:
             mutate(rng, message)
             data = message.SerializeToString()
             if rng.random() < 0.2:
-                data = mutated_bytes(rng, data)
+                data = mutated(rng, data, len(data) + 100)
             code = send(channel, method, data)
             counts["messages"] += 1
             counts[code] += 1

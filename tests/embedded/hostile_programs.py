@@ -55,12 +55,7 @@ def a_large_varbit_header_that_is_not_there() -> None:
     made["pipelines"][1].update(init_table="e", tables=[egress])
     made["deparsers"][0]["order"] = ["h", "small", "big"]
     extract_big = {"op": "extract_VL", "parameters": [{"type": "regular", "value": "big"}, constant(8 * 600)]}
-    once = {"type": "hexstr", "value": "0x07", "mask": None, "next_state": "more"}
-    made["parsers"][0]["parse_states"][0].update(
-        transition_key=[field("h", "a")],
-        transitions=[once, {"type": "default", "value": None, "mask": None, "next_state": None}],
-    )
-    made["parsers"][0]["parse_states"].append(small.state("more", extract_big))
+    small.with_more_after_seven(made, extract_big)
     for sent in run(made, PACKETS, group=3):
         assert len(sent) == 3 and len({packet for _, packet in sent}) == 1
 

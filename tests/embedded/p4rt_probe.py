@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from finsy.proto import p4r
 
 from tests.embedded.p4rt_controller import Controller, load_p4info, number
+from tests.embedded.packets import pack, unpack
 
 PROGRAMS = Path(__file__).with_name("programs")
 JSON = PROGRAMS / "p4rt_probe.json"
@@ -50,29 +51,16 @@ class Probe:
     by_wide: int = 0
     colour: int = 0
 
-    WIDTHS: ClassVar = {
-        "a": 8, "c": 12, "nothing": 4, "address": 32, "wide": 128, "digests": 8, "mark": 8, "colour": 8,
-    }  # fmt: skip
-
     def frame(self, tail: bytes = b"") -> bytes:
-        bits, total = 0, 0
-        for field in fields(self):
-            width = self.WIDTHS.get(field.name, 16)
-            total = total << width | getattr(self, field.name)
-            bits += width
-        return ETHERNET + total.to_bytes(bits // 8, "big") + tail
+        return ETHERNET + pack((getattr(self, name), width) for name, width in WIDTHS.items()) + tail
 
     @classmethod
     def parse(cls, frame: bytes) -> Probe:
-        names = [field.name for field in fields(cls)]
-        size = sum(cls.WIDTHS.get(name, 16) for name in names) // 8
-        total = int.from_bytes(frame[len(ETHERNET) : len(ETHERNET) + size], "big")
-        values = {}
-        for name in reversed(names):
-            width = cls.WIDTHS.get(name, 16)
-            values[name] = total & ((1 << width) - 1)
-            total >>= width
-        return cls(**values)
+        return cls(*unpack(frame[len(ETHERNET) :], WIDTHS.values()))
+
+
+ODD_WIDTHS = {"a": 8, "c": 12, "nothing": 4, "address": 32, "wide": 128, "digests": 8, "mark": 8, "colour": 8}
+WIDTHS = {field.name: ODD_WIDTHS.get(field.name, 16) for field in fields(Probe)}  # in bits, in the order of the wire
 
 
 class Probing(Controller):

@@ -1,14 +1,31 @@
-"""Packets to try a switch with: valid ones, and ones changed in ways that break parsers."""
+"""Packets to try a switch with: valid ones, and ones changed in ways that break parsers. Numbers in packets."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 MOST_BYTES = 1500
 
 
-def mutated(rng: random.Random, packet: bytes) -> bytes:
+def pack(numbers: Iterable[tuple[int, int]]) -> bytes:
+    """(number, bits) pairs end to end, padded to whole bytes."""
+    total = bits = 0
+    for number, width in numbers:
+        total, bits = total << width | number & ((1 << width) - 1), bits + width
+    return (total << (-bits % 8)).to_bytes((bits + 7) // 8, "big")
+
+
+def unpack(data: bytes, widths: Iterable[int]) -> list[int]:
+    """The unsigned numbers of so many bits with which the data begin."""
+    total, bits, numbers = int.from_bytes(data, "big"), 8 * len(data), list[int]()
+    for width in widths:
+        bits -= width
+        numbers.append(total >> bits & ((1 << width) - 1))
+    return numbers
+
+
+def mutated(rng: random.Random, packet: bytes, most_bytes: int = MOST_BYTES) -> bytes:
     """A packet with one to three changes: of bits, bytes or fields, cut off, extended, or with another packet's end."""
     data = bytearray(packet)
     for _ in range(rng.randint(1, 3)):
@@ -30,7 +47,7 @@ def mutated(rng: random.Random, packet: bytes) -> bytes:
         else:
             at = rng.randrange(len(data))
             data[at:at] = rng.randbytes(rng.randint(1, 4))
-    return bytes(data[:MOST_BYTES])
+    return bytes(data[:most_bytes])
 
 
 def trial(rng: random.Random, seeds: Sequence[tuple[int, bytes]], count: int) -> list[tuple[int, bytes]]:

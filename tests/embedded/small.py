@@ -90,6 +90,15 @@ def with_header(made: Node, name: str, fields: list[list[Any]], **more: Any) -> 
     return made
 
 
+def with_more_after_seven(made: Node, *operations: Node) -> Node:
+    """The program whose parser continues with these operations, in state "more", if the byte a is 7."""
+    (start,) = made["parsers"][0]["parse_states"]
+    go = {"type": "hexstr", "value": "0x07", "mask": None, "next_state": "more"}
+    start.update(transition_key=[field("h", "a")], transitions=[go, *start["transitions"]])
+    made["parsers"][0]["parse_states"].append(state("more", *operations))
+    return made
+
+
 def encoded(made: Node) -> bytes:
     return json.dumps(made).encode()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from serene.embedded import Match, Program, Switch
 from serene.embedded.program.ir import Action, Table
@@ -49,5 +49,5 @@ class EmbeddedTarget:
         """Discards the packets that have come out so far."""
         self._outputs.clear()
 
-    def outputs(self, expected: Mapping[int, int]) -> dict[int, list[bytes]]:
+    def outputs(self) -> dict[int, list[bytes]]:
         return dict(self._outputs)

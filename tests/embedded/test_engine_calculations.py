@@ -133,11 +133,7 @@ def test_checksum_is_verified_in_full_while_its_header_is_valid(algorithm: str, 
     result = small.primitive("assign", B, small.field("standard_metadata", "checksum_error"))
     made = small.with_header(small.program([result, small.send_to(1)]), "more", [["sum", 8, False]])
     made["header_types"][1]["fields"] = [["a", 8, False], ["b", 8, False]]
-    (start,) = made["parsers"][0]["parse_states"]
-    start["transition_key"] = [A]
-    go = {"type": "hexstr", "value": "0x07", "mask": None, "next_state": "more"}
-    start["transitions"] = [go, {"type": "default", "value": None, "mask": None, "next_state": None}]
-    made["parsers"][0]["parse_states"].append(small.state("more", small.extract("more")))
+    small.with_more_after_seven(made, small.extract("more"))
     made["calculations"] = [{"name": "sum", "id": 0, "algo": algorithm, "input": [A]}]
     made["checksums"] = [
         {"name": "c", "id": 0, "target": ["more", "sum"], "type": "generic", "calculation": "sum", "verify": True,

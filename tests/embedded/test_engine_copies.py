@@ -75,7 +75,7 @@ def test_bmv2_has_the_expected_ingress_port_in_copies(tmp_path: Path) -> None:
     with bmv2.running_bmv2(PROGRAMS / "mirror.json", p4info) as switch:
         for case, (made, kind, expected) in CASES.items():
             switch.controller.push(json.dumps(made).encode())
-            switch.clone_session(SESSION, [(4, 0)])
+            switch.controller.insert(clone_session(SESSION, (4, 0)))
             ((_, packet),) = switch.process([(PORT, frame(kind))])
             switch.controller.delete(clone_session(SESSION))  # it would outlive the program
             assert int.from_bytes(packet[6:12], "big") == expected, case

@@ -14,6 +14,7 @@ import pytest
 
 from serene.embedded import Switch
 from tests.embedded import small
+from tests.embedded.packets import pack, unpack
 from tests.embedded.small import Node, constant, operation
 
 FIELDS = {  # name -> bits, signed
@@ -139,14 +140,6 @@ def program(expressions: list[Node], widths: list[int]) -> bytes:
     return small.encoded(made)
 
 
-def pack(values: list[tuple[int, int]]) -> bytes:
-    """(value, bits) end to end, padded to bytes."""
-    total = bits = 0
-    for value, width in values:
-        total, bits = total << width | value & ((1 << width) - 1), bits + width
-    return (total << (-bits % 8)).to_bytes((bits + 7) // 8, "big")
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_engine_expressions_match_python_evaluation(seed: int) -> None:
     maker = Maker(seed)
@@ -164,9 +157,5 @@ def test_engine_expressions_match_python_evaluation(seed: int) -> None:
             packet = pack([(given[name], bits) for name, (bits, _) in FIELDS.items()])
             ((port, out),) = switch.process(3, packet + b"payload")
             assert (port, out[-7:]) == (1, b"payload")
-            left = 8 * (len(out) - 7)
-            got = int.from_bytes(out[:-7], "big")
-            for index, (expression, width) in enumerate(zip(expressions, widths, strict=True)):
-                left -= width
-                expected = worth(expression, given) & ((1 << width) - 1)
-                assert got >> left & ((1 << width) - 1) == expected, (index, expression, given)
+            for expression, width, found in zip(expressions, widths, unpack(out[:-7], widths), strict=True):
+                assert found == worth(expression, given) & ((1 << width) - 1), (expression, given)

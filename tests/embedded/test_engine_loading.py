@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from finsy.proto import p4d, p4i, p4t
+from finsy.proto import p4d, p4t
+from google.protobuf import text_format
 
 from serene.embedded import Exact, Switch, load_program
 from serene.embedded.control.types import ControlError
@@ -14,6 +14,8 @@ from serene.embedded.p4runtime.pipeline import Schema
 from serene.embedded.p4runtime.status import Failure
 from serene.embedded.program.errors import NotBmv2Json
 from tests.embedded import small
+from tests.embedded.p4rt_controller import load_p4info
+from tests.embedded.p4rt_probe import PROGRAMS
 
 A, B, EMPTY = (small.field("h", name) for name in ("a", "b", "empty"))
 
@@ -197,73 +199,26 @@ def test_selector_within_a_table_spreads_packets() -> None:
 
 # -- digests -----------------------------------------------------------------------------------------------------
 
-BITS = p4t.P4BitstringLikeTypeSpec
-TYPE = p4t.P4DataTypeSpec
+BAG = PROGRAMS / "bag.p4info.txtpb"  # nested structs, a header, enums, an error, a signed number, a bool, and new types
 
 
-def bit(width: int) -> p4t.P4DataTypeSpec:
-    return TYPE(bitstring=BITS(bit=p4t.P4BitTypeSpec(bitwidth=width)))
-
-
-def named(kind: str, name: str) -> p4t.P4DataTypeSpec:
-    return TYPE(**{kind: p4t.P4NamedType(name=name)})
-
-
-def grab_bag() -> tuple[small.Node, p4i.P4Info]:
-    """A digest of every type that p4c writes as fields: nested structs, a header, enums, an error, a signed number, a
-    bool, and new types."""
-    fields: list[list[Any]] = [
-        ["flag", 1],
-        ["kind", 32],
-        ["error", 32],
-        ["serial", 8],
-        ["signed", 8],
-        ["new", 7],
-        ["sdn", 8],
-    ]
-    made = small.with_header(small.program([]), "m", [*fields, ["width", 8], ["_", 7]])
+def with_bag() -> small.Node:
+    """The program of that P4Info. The header x is there if a packet's first byte is 7."""
+    values = {"flag": 1, "kind": 1, "error": 1, "serial": 0x2A, "signed": 0xFE, "new": 5, "sdn": 9, "width": 17}
+    widths = {"flag": 1, "kind": 32, "error": 32, "new": 7}
+    fields = [[name, widths.get(name, 8)] for name in values]
+    made = small.with_header(small.program([]), "m", fields)
     made["headers"][-1]["metadata"] = True
     made = small.with_header(made, "x", [["p", 8], ["q", 80]])
     made["errors"] = [["NoError", 0], ["PacketTooShort", 1]]
-    elements = [small.field("x", "p"), small.field("x", "q"), *(small.field("m", name) for name, _ in fields)]
-    made["learn_lists"] = [{"id": 1, "name": "bag", "elements": [*elements, small.field("m", "width")]}]
-    values = {"flag": 1, "kind": 1, "error": 1, "serial": 0x2A, "signed": 0xFE, "new": 5, "sdn": 9, "width": 17}
+    elements = [small.field("x", "p"), small.field("x", "q"), *(small.field("m", name) for name in values)]
+    made["learn_lists"] = [{"id": 1, "name": "bag", "elements": elements}]
     made["actions"][0]["primitives"] = [
         *(small.primitive("assign", small.field("m", name), small.constant(value)) for name, value in values.items()),
         small.primitive("generate_digest", small.constant(0), small.constant(1)),
         small.send_to(1),
     ]
-    (start,) = made["parsers"][0]["parse_states"]
-    start["transition_key"] = [A]
-    go = {"type": "hexstr", "value": "0x07", "mask": None, "next_state": "more"}
-    start["transitions"] = [go, {"type": "default", "value": None, "mask": None, "next_state": None}]
-    made["parsers"][0]["parse_states"].append(small.state("more", small.extract("x")))
-
-    info = p4i.P4Info()
-    types = info.type_info
-    for name, width in (("p", 8), ("q", 80)):
-        types.headers["x_t"].members.add(name=name, type_spec=BITS(bit=p4t.P4BitTypeSpec(bitwidth=width)))
-    for name in ("First", "Second"):
-        types.enums["kind_t"].members.add(name=name)
-    types.serializable_enums["serial_t"].underlying_type.bitwidth = 8
-    types.new_types["new_t"].original_type.CopyFrom(bit(7))
-    types.new_types["sdn_t"].translated_type.sdn_string.SetInParent()
-    types.new_types["wide_t"].translated_type.sdn_bitwidth = 9
-    inner = types.structs["inner_t"].members
-    for name, spec in {
-        "flag": TYPE(bool=p4t.P4BoolType()), "kind": named("enum", "kind_t"), "error": TYPE(error=p4t.P4ErrorType()),
-        "serial": named("serializable_enum", "serial_t"),
-        "signed": TYPE(bitstring=BITS(int=p4t.P4IntTypeSpec(bitwidth=8))),
-    }.items():  # fmt: skip
-        inner.add(name=name, type_spec=spec)
-    pair = TYPE(tuple=p4t.P4TupleTypeSpec(members=[named("new_type", "new_t"), named("new_type", "sdn_t")]))
-    outer = types.structs["bag"].members
-    outer.add(name="x", type_spec=named("header", "x_t"))
-    outer.add(name="inner", type_spec=named("struct", "inner_t"))
-    outer.add(name="pair", type_spec=pair)
-    outer.add(name="width", type_spec=named("new_type", "wide_t"))
-    info.digests.add(preamble=p4i.Preamble(id=1, name="bag"), type_spec=named("struct", "bag"))
-    return made, info
+    return small.with_more_after_seven(made, small.extract("x"))
 
 
 def members(*items: p4d.P4Data) -> p4d.P4StructLike:
@@ -272,8 +227,8 @@ def members(*items: p4d.P4Data) -> p4d.P4StructLike:
 
 @pytest.mark.parametrize("is_valid", [True, False])
 def test_digest_of_nested_types_is_structured(is_valid: bool) -> None:
-    made, info = grab_bag()
-    with small.load(made) as switch:
+    info = load_p4info(BAG)
+    with small.load(with_bag()) as switch:
         schema = Schema(info, switch.program)
         switch.process(0, b"\x07\x0a" + bytes(9) + b"\x0b" if is_valid else b"\x01")
         (digest,) = switch.poll_digests()
@@ -294,14 +249,14 @@ def test_digest_of_nested_types_is_structured(is_valid: bool) -> None:
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        (TYPE(bitstring=BITS(varbit=p4t.P4VarbitTypeSpec(max_bitwidth=8))), "varbit is not supported"),
-        (named("header_union", "u"), "header_union is not supported"),
-        (bit(9), r"has \(8, 80, 1, 32, 32, 8, 8, 7, any, 9\) bits"),
-        (named("struct", "bag"), "nested more than 16 deep"),
+        ("bitstring { varbit { max_bitwidth: 8 } }", "varbit is not supported"),
+        ('header_union { name: "u" }', "header_union is not supported"),
+        ("bitstring { bit { bitwidth: 9 } }", r"has \(8, 80, 1, 32, 32, 8, 8, 7, any, 9\) bits"),
+        ('struct { name: "bag" }', "nested more than 16 deep"),
     ],
 )
-def test_digest_that_does_not_fit_its_p4info_is_refused(spec: p4t.P4DataTypeSpec, words: str) -> None:
-    made, info = grab_bag()
-    info.type_info.structs["bag"].members[-1].type_spec.CopyFrom(spec)
+def test_digest_that_does_not_fit_its_p4info_is_refused(spec: str, words: str) -> None:
+    info = load_p4info(BAG)
+    info.type_info.structs["bag"].members[-1].type_spec.CopyFrom(text_format.Parse(spec, p4t.P4DataTypeSpec()))
     with pytest.raises(Failure, match=words):
-        Schema(info, load_program(small.encoded(made)))
+        Schema(info, load_program(small.encoded(with_bag())))

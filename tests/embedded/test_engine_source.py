@@ -82,29 +82,22 @@ def test_c_identifiers_are_readable_and_bounded() -> None:
 
 KEPT = {"standard_metadata", "ingress", "egress", "$valid$", "NoAction"}
 WORDS = {"op", "type", "match_type", "algo"}  # keys whose values belong to the format as well
-LISTS = (
-    "header_types", "headers", "header_stacks", "header_union_types", "header_unions", "header_union_stacks", "parsers",
-    "deparsers", "actions", "pipelines", "calculations", "checksums", "learn_lists", "field_lists", "counter_arrays",
-    "meter_arrays", "register_arrays", "parse_vsets",
-)  # fmt: skip
 
 
 def names(program: dict[str, Any]) -> set[str]:
     """The names that the program itself gives to its parts, without standard_metadata and the names of v1model."""
-    found: set[str] = set()
-    for kind in LISTS:
-        for item in program.get(kind) or ():
-            found.add(item.get("name", ""))
-            for inner in ("tables", "conditionals", "action_profiles", "parse_states", "runtime_data", "key"):
-                for part in item.get(inner) or ():
-                    found.add(part.get("name") or "")
-                    found |= {key.get("name") or "" for key in part.get("key") or ()}
+    found = {""}
+
+    def visit(node: Any) -> None:
+        if isinstance(node, dict):
+            found.add(node.get("name") or "")
+            members = [*(node.get("fields") or ()), *(node.get("headers") or ())]
+            found.update(member[0] for member in members if isinstance(member, list))
+        for part in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+            visit(part)
+
+    visit(program)
     standard = {item["header_type"] for item in program["headers"] if item["name"] == "standard_metadata"}
-    for header_type in program["header_types"]:
-        if header_type["name"] not in standard:
-            found |= {field[0] for field in header_type["fields"]}
-    for union in program.get("header_union_types") or ():
-        found |= {member for member, _ in union["headers"]}
     known = {field[0] for item in program["header_types"] if item["name"] in standard for field in item["fields"]}
     return found - known - KEPT - {""}
 

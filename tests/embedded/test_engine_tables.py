@@ -155,14 +155,9 @@ def _address(some: random.Random) -> int:
     return some.choice((0, 0x0A000000, 0x0A010000, 0xC0A80000)) | some.getrandbits(16) & some.choice((0xFF, 0xFFFF))
 
 
-@pytest.fixture(scope="module")
-def program() -> bytes:
-    return enlarged(ENTRIES, *TABLES)
-
-
 @pytest.fixture
-def switch(program: bytes) -> Iterator[Switch]:
-    with Switch.load(program, compiler_flags=loaded_flags()) as switch:
+def switch() -> Iterator[Switch]:
+    with Switch.load(enlarged(ENTRIES, *TABLES), compiler_flags=loaded_flags()) as switch:
         yield switch
 
 
@@ -174,7 +169,7 @@ def test_large_table_lookup_matches_linear_scan(switch: Switch, table: str, mask
     for _ in range(1200):
         model.insert()
     model.check(200)
-    for _ in range(6):
+    for _ in range(4):
         for _ in range(250):
             kind = model.random.random()
             if kind < 0.45 or not model.entries:

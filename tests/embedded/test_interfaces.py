@@ -12,6 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+from scapy.utils import checksum
 
 from serene.embedded import Switch
 from tests.controller.hosts import packet_end
@@ -105,27 +108,14 @@ def test_workers_and_tcp_work_through_interfaces(case: Case, tmp_path: Path) -> 
     assert outcome(case, tmp_path) == {"training": "yes", "TCP": "yes"}
 
 
-def udp_frame(identification: int, payload: bytes) -> bytes:
-    """From 10.9.9.1:4000 to 10.9.9.2:4001, without a UDP checksum, and may be fragmented."""
-    head = struct.pack(
-        ">BBHHHBBH4B4B", 0x45, 0, 28 + len(payload), identification, 0, 64, 17, 0, 10, 9, 9, 1, 10, 9, 9, 2
-    )
-    udp = struct.pack(">4H", 4000, 4001, 8 + len(payload), 0)
-    return ADDRESSES + b"\x08\x00" + head[:10] + checksum(head) + head[12:] + udp + payload
-
-
-def checksum(data: bytes) -> bytes:
-    total = sum(struct.unpack(f">{len(data) // 2}H", data))
-    return (~(total % 0xFFFF or 0xFFFF) & 0xFFFF).to_bytes(2, "big")
-
-
 def test_zero_udp_checksums_and_packet_ids_pass_an_interface_unchanged() -> None:
     """A datagram whose checksum the kernel leaves to the interface, and frames, in one batch: all wait when the switch
     starts. A checksum that is computed as 0 is sent as 0xffff: 0 means that there is none. The kernel numbers the
     packets of one buffer in order: those with other numbers go alone."""
     pseudo = bytes([10, 9, 9, 1, 10, 9, 9, 2, 0, 17, 0, 10]) + struct.pack(">4H", 4000, 4001, 10, 0)
-    datagram = checksum(pseudo)  # with it, all sums to 0xffff
-    frames = [udp_frame(identification, bytes([identification]) * 200) for identification in (5, 9, 2)]
+    datagram = struct.pack(">H", checksum(pseudo))  # with it, all sums to 0xffff
+    head, udp = Ether(ADDRESSES + b"\x08\x00"), UDP(sport=4000, dport=4001, chksum=0)
+    frames = [bytes(head / IP(src="10.9.9.1", dst="10.9.9.2", id=id_) / udp / bytes([id_] * 200)) for id_ in (5, 9, 2)]
     back: list[bytes] = []
     with reflecting() as switch:
         ip("addr add 10.9.9.1/24 dev host", "neigh add 10.9.9.2 lladdr 02:00:00:00:00:02 dev host")

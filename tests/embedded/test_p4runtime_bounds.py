@@ -13,14 +13,13 @@ from serene.embedded.control import types as control
 from serene.embedded.p4runtime import service
 from serene.embedded.p4runtime.arbitration import WAITING_NOTICES, Session
 from serene.embedded.p4runtime.device import Device, Pipeline
-from serene.embedded.p4runtime.digests import DigestLists
 from serene.embedded.p4runtime.parts import MESSAGE_BYTES, MESSAGE_ITEMS, parts_of
 from serene.embedded.p4runtime.replication import _replicas
 from serene.embedded.p4runtime.service import P4RuntimeServer
 from serene.embedded.p4runtime.status import Failure, batch_status, invalid, shortened
 from tests.embedded.conftest import Target
-from tests.embedded.p4rt_controller import Code, but, load_p4info, multicast_group, refused, until
-from tests.embedded.p4rt_probe import P4INFO, Probe, Probing
+from tests.embedded.p4rt_controller import Code, but, multicast_group, refused, until
+from tests.embedded.p4rt_probe import Probe, Probing
 
 
 def notice(number: int) -> p4r.StreamMessageResponse:
@@ -197,31 +196,3 @@ def test_large_groups_are_read_in_messages_that_clients_accept(ours: Probing) ->
         ours.insert(one)
     assert sum(one.ByteSize() for one in written) > CLIENT_BYTES
     assert ours.read(multicast_group(0)) == written
-
-
-def test_list_of_large_digests_is_split() -> None:
-    """Each part is acknowledged by its own number."""
-    info = load_p4info(P4INFO)
-    sent: list[p4r.DigestList] = []
-
-    def deliver(message: p4r.StreamMessageResponse) -> bool:
-        sent.append(message.digest)
-        return True
-
-    lists = DigestLists(info, deliver)
-    large = p4d.P4Data(bitstring=bytes(MESSAGE_BYTES // 2))
-    lists._value = lambda spec, values: large  # type: ignore[method-assign]
-    digest = info.digests[0].preamble
-    config = p4r.DigestEntry.Config(max_list_size=5, max_timeout_ns=60 * 10**9, ack_timeout_ns=60 * 10**9)
-    lists.insert(p4r.DigestEntry(digest_id=digest.id, config=config))
-    for number in range(5):
-        lists.add(digest.name, (number, 0, 0))
-    assert sum(len(one.data) for one in sent) == 5 and len(sent) > 1
-    assert len({one.list_id for one in sent}) == len(sent)
-    assert all(one.ByteSize() < CLIENT_BYTES for one in sent)
-    for one in sent:
-        lists.acknowledge(p4r.DigestListAck(digest_id=one.digest_id, list_id=one.list_id))
-    before = len(sent)
-    for number in range(5):
-        lists.add(digest.name, (number, 0, 0))
-    assert len(sent) > before, "they are all acknowledged, so they come again"

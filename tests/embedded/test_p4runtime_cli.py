@@ -25,6 +25,7 @@ from tests.embedded.p4rt_controller import PATIENCE_S, until
 from tests.embedded.p4rt_probe import JSON, P4INFO, Probe
 from tests.embedded.running import Hosts, Running
 from tests.ports import some_port
+from tests.support.golden import rows
 
 COMMAND = [sys.executable, "-m", "serene.embedded.command.cli"]
 
@@ -131,55 +132,7 @@ def test_ports_survive_a_change_of_program(tmp_path: Path, hosts: Hosts) -> None
 
 # -- bad input ------------------------------------------------------------------------------------------------
 
-ONE_LINE = """
-2 || --no-p4
-2 {json} --no-p4 || not both
-2 --no-p4 -i eth0 || PORT@INTERFACE
-2 --no-p4 -i x@eth0 || PORT@INTERFACE
-2 --no-p4 -i 1@ || PORT@INTERFACE
-2 --no-p4 -i 512@lo || 0 to 511
-2 --no-p4 -i -1@lo || PORT@INTERFACE
-2 --no-p4 -i 1@udp: || udp:LOCAL
-2 --no-p4 -i 1@udp:70000 || udp:LOCAL
-2 --no-p4 -i 1@udp:1:2:3 || udp:LOCAL
-2 --no-p4 -i 1@shm: || PORT@shm:/PATH
-2 --no-p4 -i 1@shm:port1 || PORT@shm:/PATH
-2 --no-p4 -i 1@shm:/{long} || at most 107 bytes
-2 --no-p4 -i 1@shm:/run/one -i 2@shm:/run/one || path /run/one is given twice
-2 --no-p4 -i 1@lo -i 1@udp:5000 || port 1 is given twice
-2 --no-p4 -i 1@udp:5000 -i 2@udp:5000 || UDP port 5000 is given twice
-2 --no-p4 -i 1@udp:5000:5001 -i 2@udp:5001 || UDP port 5001 is a peer and the switch's own
-2 --no-p4 -i 255@lo -- --cpu-port 255 || port 255 is the CPU port
-2 --no-p4 -i 511@lo || port 511 is the drop port
-2 --no-p4 --device-id -1 || --device-id -1
-2 --no-p4 --device-id one || --device-id
-2 --no-p4 --log-level loud || 'trace'
-2 --no-p4 -- --cpu-port 0 || --cpu-port 0
-2 --no-p4 -- --cpu-port 700 || expected 1 to 511
-2 --no-p4 -- --cpu-port 511 || both 511
-2 --no-p4 -- --speed 9 || --speed
-2 --no-p4 -- --grpc-server-addr nonsense || 'nonsense': expected HOST:PORT
-2 --no-p4 -- --grpc-server-addr :9559 || HOST:PORT
-2 --no-p4 -- --grpc-server-addr 127.0.0.1:99999 || 65535
-2 --no-p4 --fast || --fast
-2 --no-p4 --pcap /nowhere || --pcap /nowhere: expected a directory
-2 --no-p4 --thrift-port 0 || --thrift-port 0: expected 1 to 65535
-2 --no-p4 --log-file-max-files 0 || expected 1 or more
-2 --no-p4 --dump-packet-data -1 || --dump-packet-data -1: expected 0 to
-2 --no-p4 --log-file /nowhere/log || cannot write /nowhere/log.txt
-2 --no-p4 -- --grpc-server-ssl || --grpc-server-cert FILE
-2 --no-p4 -- --grpc-server-key k || certificates need --grpc-server-ssl
-2 --no-p4 -- --grpc-server-ssl --grpc-server-cert /c --grpc-server-key /k || cannot read /
-1 --no-p4 -i 1@nowhere0 || 'nowhere0'
-1 --no-p4 -i 1@shm:{tmp}/missing/port -- {grpc} || in a folder to write to
-1 --no-p4 -i 1@shm:{tmp}/file -- {grpc} || not a socket
-1 --no-p4 -- --grpc-server-addr {tcp} || {tcp}
-1 --no-p4 -i 1@udp:{udp} -- {grpc} || {udp}
-1 --no-p4 -- --grpc-server-addr 192.0.2.1:9559 || cannot listen on 192.0.2.1:9559
-1 {tmp}/missing.json -- {grpc} || missing.json
-1 {tmp}/other.json -- {grpc} || not BMv2's JSON
-1 {p4info} -- {grpc} || not JSON
-"""
+REFUSALS = Path(__file__).with_name("switch_refusals.txt")
 
 
 def test_switch_cli_reports_bad_input_in_one_line(
@@ -189,15 +142,14 @@ def test_switch_cli_reports_bad_input_in_one_line(
     (tmp_path / "other.json").write_text('{"a": 1}')
     with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
         udp.bind(("127.0.0.1", 0))
-        words_of = {
+        named = {
             "json": JSON, "p4info": P4INFO, "tmp": tmp_path, "long": "x" * 107,
             "grpc": "--grpc-server-addr 127.0.0.1:0",
             "tcp": f"127.0.0.1:{tcp.getsockname()[1]}", "udp": udp.getsockname()[1],
         }  # fmt: skip
-        for row in ONE_LINE.strip().format(**words_of).splitlines():
-            arguments, _, words = row.partition("||")
-            code, *given = arguments.split()
-            assert ended_with(given, monkeypatch, capsys, words.strip()) == int(code), row
+        for status, arguments, words in rows(REFUSALS):
+            code = ended_with(arguments.format(**named).split(), monkeypatch, capsys, words.format(**named))
+            assert status.startswith(f"exit status {code}:"), arguments
     if os.geteuid() == 0:  # the choices
         assert ended_with(["--no-p4", "-i", "1@nowhere0"], monkeypatch, capsys, "lo") == 1
     for name, value in (("PATH", str(tmp_path)), ("CC", ""), ("XDG_CACHE_HOME", str(tmp_path))):

@@ -149,19 +149,16 @@ def test_program_is_replaced_while_packets_flow(alone: Probing) -> None:
 
 
 class Probed:
-    """A device that runs the probe. Its messages to controllers wait in ``delivered``, if ``first`` allows it."""
+    """A device that runs the probe. Its messages to controllers are in ``delivered``; ``first`` runs before each."""
 
-    def __init__(self) -> None:
-        self.delivered: list[Probe] = []
+    def __init__(self, first: Callable[[], None]) -> None:
+        self._first, self.delivered = first, list[Probe]()
         self.device = Device([], cpu_port=CPU_PORT, drop_port=511, deliver=self._deliver)
         config = p4r.ForwardingPipelineConfig(p4info=load_p4info(P4INFO), p4_device_config=JSON.read_bytes())
         self.device.commit(self.device.load(config))
 
-    def first(self) -> None:
-        """Runs before each message is recorded."""
-
     def _deliver(self, message: p4r.StreamMessageResponse) -> bool:
-        self.first()
+        self._first()
         self.delivered.append(Probe.parse(message.packet.payload))
         return True
 
@@ -171,17 +168,15 @@ class Probed:
 
 
 def test_failure_on_one_message_does_not_affect_the_next(caplog: pytest.LogCaptureFixture) -> None:
-    class Failing(Probed):
-        failed = False
+    failures = [RuntimeError("no room")]
 
-        def first(self) -> None:
-            if not self.failed:
-                self.failed = True
-                raise RuntimeError("no room")
+    def fail_once() -> None:
+        if failures:
+            raise failures.pop()
 
-    probed = Failing()
+    probed = Probed(fail_once)
     probed.send(Probe(b=1))
-    until(lambda: probed.failed, "the first packet is reported")
+    until(lambda: not failures, "the first packet is reported")
     probed.send(Probe(b=2))
     until(lambda: probed.delivered, "the second one is, too")
     assert [probe.b for probe in probed.delivered] == [2] and "no room" in caplog.text
@@ -192,12 +187,11 @@ def test_packets_sent_before_stop_are_still_delivered() -> None:
     """Also those that arrive when no thread waits for events any more."""
     entered, released = threading.Event(), threading.Event()
 
-    class Waiting(Probed):
-        def first(self) -> None:
-            entered.set()
-            assert released.wait(PATIENCE_S)
+    def wait() -> None:
+        entered.set()
+        assert released.wait(PATIENCE_S)
 
-    probed = Waiting()
+    probed = Probed(wait)
     probed.send(Probe(b=1))
     assert entered.wait(PATIENCE_S)
     switch = probed.device.running

@@ -14,7 +14,7 @@ from serene.embedded.p4runtime import P4RuntimeServer
 from serene.embedded.p4runtime.pipeline import Schema
 from serene.embedded.p4runtime.status import Failure
 from tests.embedded.conftest import Target
-from tests.embedded.p4rt_controller import GONE, Code, but, load_p4info, number, refused
+from tests.embedded.p4rt_controller import GONE, Code, alias, but, load_p4info, number, refused
 from tests.embedded.p4rt_probe import CPU_PORT, JSON, P4INFO, SOURCE, Probe, Probing
 from tests.embedded.p4rt_programs import PROFILES, VALUE_SETS
 
@@ -119,76 +119,48 @@ def test_bad_device_configs_are_refused(ours: Probing, action: str) -> None:
         assert words in refused(Code.INVALID_ARGUMENT, ours.push, config, action=action)
 
 
-FOUND_LPM = next(action for action in load_p4info(P4INFO).actions if action.preamble.alias == "found_lpm").preamble.id
-BY_LPM = next(table for table in load_p4info(P4INFO).tables if table.preamble.alias == "by_lpm").preamble.id
+INFO = load_p4info(P4INFO)
+TABLES, ACTIONS = ({alias(item): item.preamble.id for item in items} for items in (INFO.tables, INFO.actions))
 BY_EXACT, LEARNED = "ProbeIngress.by_exact", "type_info.structs.learned_t.members"
+WIDTH = "controller_packet_metadata.0.metadata.0.bitwidth"
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "culprits"),
-    [
-        ("tables.by_lpm.preamble.name", "ProbeIngress.elsewhere", ["ProbeIngress.elsewhere", "ProbeIngress.by_lpm"]),
-        ("tables.by_exact.match_fields.1.bitwidth", 17, [BY_EXACT, "17", "16"]),
-        (
-            "tables.by_exact.match_fields.0.match_type", p4i.MatchField.TERNARY,
-            [BY_EXACT, "ternary 8 bits", "exact 8 bits"],
-        ),
-        ("tables.by_exact.match_fields.1", GONE, [BY_EXACT]),
-        (
-            "tables.by_exact.action_refs.0.id", FOUND_LPM,
-            [BY_EXACT, "ProbeIngress.found_lpm", "ProbeIngress.found_exact"],
-        ),
-        ("tables.by_exact.action_refs.0.id", 0x01ABCDEF, [BY_EXACT, str(0x01ABCDEF)]),
-        ("actions.found_exact.params.0.bitwidth", 48, ["ProbeIngress.found_exact", "48", "16"]),
-        ("counters.seen.preamble.name", "ProbeIngress.unseen", ["ProbeIngress.unseen", "ProbeIngress.seen"]),
-        ("counters.seen.size", 80, ["ProbeIngress.seen", "80", "8"]),
-        ("meters.rate.preamble.name", "ProbeIngress.speed", ["ProbeIngress.speed", "ProbeIngress.rate"]),
-        (
-            "registers.last_source.preamble.name", "ProbeIngress.first_source",
-            ["ProbeIngress.first_source", "ProbeIngress.last_source"],
-        ),
-        (
-            "direct_counters.exact_hits.direct_table_id", BY_LPM,
-            ["ProbeIngress.exact_hits", BY_EXACT, "ProbeIngress.by_lpm"],
-        ),
-        ("digests.0.preamble.name", "forgotten_t", ["forgotten_t", "learned_t"]),
-        (f"{LEARNED}.1.type_spec.bitstring.bit.bitwidth", 16, ["learned_t", "16", "9"]),
-        (f"{LEARNED}.1.type_spec.struct.name", "learned_t", ["nested"]),  # a type that holds itself
-        ("tables.by_lpm.preamble.id", load_p4info(P4INFO).tables[0].preamble.id, ["ProbeIngress.by_"]),
-        ("action_profiles.+.preamble.name", "ProbeIngress.ecmp", ["ProbeIngress.ecmp"]),
-        ("controller_packet_metadata.0.metadata.0.bitwidth", 2**31 - 1, ["bits"]),
-        ("controller_packet_metadata.0.metadata.0.bitwidth", -1, ["bits"]),
-    ],
-)  # fmt: skip
-def test_p4info_that_does_not_fit_is_refused_by_name(ours: Probing, path: str, value: Any, culprits: list[str]) -> None:
-    info = but(load_p4info(P4INFO), path, value)
-    for action in ("VERIFY", "VERIFY_AND_COMMIT"):
-        message = refused(Code.INVALID_ARGUMENT, ours.push, None, info, action=action)
-        assert all(culprit in message for culprit in culprits), message
-    ours.read(ours.key("by_exact"))  # the old one is still there
-
-
-@pytest.mark.parametrize(
-    ("program", "path", "value", "words"),
-    [
-        (
-            PROFILES,
-            "action_profiles.spreader.size",
-            77,
-            "'.*spreader' has 77 members in the P4Info and 8 in the program",
-        ),
-        (PROFILES, "action_profiles.spreader.with_selector", False, "'.*spreader' has a selector only in"),
-        (PROFILES, "tables.by_group.implementation_id", 0, "'.*by_group' has the action profile '.*spreader'"),
-        (VALUE_SETS, "value_sets.kinds.match.0.bitwidth", 17, "'.*kinds' has 17 bits in the P4Info and 16"),
-    ],
-)
-def test_profile_or_value_set_that_does_not_fit_is_refused_by_name(
-    program: Path, path: str, value: object, words: str
-) -> None:
+@pytest.mark.parametrize(("program", "path", "value", "words"), [
+    (JSON, "tables.by_lpm.preamble.name", "ProbeIngress.elsewhere", ["ProbeIngress.elsewhere", "ProbeIngress.by_lpm"]),
+    (JSON, "tables.by_exact.match_fields.1.bitwidth", 17, [BY_EXACT, "17", "16"]),
+    (JSON, "tables.by_exact.match_fields.0.match_type", p4i.MatchField.TERNARY,
+     [BY_EXACT, "ternary 8 bits", "exact 8 bits"]),
+    (JSON, "tables.by_exact.match_fields.1", GONE, [BY_EXACT]),
+    (JSON, "tables.by_exact.action_refs.0.id", ACTIONS["found_lpm"],
+     [BY_EXACT, "ProbeIngress.found_lpm", "ProbeIngress.found_exact"]),
+    (JSON, "tables.by_exact.action_refs.0.id", 0x01ABCDEF, [BY_EXACT, str(0x01ABCDEF)]),
+    (JSON, "actions.found_exact.params.0.bitwidth", 48, ["ProbeIngress.found_exact", "48", "16"]),
+    (JSON, "counters.seen.preamble.name", "ProbeIngress.unseen", ["ProbeIngress.unseen", "ProbeIngress.seen"]),
+    (JSON, "counters.seen.size", 80, ["ProbeIngress.seen", "80", "8"]),
+    (JSON, "meters.rate.preamble.name", "ProbeIngress.speed", ["ProbeIngress.speed", "ProbeIngress.rate"]),
+    (JSON, "registers.last_source.preamble.name", "ProbeIngress.first_source",
+     ["ProbeIngress.first_source", "ProbeIngress.last_source"]),
+    (JSON, "direct_counters.exact_hits.direct_table_id", TABLES["by_lpm"],
+     ["ProbeIngress.exact_hits", BY_EXACT, "ProbeIngress.by_lpm"]),
+    (JSON, "digests.0.preamble.name", "forgotten_t", ["forgotten_t", "learned_t"]),
+    (JSON, f"{LEARNED}.1.type_spec.bitstring.bit.bitwidth", 16, ["learned_t", "16", "9"]),
+    (JSON, f"{LEARNED}.1.type_spec.struct.name", "learned_t", ["nested"]),  # a type that holds itself
+    (JSON, "tables.by_lpm.preamble.id", INFO.tables[0].preamble.id, ["ProbeIngress.by_"]),
+    (JSON, "action_profiles.+.preamble.name", "ProbeIngress.ecmp", ["ProbeIngress.ecmp"]),
+    (JSON, WIDTH, 2**31 - 1, ["bits"]),
+    (JSON, WIDTH, -1, ["bits"]),
+    (PROFILES, "action_profiles.spreader.size", 77, ["spreader' has 77 members in the P4Info and 8 in the program"]),
+    (PROFILES, "action_profiles.spreader.with_selector", False, ["spreader' has a selector only in"]),
+    (PROFILES, "tables.by_group.implementation_id", 0, ["by_group' has the action profile '", "spreader'"]),
+    (VALUE_SETS, "value_sets.kinds.match.0.bitwidth", 17, ["kinds' has 17 bits in the P4Info and 16"]),
+])  # fmt: skip
+def test_p4info_that_does_not_fit_is_refused_by_name(program: Path, path: str, value: Any, words: list[str]) -> None:
     info = load_p4info(program.with_suffix(".p4info.txtpb"))
     Schema(info, load_program(program))
-    with pytest.raises(Failure, match=words):
+    with pytest.raises(Failure) as refusal:
         Schema(but(info, path, value), load_program(program))
+    assert refusal.value.code is Code.INVALID_ARGUMENT
+    assert all(word in refusal.value.message for word in words), refusal.value.message
 
 
 @pytest.mark.parametrize("fields", [0, 1])
@@ -217,7 +189,7 @@ def test_p4info_may_have_objects_that_p4c_removed(ours: Probing, fields: int) ->
         assert str(absent.ListFields()[0][1]) in refused(Code.UNKNOWN, ours.modify, absent)
     assert ours.get_pipeline().p4info == info
     ours.insert(p4r.DigestEntry(digest_id=digest.preamble.id))
-    profile.table_ids.append(BY_LPM)
+    profile.table_ids.append(TABLES["by_lpm"])
     assert "ProbeIngress.unused" in refused(Code.INVALID_ARGUMENT, ours.push, None, info)
 
 
@@ -248,12 +220,8 @@ def test_digests_of_unnamed_types_are_paired_by_type_and_order() -> None:
     (first,) = program["learn_lists"]
     program["learn_lists"] = [
         {**first, "id": id_, "name": name, "elements": first["elements"][:size]}
-        for id_, name, size in (
-            (1, "tuple_0", 3),
-            (2, "tuple_1", 2),
-            (3, "tuple_0", 3),
-            (4, "tuple_0", 3),
-            (5, "digest", 1),
+        for id_, (name, size) in enumerate(
+            (("tuple_0", 3), ("tuple_1", 2), ("tuple_0", 3), ("tuple_0", 3), ("digest", 1)), 1
         )
     ]
     for place, widths in enumerate(([48, 9, 16], [48, 9, 16], [48, 9])):

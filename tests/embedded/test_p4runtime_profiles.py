@@ -17,10 +17,12 @@ from serene.embedded import ControlError, Switch
 from serene.embedded.p4runtime.pipeline import Schema
 from serene.embedded.p4runtime.profiles import Profiles
 from serene.embedded.p4runtime.status import Failure
+from serene.embedded.program.crcs import Crc
 from tests.embedded import small
 from tests.embedded.conftest import Target
 from tests.embedded.p4rt_controller import Code, load_p4info, ordered
 from tests.embedded.p4rt_programs import PROFILES, Profiled, Selecting
+from tests.embedded.test_engine_calculations import by_the_book
 
 P4INFO = PROFILES.with_suffix(".p4info.txtpb")
 
@@ -39,16 +41,8 @@ def own(embedded: Target) -> Iterator[Profiled]:
 
 def places(count: int, flows: int = 40) -> list[int]:
     """Which of ``count`` members each flow is given: by its CRC-16."""
-
-    def crc16(data: bytes) -> int:
-        crc = 0
-        for byte in data:
-            crc ^= byte
-            for _ in range(8):
-                crc = crc >> 1 ^ 0xA001 if crc & 1 else crc >> 1
-        return crc
-
-    return [crc16(flow.to_bytes(2, "big")) % count for flow in range(flows)]
+    crc = Crc(0x8005, 0, 0, True, True)
+    return [by_the_book(crc, 16, flow.to_bytes(2, "big")) % count for flow in range(flows)]
 
 
 def test_entries_share_a_profile_member(profiled: Profiled) -> None:

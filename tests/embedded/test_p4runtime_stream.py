@@ -7,9 +7,10 @@ from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
-from finsy.proto import p4r
+from finsy.proto import p4d, p4r
 
 from serene.embedded.p4runtime.digests import DigestLists
+from serene.embedded.p4runtime.parts import MESSAGE_BYTES
 from tests.embedded.conftest import Target, embedded_target
 from tests.embedded.p4rt_controller import Code, load_p4info, new_election_id, number
 from tests.embedded.p4rt_probe import CPU_PORT, P4INFO, SOURCE, Probe, Probing, packet_metadata
@@ -181,18 +182,17 @@ def test_unacknowledged_digests_expire_at_the_second_check(monkeypatch: pytest.M
 
     frozen = SimpleNamespace(monotonic=lambda: clock[0], time_ns=time.time_ns)
     monkeypatch.setattr("serene.embedded.p4runtime.digests.time", frozen)
-    lists = digest_lists(deliver, 1000 * MS)
+    lists = digest_lists(deliver, ack_timeout_ns=1000 * MS)
     for clock[0] in (100.25, 101.35, 101.99, 102.0, 103.9, 104.0):
         lists.add("learned_t", (SOURCE, 1, 7))
     assert sent == [100.25, 102.0, 104.0]
 
 
-def digest_lists(deliver: Callable[[p4r.StreamMessageResponse], bool], ack_timeout_ns: int) -> DigestLists:
-    """Lists of one digest each."""
+def digest_lists(deliver: Callable[[p4r.StreamMessageResponse], bool], **config: int) -> DigestLists:
     info = load_p4info(P4INFO)
     lists = DigestLists(info, deliver)
-    config = p4r.DigestEntry.Config(max_list_size=1, ack_timeout_ns=ack_timeout_ns)
-    lists.insert(p4r.DigestEntry(digest_id=info.digests[0].preamble.id, config=config))
+    given = p4r.DigestEntry.Config(**({"max_list_size": 1} | config))
+    lists.insert(p4r.DigestEntry(digest_id=info.digests[0].preamble.id, config=given))
     return lists
 
 
@@ -205,14 +205,37 @@ def test_digests_without_receiver_or_ack_may_repeat_at_once() -> None:
             sent.append(learned(message.digest))
         return anybody_there
 
-    lists = digest_lists(deliver, 60_000 * MS)
+    lists = digest_lists(deliver, ack_timeout_ns=60_000 * MS)
     lists.add("learned_t", (SOURCE, 1, 7))
     anybody_there = True
     for _ in range(2):
         lists.add("learned_t", (SOURCE, 1, 7))
     assert sent == [[7]]
     sent.clear()
-    lists = digest_lists(deliver, 0)
+    lists = digest_lists(deliver)
     for _ in range(3):
         lists.add("learned_t", (SOURCE, 1, 7))
     assert sent == [[7]] * 3
+
+
+def test_list_of_large_digests_is_split() -> None:
+    """Each part is acknowledged by its own number."""
+    sent: list[p4r.DigestList] = []
+
+    def deliver(message: p4r.StreamMessageResponse) -> bool:
+        sent.append(message.digest)
+        return True
+
+    lists = digest_lists(deliver, max_list_size=5, max_timeout_ns=60_000 * MS, ack_timeout_ns=60_000 * MS)
+    lists._value = lambda spec, values: p4d.P4Data(bitstring=bytes(MESSAGE_BYTES // 2))  # type: ignore[method-assign]
+    for number_ in range(5):
+        lists.add("learned_t", (number_, 0, 0))
+    assert sum(len(one.data) for one in sent) == 5 and len(sent) > 1
+    assert len({one.list_id for one in sent}) == len(sent)
+    assert all(one.ByteSize() < 4 << 20 for one in sent)  # what a client of gRPC takes by default
+    for one in sent:
+        lists.acknowledge(p4r.DigestListAck(digest_id=one.digest_id, list_id=one.list_id))
+    before = len(sent)
+    for number_ in range(5):
+        lists.add("learned_t", (number_, 0, 0))
+    assert len(sent) > before, "they are all acknowledged, so they come again"

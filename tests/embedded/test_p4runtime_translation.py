@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from finsy.proto import p4d, p4i, p4r, p4t
@@ -26,33 +25,27 @@ TYPES = {
 }
 
 
+IN, OUT = "controller_packet_metadata.packet_in.metadata", "controller_packet_metadata.packet_out.metadata"
+TYPED = {
+    "tables.by_scoped.match_fields.a": "vrf_t", "tables.by_optional.match_fields.a": "vrf_t",
+    "tables.by_idle.match_fields.a": "vrf_t", "tables.by_exact.match_fields.b": "wide_t",
+    "actions.found_scoped.params.value": "hop_t", "actions.found_lpm.params.value": "hop_t",
+    f"{IN}.ingress_port": "port_t", f"{OUT}.egress_port": "port_t",
+}  # fmt: skip
+
+
 def translated() -> p4i.P4Info:
     """The probe's P4Info with strings for ports, for the 8 bits of a (VRFs) and for what by_scoped and by_lpm find
     (next hops); with 17 bits for the 16 of b in by_exact; and without the last field of packet-ins."""
     info = load_p4info(P4INFO)
     for name, spec in TYPES.items():
         info.type_info.new_types[name].CopyFrom(spec)
-
-    def give(items: Any, name: str, type_: str) -> None:
-        (item,) = (item for item in items if item.name == name)
-        item.type_name.name = type_
-        item.bitwidth = 17 if type_ == "wide_t" else 0
-
-    tables = {table.preamble.alias: table for table in info.tables}
-    actions = {action.preamble.alias: action for action in info.actions}
-    for table in ("by_scoped", "by_optional", "by_idle"):
-        give(tables[table].match_fields, "a", "vrf_t")
-    give(tables["by_exact"].match_fields, "b", "wide_t")
-    for action in ("found_scoped", "found_lpm"):
-        give(actions[action].params, "value", "hop_t")
-    for header in info.controller_packet_metadata:
-        give(header.metadata, "ingress_port" if header.preamble.name == "packet_in" else "egress_port", "port_t")
-        if header.preamble.name == "packet_in":
-            del header.metadata[-1]
-    for member in info.type_info.structs["learned_t"].members:
-        if member.name == "port":
-            member.type_spec.new_type.name = "port_t"
-    return info
+    for path, name in TYPED.items():
+        info = but(info, f"{path}.type_name.name", name)
+        info = but(info, f"{path}.bitwidth", 17 if name == "wide_t" else 0)
+    info = but(info, "type_info.structs.learned_t.members.port.type_spec.new_type.name", "port_t")
+    made: p4i.P4Info = but(info, f"{IN}.2")
+    return made
 
 
 class Translated(Controller):

@@ -97,8 +97,12 @@ def text(value: str) -> bytes:
     return bytes([len(value)]) + value.encode()
 
 
+Make = Callable[[], Probing]
+Connect = Callable[[], Hostile]
+
+
 @pytest.fixture
-def hostile(fresh: Target) -> Iterator[Callable[[], Hostile]]:
+def hostile(fresh: Target) -> Iterator[Connect]:
     with contextlib.ExitStack() as stack:
         yield lambda: stack.enter_context(contextlib.closing(Hostile(fresh.address)))
 
@@ -111,7 +115,7 @@ def check_served(controller: Probing) -> None:
     assert controller.get_pipeline("COOKIE_ONLY") is not None
 
 
-def check_takes_over(new: Callable[[], Probing]) -> None:
+def check_takes_over(new: Make) -> None:
     """A controller becomes primary. While hundreds of streams begin at once, it may be refused before its election id
     is read; then it connects again, as ours does."""
 
@@ -131,7 +135,7 @@ def check_takes_over(new: Callable[[], Probing]) -> None:
 
 @pytest.mark.parametrize("path", ONE_REQUEST)
 def test_calls_whose_request_never_arrives_keep_no_controller_out(
-    new: Callable[[], Probing], hostile: Callable[[], Hostile], path: str, caplog: pytest.LogCaptureFixture
+    new: Make, hostile: Connect, path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "serene.switch")
     before = new()
@@ -148,9 +152,7 @@ def test_calls_whose_request_never_arrives_keep_no_controller_out(
     assert len(messages) <= 3, "as many as the number of cancelled calls has digits"
 
 
-def test_answers_that_are_not_read_keep_no_controller_out(
-    new: Callable[[], Probing], hostile: Callable[[], Hostile]
-) -> None:
+def test_answers_that_are_not_read_keep_no_controller_out(new: Make, hostile: Connect) -> None:
     """Nor streams whose end is not read, or that are refused and do not read it."""
     before = new().primary()
     before.insert(before.scoped(1, 1))
@@ -168,9 +170,7 @@ def test_answers_that_are_not_read_keep_no_controller_out(
     check_takes_over(new)
 
 
-def test_controllers_are_served_while_ended_calls_begin_again(
-    new: Callable[[], Probing], hostile: Callable[[], Hostile]
-) -> None:
+def test_controllers_are_served_while_ended_calls_begin_again(new: Make, hostile: Connect) -> None:
     """Each new call takes the place of an older one of the same attackers."""
     stop, peers = threading.Event(), [hostile() for _ in range(4)]
     begun = [0] * len(peers)
@@ -230,7 +230,7 @@ def test_more_connections_than_the_bound_are_refused(monkeypatch: pytest.MonkeyP
             assert not peer.recv(1), "it is closed"
 
 
-def test_slow_request_is_served_when_it_arrives(new: Callable[[], Probing]) -> None:
+def test_slow_request_is_served_when_it_arrives(new: Make) -> None:
     released = threading.Event()
     controller = new().primary()
     call = controller._channel.stream_unary(

@@ -326,20 +326,14 @@ OTHER = PROGRAMS / "shapes.json"
 
 
 @pytest.fixture
-def running() -> Iterator[P4RuntimeServer]:
-    with P4RuntimeServer((), address="127.0.0.1:0", device_id=DEVICE_ID, program=Switch.load(JSON)) as server:
-        yield server
-
-
-@pytest.fixture
-def primary(running: P4RuntimeServer) -> Iterator[Probing]:
-    with Probing(f"127.0.0.1:{running.port}", DEVICE_ID) as controller:
+def primary(server: P4RuntimeServer) -> Iterator[Probing]:
+    with Probing(f"127.0.0.1:{server.port}", DEVICE_ID) as controller:
         controller.become_primary()
         yield controller
 
 
-def test_watch_ends_if_the_new_program_lacks_its_header(running: P4RuntimeServer, primary: Probing) -> None:
-    one, every = Watch(running.port, match="probe.a == 1"), Watch(running.port)
+def test_watch_ends_if_the_new_program_lacks_its_header(server: P4RuntimeServer, primary: Probing) -> None:
+    one, every = Watch(server.port, match="probe.a == 1"), Watch(server.port)
     primary.push(OTHER.read_bytes(), load_p4info(OTHER.with_suffix(".p4info.txtpb")))
     assert one.ended.wait(PATIENCE_S), "it would wait for ever"
     assert one.error.startswith("the program was replaced, and the new one lacks what was requested: no header")
@@ -348,7 +342,7 @@ def test_watch_ends_if_the_new_program_lacks_its_header(running: P4RuntimeServer
 
 
 def test_tracing_is_compiled_without_holding_the_server_lock(
-    running: P4RuntimeServer, primary: Probing, monkeypatch: pytest.MonkeyPatch
+    server: P4RuntimeServer, primary: Probing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The watcher comes when the program is saved, and is traced once it is committed."""
     prepare = recording.Tracing.prepare_tracing
@@ -357,9 +351,9 @@ def test_tracing_is_compiled_without_holding_the_server_lock(
     def lock_is_free() -> bool:
         """For others than this thread."""
         with ThreadPoolExecutor(1) as other:
-            free = other.submit(running._lock.acquire, timeout=2).result()
+            free = other.submit(server._lock.acquire, timeout=2).result()
             if free:
-                other.submit(running._lock.release).result()
+                other.submit(server._lock.release).result()
         return free
 
     def noted(self: recording.Tracing) -> None:
@@ -368,7 +362,7 @@ def test_tracing_is_compiled_without_holding_the_server_lock(
         prepare(self)
 
     primary.push(action="VERIFY_AND_SAVE")
-    watched = Watch(running.port)
+    watched = Watch(server.port)
     monkeypatch.setattr(recording.Tracing, "prepare_tracing", noted)
     primary.push_nothing("COMMIT")
     assert compiled.get(timeout=PATIENCE_S), "the lock was held"
@@ -376,10 +370,10 @@ def test_tracing_is_compiled_without_holding_the_server_lock(
     watched.close()
 
 
-def test_trace_watcher_reports_count_of_untraced_packets(running: P4RuntimeServer, tmp_path: Path) -> None:
-    watching = Tracing(tmp_path, running.port)
+def test_trace_watcher_reports_count_of_untraced_packets(server: P4RuntimeServer, tmp_path: Path) -> None:
+    watching = Tracing(tmp_path, server.port)
     try:
-        (watcher,) = running._device.observers._watchers
+        (watcher,) = server._device.observers._watchers
         watcher.offer(None, lost=3)
         until(lambda: watching.lines[1:] == ["3 packets were not traced: they arrived too fast"], "it is reported")
     finally:

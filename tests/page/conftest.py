@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from selenium.webdriver import Chrome, ChromeOptions
@@ -63,11 +62,6 @@ def show_as(browser: Chrome, width: int, scheme: str) -> None:
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     scheme_wanted = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", scheme_wanted)
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Path:
-    return tmp_path / "log"
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 
-import pytest
 from selenium.webdriver import Chrome
 
 from serene.palette import BLUE, COMPUTING, GREEN, PURPLE, SENDING, VERMILION, WAITING
@@ -19,33 +17,29 @@ FRAMES = """return new Promise((done) => {
 })"""
 
 
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with hour.serving() as address:
-        yield address
+def test_page_shows_an_hour_of_32_workers_in_bounded_memory(browser: Chrome) -> None:
+    with hour.serving() as url:
+        browser.get(f"{url}/")
+        until(lambda: text(browser, "#in-force") == "BSP", "the page is there")
+        button(browser, "1 h").click()
+        colours = {rgba(colour) for colour in (COMPUTING, SENDING, WAITING, BLUE, VERMILION, PURPLE)}
+        until(lambda: colours <= drawn(browser, "timeline"), "an hour is drawn, with its swaps")
+        curve = {rgba(colour) for colour in (GREEN, BLUE, VERMILION, PURPLE)}
+        until(lambda: curve <= drawn(browser, "accuracy"), "a curve in the strategies' colours")
+        assert len(browser.find_elements("css selector", "#workers tbody tr")) == hour.WORKERS
 
+        def elements() -> int:
+            return int(browser.execute_script("return document.getElementsByTagName('*').length"))
 
-def test_page_shows_an_hour_of_32_workers_in_bounded_memory(browser: Chrome, url: str) -> None:
-    browser.get(f"{url}/")
-    until(lambda: text(browser, "#in-force") == "BSP", "the page is there")
-    button(browser, "1 h").click()
-    colours = {rgba(colour) for colour in (COMPUTING, SENDING, WAITING, BLUE, VERMILION, PURPLE)}
-    until(lambda: colours <= drawn(browser, "timeline"), "an hour is drawn, with its swaps")
-    curve = {rgba(colour) for colour in (GREEN, BLUE, VERMILION, PURPLE)}
-    until(lambda: curve <= drawn(browser, "accuracy"), "a curve in the strategies' colours")
-    assert len(browser.find_elements("css selector", "#workers tbody tr")) == hour.WORKERS
-
-    def elements() -> int:
-        return int(browser.execute_script("return document.getElementsByTagName('*').length"))
-
-    before, heap = elements(), memory(browser)
-    for _ in range(5):
-        answered = polls(browser)
-        until(partial(asked_again, browser, answered + 3), "it asks for what is new")
-        assert browser.execute_script(FRAMES) == 61
-    assert elements() <= before + 20, "rows are used again"
-    assert memory(browser) < heap + 8e6, "bytes"
-    assert heap < 60e6, "bytes"
+        before, heap = elements(), memory(browser)
+        for _ in range(5):
+            answered = polls(browser)
+            until(partial(asked_again, browser, answered + 3), "it asks for what is new")
+            assert browser.execute_script(FRAMES) == 61
+        assert elements() <= before + 20, "rows are used again"
+        assert memory(browser) < heap + 8e6, "bytes"
+        assert heap < 60e6, "bytes"
+        browser.get("about:blank")  # which does not ask any more
 
 
 def polls(browser: Chrome) -> int:

@@ -64,12 +64,6 @@ def training(switch: SwitchProcess, folder: Path) -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def train(switch: SwitchProcess, tmp_path: Path) -> Iterator[None]:
-    with training(switch, tmp_path):
-        yield
-
-
 def counter(page: Chrome, name: str) -> int:
     return int(text(page, f'[data-counter="{name}"] td:nth-child(2)').replace(",", "") or 0)
 
@@ -211,16 +205,17 @@ def test_page_is_usable_by_keyboard_alone(page: Chrome, controller: ControllerPr
 
 
 def test_page_is_legible_at_each_width_and_colour_scheme(
-    page: Chrome, controller: ControllerProcess, train: None
+    page: Chrome, controller: ControllerProcess, switch: SwitchProcess, tmp_path: Path
 ) -> None:
     """On a phone and on a desktop, in light and in dark colours."""
     controller.client.create_job(WORKERS, BSP())
-    for width, scheme in product((360, 1300), ("light", "dark")):
-        show_as(page, width, scheme)
-        until_text(page, "#waits", "Worker 0 waits in round")
-        assert page.execute_script(PLAIN) == [], (width, scheme)
-        wide, there = page.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
-        assert wide <= there == width, "nothing sticks out"
+    with training(switch, tmp_path):
+        for width, scheme in product((360, 1300), ("light", "dark")):
+            show_as(page, width, scheme)
+            until_text(page, "#waits", "Worker 0 waits in round")
+            assert page.execute_script(PLAIN) == [], (width, scheme)
+            wide, there = page.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
+            assert wide <= there == width, "nothing sticks out"
 
 
 def test_page_loads_nothing_from_other_origins(page: Chrome, controller: ControllerProcess) -> None:

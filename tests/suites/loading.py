@@ -25,8 +25,6 @@ from tests.suites.switches import GRPC, PATIENCE_S, THRIFT
 class Loaded:
     """Whether a program was loaded; else why not."""
 
-    program: Path
-    switch: str
     why_not: str = ""
 
 
@@ -38,9 +36,9 @@ def load(program: Program, switch: str) -> Loaded | None:
         return None
     try:
         why_not = (_in_bmv2 if switch == "bmv2" else _in_ours)(json, p4info)
-        return Loaded(program.source, switch, why_not.replace(f"{json}: ", ""))
+        return Loaded(why_not.replace(f"{json}: ", ""))
     except (AssertionError, OSError) as error:
-        return Loaded(program.source, switch, f"{type(error).__name__}: {error}")
+        return Loaded(f"{type(error).__name__}: {error}")
 
 
 def _in_ours(json: Path, p4info: Path | None) -> str:

@@ -114,7 +114,7 @@ def difference(ours: EmbeddedTarget, peer: Bmv2, given: Sequence[tuple[int, byte
     # One at a time: BMv2 drops what its queues cannot hold, and resubmitted packets go behind those that wait.
     for number, (port, packet) in enumerate(given):
         ours.send(port, packet)
-        expected, found = by_port(peer.process([(port, packet)])), ours.outputs({})
+        expected, found = by_port(peer.process([(port, packet)])), ours.outputs()
         if found != expected:
             return f"packet {number}, port {port}, {packet.hex()}: {_shown(found)}, not {_shown(expected)}", came_out
         came_out += sum(len(sent) for sent in expected.values())

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import grpc
@@ -42,22 +42,15 @@ def available(wanted: str) -> list[str]:
     return there if wanted == "both" else [wanted]
 
 
-def running(switch: str, suite: Suite) -> contextlib.AbstractContextManager[str]:
-    """The switch as the suite wants it, without a program; yields its address."""
-    ports = [f"{suite.first_port + number}@veth{2 * number}" for number in range(PAIRS)]
-    more = ["--cpu-port", str(suite.cpu_port)] if suite.cpu_port is not None else []
-    return started(switch, suite.device_id, ports, more)
-
-
 @contextlib.contextmanager
-def started(
-    switch: str, device_id: int, ports: Sequence[str], more: Sequence[str], address: str = f"127.0.0.1:{GRPC}"
-) -> Iterator[str]:
-    """The switch with these ports (``PORT@...``) and more options behind its ``--``; yields its address."""
-    command = bmv2(THRIFT, device_id) if switch == "bmv2" else _ours(device_id)
-    for port in ports:
-        command += ["-i", port]
-    command += ["--", "--grpc-server-addr", address, *more]
+def running(switch: str, suite: Suite) -> Iterator[str]:
+    """The switch as the suite wants it, without a program; yields its address."""
+    address = f"127.0.0.1:{GRPC}"
+    command = bmv2(THRIFT, suite.device_id) if switch == "bmv2" else _ours(suite.device_id)
+    for number in range(PAIRS):
+        command += ["-i", f"{suite.first_port + number}@veth{2 * number}"]
+    command += ["--", "--grpc-server-addr", address]
+    command += ["--cpu-port", str(suite.cpu_port)] if suite.cpu_port is not None else []
     with tempfile.TemporaryFile() as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
         try:
             with grpc.insecure_channel(address) as channel:
