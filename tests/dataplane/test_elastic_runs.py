@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 
+import pytest
+
 from serene.client import Client
 from serene.controller.upkeep import Upkeep
 from serene.experiments.correctness.elastic import play
 from serene.experiments.correctness.virtual.checks import Balance, Violation
+from serene.experiments.correctness.virtual.switch import P4Switch
+from serene.program import Program
 from tests.model_switch import ModelSwitch
 from tests.planted import OFTEN, every_fault_is_found, fault
 
@@ -26,9 +30,10 @@ FAULTS = (
 )  # fmt: skip
 
 
-def test_correct_rules_pass_random_elastic_runs() -> None:
+@pytest.mark.parametrize("kind", ["model", "p4"])
+def test_correct_rules_pass_random_elastic_runs(kind: str) -> None:
     """Every kind of event occurs in them; otherwise passing would prove little."""
-    switch, happened = ModelSwitch(), Counter[str]()
+    switch, happened = ModelSwitch() if kind == "model" else P4Switch(Program.load()), Counter[str]()
     for seed in range(RUNS):
         outcome = play(switch, seed, OFTEN)  # raises Violation
         assert outcome.balance == Balance(), seed
