@@ -104,28 +104,6 @@ def test_ring_around_one_switch_wins_only_with_two_hosts() -> None:
         assert float(faster) == pytest.approx(float(ring) / float(ours), rel=0.01)
 
 
-def test_figures_use_one_name_and_colour_per_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In every figure of exchanges."""
-    from serene.experiments.network_study import figures
-
-    seen: list[tuple[Any, ...]] = []
-
-    def save(figure: Any, path: Path, dpi: int = 0) -> Path:
-        for axes in figure.axes:
-            seen.extend((line.get_label(), line.get_color(), axes.get_title(), line.get_ydata()) for line in axes.lines)
-        return path
-
-    monkeypatch.setattr(figures, "save", save)
-    figures.exchanges(MadeUp(), tmp_path / "x.png")
-    figures.exchange(MadeUp(), tmp_path / "y.png")
-    assert seen
-    for name, colour, title, seconds in seen:
-        assert colour == METHODS[name].colour
-        units = 4 * UNIT_S if title.startswith("Figure 9") else UNIT_S if title.startswith("Figure") else 1.0
-        assert seconds[0] == pytest.approx(TAKES[name][0] * units)
-    assert {name for name, *_ in seen} == set(TAKES)
-
-
 # -- pictures ------------------------------------------------------------------------------------------------------
 
 
@@ -143,6 +121,19 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     for module in (figures, pictures, agreement):
         monkeypatch.setattr(module, "save", save)
     return found
+
+
+def test_figures_use_one_name_and_colour_per_method(drawn: list[Any], tmp_path: Path) -> None:
+    """In every figure of exchanges."""
+    figures.exchanges(MadeUp(), tmp_path / "x.png")
+    figures.exchange(MadeUp(), tmp_path / "y.png")
+    seen = [(line, axes.get_title()) for figure in drawn for axes in figure.axes for line in axes.lines]
+    for line, title in seen:
+        name = line.get_label()
+        assert line.get_color() == METHODS[name].colour
+        units = 4 * UNIT_S if title.startswith("Figure 9") else UNIT_S if title.startswith("Figure") else 1.0
+        assert line.get_ydata()[0] == pytest.approx(TAKES[name][0] * units)
+    assert {line.get_label() for line, _ in seen} == set(TAKES)
 
 
 def fits(figure: Any) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from serene.experiments.network_study import closed_forms, reference
-from serene.experiments.network_study.exchange import BadMethod, BadSwitch, Exchange, SwitchSizes
+from serene.experiments.network_study.exchange import BadMethod, Exchange, SwitchSizes
 from serene.experiments.network_study.flows import simgrid_engine, solver
 from serene.experiments.network_study.flows.clos import SIZES, Clos
 from serene.experiments.network_study.flows.solver import IDEAL, LV08, Model
@@ -57,10 +57,10 @@ def test_each_worker_exchanges_once_with_every_server(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", names(lambda method: method.closed_form is not None))
-@pytest.mark.parametrize(("layers", "hosts"), SIZES)
+@pytest.mark.parametrize(("layers", "hosts"), reference.NETWORKS)
 def test_simulation_without_contention_matches_closed_forms(name: str, layers: int, hosts: int) -> None:
     asked = exchange(layers, hosts)
-    for constants in (LV08, IDEAL):
+    for constants in (LV08, IDEAL) if hosts == 128 else (LV08,):
         simulated = solver.run(asked.network, method(name).steps(asked), constants)
         known = formula(name)(asked, constants)
         # Routes that meet are all that leaf aggregation on small leaves has on top; rings begin with short paths.
@@ -69,7 +69,7 @@ def test_simulation_without_contention_matches_closed_forms(name: str, layers: i
 
 @pytest.mark.parametrize("name", ["flat-butterfly", "layered-butterfly", "servers-packed", "leaf-spine-aggregation"])
 @pytest.mark.parametrize("ratio", [0.5, 0.25, 0.125])
-@pytest.mark.parametrize(("layers", "hosts"), [(2, 128), (2, 512), (3, 1024)])
+@pytest.mark.parametrize(("layers", "hosts"), [(2, 128), (3, 256)])
 def test_simulation_with_thin_bisection_matches_closed_forms(name: str, ratio: float, layers: int, hosts: int) -> None:
     asked = exchange(layers, hosts, ratio)
     simulated = solver.run(asked.network, method(name).steps(asked), LV08)
@@ -126,16 +126,12 @@ def test_slots_and_window_limit_a_workers_rate() -> None:
     assert SwitchSizes.of(Program.load()).packet == 1362
 
 
-def test_unknown_methods_and_sizes_are_refused_with_choices() -> None:
-    with pytest.raises(BadMethod, match="no method 'gossip'; expected servers-packed, "):
-        method("gossip")
+def test_methods_refuse_networks_of_unsuitable_sizes() -> None:
     odd = Exchange(Clos(2, 6, 6), SIZE, SWITCH)
     with pytest.raises(BadMethod, match="a butterfly over 18 hosts; expected a power of two"):
         list(METHODS["flat-butterfly"].steps(odd))
     with pytest.raises(BadMethod, match="leaves of 3 hosts have no room for one server in 8"):
         list(METHODS["servers-distributed"].steps(odd))
-    with pytest.raises(BadSwitch, match="lanes 0; expected 1 or more"):
-        SwitchSizes(0, 1)
 
 
 def test_aggregation_sends_a_gradient_once_over_every_link() -> None:

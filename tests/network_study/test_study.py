@@ -36,33 +36,27 @@ from serene.experiments.network_study.grid import GRIDS, Grid
 from serene.experiments.network_study.methods import MAIN
 from serene.experiments.shared import machine
 from serene.experiments.shared.machine import CONDITIONS
+from tests.commands import called
 from tests.controller.processes import until
 from tests.runs import Marked
 
 RING = ExchangeCell(NetworkCell(2, 128), "ring")
 
 
-def status_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["serene-netstudy", *arguments])
-    try:
-        return question_command.main()
-    except SystemExit as end:
-        return int(str(end.code))
+def answer(arguments: str) -> str:
+    done = called(question_command.main, *arguments.split())
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
-def test_command_answers_one_question(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = "--hosts 1024 --bisection 0.25 --method leaf-spine-aggregation --gradient-mb 100".split()
-    assert status_of(monkeypatch, *arguments) == 0
-    output = capsys.readouterr().out
+def test_command_answers_one_question() -> None:
+    output = answer("--hosts 1024 --bisection 0.25 --method leaf-spine-aggregation --gradient-mb 100")
     assert "272 switches, worth 17,408 of 2x2" in " ".join(output.split())
     assert re.search(r"leaf-spine-aggregation\s.*28\.80 ms.*1\.15.*\+0\.0%", output)
 
 
-def test_command_lists_all_methods_and_a_training(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert status_of(monkeypatch, "--hosts", "128", "--strategy", "quorum", "--straggler", "slow_worker") == 0
-    output = capsys.readouterr().out
+def test_command_lists_all_methods_and_a_training() -> None:
+    output = answer("--hosts 128 --strategy quorum --straggler slow_worker")
     for name in MAIN:
         assert name in output
     assert "training, k-of-n, straggler slow_worker, 100 ms of computing" in output
@@ -85,13 +79,13 @@ def test_store_keeps_results_and_reports_broken_ones_missing(tmp_path: Path) -> 
 
 def test_cell_key_includes_the_program_only_for_switch_methods(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another program makes another key; methods of hosts alone keep theirs."""
-    status_of: list[Cell] = [
+    asked: list[Cell] = [
         RING, ExchangeCell(NetworkCell(2, 128), "leaf-spine-aggregation"),
         TrainingCell(NetworkCell(2, 128), "servers", "bsp"), TrainingCell(NetworkCell(2, 128), "switch", "bsp"),
     ]  # fmt: skip
-    before = [key(cell) for cell in status_of]
+    before = [key(cell) for cell in asked]
     monkeypatch.setattr(cells, "our_switch", lambda: SwitchSizes(lanes=64, slots=8))
-    assert [key(cell) == known for cell, known in zip(status_of, before, strict=True)] == [True, False, True, False]
+    assert [key(cell) == known for cell, known in zip(asked, before, strict=True)] == [True, False, True, False]
 
 
 @pytest.fixture

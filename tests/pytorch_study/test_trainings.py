@@ -106,13 +106,6 @@ def test_study_table_is_the_same_from_its_csv_file(results: JsonStore[Cell], tmp
     assert by_way["quorum:3", "32"][:3] == ["2/1", "0.795 ± 0.007", "0.790"]
 
 
-def test_study_trains_only_cells_without_a_valid_result(results: JsonStore[Cell]) -> None:
-    assert {cell.seed for cell in results.missing(SMALL.cells())} == {3}
-    first = SMALL.cells()[0]
-    results.path(first).write_text("{}")
-    assert first in results.missing(SMALL.cells()), "what is no result is trained again"
-
-
 def test_study_prints_the_table_so_far_without_a_switch(
     results: JsonStore[Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

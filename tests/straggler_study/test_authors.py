@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
 from serene.experiments.straggler_study import authors
 from serene.workers import stragglers
+from tests.commands import called
 
 
 def log(path: Path, accuracies: list[float], seconds: float, exchange_s: float) -> None:
@@ -44,12 +44,10 @@ def test_author_run_ends_when_one_worker_exceeds_the_target(logs: Path) -> None:
     assert slow.straggler == "slow_worker" and slow.exchanging == pytest.approx(0.5)
 
 
-def test_author_table_compares_within_a_series(
-    logs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["authors", str(logs)])
-    assert authors.main() == 0
-    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("slow")]
+def test_author_table_compares_within_a_series(logs: Path) -> None:
+    done = called(authors.main, logs)
+    assert done.returncode == 0
+    lines = [line for line in done.stdout.splitlines() if line.startswith("slow")]
     assert [line.split()[3] for line in lines] == ["0", "10"]
     assert "%" not in lines[0].split("50 %")[1]
     for change in ("-25.0 %", "-50.0 %", "-62.5 %"):  # 4 to 3 evaluations, 10 to 5 s a step, 400 to 150 s
@@ -65,26 +63,23 @@ def test_author_table_compares_within_a_series(
     ],
 )
 def test_authors_command_refuses_other_folders(
-    settings: str, options: list[str], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    settings: str, options: list[str], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     if settings:
         run(tmp_path / "x", 0, [0.1, 0.95], 1.0)
         (tmp_path / "x" / "settings.json").write_text(settings)
-    monkeypatch.setattr(sys, "argv", ["authors", str(tmp_path), *options])
-    assert authors.main() == 2
-    message = capsys.readouterr().err
-    assert message.startswith("error: ") and message.count("\n") == 1
-    assert expected in message and not (tmp_path / "delays.csv").exists()
+    done = called(authors.main, tmp_path, *options)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
+    assert expected in done.stderr and not (tmp_path / "delays.csv").exists()
 
 
-def test_author_delays_are_exported_as_a_straggler(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_author_delays_are_exported_as_a_straggler(logs: Path) -> None:
     uneven = logs / "slow" / "b" / "worker-1-stats.csv"
     uneven.write_text(uneven.read_text().replace(",1150.0", ",1250.0").replace(",1100.0", ",1150.0"))
     file = logs / "delays.csv"
-    monkeypatch.setattr(sys, "argv", ["authors", str(uneven.parent), "--trace", str(file)])
-    assert authors.main() == 0
+    assert called(authors.main, uneven.parent, "--trace", file).returncode == 0
     profile = stragglers.parse(f"trace:{file}")
     # Worker 1 takes 50, 100 and 100 s for ten steps each; worker 0 always 50.
     assert [profile.delay(1, iteration, 1.0, 0) for iteration in (1, 10, 11, 30)] == [0, 0, 1, 1]

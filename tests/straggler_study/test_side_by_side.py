@@ -21,7 +21,6 @@ from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.grid import Together
 from serene.experiments.straggler_study.side_by_side import FILE, Copies, agree, rows
 from serene.experiments.straggler_study.sweep import BMV2, LIGHT
-from serene.experiments.straggler_study.trace import Store
 
 
 def copies(share: float, kind: str, *step_s: float, failed: str = "") -> Row:
@@ -60,14 +59,10 @@ def quiet() -> Console:
     return Console(file=StringIO())
 
 
-def nothing_runs(one: Cell, store: Store) -> None:
-    raise AssertionError("all of it was measured before")
-
-
 @pytest.mark.usefixtures("two")
 def test_side_by_side_counts_runs_that_do_not_disturb_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a refusal three quarters of the number are tried."""
-    monkeypatch.setattr(side_by_side, "_run", nothing_runs)
+    monkeypatch.setattr(side_by_side, "_run", None)  # all of it was measured before
     wanted = {0.05: Together(6, 1), 0.65: Together(3, 1)}
     (tmp_path / FILE).write_text(json.dumps(MEASURED))
     left = tmp_path / ".copies-killed"
@@ -79,38 +74,28 @@ def test_side_by_side_counts_runs_that_do_not_disturb_others(tmp_path: Path, mon
     assert not left.exists()
 
 
-@pytest.mark.usefixtures("two")
-def test_failed_copies_are_refused_and_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(scratch: Path, one: Cell) -> None:
-        raise OSError("failed again")
-
-    monkeypatch.setattr(side_by_side, "run_cell", fails)
-    monkeypatch.setattr(side_by_side, "HERE", InThisProcess())
-    (tmp_path / FILE).write_text(json.dumps(MEASURED))
-    assert agree({0.65: Together(3, 2)}, tmp_path, quiet()) == {(0.65, LIGHT): 1, (0.65, BMV2): 1}
-    assert read(tmp_path / FILE)[:-1] == MEASURED[:-1], "and nothing else is"
-    assert read(tmp_path / FILE)[-1]["together"] == 2
-    assert read(tmp_path / FILE)[-1]["failed"].startswith("OSError: failed again")
-
-
-@pytest.mark.usefixtures("two")
-@pytest.mark.parametrize(
-    "others",
-    [
-        [{**each, "machine": "another one"} for each in MEASURED[:2]],
-        [{**each, "cell": "of another program"} for each in MEASURED[:2]],
-    ],
-    ids=["machine", "cell"],
-)
-def test_side_by_side_ignores_other_machine_or_cell_results(
-    others: list[Row], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def failing_runs(two: None, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(scratch: Path, one: Cell) -> None:
         raise OSError("no Mininet here")
 
     monkeypatch.setattr(side_by_side, "run_cell", fails)
     monkeypatch.setattr(side_by_side, "HERE", InThisProcess())
-    (tmp_path / FILE).write_text(json.dumps(others))
+
+
+@pytest.mark.usefixtures("failing_runs")
+def test_failed_copies_are_refused_and_measured_again(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text(json.dumps(MEASURED))
+    assert agree({0.65: Together(3, 2)}, tmp_path, quiet()) == {(0.65, LIGHT): 1, (0.65, BMV2): 1}
+    assert read(tmp_path / FILE)[:-1] == MEASURED[:-1], "and nothing else is"
+    assert read(tmp_path / FILE)[-1]["together"] == 2
+    assert read(tmp_path / FILE)[-1]["failed"].startswith("OSError: no Mininet here")
+
+
+@pytest.mark.usefixtures("failing_runs")
+@pytest.mark.parametrize("other", [{"machine": "another one"}, {"cell": "of another program"}], ids=str)
+def test_side_by_side_ignores_other_machine_or_cell_results(other: Row, tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text(json.dumps([{**each, **other} for each in MEASURED[:2]]))
     output = StringIO()
     assert agree({0.05: Together(6, 1)}, tmp_path, Console(file=output, width=300))[0.05, LIGHT] == 1
     assert "1 at once: OSError: no Mininet here" in output.getvalue()

@@ -80,8 +80,9 @@ def test_simulated_asp_never_waits() -> None:
     assert trace.steps["waited"].sum() == 0
 
 
-@pytest.mark.parametrize("worker_pps", [75_000, 9_000, 900])  # 1 Gbit/s, 100 and 10 Mbit/s
-@pytest.mark.parametrize("strategy", ["bsp", "ssp:1", "quorum:3"])
+@pytest.mark.parametrize(  # 1 Gbit/s, 100 and 10 Mbit/s
+    ("worker_pps", "strategy"), [(75_000, "bsp"), (9_000, "ssp:1"), (900, "quorum:3"), (900, "bsp")]
+)
 def test_identical_workers_do_not_wait_for_each_other(worker_pps: float, strategy: str) -> None:
     """However slow the links are: that is network time, also for workers whose packets never arrive last."""
     cell = Cell(steps=6, strategy=strategy, compute_ms=20, network=Network(worker_pps=worker_pps))
@@ -105,7 +106,7 @@ def test_workers_wait_only_for_the_slower_one(worker_pps: float) -> None:
 
 def test_mean_bsp_step_is_the_expected_maximum() -> None:
     """E[max of n] of 1 + B * U: computed from the distribution, not from the delays drawn."""
-    workers, steps, p, low, high = 8, 600, 0.3, 0.5, 2.0
+    workers, steps, p, low, high = 8, 300, 0.3, 0.5, 2.0
     grid = np.linspace(0, high, 20001)
     below = (1 - p) + p * np.clip((grid - low) / (high - low), 0, 1)  # P(delay <= x)
     expected = 1 + np.trapezoid(1 - below**workers, grid)
@@ -126,7 +127,7 @@ def test_packets_queue_at_links_and_switch() -> None:
     assert np.allclose(ended(trace, 0), expected * np.arange(1, 4), atol=1e-9)
 
 
-@pytest.mark.parametrize("share", [0.05, 0.30, 0.65])
+@pytest.mark.parametrize("share", [0.05, 0.65])
 def test_packet_groups_take_as_long_as_single_packets(share: float) -> None:
     """The exchange has the share of a step that the cell asks for, and nothing is retransmitted where nobody waits."""
     trace = simulate(replace(Case(SOFTMAX, "mild", share, "none", 4).cell("bsp", 1), steps=8))
@@ -136,7 +137,7 @@ def test_packet_groups_take_as_long_as_single_packets(share: float) -> None:
     assert trace.facts["retransmissions"] == 0
 
 
-@pytest.mark.parametrize("share", [0.05, 0.30, 0.65])
+@pytest.mark.parametrize("share", [0.05, 0.65])
 def test_worker_is_not_silent_while_its_packets_are_in_transit(share: float) -> None:
     """Otherwise pacing would judge all workers as late when an exchange takes long."""
     trace = simulate(replace(Case(SOFTMAX, "mild", share, "none", 4).cell("auto:pacing", 1), steps=20))
@@ -240,6 +241,7 @@ OVER_UPLINKS = 2 * (LATENCY_S + UPLINK_US * 1e-6)
 TWO = RackNetwork(2, uplink_latency_us=UPLINK_US)
 IN_RACKS = Cell(model=NOTHING, straggler=SLOW, steps=12, workers=64, compute_ms=250, racks=TWO)
 STRATEGIES = ("bsp", "ssp:3", "asp", "quorum:{quorum}", "mixed:0,{late}", "auto:waiting", "auto:evict:silent=1")
+WHERE = [(strategy, TWO) for strategy in STRATEGIES] + [(strategy, None) for strategy in STRATEGIES[4:]]
 
 
 def played(cell: Cell) -> tuple[Trace, Simulation, DataPlane]:
@@ -284,8 +286,7 @@ def test_asp_over_racks_never_waits_and_leaves_answer_locally() -> None:
     assert trace.steps["waited"].sum() == 0
 
 
-@pytest.mark.parametrize("racks", [None, TWO], ids=["star", "tree"])
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize(("strategy", "racks"), WHERE)
 def test_contributions_count_exactly_once_and_reach_the_root(strategy: str, racks: RackNetwork | None) -> None:
     workers, late = (64, 40) if racks else (4, 2)
     strategy = strategy.format(late=late, quorum=workers * 3 // 4)
@@ -316,9 +317,9 @@ def test_simulated_uplinks_add_their_delay() -> None:
 
 
 def test_simulated_tree_of_256_workers_loses_nothing() -> None:
-    cell = replace(IN_RACKS, model=SOFTMAX, workers=256, steps=3, strategy="ssp:1", racks=replace(TWO, count=8))
+    cell = replace(IN_RACKS, model=SOFTMAX, workers=256, steps=2, strategy="ssp:1", racks=replace(TWO, count=8))
     trace, simulation, plane = played(cell)
-    assert trace.facts["contributions_sent"] == trace.facts["contributions_applied"] == 256 * 3 * 2
+    assert trace.facts["contributions_sent"] == trace.facts["contributions_applied"] == 256 * 2 * 2
     assert sorted(set(trace.steps["worker"].tolist())) == list(range(256))
     assert plane.numbers == [number for _ in range(8) for number in range(32)]
     assert simulation.workers[0].protocol.membership.scale == DEFAULT_SCALE // 2, "256 of the largest values fit"

@@ -36,7 +36,8 @@ from torch import nn
 from serene.controller.status.model import JobStatus
 from serene.strategy import ASP, BSP, SSP, Quorum
 from tests.controller.processes import SwitchProcess, until
-from tests.torch.sharers import PATIENCE_S, Plant, Result, outputs
+from tests.torch.local import PATIENCE_S, outputs
+from tests.torch.sharers import Plant, Result
 from tests.torch.sharing import Ledger, Settings, batch, network
 
 WORKERS = 3
@@ -161,7 +162,7 @@ class Chaos:
 
         until(all_train, "who was started last trains", PATIENCE_S)  # or it would find nobody, and wait for others
         (self.plant.folder / "end").touch()
-        outputs(*self.processes.values())
+        outputs([*self.processes.values()])
         results = [self.plant.saved(number) for number in self.processes]
         for result in results[1:]:
             np.testing.assert_array_equal(result.read, results[0].read)
@@ -219,9 +220,8 @@ def undisturbed(plant: Plant, run: int, steps: int) -> float:
     first = 100_000 * (run + 1)
     numbers = range(first, first + MANY)
     settings = {**LONG, "steps": steps // MANY, "compute_s": COMPUTE_S, "job": f"undisturbed {run}"}
-    outputs(
-        *(plant.start(number, **settings) for number in numbers), patience_s=2 * steps / MANY * COMPUTE_S + PATIENCE_S
-    )
+    workers = [plant.start(number, **settings) for number in numbers]
+    outputs(workers, patience_s=2 * steps / MANY * COMPUTE_S + PATIENCE_S)
     return loss_of(plant.saved(first).parameters)
 
 

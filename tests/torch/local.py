@@ -96,20 +96,22 @@ def start_ranks(
     ]
 
 
-def outputs(processes: Sequence[subprocess.Popen[str]], expect: int | None = 0) -> list[str]:
+def outputs(
+    processes: Sequence[subprocess.Popen[str]], expect: int | None = 0, patience_s: float = PATIENCE_S
+) -> list[str]:
     """Waits until all have ended, and returns what each has printed. expect: the exit status that each has to have;
     None for any."""
     texts = []
     try:
         for process in processes:
-            texts.append(process.communicate(timeout=PATIENCE_S)[0])
+            texts.append(process.communicate(timeout=patience_s)[0])
             assert expect is None or process.returncode == expect, texts
     except subprocess.TimeoutExpired:
         states = [process.poll() for process in processes]
         for process in processes:
             process.kill()
         texts += [process.communicate()[0] for process in processes[len(texts) :]]
-        raise AssertionError(f"not over after {PATIENCE_S:g} s: statuses {states}, outputs {texts}") from None
+        raise AssertionError(f"not over after {patience_s:g} s: statuses {states}, outputs {texts}") from None
     finally:
         for process in processes:
             process.kill()

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import torch
 import torch.distributed as dist
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from serene.torch.replica import Named, Replica
@@ -22,40 +22,33 @@ if sys.argv[1] == "standin":
 
 def collectives(device: str, rank: int, size: int) -> dict[str, list[float]]:
     """Returns each collective's result for small tensors."""
-    own = torch.arange(4.0) + 10 * rank
-    found = {}
-    for dtype in (torch.float32, torch.bfloat16):
-        summed = own.clone().to(dtype).to(device)
-        dist.all_reduce(summed)
-        found[f"all_reduce {dtype}"] = summed
-    strided = torch.zeros(4, 2, device=device)
-    strided[:, 1] = own.to(device)
+
+    def own(dtype: torch.dtype = torch.float32) -> Tensor:
+        return (torch.arange(4.0) + 10 * rank).to(dtype).to(device)
+
+    places = ("all_reduce torch.float32", "all_reduce MAX", "broadcast")
+    found = {**{place: own() for place in places}, "all_reduce torch.bfloat16": own(torch.bfloat16)}
+    dist.all_reduce(found["all_reduce torch.float32"])
+    dist.all_reduce(found["all_reduce torch.bfloat16"])
+    dist.all_reduce(found["all_reduce MAX"], dist.ReduceOp.MAX)
+    dist.broadcast(found["broadcast"], 1)
+    strided = torch.stack([torch.zeros(4, device=device), own()], dim=1)
     # gloo sums what lies in memory from the column's beginning on, as if it were contiguous.
     column = strided[:, 1].clone() if dist.get_backend() == "gloo" else strided[:, 1]
     dist.all_reduce(column, dist.ReduceOp.AVG)
     strided[:, 1] = column
-    found["all_reduce of a column"] = strided
-    largest = own.clone().to(device)
-    dist.all_reduce(largest, dist.ReduceOp.MAX)
-    found["all_reduce MAX"] = largest
-    part = torch.empty(2, device=device)
-    dist.reduce_scatter_tensor(part, torch.cat([own, own])[: 2 * size].to(device))
-    found["reduce_scatter_tensor"] = part
-    whole = torch.empty(4 * size, device=device)
-    dist.all_gather_into_tensor(whole, own.to(device))
-    found["all_gather_into_tensor"] = whole
     each = [torch.empty(4, device=device) for _ in range(size)]
-    dist.all_gather(each, own.to(device))
-    found["all_gather"] = torch.stack(each)
-    sent = own.clone().to(device)
-    dist.broadcast(sent, 1)
-    found["broadcast"] = sent
-    passed = torch.empty(4, device=device)
+    dist.all_gather(each, own())
+    found |= {"all_reduce of a column": strided, "all_gather": torch.stack(each)}
+    found["reduce_scatter_tensor"] = torch.empty(2, device=device)
+    dist.reduce_scatter_tensor(found["reduce_scatter_tensor"], own().repeat(2)[: 2 * size])
+    found["all_gather_into_tensor"] = torch.empty(4 * size, device=device)
+    dist.all_gather_into_tensor(found["all_gather_into_tensor"], own())
     if rank:
-        dist.send(own.to(device), 0)
+        dist.send(own(), 0)
     else:
-        dist.recv(passed, 1)
-        found["recv"] = passed
+        found["recv"] = torch.empty(4, device=device)
+        dist.recv(found["recv"], 1)
     dist.barrier()
     return {what: tensor.float().cpu().reshape(-1).tolist() for what, tensor in found.items()}
 

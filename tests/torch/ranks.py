@@ -6,6 +6,7 @@ WHAT is one of the functions in PROGRAMS, which say what they print.
 from __future__ import annotations
 
 import multiprocessing
+import runpy
 import sys
 import time
 from collections.abc import Callable
@@ -116,7 +117,24 @@ def busy_gloo() -> None:
     dist.destroy_process_group()
 
 
-PROGRAMS: list[Callable[..., None]] = [leave, leave_forked, many_groups, watched, lag, busy_gloo]
+def gloo_threads(program: str, *arguments: str) -> None:
+    """Runs a program, and prints how many of gloo's threads remain after it has destroyed its process group."""
+    destroy_process_group = dist.destroy_process_group
+
+    def threads() -> int:
+        return sum("gloo" in name.read_text() for name in Path("/proc/self/task").glob("*/comm"))
+
+    def destroy_and_tell(group: dist.ProcessGroup | None = None) -> None:
+        assert threads(), "they have another name"
+        destroy_process_group(group)
+        print(f"{threads()} threads of gloo's", flush=True)
+
+    dist.destroy_process_group = destroy_and_tell
+    sys.argv = [program, *arguments]
+    runpy.run_path(program, run_name="__main__")
+
+
+PROGRAMS: list[Callable[..., None]] = [leave, leave_forked, many_groups, watched, lag, busy_gloo, gloo_threads]
 
 if __name__ == "__main__":
     {program.__name__: program for program in PROGRAMS}[sys.argv[1]](*sys.argv[2:])

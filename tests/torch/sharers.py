@@ -14,8 +14,7 @@ import numpy as np
 from tests.controller.processes import ROOT, ControllerProcess, SwitchProcess, until
 from tests.ports import some_port
 from tests.support.warm import warm_python
-
-PATIENCE_S = 240.0
+from tests.torch.local import PATIENCE_S
 
 
 @dataclass
@@ -104,13 +103,6 @@ class Plant:
                 controller.kill()
         for log in self.folder.glob("controller-*.log"):
             assert "Traceback" not in log.read_text()
-
-
-def outputs(*workers: subprocess.Popen[str], expect: int | None = 0, patience_s: float = PATIENCE_S) -> list[str]:
-    """Waits until all have ended, and returns their output. expect: the status with which each must end."""
-    texts = [worker.communicate(timeout=patience_s)[0] for worker in workers]
-    assert expect is None or [worker.returncode for worker in workers] == [expect] * len(workers), texts
-    return texts
 
 
 def check(results: list[Result], *more_sent: np.ndarray) -> None:

@@ -32,7 +32,7 @@ from serene.torch.replica import Replica
 class Settings:
     """pauses: the probability that a step takes 30 ms longer. compute_s: by how much each does. waits_at: before this
     step it waits for the file ``go`` beside ``out``; before that it writes what it has sent so far. width: of the
-    hidden layer. bad_at: the step whose loss is not finite. steps: 0 for as many as there are until a file ``end`` is
+    hidden layer. steps: 0 for as many as there are until a file ``end`` is
     beside ``out``. ledger: keep what was sent in FILE.ledger, step by step, so that it is there when the process is
     killed (not with overlap). within: train within ``with optimizer``. fails_at: the step that raises an error. exits:
     the program's own handler of SIGTERM exits with this status. joins_until: a signal that
@@ -53,7 +53,6 @@ class Settings:
     seed: int = 0
     width: int = 64
     limit: float | None = None
-    bad_at: int = -1
     places: int | None = None
     minimum: int | None = None
     evict_after: float | None = None
@@ -188,8 +187,6 @@ def main(settings: Settings) -> None:
             points, labels = batch(generator)
             optimizer.zero_grad()
             loss = nn.functional.cross_entropy(model(points), labels)
-            if step == settings.bad_at:
-                loss = loss * float("nan")
             loss.backward()  # type: ignore[no-untyped-call]
             # Before the exchange: a process that dies meanwhile has lost this time, and its successor spends it again.
             time.sleep(settings.compute_s + 0.03 * (slow.random() < settings.pauses))

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.commands import run
+
 IS_THERE = "import torch.distributed as dist; print('serene' in dist.Backend.backend_list)"
 BROKEN = """
 import sys
@@ -21,14 +23,7 @@ sys.meta_path.insert(0, Broken())
 
 
 def python(program: str, *options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *options, "-c", program],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=Path("/"),
-        timeout=120,
-    )
+    return run(sys.executable, *options, "-c", program, folder=Path("/"))
 
 
 def test_import_torch_registers_the_process_group() -> None:

@@ -16,11 +16,7 @@ ELASTIC = {"workers": 3, "places": 6, "evict_after": 1.5, "strategy": "asp", "co
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("kinds", "settings"),
-    [
-        (("worker", "controller"), {}),
-        (("switch", "worker"), {}),
-        (("worker", "controller"), ELASTIC),
-    ],
+    [(("switch", "worker"), {}), (("worker", "controller"), ELASTIC)],
     ids=str,
 )
 def test_chaos_accounts_for_every_contribution(plant: Plant, kinds: tuple[str, ...], settings: dict[str, Any]) -> None:

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.controller.processes import ROOT, until
+from tests.commands import ROOT, output
+from tests.controller.processes import until
 from tests.support.warm import warm_python
 from tests.torch.local import PATIENCE_S, Local, outputs, start_ranks
 
@@ -27,17 +28,8 @@ NEAR = {"restarts": 1e-5, "sharded": 1e-5, "lightning_ddp": 1e-4, "accelerate_dd
 def torchrun(local: Local, program: str, *arguments: str) -> str:
     command = [warm_python(), "-m", "torch.distributed.run", "--nproc-per-node", str(RANKS.get(program, 2))]
     command += ["--max-restarts", "1", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]
-    done = subprocess.run(
-        [*command, "--master-port", "0", f"examples/{program}.py", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        env={**local.environment, "PYTHON_EXEC": warm_python()},
-        timeout=PATIENCE_S,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    command += ["--master-port", "0", f"examples/{program}.py", *arguments]
+    return output(*command, environment={**local.environment, "PYTHON_EXEC": warm_python()})
 
 
 def losses(local: Local, program: str, backend: str, optimiser: str, folder: Path, *arguments: str) -> np.ndarray:
@@ -72,7 +64,7 @@ def test_gloo_threads_end_with_the_process_group(local: Local, tmp_path: Path, p
     arguments = [f"examples/{program}.py", "--backend", "serene", "--steps", "3"]
     if program == "restarts":
         arguments += ["--checkpoint", str(tmp_path / "checkpoint.pt")]
-    for text in outputs(start_ranks(local, 2, ["-m", "tests.torch.gloo_threads", *arguments])):
+    for text in outputs(start_ranks(local, 2, ["-m", "tests.torch.ranks", "gloo_threads", *arguments])):
         assert text.splitlines()[-1] == "0 threads of gloo's", text
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import count as counts
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -23,43 +21,10 @@ from serene.torch import DistributedOptimizer, optimizer, replica, work
 from serene.torch.membership import Member
 from serene.torch.replica import Named, Replica
 from serene.torch.work import SwitchWork
+from tests.interrupting import interrupted_at
 from tests.torch.local import Local
 
-FOLDER = str(Path(serene.torch.__file__).parent)
-
-
-def interrupted_at(count: int, call: Callable[[], object], place: str = "line", file: str = FOLDER) -> bool:
-    """Raises KeyboardInterrupt before a place of serene.torch in this call, the one of that number. Returns whether
-    there was one. place: "line", or "opcode" for an instruction: a signal's handler runs between two of these. file:
-    whose places count."""
-    left = count
-
-    def trace(frame: FrameType, event: str, _: Any) -> Any:
-        nonlocal left
-        if not frame.f_code.co_filename.startswith(file):
-            return None
-        frame.f_trace_opcodes, frame.f_trace_lines = place == "opcode", place == "line"
-        if event == place:
-            left -= 1
-            if not left:
-                raise KeyboardInterrupt
-        return trace
-
-    sys.settrace(trace)
-    try:
-        call()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(None)
-    return False
-
-
-def counts(step: int = 1) -> Iterator[int]:
-    number = 1
-    while True:
-        yield number
-        number += step
+FOLDER = str(Path(serene.torch.__file__).parent)  # whose lines count
 
 
 def parts_of(each: Replica) -> list[Tensor]:
@@ -87,11 +52,11 @@ def test_interrupted_contribution_is_continued_to_the_same_bits(monkeypatch: pyt
     whole, _ = made()
     whole.contribute(3)
     assert whole.clipped > 1 and whole._residual.count_nonzero() == 10
-    for count in counts():
+    for count in counts(1):
         ours, _ = made()
-        if not interrupted_at(count, lambda: ours.contribute(3), "opcode"):  # noqa: B023
+        if not interrupted_at(count, lambda: ours.contribute(3), FOLDER, "opcode"):  # noqa: B023
             break
-        interrupted_at(count // 2 + 1, lambda: ours.contribute(5 if ours.contributing else 3), "opcode")  # noqa: B023
+        interrupted_at(count // 2 + 1, lambda: ours.contribute(5 if ours.contributing else 3), FOLDER, "opcode")  # noqa: B023
         np.testing.assert_array_equal(ours.contribute(5 if ours.contributing else 3), whole.contribution.numpy())
         for one, two in zip(parts_of(ours), parts_of(whole), strict=True):
             assert torch.equal(one, two), f"interrupted at instruction {count}"
@@ -150,11 +115,11 @@ def test_update_interrupted_at_any_line_counts_once(overlap: bool) -> None:
     step, ours = training.optimizer.step, training.optimizer
     with ours:
         step()
-        for count in counts(3 if overlap else 1):
-            if not interrupted_at(count, step):
+        for count in counts(1, 3 if overlap else 1):
+            if not interrupted_at(count, step, FOLDER):
                 break
             training.change()
-            interrupted_at(count // 3 + 1, step)
+            interrupted_at(count // 3 + 1, step, FOLDER)
             training.change()
             step()
             if overlap:
@@ -172,8 +137,8 @@ def test_residual_that_is_loaded_after_an_interrupt_counts() -> None:
     training = Counted("loads")
     with training.optimizer as ours:
         ours.step()
-        for count in counts(5):
-            if not interrupted_at(count, ours.step):
+        for count in counts(1, 5):
+            if not interrupted_at(count, ours.step, FOLDER):
                 break
             state = ours.optimizer.state_dict()
             state["param_groups"][0]["residual"] = [residual]
@@ -221,7 +186,7 @@ def test_changes_are_lost_with_a_warning_if_two_interrupts_come_at_once(
         ours.step()
         with monkeypatch.context() as patched:
             patched.setattr(Replica, "_note_interrupt", lambda _: None)
-            assert interrupted_at(1, ours.step, file=str(work.__file__))
+            assert interrupted_at(1, ours.step, str(work.__file__))
         ours.step()
         training.check("at the end")
     assert "two interrupts came at once" in caplog.text
@@ -231,11 +196,11 @@ def test_changes_are_lost_with_a_warning_if_two_interrupts_come_at_once(
 def test_first_step_interrupted_at_any_line_counts_once() -> None:
     """Also while it joins: then the job's unit may not be known yet. With the residual of a checkpoint."""
     residual = torch.tensor([0.5, -0.25, 0.125], dtype=torch.float64)
-    for count in counts(3):
+    for count in counts(1, 3):
         training = Counted(f"first {count}")
         training.optimizer.param_groups[0]["residual"] = [residual]
         training.made += residual
-        if not interrupted_at(count, training.optimizer.step, file=str(optimizer.__file__)):
+        if not interrupted_at(count, training.optimizer.step, str(optimizer.__file__)):
             break
         training.optimizer.step()
         training.optimizer.close()
@@ -248,10 +213,10 @@ def test_first_step_interrupted_at_any_line_counts_once() -> None:
 def test_close_sends_an_interrupted_update() -> None:
     """Wherever its step was interrupted."""
     ended = set[int]()
-    for count in counts(25):
+    for count in counts(1, 25):
         training = Counted(f"close {count}")
         training.optimizer.step()
-        if not interrupted_at(count, training.optimizer.step):
+        if not interrupted_at(count, training.optimizer.step, FOLDER):
             break
         training.optimizer.close()
         training.check(f"interrupted at line {count}")

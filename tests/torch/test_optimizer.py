@@ -369,6 +369,20 @@ def test_other_parameters_of_the_wrapped_optimizer_are_refused() -> None:
         train(model, optimizer, range(1))
 
 
+def test_update_that_is_not_finite_is_refused() -> None:
+    """The others continue, as after any error (test_termination.py)."""
+    model = network()
+    bad = (
+        r"^worker 0 of job 'nan': the update of parameter 0 of group 0 \(shape \[16, 8\]\) has \d+ values not finite, "
+        "the first is nan: nothing was sent$"
+    )
+    own = SGD(model.parameters(), lr=0.1)
+    with pytest.raises(SereneError, match=bad), DistributedOptimizer(own, job="nan", workers=1) as optimizer:
+        train(model, optimizer, range(1))
+        (loss_of(model, 1) * float("nan")).backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+
+
 def one_layer(values: int) -> Optimizer:
     return SGD([nn.Parameter(torch.zeros(values))], lr=0.1)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.controller.processes import ROOT
+from tests.commands import ROOT, output
 
 PAGE = (ROOT / "docs/pytorch.md").read_text()
 PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
@@ -44,19 +43,9 @@ def test_commands_of_the_pytorch_page_run_on_one_machine(embedded: None, tmp_pat
     console = next(console for console in CONSOLES if "serenectl up --local" in console)
     commands = [line.removeprefix("$ ") for line in console.splitlines() if line.startswith("$ ")]
     assert [command.split()[0].rpartition("/")[2] for command in commands][0::3] == ["serenectl", "serenectl"]
-    done = subprocess.run(
-        [*in_a_network_of_its_own(), "\n".join(commands)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        env={name: value for name, value in os.environ.items() if not name.startswith("SERENE_")}
-        | {"XDG_RUNTIME_DIR": str(tmp_path)},
-        timeout=280,
-    )
-    assert done.returncode == 0, done.stderr + done.stdout
-    ranks = sorted(re.findall(r"rank (\d): loss \d\.\d+, sum of the parameters (-?\d+\.\d{3})", done.stdout))
-    printed = sorted(re.findall(r"rank (\d): loss \d\.\d+, sum of the parameters (-?\d+\.\d{3})", console))
-    assert ranks == printed
-    assert "job 0: finished, BSP" in done.stdout
-    assert done.stdout.rstrip().endswith("controller at http://127.0.0.1:8559 stopped; the switch stopped, too")
+    given = {name: None for name in os.environ if name.startswith("SERENE_")} | {"XDG_RUNTIME_DIR": str(tmp_path)}
+    shown = output(*in_a_network_of_its_own(), "\n".join(commands), folder=tmp_path, environment=given)
+    result = r"rank (\d): loss \d\.\d+, sum of the parameters (-?\d+\.\d{3})"
+    assert sorted(re.findall(result, shown)) == sorted(re.findall(result, console))
+    assert "job 0: finished, BSP" in shown
+    assert shown.rstrip().endswith("controller at http://127.0.0.1:8559 stopped; the switch stopped, too")

@@ -117,8 +117,7 @@ def saved_at(step: int, of: Path, folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("job", ["resume", "another"])
-@pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
+@pytest.mark.parametrize(("optimizer", "job"), [("adamw", "resume"), ("sgd", "another")])
 def test_resumed_training_continues_as_if_uninterrupted(
     local: Local, tmp_path: Path, uninterrupted: Uninterrupted, optimizer: str, job: str
 ) -> None:
@@ -129,8 +128,7 @@ def test_resumed_training_continues_as_if_uninterrupted(
     assert whole[-5:].mean() < 0.8 * whole[:5].mean(), "it learns nothing"
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
-@pytest.mark.parametrize("workers", [2, 5])
+@pytest.mark.parametrize(("optimizer", "workers"), [("adamw", 5), ("sgd", 2)])
 def test_resume_with_another_number_of_workers_uses_mean_moments(
     local: Local, tmp_path: Path, uninterrupted: Uninterrupted, workers: int, optimizer: str
 ) -> None:

@@ -10,16 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import ROOT, run
 from tests.controller.processes import until
 
-ROOT = Path(__file__).resolve().parents[2]
 PYTEST = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-c", "/dev/null"]
-
-
-def run(*command: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*map(str, command)], cwd=ROOT, capture_output=True, text=True, timeout=250, check=False, start_new_session=True
-    )
 
 
 TEST = """
@@ -163,5 +157,5 @@ def test():
 @pytest.mark.parametrize("processes", [[], ["-n", "1"]], ids=["alone", "several"])
 def test_nohup_pytest_survives_sighup_but_its_children_do_not(tmp_path: Path, processes: list[str]) -> None:
     (tmp_path / "test_it.py").write_text(NOHUP)
-    done = run("env", "--ignore-signal=HUP", *PYTEST, *processes, tmp_path / "test_it.py")
+    done = run("setsid", "--wait", "env", "--ignore-signal=HUP", *PYTEST, *processes, tmp_path / "test_it.py")
     assert done.returncode == 0, done.stdout + done.stderr

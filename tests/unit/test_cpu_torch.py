@@ -3,8 +3,6 @@ ones."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import http.server
 import os
 import subprocess
@@ -17,6 +15,7 @@ from pathlib import Path
 import pip
 import pytest
 
+from tests.commands import output, run
 from tests.ports import some_port
 from tests.runs import ROOT
 
@@ -54,12 +53,9 @@ def put_wheel(folder: Path, version: str, tag: str = "py3-none-any") -> None:
         f"{about}/METADATA": f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n",
         f"{about}/WHEEL": f"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: {tag}\n",
     }
-    record = [f"{about}/RECORD,,"]
-    for name, text in files.items():
-        digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
-        record.append(f"{name},sha256={digest},{len(text)}")
+    files[f"{about}/RECORD"] = "".join(f"{name},,\n" for name in (*files, f"{about}/RECORD"))
     with zipfile.ZipFile(folder / "torch" / f"torch-{version}-{tag}.whl", "w") as wheel:
-        for name, text in {**files, f"{about}/RECORD": "\n".join(record) + "\n"}.items():
+        for name, text in files.items():
             wheel.writestr(name, text)
 
 
@@ -91,16 +87,13 @@ def set_up(python: str, public: str, **environment: str) -> subprocess.Completed
     copy.parent.mkdir(exist_ok=True)
     copy.write_text(script.replace(PUBLIC, public))
     (copy.parents[1] / "constraints.txt").write_text((ROOT / "constraints.txt").read_text())
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "TORCH_"))}
-    return subprocess.run(
-        ["bash", str(copy), python], capture_output=True, text=True, check=False, timeout=200,
-        env={**kept, "PIP_CONFIG_FILE": os.devnull, **environment},
-    )  # fmt: skip
+    unset = {name: None for name in os.environ if name.startswith(("PIP_", "TORCH_"))}
+    return run("bash", copy, python, environment={**unset, "PIP_CONFIG_FILE": os.devnull, **environment})
 
 
 def installed(python: str) -> str | None:
     asked = "import importlib.metadata as all; print(*[each.version for each in all.distributions(name='torch')])"
-    return subprocess.run([python, "-c", asked], capture_output=True, text=True, check=True).stdout.strip() or None
+    return output(python, "-c", asked).strip() or None
 
 
 def test_setup_installs_cpu_torch_from_pytorch_index_once(python: str, index: Index, tmp_path: Path) -> None:

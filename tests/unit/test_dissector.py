@@ -18,14 +18,14 @@ from scapy.utils import wrpcap
 
 from serene.layers import Membership, Serene, Values
 from serene.wire import MEMBERSHIP_FIELDS, SERENE_FIELDS, SERENE_UDP_PORT, Op, ReadMode
+from tests.commands import output
 
 NOBODY = 65534
 
 
 @pytest.fixture(scope="module")
 def script() -> str:
-    done = subprocess.run([sys.executable, "-m", "serene.dissector"], capture_output=True, text=True, check=True)
-    return done.stdout
+    return output(sys.executable, "-m", "serene.dissector")
 
 
 def test_dissector_declares_each_header_field_once(script: str) -> None:

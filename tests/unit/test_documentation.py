@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import subprocess
 from importlib import metadata
 from pathlib import Path
 
@@ -13,8 +12,8 @@ from typer.main import get_command
 
 from serene import distribution
 from serene.controller.commands.cli import app
+from tests.commands import ROOT, output
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 SOURCES = sorted(path for folder in ("serene", "controller", "workers", "experiments", "topologies", "scripts", "tests")
                  for path in (ROOT / folder).rglob("*.py"))  # fmt: skip
@@ -83,5 +82,5 @@ def test_docs_recommend_only_our_or_pinned_packages() -> None:
 
 
 def test_make_help_lists_every_target() -> None:
-    shown = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    shown = output("make", "help")
     assert TARGETS - {"help"} <= set(re.findall(r"^make ([\w-]+)", shown, re.MULTILINE))

@@ -91,11 +91,6 @@ def test_fault_file_with_oversized_numbers_is_refused(text: str, message: str, t
     assert str(raised.value).startswith(f"{path}: ") and message in str(raised.value)
 
 
-def test_missing_fault_file_is_reported() -> None:
-    with pytest.raises(BadFaults, match=r"cannot read nowhere\.toml: No such file"):
-        load("nowhere.toml")
-
-
 def test_fault_error_names_file_and_entry_of_unknown_worker(tmp_path: Path) -> None:
     path = tmp_path / "faults.toml"
     path.write_text("[[packets]]\nloss = 0.1\n[[packets]]\nworkers = [1, 9]\nloss = 0.1\n")

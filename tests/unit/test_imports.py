@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ast
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.commands import ROOT, output
+
 MAY_IMPORT = {
     "serene": set[str](),
     "workers": {"serene"},
@@ -134,12 +135,7 @@ def test_imports_contain_no_cycles() -> None:
     """Neither through other modules, nor for type annotations alone."""
     known = modules()
     needs = {name: needed(path, known) - {name} for name, path in known.items()}
-    while leaves := [name for name, others in needs.items() if not others & needs.keys()]:
-        for name in leaves:
-            del needs[name]
-    # What is left is in a circle, or needs one.
-    users = set().union(*needs.values()) if needs else set()
-    assert sorted(needs.keys() & users) == []
+    TopologicalSorter(needs).prepare()  # raises an error that names a cycle
 
 
 def test_commands_start_without_importing_heavy_packages() -> None:
@@ -149,10 +145,9 @@ def test_commands_start_without_importing_heavy_packages() -> None:
         "serene.experiments.straggler_study.__main__"
     )
     asked = f"import sys, {programs}; print(sorted({{'torch', 'sklearn', 'matplotlib'}} & {{*sys.modules}}))"
-    output = subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert output == "[]\n"
+    assert output(sys.executable, "-c", asked) == "[]\n"
 
 
 def test_one_machine_measurement_does_not_import_mininet() -> None:
     asked = "import sys; sys.modules['mininet'] = None; import serene.experiments.performance.one_machine"
-    subprocess.run([sys.executable, "-c", asked], cwd=ROOT, check=True)
+    output(sys.executable, "-c", asked)

@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 
 from serene.distribution import version
+from tests.commands import ROOT, run
 from tests.controller.processes import until
+from tests.runs import Marked
 
-ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("controller", "experiments", "serene", "topologies", "workers")
 
 INTERRUPTED = """
@@ -45,8 +46,7 @@ def interrupted(*modules: str, ignored: bool = False) -> subprocess.CompletedPro
     """Runs each module in a fork of a Python that has imported none of ours. It is interrupted whenever it imports
     something, from the first on that Python does not bring. The output has each one's name and exit status."""
     how = ["env", "--ignore-signal=INT"] if ignored else ["env", "--default-signal=INT"]
-    command = [*how, sys.executable, "-c", INTERRUPTED, *modules]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=250, check=False)
+    return run(*how, sys.executable, "-c", INTERRUPTED, *modules)
 
 
 def commands() -> set[str]:
@@ -86,46 +86,29 @@ for module in sys.argv[1:]:
 def test_help_option_prints_help_and_has_no_side_effect() -> None:
     """All run in one process, so that shared imports happen once."""
     modules = sorted(module for module in commands() if module.startswith("serene."))
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", HELP, *modules], cwd=ROOT, capture_output=True, text=True, timeout=300
-    )
+    done = run(sys.executable, "-W", "ignore", "-c", HELP, *modules)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def in_session(leader: int) -> dict[int, float]:
-    """Processes that have not ended, and the seconds that each has computed."""
-    found = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, _, _, session, *others = stat.read_text().rpartition(")")[2].split()
-        except OSError:  # it is gone
-            continue
-        if int(session) == leader and state != "Z":
-            found[int(stat.parent.name)] = (int(others[7]) + int(others[8])) / os.sysconf("SC_CLK_TCK")
-    return found
+def computed_s(pid: int) -> float:
+    """The seconds that a process has computed."""
+    times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
 
 
 def test_interrupt_ends_a_command_with_worker_processes(tmp_path: Path) -> None:
     """A terminal signals all processes. (Other output is about the runs.)"""
     command = ["env", "--default-signal=INT", sys.executable, "-m", "serene.experiments.correctness.schedules"]
-    given = ["--runs", "1000000", "--processes", "2", "--pair", "bsp,asp"]
-    log = tmp_path / "output"
-    with log.open("w") as out:
-        started = subprocess.Popen([*command, *given], cwd=ROOT, stdout=out, stderr=out, start_new_session=True)
-
-    def at_work() -> bool:
-        return sum(computed_s > 1 for each, computed_s in in_session(started.pid).items() if each != started.pid) > 1
-
+    running = Marked([*command, "--runs", "1000000", "--processes", "2", "--pair", "bsp,asp"], tmp_path / "output")
+    first = running.process.pid
     try:
-        until(at_work, "two processes play runs")
-        os.killpg(started.pid, signal.SIGINT)
-        assert started.wait(100) == 130
-        assert "Traceback" not in log.read_text()
-        until(lambda: not in_session(started.pid), "none of them is left")
+        until(lambda: sum(computed_s(each) > 1 for each in running.alive() if each != first) > 1, "two play runs")
+        os.killpg(first, signal.SIGINT)
+        assert running.wait(100) == 130
+        assert "Traceback" not in running.output
+        until(lambda: not running.alive(), "none of them is left")
     finally:
-        for each in in_session(started.pid):
-            os.kill(each, signal.SIGKILL)
-        started.wait()
+        running.end()
 
 
 def test_command_continues_if_interrupts_are_ignored() -> None:
@@ -140,10 +123,7 @@ def test_installed_command_prints_its_version_beside_a_foreign_google_package(co
     (tmp_path / "google").mkdir()
     (tmp_path / "google" / "__init__.py").touch()
     environment = {"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin"}
-    done = subprocess.run(
-        [Path(sys.executable).with_name(command), "--version"], env=environment, capture_output=True, text=True,
-        timeout=100, check=False,
-    )  # fmt: skip
+    done = run(Path(sys.executable).with_name(command), "--version", environment=environment)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split()[-1] == version()
 
@@ -172,7 +152,7 @@ def played(body: str, ignored: Sequence[str]) -> tuple[int, list[str]]:
     how = ["env", "--default-signal=INT,TERM,HUP", *(f"--ignore-signal={name}" for name in ignored)]
     lines = "".join(f"    {line}\n" for line in body.splitlines())
     code = f"{PROGRAM}{lines}\nstatus = ended(main)\nsay('end')\nsys.exit(status)"
-    ended = subprocess.run([*how, sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False)
+    ended = run(*how, sys.executable, "-c", code)
     assert ended.stderr == ""
     return ended.returncode, ended.stdout.split()
 

@@ -3,7 +3,6 @@ that the user names, make's targets use the environment's, and each package has 
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import shutil
@@ -15,25 +14,19 @@ import pytest
 from packaging.requirements import Requirement
 
 from serene.experiments.run.settings import Given
+from tests.commands import ROOT, output, run
 from tests.support.warm import warm_python
 
-ROOT = Path(__file__).resolve().parents[2]
 TARGETS = re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE)
 TAKEN = ["WORKERS=8", "FULL=1", "PACKETS=3", "TARGET=embedded"]
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
 
 
-OF_AN_OUTER_MAKE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")
-
-
 def make(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs `make -n`: returns its output and status."""
-    shell = {name: value for name, value in os.environ.items() if name not in OF_AN_OUTER_MAKE}
-    return subprocess.run(
-        ["make", "-n", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=240, check=False,
-        env=shell | environment,
-    )  # fmt: skip
+    of_an_outer_make = dict.fromkeys(("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"))
+    return run("make", "-n", *arguments, environment={**of_an_outer_make, **environment})
 
 
 def test_make_refuses_an_unknown_setting_for_every_target() -> None:
@@ -124,9 +117,8 @@ def test_options_passed_by_make_exist_in_the_programs() -> None:
         passed_on.setdefault(module, set()).update(word for word in words if word.startswith("--"))
     for module, options in passed_on.items():
         if options:
-            done = subprocess.run([warm_python(), "-m", module, "--help"], cwd=ROOT, capture_output=True, text=True)
-            assert done.returncode == 0, done.stderr
-            assert options <= set(re.findall(r"--[a-z][\w-]*", done.stdout)), f"{module} has no such option"
+            shown = output(warm_python(), "-m", module, "--help")
+            assert options <= set(re.findall(r"--[a-z][\w-]*", shown)), f"{module} has no such option"
 
 
 @pytest.mark.parametrize(
@@ -145,22 +137,19 @@ def test_make_passes_an_output_path_unchanged(given: str) -> None:
 # -- set-up -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("target", ["run-mininet", "run-local", "test", "bench"])
-def test_make_targets_run_venv_python_despite_python_setting(target: str) -> None:
-    for done in (make(target, PYTHON="/nowhere/python"), make(target, "PYTHON=/nowhere/python")):
+def test_make_targets_run_venv_python_despite_python_setting() -> None:
+    targets = ["run-mininet", "run-local", "test", "bench"]
+    for done in (make(*targets, PYTHON="/nowhere/python"), make(*targets, "PYTHON=/nowhere/python")):
         assert done.returncode == 0, done.stderr
-        assert ".venv/bin/python -m " in done.stdout and "/nowhere/python" not in done.stdout
+        assert done.stdout.count(".venv/bin/python -m ") == len(targets) and "/nowhere/python" not in done.stdout
 
 
 def test_make_setup_exports_the_python_setting() -> None:
     """For make, a variable on the command line replaces one of the environment."""
     rule = "--eval=setting: ; @printenv PYTHON"
     for arguments, environment in ((["PYTHON=here"], {}), ([], {"PYTHON": "here"})):
-        done = subprocess.run(
-            ["make", "--no-print-directory", rule, "setting", *arguments],
-            cwd=ROOT, capture_output=True, text=True, timeout=240, check=False, env={**os.environ, **environment},
-        )  # fmt: skip
-        assert done.stdout == "here\n", done.stderr
+        command = ["make", "--no-print-directory", rule, "setting", *arguments]
+        assert output(*command, environment=environment) == "here\n"
 
 
 OLD = 'case "$2" in *print*) echo 3.9;; *) exit 1;; esac'  # what set-up asks for, and whether that is enough
@@ -176,10 +165,7 @@ def test_setup_refuses_an_unusable_interpreter_before_installing(
     if script is not None:
         python.write_text(f"#!/bin/sh\n{script}\n")
         python.chmod(0o755)
-    done = subprocess.run(
-        ["scripts/setup"], cwd=ROOT, capture_output=True, text=True, timeout=240, check=False,
-        env={**os.environ, "PYTHON": str(python)},
-    )  # fmt: skip
+    done = run("scripts/setup", environment={"PYTHON": str(python)})
     assert (done.returncode, done.stdout) == (1, "")
     assert f"error: PYTHON={python} {message}: expected Python 3.10 or later" in done.stderr
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ from serene.experiments.correctness import schedules
 from serene.experiments.network_study import __main__ as network_study
 from serene.experiments.pytorch_study import __main__ as pytorch_study
 from serene.experiments.pytorch_study import fewer_bits
-from serene.experiments.run import __main__ as run
+from serene.experiments.run import __main__ as training_run
 from serene.experiments.shared import terminal
 from serene.experiments.shared.pool import Processes
 from serene.experiments.shared.store import alone
@@ -25,6 +24,7 @@ from serene.experiments.straggler_study import __main__ as straggler_study
 from serene.process import outputs
 from serene.process.outputs import CannotWrite
 from tests import disks
+from tests.commands import called, run
 
 MB = outputs.MB
 
@@ -166,9 +166,10 @@ def test_folder_that_does_not_fit_is_kept_on_another_disk(small: Path, spare: Pa
 # -- the commands ----------------------------------------------------------------------------------------------
 
 
+ONE_SCHEDULE = ["--runs", "1", "--pair", "bsp,ssp", "--processes", "1"]
 COMMANDS = {
-    "a run": (run.main, ["--no-mininet", "--workers", "1"], "runs/out"),
-    "schedules": (schedules.main, ["--runs", "1", "--pair", "bsp,ssp", "--processes", "1"], "numbers.json"),
+    "a run": (training_run.main, ["--no-mininet", "--workers", "1"], "runs/out"),
+    "schedules": (schedules.main, ONE_SCHEDULE, "numbers.json"),
     "the straggler study": (straggler_study.main, ["--engine", "simulated"], "study"),
     "the network study": (network_study.main, ["--no-emulation"], "study"),
     "the PyTorch study": (pytorch_study.main, [], "study"),
@@ -177,19 +178,20 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_command_refuses_a_bad_output_before_working(
-    command: str, small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_command_refuses_a_bad_output_before_working(command: str, small: Path, tmp_path: Path) -> None:
     main, arguments, name = COMMANDS[command]
     disks.fill(small)
     (small / "file").touch()
     before = listing(small)
-    for out in (small / name, small / "file" / name):
-        monkeypatch.setattr(sys, "argv", [command, *arguments, "--out", str(out)])
-        assert main() in (1, 2)
-        output = capsys.readouterr()
-        assert re.fullmatch(rf"error: (OUT: )?cannot write {re.escape(str(out))}: .*\n", output.err), output.err
-        assert output.out.count("\n") == (command == "a run"), "what it is about to do is a line"
+    bad = {small / name: "", small / "file" / name: ""}
+    if name == "study":
+        (tmp_path / "of another program").touch()
+        bad[tmp_path / "of another program"] = "it is a file; name a directory"
+    for out, why in bad.items():
+        done = called(main, *arguments, "--out", out)
+        assert done.returncode in (1, 2)
+        assert re.fullmatch(rf"error: (OUT: )?cannot write {re.escape(str(out))}: {why or '.*'}\n", done.stderr), done
+        assert done.stdout.count("\n") == (command == "a run"), "what it is about to do is a line"
         assert listing(small) == before
 
 
@@ -206,11 +208,9 @@ def test_schedules_report_what_their_processes_lack_in_one_line(
 ) -> None:
     place = tmp_path / ("x" * 100)
     place.mkdir()
-    command = [sys.executable, "-m", "serene.experiments.correctness.schedules", "--runs", "1", "--pair", "bsp,ssp"]
-    done = subprocess.run(
-        [*command, "--processes", "1", "--out", str(tmp_path / "numbers.json")], capture_output=True, text=True,
-        env=os.environ | {name: value.replace("/{place}", str(place)) for name, value in environment.items()},
-    )  # fmt: skip
+    command = [sys.executable, "-m", "serene.experiments.correctness.schedules", *ONE_SCHEDULE]
+    given = {name: value.replace("/{place}", str(place)) for name, value in environment.items()}
+    done = run(*command, "--out", tmp_path / "numbers.json", environment=given)
     assert done.returncode == 1
     assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
     assert message.replace("/{place}", str(place)) in done.stderr
@@ -223,34 +223,17 @@ def forks() -> None:
     Processes(1, ()).shutdown()
 
 
-@pytest.mark.parametrize("command", [command for command, (_, _, name) in COMMANDS.items() if name == "study"])
-def test_study_refuses_a_file_as_its_output_folder(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    main, arguments, _ = COMMANDS[command]
-    out = tmp_path / "file"
-    out.write_text("of another program")
-    monkeypatch.setattr(sys, "argv", [command, *arguments, "--out", str(out)])
-    assert main() in (1, 2)
-    assert capsys.readouterr() == ("", f"error: cannot write {out}: it is a file; name a directory\n")
-    assert out.read_text() == "of another program"
-
-
 @pytest.mark.parametrize("command", ["the straggler study", "the network study"])
-def test_second_study_in_a_folder_is_refused(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_second_study_in_a_folder_is_refused(command: str, tmp_path: Path) -> None:
     main, arguments, _ = COMMANDS[command]
-    monkeypatch.setattr(sys, "argv", [command, *arguments, "--out", str(tmp_path)])
     with alone(tmp_path):
-        assert main() == 1
-    assert capsys.readouterr().err.startswith(f"error: {tmp_path} is in use by another run: ")
+        done = called(main, *arguments, "--out", tmp_path)
+    assert done.returncode == 1 and done.stderr.startswith(f"error: {tmp_path} is in use by another run: ")
 
 
 def test_schedules_keep_results_if_the_disk_fills_while_running(
-    forks: None, small: Path, spare: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    forks: None, small: Path, spare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The disk fills while the schedules run."""
     play = schedules.play_all
 
     def and_fill(*arguments: object) -> Iterator[object]:
@@ -258,11 +241,9 @@ def test_schedules_keep_results_if_the_disk_fills_while_running(
         disks.fill(small)
 
     monkeypatch.setattr(schedules, "play_all", and_fill)
-    arguments = ["--runs", "1", "--pair", "bsp,ssp", "--processes", "1", "--out", str(small / "numbers.json")]
-    monkeypatch.setattr(sys, "argv", ["schedules", *arguments])
-    assert schedules.main() == 1
-    error = CannotWrite(capsys.readouterr().err)
-    assert json.loads(where(error).read_text())["tallies"]["bsp ssp"]["runs"] == 1
+    done = called(schedules.main, *ONE_SCHEDULE, "--out", small / "numbers.json")
+    assert done.returncode == 1
+    assert json.loads(where(CannotWrite(done.stderr)).read_text())["tallies"]["bsp ssp"]["runs"] == 1
 
 
 def test_console_outlives_an_output_that_cannot_be_written(

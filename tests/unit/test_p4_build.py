@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from serene.program import Program
+from tests import commands
+from tests.commands import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 VARIANTS = ("serene", "serene_jumbo", "serene_leaf", "serene_root")
 CHIPS = ("tofino", "tofino2")
 
@@ -60,10 +61,8 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def run(script: Script, checkout: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, f"scripts/{script.name}", *options], cwd=checkout, capture_output=True, text=True,
-        timeout=1900, env=environment or None, check=False,
-    )  # fmt: skip
+    command = (sys.executable, f"scripts/{script.name}", *options)
+    return commands.run(*command, folder=checkout, environment=environment, timeout=1900)
 
 
 def check_says(script: Script, checkout: Path, *words: str) -> None:
@@ -79,43 +78,55 @@ def test_p4_output_digest_matches_the_sources(script: Script) -> None:
     assert script is TOFINO or "nothing was compiled: p4c-bm2-ss is not installed" in checked.stdout
 
 
+def check_detects_changed_sources(script: Script, checkout: Path) -> None:
+    named = [f" of {variant}" for variant in VARIANTS] if script is V1MODEL else [""]
+    check_says(script, checkout, *(f"the sources{of} have changed" for of in named), script.again)
+
+
 @pytest.mark.parametrize(
     ("script", "source"), [(script, source) for script in (V1MODEL, TOFINO) for source in script.sources]
 )
 def test_p4_check_detects_changed_or_new_sources(checkout: Path, script: Script, source: str) -> None:
     with (checkout / "p4src" / source).open("a") as file:
         file.write("const bit<8> ONE_MORE = 1;\n")
-    named = [f" of {variant}" for variant in VARIANTS] if script is V1MODEL else [""]
-    check_says(script, checkout, *(f"the sources{of} have changed" for of in named), script.again)
+    check_detects_changed_sources(script, checkout)
+
+
+BARRIER, SIZES = "v1model/barrier.p4", "tna/sizes.p4"
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "same"),
+    ("script", "source", "old", "new"),
     [
-        ("    // This is one action", "    // Another is one action", True),
-        ("    // This is one action", "  // This is one action", True),
-        (
-            "    // This is one action",
-            "    // A further line\n    // This is one action",
-            False,
-        ),  # the output has line numbers
-        ("// accepted, by worker", "// by worker", False),  # and the texts of lines
-        ("    // This is one action", "    /* no\n    // This is one action", False),
-        ("other workers need.\n", "other workers need. \\\n", False),
-        ("    action decide() {", "    // action decide() {", False),
+        # v1model's output has line numbers, and the texts of lines.
+        (V1MODEL, BARRIER, "    // This is one action", "    // A further line\n    // This is one action"),
+        (V1MODEL, BARRIER, "// accepted, by worker", "// by worker"),
+        (V1MODEL, BARRIER, "    // This is one action", "    /* no\n    // This is one action"),
+        (V1MODEL, BARRIER, "other workers need.\n", "other workers need. \\\n"),
+        (V1MODEL, BARRIER, "    action decide() {", "    // action decide() {"),
+        (TOFINO, SIZES, "#define RING_BITS 4\n", "#define RING_BITS 4 "),  # the next line becomes part of the macro
+        (TOFINO, SIZES, "#define RING_BITS 4\n", "/* no\n#define RING_BITS 4\n*/\n"),
+        (TOFINO, SIZES, "#define RING_BITS 4\n", "// no \\\n#define RING_BITS 4\n"),
+        (TOFINO, SIZES, '"FIELDS must be', '"FIELDS // must be'),
     ],
 )
-def test_p4_check_for_v1model_ignores_only_comments_on_their_own_lines(
-    checkout: Path, old: str, new: str, same: bool
+def test_p4_check_detects_code_hidden_by_a_comment_or_a_line_end(
+    checkout: Path, script: Script, source: str, old: str, new: str
 ) -> None:
-    path = checkout / "p4src" / "v1model" / "barrier.p4"
+    replace(checkout / "p4src" / source, old, new)
+    check_detects_changed_sources(script, checkout)
+
+
+def replace(path: Path, old: str, new: str) -> None:
     assert path.read_text().count(old) == 1
     path.write_text(path.read_text().replace(old, new))
-    if same:
-        checked = run(V1MODEL, checkout, "--check", PATH="/nowhere")
-        assert checked.returncode == 0, checked.stderr
-    else:
-        check_says(V1MODEL, checkout, *(f"the sources of {variant} have changed" for variant in VARIANTS), "make p4")
+
+
+@pytest.mark.parametrize("new", ["    // Another is one action", "  // This is one action"])
+def test_p4_check_for_v1model_ignores_comments_on_their_own_lines(checkout: Path, new: str) -> None:
+    replace(checkout / "p4src" / BARRIER, "    // This is one action", new)
+    checked = run(V1MODEL, checkout, "--check", PATH="/nowhere")
+    assert checked.returncode == 0, checked.stderr
 
 
 @pytest.mark.parametrize("source", ["include/headers.p4", "tna/barrier.p4", "tna/sizes.p4"])
@@ -127,22 +138,6 @@ def test_p4_check_for_tofino_ignores_comments_alone(checkout: Path, source: str)
     assert path.read_text().count("and a line") > 5
     checked = run(TOFINO, checkout, "--check", PATH="/nowhere")
     assert checked.returncode == 0, checked.stderr
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("#define RING_BITS 4\n", "#define RING_BITS 4 "),  # the next line becomes part of the macro
-        ("#define RING_BITS 4\n", "/* no\n#define RING_BITS 4\n*/\n"),
-        ("#define RING_BITS 4\n", "// no \\\n#define RING_BITS 4\n"),
-        ('"FIELDS must be', '"FIELDS // must be'),
-    ],
-)
-def test_p4_check_for_tofino_detects_code_hidden_by_a_comment_or_a_line_end(checkout: Path, old: str, new: str) -> None:
-    path = checkout / "p4src" / "tna" / "sizes.p4"
-    assert path.read_text().count(old) == 1
-    path.write_text(path.read_text().replace(old, new))
-    check_says(TOFINO, checkout, "the sources have changed", TOFINO.again)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +234,7 @@ def test_p4c_output_for_other_slot_counts_equals_with_slots(checkout: Path) -> N
         pytest.skip("needs p4c-bm2-ss")
     sizes = checkout / "p4src" / "include" / "sizes.p4"
     sizes.write_text(sizes.read_text().replace("SLOTS = 8192;", "SLOTS = 7777;"))  # as many digits: p4c notes columns
-    made = run(V1MODEL, checkout, **os.environ)
+    made = run(V1MODEL, checkout)
     assert made.returncode == 0, made.stderr
     for variant in VARIANTS:
         name = f"p4src/build/{variant}"

@@ -16,18 +16,14 @@ STRATEGIES = ("bsp", "ssp:1", "ssp:3", "ssp:7", "ssp:10", "asp", "quorum:3", "mi
 END_S = 60.0
 
 
-@pytest.mark.parametrize("text", STRATEGIES)
-def test_picture_names_a_strategy_as_its_str_does(text: str) -> None:
-    assert look(text).name == str(parse(text))
-
-
 def test_picture_names_a_quorum_by_its_family() -> None:
     assert (look("quorum:3").name, look("quorum").name) == ("3-of-n", "k-of-n")
     assert look("quorum:3").kind == look("quorum").kind == "k-of-n"
 
 
 @pytest.mark.parametrize("text", STRATEGIES)
-def test_strategy_colour_is_the_same_in_band_and_look(text: str) -> None:
+def test_strategy_has_one_name_and_colour_in_all_pictures(text: str) -> None:
+    assert look(text).name == str(parse(text))
     expected = COLOUR_OF.get(text) or COLOUR_OF.get(text.partition(":")[0], GREY)
     assert colour_of(str(parse(text))) == look(text).colour == expected
 

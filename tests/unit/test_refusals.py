@@ -34,8 +34,12 @@ from serene.errors import SereneError
 from serene.experiments.correctness import soak
 from serene.experiments.network_study import __main__ as network_study
 from serene.experiments.network_study import question_command
+from serene.experiments.network_study.exchange import SwitchSizes
+from serene.experiments.network_study.flows.clos import Clos
+from serene.experiments.network_study.methods import method
 from serene.experiments.performance import any_size, one_machine, swaps
 from serene.experiments.run import cli
+from serene.experiments.straggler_study import regret
 from serene.experiments.straggler_study.cell import Cell
 from serene.program import BUILD, Program, chosen_program
 from serene.racks import Racks
@@ -77,6 +81,11 @@ def serenectl(text: str) -> None:
         serenectl_main(text.split())
     assert not shown.getvalue() and errors.getvalue().startswith("error: ")
     raise SereneError(errors.getvalue().removesuffix("\n"))
+
+
+def cells_of_a_comparison(text: str, *, mininet: bool = False) -> None:
+    models, _, names = text.partition(";")
+    regret.chosen_cases(models, names, mininet=mininet)
 
 
 def automatic_strategy(text: str) -> None:
@@ -143,6 +152,12 @@ READERS: dict[str, Callable[[str], object]] = {
     "command line of a parameter server": lambda text: command(server.main, text),
     "arguments of DistributedOptimizer": optimizer,
     "cell of the straggler study": lambda text: Cell.from_dict({**Cell().to_dict(), **json.loads(text)}).check(),
+    "strategies of the straggler study's comparison": regret.automatic_of,
+    "cells of the straggler study's comparison": cells_of_a_comparison,
+    "cells of the comparison in Mininet": lambda text: cells_of_a_comparison(text, mininet=True),
+    "layers, ports and groups of a Clos network": lambda text: Clos(*json.loads(text)),
+    "method of the network study": method,
+    "sizes of a simulated switch": lambda text: SwitchSizes(*json.loads(text)),
     "command line of serene-netstudy": lambda text: command(question_command.main, text, out=False),
     "command line of the network study": lambda text: command(network_study.main, text),
     "command line of any_size": lambda text: command(any_size.main, text),

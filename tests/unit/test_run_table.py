@@ -13,6 +13,7 @@ from serene.errors import SereneError
 from serene.experiments.run import table
 from serene.experiments.run.launch import balance
 from serene.experiments.run.results import Json, miscounted
+from tests.commands import called
 
 
 def a_run(folder: Path, **values: object) -> None:
@@ -24,14 +25,12 @@ def a_run(folder: Path, **values: object) -> None:
     (folder / "summary.json").write_text(json.dumps(summary))
 
 
-def test_run_table_has_one_row_of_plain_values_per_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_run_table_has_one_row_of_plain_values_per_run(tmp_path: Path) -> None:
     a_run(tmp_path / "a")
     a_run(tmp_path / "deep" / "b", strategy="auto:pacing", links="12 lost")
-    monkeypatch.setattr("sys.argv", ["table", str(tmp_path)])
-    assert table.main() == 0
-    first, second = csv.DictReader(StringIO(capsys.readouterr().out))
+    done = called(table.main, tmp_path)
+    assert done.returncode == 0
+    first, second = csv.DictReader(StringIO(done.stdout))
     assert (first["run"], first["strategy"], first["swaps"], first["waiting_s"]) == ("a", "ssp:3", "1", "1.25")
     assert (first["s_to_0.50"], first["s_to_0.60"], first["links"]) == ("2.5", "", "")
     assert (second["run"], second["strategy"], second["links"]) == ("b", "auto:pacing", "12 lost")

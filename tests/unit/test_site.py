@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import runpy
-import subprocess
 import sys
 from pathlib import Path
 
@@ -18,8 +16,8 @@ from serene.controller.automatic import Observation, WorkerView
 from serene.controller.commands.cli import app
 from serene.embedded.p4runtime.entities import Entities
 from serene.strategy import BSP, SSP
+from tests.commands import ROOT, output
 
-ROOT = Path(__file__).resolve().parents[2]
 PICTURES = runpy.run_path(str(ROOT / "scripts/draw_packets.py"))["PICTURES"]
 pytest.importorskip("mkdocs", reason="needs MkDocs: pip install 'serene-p4[docs]'")
 
@@ -30,9 +28,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     it runs quietly: then it does not count its warnings."""
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
-    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
-    assert done.returncode == 0, done.stdout + done.stderr
+    output(*command, environment={"NO_MKDOCS_2_WARNING": "1"})
     return folder
 
 

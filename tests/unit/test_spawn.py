@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -12,9 +11,10 @@ import pytest
 
 from serene.experiments.run import forked
 from serene.process.spawn import module
+from tests import commands
+from tests.commands import ROOT
 from tests.ports import some_port
 
-ROOT = Path(__file__).parents[2]
 OURS = ("controller", "serene", "workers", "topologies", "experiments")
 OTHERS = ("json", "typing", "numpy", "runpy", "logging", "uvicorn", "mininet", "sitecustomize")
 
@@ -36,15 +36,7 @@ def hostile(tmp_path: Path) -> Path:
 
 
 def run(hostile: Path, command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        command,
-        cwd=hostile,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    done = commands.run(*command, folder=hostile, environment=environment)
     executed = hostile.parent / "executed"
     assert not executed.exists(), f"it ran {executed.read_text().split()}"
     return done
@@ -69,28 +61,23 @@ def test_serenectl_up_ignores_modules_in_the_working_directory(hostile: Path, tm
     assert "--foreground" not in done.stderr
 
 
-def test_serene_switch_ignores_modules_in_the_working_directory(hostile: Path) -> None:
-    done = run(hostile, [script("serene-switch"), "--no-p4", "-i", "1@nowhere"])
-    assert done.returncode != 0
-    assert "nowhere" in done.stderr
-
-
 @pytest.mark.parametrize(
-    ("name", "arguments", "status", "message"),
+    ("command", "succeeds", "message"),
     [
-        ("serene.controller", ["--help"], 0, "serenectl"),
-        ("serene.workers.train", ["--help"], 0, "usage: "),
-        ("serene.faults.shim", ["/nowhere.toml", "0:a:b"], None, "nowhere"),
-        ("serene.experiments.performance.hosts", [], None, ""),
-        ("serene.experiments.run", ["--help"], 0, "usage: "),
+        ([script("serene-switch"), "--no-p4", "-i", "1@nowhere"], False, "nowhere"),
+        (module("serene.controller", "--help"), True, "serenectl"),
+        (module("serene.workers.train", "--help"), True, "usage: "),
+        (module("serene.faults.shim", "/nowhere.toml", "0:a:b"), False, "nowhere"),
+        (module("serene.experiments.performance.hosts"), False, ""),
+        (module("serene.experiments.run", "--help"), True, "usage: "),
     ],
+    ids=["serene-switch", "controller", "worker", "shim", "hosts of a measurement", "run"],
 )
-def test_spawned_modules_do_not_import_from_working_directory(
-    hostile: Path, name: str, arguments: list[str], status: int | None, message: str
+def test_programs_ignore_modules_in_the_working_directory(
+    hostile: Path, command: list[str], succeeds: bool, message: str
 ) -> None:
-    done = run(hostile, module(name, *arguments))
-    if status is not None:
-        assert done.returncode == status, done.stderr
+    done = run(hostile, command)
+    assert (done.returncode == 0) == succeeds, done.stderr
     assert message in done.stdout + done.stderr
     assert "run from the folder" not in done.stderr
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import output, run
 from tests.support import warm
 
 TELL = "import json, os, sys; print(json.dumps([sys.argv[1:], os.getcwd(), os.environ['SETTING']])); sys.exit(3)"
@@ -66,21 +67,16 @@ def script(folder: Path, text: str) -> str:
 
 
 def test_warm_python_keeps_arguments_cwd_env_and_status(folder: Path) -> None:
-    done = subprocess.run(
-        [warm.warm_python("nothing"), script(folder, TELL), "an argument", ""],
-        cwd=folder, env={**os.environ, "SETTING": "by the caller"}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    python = warm.warm_python("nothing")
+    done = run(python, script(folder, TELL), "an argument", "", folder=folder, environment={"SETTING": "by the caller"})
     assert done.returncode == 3, done.stderr
     assert json.loads(done.stdout) == [["an argument", ""], str(folder), "by the caller"]
 
 
 def test_warm_process_and_its_forks_show_their_mark(folder: Path) -> None:
     """In /proc/PID/environ, where tests search for what is left of a run."""
-    done = subprocess.run(
-        [warm.warm_python("nothing"), script(folder, SHOW)], env={**os.environ, warm.MARK: "of this run"},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert done.stdout.split() == ["True", "True"]
+    shown = output(warm.warm_python("nothing"), script(folder, SHOW), environment={warm.MARK: "of this run"})
+    assert shown.split() == ["True", "True"]
 
 
 def test_warm_program_ends_with_an_error_if_its_server_dies(folder: Path) -> None:
@@ -96,7 +92,7 @@ def test_warm_program_ends_with_an_error_if_its_server_dies(folder: Path) -> Non
 def test_warm_python_fails_without_its_server(folder: Path) -> None:
     python = warm.warm_python("nothing")
     kill_server()
-    done = subprocess.run([python, script(folder, TELL)], capture_output=True, text=True, check=False)
+    done = run(python, script(folder, TELL))
     assert done.returncode not in (0, 3)
     assert "ConnectionRefusedError" in done.stderr
 
@@ -104,7 +100,5 @@ def test_warm_python_fails_without_its_server(folder: Path) -> None:
 def test_processes_of_one_run_share_the_warm_server(folder: Path) -> None:
     """The process that started the server may end first."""
     asked = "from tests.support import warm; print(warm.server('nothing'))"
-    done = subprocess.run([sys.executable, "-c", asked], cwd=warm.ROOT, stdout=subprocess.PIPE, text=True, check=True)
-    assert done.stdout == f"{os.environ[warm.HOME]}/nothing\n"
-    command = [warm.warm_python("nothing"), script(folder, TELL)]
-    assert subprocess.run(command, env={**os.environ, "SETTING": ""}, check=False).returncode == 3
+    assert output(sys.executable, "-c", asked) == f"{os.environ[warm.HOME]}/nothing\n"
+    assert run(warm.warm_python("nothing"), script(folder, TELL), environment={"SETTING": ""}).returncode == 3

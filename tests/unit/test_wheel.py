@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
 import zipfile
+from importlib import metadata
+from importlib.metadata import Distribution
 from pathlib import Path
 
 import pytest
 import torch
+from packaging.requirements import Requirement
 
-from tests.controller.processes import ROOT
+from tests import commands
+from tests.commands import ROOT, output
 from tests.ports import some_ports
 
 OFFLINE = re.compile(r"No matching distribution|Could not find a version|Connection|Temporary failure|Read timed out")
@@ -22,13 +25,7 @@ PARTS = ("controller", "experiments", "topologies", "workers")
 
 def pip(*arguments: str) -> str:
     """Returns pip's output. Skips the test where packages cannot be downloaded."""
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-    )
+    done = commands.run(sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments)
     if done.returncode and OFFLINE.search(done.stderr):
         pytest.skip(f"pip cannot get what the wheel needs: {done.stderr.strip().splitlines()[-1]}")
     assert done.returncode == 0, done.stderr
@@ -37,8 +34,7 @@ def pip(*arguments: str) -> str:
 
 def tracked(*patterns: str) -> list[str]:
     """The repository's files."""
-    command = ["git", "ls-files", "-z", *patterns]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")[:-1]
+    return output("git", "ls-files", "-z", *patterns).split("\0")[:-1]
 
 
 @pytest.fixture(scope="module")
@@ -56,55 +52,56 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(folder.glob("serene_p4-*.whl"))
 
 
+def required_by(distribution: Distribution) -> dict[str, Distribution]:
+    """What it requires without extras, and what that requires, as they are installed here."""
+    found: dict[str, Distribution] = {}
+    todo, seen = [(distribution, "")], set[tuple[str, str]]()
+    while todo:
+        one, extra = todo.pop()
+        for needed in map(Requirement, one.requires or ()):
+            if needed.marker is None or needed.marker.evaluate({"extra": extra}):
+                found[needed.name] = metadata.distribution(needed.name)
+                new = {(needed.name, each) for each in ("", *needed.extras)} - seen
+                todo += [(found[needed.name], each) for _, each in new]
+                seen |= new
+    return found
+
+
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The commands' folder of an environment that has only the wheel and its dependencies."""
+    """The commands' folder of an environment that has only the wheel and what it requires. pip would take a minute to
+    install what is installed here already."""
     folder = tmp_path_factory.mktemp("environment")
-    # Without pip, which takes seconds to install; modules are compiled when they are imported.
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    constraints = str(ROOT / "constraints.txt")
-    pip(f"--python={folder / 'bin' / 'python'}", "install", "--no-compile", "-c", constraints, str(wheel))
+    output(sys.executable, "-m", "venv", "--without-pip", folder)
+    (site,) = folder.glob("lib/python*/site-packages")
+    pip(f"--python={folder / 'bin' / 'python'}", "install", "--no-deps", "--no-compile", str(wheel))
+    (ours,) = metadata.distributions(name="serene-p4", path=[str(site)])
+    files = {file: file.locate() for each in required_by(ours).values() for file in each.files or ()}
+    for file, here in files.items():
+        if ".." not in file.parts:
+            (site / file).parent.mkdir(parents=True, exist_ok=True)
+            (site / file).symlink_to(here)
     return folder / "bin"
 
 
 def test_wheel_contains_exactly_the_tracked_modules(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    metadata = wheel.name.partition("-py3")[0] + ".dist-info"
-    assert {name.split("/")[0] for name in names} == {"serene", metadata}, "a name that others' modules may have"
+    about = wheel.name.partition("-py3")[0] + ".dist-info"
+    assert {name.split("/")[0] for name in names} == {"serene", about}, "a name that others' modules may have"
     checkout = {name for part in PARTS for name in tracked(f"{part}/**.py")}
     assert {f"serene/{name}" for name in checkout} | set(tracked("serene/**.py")) == {
         name for name in names if name.endswith(".py")
     }
-    for needed in (
-        "p4/serene.json",
-        "p4/serene_jumbo.p4info.txtpb",
-        "client/compiled/fastpath.c",
-        "client/compiled/blocks.c",
-        "client/compiled/pool.c",
-    ):
-        assert f"serene/{needed}" in names
-    assert {path.name for path in (ROOT / "controller" / "page").iterdir() if path.is_file()} <= {
-        name.removeprefix("serene/controller/page/") for name in names
-    }
+    others = {path for path in tracked("serene/**.c", "serene/**.h", "controller/page/*.*") if not path.endswith(".py")}
+    others |= {"serene/p4/serene.json", "serene/p4/serene_jumbo.p4info.txtpb"}
+    assert {path if path.startswith("serene/") else f"serene/{path}" for path in others} <= set(names)
 
 
-def environment(folder: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SERENE_", "PYTHON"))}
-    return {**kept, "XDG_RUNTIME_DIR": str(folder), "OMP_NUM_THREADS": "1"}
-
-
-def run(folder: Path, *command: object, **more: str) -> str:
-    done = subprocess.run(
-        [str(word) for word in command],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=folder,
-        env={**environment(folder), **more},
-        timeout=200,
-    )
-    assert done.returncode == 0, done.stderr + done.stdout
-    return done.stdout
+def run(folder: Path, *command: object, **given: str) -> str:
+    """What a command prints in the folder, without this environment's settings."""
+    unset = {name: None for name in os.environ if name.startswith(("SERENE_", "PYTHON"))}
+    environment = {**unset, "XDG_RUNTIME_DIR": str(folder), "OMP_NUM_THREADS": "1", **given}
+    return output(*command, folder=folder, environment=environment)
 
 
 def test_wheel_without_extras_installs_no_pytorch(installed: Path, tmp_path: Path) -> None:
@@ -136,16 +133,9 @@ def test_installed_wheel_trains_with_the_process_group(installed: Path, tmp_path
     assert "connected" in run(others, installed / "serenectl", *up)
     try:
         torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-        output = run(
-            tmp_path,
-            installed / "python",
-            *torchrun,
-            shutil.copy(ROOT / "examples" / "ddp.py", tmp_path),
-            "--steps",
-            "50",
-            SERENE_CONTROLLER=controller,
-        )
-        assert "step 50: loss " in output
+        program = [shutil.copy(ROOT / "examples" / "ddp.py", tmp_path), "--steps", "50"]
+        shown = run(tmp_path, installed / "python", *torchrun, *program, SERENE_CONTROLLER=controller)
+        assert "step 50: loss " in shown
         assert "job 0: finished" in run(tmp_path, installed / "serenectl", "status", SERENE_CONTROLLER=controller)
     finally:
         run(others, installed / "serenectl", "down", SERENE_CONTROLLER=controller)

@@ -6,16 +6,13 @@ import csv
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from serene.controller.http.client import ControllerClient
 from serene.strategy import Strategy
-from serene.workers import train
 from tests.controller.processes import PATIENCE_S, ROOT, SwitchProcess, until
 from tests.support.warm import warm_python
 
@@ -51,10 +48,6 @@ class Workers:
         )
         self._processes.append(process)
         return process
-
-    def forget(self, process: subprocess.Popen[str]) -> None:
-        """Stops watching a process that was meant to end."""
-        self._processes.remove(process)
 
     def reached(self, worker: int, step: int) -> None:
         def enough() -> bool:
@@ -95,11 +88,3 @@ def done(process: subprocess.Popen[str], status: int = 0) -> str:
     assert process.returncode == status, output
     assert "Traceback" not in output
     return output
-
-
-def ended(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["train", *arguments])
-    try:
-        return train.main()
-    except SystemExit as end:  # the argument parser exits
-        return int(end.code or 0)

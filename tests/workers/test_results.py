@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import csv
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,40 +14,17 @@ import pytest
 from serene.workers import results
 from serene.workers.results import WorkerFiles
 from tests.disks import disk, fill
+from tests.interrupting import interrupted_at
 
 LONG = "x" * 20_000  # some pages of a disk: of a row, one part may fit and the rest not
 
 
-class Stop(Exception):
-    """As a signal's handler raises."""
-
-
 def stopped_before(line: int, do: Callable[[], object]) -> bool:
-    """Does it, and raises before the so-manyth line of workers/results.py; whether there was one."""
-    left = line
-
-    def trace(frame: FrameType, event: str, _: Any) -> Any:
-        nonlocal left
-        if frame.f_code.co_filename != results.__file__:
-            return None
-        if event == "line":
-            left -= 1
-            if left < 0:
-                raise Stop
-        return trace
-
-    def traced() -> bool:
-        sys.settrace(trace)
-        try:
-            do()
-        except Stop:
-            return True
-        return False
-
+    """Does it, and interrupts it before the so-manyth line of workers/results.py; whether there was one."""
     # In a thread of its own: CPython keeps an exception that a trace function interrupts the handling of, and would
     # show it with whatever this thread raises later.
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(traced).result()
+        return thread.submit(interrupted_at, line, do, str(results.__file__)).result()
 
 
 @pytest.fixture
@@ -75,7 +49,7 @@ def steps(directory: Path) -> list[int]:
 
 def test_step_is_written_once_wherever_a_signal_interrupts(tmp_path: Path) -> None:
     found = []
-    for line in count():
+    for line in count(1):
         files = begun(tmp_path / f"{line}", tmp_path / "instead")
         files.step({"step": 1, "long": LONG})
         stopped = stopped_before(line, lambda: files.step({"step": 2, "long": LONG}))  # noqa: B023 # done at once
@@ -91,7 +65,7 @@ def test_step_is_written_once_wherever_a_signal_interrupts(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("room", ["in the end", "never"])
 def test_step_is_written_once_on_a_full_disk(small: Path, tmp_path: Path, room: str) -> None:
-    for line in count():
+    for line in count(1):
         directory, instead = small / f"{line}", tmp_path / f"instead-{line}"
         files = begun(directory, instead)
         files.step({"step": 1, "long": LONG})

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from serene.strategy import ASP, BSP, SSP, Mixed, Strategy
+from serene.strategy import ASP, BSP, Mixed, Strategy
 from serene.workers import reference
 from serene.workers.training import Recipe
 from tests.controller.processes import ControllerProcess, SwitchProcess, until
@@ -65,7 +65,7 @@ def test_bsp_run_with_two_switch_restarts_keeps_its_bits(workers: Workers, switc
     assert sessions == sorted(sessions) and len(set(sessions)) == 3
 
 
-@pytest.mark.parametrize("strategy", [SSP(3), ASP(), Mixed((1,))], ids=str)
+@pytest.mark.parametrize("strategy", [ASP(), Mixed((1,))], ids=str)
 def test_restored_job_keeps_strategy_after_switch_restart(
     workers: Workers, switch: SwitchProcess, strategy: Strategy
 ) -> None:

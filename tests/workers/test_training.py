@@ -48,15 +48,6 @@ def test_apply_weights_a_contribution_by_rate_over_workers() -> None:
     assert before - trainer.parameters == pytest.approx(np.full(trainer.size, 0.2 / 4), abs=1e-6)
 
 
-def test_trainer_computes_gradients_at_the_applied_parameters() -> None:
-    trainer = Trainer(SMALL, 0)
-    first, loss = trainer.gradient(1)
-    first = first.copy()
-    trainer.apply(first)
-    second, lower = trainer.gradient(1)
-    assert lower < loss and not np.array_equal(first, second)
-
-
 def test_workers_begin_equal_and_use_different_images() -> None:
     one, two = Trainer(SMALL, 0), Trainer(SMALL, 1)
     assert one.digest() == two.digest()

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from serene.strategy import ASP, BSP
-from serene.workers import reference
+from serene.workers import reference, train
 from serene.workers.training import Recipe
+from tests.commands import called
 from tests.controller.processes import ControllerProcess, SwitchProcess, until
 from tests.ports import some_ports
-from tests.workers.running import SLOTS, Workers, done, ended
+from tests.workers.running import SLOTS, Workers, done
 
 WORKERS, STEPS = 2, 8
 ENDLESS = 100_000
@@ -109,42 +110,29 @@ def test_worker_stopped_while_waiting_for_others_writes_results(workers: Workers
         (1, 1, "job 0 has no worker 1: expected 0"),
     ],
 )
-def test_worker_that_does_not_fit_the_job_is_refused(
-    workers: Workers, job_of: int, worker: int, message: str, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+def test_worker_that_does_not_fit_the_job_is_refused(workers: Workers, job_of: int, worker: int, message: str) -> None:
     workers.create(job_of, BSP())
-    assert ended(monkeypatch, *workers.arguments(worker, 2)) == 1
-    assert capsys.readouterr().err == f"error: worker {worker}: {message}\n"
+    done = called(train.main, *workers.arguments(worker, 2))
+    assert (done.returncode, done.stderr) == (1, f"error: worker {worker}: {message}\n")
     assert workers.client.job(0).state == ("finished" if worker == 0 else "waiting"), "who has joined leaves"
 
 
-def test_worker_with_a_nan_gradient_leaves_with_an_error(
-    workers: Workers, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_worker_with_a_nan_gradient_leaves_with_an_error(workers: Workers) -> None:
     workers.create(1, BSP())
-    assert ended(monkeypatch, *workers.arguments(0, 1, "--steps", ENDLESS, "--learning-rate", "1e30")) == 1
-    assert "only finite numbers can be added up" in capsys.readouterr().err
+    done = called(train.main, *workers.arguments(0, 1, "--steps", ENDLESS, "--learning-rate", "1e30"))
+    assert done.returncode == 1 and "only finite numbers can be added up" in done.stderr
     assert workers.client.job(0).state == "finished"
     assert workers.results(0)["steps"] >= 1
 
 
-ALONE = ["--worker", "0", "--workers", "1"]
-
-
-def test_training_command_names_missing_data(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    arguments = [*ALONE, "--dataset", "mnist", "--data-dir", str(tmp_path), "--frame-udp"]
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--dataset", "mnist", "--data-dir", "/nowhere"], "/nowhere/mnist/train-images-idx3-ubyte is missing"),
+        (["--join-timeout", "0.3"], "error: worker 0: no WELCOME for worker 0 of job 0 within 0.3 s"),
+    ],
+)
+def test_worker_without_data_or_welcome_exits_with_an_error(options: list[str], message: str) -> None:
     ports = some_ports(2, socket.SOCK_DGRAM)
-    assert ended(monkeypatch, *arguments, f"{ports[0]}:{ports[1]}") == 1
-    assert f"{tmp_path}/mnist/train-images-idx3-ubyte is missing" in capsys.readouterr().err
-
-
-def test_worker_without_welcome_exits_with_an_error(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    ports = some_ports(2, socket.SOCK_DGRAM)
-    arguments = ["--frame-udp", f"{ports[0]}:{ports[1]}", "--join-timeout", "0.3"]
-    assert ended(monkeypatch, *ALONE, *arguments) == 1
-    assert "error: worker 0: no WELCOME for worker 0 of job 0 within 0.3 s" in capsys.readouterr().err
+    done = called(train.main, "--worker", 0, "--workers", 1, "--frame-udp", f"{ports[0]}:{ports[1]}", *options)
+    assert done.returncode == 1 and message in done.stderr
