@@ -85,6 +85,27 @@ def test_replicas_are_bit_identical_and_lose_nothing(
     torch.testing.assert_close(moved + held, wanted, rtol=0, atol=1e-12)
 
 
+def test_residual_is_exact_where_float32_does_not_hold_it() -> None:
+    """Of no value, of few, of most, and of none again."""
+    ours = replica_of(torch.nn.Parameter(torch.zeros(8)))
+    for exceptions in (0, 3, 6, 0):
+        values = torch.tensor([0.5, -0.0, 2.0**-140, -0.75, 3.0, 1.0, 0.0, -8.0], dtype=torch.float64)
+        values[:exceptions] += 2.0**-40
+        ours._set_residual(0, values)
+        assert ours._residual(0).numpy().tobytes() == values.numpy().tobytes()
+        assert len(ours._exceptions) == (exceptions > 0)
+
+
+def test_shown_sum_has_no_memory_of_its_own_on_the_host() -> None:
+    ours = replica_of(torch.nn.Parameter(torch.zeros(3)))
+    ours.begin(2**20, 2**20)
+    read = np.array([1, 2, 3], np.int32)
+    ours.read(read)
+    ours.take()
+    ours.show()
+    assert ours._shown.data_ptr() == ours.sum.data_ptr() == read.ctypes.data
+
+
 def test_values_clipped_by_limit_are_sent_in_later_rounds() -> None:
     parameter = torch.nn.Parameter(torch.zeros(2))
     ours = replica_of(parameter)

@@ -72,12 +72,12 @@ class Membership:
 class Read:
     """One iteration's read.
 
-    difference: int32[slots, lanes], the sum of all contributions since the last read; int32[0, 0] if the protocol
-    ``keeps_reads``. contributions: int64[slots],
-    their number. epoch, round: of the PUSH. seen: highest seq that the switch has accepted from this worker. sync_mask,
-    staleness, quorum, read_mode: fields of the policy in force, from the last answer. members: workers that take part
-    under it. waited_s: seconds without packets because other workers had not contributed: silence at the beginning,
-    less the round trip, and silences longer than the timeout. Time in which answers arrive is network time.
+    difference: int32[slots, lanes], the sum of all contributions since the last read; empty if the protocol
+    ``keeps_reads``. contributions: int64[slots], their number. epoch, round: of the PUSH. seen: highest seq that the
+    switch has accepted from this worker. sync_mask, staleness, quorum, read_mode: fields of the policy in force, from
+    the last answer. members: workers that take part under it. waited_s: seconds without packets because other workers
+    had not contributed: silence at the beginning, less the round trip, and silences longer than the timeout. Time in
+    which answers arrive is network time.
     """
 
     difference: np.ndarray
