@@ -222,15 +222,15 @@ class Replica:
         return values
 
     def _set_residual(self, number: int, values: Tensor) -> None:
-        rounded = values.float()
-        places = (rounded != values).nonzero().view(-1)  # compared as float64
+        rounded = self._rounded_residual[self._runs[number].where].copy_(values)
+        if torch.equal(exact := rounded.double(), values):
+            self._exceptions.pop(number, None)
+            return
+        places = (exact != values).nonzero().view(-1)
         if len(places) > len(values) // 2:  # without their numbers they take less memory
             self._exceptions[number] = slice(None), values
-        elif len(places):
-            self._exceptions[number] = places, values[places]
         else:
-            self._exceptions.pop(number, None)
-        self._rounded_residual[self._runs[number].where] = rounded
+            self._exceptions[number] = places, values[places]
 
     def _rounded_off(self, run: _Run) -> Tensor:
         return self._exact(run) - self._parameters(run)
