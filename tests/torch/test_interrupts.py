@@ -24,7 +24,7 @@ from serene.torch.membership import Member
 from serene.torch.replica import Named, Replica
 from serene.torch.work import SwitchWork
 from tests.torch.local import Local
-from tests.torch.test_replica import residual_of
+from tests.torch.small import residual_of
 
 FOLDER = str(Path(serene.torch.__file__).parent)
 

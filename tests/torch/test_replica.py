@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from serene.torch import replica
 from serene.torch.replica import REACH, BadParameters, BadUpdate, Named, Replica, limit_for, scale_for
+from tests.torch.small import residual_of
 
 GPU = pytest.param(
     "cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU and PyTorch for CUDA")
@@ -21,10 +22,6 @@ GPU = pytest.param(
 
 def replica_of(*parameters: torch.Tensor) -> Replica:
     return Replica([Named(f"parameter {number}", parameter) for number, parameter in enumerate(parameters)])
-
-
-def residual_of(ours: Replica) -> torch.Tensor:
-    return torch.cat([ours._residual(number) for number in range(len(ours._runs))])
 
 
 def exchange(replicas: list[Replica], weight: int) -> None:

@@ -26,8 +26,7 @@ from serene.http import CONTROLLER
 from serene.torch import DistributedOptimizer, mean_state
 from tests.controller.processes import until
 from tests.torch.local import Local, outputs, start_ranks
-from tests.torch.small import loss_of, network, train
-from tests.torch.test_replica import residual_of
+from tests.torch.small import loss_of, network, residual_of, train
 
 SAVED, ALL = 20, 40  # steps
 # The largest difference between two losses. Each contribution is rounded to a unit, which a new job chooses anew.
