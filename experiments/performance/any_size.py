@@ -43,8 +43,8 @@ PATIENCE_S = 3600.0
 MOST_WORKERS = 32  # of a job; one worker leaves none for a quorum of all but one
 UNIT = 2.0**-20  # of the default scale: what is contributed is exact
 # Bytes of a worker that trains, by count. Of each value: 4 of the parameter, the gradient, the start, the contribution,
-# three sums and three vectors of the client, and 8 of the residual. Then those of libraries and data.
-TRAINED_BYTES, TRAINER_BYTES = 48, 600_000_000
+# the residual, the sum of what was sent, and three vectors of the client. Then those of libraries and data.
+TRAINED_BYTES, TRAINER_BYTES = 36, 700_000_000
 MODELS = ("resnet18", "gpt2-4-layers", "gpt2")  # of large_models
 
 

@@ -96,16 +96,21 @@ def _rack(racks: int) -> int:
 
 
 class Member:
-    """A worker of a job, once it has joined. into: int32[values], where this worker's own thread writes the read at the
-    end of each exchange and after each restoration. sent: int32[values], to which it adds each contribution.
-    ``exchanges``: how many have begun.
+    """A worker of a job, once it has joined. on_read: this worker's own thread calls it with the sum, int32[values],
+    whose memory no later read overwrites: at the end of each exchange and after each restoration. sent: int32[values],
+    to which it adds each contribution. ``exchanges``: how many have begun.
     """
 
     def __init__(
-        self, controller: Controller, wanted: Wanted, into: np.ndarray, sent: np.ndarray, timeout_s: float
+        self,
+        controller: Controller,
+        wanted: Wanted,
+        on_read: Callable[[np.ndarray], None],
+        sent: np.ndarray,
+        timeout_s: float,
     ) -> None:
         self._controller, self._wanted, self._timeout_s = controller, wanted, timeout_s
-        self._into, self._sent = into, sent
+        self._on_read, self._sent = on_read, sent
         self.exchanges = 0
         self._failure: BaseException | None = None  # of an exchange
         self._ending = self.left = self._departing = False
@@ -119,7 +124,7 @@ class Member:
     def join(self) -> None:
         """Gets a place and joins. An interrupt leaves the job, or comes when this worker has joined. Raises SereneError
         if it cannot join."""
-        controller, values = self._controller, len(self._into)
+        controller, values = self._controller, len(self._sent)
         try:
             racks = controller.racks()  # fails at once without a controller
             rack, process = _rack(racks) if racks > 1 else None, secrets.token_hex(8)
@@ -145,7 +150,7 @@ class Member:
     def _join(self, controller: Controller, place: int, rack: int | None, values: int, timeout_s: float) -> None:
         transport = transport_to(controller.access(self.job, values), self.worker)
         try:
-            client = Client(transport, self.job, place, values, rack=rack)
+            client = Client(transport, self.job, place, values, rack=rack, keeps_reads=True)
         except BaseException:
             transport.close()
             raise
@@ -277,8 +282,7 @@ class Member:
         return over
 
     def _read(self) -> None:
-        held = self.session.client.protocol.held_values
-        np.copyto(self._into, held.reshape(-1)[: len(self._into)].view(np.int32))
+        self._on_read(self.session.client.held)
 
     def _while_waiting(self) -> None:
         if self._ending:

@@ -393,9 +393,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         limit = limit_for(self._places)
         scale = scale_for(reach if self._limit is None else self._limit, self._places)
         wanted = Wanted(self.job, self._expected, self._settings(), self._strategy, scale, limit, self._elastic)
-        counted = replica.sum.numpy(), replica.sent.numpy()
         # An interrupt may come between any two operations: this worker must be known before it joins.
-        self._place = Member(self._controller, wanted, *counted, self._timeout_s)
+        self._place = Member(self._controller, wanted, replica.read, replica.sent.numpy(), self._timeout_s)
         weakref.finalize(self, leave_without_close, self._place, self.job, os.getpid())
         self._place.join()
         LOG.info("worker %d of job %s (%d)", self._place.worker, self.job, self._place.job)
@@ -405,8 +404,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         assert member is not None
         member.session.facts["momentum"] = max(map(momentum, self.param_groups))
         replica.begin(member.scale, member.limit)
+        replica.take()
         if bool(replica.sum.any()):
-            replica.take()
             replica.show()
 
     def _exchange(self) -> None:

@@ -128,14 +128,15 @@ def _runs(named: Sequence[Named], most: int) -> list[_Run]:
 
 @dataclass(frozen=True)
 class _Written:
-    """How far a contribution is. An interrupt may come between any two operations: copies that were made in part are
-    made again. runs: so many are over with these copies; clipped: values so far; copies: tensors and their new values.
-    left: each run's values when an interrupt ended the caller; changes: by run, float64, by how much the program has
-    changed them since."""
+    """How far a contribution is. An interrupt may come between any two operations: what was stored in part is stored
+    again. runs: so many are over when this is stored; clipped: values so far; residual, velocity: the last such run's
+    new ones, float64. left: each run's values when an interrupt ended the caller; changes: by run, float64, by how much
+    the program has changed them since."""
 
     runs: int
     clipped: int
-    copies: Sequence[tuple[Tensor, Tensor]] = ()
+    residual: Tensor | None = None
+    velocity: Tensor | None = None
     left: Sequence[Tensor] | None = None
     changes: Mapping[int, Tensor] = field(default_factory=dict)
 
@@ -159,19 +160,21 @@ class Replica:
         self._start = torch.empty(self.values, dtype=kind, device=self.device)
         for run in self._runs:
             self._start[run.where] = run.values().to(kind)
-        pinned = self.device.type != "cpu"
-        self._residual = torch.zeros(self.values, dtype=torch.float64, device=self.device)
+        # The residual as float32, and of the runs in which this is not exact, some values as float64: their places, and
+        # they.
+        self._rounded_residual = torch.zeros(self.values, dtype=torch.float32, device=self.device)
+        self._exceptions = dict[int, tuple[Tensor | slice, Tensor]]()
         self._outer = outer
         self._velocity = torch.zeros(self.values if outer else 0, dtype=torch.float64, device=self.device)
         self._copies = Copies(self.device)
-
-        def on_host() -> Tensor:  # also where the program has another default device
-            return torch.zeros(self.values, dtype=torch.int32, device="cpu", pin_memory=pinned)
-
-        self.sum = on_host()  # as it was read last
-        self.contribution = on_host()  # the last one
+        # On the host also where the program has another default device.
+        self.sum = torch.zeros(self.values, dtype=torch.int32, device="cpu")  # as it was read last
+        pinned = self.device.type != "cpu"
+        self.contribution = torch.zeros(self.values, dtype=torch.int32, device="cpu", pin_memory=pinned)  # the last one
         self.sent = torch.zeros(self.values, dtype=torch.int32, device="cpu")  # the sum of what the caller has sent
-        self._shown = torch.zeros(self.values, dtype=torch.int32, device=self.device)  # what the parameters began with
+        # What the parameters began with. On the host it has no memory of its own, unless a contribution is under way.
+        self._shown = self.sum.to(self.device)
+        self._pinned = self._copies.pinned(self.sum) if pinned else None  # the client's memory is not
         self.unit = 0.0
         self._limit = 0
         self._workers = 1  # by which the last contribution was divided
@@ -198,16 +201,37 @@ class Replica:
     def pending(self) -> list[Tensor]:
         """Of each parameter, shaped like it, float64: what the parameters as of `show` lack of this worker's updates.
         It is the residual, and what their own type has rounded off."""
-        values = torch.cat([self._residual[run.where] + self._rounded_off(run) for run in self._runs])
-        return self._by_parameter(values)
+        residuals = (self._residual(number) + self._rounded_off(run) for number, run in enumerate(self._runs))
+        return self._by_parameter(torch.cat(list(residuals)))
 
     @torch.no_grad()
     def set_pending(self, parts: Sequence[Tensor | None]) -> None:
         """As `pending` returned it where the parameters were saved. None: zeros."""
-        for to, part in zip(self._by_parameter(self._residual), parts, strict=True):
-            to.zero_() if part is None else to.copy_(part)
-        for run in self._runs:
-            self._residual[run.where] -= self._rounded_off(run)
+        values = torch.zeros(self.values, dtype=torch.float64, device=self.device)
+        for to, part in zip(self._by_parameter(values), parts, strict=True):
+            if part is not None:
+                to.copy_(part)
+        for number, run in enumerate(self._runs):
+            self._set_residual(number, values[run.where] - self._rounded_off(run))
+
+    def _residual(self, number: int) -> Tensor:
+        """A copy of this run's residual, float64[n]."""
+        values = self._rounded_residual[self._runs[number].where].double()
+        if (exceptions := self._exceptions.get(number)) is not None:
+            places, exact = exceptions
+            values[places] = exact
+        return values
+
+    def _set_residual(self, number: int, values: Tensor) -> None:
+        rounded = self._rounded_residual[self._runs[number].where].copy_(values)
+        if torch.equal(exact := rounded.double(), values):
+            self._exceptions.pop(number, None)
+            return
+        places = (exact != values).nonzero().view(-1)
+        if len(places) > len(values) // 2:  # without their numbers they take less memory
+            self._exceptions[number] = slice(None), values
+        else:
+            self._exceptions[number] = places, values[places]
 
     def _rounded_off(self, run: _Run) -> Tensor:
         return self._exact(run) - self._parameters(run)
@@ -231,9 +255,9 @@ class Replica:
         values. Raises as `contribute`."""
         self._check_update()
         update = start = 0.0
-        for run in self._runs:
+        for number, run in enumerate(self._runs):
             began = self._start[run.where].to(torch.float64, copy=True)
-            first = run.values().double() - began + self._residual[run.where]
+            first = run.values().double() - began + self._residual(number)
             update = max(update, float(first.abs_().max()))
             start = max(start, float(began.abs_().max()))
         return max(FIRST_UPDATES * update, STARTS * start) or float(STARTS)
@@ -285,26 +309,27 @@ class Replica:
         step = self.unit * self._workers  # what one unit of a contribution is of an update
         for number in range(self._written.runs, len(self._runs)):
             run = self._runs[number]
-            residual, copies = self._residual[run.where], list[tuple[Tensor, Tensor]]()
+            velocity = None
             update = run.values().to(torch.float64, copy=True)
             update -= self._parameters(run)
             if self._outer:
                 velocity = self._velocity[run.where] * self._outer + update
-                copies.append((self._velocity[run.where], velocity))
                 update.add_(velocity, alpha=self._outer)
-            update += residual
+            update += self._residual(number)
             units = (update / step).round_()
             clipped = self.clipped + self._fit(units, self._shown[run.where])
             self._copies.fetch(self.contribution[run.where], units.to(torch.int32))
-            copies.append((residual, update.sub_(units, alpha=step)))
-            self._write(replace(self._written, runs=number + 1, clipped=clipped, copies=copies))
+            update.sub_(units, alpha=step)
+            self._write(replace(self._written, runs=number + 1, clipped=clipped, residual=update, velocity=velocity))
         self._copies.wait_for(self._copies.fetched())
         return self.contribution.numpy()
 
     def _write(self, written: _Written) -> None:
         self._written = written  # from now on it is the new state that counts
-        for to, values in written.copies:
-            to.copy_(values)
+        if written.residual is not None:
+            self._set_residual(written.runs - 1, written.residual)
+        if written.velocity is not None:
+            self._velocity[self._runs[written.runs - 1].where] = written.velocity
         self.clipped = written.clipped
 
     def _fit(self, units: Tensor, shown: Tensor) -> int:
@@ -331,12 +356,22 @@ class Replica:
             return exact.to(kinds.pop())
         return torch.cat([part.reshape(-1).to(of.dtype).double() for of, part in run.split(exact)])
 
+    def read(self, values: np.ndarray) -> None:
+        """Stores the sum that was read, int32[values], for `take`. Nobody may change the values later: they are not
+        copied. For any thread."""
+        with torch.inference_mode(False):
+            self.sum = torch.from_numpy(values)
+
     def take(self, *, under_way: bool = False) -> None:
         """Stores the present sum for `show`. under_way: also the last own contribution, which is not in the sum yet. It
         counts in full, as if all others' were equal: the worker continues from its own optimizer's parameters, and its
         moments fit these."""
-        self._copies.put(self._shown, self.sum + self._workers * self.contribution if under_way else self.sum)
-        self._copies.wait()
+        values = torch.add(self.sum, self.contribution, alpha=self._workers) if under_way else self.sum
+        if self._pinned is None:
+            self._shown = values
+        else:
+            self._copies.put(self._shown, self._pinned.copy_(values))
+            self._copies.wait()
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:

@@ -19,7 +19,7 @@ def descended(rate: float, noise: float = 0.0, *, steps: int = 12) -> list[Agree
         scale = noise * np.sqrt(np.mean(parameters**2))
         gradients = (parameters + scale * random.normal(size=(WORKERS, SIZE))).astype(np.float32)
         for worker, gradient in zip(workers, gradients, strict=True):
-            worker.note(gradient, gradients.sum(axis=0))
+            worker.note(worker.sample(gradient), worker.sample(gradients.sum(axis=0)))
         parameters = parameters - rate * gradients.mean(axis=0)
     return workers
 

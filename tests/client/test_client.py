@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from serene.client import Client, NoAnswer, Refused
+from serene.client import Client, NoAnswer, Refused, Session
 from serene.client.session.client import WAITING_S
 from serene.client.session.leaving import WARN_AFTER_S
 from serene.client.transport.transport import TransportError, Trouble
@@ -106,6 +106,23 @@ def test_exchange_returns_the_sum_of_all_gradients(wire: InProcess, worker: Clie
     assert (worker.exchange(np.full(VALUES, -1.25, np.float32)).delta == -1.25).all()
     assert (worker.pull().delta == 0).all()
     assert worker.contributions_sent == 2 * SLOTS == wire.plane.counter("contributions", 0)
+
+
+def test_client_that_keeps_reads_never_overwrites_an_earlier_one(wire: InProcess) -> None:
+    """So there is no difference, but a session still measures how contributions agree."""
+    with Session(Client(wire, 0, 0, VALUES, incarnation=1, clock=wire.clock, keeps_reads=True)) as session:
+        session.join()
+        others_push(wire)
+        reads = [session.client.held]
+        for value in (5, -7):
+            update = session.exchange(np.full(VALUES, value, np.int32))
+            assert update is not None and not update.delta.size
+            reads.append(session.client.held)
+        assert not session.client.pull().delta.size
+    for read, value in zip(reads, (0, (3 << 20) + 5, (3 << 20) - 2), strict=True):
+        assert read.shape == (VALUES,) and (read == value).all()
+    told = session.telemetry()
+    assert (told["agreement"], told["agreement_after"]) == pytest.approx((1, -1))
 
 
 def test_vector_may_end_within_its_last_slot(bare: EmbeddedDataPlane) -> None:

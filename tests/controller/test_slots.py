@@ -84,7 +84,7 @@ def test_large_vector_trains_under_quorum_with_live_swaps(tmp_path: Path) -> Non
 def test_training_without_memory_is_refused_before_it_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(any_size, "free_bytes", lambda: 10**9)
     with pytest.raises(
-        SereneError, match=r"^training 1,000 values on 4 workers takes about 2 GB of memory, and 1 GB are"
+        SereneError, match=r"^training 1,000 values on 4 workers takes about 3 GB of memory, and 1 GB are"
     ):
         any_size.run(1000, 4, 1, tmp_path, train="gpt2")
     assert not [*tmp_path.iterdir()]

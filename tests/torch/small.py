@@ -6,6 +6,8 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from serene.torch.replica import Replica
+
 STEPS = 20
 
 
@@ -25,3 +27,8 @@ def train(model: nn.Module, optimizer: Optimizer, steps: range = range(STEPS)) -
         optimizer.zero_grad()
         loss_of(model, step).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
+
+
+def residual_of(replica: Replica) -> torch.Tensor:
+    """Of all its values, float64."""
+    return torch.cat([replica._residual(number) for number in range(len(replica._runs))])

@@ -23,12 +23,13 @@ from serene.torch.replica import Named, Replica
 from serene.torch.work import SwitchWork
 from tests.interrupting import interrupted_at
 from tests.torch.local import Local
+from tests.torch.small import residual_of
 
 FOLDER = str(Path(serene.torch.__file__).parent)  # whose lines count
 
 
 def parts_of(each: Replica) -> list[Tensor]:
-    return [each.contribution, each._residual, each._velocity, torch.tensor(each.clipped)]
+    return [each.contribution, residual_of(each), each._velocity, torch.tensor(each.clipped)]
 
 
 def test_interrupted_contribution_is_continued_to_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,7 +52,7 @@ def test_interrupted_contribution_is_continued_to_the_same_bits(monkeypatch: pyt
 
     whole, _ = made()
     whole.contribute(3)
-    assert whole.clipped > 1 and whole._residual.count_nonzero() == 10
+    assert whole.clipped > 1 and residual_of(whole).count_nonzero() == 10
     for count in counts(1):
         ours, _ = made()
         if not interrupted_at(count, lambda: ours.contribute(3), FOLDER, "opcode"):  # noqa: B023
@@ -97,7 +98,7 @@ class Counted:
         """What was made was sent, or is in the residual; what was sent was read."""
         ours = self.optimizer._begun
         assert not ours.contributing and torch.equal(ours.sum, ours.sent), where
-        assert torch.equal(ours.unit * ours.sent.double() + ours._residual, self.made), where
+        assert torch.equal(ours.unit * ours.sent.double() + residual_of(ours), self.made), where
         assert torch.equal(self.parameter.detach(), (ours.unit * ours.sum.double()).float()), where
 
 
@@ -205,7 +206,7 @@ def test_first_step_interrupted_at_any_line_counts_once() -> None:
         training.optimizer.step()
         training.optimizer.close()
         training.check(f"interrupted at line {count}")
-        assert training.optimizer._begun._residual.abs().max() <= training.optimizer.unit / 2, f"not sent: {count}"
+        assert residual_of(training.optimizer._begun).abs().max() <= training.optimizer.unit / 2, f"not sent: {count}"
     training.optimizer.close()
     assert count > 50
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from serene.torch import replica
 from serene.torch.replica import REACH, BadParameters, BadUpdate, Named, Replica, limit_for, scale_for
+from tests.torch.small import residual_of
 
 GPU = pytest.param(
     "cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU and PyTorch for CUDA")
@@ -28,7 +29,7 @@ def exchange(replicas: list[Replica], weight: int) -> None:
     total = sum(each.contribute(weight).astype(np.int64) for each in replicas)
     for each in replicas:
         summed = each.sum.numpy().astype(np.int64) + total
-        np.copyto(each.sum.numpy(), summed.astype(np.int32))
+        each.read(summed.astype(np.int32))
         each.take()
         each.show()
 
@@ -76,9 +77,30 @@ def test_replicas_are_bit_identical_and_lose_nothing(
         for parameters in owned[1:]:
             for one, other in zip(parameters, owned[0], strict=True):
                 assert torch.equal(one, other)
-    held = sum(each._residual.cpu() for each in replicas) / 3
+    held = sum(residual_of(each).cpu() for each in replicas) / 3
     moved = replicas[0].sum.double() / 2**20
     torch.testing.assert_close(moved + held, wanted, rtol=0, atol=1e-12)
+
+
+def test_residual_is_exact_where_float32_does_not_hold_it() -> None:
+    """Of no value, of few, of most, and of none again."""
+    ours = replica_of(torch.nn.Parameter(torch.zeros(8)))
+    for exceptions in (0, 3, 6, 0):
+        values = torch.tensor([0.5, -0.0, 2.0**-140, -0.75, 3.0, 1.0, 0.0, -8.0], dtype=torch.float64)
+        values[:exceptions] += 2.0**-40
+        ours._set_residual(0, values)
+        assert ours._residual(0).numpy().tobytes() == values.numpy().tobytes()
+        assert len(ours._exceptions) == (exceptions > 0)
+
+
+def test_shown_sum_has_no_memory_of_its_own_on_the_host() -> None:
+    ours = replica_of(torch.nn.Parameter(torch.zeros(3)))
+    ours.begin(2**20, 2**20)
+    read = np.array([1, 2, 3], np.int32)
+    ours.read(read)
+    ours.take()
+    ours.show()
+    assert ours._shown.data_ptr() == ours.sum.data_ptr() == read.ctypes.data
 
 
 def test_values_clipped_by_limit_are_sent_in_later_rounds() -> None:
@@ -90,7 +112,7 @@ def test_values_clipped_by_limit_are_sent_in_later_rounds() -> None:
     seen = []
     for _ in range(4):
         seen.append(ours.contribute(1).tolist())
-        ours.sum += ours.contribution
+        ours.sum = ours.sum + ours.contribution
         ours.take()
         ours.show()
     assert seen == [[100, -1], [100, 0], [56, 0], [0, 0]]
@@ -175,7 +197,7 @@ def test_replica_keeps_full_own_update_until_its_sum_is_read() -> None:
     assert contributed == 2**18 and parameter.item() == 0.75
     with torch.no_grad():
         parameter.add_(0.375)
-    ours.sum += 2**18 + 2 * 2**17  # the own contribution, and the others'
+    ours.sum = ours.sum + 2**18 + 2 * 2**17  # the own contribution, and the others'
     assert ours.contribute(3)[0] == 2**17
     ours.take()
     ours.show()
@@ -194,14 +216,14 @@ def test_parameters_stay_within_their_reach() -> None:
         (-REACH - 9, -1.0, 0),
         (-REACH + 3, -1000.0, -3),
     ):
-        ours._residual.zero_()
-        ours.sum.fill_(summed)
+        ours._set_residual(0, torch.zeros(1, dtype=torch.float64))
+        ours.read(np.array([summed], np.int32))
         ours.take()
         ours.show()
         with torch.no_grad():
             parameter.add_(update)
         # float32 has no room for so small a change of so large a value: put it into the residual.
-        ours._residual.fill_(update - (parameter.item() - np.float32(summed)))
+        ours._set_residual(0, torch.tensor([update - (parameter.item() - np.float32(summed))], dtype=torch.float64))
         assert ours.contribute(1).tolist() == [contributed]
 
 
@@ -236,7 +258,7 @@ def test_nonfinite_update_is_refused_and_changes_nothing() -> None:
         good.add_(1)
     with pytest.raises(BadUpdate, match="the update of parameter 1"):
         ours.contribute(1)
-    assert not ours.contribution.any() and not ours._residual.any() and not ours.contributing
+    assert not ours.contribution.any() and not residual_of(ours).any() and not ours.contributing
 
 
 @pytest.mark.parametrize("shape", [(5,), (1,), (2, 1)], ids=str)
@@ -274,11 +296,11 @@ def test_pending_that_is_set_again_changes_nothing() -> None:
     with torch.no_grad():
         parameter.add_(torch.tensor([0.25, -0.5, 0.125]))
     ours.contribute(3)
-    ours.sum += ours.contribution
+    ours.sum = ours.sum + ours.contribution
     ours.take()
     ours.show()
-    assert ours._rounded_off(ours._runs[0]).any() and ours._residual.any()
-    residual, pending = ours._residual.clone(), ours.pending()
+    assert ours._rounded_off(ours._runs[0]).any() and residual_of(ours).any()
+    residual, pending = residual_of(ours), ours.pending()
     assert not torch.equal(pending[0], residual)
     ours.set_pending(pending)
-    assert torch.equal(ours._residual, residual)
+    assert torch.equal(residual_of(ours), residual)

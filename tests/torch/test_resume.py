@@ -26,7 +26,7 @@ from serene.http import CONTROLLER
 from serene.torch import DistributedOptimizer, mean_state
 from tests.controller.processes import until
 from tests.torch.local import Local, outputs, start_ranks
-from tests.torch.small import loss_of, network, train
+from tests.torch.small import loss_of, network, residual_of, train
 
 SAVED, ALL = 20, 40  # steps
 # The largest difference between two losses. Each contribution is rounded to a unit, which a new job chooses anew.
@@ -255,7 +255,7 @@ class TestResidual:
             own.load_state_dict(saved[1])
             newcomer = DistributedOptimizer(own, **given)
             assert "the checkpoint's residual is not used: the job runs" in caplog.text
-            assert "residual" not in own.param_groups[0] and not newcomer._begun._residual.any()
+            assert "residual" not in own.param_groups[0] and not residual_of(newcomer._begun).any()
             newcomer._abandon()
 
     def test_of_a_parameter_that_is_frozen_now_is_lost_with_a_warning(self, caplog: pytest.LogCaptureFixture) -> None:

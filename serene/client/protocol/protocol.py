@@ -72,11 +72,12 @@ class Membership:
 class Read:
     """One iteration's read.
 
-    difference: int32[slots, lanes], the sum of all contributions since the last read. contributions: int64[slots],
-    their number. epoch, round: of the PUSH. seen: highest seq that the switch has accepted from this worker. sync_mask,
-    staleness, quorum, read_mode: fields of the policy in force, from the last answer. members: workers that take part
-    under it. waited_s: seconds without packets because other workers had not contributed: silence at the beginning,
-    less the round trip, and silences longer than the timeout. Time in which answers arrive is network time.
+    difference: int32[slots, lanes], the sum of all contributions since the last read; empty if the protocol
+    ``keeps_reads``. contributions: int64[slots], their number. epoch, round: of the PUSH. seen: highest seq that the
+    switch has accepted from this worker. sync_mask, staleness, quorum, read_mode: fields of the policy in force, from
+    the last answer. members: workers that take part under it. waited_s: seconds without packets because other workers
+    had not contributed: silence at the beginning, less the round trip, and silences longer than the timeout. Time in
+    which answers arrive is network time.
     """
 
     difference: np.ndarray
@@ -116,6 +117,7 @@ class Protocol:
     window: Window = field(default_factory=Window)
     round_trip: RoundTrip = field(default_factory=RoundTrip)
     counts: Counts = field(default_factory=Counts)
+    keeps_reads: bool = False  # a held sum is never overwritten, so the caller can use its memory
 
     def __post_init__(self) -> None:
         slots, lanes = self.membership.slots, self.membership.lanes
@@ -397,8 +399,10 @@ class Protocol:
         """The iteration's result, when ``done``. Begins the next round, or adopts the announced epoch. Raises
         RuntimeError before ``done``."""
         self._complete(slice(None))
-        # The held sum becomes the difference, and the new sum is held: no third vector is needed.
-        difference = np.subtract(self.exchange.new_values, self.held_values, out=self.held_values).view(np.int32)
+        difference = NOTHING
+        if not self.keeps_reads:
+            # The held sum becomes the difference, and the new sum is held: no third vector is needed.
+            difference = np.subtract(self.exchange.new_values, self.held_values, out=self.held_values).view(np.int32)
         read = self._finish(slice(None), difference)
         self.held_values, self.exchange.new_values = (
             self.exchange.new_values,

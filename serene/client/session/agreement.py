@@ -25,18 +25,23 @@ class Agreement:
         self._places: np.ndarray | None = None
         self._last: tuple[float, np.ndarray] | None = None
 
-    def note(self, gradient: np.ndarray, delta: np.ndarray) -> None:
-        """Adds an exchange. gradient, delta: float32[n], the contribution and the read sum, which includes it; or
-        int32[n], both in units."""
+    def sample(self, vector: np.ndarray) -> np.ndarray:
+        """A copy of at most SAMPLED values, from the same places of each vector."""
         if self._places is None:
             random = np.random.default_rng(0)
-            self._places = np.sort(random.choice(len(gradient), min(SAMPLED, len(gradient)), replace=False))
-        own = gradient[self._places].astype(np.float64)
+            self._places = np.sort(random.choice(len(vector), min(SAMPLED, len(vector)), replace=False))
+        sampled: np.ndarray = vector[self._places]
+        return sampled
+
+    def note(self, gradient: np.ndarray, delta: np.ndarray) -> None:
+        """Adds an exchange. gradient, delta: samples of the contribution and of the read sum, which includes it: both
+        float32, or int32 in units."""
+        own = gradient.astype(np.float64)
         if self._last is not None:
             before, others = self._last
             self.before, self.after = self.before + before, self.after + _cosine(own, others)
             self.exchanges += 1
-        others = delta[self._places] - own
+        others = delta - own
         self._last = _cosine(own, others), others
 
     def facts(self) -> Report:

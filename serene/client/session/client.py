@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from serene.client.compiled.fastpath import FastPath, Link, Outcome, dequantise, library, quantise
-from serene.client.protocol.protocol import Counts, Membership, Protocol
+from serene.client.protocol.protocol import NOTHING, Counts, Membership, Protocol
 from serene.client.protocol.window import LARGEST_WINDOW, Window
 from serene.client.session.leaving import Leaving
 from serene.client.session.requests import NoAnswer, Requests, SessionLost
@@ -45,7 +45,8 @@ class Client:
     vector_length: values of a gradient. window: slots in flight at first. silence_s: after this time without a packet
     the worker asks the switch (HELLO) whether the session continues; give_up_s: after this time without a packet,
     NoAnswer is raised. clock: in seconds; another than the monotonic one rules out the fast path. incarnation, rack: as
-    for `Requests`. Raises SereneError for a number that its header field does not hold. Not thread-safe.
+    for `Requests`. keeps_reads: for a caller that uses the sum, `held`, and no differences: these are empty then.
+    Raises SereneError for a number that its header field does not hold. Not thread-safe.
     """
 
     def __init__(
@@ -61,11 +62,13 @@ class Client:
         incarnation: int | None = None,
         clock: Callable[[], float] = time.monotonic,
         rack: int | None = None,
+        keeps_reads: bool = False,
     ) -> None:
         self._transport = transport
         self._requests = Requests(transport, job, worker, vector_length, incarnation, rack)
         self._job, self._worker, self._vector_length = job, worker, vector_length
         self._first_window = window
+        self.keeps_reads = keeps_reads
         self.silence_s = silence_s
         self._give_up_s = give_up_s
         self.clock = clock
@@ -106,6 +109,12 @@ class Client:
     def protocol(self) -> Protocol:
         """The worker's side of the protocol in the present session. Raises SereneError before `join`."""
         return self._joined
+
+    @property
+    def held(self) -> np.ndarray:
+        """The sum read last, int32[vector_length], in units. With ``keeps_reads`` later reads leave this one as it is.
+        Raises SereneError before `join`."""
+        return self._joined.held_values.reshape(-1)[: self._vector_length].view(np.int32)
 
     @property
     def fixed_point(self) -> FixedPoint:
@@ -212,7 +221,9 @@ class Client:
     def _begin_session(self, welcome: Membership) -> None:
         before = self._protocol
         window = Window(self._first_window, max(self._first_window, LARGEST_WINDOW))
-        protocol = Protocol(self._job, self._worker, welcome, self._requests.incarnation, window)
+        protocol = Protocol(
+            self._job, self._worker, welcome, self._requests.incarnation, window, keeps_reads=self.keeps_reads
+        )
         if before is not None and before.membership.session == welcome.session:
             protocol.go_on_from(before)
             self._unread = True
@@ -252,7 +263,9 @@ class Client:
         remains = self._remains
         if self._caught_up and not self._unread:
             return None
-        before = protocol.held_values.copy() if remains is None else remains.held
+        before = NOTHING
+        if not self.keeps_reads:
+            before = protocol.held_values.copy() if remains is None else remains.held
         restored = None
         if protocol.membership.epoch == 1:  # no worker has joined again: that begins an epoch
             restored = restore(protocol, remains, lambda values: self._contribute(protocol, values))
@@ -264,9 +277,10 @@ class Client:
             if remains is not None:  # the others have restored the sums without this worker's vote
                 restored = Restored(None, False, bool(remains.vote.under_way), 0, contributions, ALL)
         self._remains, self._caught_up, self._unread = None, True, False
-        difference = np.subtract(protocol.held_values, before, out=before).view(np.int32)
+        if not self.keeps_reads:
+            before = np.subtract(protocol.held_values, before, out=before).view(np.int32)
         return CaughtUp(
-            dequantise(difference.reshape(-1)[: self._vector_length], self._fixed),
+            dequantise(before.reshape(-1)[: self._vector_length], self._fixed),
             contributions,
             (contributions if restored is None else restored.apart) > self._fixed.capacity,
             restored,

@@ -120,6 +120,7 @@ class Session:
 
     def _exchange(self, gradient: np.ndarray) -> Update | None:
         while True:
+            before = self._agreement.sample(self.client.held) if self.client.keeps_reads else None
             try:
                 with allowed():
                     update = self.client.exchange(gradient)
@@ -131,7 +132,9 @@ class Session:
                 if self._take(missed):
                     self.iteration += 1
                     return None
-        self._agreement.note(gradient, update.delta)
+        sample = self._agreement.sample
+        delta = sample(update.delta) if before is None else sample(self.client.held) - before
+        self._agreement.note(sample(gradient), delta)
         self._apply(update.delta)
         self.iteration, self.epoch, self.round = self.iteration + 1, update.epoch, update.round
         self.network_s += update.network_s
