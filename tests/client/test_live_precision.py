@@ -1,14 +1,16 @@
 """`serenectl precision` as a pool sees it: 32 -> 8 -> 16 -> 32 bits while it works, with every value accounted for.
 
-An epoch begins in the middle of a collective, and packets are lost, repeated and late. The switch is the P4 program.
-(The protocol's rules in Python, in random runs: tests/client/test_pool_rules.py.)
+An epoch begins in the middle of a collective, and packets are lost, repeated and late. The switch is the P4 program on
+the embedded switch and on BMv2. (The protocol's rules in Python, in random runs: tests/client/test_pool_rules.py.)
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from functools import partial
 from itertools import groupby
+from typing import Protocol
 
 import numpy as np
 import pytest
@@ -16,10 +18,12 @@ import pytest
 from serene.client import Pool
 from serene.client.allreduce.blocks import Layout
 from serene.client.compiled.fastpath import library
-from serene.experiments.correctness.virtual.switch import P4Switch
+from serene.experiments.correctness.virtual.switch import P4Switch, VirtualSwitch
 from serene.faults import Faults
 from serene.program import Program
 from serene.strategy import BSP
+from tests.embedded.bmv2 import why_not
+from tests.support.bmv2_switch import Bmv2Switch
 from tests.support.numbers import right, same
 from tests.support.pools import PoolRun, lossy
 from tests.support.threaded_pools import Run
@@ -29,6 +33,22 @@ EPOCHS = {number: epoch for epoch, number in enumerate(CHANGES, 2)}
 COLLECTIVES = 18
 MOST_LATER = 3  # collectives: one in which some learn of it, one in which all do, one in which all vote for it
 WORKERS = 3
+
+
+class Counting(VirtualSwitch, Protocol):
+    def count(self, counter: str, worker: int) -> int: ...
+
+
+@pytest.fixture(scope="module", params=["embedded", pytest.param("bmv2", marks=pytest.mark.bmv2)])
+def switch(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Counting]:
+    if request.param == "embedded":
+        yield P4Switch(Program.load("serene"))
+    else:
+        if lacking := why_not():
+            pytest.skip(lacking)
+        bmv2 = Bmv2Switch(tmp_path_factory.mktemp("bmv2"))
+        yield bmv2
+        bmv2.close()
 
 
 def vectors(lanes: int, pieces: int) -> list[list[np.ndarray]]:
@@ -65,7 +85,7 @@ class Collectives:
 
 @pytest.mark.parametrize(("faults", "limit"), [(lossy(3), None), (lossy(4), 1.5)], ids=["voted scale", "fixed scale"])
 def test_live_precision_changes_keep_every_value_accounted(
-    switch: P4Switch, faults: Faults, limit: float | None
+    switch: Counting, faults: Faults, limit: float | None
 ) -> None:
     """Under the fixed scale some values are beyond its limit."""
     run, collectives = PoolRun(switch, WORKERS, 4, faults), Collectives(vectors(switch.lanes, 6), limit)
@@ -86,11 +106,11 @@ def test_live_precision_changes_keep_every_value_accounted(
 
 
 @pytest.mark.skipif(library() is None, reason="the fast path needs a C compiler")
-def test_live_precision_changes_in_c_keep_every_value_accounted() -> None:
-    """Over sockets; one worker is in Python. The change begins while no worker waits for others; workers learn of it at
-    different times."""
+@pytest.mark.parametrize("plain", [(), (1,)], ids=["C", "C and Python"])
+def test_live_precision_changes_in_c_keep_every_value_accounted(plain: tuple[int, ...]) -> None:
+    """Over sockets. The change begins while no worker waits for others; workers learn of it at different times."""
     embedded = P4Switch(Program.load("serene"))
-    run, collectives = Run(embedded, WORKERS, 16, lossy(5, 0.01), plain=(1,)), Collectives(vectors(embedded.lanes, 200))
+    run, collectives = Run(embedded, WORKERS, 16, lossy(5, 0.01), plain), Collectives(vectors(embedded.lanes, 200))
     begun = {
         number: threading.Barrier(WORKERS, partial(run.network.swap, BSP(), EPOCHS[number], bits))
         for number, bits in CHANGES.items()
