@@ -13,6 +13,7 @@ from serene.embedded import Switch
 from serene.embedded.control.types import ControlError
 from serene.embedded.program.crcs import Crc, parse_crc
 from tests.embedded import small
+from tests.embedded.crc import by_the_book
 
 A, B = (small.field("h", name) for name in "ab")
 WHOLE = (1 << 64) - 1  # what a hash is taken modulo, to see all its bits
@@ -142,21 +143,6 @@ def test_checksum_is_verified_in_full_while_its_header_is_valid(algorithm: str, 
     with small.load(made) as switch:
         ((_, sent),) = switch.process(0, packet)
     assert sent[1] == error
-
-
-def reverse(number: int, size: int) -> int:
-    return int(f"{number:0{size}b}"[::-1], 2)
-
-
-def by_the_book(crc: Crc, bits: int, data: bytes) -> int:
-    """Polynomial division of the message followed by zeros, on bits in a list."""
-    message = b"".join((reverse(byte, 8) if crc.data_reflected else byte).to_bytes(1, "big") for byte in data)
-    number = int.from_bytes(message, "big") << bits
-    number ^= crc.initial_remainder << 8 * len(data)  # what it holds at first meets the first bits
-    for bit in reversed(range(bits, bits + 8 * len(data))):
-        if number >> bit & 1:
-            number ^= (1 << bits | crc.polynomial) << (bit - bits)
-    return (reverse(number, bits) if crc.remainder_reflected else number) ^ crc.final_xor_value
 
 
 def test_default_crc_and_polynomial_alone_match_known_values(hashing: Switch) -> None:

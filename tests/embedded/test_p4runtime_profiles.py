@@ -20,9 +20,9 @@ from serene.embedded.p4runtime.status import Failure
 from serene.embedded.program.crcs import Crc
 from tests.embedded import small
 from tests.embedded.conftest import Target
+from tests.embedded.crc import by_the_book
 from tests.embedded.p4rt_controller import Code, load_p4info, ordered
 from tests.embedded.p4rt_programs import PROFILES, Profiled, Selecting
-from tests.embedded.test_engine_calculations import by_the_book
 
 P4INFO = PROFILES.with_suffix(".p4info.txtpb")
 
