@@ -44,10 +44,6 @@ class NoLocalSwitch(SereneError):
     """The switch of `serenectl up --local` could not be started."""
 
 
-class NotStopped(SereneError):
-    """The switch of `serenectl up --local` could not be stopped."""
-
-
 def start(address: str, ports: Sequence[int], *, udp: bool = False) -> tuple[Ports, bool]:
     """Starts a switch whose P4Runtime server is at ``address``, unless a local one runs there. Returns its ports, and
     whether it was started now. ports: port numbers of a new switch. These are shared memory where that works; with
@@ -126,7 +122,7 @@ def _where(at: UdpPort | ShmPort) -> str:
 
 def stop(address: str, ports: Sequence[UdpPort | ShmPort]) -> bool:
     """Ends the switch at ``address`` with these ports, if `start` has started it on this machine. Returns whether there
-    was one. Raises NotStopped."""
+    was one. Raises SereneError."""
     with _switch_of(address, ports) as there:
         if there is None:
             return False
@@ -138,7 +134,7 @@ def stop(address: str, ports: Sequence[UdpPort | ShmPort]) -> bool:
                 if _lock(file) or not _has(pid, file):  # the latter: another process has the lock now
                     return True
                 time.sleep(0.02)
-    raise NotStopped(f"the switch at {address} (process {pid}) did not end")
+    raise SereneError(f"the switch at {address} (process {pid}) did not end")
 
 
 @contextmanager

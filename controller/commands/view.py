@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -137,20 +139,8 @@ def drops_line(switch: SwitchStatus) -> str:
 
 def workers_table(job: JobStatus) -> Table:
     """A row for each worker: its latest report, and the switch's counters. It fits 80 columns."""
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    for heading in (
-        "worker",
-        "state",
-        "iteration",
-        "round",
-        "loss",
-        "accuracy",
-        "waiting",
-        "blocked",
-        "repeats",
-    ):
-        table.add_column(heading, justify="left" if heading == "state" else "right")
-    racks = Racks(tuple(job.racks))
+    head = ("worker", "state", "iteration", "round", "loss", "accuracy", "waiting", "blocked", "repeats")
+    table, racks = _table(head, gap=1), Racks(tuple(job.racks))
     for worker in job.workers:
         report = worker.report or {}
         table.add_row(
@@ -167,6 +157,14 @@ def workers_table(job: JobStatus) -> Table:
     return table
 
 
+def _table(head: Iterable[str], gap: int) -> Table:
+    """A table without rows. gap: columns of the terminal between two of its columns."""
+    table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0))
+    for heading in head:
+        table.add_column(heading, justify="left" if heading in ("state", "strategy") else "right")
+    return table
+
+
 def _state(job: JobStatus, worker: WorkerStatus) -> Text | str:
     """A worker's reported state, or its state in the job; ``free`` for a place that no process has had."""
     if worker.state is WorkerState.RUNNING and worker.report:
@@ -178,9 +176,7 @@ def _state(job: JobStatus, worker: WorkerStatus) -> Text | str:
 
 def jobs_table(jobs: list[JobStatus]) -> Table:
     """A row for each job."""
-    table = Table(box=None, pad_edge=False, padding=(0, 1))
-    for heading in ("job", "state", "strategy", "epoch", "workers", "values", "slots"):
-        table.add_column(heading, justify="left" if heading in ("state", "strategy") else "right")
+    table = _table(("job", "state", "strategy", "epoch", "workers", "values", "slots"), gap=2)
     for job in jobs:
         table.add_row(
             str(job.job),

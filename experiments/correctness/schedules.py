@@ -89,7 +89,7 @@ def play_all(
     numbers: range, processes: int, program: Program, pairs: Iterable[Pair], racks: int, take_overs: float
 ) -> Iterator[tuple[Pair, Tally]]:
     """Plays the runs of each pair that have these numbers, in several processes; yields tallies as they come. Raises
-    NoProcesses, WorkerLost, and what loading a program raises."""
+    SereneError, WorkerLost, and what loading a program raises."""
     with Processes(processes, (P4Switch.__module__, TreeSwitch.__module__)) as pool:
         played = {
             pool.submit(play_many, pair, numbers[start : start + AT_ONCE], program, racks, take_overs): pair

@@ -32,10 +32,6 @@ ANSWERS = "answers"  # the folder of answers in the study's
 VERSION = 2  # of answers; to be raised when earlier ones are wrong
 
 
-class BadCell(SereneError):
-    """A question cannot be answered; the message states why."""
-
-
 @dataclass(frozen=True)
 class NetworkCell:
     """A network of one of the paper's sizes. ``ratio``: bisection ratio. ``bandwidth_gb``: of a link, in GB/s, each
@@ -80,7 +76,7 @@ class ExchangeCell:
         """``seconds`` of the exchange; ``closed_form_s``, the same by a formula, None if there is none; ``engine_s``
         that the engine took. sizes: the switch's, by default our program's. Raises SereneError."""
         if self.engine not in ENGINES:
-            raise BadCell(f"no engine {self.engine!r}; expected {choices(ENGINES)}")
+            raise SereneError(f"no engine {self.engine!r}; expected {choices(ENGINES)}")
         exchange = _exchange(self.network, self.gradient_mb, sizes)
         began = time.perf_counter()
         how, constants = method(self.method), model(self.model)
@@ -132,7 +128,7 @@ Cell = ExchangeCell | TrainingCell
 
 def _exchange(network: NetworkCell, gradient_mb: float, sizes: SwitchSizes | None) -> Exchange:
     if not 0 < gradient_mb < math.inf:
-        raise BadCell(f"a gradient of {gradient_mb:g} MB; expected more than 0")
+        raise SereneError(f"a gradient of {gradient_mb:g} MB; expected more than 0")
     return Exchange(network.clos(), gradient_mb * MB, sizes or our_switch())
 
 

@@ -52,15 +52,11 @@ HEADER_BYTES = 14 + 20 + 8 + sum(size for _, size in SERENE_FIELDS)  # Ethernet,
 VALUE_BYTES = 4
 
 
-class BadSwitch(SereneError):
-    """A size is below 1."""
-
-
 @dataclass(frozen=True)
 class SwitchSizes:
     """``lanes``: values in a packet. ``slots``: how many packets' values the switch holds. ``window``: unanswered
     packets that a worker may have. A gradient with more values uses the slots in turn; a slot is free for the next part
-    when its sum has been answered, so that slots limit a worker as its window does. Raises BadSwitch."""
+    when its sum has been answered, so that slots limit a worker as its window does. Raises SereneError."""
 
     lanes: int
     slots: int
@@ -69,7 +65,7 @@ class SwitchSizes:
     def __post_init__(self) -> None:
         for name in ("lanes", "slots", "window"):
             if getattr(self, name) < 1:
-                raise BadSwitch(f"{name} {getattr(self, name)}; expected 1 or more")
+                raise SereneError(f"{name} {getattr(self, name)}; expected 1 or more")
 
     @classmethod
     def of(cls, program: Program) -> SwitchSizes:

@@ -13,14 +13,14 @@ from rich.console import Console
 from rich.table import Table
 
 from serene.arguments import Parser, add_version, command, usage
-from serene.errors import choices
+from serene.errors import SereneError, choices
 from serene.experiments.network_study.cells import ENGINES, ExchangeCell, NetworkCell, TrainingCell, our_switch
 from serene.experiments.network_study.exchange import BadMethod, SwitchSizes
 from serene.experiments.network_study.flows import solver
 from serene.experiments.network_study.flows.clos import ROUTINGS, SIZES
 from serene.experiments.network_study.flows.solver import MODELS
 from serene.experiments.network_study.methods import MAIN, METHODS
-from serene.experiments.network_study.training import SERVERS, SWITCH, BadTraining
+from serene.experiments.network_study.training import SERVERS, SWITCH
 from serene.experiments.shared import terminal
 from serene.palette import look
 
@@ -91,10 +91,10 @@ def answer(options: argparse.Namespace, console: Console) -> None:
 
 
 def _check_training(options: argparse.Namespace) -> None:
-    """Raises BadTraining for options of a training without --strategy: they would be ignored."""
+    """Raises SereneError for options of a training without --strategy: they would be ignored."""
     for name, given in (("--straggler", options.straggler), ("--compute-ms", options.compute_ms)):
         if given is not None and not options.strategy:
-            raise BadTraining(f"{name} {given} needs --strategy: bsp, ssp:S, asp, quorum:K or quorum")
+            raise SereneError(f"{name} {given} needs --strategy: bsp, ssp:S, asp, quorum:K or quorum")
 
 
 def _training(options: argparse.Namespace, network: NetworkCell, sizes: SwitchSizes) -> Table:

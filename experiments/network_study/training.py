@@ -34,15 +34,11 @@ FLOAT_SLACK = 1e-9  # rounding error of a flow's bytes, relative
 COMPUTING, SENDING, WAITING, READING = range(4)  # a worker's states
 
 
-class BadTraining(SereneError):
-    """A training's numbers are invalid; the message states what is valid."""
-
-
 @dataclass(frozen=True)
 class Training:
     """A training run. ``how``: one of EXCHANGES. ``compute_s``: mean compute time of an iteration, which varies by a
     lognormal factor with mean 1 and sigma ``jitter``. ``iterations``: the run ends when workers have done so many on
-    average. Raises BadTraining."""
+    average. Raises SereneError."""
 
     exchange: Exchange
     how: str
@@ -55,7 +51,7 @@ class Training:
 
     def __post_init__(self) -> None:
         if not 0 < self.compute_s < np.inf or not 0 <= self.jitter < np.inf or self.iterations < 1:
-            raise BadTraining(
+            raise SereneError(
                 f"computing {self.compute_s:g} s, jitter {self.jitter:g}, {self.iterations} iterations; "
                 "expected > 0, >= 0, >= 1"
             )

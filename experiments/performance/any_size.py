@@ -28,7 +28,7 @@ from serene.arguments import Parser, command, whole
 from serene.client import Client, FrameTransport, Session
 from serene.controller.http.client import ControllerClient
 from serene.errors import SereneError
-from serene.experiments.performance.one_machine import Loopback
+from serene.experiments.performance.one_machine import popen
 from serene.experiments.performance.parts import Json, run_parts
 from serene.experiments.shared.machine import memory_bytes
 from serene.http import CONTROLLER
@@ -72,6 +72,11 @@ def wrong_values(held: np.ndarray, values: int, period: np.ndarray) -> int:
         part = flat[first : first + PART]
         wrong += int(np.count_nonzero(part != period[np.arange(first, first + len(part)) % PERIOD]))
     return wrong
+
+
+def host_part(options: Json) -> Json:
+    """The part that runs as a worker (experiments.performance.hosts)."""
+    return train(options) if options["train"] else work(options)
 
 
 def work(options: Json) -> Json:
@@ -188,7 +193,7 @@ def run(
         }  # fmt: skip
         swapping = Swapping(client, workers, exchanges)
         parts = dict.fromkeys(range(workers), ("any_size", options))
-        results = run_parts(Loopback(), parts, folder, PATIENCE_S, swapping.look)
+        results = run_parts(popen, parts, folder, PATIENCE_S, swapping.look)
         job = client.job(0)
         return {
             "slots": needed, "bytes_per_value": per_value, "swaps": swapping.done,

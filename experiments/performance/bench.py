@@ -210,7 +210,8 @@ def trained(workers: int, options: Json, ways: dict[str, Json]) -> dict[str, lis
         for number, (name, more) in enumerate(ways.items()):
             given = {**options, **more, "environment": {CONTROLLER: network.unix_url}}
             (folder := Path(work) / str(number)).mkdir()
-            measured[name] = run_parts(network, dict.fromkeys(range(workers), ("training", given)), folder, PATIENCE_S)
+            parts = dict.fromkeys(range(workers), ("training", given))
+            measured[name] = run_parts(network.popen, parts, folder, PATIENCE_S)
     return measured
 
 

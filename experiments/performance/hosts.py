@@ -2,7 +2,7 @@
 
 python -m serene.experiments.performance.hosts PART '{"...": ...}' RESULTS
 
-PART is a name of PARTS, followed by its options as JSON and the file to write.
+PART is a name as `part` takes it, followed by its options as JSON and the file to write.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -233,39 +234,17 @@ def pushes(options: Json) -> Json:
         return {"rates": rates, "window": client.window}
 
 
-def seed(options: Json) -> Json:
-    """Rows a second through the program of the paper's authors."""
-    from serene.experiments.performance.seed import worker  # it imports Mininet, which the other parts do not need
-
-    return worker(options)
+PARTS = {"serene": serene, "gloo": gloo, "pool": pool, "training": training, "pushes": pushes}
 
 
-def frames(options: Json) -> Json:
-    """Frames a second that a router sends back; see `tables`."""
-    from serene.experiments.performance import tables
-
-    return tables.host_part(options)
-
-
-def any_size(options: Json) -> Json:
-    """Contributions of any size; see `any_size`."""
-    from serene.experiments.performance import any_size
-
-    return any_size.train(options) if options["train"] else any_size.work(options)
-
-
-PARTS = {
-    "any_size": any_size,
-    "serene": serene,
-    "gloo": gloo,
-    "pool": pool,
-    "training": training,
-    "pushes": pushes,
-    "seed": seed,
-    "frames": frames,
-}
+def part(name: str) -> Callable[[Json], Json]:
+    """A part by name; another module's ``host_part`` by the module's, which is imported here, for it needs more."""
+    if name in PARTS:
+        return PARTS[name]
+    found: Callable[[Json], Json] = import_module(f"serene.experiments.performance.{name}").host_part
+    return found
 
 
 if __name__ == "__main__":
-    result = PARTS[sys.argv[1]](json.loads(sys.argv[2]))
+    result = part(sys.argv[1])(json.loads(sys.argv[2]))
     Path(sys.argv[3]).write_text(json.dumps(result))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 from mininet.net import Mininet
 
 from serene.controller.http.client import ControllerClient
-from serene.experiments.performance.parts import Json, run_parts
+from serene.experiments.performance.parts import Json, Popen, run_parts
 from serene.experiments.run.network import MininetNetwork
 from serene.experiments.run.settings import check
 from serene.process.interrupts import held
@@ -20,14 +19,9 @@ from serene.topologies.processes import set_up_turn
 from serene.topologies.star import Star
 
 
-class MininetHosts:
-    """The hosts of a Mininet network, with worker w in host h(w + 1)."""
-
-    def __init__(self, net: Any) -> None:
-        self._net = net
-
-    def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-        return self._net[f"h{worker + 1}"].popen(list(command), **options)  # type: ignore[no-any-return]
+def in_hosts(net: Any) -> Popen:
+    """Starts processes in the hosts of a Mininet network: worker w's in host h(w + 1)."""
+    return lambda worker, command, **options: net[f"h{worker + 1}"].popen(list(command), **options)
 
 
 @contextmanager
@@ -46,12 +40,12 @@ def started(topology: Any, switch: Any, controllers: Sequence[Any] = (), patienc
 
 
 @contextmanager
-def bridge_hosts(workers: int, link_mbit: float, program: str) -> Iterator[MininetHosts]:
+def bridge_hosts(workers: int, link_mbit: float, program: str) -> Iterator[Popen]:
     """The hosts of a `Star` around a Linux bridge, for programs that exchange among themselves. program: with whose
     MTU."""
     mtu = check(workers=workers, link_mbit=link_mbit, program=program, out=Path("none")).mtu
     with started(Star(workers, link_mbit=link_mbit, mtu=mtu, switch="b1", offload=True), Bridge) as net:
-        yield MininetHosts(net)
+        yield in_hosts(net)
 
 
 def serene_network(target: str, program: str, workers: int, link_mbit: float | None, work: Path) -> MininetNetwork:
@@ -68,4 +62,4 @@ def with_job(
     """Creates a BSP job for all workers and runs their parts; see `run_parts`."""
     with ControllerClient(network.url) as controller:
         controller.create_job(network.settings.workers, network.settings.strategy)
-        return run_parts(network, parts, work, timeout_s)
+        return run_parts(network.popen, parts, work, timeout_s)

@@ -32,14 +32,12 @@ PATIENCE_S = 240.0
 KINDS = ("udp", "shm", "gloo")
 
 
-class Loopback:
-    """Processes of this machine, with no network but loopback. They end with the process that starts them."""
-
-    def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(mortal(command), **options)
+def popen(worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+    """Starts a process of this machine, which ends with the one that starts it."""
+    return subprocess.Popen(mortal(command), **options)
 
 
-class OneMachine(Loopback):
+class OneMachine:
     """An embedded switch in this process, from ``with`` to the end of the block, with a running job of so many workers.
 
     kind: of the workers' ports, udp or shm. work: a directory for shm's files. ports: by worker, as options of
@@ -89,11 +87,11 @@ def measure(kind: str, program: Program, workers: int, values: int, repeats: int
             (port,) = free_ports(29500)
             options |= {"interface": "lo", "meet_at": f"127.0.0.1:{port}"}
             parts = {worker: ("gloo", options) for worker in range(workers)}
-            return run_parts(Loopback(), parts, work, PATIENCE_S)
+            return run_parts(popen, parts, work, PATIENCE_S)
         options |= {"slots": SLOTS, "lanes": program.lanes, "incarnation": 1}
         with OneMachine(program, workers, kind, work) as machine:
             parts = {worker: ("pool", {**options, "port": machine.ports[worker]}) for worker in range(workers)}
-            return run_parts(machine, parts, work, PATIENCE_S)
+            return run_parts(popen, parts, work, PATIENCE_S)
 
 
 def slowest_of(results: list[Json]) -> tuple[float, ...]:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from serene.errors import SereneError
 from serene.process.spawn import module
 from serene.topologies.processes import ROOT
 
 Json = dict[str, Any]
+Popen = Callable[..., subprocess.Popen[bytes]]  # by the worker, whose host it is, and the command; with options
 POLL_S = 0.05
 
 
@@ -21,18 +22,12 @@ class BenchFailed(SereneError):
     """A measurement failed or is void; the message states what happened."""
 
 
-class Hosts(Protocol):
-    """Where a worker's process can be started: Mininet hosts, or this machine."""
-
-    def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]: ...
-
-
 def run_parts(
-    hosts: Hosts, parts: Mapping[int, tuple[str, Json]], work: Path, timeout_s: float,
+    popen: Popen, parts: Mapping[int, tuple[str, Json]], work: Path, timeout_s: float,
     meanwhile: Callable[[], object] = lambda: None,
 ) -> list[Json]:  # fmt: skip
-    """Runs a part in each worker's host, and returns what they measured. parts: by worker, a part's name and options.
-    meanwhile: called every POLL_S seconds or so.
+    """Runs a part in each worker's host, and returns what they measured. popen: starts a process in a worker's host.
+    parts: by worker, a part's name and options. meanwhile: called every POLL_S seconds or so.
 
     Raises BenchFailed with the logs as soon as a part fails, or if they take longer than so many seconds; the others
     are killed then, for they may wait for those that failed.
@@ -44,7 +39,7 @@ def run_parts(
             arguments = json.dumps({**options, "worker": worker})
             command = module("serene.experiments.performance.hosts", part, arguments, str(work / f"{name}.json"))
             with (work / f"{name}.log").open("wb") as output:
-                processes[name] = hosts.popen(worker, command, stdout=output, stderr=output, cwd=str(ROOT))
+                processes[name] = popen(worker, command, stdout=output, stderr=output, cwd=str(ROOT))
         until = time.monotonic() + timeout_s
         running = dict(processes)
         while running:

@@ -15,7 +15,7 @@ from mininet.node import Switch
 
 from serene.controller.http.client import ControllerClient
 from serene.experiments.performance.hosts import all_reduces
-from serene.experiments.performance.networks import MininetHosts, started
+from serene.experiments.performance.networks import in_hosts, started
 from serene.experiments.performance.parts import Json, run_parts
 from serene.process.interrupts import held
 from serene.program import Program
@@ -115,7 +115,7 @@ def _topology(question: Question) -> LeafSpine:
 def _measure(net: Any, question: Question, kind: str, work: Path, places: Sequence[Place]) -> Measured:
     before = _uplinks(net, question.racks)
     parts = {worker: (kind, {**question.options, "place": place}) for worker, place in enumerate(places)}
-    results = run_parts(MininetHosts(net), parts, work, question.patience_s)
+    results = run_parts(in_hosts(net), parts, work, question.patience_s)
     passed = [after - first for after, first in zip(_uplinks(net, question.racks), before, strict=True)]
     frame = ENCAPSULATION_BYTES + HEADER.itemsize + 4 * Program.load().lanes
     return Measured(

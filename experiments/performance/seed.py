@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from serene.errors import SereneError
-from serene.experiments.performance.networks import MininetHosts, started
+from serene.experiments.performance.networks import in_hosts, started
 from serene.experiments.performance.parts import BenchFailed, Json, run_parts
 from serene.process.interrupts import held
 from serene.topologies.nodes import Bmv2Switch
@@ -67,7 +67,7 @@ def rates(path: Path, window: int, repeats: int, seconds: float, patience_s: flo
         with started(Star(1, switch="s1"), kind) as net:
             with held():
                 net["h1"].setARP(SWITCH_IP, SWITCH_MAC)  # their program answers no ARP
-            (result,) = run_parts(MininetHosts(net), {0: ("seed", options)}, Path(work), patience_s)
+            (result,) = run_parts(in_hosts(net), {0: ("seed", options)}, Path(work), patience_s)
     return tuple(rate * VALUES for rate in result["rows_s"])
 
 
@@ -140,7 +140,7 @@ class _Rows:
         return answered / took
 
 
-def worker(options: Json) -> Json:
+def host_part(options: Json) -> Json:
     """The part of `make bench` that runs in the host (experiments.performance.hosts)."""
     rows = _Rows()
     rows.check()

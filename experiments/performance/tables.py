@@ -22,7 +22,7 @@ from finsy.proto import p4i, p4r, p4r_grpc
 
 from serene.embedded import Lpm, Switch, Ternary
 from serene.experiments.performance import router
-from serene.experiments.performance.networks import MininetHosts, started
+from serene.experiments.performance.networks import in_hosts, started
 from serene.experiments.performance.parts import BenchFailed, Json, run_parts
 from serene.experiments.shared.machine import memory_bytes
 from serene.topologies.nodes import Bmv2Switch, EmbeddedSwitch
@@ -165,7 +165,7 @@ class RouterNetwork:
         path.write_text("\n".join(frame.hex() for frame in frames))
         before = self._processor_s()
         options: Json = {"frames": str(path), "repeats": repeats, "seconds": seconds}
-        (result,) = run_parts(MininetHosts(self._net), {0: ("frames", options)}, self._work, PATIENCE_S)
+        (result,) = run_parts(in_hosts(self._net), {0: ("tables", options)}, self._work, PATIENCE_S)
         answered = result["answered"]
         switch_s, host_s = self._processor_s() - before, result["processor_s"]
         return tuple(result["rates"]), (answered / switch_s,), (answered / host_s,)

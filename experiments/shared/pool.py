@@ -24,10 +24,6 @@ from serene.errors import SereneError
 R = TypeVar("R")
 
 
-class NoProcesses(SereneError):
-    """The server that processes are forked from cannot start."""
-
-
 class WorkerLost(Exception):
     """The process that did a task has died, and left no result; the message states how it ended."""
 
@@ -49,7 +45,7 @@ class Processes(ThreadPoolExecutor):
         try:
             forkserver.ensure_running()
         except OSError as error:
-            raise NoProcesses(
+            raise SereneError(
                 f"cannot start processes: {error}; their socket is made in {tempfile.gettempdir()}, "
                 "another folder is given by TMPDIR"
             ) from error

@@ -32,10 +32,6 @@ TARGET = 0.91
 STEPS_PER_EVALUATION = 10
 
 
-class BadLogs(BadUsage):
-    """There are no logs, or files are not such logs; the message states which."""
-
-
 def _worker(path: Path) -> tuple[pd.DataFrame, float] | None:
     """A worker's evaluations and the share of its time in the exchange; None if its log has no times, or does not reach
     the end of the run. Raises ValueError."""
@@ -71,7 +67,7 @@ def read(root: Path) -> pd.DataFrame:
     """A row for every run below a directory, copies of the same run only once. series: the directory above the run's.
     s: the staleness bound, 0 for BSP. evaluations: how many the worker that was first above the target did until then.
     seconds: from the first of these to the last. exchanging: the share of their time, 0 to 1, that the workers spent in
-    READ and CLOCK, on average. Raises BadLogs."""
+    READ and CLOCK, on average. Raises BadUsage."""
     rows, seen = [], set()
     for settings in sorted(root.rglob("settings.json")):
         directory = settings.parent
@@ -83,9 +79,9 @@ def read(root: Path) -> pd.DataFrame:
             if (run := _run(directory)) is not None:
                 rows.append({"series": str(directory.parent.relative_to(root)), **run})
         except (ValueError, KeyError, TypeError) as error:
-            raise BadLogs(f"{directory}: not a run of the authors' ({type(error).__name__}: {error})") from None
+            raise BadUsage(f"{directory}: not a run of the authors' ({type(error).__name__}: {error})") from None
     if not rows:
-        raise BadLogs(f"{root}: no settings.json with worker-N-stats.csv beside it; expected the authors' logs")
+        raise BadUsage(f"{root}: no settings.json with worker-N-stats.csv beside it; expected the authors' logs")
     return pd.DataFrame(rows).sort_values(["series", "s"], kind="stable")
 
 
@@ -111,12 +107,12 @@ def delays(run: Path) -> pd.DataFrame:
     ``iteration`` and ``factor``.
 
     The logs have a time for every ten steps. A factor is these seconds over the fewest of any worker of the run, so the
-    exchange counts as computing. Choose a run in which nobody waits: one with a large bound. Raises BadLogs.
+    exchange counts as computing. Choose a run in which nobody waits: one with a large bound. Raises BadUsage.
     """
     logs = [_worker(path) for path in sorted(run.glob("worker-*-stats.csv"))]
     took = [np.diff(log[0]["time_refs"]) for log in logs if log is not None]
     if not took or any(len(each) == 0 or each.min() <= 0 for each in took):
-        raise BadLogs(f"{run}: no worker-N-stats.csv with the time of each evaluation; expected a run of the authors'")
+        raise BadUsage(f"{run}: no worker-N-stats.csv with the time of each evaluation; expected a run of the authors'")
     fewest = min(each.min() for each in took)
     rows = [
         (worker, STEPS_PER_EVALUATION * evaluation + 1, round(seconds / fewest, 4))

@@ -27,10 +27,6 @@ LANES = 320  # values in a packet of the MTU-1500 program, by which rates are co
 RESULTS_VERSIONS = {"simulated": 6, "emulated": 4}  # an engine's is to be raised when its earlier results are wrong
 
 
-class BadCell(SereneError):
-    """A configuration is invalid; the message names the valid choices."""
-
-
 @dataclass(frozen=True)
 class Network:
     """The network of a simulated job. Rates are in packets of LANES values a second; 0: packets take no time.
@@ -130,11 +126,11 @@ class Cell:
         return cls(**{**given, **own})
 
     def check(self) -> None:
-        """Raises BadCell, BadStrategy, BadStraggler or another SereneError, which names the valid choices."""
+        """Raises SereneError, which names the valid choices."""
         if self.engine not in ENGINES:
-            raise BadCell(f"engine {self.engine!r}: expected {choices(ENGINES)}")
+            raise SereneError(f"engine {self.engine!r}: expected {choices(ENGINES)}")
         if self.model not in LEARNERS:
-            raise BadCell(f"model {self.model!r}: expected {choices(LEARNERS)}")
+            raise SereneError(f"model {self.model!r}: expected {choices(LEARNERS)}")
         if self.racks is not None:
             self._check_racks(self.racks)
         most = _most_workers() * (self.racks.count if self.racks is not None else 1)
@@ -152,21 +148,21 @@ class Cell:
         ):
             if not low <= getattr(self, name) <= high:
                 more = "; more are in racks" if name == "workers" and self.racks is None else ""
-                raise BadCell(f"{name} {getattr(self, name)}: expected {low} to {high}{more}")
+                raise SereneError(f"{name} {getattr(self, name)}: expected {low} to {high}{more}")
         for part in (self.network, self.racks):
             for item in fields(part) if part is not None else ():
                 if not 0 <= getattr(part, item.name) < float("inf"):
-                    raise BadCell(f"network: {item.name} {getattr(part, item.name)}: expected 0 or more")
+                    raise SereneError(f"network: {item.name} {getattr(part, item.name)}: expected 0 or more")
         if self.learning_rate is not None and not 0 < self.learning_rate < float("inf"):
-            raise BadCell(f"learning rate {self.learning_rate}: expected a number above 0")
+            raise SereneError(f"learning rate {self.learning_rate}: expected a number above 0")
         if not 0 <= self.momentum < 1:
-            raise BadCell(f"momentum {self.momentum}: expected 0 to less than 1")
+            raise SereneError(f"momentum {self.momentum}: expected 0 to less than 1")
         if self.momentum and self.model != SOFTMAX:
-            raise BadCell(f"momentum {self.momentum}: only {SOFTMAX} has it, not {self.model}")
+            raise SereneError(f"momentum {self.momentum}: only {SOFTMAX} has it, not {self.model}")
         if self.engine == "emulated":
             self._check_emulated()
         elif self.exchange != "switch":
-            raise BadCell(f"exchange {self.exchange!r}: the simulated engine has the switch alone")
+            raise SereneError(f"exchange {self.exchange!r}: the simulated engine has the switch alone")
         data.check_dataset(self.dataset)
         check_strategy(self.strategy, self.workers)
         stragglers.check_workers(stragglers.parse(self.straggler), self.workers)
@@ -178,17 +174,17 @@ class Cell:
 
     def _check_emulated(self) -> None:
         if self.model not in architectures.MODELS:
-            raise BadCell(f"model {self.model!r}: the emulated engine trains {choices(architectures.MODELS)}")
+            raise SereneError(f"model {self.model!r}: the emulated engine trains {choices(architectures.MODELS)}")
         if not self.link_mbit:
-            raise BadCell("link_mbit 0: the emulated engine needs a rate for its links")
+            raise SereneError("link_mbit 0: the emulated engine needs a rate for its links")
         if self.target not in TARGETS:
-            raise BadCell(f"target {self.target!r}: expected {choices(TARGETS)}")
+            raise SereneError(f"target {self.target!r}: expected {choices(TARGETS)}")
         check_packets(self.packets)
         check_exchange(self.exchange, self.strategy, self.workers)
 
     def _check_racks(self, racks: RackNetwork) -> None:
         if self.engine != "simulated":
-            raise BadCell(f"racks are simulated only, not {self.engine}")
+            raise SereneError(f"racks are simulated only, not {self.engine}")
         Racks.even(self.workers, racks.count)
 
 

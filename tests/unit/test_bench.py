@@ -76,14 +76,14 @@ class Here:
 def test_bench_names_the_failed_part_while_another_still_waits(tmp_path: Path) -> None:
     hosts = Here(2)
     with pytest.raises(BenchFailed, match="pool-1: a sum is wrong"):
-        run_parts(hosts, {0: ("pool", {}), 1: ("pool", {})}, tmp_path, 120.0)
+        run_parts(hosts.popen, {0: ("pool", {}), 1: ("pool", {})}, tmp_path, 120.0)
     assert all(process.poll() is not None for process in hosts.started)
 
 
 def test_bench_stops_started_parts_if_a_later_one_cannot_start(tmp_path: Path) -> None:
     hosts = Here(1)
     with pytest.raises(OSError, match="no room"):
-        run_parts(hosts, {0: ("pool", {}), 1: ("pool", {})}, tmp_path, 120.0)
+        run_parts(hosts.popen, {0: ("pool", {}), 1: ("pool", {})}, tmp_path, 120.0)
     assert hosts.started[0].poll() is not None
 
 
@@ -97,8 +97,8 @@ def test_bench_refuses_a_program_other_than_pins(tmp_path: Path) -> None:
 
 STARTS = """
 import sys
-from serene.experiments.performance.one_machine import Loopback
-Loopback().popen(0, [sys.executable, "-c", "print(1, flush=True); input()"], stdin=sys.stdin).wait()
+from serene.experiments.performance.one_machine import popen
+popen(0, [sys.executable, "-c", "print(1, flush=True); input()"], stdin=sys.stdin).wait()
 """
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -24,23 +24,9 @@ ARRIVED = b"."
 CONNECT_S = 120.0
 
 
-class WrongSum(SereneError):
-    """A host's sum differs from that of all workers' values."""
-
-
 def gradient(host: int, values: int) -> np.ndarray:
     """A host's gradient, float32[values]: whole numbers, whose sums are exact in any order."""
     return np.random.default_rng(host).integers(-8, 9, values).astype(np.float32)
-
-
-class Way(Protocol):
-    """How a host exchanges: over TCP with other hosts, or through switches."""
-
-    def exchange(self, mine: np.ndarray, stepped: Callable[[], object]) -> np.ndarray:
-        """The sum of all workers' values, float32[values]. mine: this host's. stepped: called after each step."""
-
-    def waited_s(self) -> float:
-        """Seconds that this process has waited for a processor so far, all its threads together."""
 
 
 class OverTcp:
@@ -48,7 +34,9 @@ class OverTcp:
     arrived. Each pair of a sender and a receiver has a connection, on which the receiver acknowledges each flow with a
     byte.
 
-    steps: the flows of all hosts. addresses: IP addresses, by host.
+    steps: the flows of all hosts. addresses: IP addresses, by host. exchange: returns the sum of all workers' values,
+    float32[values], and calls ``stepped`` after each step. waited_s: seconds that all threads together have waited for
+    a processor so far.
     """
 
     def __init__(self, host: int, steps: Sequence[Sequence[Flow]], addresses: Sequence[str]) -> None:
@@ -139,7 +127,7 @@ def _call(address: str, until: float) -> socket.socket:
 
 
 class ThroughSwitches:
-    """Exchanges through leaves and a root that add up, as a worker of their job."""
+    """As `OverTcp`, through leaves and a root that add up, as a worker of their job."""
 
     def __init__(self, host: int, values: int) -> None:
         self._client = Client(UdpTransport(port=Host.udp_port), 0, host, values, incarnation=Host.incarnation)
@@ -188,13 +176,13 @@ class Exchanged:
 
 def exchanges(emulated: Emulated, host: int, node: int, repeats: int, meetings: Meetings) -> list[Exchanged]:
     """What the process of a host does, and what it has measured. node: a process in the host's network. Raises
-    WrongSum or OSError."""
+    SereneError or OSError."""
     enter_network(node)
     steps, workers = emulated.flows(), emulated.workers
     mine = gradient(host, emulated.values) if host in workers else np.zeros(emulated.values, np.float32)
     total = np.sum([gradient(worker, emulated.values) for worker in workers], axis=0, dtype=np.float32)
     meetings.all.wait()
-    way: Way
+    way: OverTcp | ThroughSwitches
     way = ThroughSwitches(host, emulated.values) if steps is None else OverTcp(host, steps, emulated.addresses)
     found = []
     for _ in range(1 + repeats):
@@ -204,7 +192,7 @@ def exchanges(emulated: Emulated, host: int, node: int, repeats: int, meetings: 
         seconds = time.monotonic() - meetings.began
         found.append(Exchanged(seconds, way.waited_s() - waited, _idle(processors, _processors())))
         if host in workers and not np.array_equal(result, total):
-            raise WrongSum(f"a sum is wrong by {np.abs(result - total).max():g}")
+            raise SereneError(f"a sum is wrong by {np.abs(result - total).max():g}")
     meetings.all.wait()
     return found[1:]  # the first one warms up
 

@@ -31,10 +31,6 @@ READY_S = 240.0
 PATIENCE, PATIENCE_S = 20.0, 120.0
 
 
-class NotMeasured(SereneError):
-    """Switches dropped packets."""
-
-
 class Aggregating(Switch):  # type: ignore[misc]
     """A node for one of the switches that add up. Spines that are not needed for the tree do nothing."""
 
@@ -47,7 +43,7 @@ class Aggregating(Switch):  # type: ignore[misc]
 
 def measure(emulated: Emulated, repeats: int = REPEATS) -> Row:
     """Builds the network, has its hosts exchange ``repeats`` times, and returns what was measured and simulated. Raises
-    NotMeasured, CallFailed or NotReady."""
+    SereneError or NotReady."""
     adds_up = METHODS[emulated.method].in_network
     simulated_s = emulated.simulated_s()
     topology = Clos(emulated.ports, emulated.leaves, emulated.ratio, emulated.link_mbit, emulated.small_first)
@@ -69,7 +65,7 @@ def measure(emulated: Emulated, repeats: int = REPEATS) -> Row:
                 net[name].cmd("ip route replace default dev", net[name].defaultIntf())
         found = together.results(calls, READY_S + (1 + repeats) * (PATIENCE_S + PATIENCE * simulated_s))
     if any(dropped := [found[name] for name in racks]):
-        raise NotMeasured(f"switches have dropped packets: {dropped}")
+        raise SereneError(f"switches have dropped packets: {dropped}")
     slowest = [max(each, key=lambda one: one.seconds) for each in zip(*(found[name] for name in hosts), strict=True)]
     seconds = [each.seconds for each in slowest]
     return {

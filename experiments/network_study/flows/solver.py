@@ -20,10 +20,6 @@ TOGETHER = 1e-9  # difference in time, relative to the present, up to which flow
 TIGHT = 1e-12  # relative difference up to which links and limits count as reached at the same time
 
 
-class NoSuchModel(SereneError):
-    """No model has that name; the message names those that exist."""
-
-
 @dataclass(frozen=True)
 class Model:
     """The constants of a flow model. ``bandwidth_factor``: the share of a link's bandwidth that payload may use.
@@ -46,9 +42,9 @@ MODELS = {model.name: model for model in (LV08, IDEAL)}
 
 
 def model(name: str) -> Model:
-    """A model by name. Raises NoSuchModel."""
+    """A model by name. Raises SereneError."""
     if name not in MODELS:
-        raise NoSuchModel(f"no model {name!r}; expected {choices(MODELS)}")
+        raise SereneError(f"no model {name!r}; expected {choices(MODELS)}")
     return MODELS[name]
 
 
