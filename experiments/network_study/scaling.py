@@ -7,7 +7,8 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
-from serene.experiments.network_study.cells import BadCell, ExchangeCell, NetworkCell
+from serene.errors import SereneError
+from serene.experiments.network_study.cells import ExchangeCell, NetworkCell
 from serene.experiments.network_study.flows.clos import SIZES
 from serene.experiments.shared.machine import memory_bytes
 from serene.experiments.shared.measurements import Row
@@ -31,11 +32,11 @@ def cases() -> list[Case]:
 
 
 def measure(case: Case) -> Row:
-    """Seconds, and megabytes of memory. Raises BadCell if the process fails."""
+    """Seconds, and megabytes of memory. Raises SereneError if the process fails."""
     command = module(__name__, str(case.layers), str(case.hosts), case.method)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise BadCell(f"{case.method} on {case.hosts} hosts: {done.stderr.strip()[-300:]}")
+        raise SereneError(f"{case.method} on {case.hosts} hosts: {done.stderr.strip()[-300:]}")
     return dict(json.loads(done.stdout))
 
 
