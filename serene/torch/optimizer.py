@@ -198,7 +198,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             before(self)
         saved = self.optimizer.state_dict()
         if (replica := self._replica) is not None:
-            if self._under_way is not None or not replica.is_shown():
+            if self._under_way is not None or replica.contributing or not replica.is_shown():
                 warn_user(
                     f"the state is saved between two exchanges of job {self.job!r}: it lacks this worker's updates "
                     "since the last one. Save after an exchange without overlap, or after close()"
@@ -263,7 +263,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     @property
     def sum_of_updates_read(self) -> Tensor:
         """The sum of all contributions that this worker has read, int32[values] in units. Parameters are their start
-        plus `unit` times this. Empty before the first step."""
+        plus `unit` times this. Empty before the first step. Do not change it: the worker uses the same memory."""
         return torch.empty(0, dtype=torch.int32) if self._replica is None else self._replica.sum
 
     @property
