@@ -138,6 +138,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._begin()
             self._join(self._begun.first_reach())
             self._take_the_jobs_numbers()
+            self._begun.take()
+            if bool(self._begun.sum.any()):
+                self._begun.show()
         _close_in_children(self)
 
     # -- as any optimizer ------------------------------------------------------------------------------------
@@ -404,9 +407,6 @@ class DistributedOptimizer(torch.optim.Optimizer):
         assert member is not None
         member.session.facts["momentum"] = max(map(momentum, self.param_groups))
         replica.begin(member.scale, member.limit)
-        replica.take()
-        if bool(replica.sum.any()):
-            replica.show()
 
     def _exchange(self) -> None:
         replica = self._begun

@@ -172,7 +172,8 @@ class Replica:
         pinned = self.device.type != "cpu"
         self.contribution = torch.zeros(self.values, dtype=torch.int32, device="cpu", pin_memory=pinned)  # the last one
         self.sent = torch.zeros(self.values, dtype=torch.int32, device="cpu")  # the sum of what the caller has sent
-        # What the parameters began with. On the host it has no memory of its own, unless a contribution is under way.
+        # What the parameters began with. On the host it has no memory of its own after the first exchange, unless a
+        # contribution is under way.
         self._shown = self.sum.to(self.device)
         self._pinned = self._copies.pinned(self.sum) if pinned else None  # the client's memory is not
         self.unit = 0.0

@@ -196,6 +196,20 @@ class TestNewcomer:
             with pytest.raises(SereneError, match=rf"start has the shape \[3\]: expected \[{values}\]"):
                 self.make(network(), "length", start=torch.zeros(3))
 
+    def test_sends_its_first_update_if_the_job_began_meanwhile(self) -> None:
+        """It has made its optimizer before, and with it a step from the same start."""
+        parameters = [nn.Parameter(torch.zeros(2)) for _ in range(2)]
+        given: dict[str, Any] = {"job": "meanwhile", "workers": 1, "places": 2, "strategy": "asp", "limit": 64.0}
+        optimizers = [DistributedOptimizer(SGD([each], lr=1.0), **given) for each in parameters]
+        for parameter, optimizer in zip(parameters, optimizers, strict=True):
+            parameter.grad = torch.tensor([-1.0, 2.0])
+            optimizer.step()
+        first, newcomer = optimizers
+        assert newcomer.workers == 2 and parameters[1].tolist() == [1.5, -3.0]
+        newcomer._abandon()
+        first.close()
+        assert parameters[0].tolist() == [1.5, -3.0]
+
 
 class TestResidual:
     """What did not fit or was rounded off goes with the next update, also after a checkpoint."""
