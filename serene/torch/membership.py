@@ -7,6 +7,7 @@ import logging
 import os
 import secrets
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -96,9 +97,9 @@ def _rack(racks: int) -> int:
 
 
 class Member:
-    """A worker of a job, once it has joined. on_read: this worker's own thread calls it with the sum, int32[values],
-    whose memory no later read overwrites: at the end of each exchange and after each restoration. sent: int32[values],
-    to which it adds each contribution. ``exchanges``: how many have begun.
+    """A worker of a job, once it has joined. on_read: a method, held weakly, that this worker's own thread calls with
+    the sum, int32[values], whose memory no later read overwrites: at the end of each exchange and after each
+    restoration. sent: int32[values], to which it adds each contribution. ``exchanges``: how many have begun.
     """
 
     def __init__(
@@ -110,7 +111,9 @@ class Member:
         timeout_s: float,
     ) -> None:
         self._controller, self._wanted, self._timeout_s = controller, wanted, timeout_s
-        self._on_read, self._sent = on_read, sent
+        # A member lives until it has left. It must not keep parameters, whose hooks may refer to the optimizer: that
+        # leaves when it is dropped.
+        self._on_read, self._sent = weakref.WeakMethod(on_read), sent
         self.exchanges = 0
         self._failure: BaseException | None = None  # of an exchange
         self._ending = self.left = self._departing = False
@@ -282,7 +285,8 @@ class Member:
         return over
 
     def _read(self) -> None:
-        self._on_read(self.session.client.held)
+        if (on_read := self._on_read()) is not None:
+            on_read(self.session.client.held)
 
     def _while_waiting(self) -> None:
         if self._ending:

@@ -138,6 +138,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._begin()
             self._join(self._begun.first_reach())
             self._take_the_jobs_numbers()
+            self._begun.take()
+            if bool(self._begun.sum.any()):
+                self._begun.show()
         _close_in_children(self)
 
     # -- as any optimizer ------------------------------------------------------------------------------------
@@ -198,7 +201,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             before(self)
         saved = self.optimizer.state_dict()
         if (replica := self._replica) is not None:
-            if self._under_way is not None or not replica.is_shown():
+            if self._under_way is not None or replica.contributing or not replica.is_shown():
                 warn_user(
                     f"the state is saved between two exchanges of job {self.job!r}: it lacks this worker's updates "
                     "since the last one. Save after an exchange without overlap, or after close()"
@@ -263,7 +266,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     @property
     def sum_of_updates_read(self) -> Tensor:
         """The sum of all contributions that this worker has read, int32[values] in units. Parameters are their start
-        plus `unit` times this. Empty before the first step."""
+        plus `unit` times this. Empty before the first step. Do not change it: the worker uses the same memory."""
         return torch.empty(0, dtype=torch.int32) if self._replica is None else self._replica.sum
 
     @property
@@ -404,9 +407,6 @@ class DistributedOptimizer(torch.optim.Optimizer):
         assert member is not None
         member.session.facts["momentum"] = max(map(momentum, self.param_groups))
         replica.begin(member.scale, member.limit)
-        replica.take()
-        if bool(replica.sum.any()):
-            replica.show()
 
     def _exchange(self) -> None:
         replica = self._begun

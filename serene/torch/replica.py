@@ -172,7 +172,8 @@ class Replica:
         pinned = self.device.type != "cpu"
         self.contribution = torch.zeros(self.values, dtype=torch.int32, device="cpu", pin_memory=pinned)  # the last one
         self.sent = torch.zeros(self.values, dtype=torch.int32, device="cpu")  # the sum of what the caller has sent
-        # What the parameters began with. On the host it has no memory of its own, unless a contribution is under way.
+        # What the parameters began with. On the host it has no memory of its own after the first exchange, unless a
+        # contribution is under way.
         self._shown = self.sum.to(self.device)
         self._pinned = self._copies.pinned(self.sum) if pinned else None  # the client's memory is not
         self.unit = 0.0
@@ -223,14 +224,12 @@ class Replica:
         return values
 
     def _set_residual(self, number: int, values: Tensor) -> None:
-        rounded = self._rounded_residual[self._runs[number].where].copy_(values)
-        if torch.equal(exact := rounded.double(), values):
-            self._exceptions.pop(number, None)
-            return
-        places = (exact != values).nonzero().view(-1)
-        if len(places) > len(values) // 2:  # without their numbers they take less memory
-            self._exceptions[number] = slice(None), values
-        else:
+        # First all: an interrupt finds the old residual or the new one. Those of most places take less memory so, too.
+        self._exceptions[number] = slice(None), values
+        exact = self._rounded_residual[self._runs[number].where].copy_(values).double()
+        if torch.equal(exact, values):
+            del self._exceptions[number]
+        elif len(places := (exact != values).nonzero().view(-1)) <= len(values) // 2:
             self._exceptions[number] = places, values[places]
 
     def _rounded_off(self, run: _Run) -> Tensor:

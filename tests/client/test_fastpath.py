@@ -132,20 +132,38 @@ def test_c_and_python_reach_the_same_state_from_any_answers(pair: Pair, seed: in
     """Tries answers, echoes, releases, repeats, old and foreign packets, and compares every slot."""
     rng = random.Random(seed)
     for iteration in range(1, 4):
-        pair.begin(contributions(seed * 10 + iteration))
-        for _ in range(20):
-            rows = [_some_answer(rng, iteration) for _ in range(rng.randint(1, 20))]
-            pair.step(rows)
-            pair.agree()
-            if pair.fast.done:
-                break
-        while not pair.fast.done:
-            waiting = np.flatnonzero(pair.fast.exchange.state != 2)
-            pair.step([answer(int(slot), 9, seq=iteration, round=iteration, total=3 * iteration) for slot in waiting])
-            pair.agree()
+        _answer_all(pair, rng, iteration, seed)
         fast, slow = pair.fast.finish(), pair.slow.finish()
         assert np.array_equal(fast.difference, slow.difference)
         assert (fast.epoch, fast.round, fast.quorum) == (slow.epoch, slow.round, slow.quorum)
+
+
+def test_reads_that_are_kept_stay_as_they_were_in_c_and_python(pair: Pair) -> None:
+    """Also when late and repeated answers come."""
+    rng, reads = random.Random(0), list[tuple[np.ndarray, np.ndarray]]()
+    pair.fast.keeps_reads = pair.slow.keeps_reads = True
+    for iteration in range(1, 7):
+        _answer_all(pair, rng, iteration, 0)
+        for protocol in (pair.fast, pair.slow):
+            assert not protocol.finish().difference.size
+            reads.append((protocol.held_values, protocol.held_values.copy()))
+        assert np.array_equal(pair.fast.held_values, pair.slow.held_values)
+    assert all(np.array_equal(*read) for read in reads)
+
+
+def _answer_all(pair: Pair, rng: random.Random, iteration: int, seed: int) -> None:
+    """Contributes, and passes answers until each slot has one."""
+    pair.begin(contributions(seed * 10 + iteration))
+    for _ in range(20):
+        rows = [_some_answer(rng, iteration) for _ in range(rng.randint(1, 20))]
+        pair.step(rows)
+        pair.agree()
+        if pair.fast.done:
+            break
+    while not pair.fast.done:
+        waiting = np.flatnonzero(pair.fast.exchange.state != 2)
+        pair.step([answer(int(slot), 9, seq=iteration, round=iteration, total=3 * iteration) for slot in waiting])
+        pair.agree()
 
 
 def _some_answer(rng: random.Random, iteration: int) -> np.ndarray:

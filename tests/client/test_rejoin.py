@@ -51,6 +51,37 @@ def test_exchange_after_a_failed_rejoin_is_refused(wire: InProcess, worker: Clie
     assert (worker.exchange(ONES).delta == 1).all()
 
 
+def test_reads_that_are_kept_survive_rejoining_and_a_lost_session(wire: InProcess) -> None:
+    """Also the sum that the worker restores, and that of a session in which it could not vote."""
+    worker = Client(wire, 0, 0, VALUES, incarnation=1, clock=wire.clock, keeps_reads=True)
+    reads = list[tuple[np.ndarray, np.ndarray]]()
+
+    def read(expected: int) -> None:
+        assert (worker.held == expected).all() and worker.held.any() == bool(expected)
+        reads.append((worker.held, worker.held.copy()))
+
+    worker.join()
+    worker.exchange(np.full(VALUES, 5, np.int32))
+    read(5)
+    controller = Controller(wire)
+    worker.join()
+    read(5)
+    worker.catch_up()
+    read(5)
+    worker.exchange(np.full(VALUES, -7, np.int32))
+    read(-2)
+    for epoch, restored in ((1, -2), (2, 0)):
+        controller.epoch, controller.session = epoch, controller.session + 1
+        begin(wire.plane, controller.session, epoch)
+        with pytest.raises(SessionLost):
+            worker.exchange(np.full(VALUES, 9, np.int32))
+        worker.join()
+        caught_up = worker.catch_up()
+        assert caught_up is not None and not caught_up.delta.size
+        read(restored)
+    assert all((there == copy).all() for there, copy in reads)
+
+
 @pytest.mark.parametrize("epoch", [1, 2])
 def test_catch_up_in_new_job_ignores_reads_of_deleted_job(epoch: int, wire: InProcess, worker: Client) -> None:
     worker.exchange(ONES)
@@ -269,9 +300,11 @@ def test_catch_up_without_a_vote_reports_read_at_risk(
 
 
 def test_epoch_change_during_restoration_vote_raises_error(plane: EmbeddedDataPlane) -> None:
+    """The worker still holds the sum that it read before."""
     wire = Before(plane)
     worker = client(wire)
     worker.join()
+    worker.exchange(ONES)
     begin(plane, 8)
     with pytest.raises(SessionLost):
         worker.pull()
@@ -279,3 +312,4 @@ def test_epoch_change_during_restoration_vote_raises_error(plane: EmbeddedDataPl
     worker.join()
     with pytest.raises(SereneError, match="epoch 2 of job 0 began during the vote"):
         worker.catch_up()
+    assert worker.protocol.held_values.any() and (worker.held == 2**20).all()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 
-import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
@@ -96,12 +95,20 @@ def replica(device: str) -> tuple[int, list[float]]:
     parameter = nn.Parameter(start.to(device))
     mine = Replica([Named("parameter", parameter)])
     mine.begin(2**20, 2**12)
+    put, pinned = mine._copies.put, list[bool]()
+
+    def noted(to: Tensor, values: Tensor) -> None:
+        pinned.append(values.is_pinned())
+        put(to, values)
+
+    mine._copies.put = noted  # type: ignore[method-assign]
     for _ in range(3):
         with torch.no_grad():
             parameter.add_((torch.randn(300) * 0.001).to(device))
-        np.copyto(mine.sum.numpy(), mine.sum.numpy() + 2 * mine.contribute(2))
+        mine.read(mine.sum.numpy() + 2 * mine.contribute(2))
         mine.take()
         mine.show()
+    assert pinned == [True] * (0 if device == "cpu" else 3), "a copy to the device is from pinned memory"
     return int(mine.contribution.long().abs().sum()), parameter.detach().cpu().tolist()[:4]
 
 

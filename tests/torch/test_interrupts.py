@@ -64,6 +64,23 @@ def test_interrupted_contribution_is_continued_to_the_same_bits(monkeypatch: pyt
     assert count > 300
 
 
+def test_residual_is_the_old_or_the_new_one_at_each_instruction() -> None:
+    """A state may be saved after an interrupt. Before, float32 holds all values exactly; after, none, few or most."""
+    before = torch.tensor([0.5, -2.0, 0.0, 1.0], dtype=torch.float64)
+    for inexact in (0, 1, 4):
+        after = before + 0.25
+        after[:inexact] += 2.0**-40
+        for count in counts(1):
+            ours = Replica([Named("parameter", nn.Parameter(torch.zeros(4)))])
+            ours._set_residual(0, before)
+            interrupted = interrupted_at(count, lambda: ours._set_residual(0, after), FOLDER, "opcode")  # noqa: B023
+            found = residual_of(ours)
+            assert torch.equal(found, after) or (interrupted and torch.equal(found, before)), f"{inexact}, {count}"
+            if not interrupted:
+                break
+        assert count > 20
+
+
 class Counted:
     """A parameter and its optimizer, whose updates are added up where they are made. All values are exact. A unit is
     2^-14, so there are residuals."""

@@ -339,6 +339,25 @@ def test_optimizer_dropped_without_close_leaves_the_job(caplog: pytest.LogCaptur
     assert "job 'forgotten' was left without close(): this worker's unsent updates are lost" in caplog.text
 
 
+def test_optimizer_that_a_parameters_hook_refers_to_leaves_when_dropped() -> None:
+    """Nothing that waits for the optimizer's end may keep parameters."""
+    units = list[float]()
+
+    def train_and_drop() -> None:
+        model = network()
+        optimizer = DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="hooked", workers=1)
+        for parameter in model.parameters():
+            parameter.register_hook(lambda _: units.append(optimizer.unit))  # type: ignore[no-untyped-call]
+        train(model, optimizer, range(2))
+
+    train_and_drop()
+    assert units
+    controller = Controller()
+    assert controller.find("hooked") is not None
+    gc.collect()
+    until(lambda: controller.find("hooked") is None, "the worker has left")
+
+
 # -- what is refused -----------------------------------------------------------------------------------------
 
 

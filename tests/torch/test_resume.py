@@ -24,6 +24,7 @@ from torch.optim import SGD, AdamW, Optimizer
 from serene.errors import SereneError
 from serene.http import CONTROLLER
 from serene.torch import DistributedOptimizer, mean_state
+from serene.torch.replica import Replica
 from tests.controller.processes import until
 from tests.torch.local import Local, outputs, start_ranks
 from tests.torch.small import loss_of, network, residual_of, train
@@ -195,6 +196,20 @@ class TestNewcomer:
             with pytest.raises(SereneError, match=rf"start has the shape \[3\]: expected \[{values}\]"):
                 self.make(network(), "length", start=torch.zeros(3))
 
+    def test_sends_its_first_update_if_the_job_began_meanwhile(self) -> None:
+        """It has made its optimizer before, and with it a step from the same start."""
+        parameters = [nn.Parameter(torch.zeros(2)) for _ in range(2)]
+        given: dict[str, Any] = {"job": "meanwhile", "workers": 1, "places": 2, "strategy": "asp", "limit": 64.0}
+        optimizers = [DistributedOptimizer(SGD([each], lr=1.0), **given) for each in parameters]
+        for parameter, optimizer in zip(parameters, optimizers, strict=True):
+            parameter.grad = torch.tensor([-1.0, 2.0])
+            optimizer.step()
+        first, newcomer = optimizers
+        assert newcomer.workers == 2 and parameters[1].tolist() == [1.5, -3.0]
+        newcomer._abandon()
+        first.close()
+        assert parameters[0].tolist() == [1.5, -3.0]
+
 
 class TestResidual:
     """What did not fit or was rounded off goes with the next update, also after a checkpoint."""
@@ -280,6 +295,24 @@ class TestResidual:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 optimizer.state_dict()
+
+    def test_state_after_an_interrupt_is_saved_with_a_warning(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Its residual lacks a contribution that the parameters do not show yet, also if the update itself is zero."""
+        parameter = nn.Parameter(torch.zeros(1))
+        own = SGD([parameter], lr=0.0)
+        own.param_groups[0]["residual"] = [torch.full((1,), 3.0, dtype=torch.float64)]
+        with DistributedOptimizer(own, job="interrupted", workers=1, limit=64.0) as optimizer:
+            parameter.grad = torch.ones(1)
+
+            def interrupted(*_: Any, **__: Any) -> None:
+                raise KeyboardInterrupt
+
+            with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+                patched.setattr(Replica, "take", interrupted)
+                optimizer.step()
+            with pytest.warns(RuntimeWarning, match="the state is saved between two exchanges of job 'interrupted'"):
+                optimizer.state_dict()
+        assert parameter.item() == 3.0
 
 
 class TestMeanState:

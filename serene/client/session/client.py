@@ -114,7 +114,10 @@ class Client:
     def held(self) -> np.ndarray:
         """The sum read last, int32[vector_length], in units. With ``keeps_reads`` later reads leave this one as it is.
         Raises SereneError before `join`."""
-        return self._joined.held_values.reshape(-1)[: self._vector_length].view(np.int32)
+        held = self._joined.held_values
+        if self._remains is not None:  # those of the present session may be votes
+            held = self._remains.held
+        return held.reshape(-1)[: self._vector_length].view(np.int32)
 
     @property
     def fixed_point(self) -> FixedPoint:
