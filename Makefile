@@ -61,7 +61,7 @@ help:
 	@echo "                   PINS_JSON= p4c's pins_middleblock.p4, compiled"
 	@echo "make reproduce     the paper's experiment in Mininet, and a report: under 20 min; FULL=1 hours; can be resumed"
 	@echo "make network-study the network that training needs, with and without the switch: minutes; FULL=1 up to an hour; EMULATED=1 in Mininet, too"
-	@echo "make pytorch-study shared training against PyTorch's DDP and PostLocalSGD: 540 trainings, hours; can be resumed"
+	@echo "make pytorch-study shared training against PyTorch's DDP and PostLocalSGD: 540 trainings, 70 minutes on two quiet cores; can be resumed"
 	@echo "make compare       automatic strategies' time to accuracy against the best fixed strategy, in virtual time (an hour); can be resumed"
 	@echo "                   STRATEGIES=auto,ssp:2,my.py:Mine (beside the fixed ones) MODELS=softmax CELLS='none, 4 workers; changing' STRAGGLER=trace:FILE"
 	@echo "                   SEEDS=4,5,6 CSV=regret.csv RUNS=runs.csv MININET=1 (16 cells in Mininet, needs root)"
