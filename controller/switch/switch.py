@@ -330,7 +330,8 @@ class Switch:
 
     async def start(self, plan: Start) -> None:
         """Writes all of a job. If that fails, removes its entries."""
-        await self.zero_counters(plan.job, sorted(plan.members))
+        # Also those of free places, which an earlier job may have used.
+        await self.zero_counters(plan.job, sorted({*plan.members, *range(plan.places)}))
         try:
             await self.write(plan_entries.job_entries(plan, self.options.own))
             await self.put(plan_entries.policy_entry(plan.job, plan.policy))  # of an earlier job

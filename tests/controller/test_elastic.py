@@ -14,7 +14,7 @@ from serene.controller.jobs.job import Elastic, Job, JobState, WorkerState
 from serene.entries import Endpoint
 from serene.strategy import BSP
 from serene.wire import Op
-from tests.controller.hosts import Host
+from tests.controller.hosts import Host, started
 from tests.controller.processes import serenectl
 
 
@@ -42,6 +42,19 @@ def test_elastic_job_starts_with_workers_and_admits_later_ones(client: Controlle
     assert ("free", "worker 2: a free place") in [
         (explanation.state, explanation.text) for explanation in client.explain(0).workers
     ]
+
+
+def test_free_place_does_not_keep_the_counts_of_an_earlier_job(client: ControllerClient, hosts: list[Host]) -> None:
+    session = started(client, hosts[:2], BSP())
+    hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1)
+    hosts[1].ask(lambda: hosts[1].push(0, 1, [1], session=session, epoch=1, seq=1), Op.ANSWER)
+    assert [worker.iteration for worker in client.job(0).workers] == [1, 1]
+    client.delete_job(0)
+
+    client.create_job(1, BSP(), places=2)
+    hosts[0].ask(lambda: hosts[0].hello(0, 0, 5), Op.WELCOME)
+    hosts[1].ask(lambda: hosts[1].hello(0, 1, 5), Op.WELCOME)  # a place that was free when the job began
+    assert [worker.iteration for worker in client.job(0).workers] == [0, 0]
 
 
 @pytest.mark.parametrize("asked", [(8, None, None), (None, 2, None), (None, None, 1.0)])
