@@ -137,7 +137,7 @@ class Coordinator:
 
     def _silent_s(self, job: Job, worker: Worker) -> float:
         if worker.endpoint is None:
-            return self._clock.unix() - job.lost_at
+            return job.lost_s
         return self.telemetry.silent_s(job.id, worker)
 
     async def _on_job_over(self, job_id: int) -> None:

@@ -94,9 +94,9 @@ class Upkeep:
                 await self._end_restoration(job)
                 await self._end_abandoned(job)
                 await self._evict_silent(job)
-            if job.state is JobState.WAITING and starts_without(job, self.clock.unix()):
+            if job.state is JobState.WAITING and starts_without(job):
                 job.absent = sum(worker.state is WorkerState.EXPECTED for worker in job.workers)
-            just_lost = job.lost_sessions and 0 <= self.clock.unix() - job.lost_at < RETURN_S
+            just_lost = job.lost_sessions and job.lost_s < RETURN_S
             if job.state is JobState.WAITING and just_lost and self.switch.connected:
                 await self.call(job)
             if job.state is not JobState.FINISHED:
@@ -249,7 +249,7 @@ class Upkeep:
         change()
         heard = {each for each in job.restorers() if self.telemetry.silent_s(job.id, job.workers[each]) < SILENT_S}
         lost_sessions = job.lost_sessions
-        job.reset(self.clock.unix(), heard)
+        job.reset(heard)
         job.lost_sessions = lost_sessions  # the switch has not lost another
         self.telemetry.forget(job.id)
         self.events.emit(
@@ -274,7 +274,7 @@ class Upkeep:
                         await self.delete(job, f"job {job.id} is over: another controller has ended it")
                     elif job.pool:
                         await self.delete(job, f"job {job.id} is over: the switch lost its state")
-            for job_id in self.jobs.switch_has_only(runs, self.clock.unix(), self.active):
+            for job_id in self.jobs.switch_has_only(runs, self.active):
                 self.telemetry.forget(job_id)  # otherwise earlier contributions would count as those of a restoration
                 self.events.emit(
                     "job_lost",

@@ -161,7 +161,7 @@ class Admission:
         """Asks workers of a lost session for a HELLO at once: those that have not come back. If none is awaited, it
         asks all: the next HELLO begins the session, and the switch answers it with a WELCOME. Otherwise each worker
         would send HELLO within two seconds, and a worker that computes would read the answer a second later."""
-        everybody = not job.awaited(self.clock.unix())
+        everybody = not job.awaited()
         for worker in job.workers:
             at = worker.endpoint or (worker.before if job.state is JobState.WAITING else None)
             if at is not None and job.lost and (everybody or worker.endpoint is None):

@@ -71,10 +71,10 @@ def is_deserted(job: Job, silent_s: Mapping[int, float]) -> bool:
     return left and all(silent_s[each] > job.elastic.evict_after for each in job.members())
 
 
-def starts_without(job: Job, now: float) -> bool:
+def starts_without(job: Job) -> bool:
     """Whether a job that lost its session begins the next one without the missing workers: their time is over, and
-    enough others have joined. now: in Unix seconds."""
+    enough others have joined."""
     if job.elastic is None or not job.lost_sessions:
         return False
     here = sum(worker.state is WorkerState.JOINED for worker in job.workers)
-    return now - job.lost_at >= job.elastic.patience_s and here >= job.elastic.minimum
+    return job.lost_s >= job.elastic.patience_s and here >= job.elastic.minimum

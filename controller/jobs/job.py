@@ -136,7 +136,7 @@ class Job:
     precision: int = 32  # bits of the values of a pool's gradients
     elastic: Elastic | None = None  # its workers come and go
     silenced: frozenset[int] = frozenset()  # of an elastic job, the workers that were evicted for silence
-    lost_at: float = 0.0  # when its session was lost, in Unix seconds
+    lost_at: float = 0.0  # when its session was lost, on the monotonic clock
     asked_at: float = -math.inf  # when it was made, or a worker last asked to join, on the monotonic clock
     session: int = 0
     epoch: int = 0
@@ -149,7 +149,7 @@ class Job:
     died: set[int] = field(default_factory=set)  # a pool's workers whose processes have died, as others report
     absent: int = 0  # the number of expected workers that will not come; it is not known which
     returning: frozenset[int] = frozenset()  # workers that need not come, but are waited for until ``returns_until``
-    returns_until: float = 0.0  # in Unix seconds
+    returns_until: float = 0.0  # on the monotonic clock
     vector_length: int = 0
     slots: SlotRange | None = None
     slots_needed: int = 0
@@ -254,14 +254,17 @@ class Job:
         states = (WorkerState.RUNNING, WorkerState.EVICTED)
         return [worker.id for worker in self.workers if worker.state in states and worker.endpoint is not None]
 
-    def awaited(self, now: float) -> tuple[int, ...]:
-        """The numbers of the workers that the job waits for before it starts. now: in Unix seconds."""
+    @property
+    def lost_s(self) -> float:
+        """Seconds since its session was lost."""
+        return self.steady() - self.lost_at
+
+    def awaited(self) -> tuple[int, ...]:
+        """The numbers of the workers that the job waits for before it starts."""
         missing = tuple(worker.id for worker in self.workers if worker.state is WorkerState.EXPECTED)
         if len(missing) > self.absent:
             return missing
-        # After the clock was set back, the job waits for none of them: it could be hours.
-        waits = self.lost_at <= now < self.returns_until
-        return tuple(sorted(self.returning - self.places().keys())) if waits else ()
+        return tuple(sorted(self.returning - self.places().keys())) if self.steady() < self.returns_until else ()
 
     def mark_evicted(self, evicted: Collection[int]) -> None:
         """Stores that exactly these of the participating workers are evicted. A worker that has not joined this session
@@ -271,12 +274,12 @@ class Job:
                 readmitted = WorkerState.RUNNING if worker.endpoint is not None else WorkerState.LEFT
                 worker.state = WorkerState.EVICTED if worker.id in evicted else readmitted
 
-    def reset(self, now: float = 0.0, active: Collection[int] = ()) -> None:
+    def reset(self, active: Collection[int] = ()) -> None:
         """Makes the job wait again for the workers of its lost session; its history stays.
 
         A worker that has left or was evicted need not come back. An evicted one stays evicted. active: workers that
-        sent something recently. The job waits for them until RETURN_S after ``now`` (Unix seconds), and no longer than
-        for members: they help to restore the sums. It does not wait for workers that were evicted for silence.
+        sent something recently. The job waits for them until RETURN_S from now, and no longer than for members: they
+        help to restore the sums. It does not wait for workers that were evicted for silence.
         """
         self.state = JobState.WAITING
         self.lost_sessions = min(self.lost_sessions + 1, LARGEST_LOST_SESSIONS)
@@ -290,7 +293,8 @@ class Job:
         come = self.returning.union(active) - self.silenced
         self.returning = frozenset(worker.id for worker in self.workers if worker.state in free and worker.id in come)
         patience_s = RETURN_S if self.elastic is None else min(RETURN_S, self.elastic.patience_s)
-        self.returns_until, self.lost_at = now + patience_s, now
+        self.lost_at = self.steady()
+        self.returns_until = self.lost_at + patience_s
         self.workers = [
             Worker(
                 worker.id,

@@ -187,7 +187,7 @@ class Jobs:
         if not known and (refusal := self._reserve(job, vector_length)):
             return refusal
         worker.come(endpoint, WorkerState.JOINED)
-        missing = job.awaited(now)
+        missing = job.awaited()
         return Waiting(job.id, missing) if missing else self._plan_start(job, now)
 
     def _reserve(self, job: Job, vector_length: int) -> Refusal | None:
@@ -484,16 +484,16 @@ class Jobs:
         return job, worker
 
     def switch_has_only(
-        self, held: Container[int], now: float = 0.0, active: Callable[[Job], Collection[int]] = lambda job: ()
+        self, held: Container[int], active: Callable[[Job], Collection[int]] = lambda job: ()
     ) -> list[int]:
         """Stores that the switch holds only the jobs ``held``. Other running jobs wait for their workers again; returns
-        their ids. now, active: as of `Job.reset`, the latter by job."""
+        their ids. active: as of `Job.reset`, by job."""
         ran = []
         for job in self:
             if job.id in held:
                 continue
             if job.state is JobState.RUNNING:
-                job.reset(now, active(job))
+                job.reset(active(job))
                 ran.append(job.id)
             elif job.state is JobState.FINISHED:
                 job.slots = None

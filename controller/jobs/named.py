@@ -197,7 +197,8 @@ class Named:
             if claim is not None and claim.process == asks.process:
                 return Place(job, worker.id)
         if differing := _differ({"the others": job.settings, "this process": asks.settings}):
-            if job.state is JobState.RUNNING and all(self._vacant(job, worker, now) for worker in job.workers):
+            begun = job.state is JobState.RUNNING or job.lost_sessions
+            if begun and all(self._vacant(job, worker, now) for worker in job.workers):
                 return Dead(job)
             raise Conflict(f"job {job.name!r} runs already: {differing}")
         who = job.name or "", asks.process

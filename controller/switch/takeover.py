@@ -59,7 +59,7 @@ def lost_job_from(job_id: int, found: InstalledJob, now: float, steady: Callable
     """A job of which one of several switches has lost its part. It waits for its participants, to begin another
     session."""
     job = job_from(job_id, found, now, steady)
-    job.reset(now, job.evicted())
+    job.reset(job.evicted())
     job.absent = found.absent
     return job
 

@@ -115,7 +115,7 @@ class Member:
         # leaves when it is dropped.
         self._on_read, self._sent = weakref.WeakMethod(on_read), sent
         self.exchanges = 0
-        self._failure: BaseException | None = None  # of an exchange
+        self._failure: BaseException | None = None  # of joining, or of an exchange
         self._ending = self.left = self._departing = False
         self._joining: Client | None = None
         self._runner: Runner | None = None
@@ -144,8 +144,9 @@ class Member:
                     LOG.info("requests a place again: %s", error)
             self._read()
             self._runner = Runner(f"serene-job-{self.job}", self._idle)
-        except BaseException:
+        except BaseException as error:
             if not self.joined:
+                self._failure = error if isinstance(error, SereneError) else None  # not an interrupt
                 termination.end(self)
                 self._leave_while_joining()
             raise
@@ -191,7 +192,8 @@ class Member:
         self.check()
 
     def check(self) -> None:
-        """Raises the error of an exchange that has failed: an interrupt may have kept the caller from it."""
+        """Raises the error with which joining or an exchange has failed: an interrupt may have kept the caller from
+        it."""
         if self._failure is not None:
             raise self._failure
 
@@ -269,6 +271,7 @@ class Member:
     # -- in the worker's own thread --------------------------------------------------------------------------
 
     def _exchange(self, contribution: np.ndarray) -> None:
+        self.check()  # since the last exchange a lost session may have ended the training
         # No interrupt comes in this thread: what is sent is also counted.
         self.exchanges += 1
         self._sent += contribution
@@ -299,7 +302,11 @@ class Member:
             self.session.report("computing")
             self.session.client.ask_while_idle()
         except SessionLost as lost:
-            self.session.resume(lost)
+            try:
+                self.session.resume(lost)
+            except BaseException as error:
+                self._failure = error  # the next exchange would only know that the session is lost
+                raise
             self._read()
 
 

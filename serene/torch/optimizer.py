@@ -278,14 +278,17 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def close(self) -> bool:
         """Sends the remaining updates, leaves, and waits until all workers have left: then all have the same
         parameters. Returns whether this succeeded within the timeout. Raises as `step`."""
-        if self._closed or self._member is None:
+        if self._closed or not (self._member or self._steps):
             self._closed = True
             return self._over
         try:
+            if self._place is not None:
+                self._place.check()  # a join that failed would take long to fail again
             self._end_interrupted()
             if self._steps:
                 self._exchange()
             self._wait()
+            assert self._member is not None
             self._closed = True
             self._over = self._member.leave(self._timeout_s)
         except BaseException:
@@ -307,10 +310,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self._abandon()
+        self.close() if kind is None else self._abandon()
 
     # -- within ----------------------------------------------------------------------------------------------
 
@@ -477,7 +477,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     def _abandon(self) -> None:
         """Leaves without waiting for other workers, so that none waits for this one."""
-        self._closed = True
+        self._over, self._closed = self._over and self._closed, True
         if self._member is not None and self._process == os.getpid():
             self._member.abandon()
 

@@ -53,11 +53,18 @@ def _restore() -> None:
 
 def _end(number: int, frame: FrameType | None) -> None:
     """Leaves all jobs, then ends the program as if there were no handler."""
-    signal.signal(number, signal.SIG_DFL)  # so that a second one ends the program without delay
+    # A launcher may signal a program twice: SLURM and systemd signal torchrun's workers, and so does torchrun. The
+    # second signal, of any kind, must not end the program before it has left; that takes only seconds.
+    for each in (*SIGNALS, signal.SIGINT):
+        if signal.getsignal(each) in (_end, signal.default_int_handler):
+            signal.signal(each, lambda *_: None)
     # If the signal also ends the processes of a DataLoader, PyTorch's handler of SIGCHLD raises an error here.
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    while _leave:
-        _, leave = _leave.popitem()
-        with suppress(Exception):  # nobody could handle it, and the program must end
-            leave()
-    os.kill(os.getpid(), number)
+    try:
+        while _leave:
+            _, leave = _leave.popitem()
+            with suppress(Exception):  # nobody could handle it, and the program must end
+                leave()
+    finally:  # also after an exit that the program's own handler of another signal raises
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)

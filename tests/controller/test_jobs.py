@@ -39,16 +39,19 @@ class Play:
         self.named = Named(self.jobs, lambda job, worker: self.silent.get(worker.id, 0.0))
         self.silent: dict[int, float] = {}
         self.elastic: Elastic | None = None
-        self.clock = 100.0
+        self.clock = 100.0  # the monotonic one
+        self.set_by = 0.0
         self.written = True
 
     @property
     def now(self) -> float:
         """In Unix seconds."""
-        return NOW + self.clock - 100.0
+        return NOW + self.clock - 100.0 + self.set_by
 
     def step(self, text: str) -> str:
         """Takes a step, and returns what comes of it."""
+        for job in self.jobs:
+            job.steady = lambda: self.clock
         self.written = not text.startswith("unwritten ")
         name, *words = text.removeprefix("unwritten ").split()
         options = dict(word.split("=") for word in words if "=" in word)
@@ -186,7 +189,7 @@ class Play:
 
     def _lose(self, *held: str, active: str = "") -> list[int]:
         """The switch has only these jobs. active: the workers that were heard recently."""
-        return self.jobs.switch_has_only([*map(int, held)], self.now, lambda job: numbers(active))
+        return self.jobs.switch_has_only([*map(int, held)], lambda job: numbers(active))
 
     def _restored(self) -> Swap | None:
         plan = self.jobs.plan_restored(0)
@@ -211,6 +214,10 @@ class Play:
 
     def _wait(self, seconds: str) -> None:
         self.clock += float(seconds)
+
+    def _set(self, seconds: str) -> None:
+        """Somebody sets the machine's clock."""
+        self.set_by += float(seconds)
 
     # What a job has
 

@@ -133,10 +133,10 @@ def test_reassembled_rack_job_does_not_wait_for_left_workers(lost: int) -> None:
     """It is not known who was in the lost rack, but the job begins only after the workers that took part have come."""
     root, leaves = holding((2, 2), BSP(), [0, 1, 2], notified=True)
     [root, *leaves][lost].jobs.clear()
-    jobs = new_jobs()
-    jobs.take_over(lost_job_from(0, assembled(root, leaves).installed.jobs[0], 0.0))
+    jobs, now = new_jobs(), 0.0
+    jobs.take_over(lost_job_from(0, assembled(root, leaves).installed.jobs[0], 0.0, lambda: now))
     now = RETURN_S  # until then, who has left is taken for evicted, and might come to restore the sums
-    plans = [jobs.hello(0, worker % 2, replace(at(worker), rack=worker // 2), 700, now) for worker in range(3)]
+    plans = [jobs.hello(0, worker % 2, replace(at(worker), rack=worker // 2), 700, 0.0) for worker in range(3)]
     assert [type(plan) for plan in plans] == [Waiting, Waiting, Start]
     assert isinstance(plans[2], Start) and sorted(plans[2].members) == [0, 1, 2]
     jobs.started(plans[2], 0.0)

@@ -36,7 +36,8 @@ class Settings:
     beside ``out``. ledger: keep what was sent in FILE.ledger, step by step, so that it is there when the process is
     killed (not with overlap). within: train within ``with optimizer``. fails_at: the step that raises an error. exits:
     the program's own handler of SIGTERM exits with this status. joins_until: a signal that
-    the worker sends itself as soon as the controller has admitted it."""
+    the worker sends itself as soon as the controller has admitted it. catches_up_if_present: in each session, it waits
+    for this file before it catches up with the others."""
 
     out: str
     number: int = 0
@@ -62,6 +63,7 @@ class Settings:
     fails_at: int = -1
     exits: int | None = None
     joins_until: int | None = None
+    catches_up_if_present: str | None = None
 
 
 class Ledger:
@@ -142,14 +144,16 @@ def main(settings: Settings) -> None:
     torch.set_num_threads(1)
     if settings.exits is not None:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(settings.exits))
-    if settings.joins_until is not None:
-        catch_up, number = Client.catch_up, settings.joins_until
+    catch_up = Client.catch_up
 
-        def ended(client: Client) -> CaughtUp | None:
-            os.kill(os.getpid(), number)
-            return catch_up(client)
+    def caught_up(client: Client) -> CaughtUp | None:
+        if settings.joins_until is not None:
+            os.kill(os.getpid(), settings.joins_until)
+        while not (settings.catches_up_if_present is None or Path(settings.catches_up_if_present).exists()):
+            time.sleep(0.02)
+        return catch_up(client)
 
-        Client.catch_up = ended  # type: ignore[method-assign,assignment]
+    Client.catch_up = caught_up  # type: ignore[method-assign,assignment]
     model = network(settings)
     start = nn.utils.parameters_to_vector(model.parameters()).detach().clone()
     heard: list[int] = []

@@ -253,6 +253,29 @@ def test_optimizer_exchanges_every_n_steps_and_rest_at_close() -> None:
         near(shared, plain)
 
 
+def test_close_sends_the_steps_of_a_worker_that_has_not_exchanged_yet() -> None:
+    """It has done less than ``every`` steps, so it joins in `close`, and waits for the other one."""
+    models, failed = [network(), network()], list[BaseException]()
+
+    def run(model: nn.Module, steps: range) -> None:
+        try:
+            own = SGD(model.parameters(), lr=0.05)
+            with DistributedOptimizer(own, job="fewer steps", workers=2, every=64, timeout_s=60.0) as optimizer:
+                train(model, optimizer, steps)
+            assert optimizer.close()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=run, args=(model, range(5 * number, 5 + 5 * number)))
+               for number, model in enumerate(models)]  # fmt: skip
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    near(models[0], models[1], 0.0)
+
+
 def inner_frames(error: BaseException) -> list[str]:
     """Serene's functions in the traceback that the user's program prints."""
     assert error.__cause__ is None and error.__suppress_context__
@@ -324,6 +347,16 @@ def test_update_of_an_interrupted_step_counts_once(local: Local) -> None:
         assert parameter.item() == 5.0
     other.join()
     assert not failed and parameter.item() == others.item() == 5.0
+
+
+def test_close_after_an_error_in_the_with_block_returns_false() -> None:
+    """The worker has left without the others' last updates."""
+    model = network()
+    optimizer = DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="fails", workers=1)
+    with pytest.raises(RuntimeError, match="fails"), optimizer:
+        train(model, optimizer, range(1))
+        raise RuntimeError("fails")
+    assert not optimizer.close()
 
 
 def test_optimizer_dropped_without_close_leaves_the_job(caplog: pytest.LogCaptureFixture) -> None:
@@ -444,6 +477,9 @@ def test_optimizer_times_out_when_peers_do_not_join() -> None:
     ) as refused:
         train(model, optimizer, range(1))
     assert inner_frames(refused.value) == ["brief"]
+    with pytest.raises(SereneError, match=r"no place in job 'alone' within 0\.3 s"):
+        optimizer.close()
+    assert not optimizer.close()  # it has not the others' updates
 
 
 def test_values_beyond_the_limit_are_sent_later_with_a_warning() -> None:

@@ -123,6 +123,24 @@ def test_losing_switch_and_controller_at_once_ends_the_training(plant: Plant, sw
         assert "Refused" in text and "there is no job 0" in text, text
 
 
+def test_worker_that_fails_between_two_steps_reports_the_reason(plant: Plant, switch: SwitchProcess) -> None:
+    """The switch restarts while it computes. Its job is deleted while it waits for the other worker's sum."""
+    present = plant.folder / "present"
+    present.touch()
+    worker = plant.start(0, workers=2, waits_at=5)
+    plant.start(1, workers=2, waits_at=5, catches_up_if_present=str(present))
+    plant.saved(0), plant.saved(1)
+    present.unlink()
+    switch.restart()
+    client = plant.controller.client
+    until(lambda: [each.report for each in client.job(0).workers if (each.report or {}).get("state") == "waiting"],
+          "it waits for the other worker")  # fmt: skip
+    client.delete_job(0)
+    plant.go()
+    (text,) = outputs([worker], expect=1)
+    assert "job 0 was deleted" in text.splitlines()[-1], text
+
+
 # -- what is refused -----------------------------------------------------------------------------------------
 
 

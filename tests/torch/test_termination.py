@@ -6,7 +6,9 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -114,28 +116,51 @@ def test_worker_leaves_when_its_torchrun_is_terminated(plant: Plant) -> None:
     check_others(plant, others)
 
 
-def test_worker_leaves_although_its_data_loaders_processes_end_too() -> None:
-    """SLURM ends all processes of a job: PyTorch's handler of SIGCHLD raises an error while the worker leaves."""
+def fails(*_: object) -> None:
+    raise RuntimeError("DataLoader worker is killed by signal: Terminated.")
+
+
+def terminated(leave: Callable[[], object]) -> tuple[bool, int]:
+    """Whether a program has left that gets a SIGTERM, and its exit status."""
     receives, sends = os.pipe()
 
-    def fails(*_: object) -> None:
-        raise RuntimeError("DataLoader worker is killed by signal: Terminated.")
-
-    def leave() -> None:
-        signal.raise_signal(signal.SIGCHLD)
+    def leaves() -> None:
+        leave()
         os.write(sends, b"left")
 
     child = os.fork()
     if not child:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.signal(signal.SIGCHLD, fails)
-        termination.begin(object(), leave)
-        signal.raise_signal(signal.SIGTERM)
-        os._exit(0)
+        try:
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_DFL)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGCHLD, fails)
+            termination.begin(object(), leaves)
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            os._exit(0)
     os.close(sends)
     with open(receives, "rb") as pipe:
-        assert pipe.read() == b"left"
-    assert os.waitpid(child, 0)[1] == signal.SIGTERM
+        return pipe.read() == b"left", os.waitpid(child, 0)[1]
+
+
+def test_worker_leaves_although_its_data_loaders_processes_end_too() -> None:
+    """SLURM ends all processes of a job: PyTorch's handler of SIGCHLD raises an error while the worker leaves."""
+    assert terminated(lambda: signal.raise_signal(signal.SIGCHLD)) == (True, signal.SIGTERM)
+
+
+@pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_second_signal_does_not_end_a_program_before_it_has_left(second: signal.Signals) -> None:
+    """torchrun signals its workers again when SLURM, systemd or a terminal has signalled all processes."""
+    assert terminated(lambda: signal.raise_signal(second)) == (True, signal.SIGTERM)
+
+
+def test_program_ends_although_its_own_handler_exits_while_it_leaves() -> None:
+    def leave() -> None:
+        signal.signal(signal.SIGUSR1, lambda *_: sys.exit(3))
+        signal.raise_signal(signal.SIGUSR1)
+
+    assert terminated(leave) == (False, signal.SIGTERM)
 
 
 class TestHandlers:
